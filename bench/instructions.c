@@ -193,7 +193,7 @@ static weft_status count_steps(weft_error *err)
 int main(void)
 {
     static const weft__tier tiers[] = {WEFT__TIER_REF, WEFT__TIER_AVX2};
-    uint32_t here = weft__cpu_tiers();
+    uint32_t here = weft__tier_mask();
     int n;
     const weft__kernel_entry *entries = weft__kernel_list(&n);
     if (!(here >> WEFT__TIER_AVX2 & 1)) {

@@ -47,7 +47,7 @@ struct request {
 
 /* How far an answer has been read. */
 struct answer {
-    weft__text head, line, text, body; /* body: the beginning of one that is no stream */
+    weft__strbuf head, line, text, body; /* body: the beginning of one that is no stream */
     int status, in_body, chunked, stream, close, whole;
     long long left; /* bytes of the body or the chunk; -1: until the end */
     int in_chunk;   /* 0: the line with its size, 1: its bytes, 2: the line that ends it, 3: what follows the last */
@@ -100,7 +100,7 @@ static void take_event(struct answer *a, const char *line, size_t n, uint64_t no
     if (at) {
         const char *from = at += sizeof content - 1;
         while (at < end && *at != '"') at += *at == '\\' ? 2 : 1;
-        weft__text_put(&a->text, from, (size_t)((at < end ? at : end) - from));
+        weft__strbuf_put(&a->text, from, (size_t)((at < end ? at : end) - from));
     }
     tokens = memmem(line, n, count, sizeof count - 1);
     if (tokens) a->n_tokens = strtoll(tokens + sizeof count - 1, NULL, 10);
@@ -112,12 +112,12 @@ static void take_event(struct answer *a, const char *line, size_t n, uint64_t no
 static void take_body(struct answer *a, const char *s, size_t n, uint64_t now)
 {
     if (!a->stream) {
-        if (a->body.len < 300) weft__text_put(&a->body, s, n < 300 ? n : 300);
+        if (a->body.len < 300) weft__strbuf_put(&a->body, s, n < 300 ? n : 300);
         return;
     }
     for (const char *end = s + n, *line_end; s < end; s = line_end + 1) {
         line_end = memchr(s, '\n', (size_t)(end - s));
-        weft__text_put(&a->line, s, (size_t)((line_end ? line_end : end) - s));
+        weft__strbuf_put(&a->line, s, (size_t)((line_end ? line_end : end) - s));
         if (!line_end) return;
         if (a->line.len > 6 && !memcmp(a->line.data, "data: ", 6)) take_event(a, a->line.data + 6, a->line.len - 6, now);
         a->line.len = 0;
@@ -141,7 +141,7 @@ static size_t take_line(struct answer *a, const char *s, size_t n, int *done)
 {
     const char *end = memchr(s, '\n', n);
     size_t used = end ? (size_t)(end - s) + 1 : n;
-    weft__text_put(&a->head, s, used);
+    weft__strbuf_put(&a->head, s, used);
     *done = end != NULL;
     return used;
 }
@@ -177,7 +177,7 @@ static void take_bytes(struct answer *a, const char *s, size_t n, uint64_t now)
         size_t used = n;
         if (!a->in_body) { /* byte by byte to the empty line: once per answer */
             for (used = 0; used < n && !a->in_body;) {
-                weft__text_putc(&a->head, s[used++]);
+                weft__strbuf_putc(&a->head, s[used++]);
                 if (a->head.len >= 4 && !memcmp(a->head.data + a->head.len - 4, "\r\n\r\n", 4)) read_head(a);
             }
         } else if (a->chunked) used = take_chunked(a, s, n, now);
@@ -192,7 +192,7 @@ static void take_bytes(struct answer *a, const char *s, size_t n, uint64_t now)
 
 /* ---- clients ---- */
 
-static void put_escaped(const weft__text *t)
+static void put_escaped(const weft__strbuf *t)
 {
     for (size_t i = 0; i < t->len; i++) {
         unsigned char c = (unsigned char)t->data[i];
@@ -323,7 +323,7 @@ static void read_some(struct client *c, size_t most)
     }
     uint64_t now = now_us();
     if (r->mode == RAW) {
-        weft__text_put(&c->a.body, bytes, c->a.body.len < 300 ? (size_t)n : 0);
+        weft__strbuf_put(&c->a.body, bytes, c->a.body.len < 300 ? (size_t)n : 0);
         if (c->a.body.data && !c->a.status && sscanf(c->a.body.data, "HTTP/1.%*d %d", &c->a.status) != 1) c->a.status = 0;
         c->due_us = now + SILENCE_US;
         return;

@@ -112,23 +112,23 @@ static int measure(const struct run *run, const weft__source *src)
 
 static int of_fresh(const struct run *run)
 {
-    weft__fresh_shape shape = {.n_vocab = 2048,
-                               .n_ctx = 512,
-                               .n_layers = run->fresh_layers,
-                               .d_model = 256,
-                               .d_ff = 768,
-                               .n_heads = 4,
-                               .n_kv_heads = 2,
-                               .head_dim = 64,
-                               .tied = 1,
-                               .seed = 1};
-    weft__fresh *f;
+    weft__train_scratch_shape shape = {.n_vocab = 2048,
+                                       .n_ctx = 512,
+                                       .n_layers = run->fresh_layers,
+                                       .d_model = 256,
+                                       .d_ff = 768,
+                                       .n_heads = 4,
+                                       .n_kv_heads = 2,
+                                       .head_dim = 64,
+                                       .tied = 1,
+                                       .seed = 1};
+    weft__train_scratch *f;
     weft__source src;
     weft_error err;
-    if (weft__fresh_create(&shape, NULL, &f, &err)) return failed(&err);
-    weft__fresh_source(f, &src);
+    if (weft__train_scratch_create(&shape, NULL, &f, &err)) return failed(&err);
+    weft__train_scratch_source(f, &src);
     int status = measure(run, &src);
-    weft__fresh_destroy(&f);
+    weft__train_scratch_destroy(&f);
     return status;
 }
 
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     struct run run = {.shape = "tinyllama-1.1b", .n_steps = 3, .dtype = WEFT_Q4_0};
     weft__train_options_default(&run.o);
     run.o.lora_rank = 16;
-    run.o.schedule = WEFT__LR_CONSTANT;
+    run.o.schedule = WEFT__TRAIN_LR_CONSTANT;
     int option, type = WEFT_Q4_0;
     while ((option = getopt(argc, argv, "s:f:q:r:m:c:t:n:b:k")) != -1) {
         if (option == 's') run.shape = optarg;

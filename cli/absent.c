@@ -4,7 +4,7 @@
 #include "commands.h"
 #include "options.h"
 
-static int refuse(const char *command, const char *option, const char *needs)
+static int absent_refuse(const char *command, const char *option, const char *needs)
 {
     fprintf(stderr, "weft %s: this build has no '%s' (-DWEFT_%s=OFF): build with -DWEFT_%s=ON%s\n", command, command, option,
             option, needs);
@@ -16,7 +16,7 @@ static int refuse(const char *command, const char *option, const char *needs)
     {                                                                                                                            \
         (void)argc;                                                                                                              \
         (void)argv;                                                                                                              \
-        return refuse(#command, option, needs);                                                                                  \
+        return absent_refuse(#command, option, needs);                                                                           \
     }
 
 #if !WEFT_WITH_HUB

@@ -72,7 +72,7 @@ int bench_taken_again(bench_taken *t, weft__taken *one);
 int32_t bench_taken_disturbed(const bench_taken *t, int32_t n_reps);
 /* "12.5 % stolen *", for a table; members of a JSON object, with ", " behind; the rest of a line of CSV, and of its head. */
 const char *bench_taken_cell(const bench_taken *t, int32_t n_reps, char out[WEFT__TAKEN_ROOM]);
-void bench_taken_json(weft__text *out, const bench_taken *t, int32_t n_reps);
+void bench_taken_json(weft__strbuf *out, const bench_taken *t, int32_t n_reps);
 void bench_taken_csv(const bench_taken *t, int32_t n_reps);
 #define BENCH_TAKEN_CSV ",stolen,others,throttled,disturbed,left_out"
 

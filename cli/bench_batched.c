@@ -48,7 +48,7 @@ static void print(const bench_options *o, const weft_model_info *m, const batche
         fflush(stdout);
         return;
     }
-    weft__text text = {0};
+    weft__strbuf text = {0};
     bench_taken_json(&text, &r->taken, o->reps);
     printf("%s{\"n_kv_max\": %lld, \"n_batch\": %d, \"n_ubatch\": %d, \"is_pp_shared\": 0, \"n_threads\": %d, "
            "\"n_threads_batch\": %d, "
@@ -58,7 +58,7 @@ static void print(const bench_options *o, const weft_model_info *m, const batche
            o->format == BENCH_JSON && !first ? ",\n" : "", (long long)n_kv, BENCH_BATCH, BENCH_BATCH, m->n_threads, m->n_threads,
            text.failed ? "" : text.data, r->n_prompt, r->n_gen, r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen,
            s_gen, t, t > 0 ? (double)n_kv / t : 0, o->format == BENCH_JSONL ? "\n" : "");
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     fflush(stdout);
 }
 

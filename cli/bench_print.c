@@ -55,52 +55,52 @@ void bench_summarize(bench_row *r)
     r->median_ts = tokens * 1e9 / bench_median(ns, r->n_reps);
 }
 
-static void put_string(weft__text *t, const char *key, const char *value)
+static void put_string(weft__strbuf *t, const char *key, const char *value)
 {
-    weft__text_printf(t, "\"%s\": ", key);
+    weft__strbuf_printf(t, "\"%s\": ", key);
     weft__json_write_string(t, value, strlen(value));
-    weft__text_puts(t, ", ");
+    weft__strbuf_puts(t, ", ");
 }
 
-static void put_json(weft__text *t, const bench_row *r)
+static void put_json(weft__strbuf *t, const bench_row *r)
 {
     const weft_model_info *m = &r->info;
-    weft__text_putc(t, '{');
+    weft__strbuf_putc(t, '{');
     put_string(t, "weft_version", weft_version());
     put_string(t, "backends", m->provider);
     put_string(t, "cpu_info", m->device);
     put_string(t, "model_filename", r->model_file);
-    weft__text_printf(t, "\"model_type\": \"%s %s\", \"model_size\": %llu, \"model_n_params\": %llu, ", m->arch, m->type,
-                      (unsigned long long)m->n_bytes, (unsigned long long)m->n_params);
-    weft__text_printf(t, "\"n_batch\": %d, \"n_ubatch\": %d, \"n_threads\": %d, \"type_k\": \"%s\", \"type_v\": \"%s\", ",
-                      r->n_batch, r->n_batch, m->n_threads, r->kv_type, r->kv_type);
-    weft__text_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt, r->n_gen,
-                      r->n_depth, r->n_parallel);
-    weft__text_printf(
+    weft__strbuf_printf(t, "\"model_type\": \"%s %s\", \"model_size\": %llu, \"model_n_params\": %llu, ", m->arch, m->type,
+                        (unsigned long long)m->n_bytes, (unsigned long long)m->n_params);
+    weft__strbuf_printf(t, "\"n_batch\": %d, \"n_ubatch\": %d, \"n_threads\": %d, \"type_k\": \"%s\", \"type_v\": \"%s\", ",
+                        r->n_batch, r->n_batch, m->n_threads, r->kv_type, r->kv_type);
+    weft__strbuf_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt, r->n_gen,
+                        r->n_depth, r->n_parallel);
+    weft__strbuf_printf(
         t,
         "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, \"stddev_ts\": %.6f, \"median_ts\": %.6f, ",
         r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
     if (r->limit_name)
-        weft__text_printf(
+        weft__strbuf_printf(
             t,
             "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, \"read_bytes\": %.0f, ",
             r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts, r->read_bytes);
-    if (r->limit_name) weft__text_printf(t, "\"int8_dot_gops\": %.3f, \"l2_int8_gops\": %.3f, ", r->int8_gops, r->l2_int8_gops);
+    if (r->limit_name) weft__strbuf_printf(t, "\"int8_dot_gops\": %.3f, \"l2_int8_gops\": %.3f, ", r->int8_gops, r->l2_int8_gops);
     bench_taken_json(t, &r->taken, r->n_reps);
-    weft__text_puts(t, "\"samples_ns\": [");
-    for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
+    weft__strbuf_puts(t, "\"samples_ns\": [");
+    for (int i = 0; i < r->n_reps; i++) weft__strbuf_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
     if (r->limit_name) {
-        weft__text_puts(t, "], \"samples_limit_ts\": [");
-        for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%.6f", i ? ", " : "", r->samples_limit_ts[i]);
+        weft__strbuf_puts(t, "], \"samples_limit_ts\": [");
+        for (int i = 0; i < r->n_reps; i++) weft__strbuf_printf(t, "%s%.6f", i ? ", " : "", r->samples_limit_ts[i]);
     }
-    weft__text_puts(t, "], \"samples_taken\": [");
+    weft__strbuf_puts(t, "], \"samples_taken\": [");
     for (int i = 0; i < r->n_reps; i++)
-        if (isnan(r->samples_taken[i])) weft__text_printf(t, "%snull", i ? ", " : "");
-        else weft__text_printf(t, "%s%.6f", i ? ", " : "", r->samples_taken[i]);
-    weft__text_puts(t, "], \"samples_ts\": [");
+        if (isnan(r->samples_taken[i])) weft__strbuf_printf(t, "%snull", i ? ", " : "");
+        else weft__strbuf_printf(t, "%s%.6f", i ? ", " : "", r->samples_taken[i]);
+    weft__strbuf_puts(t, "], \"samples_ts\": [");
     for (int i = 0; i < r->n_reps; i++)
-        weft__text_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);
-    weft__text_puts(t, "]}");
+        weft__strbuf_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);
+    weft__strbuf_puts(t, "]}");
 }
 
 static void print_md(const bench_row *r)
@@ -166,10 +166,10 @@ void bench_print_row(enum bench_format format, const bench_row *r, int first)
     if (format == BENCH_MD) print_md(r);
     else if (format == BENCH_CSV) print_csv(r);
     else {
-        weft__text t = {0};
+        weft__strbuf t = {0};
         put_json(&t, r);
         if (!t.failed) printf("%s%s%s", format == BENCH_JSON && !first ? ",\n" : "", t.data, format == BENCH_JSONL ? "\n" : "");
-        weft__text_free(&t);
+        weft__strbuf_free(&t);
     }
     fflush(stdout);
 }

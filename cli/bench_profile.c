@@ -9,12 +9,12 @@
 #include "terminal.h"
 
 /* One op of one layer, or a sum of several, over all steps of all repetitions. */
-typedef struct entry {
+typedef struct bench_profile_entry {
     int32_t layer;
     char op[32], name[96], type[16]; /* "linear", "attn_q", "Q4_0" */
     int64_t n;
     double ns, wait_ns, bytes, ops;
-} entry;
+} bench_profile_entry;
 
 typedef struct profile {
     char test[64];
@@ -23,33 +23,33 @@ typedef struct profile {
     int64_t n_steps;
     double step_ns;
     bench_taken taken;
-    entry *items;
+    bench_profile_entry *items;
     size_t n, capacity;
 } profile;
 
 /* ---- collecting ---- */
 
 /* The entry of that layer and op, added when it is the first; NULL when memory runs out. */
-static entry *find_entry(profile *p, int32_t layer, const char *op, const char *name, const char *type)
+static bench_profile_entry *find_entry(profile *p, int32_t layer, const char *op, const char *name, const char *type)
 {
     for (size_t i = 0; i < p->n; i++)
         if (p->items[i].layer == layer && !strcmp(p->items[i].op, op) && !strcmp(p->items[i].name, name)) return &p->items[i];
     if (p->n == p->capacity) {
         size_t capacity = p->capacity ? 2 * p->capacity : 64;
-        entry *grown = realloc(p->items, capacity * sizeof *grown);
+        bench_profile_entry *grown = realloc(p->items, capacity * sizeof *grown);
         if (!grown) return NULL;
         p->items = grown;
         p->capacity = capacity;
     }
-    entry *e = &p->items[p->n++];
-    *e = (entry){.layer = layer};
+    bench_profile_entry *e = &p->items[p->n++];
+    *e = (bench_profile_entry){.layer = layer};
     snprintf(e->op, sizeof e->op, "%s", op);
     snprintf(e->name, sizeof e->name, "%s", name);
     snprintf(e->type, sizeof e->type, "%s", type);
     return e;
 }
 
-static void add(entry *to, const entry *from)
+static void bench_profile_add(bench_profile_entry *to, const bench_profile_entry *from)
 {
     to->n += from->n;
     to->ns += from->ns;
@@ -70,13 +70,13 @@ static weft_status collect(profile *p, weft_model *model, weft_error *err)
         for (int32_t k = s.first_op; k < s.first_op + s.n_ops; k++) {
             weft_profile_op op = {.size = sizeof op};
             if ((st = weft_model_profile_op(model, k, &op, err))) return st;
-            entry *e = find_entry(p, op.layer, op.op, op.name, op.type);
+            bench_profile_entry *e = find_entry(p, op.layer, op.op, op.name, op.type);
             if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a profile");
-            add(e, &(entry){.n = 1,
-                            .ns = (double)(op.end_ns - op.begin_ns),
-                            .wait_ns = (double)(op.end_ns - op.done_ns),
-                            .bytes = op.bytes,
-                            .ops = op.ops});
+            bench_profile_add(e, &(bench_profile_entry){.n = 1,
+                                                        .ns = (double)(op.end_ns - op.begin_ns),
+                                                        .wait_ns = (double)(op.end_ns - op.done_ns),
+                                                        .bytes = op.bytes,
+                                                        .ops = op.ops});
         }
     }
     return WEFT_OK;
@@ -87,15 +87,16 @@ static weft_status sum_up(const profile *p, int by_layer, profile *out, weft_err
 {
     *out = (profile){.n_steps = p->n_steps, .step_ns = p->step_ns, .n_reps = p->n_reps};
     for (size_t i = 0; i < p->n; i++) {
-        const entry *from = &p->items[i];
-        entry *e = by_layer ? find_entry(out, from->layer, "", "", "") : find_entry(out, 0, from->op, from->name, from->type);
+        const bench_profile_entry *from = &p->items[i];
+        bench_profile_entry *e =
+            by_layer ? find_entry(out, from->layer, "", "", "") : find_entry(out, 0, from->op, from->name, from->type);
         if (!e) {
             free(out->items);
             out->items = NULL;
             return weft_fail(err, WEFT_NO_MEMORY, "no memory for a profile");
         }
         if (strcmp(e->type, from->type)) snprintf(e->type, sizeof e->type, "%s", by_layer ? "" : "mixed");
-        add(e, from);
+        bench_profile_add(e, from);
     }
     return WEFT_OK;
 }
@@ -117,7 +118,7 @@ static const char *rate(char text[32], double amount, double ns)
     return text;
 }
 
-static void print_line(const profile *p, const char *what, const char *type, const entry *e)
+static void print_line(const profile *p, const char *what, const char *type, const bench_profile_entry *e)
 {
     char gb_s[32], gops[32];
     double steps = (double)p->n_steps;
@@ -136,12 +137,12 @@ static void print_head(const char *what)
 static void print_md(const profile *p, const profile *ops, const profile *layers)
 {
     char what[160], taken[WEFT__TAKEN_ROOM];
-    entry between = {.ns = p->step_ns - total_ns(p)};
+    bench_profile_entry between = {.ns = p->step_ns - total_ns(p)};
     printf("\n%s: %lld steps of up to %d rows, %.4f ms each; taken: %s\n\n", p->test, (long long)p->n_steps, p->n_rows,
            p->step_ns / (double)p->n_steps / 1e6, bench_taken_cell(&p->taken, p->n_reps, taken));
     print_head("op");
     for (size_t i = 0; i < ops->n; i++) {
-        const entry *e = &ops->items[i];
+        const bench_profile_entry *e = &ops->items[i];
         snprintf(what, sizeof what, "%s%s%s", e->op, strcmp(e->op, e->name) ? " " : "", strcmp(e->op, e->name) ? e->name : "");
         print_line(p, what, e->type, e);
     }
@@ -149,64 +150,65 @@ static void print_md(const profile *p, const profile *ops, const profile *layers
     printf("\n");
     print_head("layer");
     for (size_t i = 0; i < layers->n; i++) {
-        const entry *e = &layers->items[i];
+        const bench_profile_entry *e = &layers->items[i];
         snprintf(what, sizeof what, "%d", e->layer);
         print_line(p, e->layer < 0 ? "outside" : what, "", e);
     }
     fflush(stdout);
 }
 
-static void put_measures(weft__text *t, const profile *p, const entry *e)
+static void put_measures(weft__strbuf *t, const profile *p, const bench_profile_entry *e)
 {
-    weft__text_printf(t,
-                      "\"n\": %lld, \"ns\": %.0f, \"wait_ns\": %.0f, \"share\": %.6f, \"bytes\": %.0f, \"ops\": %.0f, \"gb_s\": "
-                      "%.4f, \"gops\": %.4f",
-                      (long long)e->n, e->ns, e->wait_ns, e->ns / p->step_ns, e->bytes, e->ops, e->ns > 0 ? e->bytes / e->ns : 0,
-                      e->ns > 0 ? e->ops / e->ns : 0);
+    weft__strbuf_printf(
+        t,
+        "\"n\": %lld, \"ns\": %.0f, \"wait_ns\": %.0f, \"share\": %.6f, \"bytes\": %.0f, \"ops\": %.0f, \"gb_s\": "
+        "%.4f, \"gops\": %.4f",
+        (long long)e->n, e->ns, e->wait_ns, e->ns / p->step_ns, e->bytes, e->ops, e->ns > 0 ? e->bytes / e->ns : 0,
+        e->ns > 0 ? e->ops / e->ns : 0);
 }
 
-static void put_ops(weft__text *t, const profile *p, const entry *items, size_t n, int32_t layer, int any_layer)
+static void put_ops(weft__strbuf *t, const profile *p, const bench_profile_entry *items, size_t n, int32_t layer, int any_layer)
 {
     int first = 1;
-    weft__text_puts(t, "[");
+    weft__strbuf_puts(t, "[");
     for (size_t i = 0; i < n; i++) {
-        const entry *e = &items[i];
+        const bench_profile_entry *e = &items[i];
         if (!any_layer && e->layer != layer) continue;
-        weft__text_printf(t, "%s{\"op\": \"%s\", \"name\": ", first ? "" : ", ", e->op);
+        weft__strbuf_printf(t, "%s{\"op\": \"%s\", \"name\": ", first ? "" : ", ", e->op);
         weft__json_write_string(t, e->name, strlen(e->name));
-        weft__text_printf(t, ", \"type\": \"%s\", ", e->type);
+        weft__strbuf_printf(t, ", \"type\": \"%s\", ", e->type);
         put_measures(t, p, e);
-        weft__text_puts(t, "}");
+        weft__strbuf_puts(t, "}");
         first = 0;
     }
-    weft__text_puts(t, "]");
+    weft__strbuf_puts(t, "]");
 }
 
 static void print_json(enum bench_format format, int is_first, const bench_row *r, const profile *p, const profile *ops,
                        const profile *layers)
 {
-    weft__text t = {0};
-    weft__text_printf(&t, "%s{\"weft_version\": \"%s\", \"model_filename\": ", format == BENCH_JSON && !is_first ? ",\n" : "",
-                      weft_version());
+    weft__strbuf t = {0};
+    weft__strbuf_printf(&t, "%s{\"weft_version\": \"%s\", \"model_filename\": ", format == BENCH_JSON && !is_first ? ",\n" : "",
+                        weft_version());
     weft__json_write_string(&t, r->model_file, strlen(r->model_file));
-    weft__text_printf(
+    weft__strbuf_printf(
         &t, ", \"test\": \"%s\", \"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, \"n_threads\": %d, ",
         p->test, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->info.n_threads);
     bench_taken_json(&t, &p->taken, p->n_reps);
-    weft__text_printf(&t, "\"n_steps\": %lld, \"step_ns\": %.0f, \"between_ns\": %.0f, \"ops\": ", (long long)p->n_steps,
-                      p->step_ns, p->step_ns - total_ns(p));
+    weft__strbuf_printf(&t, "\"n_steps\": %lld, \"step_ns\": %.0f, \"between_ns\": %.0f, \"ops\": ", (long long)p->n_steps,
+                        p->step_ns, p->step_ns - total_ns(p));
     put_ops(&t, p, ops->items, ops->n, 0, 1);
-    weft__text_puts(&t, ", \"layers\": [");
+    weft__strbuf_puts(&t, ", \"layers\": [");
     for (size_t i = 0; i < layers->n; i++) {
-        weft__text_printf(&t, "%s{\"layer\": %d, ", i ? ", " : "", layers->items[i].layer);
+        weft__strbuf_printf(&t, "%s{\"layer\": %d, ", i ? ", " : "", layers->items[i].layer);
         put_measures(&t, p, &layers->items[i]);
-        weft__text_puts(&t, ", \"ops\": ");
+        weft__strbuf_puts(&t, ", \"ops\": ");
         put_ops(&t, p, p->items, p->n, layers->items[i].layer, 0);
-        weft__text_puts(&t, "}");
+        weft__strbuf_puts(&t, "}");
     }
-    weft__text_puts(&t, "]}");
+    weft__strbuf_puts(&t, "]}");
     if (!t.failed) printf("%s%s", t.data, format == BENCH_JSONL ? "\n" : "");
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     fflush(stdout);
 }
 

@@ -40,11 +40,11 @@ const char *bench_taken_cell(const bench_taken *t, int32_t n_reps, char out[WEFT
     return weft__taken_text(&t->all, bench_taken_disturbed(t, n_reps) > 0, out);
 }
 
-void bench_taken_json(weft__text *out, const bench_taken *t, int32_t n_reps)
+void bench_taken_json(weft__strbuf *out, const bench_taken *t, int32_t n_reps)
 {
     char shares[WEFT__TAKEN_ROOM];
-    weft__text_printf(out, "%s, \"disturbed\": %d, \"left_out\": %d, ", weft__taken_json(&t->all, shares),
-                      bench_taken_disturbed(t, n_reps), t->n_left_out);
+    weft__strbuf_printf(out, "%s, \"disturbed\": %d, \"left_out\": %d, ", weft__taken_json(&t->all, shares),
+                        bench_taken_disturbed(t, n_reps), t->n_left_out);
 }
 
 void bench_taken_csv(const bench_taken *t, int32_t n_reps)

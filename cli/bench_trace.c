@@ -24,7 +24,7 @@ weft_status bench_trace_open(const char *path, bench_trace **out, weft_error *er
         free(t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a trace");
     }
-    if (!(t->file = weft__out_grow(path, 0, err))) {
+    if (!(t->file = weft__out_file_grow(path, 0, err))) {
         free(t->path);
         free(t);
         return (weft_status)err->status;
@@ -51,20 +51,20 @@ weft_status bench_trace_close(bench_trace **trace, weft_error *err)
 /* Begins an event; the caller adds its "args" and the closing brace. */
 static void put_event(bench_trace *t, const char *phase, int pid, int row, const char *name)
 {
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft__json_write_string(&text, name, strlen(name));
     fprintf(t->file, "%s{\"ph\": \"%s\", \"pid\": %d, \"tid\": %d, \"name\": %s", t->n_events++ ? ",\n" : "", phase, pid, row,
             text.failed ? "\"\"" : text.data);
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
 }
 
 static void put_name(bench_trace *t, const char *what, int pid, int row, const char *name)
 {
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft__json_write_string(&text, name, strlen(name));
     put_event(t, "M", pid, row, what);
     fprintf(t->file, ", \"args\": {\"name\": %s}}", text.failed ? "\"\"" : text.data);
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
 }
 
 /* Microseconds since `zero`. */

@@ -63,7 +63,7 @@ const char *chat_command_name(int i);
 /* Gives the session what is in use; the conversation is read anew with it. On failure all is as before. */
 weft_status chat_use_adapters(chat *c, const int *in_use, const float *scales, weft_error *err);
 /* Appends "pirate:0.7 + letter", or "none". */
-void chat_name_adapters(const chat *c, weft__text *out);
+void chat_name_adapters(const chat *c, weft__strbuf *out);
 
 /* `path` with "~/" spelled out; 0 when it is too long. */
 int chat_expand(const char *path, char out[PATH_MAX]);

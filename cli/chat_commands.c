@@ -62,7 +62,7 @@ static void save(chat *c, const char *argument)
     chat_note(c, "%zu messages in %s", weft__json_size(c->c.messages), path);
 }
 
-static void load(chat *c, const char *argument)
+static void chat_commands_load(chat *c, const char *argument)
 {
     char path[PATH_MAX];
     weft_error err = {0};
@@ -132,16 +132,16 @@ static void leave(chat *c, const char *argument)
 
 /* ---- adapters ---- */
 
-void chat_name_adapters(const chat *c, weft__text *out)
+void chat_name_adapters(const chat *c, weft__strbuf *out)
 {
     int n = 0;
     for (int i = 0; i < c->n_adapters; i++) {
         const struct adapter_option *a = &c->adapters[i].option;
         if (!c->adapters[i].in_use) continue;
-        weft__text_printf(out, "%s%s", n++ ? " + " : "", a->name);
-        if (a->scale != 1) weft__text_printf(out, ":%g", (double)a->scale);
+        weft__strbuf_printf(out, "%s%s", n++ ? " + " : "", a->name);
+        if (a->scale != 1) weft__strbuf_printf(out, ":%g", (double)a->scale);
     }
-    if (!n) weft__text_puts(out, "none");
+    if (!n) weft__strbuf_puts(out, "none");
 }
 
 static void list_adapters(const chat *c)
@@ -253,10 +253,10 @@ static void adapter(chat *c, const char *argument)
         chat_complain(c, &err);
         return;
     }
-    weft__text names = {0};
+    weft__strbuf names = {0};
     chat_name_adapters(c, &names);
     if (!names.failed) chat_note(c, "adapter %s", names.data);
-    weft__text_free(&names);
+    weft__strbuf_free(&names);
 }
 
 /* ---- all of them ---- */
@@ -269,7 +269,7 @@ static const struct {
 } COMMANDS[] = {
     {"/help", "", "this list (also /?)", help},
     {"/save", "[FILE]", "write the conversation, a record that 'weft adapter train' reads", save},
-    {"/load", "[FILE]", "go on with one that was written", load},
+    {"/load", "[FILE]", "go on with one that was written", chat_commands_load},
     {"/regen", "", "answer the last message again", again},
     {"/reset", "", "begin anew, keeping the system message (also /clear)", reset},
     {"/system", "[TEXT]", "begin anew with this system message", system_message},

@@ -19,8 +19,8 @@ void chat_input_open(chat_input *in, int fd, int out)
 
 void chat_input_close(chat_input *in)
 {
-    weft__text_free(&in->pending);
-    weft__text_free(&in->raw);
+    weft__strbuf_free(&in->pending);
+    weft__strbuf_free(&in->raw);
 }
 
 /* ---- lines of a descriptor ---- */
@@ -42,7 +42,7 @@ static input_outcome take_bytes(chat_input *in)
         in->pending.len -= in->at;
         in->at = 0;
     }
-    weft__text_put(&in->pending, bytes, (size_t)n);
+    weft__strbuf_put(&in->pending, bytes, (size_t)n);
     return in->pending.failed ? INPUT_END : INPUT_SAID;
 }
 
@@ -160,10 +160,10 @@ static int closes_block(const char *s, size_t n, size_t *end)
 }
 
 /* What is behind the quotes of the first line, and the lines up to the closing ones. */
-static input_outcome read_block(chat_input *in, const char *first, size_t n_first, weft__text *out, weft_error *err)
+static input_outcome read_block(chat_input *in, const char *first, size_t n_first, weft__strbuf *out, weft_error *err)
 {
     int refused = 0; /* the lines up to the end are none of their own, then */
-    weft__text_put(out, first, n_first);
+    weft__strbuf_put(out, first, n_first);
     for (;;) {
         char *line;
         size_t n, end;
@@ -184,10 +184,10 @@ static input_outcome read_block(chat_input *in, const char *first, size_t n_firs
             refused = 1;
         }
         if (!refused) {
-            weft__text_putc(&in->raw, '\n');
-            weft__text_put(&in->raw, line, n);
-            if (!is_end) weft__text_putc(out, '\n');
-            weft__text_put(out, line, closed ? end : n);
+            weft__strbuf_putc(&in->raw, '\n');
+            weft__strbuf_put(&in->raw, line, n);
+            if (!is_end) weft__strbuf_putc(out, '\n');
+            weft__strbuf_put(out, line, closed ? end : n);
         }
         free(line);
         if (closed) return refused ? INPUT_REFUSED : INPUT_SAID;
@@ -195,7 +195,7 @@ static input_outcome read_block(chat_input *in, const char *first, size_t n_firs
 }
 
 /* A block without the newline in front of its first line, where that stood alone. */
-static char *text_of_block(const weft__text *prefix, const weft__text *block, size_t *n)
+static char *text_of_block(const weft__strbuf *prefix, const weft__strbuf *block, size_t *n)
 {
     const size_t skip = block->len > 0 && block->data[0] == '\n';
     char *text = block->failed || prefix->failed ? NULL : malloc(prefix->len + block->len + 1);
@@ -210,20 +210,20 @@ static char *text_of_block(const weft__text *prefix, const weft__text *block, si
 /* The block that `line` opens; of one that is closed there, what is between. Takes `line`. */
 static input_outcome finish_block(chat_input *in, char *line, size_t n_line, size_t at, char **text, size_t *n, weft_error *err)
 {
-    weft__text block = {0}, prefix = {0};
+    weft__strbuf block = {0}, prefix = {0};
     size_t end;
     input_outcome got = INPUT_SAID;
-    if (line[0] == '/') weft__text_put(&prefix, line, at - N_QUOTES);
-    weft__text_puts(&block, "");
-    if (closes_block(line + at, n_line - at, &end)) weft__text_put(&block, line + at, end);
+    if (line[0] == '/') weft__strbuf_put(&prefix, line, at - N_QUOTES);
+    weft__strbuf_puts(&block, "");
+    if (closes_block(line + at, n_line - at, &end)) weft__strbuf_put(&block, line + at, end);
     else got = read_block(in, line + at, n_line - at, &block, err);
     if (got == INPUT_SAID && !(*text = text_of_block(&prefix, &block, n))) {
         weft_fail(err, WEFT_NO_MEMORY, "no memory for a block");
         got = INPUT_REFUSED;
     }
     const int is_command = prefix.len > 0;
-    weft__text_free(&block);
-    weft__text_free(&prefix);
+    weft__strbuf_free(&block);
+    weft__strbuf_free(&prefix);
     free(line);
     return got == INPUT_SAID && !is_command ? INPUT_BLOCK : got;
 }
@@ -237,7 +237,7 @@ input_outcome chat_input_next(chat_input *in, char **text, size_t *n, weft_error
         input_outcome got = in->read(in->arg, "> ", &line, n, err);
         if (got != INPUT_SAID) return got;
         in->raw.len = 0;
-        weft__text_put(&in->raw, line, *n);
+        weft__strbuf_put(&in->raw, line, *n);
         const int many = memchr(line, '\n', *n) != NULL; /* pasted, or from the history */
         if (opens_block(line, *n, &at) && (!many || closes_block(line + at, *n - at, &end)))
             got = finish_block(in, line, *n, at, text, n, err);

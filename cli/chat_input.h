@@ -21,14 +21,14 @@ typedef input_outcome (*line_reader)(void *arg, const char *prompt, char **text,
 typedef struct chat_input {
     /* Lines that are read from a descriptor. */
     int fd, out; /* out: a terminal that cannot draw and gets prompts; -1: none */
-    weft__text pending;
+    weft__strbuf pending;
     size_t at;
     int begun, ended;
     long line;
     /* Who reads lines: chat_input_line, with this as arg, or an editor. */
     line_reader read;
     void *arg;
-    weft__text raw; /* the last message as it was typed, with its """: for a history */
+    weft__strbuf raw; /* the last message as it was typed, with its """: for a history */
 } chat_input;
 
 /* Lines of fd, with prompts on `out` (-1: none), where tty_take was called before; ended by "\n" or "\r\n", the last one also by the end; they may hold NUL. A byte order mark in front of the first is none of it. */

@@ -35,21 +35,21 @@ static void print_info(const weft_adapter_file *f, const weft_adapter_info *info
 
 static weft_status print_json(const weft_adapter_file *f, const weft_adapter_info *info, weft_error *err)
 {
-    weft__text t = {0};
-    weft__text_puts(&t, "{\"arch\": ");
+    weft__strbuf t = {0};
+    weft__strbuf_puts(&t, "{\"arch\": ");
     weft__json_write_string(&t, info->arch, strlen(info->arch));
-    weft__text_printf(&t, ", \"format\": \"%s\", \"id\": \"%s\", \"parameters\": %llu, \"matrices\": [",
-                      info->is_folder ? "peft" : "gguf", info->id, (unsigned long long)info->n_params);
+    weft__strbuf_printf(&t, ", \"format\": \"%s\", \"id\": \"%s\", \"parameters\": %llu, \"matrices\": [",
+                        info->is_folder ? "peft" : "gguf", info->id, (unsigned long long)info->n_params);
     for (int32_t i = 0; i < info->n_matrices; i++) {
         weft_adapter_matrix m = {.size = sizeof m};
         if (weft_adapter_file_matrix(f, i, &m, NULL)) continue;
-        weft__text_printf(&t, "%s\n{\"name\": ", i ? "," : "");
+        weft__strbuf_printf(&t, "%s\n{\"name\": ", i ? "," : "");
         weft__json_write_string(&t, m.name, strlen(m.name));
-        weft__text_printf(&t, ", \"rank\": %d, \"scale\": %.9g, \"k\": %lld, \"n\": %lld, \"experts\": %lld, \"dora\": %s}",
-                          m.rank, (double)m.scale, (long long)m.k, (long long)m.n, (long long)m.n_experts,
-                          m.dora ? "true" : "false");
+        weft__strbuf_printf(&t, ", \"rank\": %d, \"scale\": %.9g, \"k\": %lld, \"n\": %lld, \"experts\": %lld, \"dora\": %s}",
+                            m.rank, (double)m.scale, (long long)m.k, (long long)m.n, (long long)m.n_experts,
+                            m.dora ? "true" : "false");
     }
-    weft__text_puts(&t, "]}\n");
+    weft__strbuf_puts(&t, "]}\n");
     return print_whole(&t, err);
 }
 

@@ -67,13 +67,13 @@ static weft_status bracket(struct grid *g, weft_peaks *around, weft_error *err)
 }
 
 /* Limits that are measured in turns with steps. */
-struct turns {
+struct bench_turns {
     uint64_t since_ns;             /* steps took this long since the latest */
     double inverse_s[BENCH_PEAKS]; /* sums of 1 / figure */
     int n;
 };
 
-static weft_status probe(struct grid *g, struct turns *t, weft_error *err)
+static weft_status probe(struct grid *g, struct bench_turns *t, weft_error *err)
 {
     weft_peaks now = {.size = sizeof now, .brief = 1};
     weft_status st = weft_model_measure(g->model, &now, err);
@@ -86,7 +86,7 @@ static weft_status probe(struct grid *g, struct turns *t, weft_error *err)
 
 /* n steps, added to *ns. What a machine gives can double within a tenth of a second, so limits (turns: NULL without) are measured
  * before the first step, after the last and between them, at most as often as steps take PROBE_NS. */
-static weft_status generate(struct grid *g, bench_case *c, int32_t n, struct turns *t, uint64_t *ns, weft_error *err)
+static weft_status generate(struct grid *g, bench_case *c, int32_t n, struct bench_turns *t, uint64_t *ns, weft_error *err)
 {
     enum { PROBE_NS = 5000000 };
     weft_status st = t ? probe(g, t, err) : WEFT_OK;
@@ -105,7 +105,7 @@ static weft_status generate(struct grid *g, bench_case *c, int32_t n, struct tur
 /* One repetition; what is already in the context is prepared outside the clock. limits: of this repetition; NULL: not wanted. */
 static weft_status repeat(struct grid *g, bench_case *c, const bench_row *r, uint64_t *ns, weft_peaks *limits, weft_error *err)
 {
-    struct turns turns = {0};
+    struct bench_turns turns = {0};
     weft_status st = bench_case_depth(c, r->n_depth, err);
     const uint64_t start = now_ns();
     if (!st) st = bench_case_prompt(c, r->n_prompt, err);
@@ -188,7 +188,7 @@ static weft_status bench_grid(struct grid *g, weft_error *err)
     return st;
 }
 
-static void begin(const bench_options *o)
+static void bench_begin(const bench_options *o)
 {
     if (o->batched) bench_batched_begin(o->format);
     else if (!o->profile || o->format == BENCH_JSON) bench_print_begin(o->format, o->roofline);
@@ -228,7 +228,7 @@ static weft_status bench_threads(const bench_options *asked, const char *path, i
     if (!st && o->roofline) st = measure_limits(&g, &g.first, &g.of_first, err);
     g.last = g.first;
     g.of_last = g.of_first;
-    if (!st && !*begun) begin(o);
+    if (!st && !*begun) bench_begin(o);
     *begun |= !st;
     if (!st) st = o->batched ? bench_batched(o, g.model, &g.tally, err) : bench_grid(&g, err);
     if (!st && o->roofline) bench_print_peaks(&g.first, &g.last, &g.of_first, &g.of_last);

@@ -134,17 +134,18 @@ static input_outcome typed_line(void *arg, const char *prompt, char **text, size
 static void banner(chat *c)
 {
     const int dim = tty_colours(fileno(c->notes));
-    weft__text t = {0};
+    weft__strbuf t = {0};
     shown s;
-    weft__text_printf(&t, "%s (%s) | context %d tokens | adapter ", c->info.name, c->info.type, weft_session_n_ctx(c->c.session));
+    weft__strbuf_printf(&t, "%s (%s) | context %d tokens | adapter ", c->info.name, c->info.type,
+                        weft_session_n_ctx(c->c.session));
     chat_name_adapters(c, &t);
-    weft__text_puts(&t, "\n/help lists the commands; Ctrl-D leaves, Ctrl-C stops an answer");
+    weft__strbuf_puts(&t, "\n/help lists the commands; Ctrl-D leaves, Ctrl-C stops an answer");
     fputs(dim ? "\x1b[2m" : "", c->notes);
     shown_begin(&s, c->notes);
     if (!t.failed) shown_put(&s, t.data, t.len);
     shown_end(&s);
     fputs(dim ? "\x1b[0m\n" : "\n", c->notes);
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
 }
 
 /* Who types gets an editor where the terminal draws, else lines as the terminal has them. */

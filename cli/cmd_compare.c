@@ -31,7 +31,7 @@ struct compare_options {
 #define BASE "base" /* names the answer without an adapter, and no adapter */
 
 /* One answer; written by the engine's thread until it is done. */
-struct answer {
+struct compare_answer {
     struct comparison *c;
     const char *name; /* BASE, or the adapter's */
     int32_t *tokens;
@@ -46,7 +46,7 @@ struct comparison {
     weft_engine *engine;
     int32_t *prompt;
     size_t n_prompt;
-    struct answer answers[MOST];
+    struct compare_answer answers[MOST];
     int n_answers;
     pthread_mutex_t lock;
     pthread_cond_t done;
@@ -59,11 +59,11 @@ static weft_status chat_prompt(struct comparison *c, const char *text, size_t n,
 {
     weft_chat *chat = NULL;
     weft_chat_prompt *rendered = NULL;
-    weft__text messages = {0};
+    weft__strbuf messages = {0};
     size_t length;
-    weft__text_puts(&messages, "[{\"role\": \"user\", \"content\": ");
+    weft__strbuf_puts(&messages, "[{\"role\": \"user\", \"content\": ");
     weft__json_write_string(&messages, text, n);
-    weft__text_puts(&messages, "}]");
+    weft__strbuf_puts(&messages, "}]");
     weft_status st = messages.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the prompt")
                                      : weft_chat_open(c->model, NULL, 0, &chat, err);
     if (!st) st = weft_chat_render(chat, messages.data, NULL, NULL, 1, &rendered, err);
@@ -76,7 +76,7 @@ static weft_status chat_prompt(struct comparison *c, const char *text, size_t n,
     }
     weft_chat_prompt_free(&rendered);
     weft_chat_close(&chat);
-    weft__text_free(&messages);
+    weft__strbuf_free(&messages);
     return st;
 }
 
@@ -91,7 +91,7 @@ static weft_status read_prompt(struct comparison *c, const char *text, size_t n,
 
 static int on_event(void *arg, const weft_event *e)
 {
-    struct answer *a = arg;
+    struct compare_answer *a = arg;
     if (e->kind == WEFT_EVENT_TOKEN) a->tokens[a->n++] = e->token;
     if (e->kind != WEFT_EVENT_FINISHED) return 0;
     if (e->finish == WEFT_FINISH_FAILED) a->failed = e->status ? e->status : WEFT_INTERNAL;
@@ -105,7 +105,7 @@ static int on_event(void *arg, const weft_event *e)
 
 static weft_status submit(struct comparison *c, int i, weft_error *err)
 {
-    struct answer *a = &c->answers[i];
+    struct compare_answer *a = &c->answers[i];
     const weft_request_adapter use = {a->name, NAN, 0};
     weft_request_params p;
     uint64_t id;
@@ -149,7 +149,8 @@ static weft_status answer_all(struct comparison *c, weft_error *err)
     weft_status st = WEFT_OK;
     int n = 0;
     c->n_answers = c->o->adapters.n + 1;
-    for (int i = 0; i < c->n_answers; i++) c->answers[i] = (struct answer){.c = c, .name = i ? c->o->adapter[i - 1].name : BASE};
+    for (int i = 0; i < c->n_answers; i++)
+        c->answers[i] = (struct compare_answer){.c = c, .name = i ? c->o->adapter[i - 1].name : BASE};
     for (; !st && n < c->n_answers; n += !st) st = submit(c, n, err);
     wait_for(c, n);
     for (int i = 0; !st && i < n; i++)
@@ -159,15 +160,15 @@ static weft_status answer_all(struct comparison *c, weft_error *err)
 
 /* ---- printing ---- */
 
-static weft_status text_of(const struct comparison *c, const struct answer *a, weft__text *out, weft_error *err)
+static weft_status text_of(const struct comparison *c, const struct compare_answer *a, weft__strbuf *out, weft_error *err)
 {
     weft_detok *d = NULL;
     const char *text;
     size_t n;
     weft_status st = weft_detok_new(weft_model_tokenizer(c->model), c->o->raw ? WEFT_DETOK_CONTINUE : 0, &d, err);
     for (int32_t i = 0; !st && i < a->n; i++)
-        if (!(st = weft_detok_push(d, a->tokens[i], &text, &n, err))) weft__text_put(out, text, n);
-    if (!st && !(st = weft_detok_finish(d, &text, &n, err))) weft__text_put(out, text, n);
+        if (!(st = weft_detok_push(d, a->tokens[i], &text, &n, err))) weft__strbuf_put(out, text, n);
+    if (!st && !(st = weft_detok_finish(d, &text, &n, err))) weft__strbuf_put(out, text, n);
     weft_detok_free(&d);
     if (!st && out->failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an answer");
     return st;
@@ -187,25 +188,25 @@ static void print_answer(int i, const char *name, const char *text, size_t n)
 
 static weft_status print_all(const struct comparison *c, weft_error *err)
 {
-    weft__text json = {0};
+    weft__strbuf json = {0};
     weft_status st = WEFT_OK;
     for (int i = 0; !st && i < c->n_answers; i++) {
-        weft__text text = {0};
+        weft__strbuf text = {0};
         st = text_of(c, &c->answers[i], &text, err);
         if (!st && c->o->json) {
-            weft__text_puts(&json, i ? ", {\"adapter\": " : "[{\"adapter\": ");
+            weft__strbuf_puts(&json, i ? ", {\"adapter\": " : "[{\"adapter\": ");
             weft__json_write_string(&json, c->answers[i].name, strlen(c->answers[i].name));
-            weft__text_puts(&json, ", \"text\": ");
+            weft__strbuf_puts(&json, ", \"text\": ");
             weft__json_write_string(&json, text.data ? text.data : "", text.len);
-            weft__text_printf(&json, ", \"tokens\": %d}", c->answers[i].n);
+            weft__strbuf_printf(&json, ", \"tokens\": %d}", c->answers[i].n);
         } else if (!st) {
             print_answer(i, c->answers[i].name, text.data ? text.data : "", text.len);
         }
-        weft__text_free(&text);
+        weft__strbuf_free(&text);
     }
     if (!st && json.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answers as JSON");
     if (!st && c->o->json) printf("%s]\n", json.data ? json.data : "[");
-    weft__text_free(&json);
+    weft__strbuf_free(&json);
     return st;
 }
 

@@ -13,14 +13,14 @@ static void print_device(const weft_backend_info *d, int json, int first)
                (double)d->memory_bytes / 1e9);
         return;
     }
-    weft__text t = {0};
-    weft__text_puts(&t, first ? "{\"name\": " : ", {\"name\": ");
+    weft__strbuf t = {0};
+    weft__strbuf_puts(&t, first ? "{\"name\": " : ", {\"name\": ");
     weft__json_write_string(&t, d->name, __builtin_strlen(d->name));
-    weft__text_puts(&t, ", \"device\": ");
+    weft__strbuf_puts(&t, ", \"device\": ");
     weft__json_write_string(&t, d->device, __builtin_strlen(d->device));
-    weft__text_printf(&t, ", \"units\": %d, \"memory_bytes\": %llu}", d->n_units, (unsigned long long)d->memory_bytes);
+    weft__strbuf_printf(&t, ", \"units\": %d, \"memory_bytes\": %llu}", d->n_units, (unsigned long long)d->memory_bytes);
     if (!t.failed) fwrite(t.data, 1, t.len, stdout);
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
 }
 
 int cmd_devices(int argc, char **argv)

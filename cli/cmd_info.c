@@ -86,36 +86,36 @@ static weft_status print_text(const weft_file *f, const char *path, int tensors,
     return WEFT_OK;
 }
 
-static weft_status put_json(const weft_file *f, const char *path, weft__text *t, weft_error *err)
+static weft_status put_json(const weft_file *f, const char *path, weft__strbuf *t, weft_error *err)
 {
     struct totals sum = add_up(f);
     weft_status st;
-    weft__text_puts(t, "{\"file\": ");
+    weft__strbuf_puts(t, "{\"file\": ");
     weft__json_write_string(t, path, strlen(path));
-    weft__text_printf(t, ", \"version\": %u, \"n_tensors\": %lld, \"n_params\": %llu, \"n_bytes\": %llu, \"metadata\": {",
-                      weft_file_version(f), (long long)weft_file_n_tensors(f), (unsigned long long)sum.n_params,
-                      (unsigned long long)sum.n_bytes);
+    weft__strbuf_printf(t, ", \"version\": %u, \"n_tensors\": %lld, \"n_params\": %llu, \"n_bytes\": %llu, \"metadata\": {",
+                        weft_file_version(f), (long long)weft_file_n_tensors(f), (unsigned long long)sum.n_params,
+                        (unsigned long long)sum.n_bytes);
     for (int64_t i = 0; i < weft_file_n_meta(f); i++) {
         weft_meta_info m;
         if ((st = weft_file_meta(f, i, &m, err))) return st;
         char *value = value_text(f, i, INT64_MAX, 1, err);
         if (!value) return (weft_status)err->status;
-        if (i) weft__text_puts(t, ", ");
+        if (i) weft__strbuf_puts(t, ", ");
         weft__json_write_string(t, m.key, strlen(m.key));
-        weft__text_printf(t, ": %s", value);
+        weft__strbuf_printf(t, ": %s", value);
         free(value);
     }
-    weft__text_puts(t, "}, \"tensors\": [");
+    weft__strbuf_puts(t, "}, \"tensors\": [");
     for (int64_t i = 0; i < weft_file_n_tensors(f); i++) {
         weft_tensor_info x;
         if ((st = weft_file_tensor(f, i, &x, err))) return st;
-        weft__text_puts(t, i ? ", {\"name\": " : "{\"name\": ");
+        weft__strbuf_puts(t, i ? ", {\"name\": " : "{\"name\": ");
         weft__json_write_string(t, x.name, strlen(x.name));
-        weft__text_printf(t, ", \"type\": \"%s\", \"shape\": [", weft_dtype_describe(x.dtype).name);
-        for (int d = 0; d < x.n_dims; d++) weft__text_printf(t, "%s%lld", d ? ", " : "", (long long)x.d[d]);
-        weft__text_printf(t, "], \"bytes\": %llu}", (unsigned long long)x.n_bytes);
+        weft__strbuf_printf(t, ", \"type\": \"%s\", \"shape\": [", weft_dtype_describe(x.dtype).name);
+        for (int d = 0; d < x.n_dims; d++) weft__strbuf_printf(t, "%s%lld", d ? ", " : "", (long long)x.d[d]);
+        weft__strbuf_printf(t, "], \"bytes\": %llu}", (unsigned long long)x.n_bytes);
     }
-    weft__text_puts(t, "]}\n");
+    weft__strbuf_puts(t, "]}\n");
     return t->failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the description") : WEFT_OK;
 }
 
@@ -175,10 +175,10 @@ int cmd_info(int argc, char **argv)
         if (!st) fprintf(stderr, "%s: the checksums are right\n", argv[first]);
     }
     if (!st && json) {
-        weft__text t = {0};
+        weft__strbuf t = {0};
         st = put_json(f, argv[first], &t, &err);
         if (!st) fwrite(t.data, 1, t.len, stdout);
-        weft__text_free(&t);
+        weft__strbuf_free(&t);
     } else if (!st) {
         st = print_text(f, argv[first], !no_tensors, &err);
     }

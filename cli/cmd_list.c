@@ -7,32 +7,32 @@
 #include "options.h"
 #include "terminal.h"
 
-struct listing {
+struct list_listing {
     int json, n;
-    weft__text text;
+    weft__strbuf text;
 };
 
-static void add(void *arg, const weft_pulled *m)
+static void list_add(void *arg, const weft_pulled *m)
 {
-    struct listing *l = arg;
-    weft__text *t = &l->text;
+    struct list_listing *l = arg;
+    weft__strbuf *t = &l->text;
     if (!l->json) {
-        weft__text_printf(t, "%10.3f GB  %-10s  %s\n", (double)m->n_bytes / 1e9, m->complete ? "complete" : "unfinished",
-                          m->name);
+        weft__strbuf_printf(t, "%10.3f GB  %-10s  %s\n", (double)m->n_bytes / 1e9, m->complete ? "complete" : "unfinished",
+                            m->name);
     } else {
-        weft__text_puts(t, l->n ? ", {\"name\": " : "{\"name\": ");
+        weft__strbuf_puts(t, l->n ? ", {\"name\": " : "{\"name\": ");
         weft__json_write_string(t, m->name, strlen(m->name));
-        weft__text_puts(t, ", \"path\": ");
+        weft__strbuf_puts(t, ", \"path\": ");
         weft__json_write_string(t, m->path, strlen(m->path));
-        weft__text_printf(t, ", \"bytes\": %llu, \"files\": %d, \"complete\": %s}", (unsigned long long)m->n_bytes, m->n_files,
-                          m->complete ? "true" : "false");
+        weft__strbuf_printf(t, ", \"bytes\": %llu, \"files\": %d, \"complete\": %s}", (unsigned long long)m->n_bytes, m->n_files,
+                            m->complete ? "true" : "false");
     }
     l->n++;
 }
 
 int cmd_list(int argc, char **argv)
 {
-    struct listing l = {0};
+    struct list_listing l = {0};
     const option_spec options[] = {
         {"json", 0, OPT_FLAG, &l.json, NULL, "a JSON array", 0, 0, NULL},
         {0},
@@ -48,12 +48,12 @@ int cmd_list(int argc, char **argv)
     int first, rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_error err = {0};
-    if (l.json) weft__text_putc(&l.text, '[');
-    weft_status st = weft_pulled_each(add, &l, &err);
-    if (l.json) weft__text_puts(&l.text, "]\n");
+    if (l.json) weft__strbuf_putc(&l.text, '[');
+    weft_status st = weft_pulled_each(list_add, &l, &err);
+    if (l.json) weft__strbuf_puts(&l.text, "]\n");
     if (!st && l.text.failed) st = weft_fail(&err, WEFT_NO_MEMORY, "no memory for the list");
     if (!st && l.text.len) fwrite(l.text.data, 1, l.text.len, stdout);
     if (!st && !l.n && !l.json) fprintf(stderr, "no models yet: 'weft pull OWNER/NAME' fetches one\n");
-    weft__text_free(&l.text);
+    weft__strbuf_free(&l.text);
     return st ? report("list", &err) : EXIT_DONE;
 }

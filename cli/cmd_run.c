@@ -50,17 +50,17 @@ static double per_second(double n, double ms)
 
 static weft_status print_json(const generate_request *q, const generate_result *r, const weft_model_info *info, weft_error *err)
 {
-    weft__text t = {0};
-    weft__text_printf(&t, "{\"prompt_tokens\": %d, \"tokens\": [", q->n_prompt);
-    for (int32_t i = 0; i < r->n_tokens; i++) weft__text_printf(&t, "%s%d", i ? ", " : "", r->tokens[i]);
-    weft__text_puts(&t, "], \"text\": ");
+    weft__strbuf t = {0};
+    weft__strbuf_printf(&t, "{\"prompt_tokens\": %d, \"tokens\": [", q->n_prompt);
+    for (int32_t i = 0; i < r->n_tokens; i++) weft__strbuf_printf(&t, "%s%d", i ? ", " : "", r->tokens[i]);
+    weft__strbuf_puts(&t, "], \"text\": ");
     weft__json_write_string(&t, r->text, r->n_text);
-    weft__text_printf(&t, ", \"finish_reason\": \"%s\", \"seed\": %llu, \"timings\": {", r->finish_reason,
-                      (unsigned long long)weft_sampler_seed(q->sampler));
-    weft__text_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ", info->load_ms,
-                      r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
-    weft__text_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
-                      per_second(r->n_tokens, r->decode_ms));
+    weft__strbuf_printf(&t, ", \"finish_reason\": \"%s\", \"seed\": %llu, \"timings\": {", r->finish_reason,
+                        (unsigned long long)weft_sampler_seed(q->sampler));
+    weft__strbuf_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ", info->load_ms,
+                        r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
+    weft__strbuf_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
+                        per_second(r->n_tokens, r->decode_ms));
     return print_whole(&t, err);
 }
 

@@ -29,17 +29,17 @@ static void print_pieces(const weft_tokenizer *t, const int32_t *ids, size_t n)
 
 static weft_status print_json(const weft_tokenizer *t, const int32_t *ids, size_t n, weft_error *err)
 {
-    weft__text out = {0};
-    weft__text_puts(&out, "{\"tokens\": [");
-    for (size_t i = 0; i < n; i++) weft__text_printf(&out, "%s%d", i ? ", " : "", ids[i]);
-    weft__text_puts(&out, "], \"pieces\": [");
+    weft__strbuf out = {0};
+    weft__strbuf_puts(&out, "{\"tokens\": [");
+    for (size_t i = 0; i < n; i++) weft__strbuf_printf(&out, "%s%d", i ? ", " : "", ids[i]);
+    weft__strbuf_puts(&out, "], \"pieces\": [");
     for (size_t i = 0; i < n; i++) {
         size_t length;
         const char *piece = weft_token_piece(t, ids[i], &length);
-        if (i) weft__text_puts(&out, ", ");
+        if (i) weft__strbuf_puts(&out, ", ");
         weft__json_write_string(&out, piece, length);
     }
-    weft__text_puts(&out, "]}\n");
+    weft__strbuf_puts(&out, "]}\n");
     return print_whole(&out, err);
 }
 
@@ -52,9 +52,9 @@ static int ends_with(const char *s, const char *end)
 /* Little-endian numbers of 16 or 32 bits, as 'weft train' reads them. */
 static weft_status write_ids(const char *path, const int32_t *ids, size_t n, weft_error *err)
 {
-    weft__out out;
+    weft__out_file out;
     size_t width = ends_with(path, ".u32") ? 4 : 2;
-    weft_status st = weft__out_open(&out, path, err);
+    weft_status st = weft__out_file_open(&out, path, err);
     if (st) return st;
     for (size_t i = 0; !st && i < n; i++) {
         uint32_t id = (uint32_t)ids[i];
@@ -62,10 +62,10 @@ static weft_status write_ids(const char *path, const int32_t *ids, size_t n, wef
                                         (unsigned char)(id >> 24)};
         if (width == 2 && id > 0xFFFF)
             st = weft_fail(err, WEFT_ARGUMENT, "%s: id %u needs 32 bits; call the file .u32", path, id);
-        else st = weft__out_write(&out, bytes, width, err);
+        else st = weft__out_file_write(&out, bytes, width, err);
     }
-    if (!st) st = weft__out_commit(&out, err);
-    weft__out_close(&out);
+    if (!st) st = weft__out_file_commit(&out, err);
+    weft__out_file_close(&out);
     return st;
 }
 

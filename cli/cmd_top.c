@@ -38,22 +38,22 @@ static int is_over(void)
 /* trouble: why there was no answer; "": there was one. */
 static void show(const char *address, const top_view *v, const char *trouble, int live)
 {
-    weft__text lines = {0}, out = {0};
+    weft__strbuf lines = {0}, out = {0};
     int columns, rows;
-    if (trouble[0]) weft__text_printf(&lines, "no answer, asking again: %s\n", trouble);
+    if (trouble[0]) weft__strbuf_printf(&lines, "no answer, asking again: %s\n", trouble);
     top_print(address, v, &lines);
-    if (live) weft__text_puts(&lines, "q leaves\n");
+    if (live) weft__strbuf_puts(&lines, "q leaves\n");
     tty_size(STDOUT_FILENO, &columns, &rows);
     const int draws = tty_draws(STDOUT_FILENO);
-    if (draws) weft__text_puts(&out, "\033[H\033[2J");
+    if (draws) weft__strbuf_puts(&out, "\033[H\033[2J");
     top_fit(&lines, draws ? columns : INT_MAX, draws ? rows : 0, &out);
-    if (!draws) weft__text_puts(&out, live ? "\n\n" : "\n");
+    if (!draws) weft__strbuf_puts(&out, live ? "\n\n" : "\n");
     if (!out.failed && !lines.failed) {
         if (live) tty_write(STDOUT_FILENO, out.data, out.len);
         else fwrite(out.data, 1, out.len, stdout);
     }
-    weft__text_free(&lines);
-    weft__text_free(&out);
+    weft__strbuf_free(&lines);
+    weft__strbuf_free(&out);
 }
 
 static weft_status poll_once(top_server *s, top_view *v, weft_error *err)

@@ -172,7 +172,7 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
 {
     weft_chat_prompt *prompt = NULL;
     generate_result r = {0};
-    weft__text json = {0};
+    weft__strbuf json = {0};
     int32_t *ids = NULL;
     size_t first = 0, n = 0;
     weft__json_write(&json, c->messages, WEFT__JSON_COMPACT);
@@ -203,7 +203,7 @@ done:
     generate_result_free(&r);
     free(ids);
     weft_chat_prompt_free(&prompt);
-    weft__text_free(&json);
+    weft__strbuf_free(&json);
     return st;
 }
 
@@ -278,21 +278,21 @@ static int holds_another(const char *path)
 
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err)
 {
-    weft__text t = {0};
+    weft__strbuf t = {0};
     if (!weft__json_size(c->messages)) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to save yet");
     if (holds_another(path))
         return weft_fail(err, WEFT_ARGUMENT, "%s is no conversation, and would be written over; give another name", path);
-    weft__text_puts(&t, "{\"messages\": ");
+    weft__strbuf_puts(&t, "{\"messages\": ");
     weft__json_write(&t, c->messages, WEFT__JSON_SPACED);
-    weft__text_puts(&t, "}\n");
+    weft__strbuf_puts(&t, "}\n");
     weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
-    weft__out out;
-    if (!st && !(st = weft__out_open(&out, path, err))) {
-        st = weft__out_write(&out, t.data, t.len, err);
-        if (!st) st = weft__out_commit(&out, err);
-        weft__out_close(&out);
+    weft__out_file out;
+    if (!st && !(st = weft__out_file_open(&out, path, err))) {
+        st = weft__out_file_write(&out, t.data, t.len, err);
+        if (!st) st = weft__out_file_commit(&out, err);
+        weft__out_file_close(&out);
     }
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return st;
 }
 

@@ -11,7 +11,7 @@ enum { TAB = 4 };
 
 void draw_free(drawing *d)
 {
-    weft__text_free(&d->rows);
+    weft__strbuf_free(&d->rows);
     free(d->widths);
     d->widths = NULL;
     d->room = d->n_rows = 0;
@@ -19,15 +19,15 @@ void draw_free(drawing *d)
 
 /* ---- rows ---- */
 
-struct layout {
-    weft__text text;
+struct draw_layout {
+    weft__strbuf text;
     size_t *ends; /* [n_rows] of each row in text */
     int *widths;
     int n_rows, room, columns, failed;
     int row, column; /* the cursor */
 };
 
-static int room_for(struct layout *l)
+static int room_for(struct draw_layout *l)
 {
     if (l->n_rows < l->room) return 1;
     const int room = l->room ? 2 * l->room : 16;
@@ -40,27 +40,27 @@ static int room_for(struct layout *l)
     return 1;
 }
 
-static void begin_row(struct layout *l)
+static void begin_row(struct draw_layout *l)
 {
     if (!room_for(l)) return;
     l->widths[l->n_rows] = 0;
     l->ends[l->n_rows++] = l->text.len;
 }
 
-static void put(struct layout *l, const char *s, size_t n, int width)
+static void draw_put(struct draw_layout *l, const char *s, size_t n, int width)
 {
-    weft__text_put(&l->text, s, n);
+    weft__strbuf_put(&l->text, s, n);
     l->widths[l->n_rows - 1] += width;
     l->ends[l->n_rows - 1] = l->text.len;
 }
 
-static void put_spaces(struct layout *l, int n)
+static void put_spaces(struct draw_layout *l, int n)
 {
-    for (; n > 0; n--) put(l, " ", 1, 1);
+    for (; n > 0; n--) draw_put(l, " ", 1, 1);
 }
 
 /* One character at s[0..n), on this row or the next; the cursor may be on it. */
-static void put_cluster(struct layout *l, const char *s, size_t n, int has_cursor)
+static void put_cluster(struct draw_layout *l, const char *s, size_t n, int has_cursor)
 {
     char room[16];
     const char *shown = "    ";
@@ -77,15 +77,15 @@ static void put_cluster(struct layout *l, const char *s, size_t n, int has_curso
         l->row = l->n_rows - 1;
         l->column = l->widths[l->row];
     }
-    if (*s != '\n') put(l, shown, n_shown, width);
+    if (*s != '\n') draw_put(l, shown, n_shown, width);
 }
 
-static int lay_out(struct layout *l, const char *prompt, const char *text, size_t n, size_t at)
+static int lay_out(struct draw_layout *l, const char *prompt, const char *text, size_t n, size_t at)
 {
     const int indent = (int)strlen(prompt);
     const int with_prompt = indent * 2 <= l->columns;
     begin_row(l);
-    if (!l->failed && with_prompt) put(l, prompt, strlen(prompt), indent);
+    if (!l->failed && with_prompt) draw_put(l, prompt, strlen(prompt), indent);
     for (size_t i = 0; i < n && !l->failed;) {
         const size_t length = cell_cluster(text + i, n - i);
         put_cluster(l, text + i, length, at >= i && at < i + length);
@@ -133,25 +133,25 @@ static int rows_above(const drawing *d, int columns, int most)
     return above < most ? above : most;
 }
 
-static void go_up(weft__text *out, int rows)
+static void go_up(weft__strbuf *out, int rows)
 {
-    if (rows > 0) weft__text_printf(out, "\x1b[%dA", rows);
+    if (rows > 0) weft__strbuf_printf(out, "\x1b[%dA", rows);
 }
 
-static void place(weft__text *out, int up, int column)
+static void place(weft__strbuf *out, int up, int column)
 {
     go_up(out, up);
-    weft__text_puts(out, "\r");
-    if (column > 0) weft__text_printf(out, "\x1b[%dC", column);
+    weft__strbuf_puts(out, "\r");
+    if (column > 0) weft__strbuf_printf(out, "\x1b[%dC", column);
 }
 
 /* The rows that fit into the window, as they are written. */
-static void join(const struct layout *l, int first, int n, weft__text *out)
+static void join(const struct draw_layout *l, int first, int n, weft__strbuf *out)
 {
     for (int i = first; i < first + n; i++) {
         const size_t from = i ? l->ends[i - 1] : 0;
-        if (i > first) weft__text_puts(out, "\r\n");
-        weft__text_put(out, l->text.data + from, l->ends[i] - from);
+        if (i > first) weft__strbuf_puts(out, "\r\n");
+        weft__strbuf_put(out, l->text.data + from, l->ends[i] - from);
     }
 }
 
@@ -160,7 +160,7 @@ static int is_at_end(const drawing *d)
     return d->n_rows > 0 && d->row == d->n_rows - 1 && d->column == d->widths[d->row];
 }
 
-static int keep_widths(drawing *d, const struct layout *l, int first, int n)
+static int keep_widths(drawing *d, const struct draw_layout *l, int first, int n)
 {
     if (n > d->room) {
         int *widths = realloc(d->widths, (size_t)n * sizeof *widths);
@@ -172,14 +172,14 @@ static int keep_widths(drawing *d, const struct layout *l, int first, int n)
     return 1;
 }
 
-static void show(drawing *d, const struct layout *l, int height)
+static void show(drawing *d, const struct draw_layout *l, int height)
 {
-    weft__text rows = {0}, out = {0};
+    weft__strbuf rows = {0}, out = {0};
     const int n = l->n_rows < height ? l->n_rows : height;
     int first = l->row - height / 2;
     if (first > l->n_rows - n) first = l->n_rows - n;
     if (first < 0) first = 0;
-    weft__text_puts(&rows, ""); /* never NULL */
+    weft__strbuf_puts(&rows, ""); /* never NULL */
     join(l, first, n, &rows);
     const int was_at_end = is_at_end(d) && d->columns == l->columns;
     const int above = rows_above(d, l->columns, height - 1);
@@ -189,37 +189,37 @@ static void show(drawing *d, const struct layout *l, int height)
     d->n_rows = n;
     d->columns = l->columns;
     if (was_at_end && is_at_end(d) && rows.len >= d->rows.len && !memcmp(rows.data, d->rows.data, d->rows.len)) {
-        weft__text_put(&out, rows.data + d->rows.len, rows.len - d->rows.len);
+        weft__strbuf_put(&out, rows.data + d->rows.len, rows.len - d->rows.len);
     } else {
         place(&out, above, 0);
-        weft__text_puts(&out, "\x1b[J");
-        weft__text_put(&out, rows.data, rows.len);
+        weft__strbuf_puts(&out, "\x1b[J");
+        weft__strbuf_put(&out, rows.data, rows.len);
         place(&out, n - 1 - d->row, d->column);
     }
     if (!out.failed && !rows.failed) tty_write(d->fd, out.data, out.len);
-    weft__text_free(&d->rows);
+    weft__strbuf_free(&d->rows);
     d->rows = rows;
-    weft__text_free(&out);
+    weft__strbuf_free(&out);
 }
 
 void draw(drawing *d, const char *prompt, const char *text, size_t n, size_t at)
 {
-    struct layout l = {0};
+    struct draw_layout l = {0};
     int height;
     tty_size(d->fd, &l.columns, &height);
     if (lay_out(&l, prompt, text, n, at)) show(d, &l, height);
-    weft__text_free(&l.text);
+    weft__strbuf_free(&l.text);
     free(l.ends);
     free(l.widths);
 }
 
 void draw_leave(drawing *d)
 {
-    weft__text out = {0};
-    if (d->n_rows && d->n_rows - 1 > d->row) weft__text_printf(&out, "\x1b[%dB", d->n_rows - 1 - d->row);
-    weft__text_puts(&out, "\r\n");
+    weft__strbuf out = {0};
+    if (d->n_rows && d->n_rows - 1 > d->row) weft__strbuf_printf(&out, "\x1b[%dB", d->n_rows - 1 - d->row);
+    weft__strbuf_puts(&out, "\r\n");
     tty_write(d->fd, out.data, out.len);
-    weft__text_free(&out);
+    weft__strbuf_free(&out);
     d->rows.len = 0;
     d->n_rows = d->row = d->column = 0;
 }

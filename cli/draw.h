@@ -8,7 +8,7 @@
 typedef struct drawing {
     int fd;
     /* What stands there now; nothing: n_rows 0. */
-    weft__text rows; /* as they were written, with "\r\n" between them */
+    weft__strbuf rows; /* as they were written, with "\r\n" between them */
     int n_rows, columns, row, column;
     int *widths, room; /* [n_rows] columns that each takes */
 } drawing;

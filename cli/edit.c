@@ -7,8 +7,8 @@
 
 void edit_free(edit *e)
 {
-    weft__text_free(&e->text);
-    weft__text_free(&e->killed);
+    weft__strbuf_free(&e->text);
+    weft__strbuf_free(&e->killed);
 }
 
 void edit_set(edit *e, const char *text, size_t n)
@@ -19,10 +19,10 @@ void edit_set(edit *e, const char *text, size_t n)
 
 int edit_insert(edit *e, const char *text, size_t n)
 {
-    weft__text *t = &e->text;
+    weft__strbuf *t = &e->text;
     const size_t behind = t->len - e->at;
     if (n > EDIT_MAX - t->len) return 0;
-    weft__text_put(t, text, n); /* to have the room */
+    weft__strbuf_put(t, text, n); /* to have the room */
     if (t->failed) {
         t->failed = 0;
         return 0;
@@ -108,11 +108,11 @@ size_t edit_below(const edit *e, size_t at)
 void edit_cut(edit *e, size_t other, int keep)
 {
     const size_t from = other < e->at ? other : e->at, to = other < e->at ? e->at : other;
-    weft__text *t = &e->text;
+    weft__strbuf *t = &e->text;
     if (from == to) return;
     if (keep) {
         e->killed.len = 0;
-        weft__text_put(&e->killed, t->data + from, to - from);
+        weft__strbuf_put(&e->killed, t->data + from, to - from);
     }
     memmove(t->data + from, t->data + to, t->len - to + 1);
     t->len -= to - from;

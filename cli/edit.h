@@ -8,9 +8,9 @@
 #define EDIT_MAX ((size_t)16 << 20)
 
 typedef struct edit {
-    weft__text text;
-    size_t at;         /* byte at which the next character is put */
-    weft__text killed; /* what was cut out last */
+    weft__strbuf text;
+    size_t at;           /* byte at which the next character is put */
+    weft__strbuf killed; /* what was cut out last */
 } edit;
 
 void edit_free(edit *e);

@@ -27,8 +27,8 @@ void editor_close(editor *ed)
     edit_free(&ed->e);
     keys_free(&ed->k);
     draw_free(&ed->d);
-    weft__text_free(&ed->fresh);
-    weft__text_free(&ed->sought);
+    weft__strbuf_free(&ed->fresh);
+    weft__strbuf_free(&ed->sought);
 }
 
 static void ring(const editor *ed)
@@ -47,14 +47,14 @@ static void redraw(editor *ed, size_t at)
         draw(&ed->d, ed->prompt, text_of(ed), ed->e.text.len, at);
         return;
     }
-    weft__text t = {0};
-    weft__text_puts(&t, "(search: ");
-    weft__text_put(&t, ed->sought.data, ed->sought.len);
+    weft__strbuf t = {0};
+    weft__strbuf_puts(&t, "(search: ");
+    weft__strbuf_put(&t, ed->sought.data, ed->sought.len);
     const size_t cursor = t.len;
-    weft__text_puts(&t, ") ");
-    weft__text_put(&t, text_of(ed), ed->e.text.len);
+    weft__strbuf_puts(&t, ") ");
+    weft__strbuf_put(&t, text_of(ed), ed->e.text.len);
     if (!t.failed) draw(&ed->d, "", t.data, t.len, cursor);
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
 }
 
 /* ---- the history ---- */
@@ -63,7 +63,7 @@ static void show_entry(editor *ed, int at)
 {
     if (ed->at_entry == ed->past->n) {
         ed->fresh.len = 0;
-        weft__text_put(&ed->fresh, text_of(ed), ed->e.text.len);
+        weft__strbuf_put(&ed->fresh, text_of(ed), ed->e.text.len);
     }
     ed->at_entry = at;
     if (at == ed->past->n) edit_set(&ed->e, ed->fresh.data ? ed->fresh.data : "", ed->fresh.len);
@@ -100,7 +100,7 @@ static void seek(editor *ed, int from)
 static int search_key(editor *ed, key k)
 {
     if (k == KEY_TEXT) {
-        weft__text_put(&ed->sought, ed->k.text.data, ed->k.text.len);
+        weft__strbuf_put(&ed->sought, ed->k.text.data, ed->k.text.len);
         seek(ed, ed->at_entry);
         return 1;
     }
@@ -125,7 +125,7 @@ static void begin_search(editor *ed)
 {
     ed->searching = 1;
     ed->sought.len = 0;
-    weft__text_puts(&ed->sought, "");
+    weft__strbuf_puts(&ed->sought, "");
 }
 
 /* ---- completion ---- */
@@ -172,21 +172,21 @@ static int columns_of(const char *text)
     return columns;
 }
 
-static void put_shown(weft__text *out, const char *text)
+static void put_shown(weft__strbuf *out, const char *text)
 {
     char room[16];
     const char *shown;
     for (size_t n = strlen(text), used, n_shown; n > 0; n -= used, text += used) {
         used = cell_cluster(text, n);
         cell_shown(text, used, room, &shown, &n_shown);
-        weft__text_put(out, shown, n_shown);
+        weft__strbuf_put(out, shown, n_shown);
     }
 }
 
 /* All there are, below the line; it is drawn anew below them. */
 static void list(editor *ed, const completions *c)
 {
-    weft__text out = {0};
+    weft__strbuf out = {0};
     int columns, rows, widest = 0, at = 0;
     const int n = c->n < LISTED_MAX ? c->n : LISTED_MAX;
     tty_size(ed->out, &columns, &rows);
@@ -199,12 +199,12 @@ static void list(editor *ed, const completions *c)
     for (int i = 0; i < n; i++) {
         put_shown(&out, c->items[i]);
         const int last = ++at % per_row == 0 || i + 1 == n;
-        if (last) weft__text_puts(&out, "\r\n");
-        else weft__text_printf(&out, "%*s", widest + 2 - columns_of(c->items[i]), "");
+        if (last) weft__strbuf_puts(&out, "\r\n");
+        else weft__strbuf_printf(&out, "%*s", widest + 2 - columns_of(c->items[i]), "");
     }
-    if (c->n > n) weft__text_printf(&out, "and %d more\r\n", c->n - n);
+    if (c->n > n) weft__strbuf_printf(&out, "and %d more\r\n", c->n - n);
     if (!out.failed) tty_write(ed->out, out.data, out.len);
-    weft__text_free(&out);
+    weft__strbuf_free(&out);
 }
 
 static void complete(editor *ed)

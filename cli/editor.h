@@ -30,9 +30,9 @@ typedef struct editor {
     /* While a line is read. */
     const char *prompt;
     int at_entry; /* of the history; past->n: the new line, which is kept in `fresh` meanwhile */
-    weft__text fresh;
+    weft__strbuf fresh;
     int searching; /* Ctrl-R */
-    weft__text sought;
+    weft__strbuf sought;
     int tabs;   /* pressed in a row */
     int n_keys; /* that were pressed, the last one included; of the latest line, too */
 } editor;

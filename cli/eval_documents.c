@@ -22,7 +22,7 @@ struct documents_options {
 };
 
 /* Everything one run needs; released by reading_free. */
-struct reading {
+struct eval_documents_reading {
     const struct documents_options *o;
     weft_model *model;
     weft_session *session;
@@ -34,7 +34,7 @@ struct reading {
     quality_sums sums;
 };
 
-static void reading_free(struct reading *r)
+static void reading_free(struct eval_documents_reading *r)
 {
     quality_free(&r->sums);
     free(r->logits);
@@ -43,7 +43,7 @@ static void reading_free(struct reading *r)
     weft_model_close(&r->model);
 }
 
-static weft_status prepare(struct reading *r, const char *path, weft_error *err)
+static weft_status eval_documents_prepare(struct eval_documents_reading *r, const char *path, weft_error *err)
 {
     weft_model_params mp;
     weft_session_params sp;
@@ -65,7 +65,7 @@ static weft_status prepare(struct reading *r, const char *path, weft_error *err)
 }
 
 /* text[0..n) ends with the separator, or with the file. */
-static weft_status score_document(struct reading *r, const char *text, size_t n, weft_error *err)
+static weft_status score_document(struct eval_documents_reading *r, const char *text, size_t n, weft_error *err)
 {
     int32_t *ids = NULL;
     size_t n_ids = 0, room = (size_t)r->n_ctx + 1;
@@ -92,7 +92,7 @@ static int is_break(char c)
     return c == '\n' || c == '\r';
 }
 
-static weft_status score_all(struct reading *r, weft_error *err)
+static weft_status score_all(struct eval_documents_reading *r, weft_error *err)
 {
     progress bar = {0};
     size_t n_separator = strlen(r->o->separator);
@@ -142,9 +142,9 @@ int eval_documents_command(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!rope_options_check("eval documents", &o.rope)) return EXIT_USAGE;
-    struct reading r = {.o = &o};
+    struct eval_documents_reading r = {.o = &o};
     weft_error err = {0};
-    weft_status st = prepare(&r, argv[first], &err);
+    weft_status st = eval_documents_prepare(&r, argv[first], &err);
     if (!st) st = score_all(&r, &err);
     if (o.json && (!st || r.lost)) quality_print_documents_json(&r.sums, r.n_documents, r.n_cut);
     else if (!st) quality_print_final(&r.sums);

@@ -33,14 +33,14 @@ struct scoring {
     float *logits;                                    /* [PIECE, n_vocab] */
     uint16_t *record;
     kl_base against;     /* --kl-against */
-    weft__out base;      /* --kl-base */
+    weft__out_file base; /* --kl-base */
     int base_open, lost; /* lost: the model's numbers are none */
     quality_sums sums;
 };
 
 static void scoring_free(struct scoring *s)
 {
-    if (s->base_open) weft__out_close(&s->base);
+    if (s->base_open) weft__out_file_close(&s->base);
     kl_base_close(&s->against);
     quality_free(&s->sums);
     free(s->record);
@@ -85,13 +85,13 @@ static weft_status begin_base(struct scoring *s, weft_error *err)
 {
     int32_t head[3] = {s->n_ctx, s->n_vocab, s->n_chunks};
     size_t n = (size_t)s->n_ctx * (size_t)s->n_chunks;
-    weft_status st = weft__out_open(&s->base, s->o->kl_base, err);
+    weft_status st = weft__out_file_open(&s->base, s->o->kl_base, err);
     if (st) return st;
     s->base_open = 1;
-    if ((st = weft__out_write(&s->base, KL_BASE_MAGIC, sizeof KL_BASE_MAGIC, err)) ||
-        (st = weft__out_write(&s->base, head, sizeof head, err)))
+    if ((st = weft__out_file_write(&s->base, KL_BASE_MAGIC, sizeof KL_BASE_MAGIC, err)) ||
+        (st = weft__out_file_write(&s->base, head, sizeof head, err)))
         return st;
-    return weft__out_write(&s->base, s->tokens, n * sizeof *s->tokens, err);
+    return weft__out_file_write(&s->base, s->tokens, n * sizeof *s->tokens, err);
 }
 
 static weft_status score(struct scoring *s, const float *logits, int32_t next, weft_error *err)
@@ -109,7 +109,7 @@ static weft_status score(struct scoring *s, const float *logits, int32_t next, w
         s->lost = 1;
         return weft_fail(err, WEFT_FORMAT, QUALITY_LOST, (long long)s->sums.n);
     }
-    return s->o->kl_base ? weft__out_write(&s->base, s->record, n * sizeof *s->record, err) : WEFT_OK;
+    return s->o->kl_base ? weft__out_file_write(&s->base, s->record, n * sizeof *s->record, err) : WEFT_OK;
 }
 
 static weft_status score_chunk(struct scoring *s, const int32_t *chunk, int32_t *row, weft_error *err)
@@ -146,7 +146,7 @@ static weft_status score_all(struct scoring *s, weft_error *err)
     return st;
 }
 
-static weft_status prepare(struct scoring *s, const char *path, weft_error *err)
+static weft_status eval_perplexity_prepare(struct scoring *s, const char *path, weft_error *err)
 {
     const struct perplexity_options *o = s->o;
     weft_session_params sp;
@@ -175,7 +175,7 @@ static weft_status prepare(struct scoring *s, const char *path, weft_error *err)
 
 static weft_status finish(struct scoring *s, weft_error *err)
 {
-    weft_status st = s->o->kl_base ? weft__out_commit(&s->base, err) : WEFT_OK;
+    weft_status st = s->o->kl_base ? weft__out_file_commit(&s->base, err) : WEFT_OK;
     if (st) return st;
     if (s->o->json) quality_print_json(&s->sums, s->n_ctx, s->n_chunks, s->o->kl_against != NULL);
     else if (s->o->kl_against) quality_print_summary(&s->sums);
@@ -227,7 +227,7 @@ int eval_perplexity_command(int argc, char **argv)
         return EXIT_FAILED;
     struct scoring s = {.o = &o};
     weft_error err = {0};
-    weft_status st = prepare(&s, argv[first], &err);
+    weft_status st = eval_perplexity_prepare(&s, argv[first], &err);
     if (!st) st = score_all(&s, &err);
     if (!st) st = finish(&s, &err);
     else if (s.lost && o.json) quality_print_json(&s.sums, s.n_ctx, s.n_chunks, o.kl_against != NULL);

@@ -59,7 +59,7 @@ static char *mapped_file(uintptr_t at, char line[LINE])
     return path;
 }
 
-static void put(const char *text)
+static void faults_put(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0) return; /* nobody is left to tell */
 }
@@ -74,13 +74,14 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
         return;
     }
     while (atomic_flag_test_and_set(&said)) pause(); /* all threads read the file; one says so, and ends the program */
-    weft__out_abandon_all();
+    weft__out_file_abandon_all();
     tty_give_back();
     for (char *c = path; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 127) *c = '?';
-    put("\nweft: ");
-    put(path);
-    put(": cannot be read any more: it was made shorter while it was in use, or its disk failed; restore the file and start again\n");
+    faults_put("\nweft: ");
+    faults_put(path);
+    faults_put(
+        ": cannot be read any more: it was made shorter while it was in use, or its disk failed; restore the file and start again\n");
     _exit(EXIT_FAILED);
 }
 

@@ -82,13 +82,13 @@ static int write_all(int fd, const char *text, size_t n)
     return 1;
 }
 
-static void escape(const char *entry, weft__text *out)
+static void escape(const char *entry, weft__strbuf *out)
 {
     for (; *entry; entry++) {
-        if (*entry == '\n' || *entry == '\\') weft__text_putc(out, '\\');
-        weft__text_putc(out, *entry == '\n' ? 'n' : *entry);
+        if (*entry == '\n' || *entry == '\\') weft__strbuf_putc(out, '\\');
+        weft__strbuf_putc(out, *entry == '\n' ? 'n' : *entry);
     }
-    weft__text_putc(out, '\n');
+    weft__strbuf_putc(out, '\n');
 }
 
 /* A line of the file, in place; returns its bytes. */
@@ -115,7 +115,7 @@ static void take_lines(history *h, char *text, size_t n)
 }
 
 /* With the lock. 0 when it cannot be read. *too_long: it has more than is kept. */
-static int load(history *h, int *too_long)
+static int history_load(history *h, int *too_long)
 {
     struct stat s;
     if (fstat(h->fd, &s)) return 0;
@@ -139,10 +139,10 @@ static int load(history *h, int *too_long)
 /* With the lock: the file has these entries and no others. */
 static int rewrite(const history *h)
 {
-    weft__text t = {0};
+    weft__strbuf t = {0};
     for (int i = 0; i < h->n; i++) escape(h->entries[i], &t);
     const int ok = !t.failed && !ftruncate(h->fd, 0) && write_all(h->fd, t.data ? t.data : "", t.len);
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return ok;
 }
 
@@ -169,7 +169,7 @@ weft_status history_open(history *h, const char *path, weft_error *err)
     if (ok) {
         int too_long = 0;
         flock(h->fd, LOCK_EX);
-        ok = load(h, &too_long);
+        ok = history_load(h, &too_long);
         if (h->n > HISTORY_MAX) drop_oldest(h, h->n - HISTORY_MAX);
         if (ok && too_long) ok = rewrite(h);
         flock(h->fd, LOCK_UN);
@@ -185,16 +185,16 @@ weft_status history_open(history *h, const char *path, weft_error *err)
 /* A line at the end of the file; one that another process could not write whole is ended before. */
 static void keep(const history *h, const char *entry)
 {
-    weft__text line = {0};
+    weft__strbuf line = {0};
     struct stat s;
     char last = '\n';
     flock(h->fd, LOCK_EX);
     if (!fstat(h->fd, &s) && s.st_size > 0 && pread(h->fd, &last, 1, s.st_size - 1) == 1 && last != '\n')
-        weft__text_putc(&line, '\n');
+        weft__strbuf_putc(&line, '\n');
     escape(entry, &line);
     if (!line.failed) write_all(h->fd, line.data, line.len);
     flock(h->fd, LOCK_UN);
-    weft__text_free(&line);
+    weft__strbuf_free(&line);
 }
 
 void history_add(history *h, const char *text, size_t n)

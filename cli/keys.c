@@ -11,8 +11,8 @@ enum { ESCAPE = 27, SEQUENCE_MAX = 32 };
 
 void keys_free(keys *k)
 {
-    weft__text_free(&k->pending);
-    weft__text_free(&k->text);
+    weft__strbuf_free(&k->pending);
+    weft__strbuf_free(&k->text);
 }
 
 void keys_feed(keys *k, const char *bytes, size_t n)
@@ -22,14 +22,14 @@ void keys_feed(keys *k, const char *bytes, size_t n)
         k->pending.len -= k->at;
         k->at = 0;
     }
-    weft__text_put(&k->pending, bytes, n);
+    weft__strbuf_put(&k->pending, bytes, n);
     k->pending.failed = 0;
 }
 
 /* ---- pasted blocks ---- */
 
 /* What is pasted, with newlines at the ends of its lines: terminals send a carriage return there. */
-static void even_lines(weft__text *t)
+static void even_lines(weft__strbuf *t)
 {
     size_t to = 0;
     for (size_t i = 0; i < t->len; i++) {
@@ -42,16 +42,16 @@ static void even_lines(weft__text *t)
 }
 
 /* Malformed bytes become U+FFFD: all that is edited is UTF-8. */
-static void mend(weft__text *t)
+static void mend(weft__strbuf *t)
 {
-    weft__text good = {0};
+    weft__strbuf good = {0};
     if (!t->len || weft__utf8_valid(t->data, t->len)) return;
     for (size_t i = 0; i < t->len;) {
         uint32_t cp;
         i += weft__utf8_decode(t->data + i, t->len - i, &cp, NULL);
-        weft__text_put_utf8(&good, cp);
+        weft__strbuf_put_utf8(&good, cp);
     }
-    weft__text_free(t);
+    weft__strbuf_free(t);
     *t = good;
 }
 
@@ -62,12 +62,12 @@ static key take_paste(keys *k)
     const char *end = memmem(from, n, PASTE_END, n_end);
     const size_t n_sure = end ? (size_t)(end - from) : n < n_end ? 0 : n - n_end + 1; /* the rest may begin the end */
     if (k->text.len + n_sure > EDIT_MAX) k->too_long = 1;
-    if (!k->too_long) weft__text_put(&k->text, from, n_sure);
+    if (!k->too_long) weft__strbuf_put(&k->text, from, n_sure);
     k->at += n_sure + (end ? n_end : 0);
     if (!end) return KEY_NONE;
     k->pasting = 0;
     if (k->too_long || k->text.failed) {
-        weft__text_free(&k->text);
+        weft__strbuf_free(&k->text);
         return KEY_PASTE_TOO_LONG;
     }
     even_lines(&k->text);
@@ -161,7 +161,7 @@ static key take_character(keys *k, const char *s, size_t n)
     if (have == n && (int)have < length) return KEY_NONE;
     k->at += weft__utf8_decode(s, n, &cp, NULL);
     k->text.len = 0;
-    weft__text_put_utf8(&k->text, cp);
+    weft__strbuf_put_utf8(&k->text, cp);
     return KEY_TEXT;
 }
 

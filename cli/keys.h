@@ -24,9 +24,9 @@ typedef enum key {
 } key;
 
 typedef struct keys {
-    weft__text pending; /* bytes that came, from `at` on not yet taken */
+    weft__strbuf pending; /* bytes that came, from `at` on not yet taken */
     size_t at;
-    weft__text text;
+    weft__strbuf text;
     int letter;
     int pasting, too_long;
 } keys;

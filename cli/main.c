@@ -90,7 +90,7 @@ static void keep_standard_streams(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
 }
 
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     if (argc < 2) {
         usage(stderr);
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
     signals_clean_up();
     signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is an error that names it */
     const char *command = argc > 1 ? argv[1] : "";
-    int rc = run(argc, argv);
+    int rc = run_command(argc, argv);
     if (!fflush(stdout) && !ferror(stdout)) return rc;
     fprintf(stderr, "weft%s%s: writing to standard output failed\n", command[0] && command[0] != '-' ? " " : "",
             command[0] != '-' ? command : "");

@@ -196,7 +196,7 @@ static const char *option_name(const void *arg, size_t i)
 }
 
 /* After getopt refused an argument: c as it returned. */
-static int refuse(const command_spec *spec, int c, const char *argument, const struct option *longs)
+static int options_refuse(const command_spec *spec, int c, const char *argument, const struct option *longs)
 {
     const option_spec *o = optopt >= 256 ? &spec->options[optopt - 256] : optopt ? by_letter(spec, optopt) : NULL;
     const size_t n = strcspn(argument, "=");
@@ -231,7 +231,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
             print_help(spec);
             return -1;
         }
-        if (c == ':' || c == '?') return refuse(spec, c, argv[optind - 1], longs);
+        if (c == ':' || c == '?') return options_refuse(spec, c, argv[optind - 1], longs);
         const option_spec *o = c >= 256 ? &spec->options[c - 256] : by_letter(spec, c);
         int rc = store(spec, o, optarg);
         if (rc) return rc;

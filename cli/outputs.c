@@ -18,7 +18,7 @@
 int output_refused(const char *command, const char *out)
 {
     weft_error err = {0};
-    return out && weft__out_check(out, &err) && report(command, &err);
+    return out && weft__out_file_check(out, &err) && report(command, &err);
 }
 
 int output_adapter_refused(const char *command, const char *out)
@@ -82,7 +82,7 @@ static int is_read_there(const char *folder, const struct stat *out)
 static int would_be_read(const char *out, const struct stat *in)
 {
     struct stat s;
-    char *place = weft__out_behind_links(out);
+    char *place = weft__out_file_behind_links(out);
     if (!place) return 0;
     char *slash = strrchr(place, '/');
     int found = is_read_name(slash ? slash + 1 : place);

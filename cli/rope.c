@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int refuse(const char *command, const char *why)
+static int rope_refuse(const char *command, const char *why)
 {
     fprintf(stderr, "weft %s: %s\n", command, why);
     return 0;
@@ -16,11 +16,11 @@ int rope_options_check(const char *command, rope_options *r)
     weft_rope_params *p = &r->params;
     for (int i = 0; r->scaling && i < 3; i++)
         if (!strcmp(r->scaling, names[i])) p->scaling = WEFT_ROPE_SCALING_NONE + i;
-    if (r->scaling && !p->scaling) return refuse(command, "--rope-scaling must be none, linear or yarn");
-    if (r->freq_scale > 0 && p->factor > 0) return refuse(command, "--rope-scale and --rope-freq-scale exclude each other");
+    if (r->scaling && !p->scaling) return rope_refuse(command, "--rope-scaling must be none, linear or yarn");
+    if (r->freq_scale > 0 && p->factor > 0) return rope_refuse(command, "--rope-scale and --rope-freq-scale exclude each other");
     if (r->freq_scale > 0) p->factor = 1 / r->freq_scale;
     if (p->scaling == WEFT_ROPE_SCALING_NONE && p->factor > 0)
-        return refuse(command, "--rope-scaling none stretches nothing; leave out its factor");
+        return rope_refuse(command, "--rope-scaling none stretches nothing; leave out its factor");
     if (r->linear && r->ext_factor == 0)
         p->scaling = p->scaling == WEFT_ROPE_SCALING_NONE ? p->scaling : WEFT_ROPE_SCALING_LINEAR;
     else p->ext_factor = r->ext_factor;

@@ -54,7 +54,7 @@ static void put_character(shown *s, uint32_t cp, const char *bytes, size_t n, in
     if (breaks || s->word_width + width > columns) put_word(s, columns);
     if (!s->word.len) s->word_is_wide = width == 2;
     s->joined = cp == ZERO_WIDTH_JOINER;
-    weft__text_put(&s->word, bytes, n);
+    weft__strbuf_put(&s->word, bytes, n);
     s->word_width += width;
 }
 
@@ -123,7 +123,7 @@ void shown_end(shown *s)
         put_word(s, columns);
     }
     fflush(s->f);
-    weft__text_free(&s->word);
+    weft__strbuf_free(&s->word);
     s->n_part = 0;
     s->returned = 0;
 }

@@ -11,7 +11,7 @@ typedef struct shown {
     FILE *f;
     int is_terminal;
     int column;                           /* where the next character goes, 0: at the beginning of a line */
-    weft__text word;                      /* not yet written: it may have to stand on the next line */
+    weft__strbuf word;                    /* not yet written: it may have to stand on the next line */
     int word_width, word_is_wide, joined; /* joined: the next character belongs to the one before */
     int returned;                         /* a carriage return waits: with a newline behind it, it is nothing */
     char part[4];                         /* of a character whose other bytes are yet to come */

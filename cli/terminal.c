@@ -34,7 +34,7 @@ static int is_ignored(int number)
 
 static void on_end(int number)
 {
-    weft__out_abandon_all();
+    weft__out_file_abandon_all();
     signal(number, SIG_DFL);
     raise(number); /* waits until this returns */
 }
@@ -82,7 +82,7 @@ static void on_stop(int number)
 {
     (void)number;
     stopped = 1;
-    weft__out_interrupt();
+    weft__out_file_interrupt();
 }
 
 void progress_stops_on_signals(void)
@@ -169,11 +169,11 @@ void print_clean(FILE *f, const char *text, size_t n, int width)
     if (left > 0) fprintf(f, "%*s", left, "");
 }
 
-weft_status print_whole(weft__text *t, weft_error *err)
+weft_status print_whole(weft__strbuf *t, weft_error *err)
 {
     const int failed = t->failed;
     if (!failed && t->len) fwrite(t->data, 1, t->len, stdout);
-    weft__text_free(t);
+    weft__strbuf_free(t);
     return failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for what is to be printed") : WEFT_OK;
 }
 

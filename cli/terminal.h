@@ -46,7 +46,7 @@ size_t clean_form(uint32_t cp, char out[16]);
 void print_clean(FILE *f, const char *text, size_t n, int width);
 
 /* Prints t on stdout, and frees it. WEFT_NO_MEMORY when it has not got all that was put into it: nothing is printed then. */
-weft_status print_whole(weft__text *t, weft_error *err);
+weft_status print_whole(weft__strbuf *t, weft_error *err);
 
 /* "weft run: MESSAGE" on stderr, clean; returns EXIT_FAILED. */
 int report(const char *command, const weft_error *err);

@@ -96,30 +96,30 @@ void top_server_close(top_server *s)
     weft__hub_http_close(&s->http);
 }
 
-struct answer {
-    weft__text text;
+struct top_server_answer {
+    weft__strbuf text;
     top_server *server;
 };
 
 static weft_status take_body(void *arg, const weft__hub_http_reply *reply, const void *bytes, size_t n, weft_error *err)
 {
-    struct answer *a = arg;
+    struct top_server_answer *a = arg;
     (void)reply;
     if (a->text.len + n > ANSWER_MAX) return weft_fail(err, WEFT_LIMIT, "the answer is longer than %d MiB", ANSWER_MAX >> 20);
-    weft__text_put(&a->text, bytes, n);
+    weft__strbuf_put(&a->text, bytes, n);
     return a->text.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer") : WEFT_OK;
 }
 
 static int poll_over(void *arg)
 {
-    const struct answer *a = arg;
+    const struct top_server_answer *a = arg;
     return a->server->is_over && a->server->is_over();
 }
 
 weft_status top_server_get(top_server *s, const char *path, char **out, weft_error *err)
 {
     char url[sizeof s->url + 64];
-    struct answer a = {.server = s};
+    struct top_server_answer a = {.server = s};
     weft__hub_http_reply reply;
     snprintf(url, sizeof url, "%s%s", s->url, path);
     const weft__hub_http_call call = {.url = url,
@@ -137,6 +137,6 @@ weft_status top_server_get(top_server *s, const char *path, char **out, weft_err
     else if (!st && reply.status == 401) st = weft_fail(err, WEFT_IO, "the server wants a key: --api-key");
     else if (!st && reply.status != 200) st = weft_fail(err, WEFT_IO, "%s: the server answers %ld", path, reply.status);
     if (!st && !(*out = strdup(a.text.data ? a.text.data : ""))) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
-    weft__text_free(&a.text);
+    weft__strbuf_free(&a.text);
     return st;
 }

@@ -19,7 +19,7 @@ enum { BAR = 24 };
 static volatile sig_atomic_t interrupted, planned; /* planned: there is something to save */
 static const char *volatile made_folder;           /* what the run makes, or NULL where it was there */
 
-static void put(const char *text)
+static void training_put(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0) return; /* nobody is left to tell */
 }
@@ -30,7 +30,7 @@ static void on_signal(int number)
     interrupted = 1;
     if (planned) return;
     if (made_folder) rmdir(made_folder); /* while it is empty, as it was made */
-    put("\nweft: stopped before the first step; there was nothing to save\n");
+    training_put("\nweft: stopped before the first step; there was nothing to save\n");
     _exit(EXIT_FAILED);
 }
 
@@ -223,7 +223,7 @@ static int usage(const char *command, const char *what)
     return EXIT_USAGE;
 }
 
-static int check(training *t, const char *command)
+static int training_check(training *t, const char *command)
 {
     static const char *const optimizers[] = {"adamw", "sgd", NULL}, *const schedules[] = {"constant", "cosine", "one-cycle",
                                                                                           NULL};
@@ -254,7 +254,7 @@ static int writes_over_input(const training *t, const char *command)
     return 0;
 }
 
-static weft_status run(training *t, telling *x, weft_error *err)
+static weft_status run_steps_to_end(training *t, telling *x, weft_error *err)
 {
     char *source = NULL;
     size_t n = 0;
@@ -285,10 +285,10 @@ int training_run(training *t, const char *command)
 {
     weft_error err = {0};
     telling x = {.t = t};
-    int rc = check(t, command);
+    int rc = training_check(t, command);
     if (rc) return rc;
     if (writes_over_input(t, command)) return EXIT_FAILED;
-    weft_status st = run(t, &x, &err);
+    weft_status st = run_steps_to_end(t, &x, &err);
     end_line(t);
     if (st == WEFT_CANCELLED) fprintf(stderr, "weft %s: %s is saved; --resume goes on\n", command, t->p.out);
     if (st) return report(command, &err);

@@ -91,7 +91,7 @@ static void raise_default(int number)
 
 static void on_end(int number)
 {
-    weft__out_abandon_all();
+    weft__out_file_abandon_all();
     tty_give_back();
     raise_default(number);
 }

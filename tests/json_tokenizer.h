@@ -4,16 +4,16 @@
 
 #include "text/tokenizer/json.h"
 
-static inline weft_status json_tokenizer(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
+static inline weft_status json_tokenizer(const char *json, size_t n, const char *config, size_t n_config, weft__tok **out,
                                          weft_error *err)
 {
-    const weft__json_files files = {.tokenizer = {json, n}, .config = {config, n_config}};
-    weft__json_vocab *v;
+    const weft__tok_json_files files = {.tokenizer = {json, n}, .config = {config, n_config}};
+    weft__tok_json_vocab *v;
     *out = NULL;
-    weft_status status = weft__json_vocab_read(&files, &v, err);
+    weft_status status = weft__tok_json_vocab_read(&files, &v, err);
     if (status) return status;
-    status = weft__tokenizer_create(weft__json_vocab_spec(v), out, err);
-    weft__json_vocab_free(&v);
+    status = weft__tok_create(weft__tok_json_vocab_spec(v), out, err);
+    weft__tok_json_vocab_free(&v);
     return status;
 }
 

@@ -127,13 +127,13 @@ void weft__adapt_close(weft__adapt **a);
 
 /* Writers; what is read back has the same id. GGUF: with general.architecture `arch` and the base's fingerprint; alpha for all, and scales of their own for those that
  * differ (NAME.lora_scale). A folder is made where there is none; WEFT_UNSUPPORTED where it cannot say what the adapter means. Fail as
- * weft__out_write does. */
+ * weft__out_file_write does. */
 weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const char *path, weft_error *err);
 weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder, weft_error *err);
 
 /* For all who write adapters as GGUF, before weft__gguf_begin: the key that says the base's fingerprint, where it is known. 16 hexadecimal digits. */
 #define WEFT__ADAPT_FINGERPRINT_KEY "weft.adapter.base_mark"
-weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err);
+weft_status weft__adapt_put_fingerprint(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err);
 
 /* ---- adapters with each other ---- */
 
@@ -188,9 +188,9 @@ typedef struct weft__adapt_target {
  * some bases keep them. 0, unknown: data is NULL, or not of F32, F16 or BF16. */
 uint64_t weft__adapt_fingerprint(const void *data, uint32_t dtype, int64_t n);
 /* That of a file's tensors; 0 where the norm is not among them. */
-uint64_t weft__adapt_mark_of_tensors(const weft__tensor_set *set);
+uint64_t weft__adapt_fingerprint_of_tensors(const weft__tensor_set *set);
 /* That of a graph's weights; 0 where their bytes are not there (a compiled plan). */
-uint64_t weft__adapt_mark_of_graph(const weft_graph *graph);
+uint64_t weft__adapt_fingerprint_of_graph(const weft_graph *graph);
 
 typedef struct weft__adapt_base {
     const char *arch, *label; /* borrowed */

@@ -14,18 +14,18 @@
 weft__adapt_parsed *weft__adapt_parsed_at(weft__adapt *a, weft__adapt_parsed_list *all, const char *module, size_t len,
                                           weft_status *status, weft_error *err)
 {
-    char shown[WEFT__SHOW];
-    int64_t at = weft__names_find(&all->names, module, len);
+    char shown[WEFT__NAME_SHOW];
+    int64_t at = weft__name_table_find(&all->names, module, len);
     *status = WEFT_OK;
     if (at >= 0) return &all->items[at];
     if (all->n == WEFT__ADAPT_PAIRS_MAX || len >= sizeof all->items->module) {
         *status = weft_fail(err, WEFT_LIMIT, "%s: there are more than %d matrices, or their names are too long",
-                            weft__show_name(shown, module, len), WEFT__ADAPT_PAIRS_MAX);
+                            weft__name_show(shown, module, len), WEFT__ADAPT_PAIRS_MAX);
         return NULL;
     }
     const char *key = weft__arena_string(&a->arena, module, len);
     if (!key || !weft__grow(&all->items, &all->capacity, all->n + 1, sizeof *all->items) ||
-        weft__names_put(&all->names, key, len, (uint32_t)all->n, NULL) != 1) {
+        weft__name_table_put(&all->names, key, len, (uint32_t)all->n, NULL) != 1) {
         *status = weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of tensors");
         return NULL;
     }
@@ -37,15 +37,15 @@ weft__adapt_parsed *weft__adapt_parsed_at(weft__adapt *a, weft__adapt_parsed_lis
 
 void weft__adapt_parsed_list_free(weft__adapt_parsed_list *all)
 {
-    weft__names_free(&all->names);
+    weft__name_table_free(&all->names);
     weft__free(all->items);
 }
 
 /* ---- shapes ---- */
 
-typedef struct shape {
+typedef struct assemble_shape {
     int64_t k, n, rank, n_experts;
-} shape;
+} assemble_shape;
 
 static weft_status misfit(const weft__adapt_parsed *f, const char *what, weft_error *err)
 {
@@ -53,7 +53,7 @@ static weft_status misfit(const weft__adapt_parsed *f, const char *what, weft_er
 }
 
 /* Dimensions of each half by its meaning. */
-static weft_status measure(const weft__adapt_parsed *f, shape *out, weft_error *err)
+static weft_status measure(const weft__adapt_parsed *f, assemble_shape *out, weft_error *err)
 {
     const weft__tensor_desc *a = f->a, *b = f->b;
     if (!a || !b) return weft_fail(err, WEFT_FORMAT, "%s: its half %s is missing", f->module, a ? "B" : "A");
@@ -82,7 +82,8 @@ static weft_status measure(const weft__adapt_parsed *f, shape *out, weft_error *
         return weft_fail(err, WEFT_FORMAT, "%s: its %llu rows are not those of the base's %d heads", f->module,
                          (unsigned long long)n, f->place.heads);
     if (!isfinite(f->scale)) return weft_fail(err, WEFT_FORMAT, "%s: its scale is not finite", f->module);
-    *out = (shape){(int64_t)k, (int64_t)n, (int64_t)rank_a, f->place.expert >= 0 ? f->place.n_experts : (int64_t)experts};
+    *out =
+        (assemble_shape){(int64_t)k, (int64_t)n, (int64_t)rank_a, f->place.expert >= 0 ? f->place.n_experts : (int64_t)experts};
     return WEFT_OK;
 }
 
@@ -90,10 +91,10 @@ static weft_status measure(const weft__adapt_parsed *f, shape *out, weft_error *
 
 static weft_status decode(const weft__tensor_desc *t, float *out, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     const uint8_t *data = weft__tensor_data(t);
     uint64_t row_bytes = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0]), n_rows = t->n_elems / t->d[0];
-    weft__show_name(shown, t->name, strlen(t->name));
+    weft__name_show(shown, t->name, strlen(t->name));
     if (!weft__quant_decoder(t->dtype))
         return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s has type %s", shown, weft_dtype_describe(t->dtype).name);
     for (uint64_t r = 0, i = 0; r < n_rows; r++) {
@@ -149,8 +150,8 @@ static void pair_rows(const float *in, float *out, int64_t n, int64_t width, int
 }
 
 /* One expert's halves (all, where the file has them stacked) into those of the pair, whose rank may be larger. */
-static weft_status fill(const weft__adapt_parsed *f, const shape *s, float *scratch, float *a, float *b, int64_t rank,
-                        weft_error *err)
+static weft_status assemble_fill(const weft__adapt_parsed *f, const assemble_shape *s, float *scratch, float *a, float *b,
+                                 int64_t rank, weft_error *err)
 {
     weft_status st;
     if ((st = decode(f->a, scratch, err))) return st;
@@ -234,7 +235,7 @@ static weft_status scale_rows(const weft__adapt_parsed *f, float *b, int64_t n, 
 }
 
 /* One expert in a file means room for all of the base, so that a file may need far more than it has. */
-static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt_parsed *f, weft_error *err)
+static weft_status count_bytes(weft__adapt *a, const assemble_shape *s, const weft__adapt_parsed *f, weft_error *err)
 {
     uint64_t need =
         (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) +
@@ -251,7 +252,7 @@ static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt
 static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, size_t n, weft__adapt_pair *p, weft_error *err)
 {
     const weft__adapt_parsed *first = items;
-    shape s, whole = {0};
+    assemble_shape s, whole = {0};
     uint64_t max = 0;
     weft_status st = WEFT_OK;
     for (size_t i = 0; i < n && !st; i++) {
@@ -280,7 +281,7 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, si
     for (size_t i = 0; i < n && !st; i++) {
         size_t at = items[i].place.expert >= 0 ? (size_t)items[i].place.expert : 0;
         measure(&items[i], &s, NULL);
-        st = fill(&items[i], &s, scratch, pa + at * n_a, pb + at * n_b, whole.rank, err);
+        st = assemble_fill(&items[i], &s, scratch, pa + at * n_a, pb + at * n_b, whole.rank, err);
         if (!st && items[i].place.expert >= 0) st = scale_rows(&items[i], pb + at * n_b, (int64_t)n_b, p->scale, err);
     }
     snprintf(p->name, sizeof p->name, "%s", first->place.name);
@@ -304,7 +305,7 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, si
 weft_status weft__adapt_assemble(weft__adapt *a, weft__adapt_parsed_list *all, weft_error *err)
 {
     if (all->n == 0) return weft_fail(err, WEFT_FORMAT, "it has no tensors of an adapter");
-    weft__names_free(&all->names); /* their places change */
+    weft__name_table_free(&all->names); /* their places change */
     qsort(all->items, all->n, sizeof *all->items, by_place);
     a->pairs = weft__arena_array(&a->arena, all->n, sizeof *a->pairs);
     if (!a->pairs) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu matrices", all->n);

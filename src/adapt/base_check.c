@@ -31,10 +31,10 @@ static int64_t row_at(const weft__adapt_base_check *c, int32_t i)
 
 weft_status weft__adapt_base_check_add(weft__adapt *a, const char *name, const weft__tensor_desc *t, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     const int64_t k = (int64_t)t->d[0], n = (int64_t)t->d[1];
     const int32_t n_rows = n < WEFT__ADAPT_BASE_CHECK_ROWS ? (int32_t)n : WEFT__ADAPT_BASE_CHECK_ROWS;
-    weft__show_name(shown, t->name, strlen(t->name));
+    weft__name_show(shown, t->name, strlen(t->name));
     if (t->d[2] != 1 || t->d[3] != 1 || t->d[0] > INT32_MAX || t->d[1] > INT32_MAX || !weft__quant_decoder(t->dtype))
         return weft_fail(err, WEFT_FORMAT, "tensor %s is no matrix of floats, as it should be beside the change of one", shown);
     for (int32_t i = 0; i < a->n_checks; i++)
@@ -83,9 +83,9 @@ static weft_status check_copy(const weft__adapt *a, const weft__adapt_base_check
                               weft_error *err)
 {
     static const char remedy[] = "if it was trained or resized, merge the adapter where it was made and convert the model";
-    char path[WEFT__SHOW * 2];
+    char path[WEFT__NAME_SHOW * 2];
     const weft__adapt_target *t = weft__adapt_target_of(base, c->name);
-    weft__show_path(path, a->label);
+    weft__name_show_path(path, a->label);
     if (!t) return WEFT_OK; /* nothing changes it: what did would have been refused */
     if (c->k != t->k || c->n != t->n_total)
         return weft_fail(err, WEFT_ARGUMENT,

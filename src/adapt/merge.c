@@ -25,7 +25,7 @@ typedef struct group {
     const weft__adapt_pair *first;
 } group;
 
-static weft_status no_memory(merging *m)
+static weft_status merge_no_memory(merging *m)
 {
     return weft_fail(m->err, WEFT_NO_MEMORY, "no memory to merge adapters");
 }
@@ -160,7 +160,7 @@ static weft_status mix_ties(merging *m, const side *s, float *out)
     if (!kept || !sorted) {
         weft__free(sorted);
         weft__free(kept);
-        return no_memory(m);
+        return merge_no_memory(m);
     }
     for (int32_t i = 0; i < m->n; i++) {
         float *to = kept + (size_t)i * s->n_values, cut = INFINITY;
@@ -213,7 +213,7 @@ static weft_status put_sides(merging *m, side sides[2], int32_t i, const weft__a
     if (p->rank == rank) return WEFT_OK;
     sides[0].values[i] = sides[0].own[i] = widened(p->a, p->n_experts, p->rank, p->k, rank, p->k);
     sides[1].values[i] = sides[1].own[i] = widened(p->b, p->n_experts, p->n, p->rank, p->n, rank);
-    return sides[0].own[i] && sides[1].own[i] ? WEFT_OK : no_memory(m);
+    return sides[0].own[i] && sides[1].own[i] ? WEFT_OK : merge_no_memory(m);
 }
 
 static weft_status mix_group(merging *m, const group *g, float *a, float *b, int64_t rank)
@@ -251,7 +251,7 @@ static weft_status merge_group(merging *m, const group *g)
     if (st) return st;
     float *a = weft__arena_array(&out->arena, (size_t)(rank * first->k) * sizeof *a, (size_t)first->n_experts),
           *b = weft__arena_array(&out->arena, (size_t)(rank * first->n) * sizeof *b, (size_t)first->n_experts);
-    if (!a || !b) return no_memory(m);
+    if (!a || !b) return merge_no_memory(m);
     weft__adapt_pair *p = &out->pairs[out->n_pairs++];
     *p = (weft__adapt_pair){.k = first->k,
                             .n = first->n,
@@ -288,7 +288,7 @@ static int next_group(const merging *m, int32_t heads[MOST], group *g)
     return g->first != NULL;
 }
 
-static weft_status check(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft_error *err)
+static weft_status merge_check(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft_error *err)
 {
     if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
     if (mix->method == WEFT__ADAPT_SLERP &&
@@ -313,14 +313,14 @@ weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft
     size_t max = 0;
     group g;
     *out = NULL;
-    weft_status st = check(uses, n, mix, err);
+    weft_status st = merge_check(uses, n, mix, err);
     if (st) return st;
     for (int32_t i = 0; i < n; i++) max += (size_t)uses[i].adapter->n_pairs;
     m.out = weft__alloc_zero(1, sizeof *m.out);
     if (!m.out || !(m.out->label = weft__strdup("merged")) ||
         !(m.out->pairs = weft__arena_array(&m.out->arena, max, sizeof *m.out->pairs))) {
         weft__adapt_close(&m.out);
-        return no_memory(&m);
+        return merge_no_memory(&m);
     }
     weft__rng_seed(&m.rng, mix->seed);
     snprintf(m.out->arch, sizeof m.out->arch, "%s", uses[0].adapter->arch);

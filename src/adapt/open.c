@@ -25,7 +25,7 @@ typedef struct input {
     int fd;
     uint64_t n, n_read;
     unsigned char *bytes; /* [n], aligned as tensor data want */
-    char shown[WEFT__SHOW * 2];
+    char shown[WEFT__NAME_SHOW * 2];
 } input;
 
 static void close_input(input *in)
@@ -40,7 +40,7 @@ static weft_status open_input(input *in, const char *path, const char *name, uin
     struct stat info;
     weft_status st = WEFT_OK;
     *in = (input){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    weft__show_path(in->shown, name);
+    weft__name_show_path(in->shown, name);
     if (in->fd < 0) return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", in->shown, strerror(errno));
     if (fstat(in->fd, &info)) st = weft_fail(err, WEFT_IO, "%s: %s", in->shown, strerror(errno));
     else if (!S_ISREG(info.st_mode)) st = weft_fail(err, WEFT_UNSUPPORTED, "%s: it is no regular file", in->shown);
@@ -191,8 +191,8 @@ static weft_status read_folder(weft__adapt *a, const char *path, const weft__ada
 /* Says which adapter it is, once. */
 static weft_status fail_with_path(weft_error *err, weft_status st, const char *path)
 {
-    char shown[WEFT__SHOW * 2];
-    size_t n = strlen(weft__show_path(shown, path));
+    char shown[WEFT__NAME_SHOW * 2];
+    size_t n = strlen(weft__name_show_path(shown, path));
     if (!err || strncmp(err->message, shown, n) != 0 || strncmp(err->message + n, ": ", 2) != 0)
         return weft_fail_within(err, st, "adapter %s", shown);
     const weft_error why = *err;

@@ -22,7 +22,7 @@ typedef struct weft__adapt_parsed {
 typedef struct weft__adapt_parsed_list {
     weft__adapt_parsed *items;
     size_t n, capacity;
-    weft__names names; /* of items by module; the keys are in the arena of the adapter */
+    weft__name_table names; /* of items by module; the keys are in the arena of the adapter */
 } weft__adapt_parsed_list;
 
 /* The entry for module[0..len), made when it is new; NULL without memory, or with too many (*status says). */

@@ -11,7 +11,7 @@
 enum { MAX_MATCHES = 1 << 21 /* tries of a pattern on a module, together */ };
 
 typedef struct pattern {
-    char key[WEFT__SHOW]; /* for messages */
+    char key[WEFT__NAME_SHOW]; /* for messages */
     weft__regex *regex;
     double value;
 } pattern;
@@ -65,13 +65,13 @@ static int is_nothing(const weft__json *v)
 /* The modules that a list, or a single string, names: "lm_head, score". At most so many as fit. */
 static void list_names(const weft__json *v, char *out, size_t size)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     size_t used = 0, n, items = weft__json_kind_of(v) == WEFT__JSON_ARRAY ? weft__json_size(v) : 1;
     const char *s;
     out[0] = 0;
     for (size_t i = 0; i < items && used < size; i++)
         if (weft__json_string(weft__json_kind_of(v) == WEFT__JSON_ARRAY ? weft__json_at(v, i) : v, &s, &n))
-            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", weft__show_name(shown, s, n));
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", weft__name_show(shown, s, n));
 }
 
 static weft_status refuse_whole_modules(const weft__json *root, weft_error *err)
@@ -118,19 +118,19 @@ static weft_status refuse_changed_base(const weft__json *root, weft_error *err)
 
 static weft_status check_strings(const weft__json *root, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     const char *s;
     size_t n;
     if (!weft__json_string(weft__json_get(root, "peft_type"), &s, &n))
         return weft__adapt_peft_config_wrong(err, "peft_type", "\"LORA\"");
     if (strcmp(s, "LORA"))
         return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: peft_type is \"%s\", not \"LORA\"",
-                         weft__show_name(shown, s, n));
+                         weft__name_show(shown, s, n));
     const weft__json *bias = field(root, "bias");
     if (!bias) return WEFT_OK;
     if (!weft__json_string(bias, &s, &n)) return weft__adapt_peft_config_wrong(err, "bias", "\"none\"");
     return strcmp(s, "none") ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported",
-                                         weft__show_name(shown, s, n))
+                                         weft__name_show(shown, s, n))
                              : WEFT_OK;
 }
 
@@ -145,7 +145,7 @@ static weft_status add_pattern(patterns *all, const char *key, size_t n, double 
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json");
     pattern *p = &all->items[all->n];
     p->value = value;
-    weft__show_name(p->key, key, n);
+    weft__name_show(p->key, key, n);
     weft_status st = weft__adapt_peft_pattern_new(all->name, "(?:.*\\.)?", key, n, &p->regex, err);
     if (!st) all->n++;
     return st;

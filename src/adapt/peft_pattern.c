@@ -4,35 +4,35 @@
 #include "adapt/parts.h"
 
 /* Python names groups as (?P<name>...). Nothing here asks for a group by its name. */
-static void put_unnamed(weft__text *to, const char *key, size_t n)
+static void put_unnamed(weft__strbuf *to, const char *key, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *end = n - i > 4 && !memcmp(key + i, "(?P<", 4) ? memchr(key + i, '>', n - i) : NULL;
-        if (key[i] == '\\' && i + 1 < n) weft__text_putc(to, key[i++]);
+        if (key[i] == '\\' && i + 1 < n) weft__strbuf_putc(to, key[i++]);
         else if (end) {
-            weft__text_puts(to, "(?:");
+            weft__strbuf_puts(to, "(?:");
             i = (size_t)(end - key);
             continue;
         }
-        weft__text_putc(to, key[i]);
+        weft__strbuf_putc(to, key[i]);
     }
 }
 
 weft_status weft__adapt_peft_pattern_new(const char *what, const char *before, const char *key, size_t n, weft__regex **out,
                                          weft_error *err)
 {
-    char shown[WEFT__SHOW];
-    weft__text text = {0};
+    char shown[WEFT__NAME_SHOW];
+    weft__strbuf text = {0};
     *out = NULL;
-    weft__text_puts(&text, "\\A");
-    weft__text_puts(&text, before);
-    weft__text_puts(&text, "(?:");
+    weft__strbuf_puts(&text, "\\A");
+    weft__strbuf_puts(&text, before);
+    weft__strbuf_puts(&text, "(?:");
     put_unnamed(&text, key, n);
-    weft__text_puts(&text, ")\\z");
+    weft__strbuf_puts(&text, ")\\z");
     weft_status st = text.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json")
                                  : weft__regex_compile(text.data, text.len, out, err);
-    if (st && !text.failed) weft_fail_within(err, st, "adapter_config.json: %s '%s'", what, weft__show_name(shown, key, n));
-    weft__text_free(&text);
+    if (st && !text.failed) weft_fail_within(err, st, "adapter_config.json: %s '%s'", what, weft__name_show(shown, key, n));
+    weft__strbuf_free(&text);
     return st;
 }
 

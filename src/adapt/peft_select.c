@@ -11,22 +11,22 @@
 enum { STEMS_MAX = 16 };
 
 /* A pattern for whole names, or ends of names that follow a full stop. */
-typedef struct choice {
+typedef struct peft_select_choice {
     weft__regex *pattern; /* NULL: ends */
     char **ends;
     size_t n;
     int none; /* not given */
-} choice;
+} peft_select_choice;
 
 struct weft__adapt_peft_selection {
-    choice targets, excluded;
+    peft_select_choice targets, excluded;
     int64_t *layers;
     size_t n_layers;     /* 0: all */
     weft__regex **stems; /* of names up to a layer's number; none: any */
     size_t n_stems;
 };
 
-static weft_status no_memory(weft_error *err)
+static weft_status peft_select_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for adapter_config.json");
 }
@@ -42,7 +42,7 @@ static size_t n_items(const weft__json *v)
     return !v || weft__json_is_null(v) ? 0 : weft__json_kind_of(v) == WEFT__JSON_ARRAY ? weft__json_size(v) : 1;
 }
 
-static weft_status read_choice(const weft__json *root, const char *key, choice *c, weft_error *err)
+static weft_status read_choice(const weft__json *root, const char *key, peft_select_choice *c, weft_error *err)
 {
     const weft__json *v = weft__json_get(root, key);
     const char *s;
@@ -56,11 +56,11 @@ static weft_status read_choice(const weft__json *root, const char *key, choice *
     }
     if (count > WEFT__ADAPT_PEFT_LIST_MAX)
         return weft_fail(err, WEFT_LIMIT, "adapter_config.json: %s has more than %d names", key, WEFT__ADAPT_PEFT_LIST_MAX);
-    if (!(c->ends = weft__alloc_zero(count, sizeof *c->ends))) return no_memory(err);
+    if (!(c->ends = weft__alloc_zero(count, sizeof *c->ends))) return peft_select_no_memory(err);
     for (; c->n < count; c->n++) {
         if (!weft__json_string(weft__json_at(v, c->n), &s, &n))
             return weft__adapt_peft_config_wrong(err, key, "a list of names, or a pattern");
-        if (!(c->ends[c->n] = weft__strdup(s))) return no_memory(err);
+        if (!(c->ends[c->n] = weft__strdup(s))) return peft_select_no_memory(err);
     }
     return WEFT_OK;
 }
@@ -78,7 +78,7 @@ static weft_status read_layers(const weft__json *root, weft__adapt_peft_selectio
     if (count == 0) return WEFT_OK;
     c->layers = weft__alloc_array(count, sizeof *c->layers);
     c->stems = weft__alloc_zero(n_stems + 1, sizeof *c->stems);
-    if (!c->layers || !c->stems) return no_memory(err);
+    if (!c->layers || !c->stems) return peft_select_no_memory(err);
     for (; c->n_layers < count; c->n_layers++)
         if (!weft__json_int(item(v, c->n_layers), &c->layers[c->n_layers]))
             return weft__adapt_peft_config_wrong(err, "layers_to_transform", "a number, or a list of numbers");
@@ -93,7 +93,7 @@ static weft_status read_layers(const weft__json *root, weft__adapt_peft_selectio
 weft_status weft__adapt_peft_selection_read(const weft__json *root, weft__adapt_peft_selection **out, weft_error *err)
 {
     weft__adapt_peft_selection *c = weft__alloc_zero(1, sizeof *c);
-    weft_status st = c ? WEFT_OK : no_memory(err);
+    weft_status st = c ? WEFT_OK : peft_select_no_memory(err);
     if (!st) st = read_choice(root, "target_modules", &c->targets, err);
     if (!st) st = read_choice(root, "exclude_modules", &c->excluded, err);
     if (!st) st = read_layers(root, c, err);
@@ -102,7 +102,7 @@ weft_status weft__adapt_peft_selection_read(const weft__json *root, weft__adapt_
     return st;
 }
 
-static void free_choice(choice *c)
+static void free_choice(peft_select_choice *c)
 {
     for (size_t i = 0; i < c->n; i++) weft__free(c->ends[i]);
     weft__free(c->ends);
@@ -123,7 +123,7 @@ void weft__adapt_peft_selection_free(weft__adapt_peft_selection **p)
 }
 
 /* *whole: the name itself is listed. */
-static weft_status chosen(const choice *c, const char *module, int *found, int *whole, weft_error *err)
+static weft_status chosen(const peft_select_choice *c, const char *module, int *found, int *whole, weft_error *err)
 {
     size_t len = strlen(module);
     *found = *whole = 0;

@@ -10,25 +10,25 @@
 #include "adapt/parts.h"
 #include "format/gguf.h"
 
-typedef struct reading {
+typedef struct read_gguf_reading {
     weft__adapt *a;
     const weft__gguf *g;
     weft__adapt_parsed_list all;
     weft_error *err;
-} reading;
+} read_gguf_reading;
 
-static weft_status check_kind(reading *r, const char *key, const char *want)
+static weft_status check_kind(read_gguf_reading *r, const char *key, const char *want)
 {
     weft__gguf_str s;
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     weft_status st = weft__gguf_string(r->g, key, &s, r->err);
     if (st == WEFT_NOT_FOUND) return weft_fail(r->err, WEFT_FORMAT, "key %s is missing: it is no adapter", key);
     if (st) return st;
     if (s.len == strlen(want) && !memcmp(s.data, want, s.len)) return WEFT_OK;
-    return weft_fail(r->err, WEFT_UNSUPPORTED, "key %s is \"%s\", not \"%s\"", key, weft__show_name(shown, s.data, s.len), want);
+    return weft_fail(r->err, WEFT_UNSUPPORTED, "key %s is \"%s\", not \"%s\"", key, weft__name_show(shown, s.data, s.len), want);
 }
 
-static weft_status read_fingerprint(reading *r)
+static weft_status read_fingerprint(read_gguf_reading *r)
 {
     weft__gguf_str s;
     char digits[17] = "";
@@ -41,7 +41,7 @@ static weft_status read_fingerprint(reading *r)
     return WEFT_OK;
 }
 
-static weft_status read_keys(reading *r, float *alpha)
+static weft_status read_keys(read_gguf_reading *r, float *alpha)
 {
     weft__gguf_str arch;
     weft_status st;
@@ -60,17 +60,17 @@ static weft_status read_keys(reading *r, float *alpha)
     return read_fingerprint(r);
 }
 
-static weft_status read_scale(reading *r, weft__adapt_parsed *f, const weft__tensor_desc *t)
+static weft_status read_scale(read_gguf_reading *r, weft__adapt_parsed *f, const weft__tensor_desc *t)
 {
     if (t->dtype != WEFT_F32 || t->n_elems != 1) return weft_fail(r->err, WEFT_FORMAT, "%s is not one F32 number", t->name);
     memcpy(&f->scale, weft__tensor_data(t), sizeof f->scale);
     return isfinite(f->scale) ? WEFT_OK : weft_fail(r->err, WEFT_FORMAT, "%s is not finite", t->name);
 }
 
-static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
+static weft_status add_tensor(read_gguf_reading *r, const weft__tensor_desc *t)
 {
     static const char *const suffixes[] = {".lora_a", ".lora_b", ".lora_magnitude", ".lora_scale"};
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     size_t n = strlen(t->name), tail = 0;
     int which = -1;
     for (int i = 0; i < 4; i++) {
@@ -82,7 +82,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
     }
     if (which < 0)
         return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA (NAME.lora_a, NAME.lora_b)",
-                         weft__show_name(shown, t->name, n));
+                         weft__name_show(shown, t->name, n));
     weft_status st;
     weft__adapt_parsed *f = weft__adapt_parsed_at(r->a, &r->all, t->name, n - tail, &st, r->err);
     if (!f) return st;
@@ -95,7 +95,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
 }
 
 /* alpha 0 or none means a scale of 1, as in llama.cpp. */
-static void set_scales(reading *r, float alpha)
+static void set_scales(read_gguf_reading *r, float alpha)
 {
     for (size_t i = 0; i < r->all.n; i++) {
         weft__adapt_parsed *f = &r->all.items[i];
@@ -110,7 +110,7 @@ weft_status weft__adapt_check_gguf(weft__adapt *a, const void *bytes, size_t n, 
     float alpha;
     weft_status st = weft__gguf_parse_meta(bytes, n, a->label, &g, err);
     if (st) return st;
-    st = read_keys(&(reading){.a = a, .g = g, .err = err}, &alpha);
+    st = read_keys(&(read_gguf_reading){.a = a, .g = g, .err = err}, &alpha);
     weft__gguf_close(&g);
     return st;
 }
@@ -121,7 +121,7 @@ weft_status weft__adapt_read_gguf(weft__adapt *a, const void *bytes, size_t n, w
     float alpha;
     weft_status st = weft__gguf_parse(bytes, n, a->label, &g, err);
     if (st) return st;
-    reading r = {.a = a, .g = g, .err = err};
+    read_gguf_reading r = {.a = a, .g = g, .err = err};
     const weft__tensor_set *set = weft__gguf_tensors(g);
     st = read_keys(&r, &alpha);
     for (size_t i = 0; i < set->n && !st; i++) st = add_tensor(&r, &set->items[i]);

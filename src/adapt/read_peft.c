@@ -7,11 +7,11 @@
 #include "adapt/parts.h"
 #include "format/safetensors.h"
 
-enum half { HALF_A, HALF_B, HALF_MAGNITUDE, HALF_EMBEDDING_A, HALF_EMBEDDING_B, NO_HALF };
+enum read_peft_half { HALF_A, HALF_B, HALF_MAGNITUDE, HALF_EMBEDDING_A, HALF_EMBEDDING_B, NO_HALF };
 
 static const struct {
     const char *suffix;
-    enum half half;
+    enum read_peft_half half;
 } SUFFIXES[] = {
     {".lora_A.weight", HALF_A},
     {".lora_B.weight", HALF_B},
@@ -22,16 +22,16 @@ static const struct {
     {".base_layer.weight", NO_HALF}, /* the base's own (base_check.c) */
 };
 
-typedef struct reading {
+typedef struct read_peft_reading {
     weft__adapt *a;
     const weft__adapt_names *names;
     weft__adapt_peft_config *config;
     weft__adapt_parsed_list all;
     weft_error *err;
-} reading;
+} read_peft_reading;
 
 /* name[0..*n) without the suffix and, from *begin on, without the prefix; 0: it has neither. */
-static int split(const char *name, size_t *begin, size_t *n, enum half *half)
+static int split(const char *name, size_t *begin, size_t *n, enum read_peft_half *half)
 {
     static const char prefix[] = "base_model.model.";
     size_t len = strlen(name);
@@ -47,34 +47,34 @@ static int split(const char *name, size_t *begin, size_t *n, enum half *half)
 }
 
 /* What the module is here, and what the configuration says of it. */
-static weft_status begin_module(reading *r, weft__adapt_parsed *f)
+static weft_status begin_module(read_peft_reading *r, weft__adapt_parsed *f)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     weft__adapt_place place = {.expert = -1, .n_experts = 1};
     const char *not_by;
     if (!r->names->place(r->names->arg, f->module, &place))
         return weft_fail(r->err, WEFT_ARGUMENT, "module %s is none that adapters change in a base of architecture '%s'",
-                         weft__show_name(shown, f->module, strlen(f->module)), r->names->arch);
+                         weft__name_show(shown, f->module, strlen(f->module)), r->names->arch);
     weft_status st = weft__adapt_peft_config_selects(r->config, f->module, &not_by, r->err);
     if (st) return st;
     if (not_by)
         return weft_fail(
             r->err, WEFT_FORMAT,
             "module %s is left out by %s of adapter_config.json, but the file has tensors for it; correct one of them",
-            weft__show_name(shown, f->module, strlen(f->module)), not_by);
+            weft__name_show(shown, f->module, strlen(f->module)), not_by);
     f->place = place;
     return weft__adapt_peft_config_of(r->config, f->module, &f->rank, &f->scale, r->err);
 }
 
 static weft_status refuse_tensor(const char *name, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA that is supported",
-                     weft__show_name(shown, name, strlen(name)));
+                     weft__name_show(shown, name, strlen(name)));
 }
 
 /* The base's own matrix of a module, which PEFT saves beside the change of an embedding and of the head. */
-static weft_status add_copy(reading *r, const weft__tensor_desc *t, const char *name, size_t n)
+static weft_status add_copy(read_peft_reading *r, const weft__tensor_desc *t, const char *name, size_t n)
 {
     char module[WEFT__ADAPT_MODULE_MAX];
     weft__adapt_place place = {.expert = -1, .n_experts = 1};
@@ -88,10 +88,10 @@ static weft_status add_copy(reading *r, const weft__tensor_desc *t, const char *
     return refuse_tensor(t->name, r->err);
 }
 
-static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
+static weft_status add_tensor(read_peft_reading *r, const weft__tensor_desc *t)
 {
     size_t begin, n;
-    enum half half;
+    enum read_peft_half half;
     weft_status st;
     if (!split(t->name, &begin, &n, &half)) return refuse_tensor(t->name, r->err);
     if (half == NO_HALF) return add_copy(r, t, t->name + begin, n - begin);
@@ -108,7 +108,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
     return WEFT_OK;
 }
 
-static weft_status check_module(reading *r, const weft__adapt_parsed *f)
+static weft_status check_module(read_peft_reading *r, const weft__adapt_parsed *f)
 {
     int is_table = weft__adapt_is_table(f->place.name);
     if (f->a && f->b && !!f->embedding != is_table)
@@ -126,7 +126,7 @@ static weft_status check_module(reading *r, const weft__adapt_parsed *f)
     return WEFT_OK;
 }
 
-static weft_status read_all(reading *r, const weft__tensor_set *set)
+static weft_status read_peft_read_all(read_peft_reading *r, const weft__tensor_set *set)
 {
     weft_status st = WEFT_OK;
     for (size_t i = 0; i < set->n && !st; i++) st = add_tensor(r, &set->items[i]);
@@ -138,10 +138,10 @@ weft_status weft__adapt_read_peft(weft__adapt *a, weft__adapt_peft_config *confi
                                   const weft__adapt_names *names, weft_error *err)
 {
     weft__safetensors *file = NULL;
-    reading r = {.a = a, .names = names, .config = config, .err = err};
+    read_peft_reading r = {.a = a, .names = names, .config = config, .err = err};
     snprintf(a->arch, sizeof a->arch, "%s", names->arch);
     weft_status st = weft__safetensors_parse(weights, n_weights, "adapter_model.safetensors", &file, err);
-    if (!st) st = read_all(&r, weft__safetensors_tensors(file));
+    if (!st) st = read_peft_read_all(&r, weft__safetensors_tensors(file));
     weft__adapt_parsed_list_free(&r.all);
     weft__safetensors_close(&file);
     return st;

@@ -71,11 +71,11 @@ void weft__adapt_store_destroy(weft__adapt_store **store)
 
 weft_status weft__adapt_name_check(const char *name, weft_error *err)
 {
-    char shown[WEFT__SHOW];
-    if (name[0] != '.' && weft__is_plain_name(name, WEFT__ADAPT_NAME)) return WEFT_OK;
+    char shown[WEFT__NAME_SHOW];
+    if (name[0] != '.' && weft__path_is_plain_name(name, WEFT__ADAPT_NAME)) return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT,
                      "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
-                     weft__show_name(shown, name, strlen(name)), WEFT__ADAPT_NAME);
+                     weft__name_show(shown, name, strlen(name)), WEFT__ADAPT_NAME);
 }
 
 weft__adapt_entry *weft__adapt_store_entry(weft__adapt_store *s, const char *name)
@@ -163,7 +163,7 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
 
 weft_status weft__adapt_store_remove(weft__adapt_store *s, const char *name, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     weft_status st = WEFT_OK;
     pthread_mutex_lock(&s->lock);
     weft__adapt_entry *e = weft__adapt_store_entry(s, name);
@@ -173,7 +173,7 @@ weft_status weft__adapt_store_remove(weft__adapt_store *s, const char *name, wef
         s->n--;
         sweep(s);
     } else {
-        st = weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, name, strlen(name)));
+        st = weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__name_show(shown, name, strlen(name)));
     }
     pthread_mutex_unlock(&s->lock);
     return st;
@@ -225,7 +225,7 @@ void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *
     *out = (weft__adapt_store_stats){.n_entries = (int32_t)s->n,
                                      .n_packed = (int32_t)s->n_packed,
                                      .n_bytes = s->n_bytes,
-                                     .most_bytes = s->most_bytes,
+                                     .peak_bytes = s->peak_bytes,
                                      .max_bytes = s->max_bytes,
                                      .n_loads = s->n_loads,
                                      .n_evictions = s->n_evictions};

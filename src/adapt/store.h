@@ -48,20 +48,20 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
 weft_status weft__adapt_store_remove(weft__adapt_store *s, const char *name, weft_error *err);
 
 /* A name, or where it is NULL the index of one, and a weight; NAN: the name's own. A weight of 0 is as if it were not there. */
-typedef struct weft__adapt_ask {
+typedef struct weft__adapt_ref {
     const char *name;
     float scale;
     int32_t index;
-} weft__adapt_ask;
+} weft__adapt_ref;
 
 typedef struct weft__adapt_lease weft__adapt_lease;
 
 /* What the names and indices stand for now: from here on contents are meant, not names. *out NULL: nothing is changed. Fails with WEFT_NOT_FOUND (no such name), WEFT_ARGUMENT (scale), WEFT_LIMIT (ranks, or larger than the
  * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open, _check_values and _weave do. */
-weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, weft__adapt_lease **out,
                                     weft_error *err);
 /* The same, but nothing is read or waited for: where that would have to be, *ready is 0, and there is no lease. */
-weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, int *ready,
+weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, int *ready,
                                           weft__adapt_lease **out, weft_error *err);
 /* Once more; NULL stays NULL. */
 weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease);
@@ -95,7 +95,7 @@ int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(
 typedef struct weft__adapt_store_stats {
     int32_t n_entries, n_packed, n_leases;
     uint64_t n_bytes, max_bytes, n_loads, n_evictions;
-    uint64_t most_bytes; /* that n_bytes has been */
+    uint64_t peak_bytes; /* that n_bytes has been */
 } weft__adapt_store_stats;
 void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *out);
 

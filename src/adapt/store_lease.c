@@ -11,7 +11,7 @@
 #include "format/names.h"
 #include "base/sha256.h"
 
-static weft__adapt_entry *find_asked(weft__adapt_store *s, const weft__adapt_ask *ask)
+static weft__adapt_entry *find_asked(weft__adapt_store *s, const weft__adapt_ref *ask)
 {
     if (ask->name) return weft__adapt_store_entry(s, ask->name);
     for (size_t i = 0; i < s->n; i++)
@@ -37,15 +37,15 @@ static void forget(resolved *w)
     w->n = 0;
 }
 
-static weft_status absent(const weft__adapt_ask *ask, weft_error *err)
+static weft_status absent(const weft__adapt_ref *ask, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     if (!ask->name) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter with number %d", ask->index);
-    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, ask->name, strlen(ask->name)));
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__name_show(shown, ask->name, strlen(ask->name)));
 }
 
 /* With the lock. */
-static weft_status read_asks(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, resolved *w, weft_error *err)
+static weft_status read_asks(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, resolved *w, weft_error *err)
 {
     w->n = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -234,7 +234,7 @@ static weft_status pack(weft__adapt_store *s, const resolved *w, weft__adapt *ad
             p->used = ++s->clock;
             s->packed[s->n_packed++] = p;
             s->n_bytes += p->n_bytes;
-            if (s->n_bytes > s->most_bytes) s->most_bytes = s->n_bytes;
+            if (s->n_bytes > s->peak_bytes) s->peak_bytes = s->n_bytes;
             for (int32_t k = 0; k < p->n; k++) p->orphan |= !weft__adapt_store_has(s, p->items[k].id);
         }
         pthread_mutex_unlock(&s->lock);
@@ -246,7 +246,7 @@ static weft_status pack(weft__adapt_store *s, const resolved *w, weft__adapt *ad
 }
 
 /* Looks, and reads and packs what is not there; with `loading`. */
-static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
+static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, weft__adapt_lease **out,
                                  weft_error *err)
 {
     weft__adapt *adapters[WEFT__ADAPT_STACK] = {0};
@@ -271,7 +271,7 @@ static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *as
     return st;
 }
 
-weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, int *ready,
+weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, int *ready,
                                           weft__adapt_lease **out, weft_error *err)
 {
     resolved w = {0};
@@ -285,7 +285,7 @@ weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adap
     return st;
 }
 
-weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, weft__adapt_lease **out,
                                     weft_error *err)
 {
     int ready;

@@ -42,7 +42,7 @@ struct weft__adapt_store {
     int32_t next_index;
     weft__adapt_lease **packed; /* [n_packed] */
     size_t n_packed, packed_capacity;
-    uint64_t n_bytes, most_bytes, max_bytes, clock, n_loads, n_evictions;
+    uint64_t n_bytes, peak_bytes, max_bytes, clock, n_loads, n_evictions;
 };
 
 static inline int weft__adapt_same_id(weft__adapt_id a, weft__adapt_id b)

@@ -21,8 +21,8 @@ void weft__adapt_read_checked(void *arg)
         r->n_packed = a->n_bytes / SHRINK;
     }
     if (!r->status && !r->out && (r->status = weft__adapt_check_values(a, r->scale, r->err))) {
-        char shown[WEFT__SHOW * 2];
-        weft_fail_within(r->err, r->status, "adapter %s", weft__show_path(shown, r->path));
+        char shown[WEFT__NAME_SHOW * 2];
+        weft_fail_within(r->err, r->status, "adapter %s", weft__name_show_path(shown, r->path));
     }
     if (!r->status && r->out) *r->out = a;
     else weft__adapt_close(&a);
@@ -40,7 +40,7 @@ weft_status weft__adapt_fail_by_name(const weft_error *why, const char *name, co
     char text[sizeof why->message];
     size_t n = 0, n_path = strlen(path), n_name = strlen(name);
     weft__log(WEFT__LOG_WARN, "adapter '%s': %s", name, why->message);
-    if (n_path > WEFT__SHOW)
+    if (n_path > WEFT__NAME_SHOW)
         return weft_fail(err, why->status, "adapter %s: its file cannot be used; the log says why",
                          name); /* long paths are shown in parts */
     for (const char *from = why->message; *from && n + 1 < sizeof text;) {

@@ -40,13 +40,13 @@ uint64_t weft__adapt_fingerprint(const void *data, uint32_t dtype, int64_t n)
     return state[0] ? state[0] : 1;
 }
 
-uint64_t weft__adapt_mark_of_tensors(const weft__tensor_set *set)
+uint64_t weft__adapt_fingerprint_of_tensors(const weft__tensor_set *set)
 {
     const weft__tensor_desc *norm = weft__tensor_find(set, LAST_NORM);
     return norm ? weft__adapt_fingerprint(weft__tensor_data(norm), norm->dtype, (int64_t)norm->n_elems) : 0;
 }
 
-uint64_t weft__adapt_mark_of_graph(const weft_graph *g)
+uint64_t weft__adapt_fingerprint_of_graph(const weft_graph *g)
 {
     for (int32_t i = 0; i < g->n_weights; i++) {
         const weft_weight *w = &g->weights[i];
@@ -94,8 +94,8 @@ static void set_ranges(const weft_graph *g, weft__adapt_base *base)
 weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads,
                                       int32_t k_heads, weft__adapt_base *out, weft_error *err)
 {
-    *out =
-        (weft__adapt_base){.arch = arch, .label = label, .fingerprint = weft__adapt_mark_of_graph(graph), .n = graph->n_weights};
+    *out = (weft__adapt_base){
+        .arch = arch, .label = label, .fingerprint = weft__adapt_fingerprint_of_graph(graph), .n = graph->n_weights};
     out->targets = weft__alloc_zero((size_t)graph->n_weights, sizeof *out->targets);
     if (!out->targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < graph->n_nodes; i++) {
@@ -124,10 +124,10 @@ const weft__adapt_target *weft__adapt_target_of(const weft__adapt_base *base, co
 
 static weft_status check_pair(const weft__adapt *a, const weft__adapt_pair *p, const weft__adapt_base *base, weft_error *err)
 {
-    char shown[WEFT__SHOW], path[WEFT__SHOW * 2];
+    char shown[WEFT__NAME_SHOW], path[WEFT__NAME_SHOW * 2];
     const weft__adapt_target *t = weft__adapt_target_of(base, p->name);
-    weft__show_name(shown, p->name, strlen(p->name));
-    weft__show_path(path, a->label);
+    weft__name_show(shown, p->name, strlen(p->name));
+    weft__name_show_path(path, a->label);
     if (!t)
         return weft_fail(err, WEFT_ARGUMENT, "adapter %s changes %s, which is no matrix of %s: it was made for another base",
                          path, shown, base->label);
@@ -141,10 +141,10 @@ static weft_status check_pair(const weft__adapt *a, const weft__adapt_pair *p, c
 
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err)
 {
-    char shown[WEFT__SHOW], path[WEFT__SHOW * 2];
+    char shown[WEFT__NAME_SHOW], path[WEFT__NAME_SHOW * 2];
     if (a->arch[0] && strcmp(a->arch, base->arch))
         return weft_fail(err, WEFT_ARGUMENT, "adapter %s is for architecture '%s'; %s is of '%s'",
-                         weft__show_path(path, a->label), weft__show_name(shown, a->arch, strlen(a->arch)), base->label,
+                         weft__name_show_path(path, a->label), weft__name_show(shown, a->arch, strlen(a->arch)), base->label,
                          base->arch);
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < a->n_pairs && !st; i++) st = check_pair(a, &a->pairs[i], base, err);
@@ -153,7 +153,7 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
             err, WEFT_ARGUMENT,
             "adapter %s was trained on another model than %s: the shapes agree, the weights do not; give that model, or "
             "train on this one (to try it all the same, convert it to a PEFT folder, which does not say its base)",
-            weft__show_path(path, a->label), base->label);
+            weft__name_show_path(path, a->label), base->label);
     return st ? st : weft__adapt_run_base_checks(a, base, err);
 }
 

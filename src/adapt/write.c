@@ -17,14 +17,14 @@
 /* ---- values as they lie in a file ---- */
 
 /* One half, in float32, as a matrix of rows. */
-typedef struct half {
+typedef struct write_half_state {
     char name[320];
     uint32_t dtype;
     int64_t rows, columns; /* 1 row: a vector, unless: */
     int matrix;
     const float *values; /* borrowed, or: */
     float *own;
-} half;
+} write_half_state;
 
 /* Only types that hold every value that was read from them. */
 static uint32_t written_type(uint32_t dtype)
@@ -50,13 +50,13 @@ static float *in_halves(const float *in, int64_t n, int64_t width, int32_t heads
 }
 
 /* The half's bytes in its type, handed to `put` in one piece. */
-static weft_status encode(const half *h, void *bytes, weft_error *err)
+static weft_status encode(const write_half_state *h, void *bytes, weft_error *err)
 {
     weft_status st = weft__quant_encode_rows(h->dtype, h->own ? h->own : h->values, bytes, h->rows, h->columns, NULL, err);
     return st ? weft_fail_within(err, st, "%s", h->name) : WEFT_OK;
 }
 
-static uint64_t half_bytes(const half *h)
+static uint64_t half_bytes(const write_half_state *h)
 {
     return weft__quant_row_bytes(h->dtype, h->columns) * (uint64_t)h->rows;
 }
@@ -77,47 +77,48 @@ static int by_alpha(const weft__adapt_pair *p, float alpha)
 }
 
 /* The tensors of a pair for GGUF: 2 to 4. */
-static int gguf_halves(const weft__adapt_pair *p, float alpha, half out[4], weft_error *err)
+static int gguf_halves(const weft__adapt_pair *p, float alpha, write_half_state out[4], weft_error *err)
 {
     int n = 2, table = weft__adapt_is_table(p->name);
-    out[0] =
-        (half){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n_experts * p->rank, .columns = p->k, .values = p->a};
-    out[1] =
-        (half){.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n_experts * p->n, .columns = p->rank, .values = p->b};
+    out[0] = (write_half_state){
+        .matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n_experts * p->rank, .columns = p->k, .values = p->a};
+    out[1] = (write_half_state){
+        .matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n_experts * p->n, .columns = p->rank, .values = p->b};
     if (table) {
-        out[0] = (half){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n, .columns = p->rank, .values = p->b};
-        out[1] = (half){.matrix = 1,
-                        .dtype = written_type(p->b_dtype),
-                        .rows = p->k,
-                        .columns = p->rank,
-                        .own = transposed(p->a, p->rank, p->k)};
+        out[0] =
+            (write_half_state){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n, .columns = p->rank, .values = p->b};
+        out[1] = (write_half_state){.matrix = 1,
+                                    .dtype = written_type(p->b_dtype),
+                                    .rows = p->k,
+                                    .columns = p->rank,
+                                    .own = transposed(p->a, p->rank, p->k)};
         if (!out[1].own) return (int)weft_fail(err, WEFT_NO_MEMORY, "no memory to write %s", p->name), 0;
     }
     snprintf(out[0].name, sizeof out[0].name, "%s.lora_a", p->name);
     snprintf(out[1].name, sizeof out[1].name, "%s.lora_b", p->name);
     if (p->magnitude) {
-        out[n] = (half){.dtype = WEFT_F32,
-                        .rows = p->n_experts,
-                        .columns = weft__adapt_n_magnitudes(p) / p->n_experts,
-                        .values = p->magnitude};
+        out[n] = (write_half_state){.dtype = WEFT_F32,
+                                    .rows = p->n_experts,
+                                    .columns = weft__adapt_n_magnitudes(p) / p->n_experts,
+                                    .values = p->magnitude};
         snprintf(out[n].name, sizeof out[n].name, "%s.lora_magnitude", p->name);
         n++;
     }
     if (!by_alpha(p, alpha)) {
-        out[n] = (half){.dtype = WEFT_F32, .rows = 1, .columns = 1, .values = &p->scale};
+        out[n] = (write_half_state){.dtype = WEFT_F32, .rows = 1, .columns = 1, .values = &p->scale};
         snprintf(out[n].name, sizeof out[n].name, "%s.lora_scale", p->name);
         n++;
     }
     return n;
 }
 
-static weft_status declare(weft__gguf_writer *w, const weft__adapt_pair *p, const half *h, weft_error *err)
+static weft_status declare(weft__gguf_writer *w, const weft__adapt_pair *p, const write_half_state *h, weft_error *err)
 {
     uint64_t e = (uint64_t)p->n_experts, d[3] = {(uint64_t)h->columns, (uint64_t)h->rows / (h->matrix ? e : 1), e};
     return weft__gguf_declare(w, h->name, h->dtype, h->matrix ? 2 + (e > 1) : 1 + (h->rows > 1), d, err);
 }
 
-static weft_status write_half(weft__gguf_writer *w, const half *h, weft_error *err)
+static weft_status write_half(weft__gguf_writer *w, const write_half_state *h, weft_error *err)
 {
     uint64_t n = half_bytes(h);
     void *bytes = weft__alloc((size_t)n);
@@ -134,7 +135,7 @@ static weft_status gguf_tensors(weft__gguf_writer *w, const weft__adapt *a, int 
     weft_status st = WEFT_OK;
     float alpha = alpha_of(a);
     for (int32_t i = 0; i < a->n_pairs && !st; i++) {
-        half halves[4] = {0};
+        write_half_state halves[4] = {0};
         int n = gguf_halves(&a->pairs[i], alpha, halves, err);
         if (n == 0) return WEFT_NO_MEMORY;
         for (int k = 0; k < n && !st; k++)
@@ -144,7 +145,7 @@ static weft_status gguf_tensors(weft__gguf_writer *w, const weft__adapt *a, int 
     return st;
 }
 
-weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err)
+weft_status weft__adapt_put_fingerprint(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err)
 {
     char digits[17];
     if (!fingerprint) return WEFT_OK;
@@ -161,7 +162,7 @@ weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const
         !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
         !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) &&
         !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha_of(a), err)) &&
-        !(st = weft__adapt_put_mark(w, a->base_fingerprint, err)) && !(st = gguf_tensors(w, a, 0, err)) &&
+        !(st = weft__adapt_put_fingerprint(w, a->base_fingerprint, err)) && !(st = gguf_tensors(w, a, 0, err)) &&
         !(st = weft__gguf_begin(w, err)) && !(st = gguf_tensors(w, a, 1, err)))
         st = weft__gguf_finish(w, err);
     weft__gguf_writer_destroy(&w);
@@ -174,44 +175,44 @@ typedef struct saving {
     const weft__adapt *a;
     const weft__adapt_names *names;
     weft__json *targets, *ranks, *alphas;
-    weft__text header;
-    uint64_t n_bytes; /* of data so far */
-    weft__out *out;   /* NULL: the header is being made */
+    weft__strbuf header;
+    uint64_t n_bytes;    /* of data so far */
+    weft__out_file *out; /* NULL: the header is being made */
     weft_error *err;
 } saving;
 
-static weft_status no_memory(saving *s)
+static weft_status write_no_memory(saving *s)
 {
     return weft_fail(s->err, WEFT_NO_MEMORY, "no memory to write an adapter");
 }
 
-static weft_status put_half(saving *s, const half *h)
+static weft_status put_half(saving *s, const write_half_state *h)
 {
     static const char *const types[] = {[WEFT_F32] = "F32", [WEFT_F16] = "F16", [WEFT_BF16] = "BF16"};
     uint64_t n = half_bytes(h);
     if (!s->out) {
-        weft__text_puts(&s->header, s->header.len > 1 ? "," : "");
+        weft__strbuf_puts(&s->header, s->header.len > 1 ? "," : "");
         weft__json_write_string(&s->header, h->name, strlen(h->name));
-        weft__text_printf(&s->header, ":{\"dtype\":\"%s\",\"shape\":[", types[h->dtype]);
-        if (h->rows > 1 || h->matrix) weft__text_printf(&s->header, "%lld,", (long long)h->rows);
-        weft__text_printf(&s->header, "%lld],\"data_offsets\":[%llu,%llu]}", (long long)h->columns,
-                          (unsigned long long)s->n_bytes, (unsigned long long)(s->n_bytes + n));
+        weft__strbuf_printf(&s->header, ":{\"dtype\":\"%s\",\"shape\":[", types[h->dtype]);
+        if (h->rows > 1 || h->matrix) weft__strbuf_printf(&s->header, "%lld,", (long long)h->rows);
+        weft__strbuf_printf(&s->header, "%lld],\"data_offsets\":[%llu,%llu]}", (long long)h->columns,
+                            (unsigned long long)s->n_bytes, (unsigned long long)(s->n_bytes + n));
         s->n_bytes += n;
-        return s->header.failed ? no_memory(s) : WEFT_OK;
+        return s->header.failed ? write_no_memory(s) : WEFT_OK;
     }
     void *bytes = weft__alloc((size_t)n);
-    if (!bytes) return no_memory(s);
+    if (!bytes) return write_no_memory(s);
     weft_status st = encode(h, bytes, s->err);
-    if (!st) st = weft__out_write(s->out, bytes, (size_t)n, s->err);
+    if (!st) st = weft__out_file_write(s->out, bytes, (size_t)n, s->err);
     weft__free(bytes);
     return st;
 }
 
 /* Puts a half, whose own values are freed. */
-static weft_status put_named(saving *s, half *h, const char *module, const char *suffix)
+static weft_status put_named(saving *s, write_half_state *h, const char *module, const char *suffix)
 {
     snprintf(h->name, sizeof h->name, "base_model.model.%.255s%s", module, suffix);
-    weft_status st = h->own || h->values ? put_half(s, h) : no_memory(s);
+    weft_status st = h->own || h->values ? put_half(s, h) : write_no_memory(s);
     weft__free(h->own);
     return st;
 }
@@ -222,9 +223,9 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
     int64_t e = expert < 0 ? 0 : expert;
     const int table = weft__adapt_is_table(p->name);
     const float *a = p->a + e * p->rank * p->k, *b = p->b + e * p->n * p->rank;
-    half first = {.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->rank, .columns = p->k, .values = a},
-         second = {.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n, .columns = p->rank, .values = b},
-         third = {.dtype = WEFT_F32, .rows = 1, .columns = weft__adapt_n_magnitudes(p) / p->n_experts};
+    write_half_state first = {.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->rank, .columns = p->k, .values = a},
+                     second = {.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n, .columns = p->rank, .values = b},
+                     third = {.dtype = WEFT_F32, .rows = 1, .columns = weft__adapt_n_magnitudes(p) / p->n_experts};
     if (p->magnitude) third.values = p->magnitude + e * third.columns;
     weft_status st;
     if (heads > 0) {
@@ -232,16 +233,16 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
         second.own = in_halves(b, p->n, p->rank, heads);
     }
     if (table) {
-        first = (half){.matrix = 1,
-                       .dtype = written_type(p->a_dtype),
-                       .rows = p->rank,
-                       .columns = p->n,
-                       .own = transposed(p->b, p->n, p->rank)};
-        second = (half){.matrix = 1,
-                        .dtype = written_type(p->b_dtype),
-                        .rows = p->k,
-                        .columns = p->rank,
-                        .own = transposed(p->a, p->rank, p->k)};
+        first = (write_half_state){.matrix = 1,
+                                   .dtype = written_type(p->a_dtype),
+                                   .rows = p->rank,
+                                   .columns = p->n,
+                                   .own = transposed(p->b, p->n, p->rank)};
+        second = (write_half_state){.matrix = 1,
+                                    .dtype = written_type(p->b_dtype),
+                                    .rows = p->k,
+                                    .columns = p->rank,
+                                    .own = transposed(p->a, p->rank, p->k)};
     }
     if ((st = put_named(s, &first, module, table ? ".lora_embedding_A" : ".lora_A.weight"))) {
         weft__free(second.own);
@@ -268,7 +269,7 @@ static weft_status note_module(saving *s, const weft__adapt_pair *p, const char 
     if (!there) ok = weft__json_append(s->targets, weft__json_new_string(last, strlen(last)));
     if (p->rank != first->rank) ok = ok && weft__json_set(s->ranks, module, weft__json_new_int(p->rank));
     if (alpha != usual) ok = ok && weft__json_set(s->alphas, module, weft__json_new_double(alpha));
-    return ok ? WEFT_OK : no_memory(s);
+    return ok ? WEFT_OK : write_no_memory(s);
 }
 
 static weft_status each_module(saving *s)
@@ -314,11 +315,11 @@ static weft_status check_said(const weft__adapt *a, weft_error *err)
                            "some of its matrices have DoRA's magnitudes and some have not, which a PEFT folder cannot say");
 }
 
-static weft_status put_config(saving *s, weft__out *out)
+static weft_status put_config(saving *s, weft__out_file *out)
 {
     const weft__adapt_pair *first = &s->a->pairs[0];
     double alpha = (double)first->scale * first->rank;
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft__json *c = weft__json_new_object();
     int whole = alpha == floor(alpha) && fabs(alpha) < 1e9;
     int ok = weft__json_set(c, "peft_type", weft__json_new_string("LORA", 4)) &&
@@ -338,24 +339,24 @@ static weft_status put_config(saving *s, weft__out *out)
              weft__json_set(c, "modules_to_save", weft__json_new_null());
     if (ok) weft__json_write(&text, c, WEFT__JSON_INDENTED);
     weft__json_free(&c);
-    weft__text_puts(&text, "\n");
-    weft_status st = ok && !text.failed ? weft__out_write(out, text.data, text.len, s->err) : no_memory(s);
-    weft__text_free(&text);
+    weft__strbuf_puts(&text, "\n");
+    weft_status st = ok && !text.failed ? weft__out_file_write(out, text.data, text.len, s->err) : write_no_memory(s);
+    weft__strbuf_free(&text);
     return st;
 }
 
-static weft_status put_tensors(saving *s, weft__out *out)
+static weft_status put_tensors(saving *s, weft__out_file *out)
 {
-    weft__text_puts(&s->header, "}");
-    while (s->header.len % 8 && !s->header.failed) weft__text_putc(&s->header, ' ');
-    if (s->header.failed) return no_memory(s);
+    weft__strbuf_puts(&s->header, "}");
+    while (s->header.len % 8 && !s->header.failed) weft__strbuf_putc(&s->header, ' ');
+    if (s->header.failed) return write_no_memory(s);
     uint64_t n = s->header.len;
     unsigned char length[8];
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)(n >> 8 * i);
     s->out = out;
-    weft_status st = weft__out_reserve(out, 8 + n + s->n_bytes, s->err);
-    if (st || (st = weft__out_write(out, length, 8, s->err)) ||
-        (st = weft__out_write(out, s->header.data, s->header.len, s->err)))
+    weft_status st = weft__out_file_reserve(out, 8 + n + s->n_bytes, s->err);
+    if (st || (st = weft__out_file_write(out, length, 8, s->err)) ||
+        (st = weft__out_file_write(out, s->header.data, s->header.len, s->err)))
         return st;
     return each_module(s);
 }
@@ -365,22 +366,22 @@ static weft_status put_tensors(saving *s, weft__out *out)
 static weft_status put_both(saving *s, const char *folder)
 {
     char path[4096];
-    weft__out weights, config;
+    weft__out_file weights, config;
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
-    weft_status st = weft__out_open(&weights, path, s->err);
+    weft_status st = weft__out_file_open(&weights, path, s->err);
     if (st) return st;
     snprintf(path, sizeof path, "%s/adapter_config.json", folder);
-    if (!(st = put_tensors(s, &weights)) && !(st = weft__out_open(&config, path, s->err))) {
+    if (!(st = put_tensors(s, &weights)) && !(st = weft__out_file_open(&config, path, s->err))) {
         st = put_config(s, &config);
-        if (!st) st = weft__out_sync(&weights, s->err);
-        if (!st) st = weft__out_sync(&config, s->err);
+        if (!st) st = weft__out_file_sync(&weights, s->err);
+        if (!st) st = weft__out_file_sync(&config, s->err);
         if (!st && config.temporary && unlink(config.path) && errno != ENOENT)
             st = weft_fail(s->err, WEFT_IO, "%s: %s", path, strerror(errno));
-        if (!st) st = weft__out_commit(&weights, s->err);
-        if (!st) st = weft__out_commit(&config, s->err);
-        weft__out_close(&config);
+        if (!st) st = weft__out_file_commit(&weights, s->err);
+        if (!st) st = weft__out_file_commit(&config, s->err);
+        weft__out_file_close(&config);
     }
-    weft__out_close(&weights);
+    weft__out_file_close(&weights);
     return st;
 }
 
@@ -395,11 +396,11 @@ weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names
     s.targets = weft__json_new_array();
     s.ranks = weft__json_new_object();
     s.alphas = weft__json_new_object();
-    weft__text_puts(&s.header, "{");
-    st = s.targets && s.ranks && s.alphas ? each_module(&s) : no_memory(&s);
+    weft__strbuf_puts(&s.header, "{");
+    st = s.targets && s.ranks && s.alphas ? each_module(&s) : write_no_memory(&s);
     if (!st) st = put_both(&s, folder);
     if (st && made) rmdir(folder);
-    weft__text_free(&s.header);
+    weft__strbuf_free(&s.header);
     weft__json_free(&s.alphas);
     weft__json_free(&s.ranks);
     weft__json_free(&s.targets);

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 
-int weft__fault_set(weft__fault *fault, int status, const char *field, const char *format, ...)
+int weft__api_error_set(weft__api_error *fault, int status, const char *field, const char *format, ...)
 {
     va_list args;
     fault->status = status;
@@ -21,35 +21,35 @@ int weft__fault_set(weft__fault *fault, int status, const char *field, const cha
     return 0;
 }
 
-void weft__ask_free(weft__ask *ask)
+void weft__api_params_free(weft__api_params *ask)
 {
     weft__json_free(&ask->root);
     weft__json_free(&ask->flat);
     weft__free(ask->bias);
     weft__free(ask->bias_texts);
-    *ask = (weft__ask){0};
+    *ask = (weft__api_params){0};
 }
 
-static const weft__field *find(const weft__form *form, const char *name)
+static const weft__api_field *fields_find(const weft__api_table *form, const char *name)
 {
-    const weft__field *f = form->fields;
+    const weft__api_field *f = form->fields;
     while (f->name && strcmp(f->name, name)) f++;
     return f->name ? f : NULL;
 }
 
 static int is_known(const void *form, const char *key)
 {
-    return find(form, key) != NULL;
+    return fields_find(form, key) != NULL;
 }
 
 /* Strings, and what stop and logit_bias borrow from. */
 static int is_borrowed(const void *form, const char *key)
 {
-    const weft__field *f = find(form, key);
+    const weft__api_field *f = fields_find(form, key);
     return f && (f->kind == WEFT__FIELD_STRING || !strcmp(key, "stop") || !strcmp(key, "logit_bias"));
 }
 
-void weft__ask_settle(weft__ask *ask)
+void weft__api_params_settle(weft__api_params *ask)
 {
     ask->prompt = ask->messages = ask->input = ask->content = ask->tokens = ask->kwargs = NULL;
     weft__json_free(&ask->flat);
@@ -63,18 +63,18 @@ static const char *kind_text(const weft__json *v)
     return kind < 0 ? "nothing" : texts[kind];
 }
 
-static const char *wanted_text(const weft__field *f)
+static const char *wanted_text(const weft__api_field *f)
 {
     static const char *const texts[] = {"a boolean", "an integer", "a number", "a string"};
     return f->kind <= WEFT__FIELD_STRING ? texts[f->kind] : f->type;
 }
 
-static int wrong_type(const weft__field *f, const weft__json *v, weft__fault *fault)
+static int wrong_type(const weft__api_field *f, const weft__json *v, weft__api_error *fault)
 {
-    return weft__fault_set(fault, 400, f->name, "'%s' must be %s, not %s", f->name, wanted_text(f), kind_text(v));
+    return weft__api_error_set(fault, 400, f->name, "'%s' must be %s, not %s", f->name, wanted_text(f), kind_text(v));
 }
 
-static int has_range(const weft__field *f)
+static int has_range(const weft__api_field *f)
 {
     return f->min != 0 || f->max != 0;
 }
@@ -85,44 +85,45 @@ static int64_t whole(double bound)
     return bound >= 0x1p63 ? INT64_MAX : (int64_t)bound;
 }
 
-static int int_in_range(const weft__field *f, int64_t value, weft__fault *fault)
+static int int_in_range(const weft__api_field *f, int64_t value, weft__api_error *fault)
 {
     int64_t min = whole(f->min), max = whole(f->max);
     if (!has_range(f) || (value >= min && value <= max)) return 1;
-    return weft__fault_set(fault, 400, f->name, "'%s' must be from %lld to %lld, not %lld", f->name, (long long)min,
-                           (long long)max, (long long)value);
+    return weft__api_error_set(fault, 400, f->name, "'%s' must be from %lld to %lld, not %lld", f->name, (long long)min,
+                               (long long)max, (long long)value);
 }
 
-static int in_range(const weft__field *f, double value, weft__fault *fault)
+static int in_range(const weft__api_field *f, double value, weft__api_error *fault)
 {
     if (!has_range(f) || (value >= f->min && value <= f->max)) return 1;
-    return weft__fault_set(fault, 400, f->name, "'%s' must be from %.12g to %.12g, not %.12g", f->name, f->min, f->max, value);
+    return weft__api_error_set(fault, 400, f->name, "'%s' must be from %.12g to %.12g, not %.12g", f->name, f->min, f->max,
+                               value);
 }
 
-static int read_string(weft__ask *ask, const weft__field *f, const weft__json *v, weft__fault *fault)
+static int read_string(weft__api_params *ask, const weft__api_field *f, const weft__json *v, weft__api_error *fault)
 {
     const char *s;
     size_t n;
     if (!weft__json_string(v, &s, &n)) return wrong_type(f, v, fault);
-    if (strlen(s) != n) return weft__fault_set(fault, 400, f->name, "'%s' must not contain NUL", f->name);
+    if (strlen(s) != n) return weft__api_error_set(fault, 400, f->name, "'%s' must not contain NUL", f->name);
     if (has_range(f) && (double)n > f->max)
-        return weft__fault_set(fault, 400, f->name, "'%s' must have at most %.0f bytes, not %zu", f->name, f->max, n);
+        return weft__api_error_set(fault, 400, f->name, "'%s' must have at most %.0f bytes, not %zu", f->name, f->max, n);
     memcpy((char *)ask + f->offset, &s, sizeof s);
     return f->read ? f->read(ask, f->name, v, fault) : 1;
 }
 
-static int read_only(const weft__field *f, const weft__json *v, weft__fault *fault)
+static int read_only(const weft__api_field *f, const weft__json *v, weft__api_error *fault)
 {
     double value;
     int flag;
     if (weft__json_bool(v, &flag)) value = flag;
     else if (!weft__json_double(v, &value))
-        return weft__fault_set(fault, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
+        return weft__api_error_set(fault, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
     if (value == f->fallback) return 1;
-    return weft__fault_set(fault, 400, f->name, "'%s' other than %.12g is not supported", f->name, f->fallback);
+    return weft__api_error_set(fault, 400, f->name, "'%s' other than %.12g is not supported", f->name, f->fallback);
 }
 
-static int read_empty(const weft__field *f, const weft__json *v, weft__fault *fault)
+static int read_empty(const weft__api_field *f, const weft__json *v, weft__api_error *fault)
 {
     const char *s;
     size_t n;
@@ -131,10 +132,10 @@ static int read_empty(const weft__field *f, const weft__json *v, weft__fault *fa
     if (weft__json_string(v, &s, &n) && !n) return 1;
     if ((weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && !weft__json_size(v))
         return 1;
-    return weft__fault_set(fault, 400, f->name, "'%s' is not supported by this server", f->name);
+    return weft__api_error_set(fault, 400, f->name, "'%s' is not supported by this server", f->name);
 }
 
-static int read_field(weft__ask *ask, const weft__field *f, const weft__json *v, weft__fault *fault)
+static int read_field(weft__api_params *ask, const weft__api_field *f, const weft__json *v, weft__api_error *fault)
 {
     char *to = (char *)ask + f->offset;
     int64_t integer;
@@ -165,7 +166,7 @@ static int read_field(weft__ask *ask, const weft__field *f, const weft__json *v,
     return f->read ? f->read(ask, f->name, v, fault) : 1;
 }
 
-static void set_default(weft__ask *ask, const weft__field *f)
+static void set_default(weft__api_params *ask, const weft__api_field *f)
 {
     char *to = (char *)ask + f->offset;
     int64_t integer;
@@ -186,83 +187,85 @@ static void show_name(char out[64], const char *name)
     snprintf(out, 64, "%.*s%s", (int)kept, name, kept < n ? "..." : "");
 }
 
-static int read_members(const weft__form *form, weft__ask *ask, weft__fault *fault)
+static int read_members(const weft__api_table *form, weft__api_params *ask, weft__api_error *fault)
 {
     weft__json_member m = {0};
     char name[64];
     while (weft__json_next(ask->root, &m)) {
         if (weft__json_is_null(m.value)) continue; /* absence, of what is not known, too */
-        const weft__field *f = find(form, m.key);
+        const weft__api_field *f = fields_find(form, m.key);
         if (!f && form->strict) {
             show_name(name, m.key);
-            return weft__fault_set(fault, 400, name, "Unrecognized request argument supplied: %s", name);
+            return weft__api_error_set(fault, 400, name, "Unrecognized request argument supplied: %s", name);
         }
         if (f && !read_field(ask, f, m.value, fault)) return 0;
     }
-    for (const weft__field *f = form->fields; f->name; f++)
+    for (const weft__api_field *f = form->fields; f->name; f++)
         if (f->required && (!weft__json_get(ask->root, f->name) || weft__json_is_null(weft__json_get(ask->root, f->name))))
-            return weft__fault_set(fault, 400, f->name, "'%s' is missing; it must be %s", f->name, wanted_text(f));
+            return weft__api_error_set(fault, 400, f->name, "'%s' is missing; it must be %s", f->name, wanted_text(f));
     weft__json_filter(ask->root, is_known, form);
     return !form->check || form->check(ask, fault);
 }
 
-int weft__body_parse(const char *body, size_t n, weft__json **root, weft__fault *fault)
+int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__api_error *fault)
 {
     weft_error err = {0};
     if (weft__json_tree_bytes(body, n) > WEFT__MAX_TREE + n)
-        return weft__fault_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB",
-                               WEFT__MAX_TREE >> 20);
+        return weft__api_error_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB",
+                                   WEFT__MAX_TREE >> 20);
     weft_status st = weft__json_parse(body, n, root, &err);
-    if (st == WEFT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the request");
-    return !st || weft__fault_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);
+    if (st == WEFT_NO_MEMORY) return weft__api_error_set(fault, 503, NULL, "no memory for the request");
+    return !st || weft__api_error_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);
 }
 
-int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault)
+int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *ask,
+                           weft__api_error *fault)
 {
-    *ask = (weft__ask){.form = form, .n_vocab = n_vocab};
-    *fault = (weft__fault){0};
-    for (const weft__field *f = form->fields; f->name; f++) set_default(ask, f);
-    if (!n) return weft__fault_set(fault, 400, NULL, "the body is empty; it must be a JSON object");
-    if (!weft__body_parse(body, n, &ask->root, fault)) return 0;
+    *ask = (weft__api_params){.form = form, .n_vocab = n_vocab};
+    *fault = (weft__api_error){0};
+    for (const weft__api_field *f = form->fields; f->name; f++) set_default(ask, f);
+    if (!n) return weft__api_error_set(fault, 400, NULL, "the body is empty; it must be a JSON object");
+    if (!weft__api_body_parse(body, n, &ask->root, fault)) return 0;
     if (weft__json_kind_of(ask->root) != WEFT__JSON_OBJECT)
-        return weft__fault_set(fault, 400, NULL, "the body must be a JSON object, not %s", kind_text(ask->root));
+        return weft__api_error_set(fault, 400, NULL, "the body must be a JSON object, not %s", kind_text(ask->root));
     return read_members(form, ask, fault);
 }
 
 /* ---- the tables as JSON ---- */
 
-static void write_field(weft__text *out, const weft__field *f)
+static void write_field(weft__strbuf *out, const weft__api_field *f)
 {
     static const char *const types[] = {"boolean", "integer", "number", "string", "", "", "", "empty", "any"};
     weft__json_write_string(out, f->name, strlen(f->name));
     const char *type = f->kind == WEFT__FIELD_JSON || f->kind == WEFT__FIELD_READ ? f->type
                        : f->kind == WEFT__FIELD_ONLY                              ? "constant"
                                                                                   : types[f->kind];
-    weft__text_printf(out, ": {\"type\": \"%s\", \"required\": %s", type, f->required ? "true" : "false");
+    weft__strbuf_printf(out, ": {\"type\": \"%s\", \"required\": %s", type, f->required ? "true" : "false");
     int is_number = f->kind == WEFT__FIELD_INT || f->kind == WEFT__FIELD_NUMBER || f->kind == WEFT__FIELD_ONLY;
     if (f->kind == WEFT__FIELD_INT && has_range(f))
-        weft__text_printf(out, ", \"minimum\": %lld, \"maximum\": %lld", (long long)whole(f->min), (long long)whole(f->max));
-    else if (is_number && has_range(f)) weft__text_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
-    if (f->kind == WEFT__FIELD_STRING && has_range(f)) weft__text_printf(out, ", \"maxLength\": %.17g", f->max);
+        weft__strbuf_printf(out, ", \"minimum\": %lld, \"maximum\": %lld", (long long)whole(f->min), (long long)whole(f->max));
+    else if (is_number && has_range(f)) weft__strbuf_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
+    if (f->kind == WEFT__FIELD_STRING && has_range(f)) weft__strbuf_printf(out, ", \"maxLength\": %.17g", f->max);
     if (!isnan(f->fallback) && f->kind == WEFT__FIELD_BOOL)
-        weft__text_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");
+        weft__strbuf_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");
     /* A fallback that no request can give stands for what happens without the field. */
     if (!isnan(f->fallback) && is_number && (!has_range(f) || (f->fallback >= f->min && f->fallback <= f->max)))
-        weft__text_printf(out, ", \"default\": %.17g", f->fallback);
-    weft__text_puts(out, "}");
+        weft__strbuf_printf(out, ", \"default\": %.17g", f->fallback);
+    weft__strbuf_puts(out, "}");
 }
 
-void weft__forms_write(weft__text *out)
+void weft__api_tables_write(weft__strbuf *out)
 {
-    weft__text_puts(out, "{");
-    for (const weft__form *const *form = weft__forms; *form; form++) {
-        weft__text_printf(out, "%s\"%s\": {\"path\": \"%s\", \"strict\": %s, \"fields\": {", form == weft__forms ? "" : ",\n",
-                          (*form)->name, (*form)->path, (*form)->strict ? "true" : "false");
-        for (const weft__field *f = (*form)->fields; f->name; f++) {
-            if (f != (*form)->fields) weft__text_puts(out, ",\n  ");
+    weft__strbuf_puts(out, "{");
+    for (const weft__api_table *const *form = weft__api_tables; *form; form++) {
+        weft__strbuf_printf(out, "%s\"%s\": {\"path\": \"%s\", \"strict\": %s, \"fields\": {",
+                            form == weft__api_tables ? "" : ",\n", (*form)->name, (*form)->path,
+                            (*form)->strict ? "true" : "false");
+        for (const weft__api_field *f = (*form)->fields; f->name; f++) {
+            if (f != (*form)->fields) weft__strbuf_puts(out, ",\n  ");
             write_field(out, f);
         }
-        weft__text_puts(out, "}}");
+        weft__strbuf_puts(out, "}}");
     }
-    weft__text_puts(out, "}\n");
+    weft__strbuf_puts(out, "}\n");
 }

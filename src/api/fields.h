@@ -1,6 +1,6 @@
 /* fields.h: what a request's JSON may hold, as tables: parsing, errors and the check of docs/openapi.json come from them.
  *
- * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a weft__ask. Values
+ * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a weft__api_params. Values
  * borrow from the parsed JSON, which the ask owns. One thread per ask. */
 #ifndef WEFT_API_FIELDS_H
 #define WEFT_API_FIELDS_H
@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "weft/weft.h"
 
-typedef enum weft__field_kind {
+typedef enum weft__api_field_kind {
     WEFT__FIELD_BOOL,   /* int */
     WEFT__FIELD_INT,    /* int64_t */
     WEFT__FIELD_NUMBER, /* double */
@@ -18,20 +18,20 @@ typedef enum weft__field_kind {
     WEFT__FIELD_ONLY,   /* no place: a number or boolean that must equal the default, since nothing else is supported */
     WEFT__FIELD_EMPTY,  /* no place: must be null, false, "", [] or {}, since nothing else is supported */
     WEFT__FIELD_NOTE    /* no place: any value, without effect on the answer */
-} weft__field_kind;
+} weft__api_field_kind;
 
 /* What is wrong with a request. */
-typedef struct weft__fault {
+typedef struct weft__api_error {
     int status;              /* of HTTP */
     int retry_s;             /* of 429 and 503: when to come again; below 1: in a second */
     const char *code;        /* OpenAI's error code, or NULL */
     char field[96];          /* "messages[2].role"; "" when it is about none */
     char message[512];       /* names the field, what it may be, and what it is */
     int64_t n_prompt, n_ctx; /* with code "context_length_exceeded" */
-} weft__fault;
+} weft__api_error;
 
 /* Fills the fault and returns 0. field NULL: none. */
-int weft__fault_set(weft__fault *fault, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
+int weft__api_error_set(weft__api_error *fault, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
 
 enum { WEFT__MAX_TREE = 32 << 20 }; /* bytes that the values of a body may take, beyond its own */
 enum {
@@ -48,21 +48,21 @@ enum {
 enum { WEFT__MAX_ENTRIES = 1 << 20, WEFT__FEW_TOKENS = 4096 };
 enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
 
-typedef struct weft__bias_text {
+typedef struct weft__api_bias_text {
     const char *text;
     size_t n;
     float bias;
-} weft__bias_text;
+} weft__api_bias_text;
 
 enum { WEFT__MAX_LORAS = 8, WEFT__ADAPTER_NAME = 129 /* bytes */, WEFT__ADAPTERS_SHOWN = 160 /* bytes */ };
-typedef struct weft__lora {
+typedef struct weft__api_adapter_scale {
     int64_t id; /* as /lora-adapters counts them */
     double scale;
-} weft__lora;
+} weft__api_adapter_scale;
 
 /* One request's values. Each table fills its own part; the rest is zero. */
-typedef struct weft__ask {
-    const struct weft__form *form;
+typedef struct weft__api_params {
+    const struct weft__api_table *form;
     weft__json *root; /* owned */
     int32_t n_vocab;
     const char *model, *user;
@@ -85,7 +85,7 @@ typedef struct weft__ask {
     int generation_prompt;
     const char *grammar, *filename;
     int lora_given, n_loras;
-    weft__lora loras[WEFT__MAX_LORAS];
+    weft__api_adapter_scale loras[WEFT__MAX_LORAS];
     const char *lora_name, *lora_path;
     int load_inplace, publish;
     double scale;
@@ -95,57 +95,58 @@ typedef struct weft__ask {
     size_t stop_lengths[WEFT__MAX_STOPS];
     weft_logit_bias *bias; /* owned [n_bias] */
     int32_t n_bias;
-    weft__bias_text *bias_texts; /* owned: biases of texts, to be tokenized */
+    weft__api_bias_text *bias_texts; /* owned: biases of texts, to be tokenized */
     int32_t n_bias_texts;
-} weft__ask;
+} weft__api_params;
 
-void weft__ask_free(weft__ask *ask);
+void weft__api_params_free(weft__api_params *ask);
 
-typedef struct weft__field {
+typedef struct weft__api_field {
     const char *name; /* NULL ends a table */
-    weft__field_kind kind;
+    weft__api_field_kind kind;
     int required;
-    size_t offset;    /* in weft__ask */
+    size_t offset;    /* in weft__api_params */
     double fallback;  /* NAN: none */
     double min, max;  /* numbers; both 0: any; 0x1p63 as max of integers: all of 64 bits */
     const char *type; /* for documents, where the kind does not tell: "string or array of strings" */
     /* 1, or 0 with the fault filled. Never called with null. */
-    int (*read)(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault);
-} weft__field;
+    int (*read)(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault);
+} weft__api_field;
 
 /* A kind of request. */
-typedef struct weft__form {
+typedef struct weft__api_table {
     const char *name; /* "chat" */
     const char *path; /* "/v1/chat/completions" */
     int strict;       /* 1: unknown fields are refused */
-    const weft__field *fields;
-    int (*check)(weft__ask *ask, weft__fault *fault); /* what fields demand of each other; NULL: nothing */
-    const char *n, *tokens, *top;                     /* of forms that generate: the names of ask's n, max_tokens and n_top */
-} weft__form;
+    const weft__api_field *fields;
+    int (*check)(weft__api_params *ask, weft__api_error *fault); /* what fields demand of each other; NULL: nothing */
+    const char *n, *tokens, *top; /* of forms that generate: the names of ask's n, max_tokens and n_top */
+} weft__api_table;
 
 /* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the fault filled. */
-int weft__body_parse(const char *body, size_t n, weft__json **root, weft__fault *fault);
+int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__api_error *fault);
 
 /* Parses body[0..n) as a request of this form. 1, or 0 with the fault filled. The ask is to be freed either way. */
-int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault);
+int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *ask,
+                           weft__api_error *fault);
 
 /* Lets go of what was only to be read: prompts, messages, tokens and whatever is no string that the ask names. */
-void weft__ask_settle(weft__ask *ask);
+void weft__api_params_settle(weft__api_params *ask);
 
-extern const weft__form weft__form_chat, weft__form_completions, weft__form_embeddings;    /* OpenAI's */
-extern const weft__form weft__form_completion, weft__form_tokenize, weft__form_detokenize, /* llama.cpp's */
-    weft__form_apply_template, weft__form_embedding, weft__form_slot;
-extern const weft__form weft__form_load_adapter, weft__form_unload_adapter; /* vLLM's */
+extern const weft__api_table weft__api_table_chat, weft__api_table_completions, weft__api_table_embeddings;    /* OpenAI's */
+extern const weft__api_table weft__api_table_completion, weft__api_table_tokenize, weft__api_table_detokenize, /* llama.cpp's */
+    weft__api_table_apply_template, weft__api_table_embedding, weft__api_table_slot;
+extern const weft__api_table weft__api_table_load_adapter, weft__api_table_unload_adapter; /* vLLM's */
 /* All of them; NULL-terminated. */
-extern const weft__form *const weft__forms[];
+extern const weft__api_table *const weft__api_tables[];
 
 /* 1: a prompt is one: a string, or an array with a number in it; otherwise it is an array of prompts. */
-int weft__is_one_prompt(const weft__json *v);
+int weft__api_is_one_prompt(const weft__json *v);
 
 /* Reads llama.cpp's [{"id": 0, "scale": 0.5}, ...] into ask->loras. 1, or 0 with the fault filled. */
-int weft__lora_read(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault);
+int weft__api_read_adapter_scales(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault);
 
 /* The tables as JSON: {"chat": {"path": ..., "strict": ..., "fields": {"temperature": {"type": "number", "minimum": 0, ...}}}}. */
-void weft__forms_write(weft__text *out);
+void weft__api_tables_write(weft__strbuf *out);
 
 #endif

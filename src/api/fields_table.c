@@ -4,7 +4,7 @@
 #include "api/readers.h"
 #include "sample/defaults.h"
 
-#define AT(member) offsetof(weft__ask, member)
+#define AT(member) offsetof(weft__api_params, member)
 #define NONE NAN
 
 #define BOOL(name, member, fallback)                                                                                             \
@@ -65,10 +65,11 @@
         READ("response_format", "object", weft__api_read_response_format), STRING("user", user, MAX_NAME),                       \
         STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                  \
         NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                           \
-        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR), READ("lora", LORAS, weft__lora_read),    \
-        INT("priority", priority, 0, -8, 0), INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
+        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                          \
+        READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                                 \
+        INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
 
-static const weft__field chat_fields[] = {
+static const weft__api_field chat_fields[] = {
     JSON("messages", 1, messages, "array of messages", weft__api_read_messages),
     INT("max_tokens", max_tokens, -1, 1, MAX_INT),
     INT("max_completion_tokens", max_tokens, -1, 1, MAX_INT),
@@ -96,7 +97,7 @@ static const weft__field chat_fields[] = {
     END,
 };
 
-static const weft__field completions_fields[] = {
+static const weft__api_field completions_fields[] = {
     JSON("prompt", 1, prompt, PROMPT, weft__api_read_prompt),
     INT("max_tokens", max_tokens, 16, 0, MAX_INT),
     INT("logprobs", n_top, -1, 0, 5),
@@ -107,7 +108,7 @@ static const weft__field completions_fields[] = {
     END,
 };
 
-static const weft__field embeddings_fields[] = {
+static const weft__api_field embeddings_fields[] = {
     JSON("input", 1, input, PROMPT, weft__api_read_prompt),
     READ("encoding_format", "'float' or 'base64'", weft__api_read_encoding),
     EMPTY("dimensions"),
@@ -117,7 +118,7 @@ static const weft__field embeddings_fields[] = {
 };
 
 /* llama.cpp's names and defaults. A negative limit of tokens means none. */
-static const weft__field completion_fields[] = {
+static const weft__api_field completion_fields[] = {
     JSON("prompt", 1, prompt, PROMPT, weft__api_read_prompt_llama),
     INT("n_predict", max_tokens, -1, -1, MAX_INT),
     INT("max_completion_tokens", max_tokens, -1, -1, MAX_INT),
@@ -151,7 +152,7 @@ static const weft__field completion_fields[] = {
     INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
     READ("json_schema", "object", weft__api_read_json_schema),
     READ("samplers", "array of strings, or string of letters", weft__api_read_samplers),
-    READ("lora", LORAS, weft__lora_read),
+    READ("lora", LORAS, weft__api_read_adapter_scales),
     EMPTY("image_data"),
     EMPTY("grammar_lazy"),
     EMPTY("response_fields"),
@@ -169,7 +170,7 @@ static const weft__field completion_fields[] = {
     END,
 };
 
-static const weft__field tokenize_fields[] = {
+static const weft__api_field tokenize_fields[] = {
     JSON("content", 0, content, "string, or array of strings and token ids", weft__api_read_content),
     BOOL("add_special", add_special, 0),
     BOOL("parse_special", parse_special, 1),
@@ -177,12 +178,12 @@ static const weft__field tokenize_fields[] = {
     END,
 };
 
-static const weft__field detokenize_fields[] = {
+static const weft__api_field detokenize_fields[] = {
     JSON("tokens", 1, tokens, "array of token ids", weft__api_read_ids),
     END,
 };
 
-static const weft__field apply_template_fields[] = {
+static const weft__api_field apply_template_fields[] = {
     JSON("messages", 1, messages, "array of messages", weft__api_read_messages),
     JSON("chat_template_kwargs", 0, kwargs, "object", weft__api_read_kwargs),
     BOOL("add_generation_prompt", generation_prompt, 1),
@@ -190,19 +191,19 @@ static const weft__field apply_template_fields[] = {
     END,
 };
 
-static const weft__field embedding_fields[] = {
+static const weft__api_field embedding_fields[] = {
     JSON("content", 0, content, PROMPT, weft__api_read_prompt_llama),
     JSON("input", 0, input, PROMPT, weft__api_read_prompt_llama),
     ONLY("embd_normalize", 2), /* the Euclidean norm */
     END,
 };
 
-static const weft__field slot_fields[] = {
+static const weft__api_field slot_fields[] = {
     {"filename", WEFT__FIELD_STRING, 0, AT(filename), NONE, 0, WEFT__MAX_FILENAME, NULL, NULL},
     END,
 };
 
-static const weft__field load_adapter_fields[] = {
+static const weft__api_field load_adapter_fields[] = {
     {"lora_name", WEFT__FIELD_STRING, 1, AT(lora_name), NONE, 0, 128, NULL, NULL},
     {"lora_path", WEFT__FIELD_STRING, 1, AT(lora_path), NONE, 0, 1024, NULL, NULL},
     BOOL("load_inplace", load_inplace, 0),
@@ -212,47 +213,48 @@ static const weft__field load_adapter_fields[] = {
     END,
 };
 
-static const weft__field unload_adapter_fields[] = {
+static const weft__api_field unload_adapter_fields[] = {
     {"lora_name", WEFT__FIELD_STRING, 1, AT(lora_name), NONE, 0, 128, NULL, NULL},
     NOTE("lora_int_id"),
     END,
 };
 
-const weft__form weft__form_chat = {.name = "chat",
-                                    .path = "/v1/chat/completions",
-                                    .strict = 1,
-                                    .fields = chat_fields,
-                                    .check = weft__api_check_chat,
-                                    .n = "n",
-                                    .tokens = "max_tokens",
-                                    .top = "top_logprobs"};
-const weft__form weft__form_completions = {.name = "completions",
-                                           .path = "/v1/completions",
-                                           .strict = 1,
-                                           .fields = completions_fields,
-                                           .check = weft__api_check_completions,
-                                           .n = "n",
-                                           .tokens = "max_tokens",
-                                           .top = "logprobs"};
-const weft__form weft__form_embeddings = {"embeddings", "/v1/embeddings", 1, embeddings_fields, NULL};
-const weft__form weft__form_completion = {.name = "completion",
-                                          .path = "/completion",
-                                          .fields = completion_fields,
-                                          .check = weft__api_check_completion,
-                                          .n = "n_cmpl",
-                                          .tokens = "n_predict",
-                                          .top = "n_probs"};
-const weft__form weft__form_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
-const weft__form weft__form_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
-const weft__form weft__form_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields, NULL};
-const weft__form weft__form_embedding = {"embedding", "/embedding", 0, embedding_fields, weft__api_check_embedding};
-const weft__form weft__form_slot = {"slot", "/slots/{id_slot}", 0, slot_fields, NULL};
+const weft__api_table weft__api_table_chat = {.name = "chat",
+                                              .path = "/v1/chat/completions",
+                                              .strict = 1,
+                                              .fields = chat_fields,
+                                              .check = weft__api_check_chat,
+                                              .n = "n",
+                                              .tokens = "max_tokens",
+                                              .top = "top_logprobs"};
+const weft__api_table weft__api_table_completions = {.name = "completions",
+                                                     .path = "/v1/completions",
+                                                     .strict = 1,
+                                                     .fields = completions_fields,
+                                                     .check = weft__api_check_completions,
+                                                     .n = "n",
+                                                     .tokens = "max_tokens",
+                                                     .top = "logprobs"};
+const weft__api_table weft__api_table_embeddings = {"embeddings", "/v1/embeddings", 1, embeddings_fields, NULL};
+const weft__api_table weft__api_table_completion = {.name = "completion",
+                                                    .path = "/completion",
+                                                    .fields = completion_fields,
+                                                    .check = weft__api_check_completion,
+                                                    .n = "n_cmpl",
+                                                    .tokens = "n_predict",
+                                                    .top = "n_probs"};
+const weft__api_table weft__api_table_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
+const weft__api_table weft__api_table_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
+const weft__api_table weft__api_table_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields, NULL};
+const weft__api_table weft__api_table_embedding = {"embedding", "/embedding", 0, embedding_fields, weft__api_check_embedding};
+const weft__api_table weft__api_table_slot = {"slot", "/slots/{id_slot}", 0, slot_fields, NULL};
 
-const weft__form weft__form_load_adapter = {"load_lora_adapter", "/v1/load_lora_adapter", 0, load_adapter_fields, NULL};
-const weft__form weft__form_unload_adapter = {"unload_lora_adapter", "/v1/unload_lora_adapter", 0, unload_adapter_fields, NULL};
+const weft__api_table weft__api_table_load_adapter = {"load_lora_adapter", "/v1/load_lora_adapter", 0, load_adapter_fields, NULL};
+const weft__api_table weft__api_table_unload_adapter = {"unload_lora_adapter", "/v1/unload_lora_adapter", 0,
+                                                        unload_adapter_fields, NULL};
 
-const weft__form *const weft__forms[] = {
-    &weft__form_chat,     &weft__form_completions,  &weft__form_embeddings,     &weft__form_completion,
-    &weft__form_tokenize, &weft__form_detokenize,   &weft__form_apply_template, &weft__form_embedding,
-    &weft__form_slot,     &weft__form_load_adapter, &weft__form_unload_adapter, NULL,
+const weft__api_table *const weft__api_tables[] = {
+    &weft__api_table_chat,     &weft__api_table_completions,  &weft__api_table_embeddings,     &weft__api_table_completion,
+    &weft__api_table_tokenize, &weft__api_table_detokenize,   &weft__api_table_apply_template, &weft__api_table_embedding,
+    &weft__api_table_slot,     &weft__api_table_load_adapter, &weft__api_table_unload_adapter, NULL,
 };

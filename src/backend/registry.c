@@ -110,7 +110,7 @@ static weft_status find_plugin(const char *name, char out[PATH_MAX], weft_error 
 }
 
 /* Loads the shared object and asks it for its table, unchecked. */
-static weft_status load(const char *path, void **library, const weft_backend_api **api, weft_error *err)
+static weft_status registry_load(const char *path, void **library, const weft_backend_api **api, weft_error *err)
 {
     *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!*library) return weft_fail(err, WEFT_NOT_FOUND, "plugin %s cannot be loaded: %s", path, dlerror());
@@ -145,7 +145,7 @@ static weft_status find_table(const char *name, weft__provider *p, weft_error *e
     char path[PATH_MAX];
     const weft_backend_api *api = NULL;
     weft_status st = find_plugin(name, path, err);
-    if (st || (st = load(path, &p->library, &api, err))) return st;
+    if (st || (st = registry_load(path, &p->library, &api, err))) return st;
     return adopt(p, api, path, err);
 }
 

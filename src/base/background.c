@@ -32,7 +32,7 @@ static uint64_t own_ns(void)
 }
 
 /* Work goes on for WORK_NS from now, of which `did` are over. */
-static void go_on(uint64_t did)
+static void background_go_on(uint64_t did)
 {
     self.next_ns = weft__clock_ns() + (WORK_NS - did);
 }
@@ -42,12 +42,12 @@ static void rest(void)
     if (weft__clock_ns() < self.next_ns) return;
     uint64_t own = own_ns(), did = own - self.own_ns;
     if (did < WORK_NS) { /* the time was others' */
-        go_on(did);
+        background_go_on(did);
         return;
     }
     if (weft__pool_at_work() >= self.n_cores) nanosleep(&(struct timespec){0, REST_NS}, NULL);
     self.own_ns = own;
-    go_on(0);
+    background_go_on(0);
 }
 
 void weft__background_did(uint64_t n_bytes)
@@ -57,10 +57,10 @@ void weft__background_did(uint64_t n_bytes)
     rest();
 }
 
-typedef struct job {
+typedef struct background_job {
     void (*fn)(void *arg);
     void *arg;
-} job;
+} background_job;
 
 /* Linux has a nice value for each thread, against POSIX; elsewhere it would be the whole process's. */
 static void give_way(void)
@@ -73,22 +73,22 @@ static void give_way(void)
 #endif
 }
 
-static void *run(void *arg)
+static void *background_run(void *arg)
 {
-    const job *j = arg;
+    const background_job *j = arg;
     give_way();
     self.is_one = 1;
-    self.n_cores = weft__cpu_cores();
+    self.n_cores = weft__machine_cores();
     self.own_ns = own_ns();
-    go_on(0);
+    background_go_on(0);
     j->fn(j->arg);
     return NULL;
 }
 
 void weft__background_run(void (*fn)(void *arg), void *arg)
 {
-    job j = {fn, arg};
+    background_job j = {fn, arg};
     pthread_t thread;
-    if (weft__thread_start(&thread, run, &j)) fn(arg);
+    if (weft__thread_start(&thread, background_run, &j)) fn(arg);
     else pthread_join(thread, NULL);
 }

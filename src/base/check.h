@@ -4,21 +4,21 @@
 
 #include <stdint.h>
 
-static inline int weft__add_u64(uint64_t a, uint64_t b, uint64_t *out)
+static inline int weft__checked_add(uint64_t a, uint64_t b, uint64_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
 }
 
-static inline int weft__mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+static inline int weft__checked_mul(uint64_t a, uint64_t b, uint64_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);
 }
 
 /* Rounds up to a multiple of align, a power of two. */
-static inline int weft__align_u64(uint64_t a, uint64_t align, uint64_t *out)
+static inline int weft__checked_align(uint64_t a, uint64_t align, uint64_t *out)
 {
     uint64_t sum;
-    if (!weft__add_u64(a, align - 1, &sum)) return 0;
+    if (!weft__checked_add(a, align - 1, &sum)) return 0;
     *out = sum & ~(align - 1);
     return 1;
 }

@@ -158,19 +158,19 @@ static pthread_once_t once_mask = PTHREAD_ONCE_INIT;
 static void apply_mask(void)
 {
     weft_error err;
-    if (weft__cpu_tiers_for(getenv("WEFT_CPU"), &masked, &err) == WEFT_OK) return;
+    if (weft__tier_mask_for(getenv("WEFT_CPU"), &masked, &err) == WEFT_OK) return;
     /* Whoever set a mask meant to exclude something: exclude all that can be excluded. */
     weft__log(WEFT__LOG_ERROR, "%s; using ref only", err.message);
     masked = 1u << WEFT__TIER_REF;
 }
 
-uint32_t weft__cpu_tiers(void)
+uint32_t weft__tier_mask(void)
 {
     pthread_once(&once_mask, apply_mask);
     return masked;
 }
 
-weft_status weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err)
+weft_status weft__tier_mask_for(const char *mask, uint32_t *out, weft_error *err)
 {
     pthread_once(&once, detect);
     if (!mask || !*mask) {
@@ -194,7 +194,7 @@ const char *weft__tier_name(weft__tier tier)
     return (unsigned)tier < WEFT__TIER_COUNT ? tier_names[tier] : "unknown";
 }
 
-weft__uarch weft__cpu_uarch(void)
+weft__uarch weft__machine_uarch(void)
 {
     pthread_once(&once, detect);
     return uarch;
@@ -210,42 +210,42 @@ const char *weft__uarch_name(weft__uarch which)
     return (unsigned)which < WEFT__UARCH_COUNT ? names[which] : "unknown";
 }
 
-const char *weft__cpu_name(void)
+const char *weft__machine_processor(void)
 {
     pthread_once(&once, detect);
     return brand_name;
 }
 
-int weft__cpu_default_threads(void)
+int weft__machine_default_threads(void)
 {
     const char *wish = getenv("WEFT_THREADS");
     if (wish && *wish) {
         char *end;
         long n = strtol(wish, &end, 10);
-        if (!*end && n >= 1 && n <= WEFT__MAX_THREADS) return (int)n;
-        weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish, WEFT__MAX_THREADS);
+        if (!*end && n >= 1 && n <= WEFT__POOL_MAX_THREADS) return (int)n;
+        weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish, WEFT__POOL_MAX_THREADS);
     }
-    weft__cpu_counts counts;
+    weft__topology_counts counts;
     weft__topology_count(weft__topology_machine(), &counts);
     int n = weft__cgroup_cores("", counts.fast_cores);
-    return n < WEFT__MAX_THREADS ? n : WEFT__MAX_THREADS;
+    return n < WEFT__POOL_MAX_THREADS ? n : WEFT__POOL_MAX_THREADS;
 }
 
-int weft__cpu_cores(void)
+int weft__machine_cores(void)
 {
-    weft__cpu_counts counts;
+    weft__topology_counts counts;
     weft__topology_count(weft__topology_machine(), &counts);
     return weft__cgroup_cores("", counts.cores);
 }
 
-int weft__cpu_usable(void)
+int weft__machine_cpus(void)
 {
-    weft__cpu_counts counts;
+    weft__topology_counts counts;
     weft__topology_count(weft__topology_machine(), &counts);
     return counts.cpus;
 }
 
-uint64_t weft__cpu_memory_bytes(void)
+uint64_t weft__machine_memory_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;

@@ -40,30 +40,30 @@ typedef enum weft__uarch {
 } weft__uarch;
 
 /* This processor's; WEFT_CPU changes nothing about it. */
-weft__uarch weft__cpu_uarch(void);
+weft__uarch weft__machine_uarch(void);
 const char *weft__uarch_name(weft__uarch uarch);
 
 /* Bit t set: tier t may run. Bit WEFT__TIER_REF is always set. Applies WEFT_CPU; a name there that is unknown is logged as an
- * error and leaves ref only (call weft__cpu_tiers_for to refuse it instead). */
-uint32_t weft__cpu_tiers(void);
+ * error and leaves ref only (call weft__tier_mask_for to refuse it instead). */
+uint32_t weft__tier_mask(void);
 /* The same for a given value of WEFT_CPU (NULL: no mask); an unknown name fails with WEFT_ARGUMENT and lists the known ones. */
-weft_status weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err);
+weft_status weft__tier_mask_for(const char *mask, uint32_t *out, weft_error *err);
 const char *weft__tier_name(weft__tier tier);
 
 /* The processor's brand ("AMD EPYC 9354"), or the architecture's name. */
-const char *weft__cpu_name(void);
+const char *weft__machine_processor(void);
 /* The most threads of a pool. */
-#define WEFT__MAX_THREADS 1024
+#define WEFT__POOL_MAX_THREADS 1024
 
-/* Threads to use when nobody says: WEFT_THREADS (1..WEFT__MAX_THREADS), else one per core within the affinity mask and the cgroup's cpuset,
+/* Threads to use when nobody says: WEFT_THREADS (1..WEFT__POOL_MAX_THREADS), else one per core within the affinity mask and the cgroup's cpuset,
  * but no more than its CPU quota, rounded up. Where there are performance cores, only these: work is shared evenly, and a slower
  * core would keep them waiting. */
-int weft__cpu_default_threads(void);
+int weft__machine_default_threads(void);
 /* Logical CPUs that the calling thread may run on; >= 1. */
-int weft__cpu_usable(void);
+int weft__machine_cpus(void);
 /* Cores that it may run on, slower ones included, but no more than the cgroup's CPU quota, rounded up; >= 1. Asks the system: ask once. */
-int weft__cpu_cores(void);
+int weft__machine_cores(void);
 /* Bytes of physical memory, or of the cgroup's limit where that is lower; 0 when unknown. */
-uint64_t weft__cpu_memory_bytes(void);
+uint64_t weft__machine_memory_bytes(void);
 
 #endif

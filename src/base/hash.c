@@ -4,9 +4,9 @@
 
 #include "base/hash.h"
 
-_Static_assert(sizeof(XXH3_state_t) <= sizeof(weft__hasher), "weft__hasher is too small for libxxhash's state");
+_Static_assert(sizeof(XXH3_state_t) <= sizeof(weft__hash_state), "weft__hash_state is too small for libxxhash's state");
 
-static XXH3_state_t *state_of(weft__hasher *h)
+static XXH3_state_t *state_of(weft__hash_state *h)
 {
     return (XXH3_state_t *)(void *)h->state;
 }
@@ -16,18 +16,18 @@ uint64_t weft__hash(const void *bytes, size_t n)
     return XXH3_64bits(bytes, n);
 }
 
-void weft__hash_begin(weft__hasher *h)
+void weft__hash_begin(weft__hash_state *h)
 {
     XXH3_INITSTATE(state_of(h));
     XXH3_64bits_reset(state_of(h));
 }
 
-void weft__hash_add(weft__hasher *h, const void *bytes, size_t n)
+void weft__hash_add(weft__hash_state *h, const void *bytes, size_t n)
 {
     XXH3_64bits_update(state_of(h), bytes, n);
 }
 
-uint64_t weft__hash_end(const weft__hasher *h)
+uint64_t weft__hash_end(const weft__hash_state *h)
 {
     return XXH3_64bits_digest((const XXH3_state_t *)(const void *)h->state);
 }

@@ -10,12 +10,12 @@
 uint64_t weft__hash(const void *bytes, size_t n);
 
 /* begin, then add in any pieces, then end; needs no freeing. */
-typedef struct weft__hasher {
+typedef struct weft__hash_state {
     alignas(64) unsigned char state[640];
-} weft__hasher;
+} weft__hash_state;
 
-void weft__hash_begin(weft__hasher *h);
-void weft__hash_add(weft__hasher *h, const void *bytes, size_t n);
-uint64_t weft__hash_end(const weft__hasher *h);
+void weft__hash_begin(weft__hash_state *h);
+void weft__hash_add(weft__hash_state *h, const void *bytes, size_t n);
+uint64_t weft__hash_end(const weft__hash_state *h);
 
 #endif

@@ -24,7 +24,7 @@ static int in_reserve(const void *p)
     return reserve.begin && c >= reserve.begin && c < reserve.begin + reserve.size;
 }
 
-static void *take(size_t n)
+static void *json_take(size_t n)
 {
     void *p = weft__alloc(n);
     if (p) return p;
@@ -44,7 +44,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void set_up(void)
 {
-    json_set_alloc_funcs(take, give);
+    json_set_alloc_funcs(json_take, give);
     json_object_seed(0); /* from the system's entropy: keys chosen to collide must not */
 }
 
@@ -94,14 +94,14 @@ static weft_status check_first(const char *text, size_t n, size_t *longest, weft
 }
 
 /* What is left of a text. */
-typedef struct source {
+typedef struct json_source {
     const char *at, *end;
-} source;
+} json_source;
 
 /* Hands the parser a little at a time, so that it stops soon after a failure. */
 static size_t feed(void *buffer, size_t room, void *arg)
 {
-    source *s = arg;
+    json_source *s = arg;
     size_t n = (size_t)(s->end - s->at);
     if (n > 64) n = 64;
     if (n > room) n = room;
@@ -124,7 +124,7 @@ weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_
     reserve.begin = weft__alloc(reserve.size);
     if (!reserve.begin) return weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
     json_error_t why;
-    source s = {text, text + n};
+    json_source s = {text, text + n};
     json_t *root = json_load_callback(feed, &s, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (out_of_memory) {
         json_decref(root);

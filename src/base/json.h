@@ -102,11 +102,11 @@ typedef enum weft__json_style {
 
 /* Appends v to out; a failure shows in out->failed. Doubles are written with the fewest digits that read back as the same
  * number, and always with a point or an exponent. */
-void weft__json_write(weft__text *out, const weft__json *v, weft__json_style style);
+void weft__json_write(weft__strbuf *out, const weft__json *v, weft__json_style style);
 
 /* Appends one string or number as JSON, for writers that need no tree. Malformed UTF-8 is replaced by U+FFFD; infinities and
  * NaN, which JSON lacks, become null. */
-void weft__json_write_string(weft__text *out, const char *s, size_t n);
-void weft__json_write_double(weft__text *out, double value);
+void weft__json_write_string(weft__strbuf *out, const char *s, size_t n);
+void weft__json_write_double(weft__strbuf *out, double value);
 
 #endif

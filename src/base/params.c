@@ -9,7 +9,7 @@ static int is_size(const weft__params_type *type, uint32_t size)
     return size >= 2 * sizeof size && size <= WEFT__PARAMS_MAX && size % type->align == 0;
 }
 
-static weft_status refuse(const weft__params_type *type, uint32_t size, weft_error *err)
+static weft_status params_refuse(const weft__params_type *type, uint32_t size, weft_error *err)
 {
     return weft_fail(err, WEFT_ABI,
                      "%s has %u bytes; this build has %u: set its size, or begin with the function that fills in the defaults",
@@ -21,7 +21,7 @@ weft_status weft__params_read(const weft__params_type *type, void *own, const vo
     uint32_t size;
     if (!given) return WEFT_OK;
     memcpy(&size, given, sizeof size);
-    if (!is_size(type, size)) return refuse(type, size, err);
+    if (!is_size(type, size)) return params_refuse(type, size, err);
     for (uint32_t i = type->size; i < size; i++)
         if (((const char *)given)[i])
             return weft_fail(err, WEFT_ABI,
@@ -35,7 +35,7 @@ weft_status weft__params_write(const weft__params_type *type, void *out, const v
 {
     uint32_t size;
     memcpy(&size, out, sizeof size);
-    if (!is_size(type, size)) return refuse(type, size, err);
+    if (!is_size(type, size)) return params_refuse(type, size, err);
     weft__params_init(type, out, size, own);
     return WEFT_OK;
 }

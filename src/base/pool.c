@@ -193,9 +193,9 @@ weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
 {
     weft_status status;
     *out = NULL;
-    if (n_threads == 0) n_threads = weft__cpu_default_threads();
-    if (n_threads < 1 || n_threads > WEFT__MAX_THREADS) {
-        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d", n_threads, WEFT__MAX_THREADS);
+    if (n_threads == 0) n_threads = weft__machine_default_threads();
+    if (n_threads < 1 || n_threads > WEFT__POOL_MAX_THREADS) {
+        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d", n_threads, WEFT__POOL_MAX_THREADS);
     }
     weft__pool *pool = weft__alloc_aligned(LINE, sizeof *pool);
     if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);
@@ -203,7 +203,7 @@ weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
     pthread_once(&once, count_spin_rounds);
     pool->n_threads = n_threads;
     /* Spinning for a thread that has no CPU to run on only keeps it from running. */
-    pool->spin_rounds = n_threads <= weft__cpu_usable() ? spin_rounds : 0;
+    pool->spin_rounds = n_threads <= weft__machine_cpus() ? spin_rounds : 0;
     pool->fixed = says("WEFT_TEAM", "fixed");
     weft__team_init(&pool->team, n_threads);
     pool->workers = weft__alloc_aligned(LINE, (size_t)n_threads * sizeof *pool->workers);
@@ -251,7 +251,7 @@ int weft__pool_node(const weft__pool *pool, int thread)
 }
 
 /* One job on the first n threads. */
-static void run(weft__pool *pool, int n, int measured, weft__pool_fn fn, void *arg)
+static void pool_run(weft__pool *pool, int n, int measured, weft__pool_fn fn, void *arg)
 {
     if (pool->bound) weft__placement_visit(pool->places, 0);
     pool->n = n;
@@ -277,7 +277,7 @@ int weft__pool_at_work(void)
 
 void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)
 {
-    run(pool, pool->n_threads, 0, fn, arg);
+    pool_run(pool, pool->n_threads, 0, fn, arg);
 }
 
 int weft__pool_team(const weft__pool *pool)
@@ -289,7 +289,7 @@ void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn
 {
     int measured = !pool->fixed && n == pool->team.n;
     uint64_t start = weft__clock_ns();
-    run(pool, n, measured, fn, arg);
+    pool_run(pool, n, measured, fn, arg);
     if (!measured) return;
     /* What a worker adds after this, at the end of the job, counts for the next one. */
     uint64_t lost = atomic_exchange_explicit(&pool->lost_ns, 0, memory_order_relaxed);

@@ -17,7 +17,7 @@
 typedef struct weft__pool weft__pool;
 typedef void (*weft__pool_fn)(void *arg, int thread, int n_threads);
 
-/* n_threads >= 1; 0 means weft__cpu_default_threads(). Fails with WEFT_NO_MEMORY, or with WEFT_LIMIT when the system refuses
+/* n_threads >= 1; 0 means weft__machine_default_threads(). Fails with WEFT_NO_MEMORY, or with WEFT_LIMIT when the system refuses
  * threads. */
 weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err);
 void weft__pool_destroy(weft__pool **pool);

@@ -74,7 +74,7 @@ void weft__taken_now(weft__taken_mark *out)
         uint64_t words[CPUS_MOST / 64];
         cpu_set_t set;
     } ours;
-    weft__cpu_counts counts;
+    weft__topology_counts counts;
     memset(&ours, 0, sizeof ours);
     if (sched_getaffinity(0, sizeof ours, &ours.set)) memset(&ours, 0xFF, sizeof ours);
     weft__topology_count(weft__topology_machine(), &counts);

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 
 /* Makes room for n more bytes and a NUL; 0 when that failed, now or earlier. */
-static int reserve(weft__text *t, size_t n)
+static int reserve(weft__strbuf *t, size_t n)
 {
     if (t->failed) return 0;
     size_t need;
@@ -20,13 +20,13 @@ static int reserve(weft__text *t, size_t n)
     return 1;
 }
 
-void weft__text_free(weft__text *t)
+void weft__strbuf_free(weft__strbuf *t)
 {
     weft__free(t->data);
     memset(t, 0, sizeof *t);
 }
 
-void weft__text_put(weft__text *t, const void *bytes, size_t n)
+void weft__strbuf_put(weft__strbuf *t, const void *bytes, size_t n)
 {
     if (!reserve(t, n)) return;
     if (n) memcpy(t->data + t->len, bytes, n);
@@ -34,17 +34,17 @@ void weft__text_put(weft__text *t, const void *bytes, size_t n)
     t->data[t->len] = 0;
 }
 
-void weft__text_puts(weft__text *t, const char *s)
+void weft__strbuf_puts(weft__strbuf *t, const char *s)
 {
-    weft__text_put(t, s, strlen(s));
+    weft__strbuf_put(t, s, strlen(s));
 }
 
-void weft__text_putc(weft__text *t, char c)
+void weft__strbuf_putc(weft__strbuf *t, char c)
 {
-    weft__text_put(t, &c, 1);
+    weft__strbuf_put(t, &c, 1);
 }
 
-void weft__text_printf(weft__text *t, const char *format, ...)
+void weft__strbuf_printf(weft__strbuf *t, const char *format, ...)
 {
     va_list args, again;
     va_start(args, format);
@@ -60,10 +60,10 @@ void weft__text_printf(weft__text *t, const char *format, ...)
     va_end(args);
 }
 
-void weft__text_put_utf8(weft__text *t, uint32_t cp)
+void weft__strbuf_put_utf8(weft__strbuf *t, uint32_t cp)
 {
     char bytes[4];
-    weft__text_put(t, bytes, weft__utf8_encode(cp, bytes));
+    weft__strbuf_put(t, bytes, weft__utf8_encode(cp, bytes));
 }
 
 int weft__utf8_length(unsigned char c)
@@ -161,7 +161,7 @@ const char *weft__path_last(const char *path, size_t *n)
     return path + begin;
 }
 
-int weft__is_plain_name(const char *name, size_t most)
+int weft__path_is_plain_name(const char *name, size_t most)
 {
     size_t n = strlen(name);
     if (n < 1 || n > most || !strcmp(name, ".") || !strcmp(name, "..")) return 0;

@@ -9,19 +9,19 @@
 
 /* Zero-initialise. `data` is NUL-terminated whenever it is not NULL. After a failed append `failed` is 1 and stays so, so a long
  * chain of appends is checked once at its end. */
-typedef struct weft__text {
+typedef struct weft__strbuf {
     char *data;
     size_t len, capacity;
     int failed;
-} weft__text;
+} weft__strbuf;
 
-void weft__text_free(weft__text *t);
-void weft__text_put(weft__text *t, const void *bytes, size_t n);
-void weft__text_puts(weft__text *t, const char *s);
-void weft__text_putc(weft__text *t, char c);
-void weft__text_printf(weft__text *t, const char *format, ...) WEFT_PRINTF(2, 3);
+void weft__strbuf_free(weft__strbuf *t);
+void weft__strbuf_put(weft__strbuf *t, const void *bytes, size_t n);
+void weft__strbuf_puts(weft__strbuf *t, const char *s);
+void weft__strbuf_putc(weft__strbuf *t, char c);
+void weft__strbuf_printf(weft__strbuf *t, const char *format, ...) WEFT_PRINTF(2, 3);
 /* Appends code point cp in UTF-8; anything that is no Unicode scalar value becomes U+FFFD. */
-void weft__text_put_utf8(weft__text *t, uint32_t cp);
+void weft__strbuf_put_utf8(weft__strbuf *t, uint32_t cp);
 
 /* Bytes of the character that begins with lead byte c: 1..4, or 0 when c cannot begin one. */
 int weft__utf8_length(unsigned char c);
@@ -40,6 +40,6 @@ int weft__utf8_valid(const char *s, size_t n);
 const char *weft__path_last(const char *path, size_t *n);
 
 /* A name for a file, never a path: 1 to `most` letters, digits, '.', '_' and '-', and not "." or "..". */
-int weft__is_plain_name(const char *name, size_t most);
+int weft__path_is_plain_name(const char *name, size_t most);
 
 #endif

@@ -23,7 +23,7 @@ struct weft__topology {
 /* A usable core; `turn` counts those before it of the same kind and node. */
 typedef struct core {
     hwloc_obj_t obj;
-    weft__place place;
+    weft__topology_place place;
     int n_cpus, turn;
 } core;
 
@@ -32,7 +32,7 @@ struct weft__placement {
     hwloc_bitmap_t ours;
     int n, placed;
     struct seat {
-        weft__place place;
+        weft__topology_place place;
         hwloc_bitmap_t cpus;
     } seat[];
 };
@@ -47,7 +47,7 @@ static void close_hw(weft__topology *t)
 }
 
 /* Loads what is there, or the synthetic machine. */
-static int load(weft__topology *t, const char *synthetic)
+static int topology_load(weft__topology *t, const char *synthetic)
 {
     if (hwloc_topology_init(&t->hw)) {
         t->hw = NULL;
@@ -70,7 +70,7 @@ static weft__topology machine;
 
 static void discover(void)
 {
-    if (load(&machine, NULL)) return;
+    if (topology_load(&machine, NULL)) return;
     weft__log(WEFT__LOG_WARN, "the machine's cores cannot be told apart; threads are not bound to them");
 }
 
@@ -97,13 +97,13 @@ static int set_speed(weft__topology *t, const char *list, int speed)
     return ok;
 }
 
-weft_status weft__topology_fake(const weft__fake_machine *fake, weft__topology **out, weft_error *err)
+weft_status weft__topology_fake(const weft__topology_fake_machine *fake, weft__topology **out, weft_error *err)
 {
     const char *bad = fake->synthetic;
     *out = NULL;
     weft__topology *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a machine");
-    if (!load(t, fake->synthetic)) goto failed;
+    if (!topology_load(t, fake->synthetic)) goto failed;
     bad = fake->fast;
     if (bad && !set_speed(t, bad, 1)) goto failed;
     bad = fake->slow;
@@ -167,7 +167,7 @@ static int list_cores(const weft__topology *t, hwloc_const_bitmap_t ours, core *
         if (hwloc_bitmap_iszero(mine)) continue;
         core *c = &cores[n];
         *c = (core){.obj = obj, .n_cpus = hwloc_bitmap_weight(mine)};
-        c->place = (weft__place){(int)obj->logical_index, hwloc_bitmap_first(mine), node_of(obj), speed_of(t, mine)};
+        c->place = (weft__topology_place){(int)obj->logical_index, hwloc_bitmap_first(mine), node_of(obj), speed_of(t, mine)};
         for (int i = 0; i < n; i++) c->turn += cores[i].place.node == c->place.node && cores[i].place.speed == c->place.speed;
         n++;
     }
@@ -192,7 +192,7 @@ static int find_cores(const weft__topology *t, core **cores, hwloc_bitmap_t *our
 }
 
 /* Cannot fail, and so asks the heap for nothing on machines of a usual size. */
-void weft__topology_count(const weft__topology *t, weft__cpu_counts *out)
+void weft__topology_count(const weft__topology *t, weft__topology_counts *out)
 {
     enum { USUAL = 256 };
     core few[USUAL], *many = NULL, *cores = few;
@@ -200,9 +200,9 @@ void weft__topology_count(const weft__topology *t, weft__cpu_counts *out)
     hwloc_bitmap_t ours = NULL;
     if (room > USUAL) cores = many = weft__alloc_array((size_t)room, sizeof *many);
     if (room > 0 && cores && (ours = usable(t))) n = list_cores(t, ours, cores);
-    *out = (weft__cpu_counts){0};
+    *out = (weft__topology_counts){0};
     for (int i = 0; i < n; i++) {
-        const weft__place *p = &cores[i].place;
+        const weft__topology_place *p = &cores[i].place;
         out->cpus += cores[i].n_cpus;
         out->nodes += cores[i].turn == 0;
         /* Nodes are counted once per node, not once per kind on it. */
@@ -221,7 +221,7 @@ void weft__topology_count(const weft__topology *t, weft__cpu_counts *out)
     if (n == 0) {
         long online = sysconf(_SC_NPROCESSORS_ONLN);
         int all = online > 0 ? (int)online : 1;
-        *out = (weft__cpu_counts){all, all, all, 1};
+        *out = (weft__topology_counts){all, all, all, 1};
     }
     weft__free(many);
     hwloc_bitmap_free(ours);
@@ -241,19 +241,19 @@ static int by_choice(const void *a, const void *b)
 
 static int by_number(const void *a, const void *b)
 {
-    const weft__place *x = &((const struct seat *)a)->place, *y = &((const struct seat *)b)->place;
+    const weft__topology_place *x = &((const struct seat *)a)->place, *y = &((const struct seat *)b)->place;
     if (x->speed != y->speed) return y->speed - x->speed;
     if (x->node != y->node) return x->node - y->node;
     return x->core - y->core;
 }
 
 /* Adds to *set the cores that thread `place` may be bound to: its own or, unless `tight`, all like it. */
-static int find_cpus(const weft__placement *p, const core *cores, int n_cores, const weft__place *place, int tight,
+static int find_cpus(const weft__placement *p, const core *cores, int n_cores, const weft__topology_place *place, int tight,
                      hwloc_bitmap_t set)
 {
     if (!set) return 0;
     for (int i = 0; i < n_cores; i++) {
-        const weft__place *c = &cores[i].place;
+        const weft__topology_place *c = &cores[i].place;
         if (tight ? c->core == place->core : c->speed == place->speed && c->node == place->node)
             hwloc_bitmap_or(set, set, cores[i].obj->cpuset);
     }
@@ -299,7 +299,7 @@ weft_status weft__placement_create(const weft__topology *t, int n_threads, weft_
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for the places of %d threads", n_threads);
     }
     if (p->placed) qsort(p->seat, (size_t)p->n, sizeof p->seat[0], by_number);
-    for (int i = 0; i < p->n && !p->placed; i++) p->seat[i].place = (weft__place){-1, -1, 0, 0};
+    for (int i = 0; i < p->n && !p->placed; i++) p->seat[i].place = (weft__topology_place){-1, -1, 0, 0};
     *out = p;
     return WEFT_OK;
 }
@@ -319,7 +319,7 @@ int weft__placement_binds(const weft__placement *p)
     return p->placed && hwloc_topology_is_thissystem(p->t->hw);
 }
 
-const weft__place *weft__placement_of(const weft__placement *p, int thread)
+const weft__topology_place *weft__placement_of(const weft__placement *p, int thread)
 {
     return &p->seat[thread].place;
 }

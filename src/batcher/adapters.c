@@ -27,33 +27,33 @@ static void unpack(void *arg, void *packed)
     weft__plan_adapter_free(&adapter);
 }
 
-weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err)
+weft_status weft__batcher_open_adapters(weft_engine *e, weft_error *err)
 {
     weft__adapt_packer packer = {e, pack, unpack};
-    weft_status st = weft__base_names_read(&e->model->source, &e->names, err);
+    weft_status st = weft__engine_base_names_read(&e->model->source, &e->names, err);
     if (st) return st;
     if (!e->params.adapter_bytes) e->params.adapter_bytes = ADAPTER_BYTES;
     return weft__adapt_store_create(&e->model->base, &e->names.names, &packer, e->params.adapter_bytes, &e->adapters, err);
 }
 
 /* ready: NULL, or what is not ready is not read. */
-static weft_status take(weft_engine *e, const weft_request_adapter *adapters, int32_t n, int *ready, weft__adapt_lease **out,
-                        weft_error *err)
+static weft_status adapters_take(weft_engine *e, const weft_request_adapter *adapters, int32_t n, int *ready,
+                                 weft__adapt_lease **out, weft_error *err)
 {
-    weft__adapt_ask asks[WEFT__ADAPT_STACK];
+    weft__adapt_ref asks[WEFT__ADAPT_STACK];
     *out = NULL;
     if (ready) *ready = n == 0;
     if (n == 0) return WEFT_OK;
     if (n < 0 || n > WEFT__ADAPT_STACK)
         return weft_fail(err, WEFT_ARGUMENT, "%d adapters for one request; at most %d", n, WEFT__ADAPT_STACK);
-    for (int32_t i = 0; i < n; i++) asks[i] = (weft__adapt_ask){adapters[i].name, adapters[i].scale, adapters[i].index};
+    for (int32_t i = 0; i < n; i++) asks[i] = (weft__adapt_ref){adapters[i].name, adapters[i].scale, adapters[i].index};
     return ready ? weft__adapt_store_lease_ready(e->adapters, asks, n, ready, out, err)
                  : weft__adapt_store_lease(e->adapters, asks, n, out, err);
 }
 
-weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err)
+weft_status weft__batcher_lease(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err)
 {
-    if (!p->lease) return take(e, p->adapters, p->n_adapters, NULL, &r->lease, err);
+    if (!p->lease) return adapters_take(e, p->adapters, p->n_adapters, NULL, &r->lease, err);
     if (p->n_adapters) return weft_fail(err, WEFT_ARGUMENT, "a request has adapters by name or a lease of them, not both");
     r->lease = weft__adapt_store_share(e->adapters, (weft__adapt_lease *)p->lease);
     return WEFT_OK;
@@ -70,7 +70,7 @@ weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *ad
                                   weft_error *err)
 {
     weft__adapt_lease *lease;
-    weft_status st = take(e, adapters, n, NULL, &lease, err);
+    weft_status st = adapters_take(e, adapters, n, NULL, &lease, err);
     *out = (weft_engine_lease *)lease;
     return st;
 }
@@ -79,7 +79,7 @@ weft_status weft_engine_lease_ready(weft_engine *e, const weft_request_adapter *
                                     weft_engine_lease **out, weft_error *err)
 {
     weft__adapt_lease *lease;
-    weft_status st = take(e, adapters, n, ready, &lease, err);
+    weft_status st = adapters_take(e, adapters, n, ready, &lease, err);
     *out = (weft_engine_lease *)lease;
     return st;
 }
@@ -112,10 +112,10 @@ weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_er
     return weft__adapt_store_remove(e->adapters, name, err);
 }
 
-typedef struct listing {
+typedef struct adapters_listing {
     weft_engine_adapter *out;
     int32_t first, capacity, n;
-} listing;
+} adapters_listing;
 
 static void describe(const weft__adapt_entry_info *info, weft_engine_adapter *a)
 {
@@ -134,7 +134,7 @@ static void describe(const weft__adapt_entry_info *info, weft_engine_adapter *a)
 
 static void list_one(void *arg, const weft__adapt_entry_info *info)
 {
-    listing *l = arg;
+    adapters_listing *l = arg;
     if (info->index >= l->first && l->n++ < l->capacity) describe(info, &l->out[l->n - 1]);
 }
 
@@ -145,16 +145,16 @@ static void list_found(void *arg, const weft__adapt_entry_info *info)
 
 int32_t weft_engine_adapters(const weft_engine *e, int32_t first, weft_engine_adapter *out, int32_t capacity)
 {
-    listing l = {out, first, capacity, 0};
+    adapters_listing l = {out, first, capacity, 0};
     weft__adapt_store_each(e->adapters, list_one, &l);
     return l.n;
 }
 
 weft_status weft_engine_adapter_find(const weft_engine *e, const char *name, weft_engine_adapter *out, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     weft_engine_adapter own;
     if (weft__adapt_store_find(e->adapters, name, list_found, &own))
         return weft__params_write(WEFT__PARAMS_TYPE(weft_engine_adapter), out, &own, err);
-    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, name, strlen(name)));
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__name_show(shown, name, strlen(name)));
 }

@@ -32,29 +32,29 @@
 #include "sched/sched.h"
 
 enum {
-    SERVE_MAX_TOP = 20,
-    SERVE_FETCHES = 4 /* reads of the disk at once */,
-    SERVE_KEEPS = 64 /* prefixes that wait to be written */
+    BATCHER_MAX_TOP = 20,
+    BATCHER_FETCHES = 4 /* reads of the disk at once */,
+    BATCHER_PERSISTS = 64 /* prefixes that wait to be written */
 };
 
-typedef enum serve_state {
-    SERVE_FREE,
-    SERVE_ASKING,   /* the disk may have its prefix: nobody has looked yet */
-    SERVE_FETCHING, /* the disk is being read */
-    SERVE_FETCHED,  /* it was read: to be handed to the scheduler */
-    SERVE_SCHEDULED
-} serve_state;
+typedef enum batcher_state {
+    BATCHER_FREE,
+    BATCHER_ASKING,   /* the disk may have its prefix: nobody has looked yet */
+    BATCHER_FETCHING, /* the disk is being read */
+    BATCHER_FETCHED,  /* it was read: to be handed to the scheduler */
+    BATCHER_SCHEDULED
+} batcher_state;
 
-typedef struct serve_request {
+typedef struct batcher_request {
     weft_engine *engine;
     /* Under the lock. */
-    serve_state state;
+    batcher_state state;
     uint32_t generation;
-    int32_t next;              /* free record, or pending request */
-    int cancelled;             /* while it is pending */
-    uint64_t sched_id;         /* SCHEDULED */
-    weft__snapshot *found;     /* FETCHED: what the disk had, or NULL */
-    struct serve_fetch *fetch; /* FETCHING */
+    int32_t next;                /* free record, or pending request */
+    int cancelled;               /* while it is pending */
+    uint64_t sched_id;           /* SCHEDULED */
+    weft__kv_snapshot *found;    /* FETCHED: what the disk had, or NULL */
+    struct batcher_fetch *fetch; /* FETCHING */
 
     /* What was asked for. */
     uint64_t id, tenant;
@@ -87,51 +87,51 @@ typedef struct serve_request {
     weft_status status;
     char message[256];
     uint64_t submitted_ns, began_ns, first_ns, deadline_ns;
-} serve_request;
+} batcher_request;
 
 /* A read of the disk. Who asked for it may be gone when it ends: what was read is dropped then. */
-typedef struct serve_fetch {
+typedef struct batcher_fetch {
     struct weft_engine *engine;
-    serve_request *r; /* NULL: gone */
+    batcher_request *r; /* NULL: gone */
     int busy;
-} serve_fetch;
+} batcher_fetch;
 
 /* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then who is done with it frees it, or the
  * engine's end. */
-typedef struct serve_command {
-    struct serve_command *next, *next_abandoned;
+typedef struct batcher_command {
+    struct batcher_command *next, *next_abandoned;
     int save, abandoned;
-    char name[WEFT__STORE_NAME + 1];
+    char name[WEFT__KV_STORE_NAME + 1];
     int32_t *tokens, capacity; /* save: what is asked for; restore: where they go */
     int32_t n;
     weft__kv_key root;
-    weft__snapshot *snapshot; /* restore: what was read; save: what was copied so far */
-    uint64_t at;              /* save: bytes of it */
+    weft__kv_snapshot *snapshot; /* restore: what was read; save: what was copied so far */
+    uint64_t at;                 /* save: bytes of it */
     uint64_t n_bytes;
     weft_engine *engine;
     uint64_t n_turns; /* of it, or of those before it in the line: while they come, nobody gives up waiting */
     weft_status status;
     weft_error err;
     int done;
-} serve_command;
+} batcher_command;
 
 /* A prefix that the disk store should have. */
-typedef struct serve_keep {
+typedef struct batcher_prefix {
     weft__kv_key root;
     int32_t *tokens;
     int32_t n;
-} serve_keep;
+} batcher_prefix;
 
 /* Rows of one request in one run of the model. */
-typedef struct serve_part {
-    serve_request *r;
+typedef struct batcher_part {
+    batcher_request *r;
     int32_t first, n;         /* positions */
     int32_t row;              /* its first row */
     int32_t wanted, n_wanted; /* its first logits, and how many */
     int sample;               /* the last row's logits give the next token */
-} serve_part;
+} batcher_part;
 
-typedef struct serve_trace serve_trace;
+typedef struct batcher_trace batcher_trace;
 
 struct weft_engine {
     weft_model *model;
@@ -145,27 +145,27 @@ struct weft_engine {
     /* Under the lock. */
     weft__sched *sched;
     struct {
-        serve_request *all; /* [n] */
+        batcher_request *all; /* [n] */
         int32_t n;
         int32_t first_free, n_live;
         int32_t n_finishing; /* of the live ones: counted as finished, their last event not sent yet */
         int32_t first_pending, last_pending;
     } records;
-    serve_fetch fetches[SERVE_FETCHES];
+    batcher_fetch fetches[BATCHER_FETCHES];
     struct {
-        serve_command *first, *last;
-        serve_command *abandoned; /* wherever they are: in the line, or with the store */
+        batcher_command *first, *last;
+        batcher_command *abandoned; /* wherever they are: in the line, or with the store */
     } commands;
     int draining, stop, work; /* work: something was asked for since the loop looked last */
     weft_engine_stats stats;  /* gauges of the scheduler are filled when asked */
 
     /* Never changed after the start. */
     weft__kv_pool *pool;
-    weft__prefix *prefix;
+    weft__kv_prefix *prefix;
     weft__kv_layout layout;
     weft__kv_key root;
-    weft__store *store; /* NULL: none */
-    weft__base_names names;
+    weft__kv_store *store; /* NULL: none */
+    weft__engine_base_names names;
     weft__adapt_store *adapters; /* has a lock of its own */
     int32_t block;               /* tokens of the largest page */
     struct {
@@ -183,149 +183,149 @@ struct weft_engine {
         int32_t n_began, n_ended;
     } events;
     weft__graph_batch batch; /* the rows of a step */
-    serve_part *parts;       /* [n_slots] */
+    batcher_part *parts;     /* [n_slots] */
     int32_t n_parts;
     uint64_t model_ns; /* of this step: in which the model computed */
     struct {
         uint64_t prompt, cached, generated; /* tokens */
-    } step;                                 /* of this step, until weft__serve_count_step */
+    } step;                                 /* of this step, until weft__batcher_count_step */
     uint64_t n_scratch;                     /* bytes of all n_scratch of requests */
     uint64_t mask_ns, mask_most_ns; /* of this step: in which grammars made masks; when that is enough, the others are put off */
     float *logits;                  /* [max_wanted, V] */
     float *raw;                     /* [V] logits as the model gave them */
     float *vector;                  /* [D] */
     struct {
-        serve_keep waiting[SERVE_KEEPS]; /* a ring of n, from first on */
+        batcher_prefix waiting[BATCHER_PERSISTS]; /* a ring of n, from first on */
         int32_t n, first;
-        serve_keep now;         /* the one that is being copied; tokens NULL: none */
-        weft__snapshot *copied; /* what was copied of it, up to byte at */
+        batcher_prefix now;        /* the one that is being copied; tokens NULL: none */
+        weft__kv_snapshot *copied; /* what was copied of it, up to byte at */
         uint64_t at;
         uint64_t last_ns; /* when the last one was written */
     } persist;
     struct {
-        const weft__snapshot *from; /* its owner's; NULL: none */
-        weft__kv_seq *seq;          /* NULL: it gave its pages up */
+        const weft__kv_snapshot *from; /* its owner's; NULL: none */
+        weft__kv_seq *seq;             /* NULL: it gave its pages up */
         int32_t n;
         uint64_t at;
     } restore;
     uint64_t copy_left; /* bytes of pages that may be copied before the next step */
-    serve_trace *trace;
+    batcher_trace *trace;
 };
 
 /* ---- engine.c ---- */
 /* Its deadline has passed: the status and message that it ends with. */
-void weft__serve_late(serve_request *r);
+void weft__batcher_expire(batcher_request *r);
 
 /* ---- submit.c ---- */
 /* Hands a request to the scheduler; with the lock. */
-weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_error *err);
+weft_status weft__batcher_schedule(batcher_request *r, double *retry_after_s, weft_error *err);
 
 /* ---- thread.c ---- */
-void *weft__serve_thread(void *engine);
+void *weft__batcher_thread(void *engine);
 /* Ends the request with this step, as finish says, or as FAILED when there is a status. For the engine's thread, without the lock. */
-void weft__serve_end(serve_request *r, weft_finish finish);
-void weft__serve_fail(serve_request *r, weft_status status, const char *message);
+void weft__batcher_end(batcher_request *r, weft_finish finish);
+void weft__batcher_fail(batcher_request *r, weft_status status, const char *message);
 /* Tells the request's event function; ends the request when it says so. */
-void weft__serve_tell(serve_request *r, weft_event *event);
-weft_event weft__serve_event(const serve_request *r, uint32_t kind);
+void weft__batcher_notify(batcher_request *r, weft_event *event);
+weft_event weft__batcher_event(const batcher_request *r, uint32_t kind);
 /* Puts a record that is in no list back; with the lock. */
-void weft__serve_recycle(weft_engine *e, serve_request *r);
+void weft__batcher_recycle(weft_engine *e, batcher_request *r);
 /* Frees what a record holds. Its sequence must be empty unless the caller is the engine's thread. */
-void weft__serve_clear(serve_request *r);
+void weft__batcher_clear(batcher_request *r);
 
 /* ---- pages.c ---- */
-/* Pool, prefix tree, layout and keys. Complete or nothing but what weft__serve_close_pages frees. */
-weft_status weft__serve_open_pages(weft_engine *e, weft_error *err);
-void weft__serve_close_pages(weft_engine *e);
+/* Pool, prefix tree, layout and keys. Complete or nothing but what weft__batcher_close_pages frees. */
+weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err);
+void weft__batcher_close_pages(weft_engine *e);
 /* Gives one page memory ahead of need, while fewer have it than a prompt and what follows it take in every slot; 0: they do. Done at
  * the start, and while there is nothing else to do. Engine's thread. */
-int weft__serve_warm_page(weft_engine *e);
-weft__sched_store weft__serve_store(weft_engine *e);
+int weft__batcher_warm_page(weft_engine *e);
+weft__sched_store weft__batcher_store(weft_engine *e);
 /* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
-weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
-                             weft_error *err);
+weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
+                               weft_error *err);
 /* May the request read from and feed the prefix tree? */
-int weft__serve_reads_cache(const serve_request *r);
-int weft__serve_feeds_cache(const serve_request *r);
+int weft__batcher_reads_cache(const batcher_request *r);
+int weft__batcher_feeds_cache(const batcher_request *r);
 /* Makes known what the request has read of its prompt, in whole pages. */
-void weft__serve_publish(serve_request *r);
+void weft__batcher_publish(batcher_request *r);
 
 /* ---- adapters.c ---- */
-weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err);
-/* Fills r->lease, which weft__serve_clear gives back. Reads files: any thread but the engine's. */
-weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err);
+weft_status weft__batcher_open_adapters(weft_engine *e, weft_error *err);
+/* Fills r->lease, which weft__batcher_clear gives back. Reads files: any thread but the engine's. */
+weft_status weft__batcher_lease(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err);
 
 /* ---- fetch.c ---- */
-weft_status weft__serve_open_store(weft_engine *e, weft_error *err);
+weft_status weft__batcher_open_store(weft_engine *e, weft_error *err);
 /* Is the disk worth asking for this request? Any thread. */
-int weft__serve_worth_fetching(const serve_request *r);
+int weft__batcher_worth_fetching(const batcher_request *r);
 /* Moves pending requests on, as far as they can go; called and returns with the lock, which it lets go meanwhile. */
-void weft__serve_pending(weft_engine *e);
+void weft__batcher_pending(weft_engine *e);
 /* When the deadline of the first of them passes, ns; 0: never. With the lock. */
-uint64_t weft__serve_pending_deadline(const weft_engine *e);
+uint64_t weft__batcher_pending_deadline(const weft_engine *e);
 
 /* ---- slots.c ---- */
 /* Does what commands ask for, as far as they can go; called and returns with the lock, which it lets go meanwhile. */
-void weft__serve_commands(weft_engine *e);
+void weft__batcher_commands(weft_engine *e);
 /* Frees all commands that were abandoned; no thread of the engine or of the store works on any of them. */
-void weft__serve_commands_free(weft_engine *e);
+void weft__batcher_commands_free(weft_engine *e);
 /* What the store's thread calls when it has read a slot for command `arg`. */
-void weft__serve_slot_read(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
+void weft__batcher_slot_read(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot);
 
 /* ---- persist.c ---- */
 /* The tokens are worth a place on the disk: takes *tokens, and sets it to NULL, or does nothing. */
-void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
+void weft__batcher_persist(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
 /* Copies a piece of a prefix that waits; after the last one the store has it. stopping: it is worth waiting for the disk. */
-void weft__serve_keep_some(weft_engine *e, int stopping);
+void weft__batcher_persist_some(weft_engine *e, int stopping);
 /* How many wait? Is one due though the engine is busy? */
-int weft__serve_keeping(const weft_engine *e);
-int weft__serve_keep_due(const weft_engine *e);
+int weft__batcher_n_persisting(const weft_engine *e);
+int weft__batcher_persist_due(const weft_engine *e);
 /* Forgets all of them. */
-void weft__serve_keep_end(weft_engine *e);
+void weft__batcher_persist_end(weft_engine *e);
 
 /* ---- snapshots.c ---- */
 /* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0: there were no
  * pages); 0: more is to be done after a step. One is restored at a time. */
-int weft__serve_plant(weft_engine *e, const weft__snapshot *s, int32_t n, int32_t *known);
+int weft__batcher_restore(weft_engine *e, const weft__kv_snapshot *s, int32_t n, int32_t *known);
 /* Drops what was copied of it; before a snapshot is freed that is not restored to the end. */
-void weft__serve_plant_stop(weft_engine *e, const weft__snapshot *s);
+void weft__batcher_restore_stop(weft_engine *e, const weft__kv_snapshot *s);
 /* Pages that the one being restored holds; and gives them up: 0 when there are none. */
-int64_t weft__serve_plant_pages(const weft_engine *e, int32_t group);
-int weft__serve_plant_gives_way(weft_engine *e);
+int64_t weft__batcher_restore_pages(const weft_engine *e, int32_t group);
+int weft__batcher_restore_yields(weft_engine *e);
 /* A piece of a snapshot of what the tree has of tokens[0, *n), which becomes how many those are. Nothing of the tree is held between
  * pieces: what was evicted meanwhile, and is not there again, ends it with WEFT_NOT_FOUND. *complete: it is whole. */
-weft_status weft__serve_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__snapshot **s,
-                                   uint64_t *at, int *complete, weft_error *err);
+weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__kv_snapshot **s,
+                                     uint64_t *at, int *complete, weft_error *err);
 
 /* ---- step.c ---- */
-void weft__serve_step(weft_engine *e, const weft__sched_plan *plan);
+void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan);
 
 /* ---- sample.c ---- */
 /* What a request needs when it leaves the queue. */
-void weft__serve_prepare(serve_request *r);
+void weft__batcher_prepare(batcher_request *r);
 /* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its mask, and
  * nothing has changed. Of those with a grammar at least one gets its token in each step. */
-int weft__serve_sample(serve_request *r, float *logits);
+int weft__batcher_sample(batcher_request *r, float *logits);
 /* Tells of prompt token `at` from the logits of the one before it (NULL for the first). */
-void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits);
+void weft__batcher_prompt_token(batcher_request *r, int32_t at, const float *logits);
 /* Adds the hidden states of positions first .. first + n - 1. */
-void weft__serve_embed(serve_request *r, int32_t first, int32_t n, const float *hidden);
+void weft__batcher_embed(batcher_request *r, int32_t first, int32_t n, const float *hidden);
 
 /* ---- stats.c ---- */
-void weft__serve_stats_begin(weft_engine *e);
+void weft__batcher_stats_begin(weft_engine *e);
 /* With the lock, by the engine's thread. */
-void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
+void weft__batcher_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
 /* Pages, and the bytes of all owners. */
-void weft__serve_count_pages(weft_engine *e);
-void weft__serve_count_keeping(weft_engine *e);
-void weft__serve_count_finished(weft_engine *e, weft_finish finish);
+void weft__batcher_count_pages(weft_engine *e);
+void weft__batcher_count_persisting(weft_engine *e);
+void weft__batcher_count_finished(weft_engine *e, weft_finish finish);
 
 /* ---- trace.c ---- */
-weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error *err);
-void weft__serve_trace_close(weft_engine *e);
+weft_status weft__batcher_trace_open(weft_engine *e, const char *path, weft_error *err);
+void weft__batcher_trace_close(weft_engine *e);
 /* Around one run of the model. NULL trace: nothing. */
-void weft__serve_trace_begin(weft_engine *e);
-void weft__serve_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, uint64_t begin_ns, uint64_t end_ns);
-void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t end_ns);
+void weft__batcher_trace_begin(weft_engine *e);
+void weft__batcher_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, uint64_t begin_ns, uint64_t end_ns);
+void weft__batcher_trace_request(weft_engine *e, const batcher_request *r, uint64_t end_ns);
 
 #endif

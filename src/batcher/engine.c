@@ -66,7 +66,7 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
     if (!p->disk_wait_ms) p->disk_wait_ms = 30000;
     if ((st = check_range("step_rows", p->step_rows, 1, m->max_rows, err)) ||
         (st = check_range("n_slots", p->n_slots, 1, m->max_wanted < p->step_rows ? m->max_wanted : p->step_rows, err)) ||
-        (st = check_range("n_ctx", p->n_ctx, 1, WEFT_CTX_MAX, err)) || (st = weft__model_context(m, p->n_ctx, err)) ||
+        (st = check_range("n_ctx", p->n_ctx, 1, WEFT_CTX_MAX, err)) || (st = weft__engine_model_context(m, p->n_ctx, err)) ||
         (st = check_range("chunk", p->chunk, 1, p->step_rows, err)) ||
         (st = check_range("max_queue", p->max_queue, 1, WEFT_QUEUE_MAX, err)) ||
         (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)))
@@ -86,10 +86,10 @@ static void make_locks(weft_engine *e)
 static void on_began(void *arg, void *user)
 {
     weft_engine *e = arg;
-    e->events.began[e->events.n_began++] = (int32_t)((serve_request *)user - e->records.all);
+    e->events.began[e->events.n_began++] = (int32_t)((batcher_request *)user - e->records.all);
 }
 
-void weft__serve_late(serve_request *r)
+void weft__batcher_expire(batcher_request *r)
 {
     r->status = WEFT_TIMEOUT;
     snprintf(r->message, sizeof r->message, "the request was not finished within its %llu ms",
@@ -99,10 +99,10 @@ void weft__serve_late(serve_request *r)
 static void on_finished(void *arg, void *user, weft__sched_why why, const weft_error *err)
 {
     weft_engine *e = arg;
-    serve_request *r = user;
+    batcher_request *r = user;
     if (!r->status && why == WEFT__SCHED_LENGTH) r->finish = WEFT_FINISH_LENGTH;
     if (why == WEFT__SCHED_CANCELLED) r->finish = WEFT_FINISH_CANCELLED;
-    if (!r->status && why == WEFT__SCHED_TIMEOUT) weft__serve_late(r);
+    if (!r->status && why == WEFT__SCHED_TIMEOUT) weft__batcher_expire(r);
     if (!r->status && why == WEFT__SCHED_FAILED) {
         r->status = err ? (weft_status)err->status : WEFT_INTERNAL;
         snprintf(r->message, sizeof r->message, "%.255s", err ? err->message : "");
@@ -121,7 +121,7 @@ static weft_status make_sched(weft_engine *e, weft_error *err)
                                  .reserve = e->block,
                                  .decode_cost = DECODE_COST,
                                  .age_us = AGE_US};
-    weft__sched_store store = weft__serve_store(e);
+    weft__sched_store store = weft__batcher_store(e);
     weft__sched_hooks hooks = {e, on_began, on_finished};
     return weft__sched_create(&limits, &store, &hooks, &e->sched, err);
 }
@@ -149,32 +149,32 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     weft_status st = weft__graph_batch_init(&e->batch, m->max_rows, m->hp.d_model, err);
     if (st) return st;
     for (int32_t i = 0; i < e->records.n; i++)
-        e->records.all[i] = (serve_request){.engine = e, .next = i + 1 < e->records.n ? i + 1 : -1};
+        e->records.all[i] = (batcher_request){.engine = e, .next = i + 1 < e->records.n ? i + 1 : -1};
     for (int32_t t = 0; m->tokenizer && t < weft_tokenizer_n_vocab(m->tokenizer); t++)
         if (weft_token_is_end(m->tokenizer, t)) e->vocab.ends[e->vocab.n_ends++] = t;
     e->vocab.n_nameless =
         m->tokenizer ? weft_tokenizer_nameless(m->tokenizer, m->hp.n_vocab, e->vocab.nameless, m->hp.n_vocab) : 0;
     for (int32_t i = 0; i < e->vocab.n_nameless; i++) e->vocab.is_nameless[e->vocab.nameless[i]] = 1;
     e->records.first_pending = e->records.last_pending = -1;
-    weft__serve_count_pages(e); /* who asks before the first step is told what is held, too */
+    weft__batcher_count_pages(e); /* who asks before the first step is told what is held, too */
     return WEFT_OK;
 }
 
 static weft_status start(weft_engine *e, weft_error *err)
 {
-    int why = weft__thread_start(&e->thread, weft__serve_thread, e);
+    int why = weft__thread_start(&e->thread, weft__batcher_thread, e);
     return why ? weft_fail(err, WEFT_LIMIT, "no thread for an engine: %s", strerror(why)) : WEFT_OK;
 }
 
 /* Of one whose thread does not run. */
 static void discard(weft_engine *e)
 {
-    weft__store_close(&e->store, e->params.disk_wait_ms); /* calls back for what is queued */
-    weft__serve_commands_free(e);                         /* what it called back with too late, and what it gave up */
-    weft__serve_keep_end(e);
-    weft__serve_trace_close(e);
+    weft__kv_store_close(&e->store, e->params.disk_wait_ms); /* calls back for what is queued */
+    weft__batcher_commands_free(e);                          /* what it called back with too late, and what it gave up */
+    weft__batcher_persist_end(e);
+    weft__batcher_trace_close(e);
     weft__sched_destroy(&e->sched);
-    weft__serve_close_pages(e);
+    weft__batcher_close_pages(e);
     weft__adapt_store_destroy(&e->adapters);
     weft__free(e->vocab.is_nameless);
     weft__free(e->vocab.nameless);
@@ -207,10 +207,10 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->params = p;
     e->mask_most_ns = MASK_NS;
     make_locks(e);
-    weft__serve_stats_begin(e);
-    if ((st = weft__serve_open_adapters(e, err)) || (st = weft__serve_open_pages(e, err)) || (st = make_tables(e, err)) ||
-        (st = make_sched(e, err)) || (p.store_dir && (st = weft__serve_open_store(e, err))) ||
-        (p.trace && (st = weft__serve_trace_open(e, p.trace, err))) || (st = start(e, err))) {
+    weft__batcher_stats_begin(e);
+    if ((st = weft__batcher_open_adapters(e, err)) || (st = weft__batcher_open_pages(e, err)) || (st = make_tables(e, err)) ||
+        (st = make_sched(e, err)) || (p.store_dir && (st = weft__batcher_open_store(e, err))) ||
+        (p.trace && (st = weft__batcher_trace_open(e, p.trace, err))) || (st = start(e, err))) {
         discard(e);
         return st;
     }

@@ -7,41 +7,42 @@
 #include "base/log.h"
 #include "batcher/batcher.h"
 
-weft_status weft__serve_open_store(weft_engine *e, weft_error *err)
+weft_status weft__batcher_open_store(weft_engine *e, weft_error *err)
 {
-    return weft__store_open(e->params.store_dir, e->params.store_bytes, &e->layout, &e->store, err);
+    return weft__kv_store_open(e->params.store_dir, e->params.store_bytes, &e->layout, &e->store, err);
 }
 
-int weft__serve_worth_fetching(const serve_request *r)
+int weft__batcher_worth_fetching(const batcher_request *r)
 {
     weft_engine *e = r->engine;
-    return e->store && weft__serve_reads_cache(r) && weft__store_find(e->store, r->root, r->tokens, r->n_prompt - 1) >= e->block;
+    return e->store && weft__batcher_reads_cache(r) &&
+           weft__kv_store_find(e->store, r->root, r->tokens, r->n_prompt - 1) >= e->block;
 }
 
-static void on_fetched(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+static void on_fetched(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot)
 {
-    serve_fetch *f = arg;
+    batcher_fetch *f = arg;
     weft_engine *e = f->engine;
     if (status && status != WEFT_NOT_FOUND) weft__log(WEFT__LOG_WARN, "a stored prefix cannot be used: %s", message);
     pthread_mutex_lock(&e->lock);
     if (f->r) {
-        f->r->state = SERVE_FETCHED;
+        f->r->state = BATCHER_FETCHED;
         f->r->found = snapshot;
         snapshot = NULL;
     }
-    *f = (serve_fetch){0};
+    *f = (batcher_fetch){0};
     e->work = 1;
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
-    weft__snapshot_free(&snapshot);
+    weft__kv_snapshot_free(&snapshot);
 }
 
 /* A place for a read; NULL: there is none now. *stuck: nor will there be, as far as one can see: all are taken by reads whose askers are
  * gone. With the lock. */
-static serve_fetch *free_fetch(weft_engine *e, int *stuck)
+static batcher_fetch *free_fetch(weft_engine *e, int *stuck)
 {
     *stuck = 1;
-    for (int i = 0; i < SERVE_FETCHES; i++) {
+    for (int i = 0; i < BATCHER_FETCHES; i++) {
         if (!e->fetches[i].busy) return &e->fetches[i];
         if (e->fetches[i].r) *stuck = 0;
     }
@@ -49,56 +50,57 @@ static serve_fetch *free_fetch(weft_engine *e, int *stuck)
 }
 
 /* Asks the disk when the tree has less. With the lock. */
-static void ask(weft_engine *e, serve_request *r)
+static void ask(weft_engine *e, batcher_request *r)
 {
-    int32_t n = r->n_prompt - 1, known = weft__prefix_peek(e->prefix, r->root, r->tokens, n);
+    int32_t n = r->n_prompt - 1, known = weft__kv_prefix_peek(e->prefix, r->root, r->tokens, n);
     int stuck;
-    serve_fetch *f = free_fetch(e, &stuck);
+    batcher_fetch *f = free_fetch(e, &stuck);
     if (!f && !stuck) return;
-    r->state = SERVE_FETCHED;
-    if (!f || weft__store_find(e->store, r->root, r->tokens, n) < known + e->block) return;
-    *f = (serve_fetch){e, r, 1};
-    r->state = SERVE_FETCHING;
+    r->state = BATCHER_FETCHED;
+    if (!f || weft__kv_store_find(e->store, r->root, r->tokens, n) < known + e->block) return;
+    *f = (batcher_fetch){e, r, 1};
+    r->state = BATCHER_FETCHING;
     r->fetch = f;
-    if (weft__store_fetch(e->store, r->root, r->tokens, n, on_fetched, f, NULL) == WEFT_OK) return;
-    *f = (serve_fetch){0};
-    r->state = SERVE_FETCHED;
+    if (weft__kv_store_fetch(e->store, r->root, r->tokens, n, on_fetched, f, NULL) == WEFT_OK) return;
+    *f = (batcher_fetch){0};
+    r->state = BATCHER_FETCHED;
 }
 
 /* It waits for the disk no longer; what is still read for it is dropped then. With the lock. */
-static void let_go(weft_engine *e, serve_request *r)
+static void let_go(weft_engine *e, batcher_request *r)
 {
-    if (r->state == SERVE_FETCHING) r->fetch->r = NULL;
-    weft__serve_plant_stop(e, r->found);
-    r->state = SERVE_FETCHED;
+    if (r->state == BATCHER_FETCHING) r->fetch->r = NULL;
+    weft__batcher_restore_stop(e, r->found);
+    r->state = BATCHER_FETCHED;
 }
 
 /* Uses what was read; without the lock. 0: it is not done yet. */
-static int take_found(weft_engine *e, serve_request *r)
+static int take_found(weft_engine *e, batcher_request *r)
 {
-    int32_t n = weft__snapshot_match(r->found, &e->layout, r->root, r->tokens, r->n_prompt - 1), known;
-    if (n > weft__prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1) && !weft__serve_plant(e, r->found, n, &known))
+    int32_t n = weft__kv_snapshot_match(r->found, &e->layout, r->root, r->tokens, r->n_prompt - 1), known;
+    if (n > weft__kv_prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1) &&
+        !weft__batcher_restore(e, r->found, n, &known))
         return 0;
-    weft__serve_plant_stop(e, r->found); /* the tree may have learned of it otherwise meanwhile */
-    weft__snapshot_free(&r->found);
+    weft__batcher_restore_stop(e, r->found); /* the tree may have learned of it otherwise meanwhile */
+    weft__kv_snapshot_free(&r->found);
     return 1;
 }
 
 /* A request that never reaches the scheduler. */
-static void finish_pending(weft_engine *e, serve_request *r, weft_finish finish)
+static void finish_pending(weft_engine *e, batcher_request *r, weft_finish finish)
 {
     r->finish = finish;
     e->events.ended[e->events.n_ended++] = (int32_t)(r - e->records.all);
 }
 
 /* Moves one request on. Returns 1 when it has left the pending ones. With the lock, which it lets go meanwhile. */
-static int advance(weft_engine *e, serve_request *r)
+static int advance(weft_engine *e, batcher_request *r)
 {
     weft_error err = {0};
     int late = r->deadline_ns && weft__clock_ns() >= r->deadline_ns;
     if (late || r->cancelled) let_go(e, r);
-    if (r->state == SERVE_ASKING) ask(e, r);
-    if (r->state != SERVE_FETCHED) return 0;
+    if (r->state == BATCHER_ASKING) ask(e, r);
+    if (r->state != BATCHER_FETCHED) return 0;
     if (r->found && !late && !r->cancelled) {
         pthread_mutex_unlock(&e->lock);
         int done = take_found(e, r);
@@ -111,12 +113,12 @@ static int advance(weft_engine *e, serve_request *r)
         return 1;
     }
     if (late) {
-        weft__serve_late(r);
+        weft__batcher_expire(r);
         finish_pending(e, r, WEFT_FINISH_FAILED);
         return 1;
     }
     if (!weft__sched_has_room(e->sched, r->tenant, 0, 0)) return 0; /* it was accepted: it waits for its place here */
-    weft_status st = weft__serve_schedule(r, NULL, &err);
+    weft_status st = weft__batcher_schedule(r, NULL, &err);
     if (st) {
         r->status = st;
         snprintf(r->message, sizeof r->message, "%.255s", err.message);
@@ -125,7 +127,7 @@ static int advance(weft_engine *e, serve_request *r)
     return 1;
 }
 
-void weft__serve_pending(weft_engine *e)
+void weft__batcher_pending(weft_engine *e)
 {
     int32_t before = -1;
     for (int32_t i = e->records.first_pending; i >= 0;) {
@@ -138,7 +140,7 @@ void weft__serve_pending(weft_engine *e)
     }
 }
 
-uint64_t weft__serve_pending_deadline(const weft_engine *e)
+uint64_t weft__batcher_pending_deadline(const weft_engine *e)
 {
     uint64_t first = 0;
     for (int32_t i = e->records.first_pending; i >= 0; i = e->records.all[i].next) {

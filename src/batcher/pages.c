@@ -12,7 +12,7 @@
 /* ---- keys ---- */
 
 /* Of all numbers that decide what a page holds, and of what computes them: two models with one key may use each other's pages. */
-static void add_shape(weft__hasher *h, const weft_model *m)
+static void add_shape(weft__hash_state *h, const weft_model *m)
 {
     const weft__hparams *hp = &m->hp;
     const weft_attr_rope *r = &hp->rope;
@@ -29,10 +29,10 @@ static void add_shape(weft__hasher *h, const weft_model *m)
 }
 
 /* Reads every weight. */
-static void add_weights(weft__hasher *h, const weft_model *m)
+static void add_weights(weft__hash_state *h, const weft_model *m)
 {
     const weft_graph *g = m->graph;
-    const weft_image *image = weft__model_image(m);
+    const weft_image *image = weft__engine_model_image(m);
     for (int32_t i = 0; i < g->n_weights; i++) {
         const weft_weight *w = &g->weights[i];
         weft__hash_add(h, w->name, strlen(w->name) + 1);
@@ -47,7 +47,7 @@ static void add_weights(weft__hasher *h, const weft_model *m)
 /* Without a store nobody outside this engine sees its pages, and the weights need not be read. */
 static weft__kv_key model_key(const weft_model *m, int with_weights)
 {
-    weft__hasher h;
+    weft__hash_state h;
     weft__kv_key key;
     weft__hash_begin(&h);
     add_shape(&h, m);
@@ -57,8 +57,8 @@ static weft__kv_key model_key(const weft_model *m, int with_weights)
     return key;
 }
 
-weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
-                             weft_error *err)
+weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
+                               weft_error *err)
 {
     weft__sha256 h = {0};
     weft_status st;
@@ -88,7 +88,7 @@ static uint64_t free_memory(void)
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
     if (f) fclose(f);
-    uint64_t limit = weft__cpu_memory_bytes(), bytes = (uint64_t)kib * 1024;
+    uint64_t limit = weft__machine_memory_bytes(), bytes = (uint64_t)kib * 1024;
     return bytes && (!limit || bytes < limit) ? bytes : limit;
 }
 
@@ -129,7 +129,7 @@ static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_erro
     return WEFT_OK;
 }
 
-/* All but a few pages ahead of need (weft__serve_warm_page) take memory only as they fill: too many of them would end the program, much
+/* All but a few pages ahead of need (weft__batcher_warm_page) take memory only as they fill: too many of them would end the program, much
  * later. Where it is not known what is free, it goes on. */
 static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft_error *err)
 {
@@ -144,45 +144,45 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
                      (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
 }
 
-weft_status weft__serve_open_pages(weft_engine *e, weft_error *err)
+weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
-    int32_t n_pages[WEFT__SNAPSHOT_GROUPS];
+    int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
     weft_status st;
     int asked = e->params.n_kv_tokens > 0;
-    if (g->n_kv_groups > WEFT__SNAPSHOT_GROUPS)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__SNAPSHOT_GROUPS);
+    if (g->n_kv_groups > WEFT__KV_SNAPSHOT_GROUPS)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__KV_SNAPSHOT_GROUPS);
     e->params.n_kv_tokens = choose_tokens(e);
     if ((st = count_pages(e, n_pages, err)) || (asked && (st = check_room(e, n_pages, err))) ||
         (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
-        (st = weft__prefix_create(e->pool, &e->prefix, err)))
+        (st = weft__kv_prefix_create(e->pool, &e->prefix, err)))
         return st;
     e->root = model_key(e->model, e->params.store_dir != NULL);
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
-    while (weft__serve_warm_page(e)) continue;
+    while (weft__batcher_warm_page(e)) continue;
     return weft__kv_layout_of(e->pool, e->root, &e->layout, err);
 }
 
-int weft__serve_warm_page(weft_engine *e)
+int weft__batcher_warm_page(weft_engine *e)
 {
     return weft__kv_pool_warm(e->pool, 2 * e->params.n_slots);
 }
 
-void weft__serve_close_pages(weft_engine *e)
+void weft__batcher_close_pages(weft_engine *e)
 {
-    weft__prefix_destroy(&e->prefix);
+    weft__kv_prefix_destroy(&e->prefix);
     weft__kv_pool_destroy(&e->pool);
 }
 
 /* ---- what the scheduler asks ---- */
 
-int weft__serve_reads_cache(const serve_request *r)
+int weft__batcher_reads_cache(const batcher_request *r)
 {
     return !r->no_cache && !r->embedding && !r->prompt_logprobs; /* the latter two need every position computed */
 }
 
-int weft__serve_feeds_cache(const serve_request *r)
+int weft__batcher_feeds_cache(const batcher_request *r)
 {
     return !r->no_cache && !r->embedding;
 }
@@ -196,7 +196,7 @@ static int64_t store_capacity(void *arg, int32_t group)
 static int64_t store_available(void *arg, int32_t group)
 {
     const weft_engine *e = arg;
-    return weft__kv_pool_available_pages(e->pool, group) + weft__serve_plant_pages(e, group);
+    return weft__kv_pool_available_pages(e->pool, group) + weft__batcher_restore_pages(e, group);
 }
 
 static int64_t store_pages(void *arg, int32_t group, int32_t n_tokens)
@@ -217,7 +217,7 @@ static int64_t pages_held(const weft__kv_seq *seq, int32_t group)
 static int64_t store_more(void *arg, void *user, int32_t group, int32_t n_tokens)
 {
     const weft_engine *e = arg;
-    const serve_request *r = user;
+    const batcher_request *r = user;
     int32_t n = n_tokens - weft__kv_seq_length(r->seq);
     if (n <= 0) return 0;
     int64_t more = weft__kv_seq_pages_for(r->seq, group, n);
@@ -230,35 +230,36 @@ static int64_t store_more(void *arg, void *user, int32_t group, int32_t n_tokens
 static int32_t store_match(void *arg, void *user, int32_t n_max)
 {
     weft_engine *e = arg;
-    serve_request *r = user;
+    batcher_request *r = user;
     int32_t had = weft__kv_seq_length(r->seq);
-    if (!weft__serve_reads_cache(r) || (had > 0 && weft__prefix_peek(e->prefix, r->root, r->tokens, n_max) <= had)) return had;
+    if (!weft__batcher_reads_cache(r) || (had > 0 && weft__kv_prefix_peek(e->prefix, r->root, r->tokens, n_max) <= had))
+        return had;
     weft__kv_seq_trim(r->seq, 0);
-    return weft__prefix_match(e->prefix, r->root, r->tokens, n_max, r->seq, NULL);
+    return weft__kv_prefix_match(e->prefix, r->root, r->tokens, n_max, r->seq, NULL);
 }
 
 static weft_status store_reserve(void *arg, void *user, int32_t n_tokens, weft_error *err)
 {
-    const serve_request *r = user;
+    const batcher_request *r = user;
     int32_t n = n_tokens - weft__kv_seq_length(r->seq);
     weft_status st = weft__kv_seq_reserve(r->seq, n, err);
-    return st == WEFT_LIMIT && weft__serve_plant_gives_way(arg) ? weft__kv_seq_reserve(r->seq, n, err) : st;
+    return st == WEFT_LIMIT && weft__batcher_restore_yields(arg) ? weft__kv_seq_reserve(r->seq, n, err) : st;
 }
 
 static int store_release(void *arg, void *user, weft__sched_release how)
 {
     weft_engine *e = arg;
-    serve_request *r = user;
+    batcher_request *r = user;
     int32_t n = weft__kv_seq_length(r->seq);
-    if (how != WEFT__SCHED_DETACHED && n > 0 && weft__serve_feeds_cache(r)) {
-        n = weft__prefix_insert(e->prefix, r->root, r->tokens, n, r->seq);
+    if (how != WEFT__SCHED_DETACHED && n > 0 && weft__batcher_feeds_cache(r)) {
+        n = weft__kv_prefix_insert(e->prefix, r->root, r->tokens, n, r->seq);
         if (how == WEFT__SCHED_FINISHED) r->n_kept = n;
     }
     weft__kv_seq_trim(r->seq, 0);
     return 0; /* what the tree still has of a preempted one is found when it comes back */
 }
 
-weft__sched_store weft__serve_store(weft_engine *e)
+weft__sched_store weft__batcher_store(weft_engine *e)
 {
     return (weft__sched_store){.arg = e,
                                .n_groups = e->model->graph->n_kv_groups,
@@ -271,10 +272,10 @@ weft__sched_store weft__serve_store(weft_engine *e)
                                .release = store_release};
 }
 
-void weft__serve_publish(serve_request *r)
+void weft__batcher_publish(batcher_request *r)
 {
     int32_t n = weft__kv_seq_length(r->seq), block = r->engine->block;
     if (n > r->n_prompt) n = r->n_prompt;
     n -= n % block; /* a page in parts would have to be copied before it is written on */
-    if (n > 0 && weft__serve_feeds_cache(r)) weft__prefix_insert(r->engine->prefix, r->root, r->tokens, n, r->seq);
+    if (n > 0 && weft__batcher_feeds_cache(r)) weft__kv_prefix_insert(r->engine->prefix, r->root, r->tokens, n, r->seq);
 }

@@ -10,27 +10,27 @@ static const uint64_t PERSIST_EVERY_NS = 1000000000; /* between two of them, whi
 /* A file holds all pages of its tokens: one that shares most of them with another is not worth its bytes. */
 static int worth_keeping(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
-    return weft__store_wants(e->store, root, tokens, n) && n - weft__store_find(e->store, root, tokens, n) >= n / 4;
+    return weft__kv_store_wants(e->store, root, tokens, n) && n - weft__kv_store_find(e->store, root, tokens, n) >= n / 4;
 }
 
-void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n)
+void weft__batcher_persist(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n)
 {
     if (!e->store || n < e->block || !worth_keeping(e, root, *tokens, n)) return;
-    if (e->persist.n == SERVE_KEEPS) { /* the oldest is the likeliest to have lost its pages */
+    if (e->persist.n == BATCHER_PERSISTS) { /* the oldest is the likeliest to have lost its pages */
         weft__free(e->persist.waiting[e->persist.first].tokens);
-        e->persist.first = (e->persist.first + 1) % SERVE_KEEPS;
+        e->persist.first = (e->persist.first + 1) % BATCHER_PERSISTS;
         e->persist.n--;
     }
-    e->persist.waiting[(e->persist.first + e->persist.n++) % SERVE_KEEPS] = (serve_keep){root, *tokens, n};
+    e->persist.waiting[(e->persist.first + e->persist.n++) % BATCHER_PERSISTS] = (batcher_prefix){root, *tokens, n};
     *tokens = NULL;
 }
 
-int weft__serve_keeping(const weft_engine *e)
+int weft__batcher_n_persisting(const weft_engine *e)
 {
     return e->persist.n + (e->persist.now.tokens != NULL);
 }
 
-int weft__serve_keep_due(const weft_engine *e)
+int weft__batcher_persist_due(const weft_engine *e)
 {
     return e->persist.now.tokens || (e->persist.n > 0 && weft__clock_ns() - e->persist.last_ns > PERSIST_EVERY_NS);
 }
@@ -39,48 +39,48 @@ static void forget_waiting(weft_engine *e)
 {
     for (; e->persist.n > 0; e->persist.n--) {
         weft__free(e->persist.waiting[e->persist.first].tokens);
-        e->persist.first = (e->persist.first + 1) % SERVE_KEEPS;
+        e->persist.first = (e->persist.first + 1) % BATCHER_PERSISTS;
     }
 }
 
 /* Takes the next one that is still worth it; 0: it is not. */
 static int next_to_keep(weft_engine *e, int stopping)
 {
-    serve_keep *k = &e->persist.now;
+    batcher_prefix *k = &e->persist.now;
     *k = e->persist.waiting[e->persist.first];
-    e->persist.first = (e->persist.first + 1) % SERVE_KEEPS;
+    e->persist.first = (e->persist.first + 1) % BATCHER_PERSISTS;
     e->persist.n--;
-    if (stopping && !weft__store_flush(e->store, e->params.disk_wait_ms))
+    if (stopping && !weft__kv_store_flush(e->store, e->params.disk_wait_ms))
         forget_waiting(e); /* else there is time, and room in its queue then */
-    k->n = weft__prefix_peek(e->prefix, k->root, k->tokens, k->n);
+    k->n = weft__kv_prefix_peek(e->prefix, k->root, k->tokens, k->n);
     return k->n > 0 && worth_keeping(e, k->root, k->tokens, k->n);
 }
 
 static void forget_now(weft_engine *e)
 {
-    weft__snapshot_free(&e->persist.copied);
+    weft__kv_snapshot_free(&e->persist.copied);
     weft__free(e->persist.now.tokens);
     e->persist.now.tokens = NULL;
 }
 
-void weft__serve_keep_some(weft_engine *e, int stopping)
+void weft__batcher_persist_some(weft_engine *e, int stopping)
 {
-    serve_keep *k = &e->persist.now;
+    batcher_prefix *k = &e->persist.now;
     int complete = 0;
-    if (!weft__serve_keeping(e)) return;
+    if (!weft__batcher_n_persisting(e)) return;
     if (k->tokens || next_to_keep(e, stopping)) {
         weft_status st =
-            weft__serve_copy_piece(e, k->root, k->tokens, &k->n, &e->persist.copied, &e->persist.at, &complete, NULL);
+            weft__batcher_copy_piece(e, k->root, k->tokens, &k->n, &e->persist.copied, &e->persist.at, &complete, NULL);
         if (!st && !complete) return;
         if (!st)
-            weft__store_put(e->store, &e->persist.copied, NULL, NULL, NULL,
-                            NULL); /* a cache may forget: the store tells of failures in its log */
+            weft__kv_store_put(e->store, &e->persist.copied, NULL, NULL, NULL,
+                               NULL); /* a cache may forget: the store tells of failures in its log */
     }
     forget_now(e);
     e->persist.last_ns = weft__clock_ns();
 }
 
-void weft__serve_keep_end(weft_engine *e)
+void weft__batcher_persist_end(weft_engine *e)
 {
     forget_waiting(e);
     forget_now(e);

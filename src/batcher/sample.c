@@ -1,5 +1,5 @@
 /* sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
- * from the request's own sampler; nothing is allocated after weft__serve_prepare. Owner: the engine's thread. */
+ * from the request's own sampler; nothing is allocated after weft__batcher_prepare. Owner: the engine's thread. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -10,17 +10,17 @@
 #include "batcher/batcher.h"
 #include "sample/sampler.h"
 
-void weft__serve_prepare(serve_request *r)
+void weft__batcher_prepare(batcher_request *r)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
     r->n_scratch =
-        ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens + (r->sampler ? weft__sampler_bytes(r->sampler) : 0);
+        ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens + (r->sampler ? weft__sample_bytes(r->sampler) : 0);
     r->engine->n_scratch += r->n_scratch;
     for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++) st = weft_sampler_accept(r->sampler, r->tokens[i], &err);
-    if (st) weft__serve_fail(r, st, err.message);
+    if (st) weft__batcher_fail(r, st, err.message);
 }
 
 /* ---- log-probabilities ---- */
@@ -52,7 +52,7 @@ static int32_t find_top(const float *logits, const uint8_t *is_nameless, int32_t
     return n_found;
 }
 
-static void add_probs(const serve_request *r, const float *logits, weft_token_prob *top, weft_event *event)
+static void add_probs(const batcher_request *r, const float *logits, weft_token_prob *top, weft_event *event)
 {
     int32_t n = r->engine->model->hp.n_vocab;
     double norm = log_sum_exp(logits, n);
@@ -61,14 +61,14 @@ static void add_probs(const serve_request *r, const float *logits, weft_token_pr
     event->top = top;
 }
 
-void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits)
+void weft__batcher_prompt_token(batcher_request *r, int32_t at, const float *logits)
 {
-    weft_token_prob top[SERVE_MAX_TOP];
-    weft_event event = weft__serve_event(r, WEFT_EVENT_PROMPT_TOKEN);
+    weft_token_prob top[BATCHER_MAX_TOP];
+    weft_event event = weft__batcher_event(r, WEFT_EVENT_PROMPT_TOKEN);
     event.token = r->tokens[at];
     if (logits && r->n_top >= 0) add_probs(r, logits, top, &event);
     r->n_told = at + 1;
-    weft__serve_tell(r, &event);
+    weft__batcher_notify(r, &event);
 }
 
 /* ---- tokens ---- */
@@ -81,7 +81,7 @@ static int is_end(const weft_engine *e, int32_t token)
 }
 
 /* What grammars take of a step is counted as time: it is what the others wait. */
-static weft_status mask(serve_request *r, float *logits, weft_error *err)
+static weft_status mask(batcher_request *r, float *logits, weft_error *err)
 {
     weft_engine *e = r->engine;
     uint64_t begin = weft__clock_ns();
@@ -90,21 +90,21 @@ static weft_status mask(serve_request *r, float *logits, weft_error *err)
     return st;
 }
 
-/* What a step computed is of no use; logits: as weft__adapters_blame has them. */
-static void fail_computing(serve_request *r, weft_status st, const char *what, const float *logits)
+/* What a step computed is of no use; logits: as weft__engine_explain_adapters has them. */
+static void fail_computing(batcher_request *r, weft_status st, const char *what, const float *logits)
 {
     char names[256] = "";
     weft_error err = {0};
     if (r->lease) weft__adapt_store_name(r->engine->adapters, r->lease, names, sizeof names);
-    weft_status why = weft__adapters_blame(st, names, what, logits, r->engine->model->hp.n_vocab, &err);
+    weft_status why = weft__engine_explain_adapters(st, names, what, logits, r->engine->model->hp.n_vocab, &err);
     static atomic_flag told = ATOMIC_FLAG_INIT; /* once: every request has it */
     if (why == WEFT_INTERNAL && !atomic_flag_test_and_set(&told))
         weft__log(WEFT__LOG_ERROR, "%s: %s", r->engine->model->source.label, err.message);
-    weft__serve_fail(r, why, err.message);
+    weft__batcher_fail(r, why, err.message);
 }
 
-/* The token that follows, or -1 after weft__serve_end. */
-static int32_t pick(serve_request *r, float *logits)
+/* The token that follows, or -1 after weft__batcher_end. */
+static int32_t pick(batcher_request *r, float *logits)
 {
     weft_engine *e = r->engine;
     weft_error err = {0};
@@ -118,19 +118,19 @@ static int32_t pick(serve_request *r, float *logits)
         return -1;
     }
     if (!st && is_end(e, token)) {
-        weft__serve_end(r, WEFT_FINISH_END);
+        weft__batcher_end(r, WEFT_FINISH_END);
         return -1;
     }
     if (!st) st = weft_sampler_accept(r->sampler, token, &err);
     if (!st && r->matcher) st = weft_matcher_accept(r->matcher, token, &err);
-    if (st) weft__serve_fail(r, st, err.message);
+    if (st) weft__batcher_fail(r, st, err.message);
     return st ? -1 : token;
 }
 
-int weft__serve_sample(serve_request *r, float *logits)
+int weft__batcher_sample(batcher_request *r, float *logits)
 {
     weft_engine *e = r->engine;
-    weft_token_prob top[SERVE_MAX_TOP];
+    weft_token_prob top[BATCHER_MAX_TOP];
     if (r->matcher && e->mask_ns >= e->mask_most_ns) {
         r->put_off++;
         return 0;
@@ -142,11 +142,11 @@ int weft__serve_sample(serve_request *r, float *logits)
     if (token < 0) return 1;
     r->tokens[r->n_known++] = token;
     e->step.generated++;
-    weft_event event = weft__serve_event(r, WEFT_EVENT_TOKEN);
+    weft_event event = weft__batcher_event(r, WEFT_EVENT_TOKEN);
     event.token = token;
     if (r->n_top >= 0) add_probs(r, e->raw, top, &event);
-    weft__serve_tell(r, &event);
-    if (r->matcher && weft_matcher_complete(r->matcher) == 2) weft__serve_end(r, WEFT_FINISH_END);
+    weft__batcher_notify(r, &event);
+    if (r->matcher && weft_matcher_complete(r->matcher) == 2) weft__batcher_end(r, WEFT_FINISH_END);
     return 1;
 }
 
@@ -161,7 +161,7 @@ static const weft_node *final_norm(const weft_graph *g)
 }
 
 /* Adds one token's hidden state, normed as attr.norm says (weft__build_head makes it RMS over the row). */
-static void add_state(serve_request *r, const weft_node *norm, const float *x)
+static void add_state(batcher_request *r, const weft_node *norm, const float *x)
 {
     const weft_model *m = r->engine->model;
     const weft_weight *w = &m->graph->weights[norm->w[0]];
@@ -172,7 +172,7 @@ static void add_state(serve_request *r, const weft_node *norm, const float *x)
     for (int32_t i = 0; i < m->hp.d_model; i++) r->sum[i] += (double)x[i] * factor * (double)scale[i];
 }
 
-static void tell_embedding(serve_request *r)
+static void tell_embedding(batcher_request *r)
 {
     weft_engine *e = r->engine;
     int32_t d = e->model->hp.d_model;
@@ -184,18 +184,18 @@ static void tell_embedding(serve_request *r)
     }
     for (int32_t i = 0; i < d; i++) e->vector[i] = squares > 0 ? (float)(r->sum[i] / sqrt(squares)) : 0;
     r->first_ns = weft__clock_ns();
-    weft_event event = weft__serve_event(r, WEFT_EVENT_EMBEDDING);
+    weft_event event = weft__batcher_event(r, WEFT_EVENT_EMBEDDING);
     event.embedding = e->vector;
     event.n_embedding = d;
-    weft__serve_tell(r, &event);
+    weft__batcher_notify(r, &event);
 }
 
-void weft__serve_embed(serve_request *r, int32_t first, int32_t n, const float *hidden)
+void weft__batcher_embed(batcher_request *r, int32_t first, int32_t n, const float *hidden)
 {
     const weft_model *m = r->engine->model;
     const weft_node *norm = final_norm(m->graph);
     if (!norm) {
-        weft__serve_fail(r, WEFT_UNSUPPORTED, "this model has no final norm to take embeddings from");
+        weft__batcher_fail(r, WEFT_UNSUPPORTED, "this model has no final norm to take embeddings from");
         return;
     }
     for (int32_t i = 0; i < n; i++) {

@@ -9,15 +9,15 @@
 
 /* ---- commands: the engine's thread, and the store's ---- */
 
-static void command_free(serve_command *c)
+static void command_free(batcher_command *c)
 {
-    weft__snapshot_free(&c->snapshot);
+    weft__kv_snapshot_free(&c->snapshot);
     weft__free(c->tokens);
     weft__free(c);
 }
 
 /* For the engine's thread; with the lock. */
-static void enqueue(serve_command *c)
+static void enqueue(batcher_command *c)
 {
     weft_engine *e = c->engine;
     c->next = NULL;
@@ -28,38 +28,38 @@ static void enqueue(serve_command *c)
 }
 
 /* With the lock. */
-static void command_done(serve_command *c, weft_status status)
+static void command_done(batcher_command *c, weft_status status)
 {
     c->status = status;
     c->done = 1;
     pthread_cond_broadcast(&c->engine->done);
     if (!c->abandoned) return;
-    serve_command **p = &c->engine->commands.abandoned;
+    batcher_command **p = &c->engine->commands.abandoned;
     while (*p != c) p = &(*p)->next_abandoned;
     *p = c->next_abandoned;
     command_free(c);
 }
 
 /* No caller waits for it any more; with the lock. */
-static void abandon(serve_command *c)
+static void abandon(batcher_command *c)
 {
     c->abandoned = 1;
     c->next_abandoned = c->engine->commands.abandoned;
     c->engine->commands.abandoned = c;
 }
 
-void weft__serve_commands_free(weft_engine *e)
+void weft__batcher_commands_free(weft_engine *e)
 {
-    for (serve_command *c; (c = e->commands.abandoned);) {
+    for (batcher_command *c; (c = e->commands.abandoned);) {
         e->commands.abandoned = c->next_abandoned;
         command_free(c);
     }
 }
 
 /* The store has written or erased it: the command is done. */
-static void slot_done(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+static void slot_done(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot)
 {
-    serve_command *c = arg;
+    batcher_command *c = arg;
     weft_engine *e = c->engine;
     (void)snapshot;
     pthread_mutex_lock(&e->lock);
@@ -68,9 +68,9 @@ static void slot_done(void *arg, weft_status status, const char *message, weft__
     pthread_mutex_unlock(&e->lock);
 }
 
-void weft__serve_slot_read(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+void weft__batcher_slot_read(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot)
 {
-    serve_command *c = arg;
+    batcher_command *c = arg;
     weft_engine *e = c->engine;
     c->snapshot = snapshot;
     pthread_mutex_lock(&e->lock);
@@ -84,37 +84,37 @@ void weft__serve_slot_read(void *arg, weft_status status, const char *message, w
 }
 
 /* A piece; *going: there are more to come. */
-static weft_status save(weft_engine *e, serve_command *c, int *going)
+static weft_status save(weft_engine *e, batcher_command *c, int *going)
 {
     int complete;
-    weft_status st = weft__serve_copy_piece(e, c->root, c->tokens, &c->n, &c->snapshot, &c->at, &complete, &c->err);
+    weft_status st = weft__batcher_copy_piece(e, c->root, c->tokens, &c->n, &c->snapshot, &c->at, &complete, &c->err);
     *going = !st && !complete;
     if (*going) return WEFT_OK;
-    weft__snapshot *s = c->snapshot; /* the command may be gone when the store has taken it */
+    weft__kv_snapshot *s = c->snapshot; /* the command may be gone when the store has taken it */
     c->snapshot = NULL;
     if (!st) {
         c->n_bytes = s->n_bytes;
-        st = weft__store_put(e->store, &s, c->name, slot_done, c, &c->err);
+        st = weft__kv_store_put(e->store, &s, c->name, slot_done, c, &c->err);
     }
-    weft__snapshot_free(&s);
+    weft__kv_snapshot_free(&s);
     return st;
 }
 
 /* As save. */
-static weft_status restore(weft_engine *e, serve_command *c, int *going)
+static weft_status restore(weft_engine *e, batcher_command *c, int *going)
 {
-    int32_t n = weft__snapshot_head_of(c->snapshot)->n_tokens;
-    *going = !weft__serve_plant(e, c->snapshot, n, &c->n);
+    int32_t n = weft__kv_snapshot_head_of(c->snapshot)->n_tokens;
+    *going = !weft__batcher_restore(e, c->snapshot, n, &c->n);
     if (*going) return WEFT_OK;
     int32_t n_told = c->n < c->capacity ? c->n : c->capacity;
-    if (n_told > 0) memcpy(c->tokens, weft__snapshot_tokens(c->snapshot), (size_t)n_told * sizeof *c->tokens);
+    if (n_told > 0) memcpy(c->tokens, weft__kv_snapshot_tokens(c->snapshot), (size_t)n_told * sizeof *c->tokens);
     c->n_bytes = c->snapshot->n_bytes;
-    weft__snapshot_free(&c->snapshot);
+    weft__kv_snapshot_free(&c->snapshot);
     return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_LIMIT, "there are no KV pages for the slot's %d tokens now", n);
 }
 
 /* Puts it back before the others, which have come nearer as well; with the lock. */
-static void command_goes_on(weft_engine *e, serve_command *c)
+static void command_goes_on(weft_engine *e, batcher_command *c)
 {
     c->next = e->commands.first;
     e->commands.first = c;
@@ -123,9 +123,9 @@ static void command_goes_on(weft_engine *e, serve_command *c)
     e->work = 1;
 }
 
-void weft__serve_commands(weft_engine *e)
+void weft__batcher_commands(weft_engine *e)
 {
-    for (serve_command *c; (c = e->commands.first);) {
+    for (batcher_command *c; (c = e->commands.first);) {
         int saving = c->save, going = 0;
         c->n_turns++;
         e->commands.first = c->next;
@@ -144,9 +144,9 @@ void weft__serve_commands(weft_engine *e)
 /* ---- what callers wait for ---- */
 
 /* For n tokens, which are copied where they are given; NULL: no memory. */
-static serve_command *command_new(weft_engine *e, const char *name, const int32_t *tokens, int32_t n)
+static batcher_command *command_new(weft_engine *e, const char *name, const int32_t *tokens, int32_t n)
 {
-    serve_command *c = weft__alloc_zero(1, sizeof *c);
+    batcher_command *c = weft__alloc_zero(1, sizeof *c);
     if (!c) return NULL;
     c->engine = e;
     c->n = c->capacity = n;
@@ -159,14 +159,14 @@ static serve_command *command_new(weft_engine *e, const char *name, const int32_
 }
 
 /* Changes when the engine's thread, or the store's, does some of what c waits for. With the lock. */
-static uint64_t progress(const serve_command *c)
+static uint64_t progress(const batcher_command *c)
 {
-    return c->n_turns + weft__store_n_done(c->engine->store);
+    return c->n_turns + weft__kv_store_n_done(c->engine->store);
 }
 
 /* Waits until the engine's thread, or the store's, is done with it: 1, and it is the caller's to free; 0: nothing has moved for
  * disk_wait_ms: the disk does not answer. */
-static int wait_for(serve_command *c, weft_error *err)
+static int wait_for(batcher_command *c, weft_error *err)
 {
     weft_engine *e = c->engine;
     pthread_mutex_lock(&e->lock);
@@ -198,10 +198,10 @@ weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *
     *n_saved = 0;
     *n_bytes = 0;
     weft_status st = check_slot(e, name, err);
-    if (!st && (n < 1 || n > WEFT__SNAPSHOT_TOKENS)) st = weft_fail(err, WEFT_ARGUMENT, "%d tokens to save", n);
-    if (!st) st = weft__serve_root(e, tenant ? tenant : "", NULL, &root, err);
+    if (!st && (n < 1 || n > WEFT__KV_SNAPSHOT_TOKENS)) st = weft_fail(err, WEFT_ARGUMENT, "%d tokens to save", n);
+    if (!st) st = weft__batcher_root(e, tenant ? tenant : "", NULL, &root, err);
     if (st) return st;
-    serve_command *c = command_new(e, name, tokens, n);
+    batcher_command *c = command_new(e, name, tokens, n);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory to save %d tokens", n);
     c->save = 1;
     c->root = root;
@@ -225,9 +225,9 @@ weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *token
     *n_bytes = 0;
     weft_status st = check_slot(e, name, err);
     if (st) return st;
-    serve_command *c = command_new(e, name, NULL, capacity);
+    batcher_command *c = command_new(e, name, NULL, capacity);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory to restore %d tokens", capacity);
-    if ((st = weft__store_fetch_slot(e->store, name, weft__serve_slot_read, c, err))) {
+    if ((st = weft__kv_store_fetch_slot(e->store, name, weft__batcher_slot_read, c, err))) {
         command_free(c);
         return st;
     }
@@ -247,9 +247,9 @@ weft_status weft_engine_erase(weft_engine *e, const char *name, weft_error *err)
 {
     weft_status st = check_slot(e, name, err);
     if (st) return st;
-    serve_command *c = command_new(e, name, NULL, 0);
+    batcher_command *c = command_new(e, name, NULL, 0);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory to erase a slot");
-    if ((st = weft__store_erase(e->store, name, slot_done, c, err))) {
+    if ((st = weft__kv_store_erase(e->store, name, slot_done, c, err))) {
         command_free(c);
         return st;
     }

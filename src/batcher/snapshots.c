@@ -16,43 +16,43 @@ static void forget(weft_engine *e)
     e->restore.from = NULL;
 }
 
-static void begin(weft_engine *e, const weft__snapshot *s, int32_t n)
+static void snapshots_begin(weft_engine *e, const weft__kv_snapshot *s, int32_t n)
 {
     e->restore.from = s;
     e->restore.n = n;
     e->restore.at = 0;
     e->restore.seq = borrow_seq(e, n);
-    if (e->restore.seq && weft__snapshot_load_begin(s, &e->layout, n, e->restore.seq, NULL))
+    if (e->restore.seq && weft__kv_snapshot_load_begin(s, &e->layout, n, e->restore.seq, NULL))
         weft__kv_seq_destroy(&e->restore.seq);
 }
 
-int weft__serve_plant(weft_engine *e, const weft__snapshot *s, int32_t n, int32_t *known)
+int weft__batcher_restore(weft_engine *e, const weft__kv_snapshot *s, int32_t n, int32_t *known)
 {
     uint64_t before;
     int complete = 0;
     *known = 0;
-    if (!e->restore.from) begin(e, s, n);
+    if (!e->restore.from) snapshots_begin(e, s, n);
     if (e->restore.from != s) return 0; /* its turn comes */
     if (e->restore.seq) {
         before = e->restore.at;
-        weft_status st =
-            weft__snapshot_load_some(s, &e->layout, e->restore.n, e->restore.seq, &e->restore.at, e->copy_left, &complete, NULL);
+        weft_status st = weft__kv_snapshot_load_some(s, &e->layout, e->restore.n, e->restore.seq, &e->restore.at, e->copy_left,
+                                                     &complete, NULL);
         e->copy_left -= e->restore.at - before;
         if (!st && !complete) return 0;
         if (!st)
-            *known = weft__prefix_insert(e->prefix, weft__snapshot_head_of(s)->root, weft__snapshot_tokens(s), e->restore.n,
-                                         e->restore.seq);
+            *known = weft__kv_prefix_insert(e->prefix, weft__kv_snapshot_head_of(s)->root, weft__kv_snapshot_tokens(s),
+                                            e->restore.n, e->restore.seq);
     }
     forget(e);
     return 1;
 }
 
-void weft__serve_plant_stop(weft_engine *e, const weft__snapshot *s)
+void weft__batcher_restore_stop(weft_engine *e, const weft__kv_snapshot *s)
 {
     if (s && e->restore.from == s) forget(e);
 }
 
-int64_t weft__serve_plant_pages(const weft_engine *e, int32_t group)
+int64_t weft__batcher_restore_pages(const weft_engine *e, int32_t group)
 {
     int64_t n = 0;
     if (!e->restore.seq) return 0;
@@ -61,30 +61,30 @@ int64_t weft__serve_plant_pages(const weft_engine *e, int32_t group)
     return n;
 }
 
-int weft__serve_plant_gives_way(weft_engine *e)
+int weft__batcher_restore_yields(weft_engine *e)
 {
     if (!e->restore.seq) return 0;
     weft__kv_seq_destroy(&e->restore.seq);
     return 1;
 }
 
-weft_status weft__serve_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__snapshot **s,
-                                   uint64_t *at, int *complete, weft_error *err)
+weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__kv_snapshot **s,
+                                     uint64_t *at, int *complete, weft_error *err)
 {
     weft_status st = WEFT_OK;
     int32_t wanted = *n, found;
     *complete = 0;
     weft__kv_seq *seq = borrow_seq(e, wanted);
     if (!seq) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", wanted);
-    found = weft__prefix_match(e->prefix, root, tokens, wanted, seq, NULL);
+    found = weft__kv_prefix_match(e->prefix, root, tokens, wanted, seq, NULL);
     if (found == 0 || (*s && found < wanted)) st = weft_fail(err, WEFT_NOT_FOUND, "nothing of these tokens is cached any more");
     if (!st && !*s) {
         *n = found;
         *at = 0;
-        st = weft__snapshot_begin(&e->layout, root, tokens, found, seq, s, err);
+        st = weft__kv_snapshot_begin(&e->layout, root, tokens, found, seq, s, err);
     }
     uint64_t before = *at;
-    if (!st) *complete = weft__snapshot_copy(*s, &e->layout, seq, at, e->copy_left);
+    if (!st) *complete = weft__kv_snapshot_copy(*s, &e->layout, seq, at, e->copy_left);
     if (!st) e->copy_left -= *at - before;
     weft__kv_seq_destroy(&seq);
     return st;

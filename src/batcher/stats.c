@@ -8,7 +8,7 @@ static void set_bounds(weft_histogram *h, const double *bounds, int n)
     for (int i = 0; i < n; i++) h->bounds[i] = bounds[i];
 }
 
-void weft__serve_stats_begin(weft_engine *e)
+void weft__batcher_stats_begin(weft_engine *e)
 {
     static const double rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
     static const double ms[] = {0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
@@ -16,7 +16,7 @@ void weft__serve_stats_begin(weft_engine *e)
     set_bounds(&e->stats.step_ms, ms, sizeof ms / sizeof *ms);
 }
 
-static void add(weft_histogram *h, double value)
+static void stats_add(weft_histogram *h, double value)
 {
     int i = 0;
     while (i < h->n && value > h->bounds[i]) i++;
@@ -24,10 +24,10 @@ static void add(weft_histogram *h, double value)
     h->sum += value;
 }
 
-void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns)
+void weft__batcher_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns)
 {
-    add(&e->stats.batch_rows, plan->n_rows);
-    add(&e->stats.step_ms, (double)ns / 1e6);
+    stats_add(&e->stats.batch_rows, plan->n_rows);
+    stats_add(&e->stats.step_ms, (double)ns / 1e6);
     e->stats.model_ns += e->model_ns;
     e->stats.prompt_tokens += e->step.prompt;
     e->stats.cached_tokens += e->step.cached;
@@ -58,7 +58,7 @@ static void count_bytes(weft_engine *e, uint64_t pages)
     hold(&m->scratch, fixed_scratch(e) + e->n_scratch);
 }
 
-void weft__serve_count_pages(weft_engine *e)
+void weft__batcher_count_pages(weft_engine *e)
 {
     int32_t all = 0, cached = 0, unused = 0;
     uint64_t bytes = 0;
@@ -74,18 +74,18 @@ void weft__serve_count_pages(weft_engine *e)
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
     e->stats.kv_pages_used = all - unused - cached;
-    weft__prefix_stats tree;
-    weft__prefix_get_stats(e->prefix, &tree);
+    weft__kv_prefix_stats tree;
+    weft__kv_prefix_get_stats(e->prefix, &tree);
     e->stats.prefix_tokens = (uint64_t)tree.n_tokens;
     e->stats.prefix_evicted_pages = tree.n_evicted_pages;
 }
 
-void weft__serve_count_keeping(weft_engine *e)
+void weft__batcher_count_persisting(weft_engine *e)
 {
-    e->stats.store_waiting = weft__serve_keeping(e);
+    e->stats.store_waiting = weft__batcher_n_persisting(e);
 }
 
-void weft__serve_count_finished(weft_engine *e, weft_finish finish)
+void weft__batcher_count_finished(weft_engine *e, weft_finish finish)
 {
     e->stats.n_finished++;
     e->stats.n_cancelled += finish == WEFT_FINISH_CANCELLED;
@@ -98,17 +98,17 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
     weft_engine *e = (weft_engine *)(uintptr_t)engine;
     weft__sched_stats s;
     weft__adapt_store_stats a;
-    weft__store_stats d = {0};
+    weft__kv_store_stats d = {0};
     weft__adapt_store_get_stats(e->adapters, &a);
     pthread_mutex_lock(&e->lock);
     weft__sched_get_stats(e->sched, &s);
     *out = e->stats;
     /* After what is to be kept was counted: on its way to the store it is seen at least once. */
-    if (e->store) weft__store_get_stats(e->store, &d);
+    if (e->store) weft__kv_store_get_stats(e->store, &d);
     out->n_adapters = a.n_entries;
     out->n_adapters_ready = a.n_packed;
     out->adapter_bytes = a.n_bytes;
-    out->memory.adapters = (weft_held){a.n_bytes, a.most_bytes};
+    out->memory.adapters = (weft_held){a.n_bytes, a.peak_bytes};
     out->adapter_loads = a.n_loads;
     out->adapter_evictions = a.n_evictions;
     out->store_prefixes = d.n_prefixes;
@@ -125,7 +125,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;
-    out->max_requests = weft__sched_most(e->sched);
+    out->max_requests = weft__sched_max_accepted(e->sched);
     out->n_running = s.n_prefilling + s.n_decoding;
     out->n_waiting = e->records.n_live - e->records.n_finishing - out->n_running;
     out->n_steps = s.steps;

@@ -5,7 +5,7 @@
 #include "batcher/batcher.h"
 
 /* Does the row at that position of an item need logits? */
-static int wants_logits(const serve_request *r, const weft__sched_item *item, int32_t position)
+static int wants_logits(const batcher_request *r, const weft__sched_item *item, int32_t position)
 {
     if (item->sample && position == item->first + item->n - 1) return 1;
     return r->prompt_logprobs && position + 1 >= r->n_told && position + 1 < r->n_prompt;
@@ -15,10 +15,10 @@ static int wants_logits(const serve_request *r, const weft__sched_item *item, in
 static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t from)
 {
     weft__graph_batch *b = &e->batch;
-    serve_request *r = item->user;
+    batcher_request *r = item->user;
     const unsigned outputs = r->embedding ? WEFT_WANT_OUTPUTS : 0;
     int32_t end = item->first + item->n, position = from;
-    serve_part part = {.r = r, .first = from, .row = b->rows.n_rows, .wanted = b->rows.n_wanted};
+    batcher_part part = {.r = r, .first = from, .row = b->rows.n_rows, .wanted = b->rows.n_wanted};
     for (; position < end; position++) {
         int wants = wants_logits(r, item, position);
         if (b->rows.n_wanted + wants > e->max_wanted) break;
@@ -36,44 +36,44 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
 static weft_status run_model(weft_engine *e, weft_error *err)
 {
     uint64_t begin = weft__clock_ns();
-    weft__serve_trace_begin(e);
+    weft__batcher_trace_begin(e);
     weft_status st = weft__engine_step(e->model, &e->batch, weft__kv_pool_bindings(e->pool), e->logits, err);
     uint64_t end = weft__clock_ns();
     e->model_ns += end - begin;
-    weft__serve_trace_step(e, e->batch.rows.n_rows, e->batch.rows.n_wanted, begin, end);
+    weft__batcher_trace_step(e, e->batch.rows.n_rows, e->batch.rows.n_wanted, begin, end);
     return st;
 }
 
 /* The grammars before it took the time that this step has for theirs: its last row comes again, which changes no bit. */
-static void put_off(serve_request *r)
+static void put_off(batcher_request *r)
 {
     weft_engine *e = r->engine;
     pthread_mutex_lock(&e->lock);
-    weft__sched_put_off(e->sched, r->sched_id);
+    weft__sched_defer(e->sched, r->sched_id);
     pthread_mutex_unlock(&e->lock);
 }
 
 /* What the rows of one request have brought. 0: not the next token yet. */
-static int use_rows(weft_engine *e, const serve_part *part)
+static int use_rows(weft_engine *e, const batcher_part *part)
 {
-    serve_request *r = part->r;
+    batcher_request *r = part->r;
     size_t n_vocab = (size_t)e->model->hp.n_vocab, d = (size_t)e->model->hp.d_model;
     const float *logits = e->logits + (size_t)part->wanted * n_vocab;
-    if (r->embedding) weft__serve_embed(r, part->first, part->n, e->batch.hidden + (size_t)part->row * d);
+    if (r->embedding) weft__batcher_embed(r, part->first, part->n, e->batch.hidden + (size_t)part->row * d);
     for (int32_t i = 0; i < part->n && r->prompt_logprobs && !r->ended; i++) {
         int32_t next = part->first + i + 1;
         if (next < r->n_told || next >= r->n_prompt) continue;
-        weft__serve_prompt_token(r, next, logits);
+        weft__batcher_prompt_token(r, next, logits);
         logits += n_vocab;
     }
     if (!part->sample || r->ended) return 1;
-    return weft__serve_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1) * n_vocab);
+    return weft__batcher_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1) * n_vocab);
 }
 
 /* What these rows have read of the prompt that was not read before. */
-static void count_read(weft_engine *e, const serve_part *part)
+static void count_read(weft_engine *e, const batcher_part *part)
 {
-    serve_request *r = part->r;
+    batcher_request *r = part->r;
     int32_t end = part->first + part->n, n_read = end < r->n_prompt ? end : r->n_prompt;
     if (!r->computed) {
         r->n_cached = part->first;
@@ -83,13 +83,13 @@ static void count_read(weft_engine *e, const serve_part *part)
     r->computed = 1;
     if (n_read <= r->n_read) return;
     r->n_read = n_read;
-    weft_event event = weft__serve_event(r, WEFT_EVENT_READ);
-    if (r->read_events && !r->ended) weft__serve_tell(r, &event);
+    weft_event event = weft__batcher_event(r, WEFT_EVENT_READ);
+    if (r->read_events && !r->ended) weft__batcher_notify(r, &event);
 }
 
-static void use_part(weft_engine *e, const serve_part *part)
+static void use_part(weft_engine *e, const batcher_part *part)
 {
-    serve_request *r = part->r;
+    batcher_request *r = part->r;
     count_read(e, part);
     int known = r->ended || use_rows(e, part);
     weft__kv_seq_advance(r->seq, part->n - !known);
@@ -100,7 +100,7 @@ static void use_part(weft_engine *e, const serve_part *part)
 static void sort_parts(weft_engine *e)
 {
     for (int32_t i = 1, j; i < e->n_parts; i++) {
-        const serve_part part = e->parts[i];
+        const batcher_part part = e->parts[i];
         for (j = i; j > 0 && e->parts[j - 1].r->put_off < part.r->put_off; j--) e->parts[j] = e->parts[j - 1];
         e->parts[j] = part;
     }
@@ -125,15 +125,15 @@ static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, in
         if (++*item < plan->n_items) *from = plan->items[*item].first;
     }
     weft_status st = run_model(e, &err);
-    for (int32_t i = 0; i < e->n_parts && st; i++) weft__serve_fail(e->parts[i].r, st, err.message);
+    for (int32_t i = 0; i < e->n_parts && st; i++) weft__batcher_fail(e->parts[i].r, st, err.message);
     if (!st) use_parts(e);
 }
 
-void weft__serve_step(weft_engine *e, const weft__sched_plan *plan)
+void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan)
 {
     int32_t item = 0, from = plan->items[0].first;
     e->mask_ns = 0;
     while (item < plan->n_items) step(e, plan, &item, &from);
     for (int32_t i = 0; i < plan->n_items; i++)
-        if (!plan->items[i].decode) weft__serve_publish(plan->items[i].user);
+        if (!plan->items[i].decode) weft__batcher_publish(plan->items[i].user);
 }

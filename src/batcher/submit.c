@@ -17,14 +17,14 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
     if (p->max_tokens < -1)
         return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
                          p->max_tokens);
-    if (p->n_top < -1 || p->n_top > SERVE_MAX_TOP)
-        return weft_fail(err, WEFT_ARGUMENT, "n_top is %d; it must be -1 (none) to %d", p->n_top, SERVE_MAX_TOP);
+    if (p->n_top < -1 || p->n_top > BATCHER_MAX_TOP)
+        return weft_fail(err, WEFT_ARGUMENT, "n_top is %d; it must be -1 (none) to %d", p->n_top, BATCHER_MAX_TOP);
     if (p->embedding && (p->grammar || p->prompt_logprobs || p->max_tokens > 0))
         return weft_fail(err, WEFT_ARGUMENT, "a request for an embedding generates no tokens and has no log-probabilities");
     for (int32_t i = 0; i < p->n_tokens; i++)
         if (p->tokens[i] < 0 || p->tokens[i] >= n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", p->tokens[i], i, n_vocab - 1);
-    return p->embedding ? WEFT_OK : weft__sampler_check(&p->sampler, n_vocab, err); /* an embedding samples nothing */
+    return p->embedding ? WEFT_OK : weft__sample_check(&p->sampler, n_vocab, err); /* an embedding samples nothing */
 }
 
 /* Tokens to generate at most; WEFT_LIMIT when prompt and answer can never be held. */
@@ -39,7 +39,7 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
         return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and max_tokens %d exceed the context of %d tokens", p->n_tokens,
                          wanted, n_ctx);
     *max_new = wanted < 0 || wanted > n_ctx - p->n_tokens ? n_ctx - p->n_tokens : wanted;
-    weft__sched_store store = weft__serve_store((weft_engine *)(uintptr_t)e);
+    weft__sched_store store = weft__batcher_store((weft_engine *)(uintptr_t)e);
     for (int32_t g = 0; g < store.n_groups; g++) {
         int64_t capacity = store.capacity(store.arg, g);
         /* Until the pages are full, unless just as many are wanted. */
@@ -55,29 +55,29 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
 }
 
 /* Copies what was asked for into a record that nobody else sees. */
-static weft_status draft(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err)
+static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err)
 {
     const char *tenant = p->tenant ? p->tenant : "";
-    *r = (serve_request){.engine = e,
-                         .n_prompt = p->n_tokens,
-                         .n_known = p->n_tokens,
-                         .n_top = p->n_top,
-                         .priority = p->priority,
-                         .sampling = p->sampler,
-                         .ignore_end = p->ignore_end,
-                         .prompt_logprobs = p->prompt_logprobs,
-                         .embedding = p->embedding,
-                         .no_cache = p->no_cache,
-                         .read_events = p->read_events,
-                         .deadline_ms = p->deadline_ms,
-                         .event = p->event,
-                         .arg = p->arg,
-                         .submitted_ns = weft__clock_ns(),
-                         .tenant = weft__hash(tenant, strlen(tenant)),
-                         .finish = WEFT_FINISH_END};
+    *r = (batcher_request){.engine = e,
+                           .n_prompt = p->n_tokens,
+                           .n_known = p->n_tokens,
+                           .n_top = p->n_top,
+                           .priority = p->priority,
+                           .sampling = p->sampler,
+                           .ignore_end = p->ignore_end,
+                           .prompt_logprobs = p->prompt_logprobs,
+                           .embedding = p->embedding,
+                           .no_cache = p->no_cache,
+                           .read_events = p->read_events,
+                           .deadline_ms = p->deadline_ms,
+                           .event = p->event,
+                           .arg = p->arg,
+                           .submitted_ns = weft__clock_ns(),
+                           .tenant = weft__hash(tenant, strlen(tenant)),
+                           .finish = WEFT_FINISH_END};
     weft_status st = count_tokens(e, p, &r->max_new, err);
-    if (!st) st = weft__serve_lease(e, p, r, err);
-    if (!st) st = weft__serve_root(e, tenant, r->lease, &r->root, err);
+    if (!st) st = weft__batcher_lease(e, p, r, err);
+    if (!st) st = weft__batcher_root(e, tenant, r->lease, &r->root, err);
     if (st) return st;
     if (p->deadline_ms) r->deadline_ns = r->submitted_ns + (p->deadline_ms < INT32_MAX ? p->deadline_ms : INT32_MAX) * 1000000;
     size_t room = (size_t)p->n_tokens + (size_t)r->max_new, n_bias = (size_t)p->sampler.n_bias, d = (size_t)e->model->hp.d_model;
@@ -112,7 +112,7 @@ static int may_wait_for_disk(weft_engine *e, uint64_t tenant)
 }
 
 /* Gives the draft a record, and that to the scheduler, or to those who wait for the disk. With the lock. */
-static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, uint64_t *id, double *retry_after_s,
+static weft_status admit(weft_engine *e, const batcher_request *draft, int fetch, uint64_t *id, double *retry_after_s,
                          weft_error *err)
 {
     if (e->draining) return weft_fail(err, WEFT_STATE, "the engine accepts no more requests: it is shutting down");
@@ -123,19 +123,19 @@ static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, 
                          seconds < 1 ? 1 : seconds);
     }
     int32_t i = e->records.first_free, next = e->records.all[i].next;
-    serve_request *r = &e->records.all[i];
+    batcher_request *r = &e->records.all[i];
     uint32_t generation = r->generation + 1;
     *r = *draft;
     r->generation = generation;
     r->id = (uint64_t)generation << 32 | (uint32_t)(i + 1);
     weft_status st = WEFT_OK;
     if (fetch) {
-        r->state = SERVE_ASKING;
+        r->state = BATCHER_ASKING;
     } else {
-        st = weft__serve_schedule(r, retry_after_s, err);
+        st = weft__batcher_schedule(r, retry_after_s, err);
     }
     if (st) {
-        *r = (serve_request){.engine = e, .generation = generation, .next = next};
+        *r = (batcher_request){.engine = e, .generation = generation, .next = next};
         return st;
     }
     e->records.first_free = next;
@@ -150,7 +150,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
 {
     weft_request_params own, *p = &own;
     weft_sampler_params sampler;
-    serve_request r = {.engine = e};
+    batcher_request r = {.engine = e};
     *request = 0;
     weft_request_params_default(p);
     sampler = own.sampler;
@@ -159,7 +159,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     if (!st) own.sampler = sampler;
     if (!st) st = check_request(e, p, err);
     if (!st) st = draft(e, p, &r, err);
-    int fetch = !st && weft__serve_worth_fetching(&r);
+    int fetch = !st && weft__batcher_worth_fetching(&r);
     if (!st) {
         pthread_mutex_lock(&e->lock);
         st = admit(e, &r, fetch, request, retry_after_s, err);
@@ -169,11 +169,11 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
         if (!st) pthread_cond_signal(&e->wake);
         pthread_mutex_unlock(&e->lock);
     }
-    if (st) weft__serve_clear(&r);
+    if (st) weft__batcher_clear(&r);
     return st;
 }
 
-weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_error *err)
+weft_status weft__batcher_schedule(batcher_request *r, double *retry_after_s, weft_error *err)
 {
     weft_engine *e = r->engine;
     weft__sched_request q = {.user = r,
@@ -183,7 +183,7 @@ weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_e
                              .max_new = r->max_new,
                              .deadline_us = r->deadline_ns / 1000};
     weft_status st = weft__sched_submit(e->sched, &q, weft__clock_ns() / 1000, &r->sched_id, retry_after_s, err);
-    if (!st) r->state = SERVE_SCHEDULED;
+    if (!st) r->state = BATCHER_SCHEDULED;
     return st;
 }
 
@@ -191,10 +191,10 @@ void weft_engine_cancel(weft_engine *e, uint64_t request)
 {
     uint32_t i = (uint32_t)request - 1, generation = (uint32_t)(request >> 32);
     if (i >= (uint32_t)e->records.n) return;
-    serve_request *r = &e->records.all[i];
+    batcher_request *r = &e->records.all[i];
     pthread_mutex_lock(&e->lock);
-    if (r->state != SERVE_FREE && r->generation == generation) {
-        if (r->state == SERVE_SCHEDULED) weft__sched_cancel(e->sched, r->sched_id);
+    if (r->state != BATCHER_FREE && r->generation == generation) {
+        if (r->state == BATCHER_SCHEDULED) weft__sched_cancel(e->sched, r->sched_id);
         r->cancelled = 1;
         e->work = 1;
         pthread_cond_signal(&e->wake);

@@ -9,7 +9,7 @@
 
 /* ---- events ---- */
 
-weft_event weft__serve_event(const serve_request *r, uint32_t kind)
+weft_event weft__batcher_event(const batcher_request *r, uint32_t kind)
 {
     return (weft_event){.size = sizeof(weft_event),
                         .kind = kind,
@@ -21,7 +21,7 @@ weft_event weft__serve_event(const serve_request *r, uint32_t kind)
                         .n_generated = r->n_known - r->n_prompt};
 }
 
-void weft__serve_end(serve_request *r, weft_finish finish)
+void weft__batcher_end(batcher_request *r, weft_finish finish)
 {
     weft_engine *e = r->engine;
     if (r->ended) return;
@@ -32,17 +32,17 @@ void weft__serve_end(serve_request *r, weft_finish finish)
     pthread_mutex_unlock(&e->lock);
 }
 
-void weft__serve_fail(serve_request *r, weft_status status, const char *message)
+void weft__batcher_fail(batcher_request *r, weft_status status, const char *message)
 {
     if (r->ended) return;
     r->status = status;
     snprintf(r->message, sizeof r->message, "%.255s", message);
-    weft__serve_end(r, WEFT_FINISH_FAILED);
+    weft__batcher_end(r, WEFT_FINISH_FAILED);
 }
 
-void weft__serve_tell(serve_request *r, weft_event *event)
+void weft__batcher_notify(batcher_request *r, weft_event *event)
 {
-    if (r->event(r->arg, event)) weft__serve_end(r, WEFT_FINISH_STOP);
+    if (r->event(r->arg, event)) weft__batcher_end(r, WEFT_FINISH_STOP);
 }
 
 static double ms_between(uint64_t from, uint64_t to)
@@ -50,19 +50,19 @@ static double ms_between(uint64_t from, uint64_t to)
     return to > from ? (double)(to - from) / 1e6 : 0;
 }
 
-static void tell_began(serve_request *r)
+static void tell_began(batcher_request *r)
 {
-    weft_event event = weft__serve_event(r, WEFT_EVENT_BEGAN);
+    weft_event event = weft__batcher_event(r, WEFT_EVENT_BEGAN);
     r->began_ns = weft__clock_ns();
     event.queue_ms = ms_between(r->submitted_ns, r->began_ns);
-    weft__serve_prepare(r);
-    if (!r->status) weft__serve_tell(r, &event);
-    if (r->prompt_logprobs && !r->ended) weft__serve_prompt_token(r, 0, NULL);
+    weft__batcher_prepare(r);
+    if (!r->status) weft__batcher_notify(r, &event);
+    if (r->prompt_logprobs && !r->ended) weft__batcher_prompt_token(r, 0, NULL);
 }
 
-static void tell_finished(weft_engine *e, serve_request *r)
+static void tell_finished(weft_engine *e, batcher_request *r)
 {
-    weft_event event = weft__serve_event(r, WEFT_EVENT_FINISHED);
+    weft_event event = weft__batcher_event(r, WEFT_EVENT_FINISHED);
     uint64_t now = weft__clock_ns(), began = r->began_ns ? r->began_ns : now, first = r->first_ns ? r->first_ns : now;
     event.finish = r->status ? WEFT_FINISH_FAILED : r->finish;
     event.status = r->status;
@@ -70,19 +70,19 @@ static void tell_finished(weft_engine *e, serve_request *r)
     event.queue_ms = ms_between(r->submitted_ns, began);
     event.prompt_ms = ms_between(began, first);
     event.generate_ms = ms_between(first, now);
-    weft__serve_trace_request(e, r, now);
-    weft__serve_keep(e, r->root, &r->tokens, r->n_kept);
+    weft__batcher_trace_request(e, r, now);
+    weft__batcher_persist(e, r->root, &r->tokens, r->n_kept);
     pthread_mutex_lock(&e->lock);
-    weft__serve_count_finished(e, event.finish);
-    weft__serve_count_keeping(e);
+    weft__batcher_count_finished(e, event.finish);
+    weft__batcher_count_persisting(e);
     e->records.n_finishing++;
     pthread_mutex_unlock(&e->lock);
     r->event(r->arg, &event);
     e->n_scratch -= r->n_scratch;
-    weft__serve_clear(r);
+    weft__batcher_clear(r);
     pthread_mutex_lock(&e->lock);
-    weft__serve_count_pages(e); /* whoever waits for the last one finds what is held without it */
-    weft__serve_recycle(e, r);
+    weft__batcher_count_pages(e); /* whoever waits for the last one finds what is held without it */
+    weft__batcher_recycle(e, r);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -108,9 +108,9 @@ static void tell_all(weft_engine *e)
 
 /* ---- records ---- */
 
-void weft__serve_clear(serve_request *r)
+void weft__batcher_clear(batcher_request *r)
 {
-    weft__snapshot_free(&r->found);
+    weft__kv_snapshot_free(&r->found);
     weft_matcher_free(&r->matcher);
     weft_sampler_free(&r->sampler);
     weft__kv_seq_destroy(&r->seq);
@@ -124,9 +124,9 @@ void weft__serve_clear(serve_request *r)
     r->sum = NULL;
 }
 
-void weft__serve_recycle(weft_engine *e, serve_request *r)
+void weft__batcher_recycle(weft_engine *e, batcher_request *r)
 {
-    *r = (serve_request){.engine = e, .generation = r->generation, .next = e->records.first_free};
+    *r = (batcher_request){.engine = e, .generation = r->generation, .next = e->records.first_free};
     e->records.first_free = (int32_t)(r - e->records.all);
     e->records.n_live--;
     e->records.n_finishing--;
@@ -143,14 +143,14 @@ static uint64_t now_us(void)
 }
 
 /* One step. */
-static void run(weft_engine *e, const weft__sched_plan *plan)
+static void thread_run(weft_engine *e, const weft__sched_plan *plan)
 {
     uint64_t begin = weft__clock_ns();
-    weft__serve_step(e, plan);
+    weft__batcher_step(e, plan);
     pthread_mutex_lock(&e->lock);
-    weft__serve_count_step(e, plan, weft__clock_ns() - begin);
+    weft__batcher_count_step(e, plan, weft__clock_ns() - begin);
     weft__sched_done(e->sched, now_us());
-    weft__serve_count_pages(e);
+    weft__batcher_count_pages(e);
     pthread_mutex_unlock(&e->lock);
     tell_all(e);
 }
@@ -159,33 +159,33 @@ static void run(weft_engine *e, const weft__sched_plan *plan)
 static void wait_for_work(weft_engine *e)
 {
     int late = 0;
-    while (!e->work && !late && !weft__serve_keeping(e) && !(e->stop && !e->records.n_live)) {
-        late = weft__clock_wait(&e->wake, &e->lock, weft__serve_pending_deadline(e)) != 0;
+    while (!e->work && !late && !weft__batcher_n_persisting(e) && !(e->stop && !e->records.n_live)) {
+        late = weft__clock_wait(&e->wake, &e->lock, weft__batcher_pending_deadline(e)) != 0;
     }
 }
 
-void *weft__serve_thread(void *arg)
+void *weft__batcher_thread(void *arg)
 {
     weft_engine *e = arg;
     for (int stop = 0; !stop;) {
         pthread_mutex_lock(&e->lock);
         e->work = 0;
         e->copy_left = COPY_BYTES;
-        weft__serve_commands(e);
-        weft__serve_pending(e);
+        weft__batcher_commands(e);
+        weft__batcher_pending(e);
         const weft__sched_plan *plan = weft__sched_next(e->sched, now_us());
         int busy = plan->n_items > 0, stopping = e->stop;
-        weft__serve_count_pages(e);
+        weft__batcher_count_pages(e);
         pthread_mutex_unlock(&e->lock);
         tell_all(e);
-        if (busy) run(e, plan);
-        if (!busy || weft__serve_keep_due(e)) weft__serve_keep_some(e, stopping);
+        if (busy) thread_run(e, plan);
+        if (!busy || weft__batcher_persist_due(e)) weft__batcher_persist_some(e, stopping);
         /* Between steps it would take more of their time than it saves: there all threads ask for memory at once. */
-        int warming = !busy && !stopping && weft__serve_warm_page(e);
+        int warming = !busy && !stopping && weft__batcher_warm_page(e);
         pthread_mutex_lock(&e->lock);
-        weft__serve_count_keeping(e);
+        weft__batcher_count_persisting(e);
         if (!busy && !warming) wait_for_work(e);
-        stop = e->stop && !e->records.n_live && !weft__serve_keeping(e) && !e->commands.first;
+        stop = e->stop && !e->records.n_live && !weft__batcher_n_persisting(e) && !e->commands.first;
         pthread_mutex_unlock(&e->lock);
     }
     return NULL;

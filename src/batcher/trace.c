@@ -9,7 +9,7 @@
 #include "batcher/batcher.h"
 #include "format/out_file.h"
 
-struct serve_trace {
+struct batcher_trace {
     FILE *file;
     uint64_t zero_ns;
     int n_events, with_ops;
@@ -17,12 +17,12 @@ struct serve_trace {
 
 enum { ROW_STEPS = 1, ROW_OPS = 2, ROW_REQUESTS = 16 };
 
-weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error *err)
+weft_status weft__batcher_trace_open(weft_engine *e, const char *path, weft_error *err)
 {
-    serve_trace *t = weft__alloc_zero(1, sizeof *t);
+    batcher_trace *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a trace");
     weft_error why = {0};
-    if (!(t->file = weft__out_grow(path, 0, &why))) {
+    if (!(t->file = weft__out_file_grow(path, 0, &why))) {
         weft__free(t);
         return weft_fail(err, (weft_status)why.status, "%s", why.message);
     }
@@ -34,9 +34,9 @@ weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error 
     return WEFT_OK;
 }
 
-void weft__serve_trace_close(weft_engine *e)
+void weft__batcher_trace_close(weft_engine *e)
 {
-    serve_trace *t = e->trace;
+    batcher_trace *t = e->trace;
     if (!t) return;
     fprintf(t->file, "\n]}\n");
     int failed = ferror(t->file);
@@ -47,7 +47,7 @@ void weft__serve_trace_close(weft_engine *e)
 }
 
 /* Begins an event; the caller adds its "args" and the closing brace. Names here need no escapes. */
-static void put_event(serve_trace *t, int row, const char *category, const char *name, uint64_t begin_ns, uint64_t end_ns)
+static void put_event(batcher_trace *t, int row, const char *category, const char *name, uint64_t begin_ns, uint64_t end_ns)
 {
     fprintf(
         t->file,
@@ -56,7 +56,7 @@ static void put_event(serve_trace *t, int row, const char *category, const char 
         (double)(end_ns - begin_ns) / 1e3);
 }
 
-void weft__serve_trace_begin(weft_engine *e)
+void weft__batcher_trace_begin(weft_engine *e)
 {
     if (e->trace && e->trace->with_ops) weft_model_profile_start(e->model, NULL); /* from an empty record */
 }
@@ -74,20 +74,20 @@ static void put_ops(weft_engine *e)
     }
 }
 
-void weft__serve_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, uint64_t begin_ns, uint64_t end_ns)
+void weft__batcher_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, uint64_t begin_ns, uint64_t end_ns)
 {
-    serve_trace *t = e->trace;
+    batcher_trace *t = e->trace;
     if (!t) return;
     weft_model_profile_stop(e->model);
     put_event(t, ROW_STEPS, "step", "step", begin_ns, end_ns);
     fprintf(t->file, "{\"rows\": %d, \"wanted\": %d, \"sequences\": %d}}", n_rows, n_wanted, e->n_parts);
     if (t->with_ops) put_ops(e);
-    if (ferror(t->file)) weft__serve_trace_close(e);
+    if (ferror(t->file)) weft__batcher_trace_close(e);
 }
 
-void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t end_ns)
+void weft__batcher_trace_request(weft_engine *e, const batcher_request *r, uint64_t end_ns)
 {
-    serve_trace *t = e->trace;
+    batcher_trace *t = e->trace;
     if (!t || !r->computed) return;
     put_event(t, ROW_REQUESTS + (int)(r - e->records.all), "request", "request", r->began_ns, end_ns);
     fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id, r->n_prompt,

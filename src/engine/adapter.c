@@ -10,7 +10,7 @@
 
 /* ---- names ---- */
 
-static void fill_place(const weft__base_names *b, const weft__hf_place *from, weft__adapt_place *out)
+static void fill_place(const weft__engine_base_names *b, const weft__hf_place *from, weft__adapt_place *out)
 {
     *out = (weft__adapt_place){.expert = from->expert,
                                .n_experts = from->expert >= 0 ? b->hp.n_experts : 1,
@@ -22,7 +22,7 @@ static void fill_place(const weft__base_names *b, const weft__hf_place *from, we
 
 static int place_of(const void *arg, const char *module, weft__adapt_place *out)
 {
-    const weft__base_names *b = arg;
+    const weft__engine_base_names *b = arg;
     weft__hf_place place;
     if (!weft__hf_place_of(b->hp.arch, module, &place) || place.layer >= b->hp.n_layers || place.expert >= b->hp.n_experts)
         return 0;
@@ -32,14 +32,14 @@ static int place_of(const void *arg, const char *module, weft__adapt_place *out)
 
 static int module_of(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *at)
 {
-    const weft__base_names *b = arg;
+    const weft__engine_base_names *b = arg;
     weft__hf_place place;
     if (!weft__hf_module_of(b->hp.arch, tensor, expert, out, size, &place)) return 0;
     fill_place(b, &place, at);
     return 1;
 }
 
-weft_status weft__base_names_read(const weft__source *src, weft__base_names *out, weft_error *err)
+weft_status weft__engine_base_names_read(const weft__source *src, weft__engine_base_names *out, weft_error *err)
 {
     char arch[64];
     weft_status st = weft__source_is_model(src, err);
@@ -58,7 +58,7 @@ static int in_halves(const weft__source *src)
     return !weft__source_string(src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) && !strcmp(style, "halves");
 }
 
-weft_status weft__model_base(weft_model *m, weft_error *err)
+weft_status weft__engine_model_base(weft_model *m, weft_error *err)
 {
     int halves = in_halves(&m->source);
     return weft__adapt_base_of_graph(m->graph, m->hp.arch, m->source.label, halves ? m->hp.n_heads : 0,
@@ -74,8 +74,8 @@ static int any_nan(const float *x, int32_t n)
     return any;
 }
 
-weft_status weft__adapters_blame(weft_status st, const char *names, const char *what, const float *logits, int32_t n_vocab,
-                                 weft_error *err)
+weft_status weft__engine_explain_adapters(weft_status st, const char *names, const char *what, const float *logits,
+                                          int32_t n_vocab, weft_error *err)
 {
     if (logits && !any_nan(logits, n_vocab)) return weft_fail(err, st, "%s", what);
     if (!names[0])
@@ -88,7 +88,7 @@ weft_status weft__adapters_blame(weft_status st, const char *names, const char *
 weft_status weft_session_blame(const weft_session *s, const float *logits, weft_error *err)
 {
     const weft_error why = *err;
-    return weft__adapters_blame(why.status, s->adapters, why.message, logits, s->model->hp.n_vocab, err);
+    return weft__engine_explain_adapters(why.status, s->adapters, why.message, logits, s->model->hp.n_vocab, err);
 }
 
 /* ---- files ---- */
@@ -100,7 +100,7 @@ static weft_status check_shapes(const weft__adapt *a, const weft_file *file, con
                                 weft_error *err)
 {
     weft__adapt_base base = {.arch = arch, .label = src->label, .n = a->n_pairs};
-    if (file->gguf && !file->plan) base.fingerprint = weft__adapt_mark_of_tensors(weft__gguf_tensors(file->gguf));
+    if (file->gguf && !file->plan) base.fingerprint = weft__adapt_fingerprint_of_tensors(weft__gguf_tensors(file->gguf));
     base.targets = weft__alloc_zero((size_t)a->n_pairs, sizeof *base.targets);
     if (!base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < a->n_pairs; i++) {
@@ -120,7 +120,7 @@ static weft_status check_shapes(const weft__adapt *a, const weft_file *file, con
 
 weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft_adapter_file **out, weft_error *err)
 {
-    weft__base_names *names = NULL;
+    weft__engine_base_names *names = NULL;
     weft__source src;
     weft_status st = WEFT_OK;
     weft_adapter_file *f = weft__alloc_zero(1, sizeof *f);
@@ -131,8 +131,8 @@ weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft
         goto done;
     }
     if (base) {
-        weft__file_source(base, &src);
-        if ((st = weft__base_names_read(&src, names, err))) goto done;
+        weft__engine_file_source(base, &src);
+        if ((st = weft__engine_base_names_read(&src, names, err))) goto done;
     }
     st = weft__adapt_open(path, names ? &names->names : NULL, MAX_BYTES, &f->a, err);
     if (!st && base) st = check_shapes(f->a, base, &src, names->hp.arch, err);
@@ -194,15 +194,15 @@ static int ends_in_gguf(const char *path)
 
 weft_status weft_adapter_file_save(const weft_adapter_file *f, const weft_file *base, const char *path, weft_error *err)
 {
-    weft__base_names *names = NULL;
+    weft__engine_base_names *names = NULL;
     weft__source src;
     weft_status st = WEFT_OK;
     if (!base && (!ends_in_gguf(path) || !f->a->arch[0]))
         return weft_fail(err, WEFT_ARGUMENT, "%s: the base model is needed to write it, for its names", path);
     if (base) {
         if (!(names = weft__alloc_zero(1, sizeof *names))) return weft_fail(err, WEFT_NO_MEMORY, "no memory to write an adapter");
-        weft__file_source(base, &src);
-        st = weft__base_names_read(&src, names, err);
+        weft__engine_file_source(base, &src);
+        st = weft__engine_base_names_read(&src, names, err);
     }
     if (!st && ends_in_gguf(path)) st = weft__adapt_write_gguf(f->a, names ? names->hp.arch : f->a->arch, path, err);
     else if (!st) st = weft__adapt_write_peft(f->a, &names->names, path, err);

@@ -10,12 +10,12 @@
 #include "text/chat/tokens.h"
 
 struct weft_chat {
-    const weft__tokenizer *tokenizer;
+    const weft__tok *tokenizer;
     weft__chat_template *tmpl;
     weft__chat_token tokens[WEFT__CHAT_TOKENS];
     size_t n_tokens;
-    weft__arguments_form arguments; /* of calls, as the template wants them */
-    int functions;                  /* it knows "function_call" */
+    weft__chat_arguments_form arguments; /* of calls, as the template wants them */
+    int functions;                       /* it knows "function_call" */
 };
 
 struct weft_chat_prompt {
@@ -28,7 +28,7 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     *out = NULL;
     if (!model->tokenizer)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot chat", model->source.label);
-    weft__slice own = weft__tokenizer_chat_template(model->tokenizer->t);
+    weft__tok_slice own = weft__tok_chat_template(model->tokenizer->t);
     if (!source && !own.data)
         return weft_fail(err, WEFT_NOT_FOUND, "%s: the model has no chat template, and none was given", model->source.label);
     weft_chat *c = weft__alloc_zero(1, sizeof *c);
@@ -117,7 +117,7 @@ const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length
 weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n,
                                       weft_error *err)
 {
-    weft__ids all = {0};
+    weft__tok_ids all = {0};
     *n = 0;
     weft_status st = weft__chat_encode(prompt->chat->tokenizer, &prompt->output, skip, &all, err);
     if (!st) {
@@ -125,6 +125,6 @@ weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t ski
         if (*n > capacity) st = weft_fail(err, WEFT_LIMIT, "%zu tokens do not fit in %zu places", *n, capacity);
         else if (all.n) memcpy(ids, all.data, all.n * sizeof *ids);
     }
-    weft__ids_free(&all);
+    weft__tok_ids_free(&all);
     return st;
 }

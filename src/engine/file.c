@@ -44,10 +44,10 @@ void weft_file_close(weft_file **p)
 }
 
 /* A folder's metadata are made from its config.json, under the names that GGUF has for them. */
-void weft__file_source(const weft_file *f, weft__source *out)
+void weft__engine_file_source(const weft_file *f, weft__source *out)
 {
     if (f->hf) weft__hf_source(f->hf, out);
-    else if (f->plan) weft__plan_source(f->plan, f->path, out);
+    else if (f->plan) weft__engine_plan_source(f->plan, f->path, out);
     else weft__source_gguf(f->gguf, f->path, out);
 }
 
@@ -56,14 +56,14 @@ static const weft__gguf *meta_of(const weft_file *f)
     return f->hf ? weft__hf_meta(f->hf) : f->gguf;
 }
 
-const weft__tensor_set *weft__file_tensors(const weft_file *f)
+const weft__tensor_set *weft__engine_file_tensors(const weft_file *f)
 {
     return f->hf ? weft__hf_tensors(f->hf) : f->plan ? weft__plan_file_tensors(f->plan) : weft__gguf_tensors(f->gguf);
 }
 
-uint64_t weft__file_bytes(const weft_file *f)
+uint64_t weft__engine_file_bytes(const weft_file *f)
 {
-    const weft__tensor_set *set = weft__file_tensors(f);
+    const weft__tensor_set *set = weft__engine_file_tensors(f);
     uint64_t n = 0;
     for (size_t i = 0; i < set->n; i++) n += set->items[i].n_bytes;
     return n;
@@ -109,9 +109,9 @@ weft_status weft_file_meta(const weft_file *f, int64_t index, weft_meta_info *ou
     return WEFT_OK;
 }
 
-static void put_list(weft__text *t, const weft__gguf_list *list, uint64_t max_items);
+static void put_list(weft__strbuf *t, const weft__gguf_list *list, uint64_t max_items);
 
-static void put_element(weft__text *t, const weft__gguf_list *list, uint64_t i, uint64_t max_items)
+static void put_element(weft__strbuf *t, const weft__gguf_list *list, uint64_t i, uint64_t max_items)
 {
     uint64_t u;
     int64_t s;
@@ -123,29 +123,29 @@ static void put_element(weft__text *t, const weft__gguf_list *list, uint64_t i, 
     } else if (list->type == WEFT__GGUF_ARRAY) {
         put_list(t, weft__gguf_list_list(list, i), max_items);
     } else if (list->type == WEFT__GGUF_BOOL) {
-        weft__text_puts(t, weft__gguf_list_bool(list, i, &flag) && flag ? "true" : "false");
+        weft__strbuf_puts(t, weft__gguf_list_bool(list, i, &flag) && flag ? "true" : "false");
     } else if (weft__gguf_list_i64(list, i, &s)) {
-        weft__text_printf(t, "%lld", (long long)s);
+        weft__strbuf_printf(t, "%lld", (long long)s);
     } else if (weft__gguf_list_u64(list, i, &u)) {
-        weft__text_printf(t, "%llu", (unsigned long long)u);
+        weft__strbuf_printf(t, "%llu", (unsigned long long)u);
     } else if (weft__gguf_list_f64(list, i, &d)) {
         weft__json_write_double(t, d);
     } else {
-        weft__text_puts(t, "null");
+        weft__strbuf_puts(t, "null");
     }
 }
 
-static void put_list(weft__text *t, const weft__gguf_list *list, uint64_t max_items)
+static void put_list(weft__strbuf *t, const weft__gguf_list *list, uint64_t max_items)
 {
-    weft__text_putc(t, '[');
+    weft__strbuf_putc(t, '[');
     for (uint64_t i = 0; i < list->n && i < max_items; i++) {
-        if (i) weft__text_puts(t, ", ");
+        if (i) weft__strbuf_puts(t, ", ");
         put_element(t, list, i, max_items);
     }
-    weft__text_putc(t, ']');
+    weft__strbuf_putc(t, ']');
 }
 
-static void put_value(weft__text *t, const weft__gguf_entry *e, uint64_t max_items)
+static void put_value(weft__strbuf *t, const weft__gguf_entry *e, uint64_t max_items)
 {
     if (e->type == WEFT__GGUF_ARRAY) {
         put_list(t, e->list, max_items);
@@ -165,10 +165,10 @@ weft_status weft_file_meta_json(const weft_file *f, int64_t index, int64_t max_i
     weft_meta_info info;
     weft_status st = weft_file_meta(f, index, &info, err);
     if (st) return st;
-    weft__text t = {0};
+    weft__strbuf t = {0};
     put_value(&t, weft__gguf_meta(meta_of(f), (size_t)index), max_items < 0 ? 0 : (uint64_t)max_items);
     if (t.failed) {
-        weft__text_free(&t);
+        weft__strbuf_free(&t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for the value of %s", info.key);
     }
     *length = t.len;
@@ -177,18 +177,18 @@ weft_status weft_file_meta_json(const weft_file *f, int64_t index, int64_t max_i
         if (n) memcpy(out, t.data, n);
         out[n] = 0;
     }
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return WEFT_OK;
 }
 
 int64_t weft_file_n_tensors(const weft_file *f)
 {
-    return (int64_t)weft__file_tensors(f)->n;
+    return (int64_t)weft__engine_file_tensors(f)->n;
 }
 
 weft_status weft_file_tensor(const weft_file *f, int64_t index, weft_tensor_info *out, weft_error *err)
 {
-    const weft__tensor_set *set = weft__file_tensors(f);
+    const weft__tensor_set *set = weft__engine_file_tensors(f);
     if (index < 0 || (uint64_t)index >= set->n)
         return weft_fail(err, WEFT_ARGUMENT, "tensor %lld of %lld", (long long)index, (long long)set->n);
     const weft__tensor_desc *t = &set->items[index];

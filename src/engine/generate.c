@@ -27,7 +27,7 @@ typedef struct generation {
     weft_generate_params p;
     weft_generate_result r;
     weft__stop stop;
-    weft__text text; /* that became certain with the token at hand */
+    weft__strbuf text; /* that became certain with the token at hand */
     weft_detok *detok;
     float *logits;
     int ended; /* by a stop string or the callback */
@@ -50,7 +50,7 @@ static weft_status begin_stops(generation *g, weft_error *err)
     return weft__stop_begin(&g->stop, strings, lengths, n, err);
 }
 
-static weft_status begin(generation *g, weft_error *err)
+static weft_status generate_begin(generation *g, weft_error *err)
 {
     const weft_model *model = g->session->model;
     if (!model->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer, and so no text");
@@ -143,7 +143,7 @@ static weft_status finish_text(generation *g, weft_error *err)
     return g->text.len || g->text.failed ? hand_on(g, -1, err) : WEFT_OK;
 }
 
-static weft_status run(generation *g, weft_error *err)
+static weft_status generate_run(generation *g, weft_error *err)
 {
     uint64_t start = weft__clock_ns();
     weft_status st = read_prompt(g, err);
@@ -167,14 +167,14 @@ weft_status weft_generate(weft_session *session, weft_sampler *sampler, const we
                     .r = {.size = sizeof g.r, .finish = WEFT_FINISH_FAILED, .stop = -1}};
     (weft_generate_params_default)(&g.p);
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_generate_params), &g.p, params, err);
-    if (!st) st = begin(&g, err);
-    if (!st) st = run(&g, err);
+    if (!st) st = generate_begin(&g, err);
+    if (!st) st = generate_run(&g, err);
     if (st) g.r.finish = WEFT_FINISH_FAILED;
     weft_status filled =
         result ? weft__params_write(WEFT__PARAMS_TYPE(weft_generate_result), result, &g.r, st ? NULL : err) : WEFT_OK;
     weft_detok_free(&g.detok);
     weft__free(g.logits);
-    weft__text_free(&g.text);
+    weft__strbuf_free(&g.text);
     weft__stop_free(&g.stop);
     return st ? st : filled;
 }

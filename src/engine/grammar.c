@@ -6,27 +6,27 @@
 #include "text/grammar/matcher.h"
 
 struct weft_matcher {
-    weft__matcher *m;
+    weft__gram_matcher *m;
     int32_t n_tokens;
     uint64_t *bits; /* [(n_tokens + 63) / 64] */
 };
 
-/* weft_grammar is weft__grammar under its public name; owners may hold it const, for only its count changes. */
-static weft__grammar *inner(const weft_grammar *g)
+/* weft_grammar is weft__gram_tables under its public name; owners may hold it const, for only its count changes. */
+static weft__gram_tables *inner(const weft_grammar *g)
 {
-    return (weft__grammar *)(uintptr_t)g;
+    return (weft__gram_tables *)(uintptr_t)g;
 }
 
 /* The tokenizer's trie, made when first asked for; whoever comes second drops his own. */
-static weft_status trie_of(const weft_tokenizer *tokenizer, weft__token_trie **out, weft_error *err)
+static weft_status trie_of(const weft_tokenizer *tokenizer, weft__gram_trie **out, weft_error *err)
 {
     weft_tokenizer *t = (weft_tokenizer *)(uintptr_t)tokenizer;
-    weft__token_trie *trie = atomic_load(&t->trie), *made = NULL;
+    weft__gram_trie *trie = atomic_load(&t->trie), *made = NULL;
     if (!trie) {
-        weft_status st = weft__token_trie_create(t->t, &made, err);
+        weft_status st = weft__gram_trie_create(t->t, &made, err);
         if (st) return st;
         if (atomic_compare_exchange_strong(&t->trie, &trie, made)) trie = made;
-        else weft__token_trie_release(&made);
+        else weft__gram_trie_release(&made);
     }
     *out = trie;
     return WEFT_OK;
@@ -35,42 +35,42 @@ static weft_status trie_of(const weft_tokenizer *tokenizer, weft__token_trie **o
 weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
                              weft_grammar **out, weft_error *err)
 {
-    weft__automaton *a = NULL;
-    weft__token_trie *trie = NULL;
-    weft__grammar *g = NULL;
+    weft__gram_automaton *a = NULL;
+    weft__gram_trie *trie = NULL;
+    weft__gram_tables *g = NULL;
     *out = NULL;
     if (kind > WEFT_GRAMMAR_JSON_VALUE) return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
     if (kind == WEFT_GRAMMAR_GBNF && !source) return weft_fail(err, WEFT_ARGUMENT, "grammar: GBNF without a text");
     weft__gram *rules = weft__gram_create();
     if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     int json = kind != WEFT_GRAMMAR_GBNF;
-    int32_t root = kind == WEFT_GRAMMAR_JSON ? weft__json_rules(rules)
-                   : json                    ? weft__json_value_rules(rules)
-                                             : weft__gbnf_read(rules, source, length);
-    weft_status st = weft__gram_compile(rules, root, json ? WEFT__JSON_DEPTH - 1 : WEFT__GRAMMAR_DEPTH, &a, err);
+    int32_t root = kind == WEFT_GRAMMAR_JSON ? weft__gram_json_object(rules)
+                   : json                    ? weft__gram_json_value(rules)
+                                             : weft__gram_read_gbnf(rules, source, length);
+    weft_status st = weft__gram_compile(rules, root, json ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH, &a, err);
     weft__gram_destroy(&rules);
-    if (!st && !json) st = weft__automaton_probe(a, err);
+    if (!st && !json) st = weft__gram_probe(a, err);
     if (!st) st = trie_of(tokenizer, &trie, err);
-    if (st) weft__automaton_destroy(&a);
-    else st = weft__grammar_create(a, trie, &g, err);
+    if (st) weft__gram_automaton_destroy(&a);
+    else st = weft__gram_tables_create(a, trie, &g, err);
     *out = (weft_grammar *)g;
     return st;
 }
 
 weft_grammar *weft_grammar_retain(const weft_grammar *g)
 {
-    return (weft_grammar *)weft__grammar_retain(inner(g));
+    return (weft_grammar *)weft__gram_tables_retain(inner(g));
 }
 
 void weft_grammar_free(weft_grammar **p)
 {
-    weft__grammar *g = p ? inner(*p) : NULL;
-    weft__grammar_release(&g);
+    weft__gram_tables *g = p ? inner(*p) : NULL;
+    weft__gram_tables_release(&g);
     if (p) *p = NULL;
 }
 
 /* Takes over inner matcher m, which may be NULL after a failure `st`. */
-static weft_status wrap(weft_status st, weft__matcher *m, int32_t n_tokens, weft_matcher **out, weft_error *err)
+static weft_status wrap(weft_status st, weft__gram_matcher *m, int32_t n_tokens, weft_matcher **out, weft_error *err)
 {
     *out = NULL;
     if (st) return st;
@@ -81,22 +81,22 @@ static weft_status wrap(weft_status st, weft__matcher *m, int32_t n_tokens, weft
         if (w->bits) return WEFT_OK;
         weft_matcher_free(out);
     } else {
-        weft__matcher_destroy(&m);
+        weft__gram_matcher_destroy(&m);
     }
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a text in a grammar");
 }
 
 weft_status weft_matcher_new(const weft_grammar *g, weft_matcher **out, weft_error *err)
 {
-    weft__matcher *m = NULL;
-    weft_status st = weft__matcher_create(inner(g), &m, err);
-    return wrap(st, m, weft__grammar_n_tokens(inner(g)), out, err);
+    weft__gram_matcher *m = NULL;
+    weft_status st = weft__gram_matcher_create(inner(g), &m, err);
+    return wrap(st, m, weft__gram_tables_n_tokens(inner(g)), out, err);
 }
 
 weft_status weft_matcher_copy(const weft_matcher *from, weft_matcher **out, weft_error *err)
 {
-    weft__matcher *m = NULL;
-    weft_status st = weft__matcher_copy(from->m, &m, err);
+    weft__gram_matcher *m = NULL;
+    weft_status st = weft__gram_matcher_copy(from->m, &m, err);
     return wrap(st, m, from->n_tokens, out, err);
 }
 
@@ -105,7 +105,7 @@ void weft_matcher_free(weft_matcher **p)
     weft_matcher *w = p ? *p : NULL;
     if (!w) return;
     weft__free(w->bits);
-    weft__matcher_destroy(&w->m);
+    weft__gram_matcher_destroy(&w->m);
     weft__free(w);
     *p = NULL;
 }
@@ -115,22 +115,22 @@ weft_status weft_matcher_mask(weft_matcher *w, uint64_t *bits, size_t n_words, w
     size_t need = ((size_t)w->n_tokens + 63) / 64;
     if (n_words != need)
         return weft_fail(err, WEFT_ARGUMENT, "a mask of %zu words; %d tokens take %zu", n_words, w->n_tokens, need);
-    return weft__matcher_mask(w->m, bits, err);
+    return weft__gram_matcher_mask(w->m, bits, err);
 }
 
 weft_status weft_matcher_apply(weft_matcher *w, float *logits, int32_t n, weft_error *err)
 {
-    weft_status st = weft__matcher_mask(w->m, w->bits, err);
-    if (!st) weft__mask_apply(w->bits, w->n_tokens, logits, n);
+    weft_status st = weft__gram_matcher_mask(w->m, w->bits, err);
+    if (!st) weft__sample_mask_apply(w->bits, w->n_tokens, logits, n);
     return st;
 }
 
 weft_status weft_matcher_accept(weft_matcher *w, int32_t token, weft_error *err)
 {
-    return weft__matcher_accept(w->m, token, err);
+    return weft__gram_matcher_accept(w->m, token, err);
 }
 
 int weft_matcher_complete(const weft_matcher *w)
 {
-    return weft__matcher_complete(w->m);
+    return weft__gram_matcher_complete(w->m);
 }

@@ -29,12 +29,12 @@ struct weft_file {
 };
 
 /* file.c: the tensors, and the bytes of all as they are outside a plan. */
-const weft__tensor_set *weft__file_tensors(const weft_file *f);
-uint64_t weft__file_bytes(const weft_file *f);
+const weft__tensor_set *weft__engine_file_tensors(const weft_file *f);
+uint64_t weft__engine_file_bytes(const weft_file *f);
 
 struct weft_tokenizer {
-    weft__tokenizer *t;
-    _Atomic(weft__token_trie *) trie; /* made for the first grammar */
+    weft__tok *t;
+    _Atomic(weft__gram_trie *) trie; /* made for the first grammar */
 };
 
 struct weft_model {
@@ -62,7 +62,7 @@ weft_status weft__engine_step(weft_model *m, const weft__graph_batch *batch, con
                               weft_error *err);
 
 /* What a group of sessions shares: the pages, and the rows of a step; freed with the last of them. */
-struct weft__shared_pool {
+struct weft__engine_shared_pool {
     weft__kv_pool *pool;
     weft__graph_batch batch;
     int32_t n_sessions;
@@ -71,7 +71,7 @@ struct weft__shared_pool {
 
 struct weft_session {
     weft_model *model;
-    struct weft__shared_pool *shared;
+    struct weft__engine_shared_pool *shared;
     weft__kv_seq *seq;
     int32_t n_ctx, chunk;
     weft_adapter *adapter; /* NULL: none */
@@ -81,36 +81,36 @@ struct weft_session {
 };
 
 /* An adapter's names in the folder of its base, by the base's metadata. */
-typedef struct weft__base_names {
+typedef struct weft__engine_base_names {
     weft__adapt_names names; /* its arg is this struct */
     weft__hparams hp;
-} weft__base_names;
+} weft__engine_base_names;
 
 struct weft_adapter_file {
     weft__adapt *a;
 };
 
 /* adapter.c: src outlives nothing. out must stay where it is. */
-weft_status weft__base_names_read(const weft__source *src, weft__base_names *out, weft_error *err);
+weft_status weft__engine_base_names_read(const weft__source *src, weft__engine_base_names *out, weft_error *err);
 /* adapter.c: after a token could not be picked from logits [V] (st and what say so), or `logits` NULL: a step's values are of no use. Where they
  * are NaN, the adapters that were computed with (names: "adapter x"; "": none) are told with the remedy, since without them it would hardly be so. */
-weft_status weft__adapters_blame(weft_status st, const char *names, const char *what, const float *logits, int32_t n_vocab,
-                                 weft_error *err);
+weft_status weft__engine_explain_adapters(weft_status st, const char *names, const char *what, const float *logits,
+                                          int32_t n_vocab, weft_error *err);
 /* adapter.c: fills m->base; m->graph and m->source are set. */
-weft_status weft__model_base(weft_model *m, weft_error *err);
+weft_status weft__engine_model_base(weft_model *m, weft_error *err);
 /* model.c: WEFT_LIMIT, which names both numbers, when n_ctx is more than the model was trained for or its rope scaling reaches. */
-weft_status weft__model_context(const weft_model *m, int32_t n_ctx, weft_error *err);
+weft_status weft__engine_model_context(const weft_model *m, int32_t n_ctx, weft_error *err);
 /* file.c: a file as a source; it outlives the source. Tensors of a folder have no bytes yet. */
-void weft__file_source(const weft_file *f, weft__source *out);
+void weft__engine_file_source(const weft_file *f, weft__source *out);
 
 /* model.c: the packed weights of a model that was opened from a plan, else NULL. */
-const weft_image *weft__model_image(const weft_model *m);
+const weft_image *weft__engine_model_image(const weft_model *m);
 /* plan.c: a plan as a source; label and plan outlive it. */
-void weft__plan_source(const weft__plan_file *plan, const char *label, weft__source *out);
+void weft__engine_plan_source(const weft__plan_file *plan, const char *label, weft__source *out);
 /* plan.c: a checksum of the graph's weights: names, types, shapes, places in their tensors. */
-uint64_t weft__weights_hash(const weft_graph *graph, const weft__source *src);
+uint64_t weft__engine_weights_hash(const weft_graph *graph, const weft__source *src);
 /* plan.c: refuses a plan that is not one of this graph for this provider. */
-weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *graph, const weft__source *src, const char *provider,
-                           weft_error *err);
+weft_status weft__engine_plan_for(const weft__plan_file *plan, const weft_graph *graph, const weft__source *src,
+                                  const char *provider, weft_error *err);
 
 #endif

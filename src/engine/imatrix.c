@@ -12,14 +12,14 @@
 #include "format/names.h"
 #include "mem/mem.h"
 
-struct entry {
+struct imatrix_entry {
     char *name;
     float *values; /* [experts][k] */
     uint64_t n, n_matrices;
 };
 
 struct weft__imatrix {
-    struct entry *entries;
+    struct imatrix_entry *entries;
     size_t n, capacity;
 };
 
@@ -37,22 +37,22 @@ void weft__imatrix_close(weft__imatrix **p)
 }
 
 /* Adds an entry with room for n values. NULL without memory. */
-static struct entry *add(weft__imatrix *m, const char *name, size_t name_len, uint64_t n, uint64_t n_matrices)
+static struct imatrix_entry *imatrix_add(weft__imatrix *m, const char *name, size_t name_len, uint64_t n, uint64_t n_matrices)
 {
     if (!weft__grow(&m->entries, &m->capacity, m->n + 1, sizeof *m->entries)) return NULL;
-    struct entry *e = &m->entries[m->n];
-    *e = (struct entry){weft__strndup(name, name_len), weft__alloc_array((size_t)n, sizeof *e->values), n, n_matrices};
+    struct imatrix_entry *e = &m->entries[m->n];
+    *e = (struct imatrix_entry){weft__strndup(name, name_len), weft__alloc_array((size_t)n, sizeof *e->values), n, n_matrices};
     m->n++;
     return e->name && e->values ? e : NULL;
 }
 
-static weft_status check_values(const struct entry *e, const char *path, weft_error *err)
+static weft_status check_values(const struct imatrix_entry *e, const char *path, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     for (uint64_t i = 0; i < e->n; i++)
         if (!(e->values[i] >= 0) || isinf(e->values[i]))
             return weft_fail(err, WEFT_FORMAT, "%s: the importance of %s holds a value that is negative or not finite", path,
-                             weft__show_name(shown, e->name, strlen(e->name)));
+                             weft__name_show(shown, e->name, strlen(e->name)));
     return WEFT_OK;
 }
 
@@ -65,7 +65,7 @@ static weft_status read_gguf_entry(weft__imatrix *m, const weft__gguf *g, const 
     uint64_t k = sums->d[0], n_matrices = sums->n_elems / k;
     if (!counts || sums->dtype != WEFT_F32 || counts->dtype != WEFT_F32 || counts->n_elems != n_matrices)
         return weft_fail(err, WEFT_FORMAT, "%s: %s and %s do not belong together", path, sums->name, name);
-    struct entry *e = add(m, sums->name, name_len, sums->n_elems, n_matrices);
+    struct imatrix_entry *e = imatrix_add(m, sums->name, name_len, sums->n_elems, n_matrices);
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for the importance of %s", path, sums->name);
     memcpy(e->values, weft__tensor_data(sums), (size_t)sums->n_bytes);
     for (uint64_t i = 0; i < n_matrices; i++) {
@@ -94,12 +94,12 @@ static weft_status read_gguf(weft__imatrix *m, const void *bytes, size_t n_bytes
 }
 
 /* A reader over bytes that never passes their end. */
-struct cursor {
+struct imatrix_cursor {
     const uint8_t *p;
     uint64_t left;
 };
 
-static int take(struct cursor *c, void *out, uint64_t n)
+static int imatrix_take(struct imatrix_cursor *c, void *out, uint64_t n)
 {
     if (n > c->left) return 0;
     memcpy(out, c->p, (size_t)n);
@@ -110,17 +110,18 @@ static int take(struct cursor *c, void *out, uint64_t n)
 
 static weft_status read_old(weft__imatrix *m, const void *bytes, size_t n_bytes, const char *path, weft_error *err)
 {
-    struct cursor c = {bytes, n_bytes};
+    struct imatrix_cursor c = {bytes, n_bytes};
     int32_t n, len, calls, n_values;
-    if (!take(&c, &n, 4) || n < 1 || n > 1 << 20) return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix", path);
+    if (!imatrix_take(&c, &n, 4) || n < 1 || n > 1 << 20)
+        return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix", path);
     for (int32_t i = 0; i < n; i++) {
         char name[256];
-        if (!take(&c, &len, 4) || len < 1 || len >= (int32_t)sizeof name || !take(&c, name, (uint64_t)len) ||
-            !take(&c, &calls, 4) || !take(&c, &n_values, 4) || n_values < 1 || (uint64_t)n_values * 4 > c.left)
+        if (!imatrix_take(&c, &len, 4) || len < 1 || len >= (int32_t)sizeof name || !imatrix_take(&c, name, (uint64_t)len) ||
+            !imatrix_take(&c, &calls, 4) || !imatrix_take(&c, &n_values, 4) || n_values < 1 || (uint64_t)n_values * 4 > c.left)
             return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix, or cut short (entry %d)", path, i);
-        struct entry *e = add(m, name, (size_t)len, (uint64_t)n_values, 0);
+        struct imatrix_entry *e = imatrix_add(m, name, (size_t)len, (uint64_t)n_values, 0);
         if (!e) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for %d values", path, n_values);
-        take(&c, e->values, (uint64_t)n_values * 4);
+        imatrix_take(&c, e->values, (uint64_t)n_values * 4);
         for (int32_t j = 0; calls > 0 && j < n_values; j++) e->values[j] /= (float)calls;
         weft_status st = check_values(e, path, err);
         if (st) return st;
@@ -156,7 +157,7 @@ weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t
 {
     *out = NULL;
     for (size_t i = 0; m && i < m->n; i++) {
-        const struct entry *e = &m->entries[i];
+        const struct imatrix_entry *e = &m->entries[i];
         if (strcmp(e->name, name)) continue;
         if (e->n != (uint64_t)k * n_experts || (e->n_matrices && e->n_matrices != n_experts))
             return weft_fail(err, WEFT_FORMAT,

@@ -140,7 +140,7 @@ static weft_status watch_all(struct collector *c, weft_error *err)
     return st;
 }
 
-static weft_status prepare(struct collector *c, int32_t chunk, const weft_imatrix_params *p, weft_error *err)
+static weft_status imatrix_collect_prepare(struct collector *c, int32_t chunk, const weft_imatrix_params *p, weft_error *err)
 {
     weft_status st = watch_all(c, err);
     if (st) return st;
@@ -151,7 +151,7 @@ static weft_status prepare(struct collector *c, int32_t chunk, const weft_imatri
                                   .n_providers = 1,
                                   .progress = p->progress,
                                   .progress_arg = p->progress_arg,
-                                  .image = weft__model_image(c->model)};
+                                  .image = weft__engine_model_image(c->model)};
     if ((st = weft__plan_create(&c->graph, &options, &c->plan, err)) || (st = weft__graph_batch_init(&c->batch, ROWS, 0, err)))
         return st;
     c->data = weft__alloc_zero((size_t)c->graph.n_outputs, sizeof *c->data);
@@ -215,12 +215,12 @@ static weft_status run_chunk(struct collector *c, const int32_t *tokens, int32_t
 /* What the vocabulary puts before an empty text. */
 static weft_status find_bos(struct collector *c, weft_error *err)
 {
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     c->bos = -1;
     if (!c->model->tokenizer) return WEFT_OK;
-    weft_status st = weft__tokenizer_encode(c->model->tokenizer->t, "", 0, WEFT__ENCODE_SPECIAL, &ids, err);
-    if (!st && ids.n > 0 && ids.data[0] == weft__tokenizer_role(c->model->tokenizer->t, WEFT__ROLE_BOS)) c->bos = ids.data[0];
-    weft__ids_free(&ids);
+    weft_status st = weft__tok_encode(c->model->tokenizer->t, "", 0, WEFT__TOK_ENCODE_SPECIAL, &ids, err);
+    if (!st && ids.n > 0 && ids.data[0] == weft__tok_id_of_role(c->model->tokenizer->t, WEFT__TOK_ROLE_BOS)) c->bos = ids.data[0];
+    weft__tok_ids_free(&ids);
     return st;
 }
 
@@ -295,7 +295,7 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_imatrix_params), p, params, err);
     if (st) return st;
     int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK < most ? DEFAULT_CHUNK : most;
-    if (chunk > most) return weft__model_context(model, chunk, err);
+    if (chunk > most) return weft__engine_model_context(model, chunk, err);
     int64_t total = n / chunk;
     if (p->max_chunks > 0 && total > p->max_chunks) total = p->max_chunks;
     if (total < 1)
@@ -303,9 +303,9 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);
-    st = weft__out_check(out, err); /* before the work */
+    st = weft__out_file_check(out, err); /* before the work */
     if (!st) st = find_bos(&c, err);
-    if (!st) st = prepare(&c, chunk, p, err);
+    if (!st) st = imatrix_collect_prepare(&c, chunk, p, err);
     for (int64_t i = 0; i < total && !st; i++) {
         st = run_chunk(&c, tokens + i * chunk, chunk, err);
         if (!st && p->progress && p->progress(p->progress_arg, "importance matrix", (double)(i + 1) / (double)total))

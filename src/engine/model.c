@@ -10,7 +10,7 @@
 #include "engine/handles.h"
 #include "weft/version.h"
 
-_Static_assert(WEFT_THREADS_MAX == WEFT__MAX_THREADS, "weft.h tells the limit of the pool");
+_Static_assert(WEFT_THREADS_MAX == WEFT__POOL_MAX_THREADS, "weft.h tells the limit of the pool");
 
 enum { MAX_ROWS = 1 << 16 };
 
@@ -80,7 +80,7 @@ static weft_status describe(weft_model *m, const weft__build *build, weft_error 
     info->d_model = hp->d_model;
     info->d_ff = hp->d_ff;
     info->n_threads = b.n_units;
-    info->n_bytes = m->file ? weft__file_bytes(m->file) : weft__synthetic_bytes(m->synthetic);
+    info->n_bytes = m->file ? weft__engine_file_bytes(m->file) : weft__synthetic_bytes(m->synthetic);
     snprintf(info->arch, sizeof info->arch, "%s", hp->arch);
     snprintf(info->provider, sizeof info->provider, "%.30s%s%.30s", b.name, m->plugin ? "+" : "",
              m->plugin ? m->plugin->api->name : "");
@@ -94,7 +94,7 @@ static weft_status describe(weft_model *m, const weft__build *build, weft_error 
     return WEFT_OK;
 }
 
-const weft_image *weft__model_image(const weft_model *m)
+const weft_image *weft__engine_model_image(const weft_model *m)
 {
     return m->file && m->file->plan ? &weft__plan_file_info(m->file->plan)->image : NULL;
 }
@@ -105,7 +105,7 @@ static weft_status open_providers(weft_model *m, const weft_model_params *p, wef
     snprintf(options, sizeof options, "threads=%d", p->n_threads);
     weft_status st = weft__provider_open("cpu", p->n_threads > 0 ? options : NULL, &m->provider, err);
     if (st || !p->provider || !strcmp(p->provider, "cpu")) return st;
-    if (weft__model_image(m))
+    if (weft__engine_model_image(m))
         return weft_fail(err, WEFT_UNSUPPORTED,
                          "%s: a compiled plan is packed for the CPU alone; give the model that it was made from, or no provider",
                          m->source.label);
@@ -124,20 +124,20 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
                                .n_providers = m->plugin ? 2 : 1,
                                .progress = p->progress,
                                .progress_arg = p->progress_arg,
-                               .image = weft__model_image(m)};
-    if (plan.image && (st = weft__plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err))) return st;
+                               .image = weft__engine_model_image(m)};
+    if (plan.image && (st = weft__engine_plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err))) return st;
     st = weft__plan_create(m->graph, &plan, &m->plan, err);
     if (st == WEFT_OK) return st;
     int again = plan.image && st != WEFT_NO_MEMORY && st != WEFT_CANCELLED;
     return weft_fail_within(err, st, again ? "%s: compile the model again (weft compile)" : "%s", m->source.label);
 }
 
-weft_status weft__model_context(const weft_model *m, int32_t n_ctx, weft_error *err)
+weft_status weft__engine_model_context(const weft_model *m, int32_t n_ctx, weft_error *err)
 {
     const weft__hparams *hp = &m->hp;
-    char label[WEFT__SHOW * 2];
+    char label[WEFT__NAME_SHOW * 2];
     if (n_ctx <= hp->n_ctx_max) return WEFT_OK;
-    weft__show_path(label, m->source.label);
+    weft__name_show_path(label, m->source.label);
     if (hp->n_ctx_max == hp->n_ctx_train)
         return weft_fail(err, WEFT_LIMIT,
                          "a context of %d tokens: %s was trained for %d; ask for no more, or stretch it (--rope-scaling yarn "
@@ -154,12 +154,12 @@ static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64
 {
     weft__build build;
     weft_status st = weft__model_build(&m->source, p->n_ctx, &p->rope, &m->hp, &build, &m->graph, err);
-    if (!st) st = weft__model_context(m, p->n_ctx, err);
+    if (!st) st = weft__engine_model_context(m, p->n_ctx, err);
     if (st) return st;
     if (m->tokenizer && weft_tokenizer_n_vocab(m->tokenizer) > m->hp.n_vocab)
         return weft_fail(err, WEFT_FORMAT, "%s: the tokenizer has %d tokens, token_embd.weight only %d rows", m->source.label,
                          weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
-    if ((st = weft__model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err))) return st;
+    if ((st = weft__engine_model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err))) return st;
     m->info.load_ms = (double)(weft__clock_ns() - start) / 1e6;
     return WEFT_OK;
 }
@@ -193,7 +193,7 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
     if ((st = weft_file_open(path, &m->file, err))) goto fail;
     if ((st = open_tokenizer(m, err))) goto fail;
     if (m->file->hf && (st = weft__hf_load(m->file->hf, p->progress, p->progress_arg, err))) goto fail;
-    weft__file_source(m->file, &m->source);
+    weft__engine_file_source(m->file, &m->source);
     if ((st = finish_open(m, p, start, err))) goto fail;
     *out = m;
     return WEFT_OK;

@@ -22,7 +22,7 @@ void weft_plan_params_init(weft_plan_params *params, uint32_t size)
 
 /* ---- a plan as a source ---- */
 
-static int plan_meta(const weft__source *src, const char *key, weft__meta *out)
+static int plan_meta(const weft__source *src, const char *key, weft__source_value *out)
 {
     weft__source meta;
     weft__source_gguf(weft__plan_file_meta(src->impl), src->label, &meta);
@@ -41,7 +41,7 @@ static const weft__tensor_desc *plan_tensor(const weft__source *src, const char 
     return weft__tensor_find(weft__plan_file_tensors(src->impl), name);
 }
 
-void weft__plan_source(const weft__plan_file *plan, const char *label, weft__source *out)
+void weft__engine_plan_source(const weft__plan_file *plan, const char *label, weft__source *out)
 {
     *out = (weft__source){label, plan_meta, plan_meta_at, plan_tensor, plan};
 }
@@ -54,9 +54,9 @@ static const char *hashed_name(const char *name)
     return strncmp(name, "rope_factors_", 13) ? name : "rope_factors";
 }
 
-uint64_t weft__weights_hash(const weft_graph *g, const weft__source *src)
+uint64_t weft__engine_weights_hash(const weft_graph *g, const weft__source *src)
 {
-    weft__hasher h;
+    weft__hash_state h;
     weft__hash_begin(&h);
     for (int32_t i = 0; i < g->n_weights; i++) {
         const weft_weight *w = &g->weights[i];
@@ -71,15 +71,15 @@ uint64_t weft__weights_hash(const weft_graph *g, const weft__source *src)
     return weft__hash_end(&h);
 }
 
-weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *g, const weft__source *src, const char *provider,
-                           weft_error *err)
+weft_status weft__engine_plan_for(const weft__plan_file *plan, const weft_graph *g, const weft__source *src, const char *provider,
+                                  weft_error *err)
 {
-    const weft__plan_info *info = weft__plan_file_info(plan);
+    const weft__plan_file_summary *info = weft__plan_file_info(plan);
     if (strcmp(info->provider, provider))
         return weft_fail(err, WEFT_UNSUPPORTED,
                          "%s: the plan is for provider %s, not for %s; compile the model again (weft compile)", src->label,
                          info->provider, provider);
-    if (info->image.n_weights != g->n_weights || info->weights != weft__weights_hash(g, src))
+    if (info->image.n_weights != g->n_weights || info->weights != weft__engine_weights_hash(g, src))
         return weft_fail(
             err, WEFT_UNSUPPORTED,
             "%s: the plan was made by another version (%s), which divided the weights otherwise; compile the model again "
@@ -131,7 +131,7 @@ static weft_status check_weights(const weft__tensor_set *set, const weft_plan_pa
 
 static weft_status write_plan(const weft_model *m, const char *out, const weft_plan_params *p, uint64_t *n_bytes, weft_error *err)
 {
-    weft__plan_contents c = {.tensors = weft__file_tensors(m->file)};
+    weft__plan_file_contents c = {.tensors = weft__engine_file_tensors(m->file)};
     weft__gguf_writer *meta = NULL;
     char made_by[64];
     weft_status st = check_weights(c.tensors, p, err);
@@ -139,7 +139,7 @@ static weft_status write_plan(const weft_model *m, const char *out, const weft_p
     if (st) return st;
     snprintf(made_by, sizeof made_by, "weft %s", weft_version());
     c.info.made_by = made_by;
-    c.info.weights = weft__weights_hash(m->graph, &m->source);
+    c.info.weights = weft__engine_weights_hash(m->graph, &m->source);
     uint8_t *kept = weft__alloc(c.tensors->n);
     if (!kept) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", out);
     if (p->keep_weights) memset(kept, 1, c.tensors->n);
@@ -160,7 +160,7 @@ static weft_status check_job(const char *in, const char *out, weft_error *err)
     weft_status st = weft_file_open(in, &f, err);
     if (st) return st;
     st = f->plan ? weft_fail(err, WEFT_ARGUMENT, "%s: is a compiled plan already; compile the model that it was made of", f->path)
-                 : weft__out_room(out, weft__file_bytes(f), err);
+                 : weft__out_file_room(out, weft__engine_file_bytes(f), err);
     weft_file_close(&f);
     return st;
 }

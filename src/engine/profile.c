@@ -14,12 +14,13 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
         return weft_fail(err, WEFT_ARGUMENT, "a step of %d sequences, %d rows each behind %d tokens, %d of all rows wanted",
                          n_seqs, n_rows, n_past, n_wanted);
     const weft_graph *g = weft__plan_graph(m->plan);
-    weft__seq_rows *seqs = weft__alloc_array((size_t)n_seqs, sizeof *seqs);
+    weft__graph_seq_rows *seqs = weft__alloc_array((size_t)n_seqs, sizeof *seqs);
     if (!seqs) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d sequences", n_seqs);
-    for (int32_t i = 0; i < n_seqs; i++) seqs[i] = (weft__seq_rows){n_past, n_rows, n_wanted / n_seqs + (i < n_wanted % n_seqs)};
-    weft__load load = {n_seqs * n_rows, n_wanted, n_seqs, seqs, kv_dtype, 0};
+    for (int32_t i = 0; i < n_seqs; i++)
+        seqs[i] = (weft__graph_seq_rows){n_past, n_rows, n_wanted / n_seqs + (i < n_wanted % n_seqs)};
+    weft__graph_load load = {n_seqs * n_rows, n_wanted, n_seqs, seqs, kv_dtype, 0};
     for (int32_t i = 0; i < g->n_nodes; i++) {
-        weft__cost c = weft__node_cost(g, i, &load);
+        weft__graph_cost c = weft__graph_node_cost(g, i, &load);
         out->weight_bytes += c.weight_bytes;
         out->kv_bytes += c.kv_bytes;
         out->int8_ops += c.int8_ops;

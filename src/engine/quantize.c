@@ -27,7 +27,7 @@ struct plan_item {
     const weft_lora *change; /* merged into it, or NULL */
 };
 
-struct job {
+struct quantize_job {
     weft__gguf *in;
     weft__gguf_writer *out;
     weft__imatrix *imatrix;
@@ -38,9 +38,9 @@ struct job {
     int32_t n_uses;
     weft__adapt_base base; /* its targets are the items */
     weft__adapt_woven woven;
-    uint64_t done, total; /* bytes of the source */
-    weft__beyond beyond;  /* values that their types cannot hold */
-    int32_t n_important;  /* matrices that are encoded by their importance */
+    uint64_t done, total;      /* bytes of the source */
+    weft__model_beyond beyond; /* values that their types cannot hold */
+    int32_t n_important;       /* matrices that are encoded by their importance */
     const weft_quantize_params *params;
 };
 
@@ -107,7 +107,7 @@ static void encode_slice(void *arg, int thread, int n_threads)
     }
 }
 
-static weft_status report_progress(struct job *j, const char *name, weft_error *err)
+static weft_status report_progress(struct quantize_job *j, const char *name, weft_error *err)
 {
     if (!j->params->progress) return WEFT_OK;
     return j->params->progress(j->params->progress_arg, name, (double)j->done / (double)j->total)
@@ -115,7 +115,7 @@ static weft_status report_progress(struct job *j, const char *name, weft_error *
                : WEFT_OK;
 }
 
-static weft_status encode_chunk(struct job *j, struct chunk *c, weft_error *err)
+static weft_status encode_chunk(struct quantize_job *j, struct chunk *c, weft_error *err)
 {
     const int n_threads = weft__pool_size(j->pool);
     memset(c->beyond, 0, (size_t)n_threads * sizeof *c->beyond);
@@ -128,8 +128,8 @@ static weft_status encode_chunk(struct job *j, struct chunk *c, weft_error *err)
 }
 
 /* Rows [first, first + n_rows) of one matrix (of one expert), which share an importance vector. */
-static weft_status convert_rows(struct job *j, struct chunk *c, const weft__tensor_desc *t, int64_t first, int64_t n_rows,
-                                weft_error *err)
+static weft_status convert_rows(struct quantize_job *j, struct chunk *c, const weft__tensor_desc *t, int64_t first,
+                                int64_t n_rows, weft_error *err)
 {
     int64_t step = CHUNK_ELEMS / c->k > 0 ? CHUNK_ELEMS / c->k : 1;
     weft_status st = WEFT_OK;
@@ -144,7 +144,7 @@ static weft_status convert_rows(struct job *j, struct chunk *c, const weft__tens
     return st;
 }
 
-static weft_status convert_tensor(struct job *j, const struct plan_item *item, weft_error *err)
+static weft_status convert_tensor(struct quantize_job *j, const struct plan_item *item, weft_error *err)
 {
     const weft__tensor_desc *t = item->from;
     uint32_t to = item->to;
@@ -174,7 +174,7 @@ static weft_status convert_tensor(struct job *j, const struct plan_item *item, w
         st = weft__imatrix_get(j->imatrix, t->name, e, n_experts, c.k, &c.importance, err);
         if (!st) st = convert_rows(j, &c, t, (int64_t)(e * t->d[1]), (int64_t)t->d[1], err);
     }
-    if (!st) weft__beyond_note(&j->beyond, t->name, to, &c.of_tensor);
+    if (!st) weft__model_beyond_note(&j->beyond, t->name, to, &c.of_tensor);
     weft__free(c.beyond);
     weft__free(c.errors);
     weft__free(c.status);
@@ -192,7 +192,7 @@ static weft_status check_piece(const weft__tensor_desc *t, const uint8_t *data, 
 }
 
 /* In pieces, between which it can be cancelled: one tensor may be gigabytes. */
-static weft_status copy_tensor(struct job *j, const weft__tensor_desc *t, weft_error *err)
+static weft_status copy_tensor(struct quantize_job *j, const weft__tensor_desc *t, weft_error *err)
 {
     const uint8_t *data = weft__tensor_data(t);
     weft_status st = WEFT_OK;
@@ -207,7 +207,7 @@ static weft_status copy_tensor(struct job *j, const weft__tensor_desc *t, weft_e
 }
 
 /* Everything of the source but what describes its types. */
-static weft_status put_metadata(struct job *j, const weft__mix *mix, weft_error *err)
+static weft_status put_metadata(struct quantize_job *j, const weft__mix *mix, weft_error *err)
 {
     weft_status st = WEFT_OK;
     if (!mix) return weft__gguf_put_all(j->out, j->in, err);
@@ -223,7 +223,7 @@ static weft_status put_metadata(struct job *j, const weft__mix *mix, weft_error 
 }
 
 /* Do the adapters change the embedding or the output head? */
-static int changes_table(const struct job *j)
+static int changes_table(const struct quantize_job *j)
 {
     for (int32_t u = 0; u < j->n_uses; u++)
         for (int32_t i = 0; i < j->uses[u].adapter->n_pairs; i++) {
@@ -243,7 +243,7 @@ static void count_fallback(weft_quantize_result *r, uint32_t wanted, uint32_t ta
     r->n_fallback++;
 }
 
-static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mix_model *m, const weft__tensor_desc *t,
+static weft_status plan_item(struct quantize_job *j, const weft__mix *mix, const weft__mix_model *m, const weft__tensor_desc *t,
                              const char *name, weft_quantize_result *result, weft_error *err)
 {
     uint32_t wanted = t->dtype;
@@ -260,7 +260,7 @@ static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mi
     return weft__gguf_declare(j->out, name, to, t->n_dims, t->d, err);
 }
 
-static weft_status plan_types(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result,
+static weft_status plan_types(struct quantize_job *j, const weft__mix *mix, const char *label, weft_quantize_result *result,
                               weft_error *err)
 {
     const weft__tensor_set *set = weft__gguf_tensors(j->in);
@@ -286,10 +286,10 @@ static weft_status plan_types(struct job *j, const weft__mix *mix, const char *l
 }
 
 /* An importance matrix that changes nothing is that of another model, or given in vain. */
-static weft_status check_importance(const struct job *j, const weft__mix *mix, weft_error *err)
+static weft_status check_importance(const struct quantize_job *j, const weft__mix *mix, weft_error *err)
 {
     const weft__tensor_set *set = weft__gguf_tensors(j->in);
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     if (!j->imatrix || j->n_important) return WEFT_OK;
     for (size_t i = 0; i < weft__imatrix_size(j->imatrix); i++)
         if (weft__tensor_find(set, weft__imatrix_name(j->imatrix, i)))
@@ -298,11 +298,11 @@ static weft_status check_importance(const struct job *j, const weft__mix *mix, w
                              j->params->imatrix, mix ? "" : " anew");
     const char *name = weft__imatrix_name(j->imatrix, 0);
     return weft_fail(err, WEFT_ARGUMENT, "%s: none of its %zu tensors (%s, ...) is in the model: it is of another one",
-                     j->params->imatrix, weft__imatrix_size(j->imatrix), weft__show_name(shown, name, strlen(name)));
+                     j->params->imatrix, weft__imatrix_size(j->imatrix), weft__name_show(shown, name, strlen(name)));
 }
 
 /* What the adapters change about each item. */
-static weft_status plan_changes(struct job *j, const char *label, weft_error *err)
+static weft_status plan_changes(struct quantize_job *j, const char *label, weft_error *err)
 {
     weft_status st = WEFT_OK;
     char arch[64];
@@ -312,7 +312,7 @@ static weft_status plan_changes(struct job *j, const char *label, weft_error *er
     if ((st = weft__source_string(&src, NULL, "general.architecture", 1, arch, sizeof arch, err))) return st;
     j->base = (weft__adapt_base){.arch = arch,
                                  .label = label,
-                                 .fingerprint = weft__adapt_mark_of_tensors(weft__gguf_tensors(j->in)),
+                                 .fingerprint = weft__adapt_fingerprint_of_tensors(weft__gguf_tensors(j->in)),
                                  .n = (int32_t)j->n_items};
     j->base.targets = weft__alloc_zero(j->n_items, sizeof *j->base.targets);
     if (!j->base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", j->n_items);
@@ -336,7 +336,8 @@ static weft_status plan_changes(struct job *j, const char *label, weft_error *er
     return st;
 }
 
-static weft_status run_job(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
+static weft_status run_job(struct quantize_job *j, const weft__mix *mix, const char *label, weft_quantize_result *result,
+                           weft_error *err)
 {
     weft_status st;
     if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) ||
@@ -347,16 +348,16 @@ static weft_status run_job(struct job *j, const weft__mix *mix, const char *labe
         st = item->to == item->from->dtype && !item->change ? copy_tensor(j, item->from, err) : convert_tensor(j, item, err);
         if (st) return st;
         /* What has been read is not needed again. */
-        weft__mem_advise(item->from->buffer, item->from->offset, item->from->n_bytes, WEFT__ADVICE_DONTNEED, NULL);
+        weft__mem_advise(item->from->buffer, item->from->offset, item->from->n_bytes, WEFT__MEM_ADVICE_DONTNEED, NULL);
     }
     result->n_important = j->n_important;
     result->n_beyond = (uint64_t)j->beyond.first.n;
-    if ((st = weft__beyond_check(&j->beyond, j->params->saturate, err))) return st;
+    if ((st = weft__model_beyond_check(&j->beyond, j->params->saturate, err))) return st;
     return weft__gguf_finish(j->out, err);
 }
 
-static weft_status run(const char *in, const char *out, const weft__mix *mix, struct job *j, weft_quantize_result *result,
-                       weft_error *err)
+static weft_status quantize_run(const char *in, const char *out, const weft__mix *mix, struct quantize_job *j,
+                                weft_quantize_result *result, weft_error *err)
 {
     char place[4096];
     weft_status st;
@@ -383,14 +384,14 @@ weft_status weft_quantize(const char *in, const char *out, const char *type, con
                           weft_quantize_result *result, weft_error *err)
 {
     weft_quantize_params own;
-    struct job j = {.params = &own};
+    struct quantize_job j = {.params = &own};
     const weft__mix *mix = weft__mix_find(type);
     memset(result, 0, sizeof *result);
     weft_quantize_params_default(&own);
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_quantize_params), &own, params, err);
     if (st) return st;
     if (!mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
-    return run(in, out, mix, &j, result, err);
+    return quantize_run(in, out, mix, &j, result, err);
 }
 
 weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n, const char *type,
@@ -399,7 +400,7 @@ weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapt
     enum { MOST = 64 };
     weft__adapt_use stack[MOST];
     weft_quantize_params own;
-    struct job j = {.params = &own, .uses = stack, .n_uses = n};
+    struct quantize_job j = {.params = &own, .uses = stack, .n_uses = n};
     const weft__mix *mix = type ? weft__mix_find(type) : NULL;
     memset(result, 0, sizeof *result);
     weft_quantize_params_default(&own);
@@ -411,5 +412,5 @@ weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapt
         if (!isfinite(uses[i].scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter %d: its weight must be finite", i);
         stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
     }
-    return run(in, out, mix, &j, result, err);
+    return quantize_run(in, out, mix, &j, result, err);
 }

@@ -20,7 +20,7 @@ void weft_session_params_init(weft_session_params *params, uint32_t size)
     weft__params_init(WEFT__PARAMS_TYPE(weft_session_params), params, size, &own);
 }
 
-static void free_shared(struct weft__shared_pool *shared)
+static void free_shared(struct weft__engine_shared_pool *shared)
 {
     weft__kv_pool_destroy(&shared->pool);
     weft__graph_batch_free(&shared->batch);
@@ -28,12 +28,12 @@ static void free_shared(struct weft__shared_pool *shared)
 }
 
 /* Pages for n sessions of n_ctx tokens each, and the rows of their steps. */
-static weft_status make_shared(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__shared_pool **out,
+static weft_status make_shared(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__engine_shared_pool **out,
                                weft_error *err)
 {
     const weft_graph *g = model->graph;
     weft_status st = WEFT_OK;
-    struct weft__shared_pool *shared = weft__alloc_zero(1, sizeof *shared);
+    struct weft__engine_shared_pool *shared = weft__alloc_zero(1, sizeof *shared);
     int32_t *n_pages = weft__alloc_array((size_t)g->n_kv_groups, sizeof *n_pages);
     if (!shared || !n_pages) {
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a session");
@@ -56,8 +56,8 @@ done:
     return st;
 }
 
-static weft_status new_session(weft_model *model, const weft_session_params *p, int32_t n_ctx, struct weft__shared_pool *shared,
-                               weft_session **out, weft_error *err)
+static weft_status new_session(weft_model *model, const weft_session_params *p, int32_t n_ctx,
+                               struct weft__engine_shared_pool *shared, weft_session **out, weft_error *err)
 {
     weft_session *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a session");
@@ -88,12 +88,12 @@ weft_status weft_session_new_group(weft_model *model, const weft_session_params 
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions; this model was opened for steps of at most %d rows", n,
                          model->max_rows);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
-    if ((st = weft__model_context(model, p->n_ctx, err))) return st;
+    if ((st = weft__engine_model_context(model, p->n_ctx, err))) return st;
     if (p->chunk < 0 || p->chunk > model->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk,
                          model->max_rows);
     int32_t n_ctx = p->n_ctx > 0 ? p->n_ctx : model->hp.n_ctx < DEFAULT_CTX ? model->hp.n_ctx : DEFAULT_CTX;
-    struct weft__shared_pool *shared;
+    struct weft__engine_shared_pool *shared;
     if ((st = make_shared(model, p->kv_dtype, n_ctx, n, &shared, err))) return st;
     for (int32_t i = 0; i < n && !st; i++) st = new_session(model, p, n_ctx, shared, &out[i], err);
     if (!st) return WEFT_OK;
@@ -164,7 +164,7 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
 {
     if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step", n);
     weft_model *m = sessions[0]->model;
-    struct weft__shared_pool *shared = sessions[0]->shared;
+    struct weft__engine_shared_pool *shared = sessions[0]->shared;
     if (n > m->max_rows || (logits && n > m->max_wanted))
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
     weft_status st;
@@ -216,13 +216,13 @@ enum { MOST_ADAPTERS = 64 };
 /* By their paths; those of weight 0 only where there are no others. */
 static void name_all(const weft_adapter_use *uses, int32_t n, char *out, size_t size)
 {
-    char shown[MOST_ADAPTERS][WEFT__SHOW * 2];
+    char shown[MOST_ADAPTERS][WEFT__NAME_SHOW * 2];
     const char *names[MOST_ADAPTERS];
     int32_t used = 0, named = 0;
     for (int32_t i = 0; i < n; i++) used += uses[i].scale != 0;
     for (int32_t i = 0; i < n; i++)
         if (!used || uses[i].scale != 0) {
-            names[named] = weft__show_path(shown[named], uses[i].file->a->label);
+            names[named] = weft__name_show_path(shown[named], uses[i].file->a->label);
             named++;
         }
     weft__adapt_name_all(names, named, out, size);
@@ -231,7 +231,7 @@ static void name_all(const weft_adapter_use *uses, int32_t n, char *out, size_t 
 weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *uses, int32_t n, weft_error *err)
 {
     enum { MOST = MOST_ADAPTERS };
-    char shown[WEFT__SHOW * 2], named[sizeof s->adapters] = "";
+    char shown[WEFT__NAME_SHOW * 2], named[sizeof s->adapters] = "";
     weft__adapt_use stack[MOST];
     weft__adapt_woven woven;
     weft_adapter *adapter = NULL;
@@ -244,7 +244,7 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
         if (!isfinite(uses[i].scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter %d: its scale must be finite", i);
         if ((st = weft__adapt_check(uses[i].file->a, &s->model->base, err))) return st;
         if ((st = weft__adapt_check_values(uses[i].file->a, uses[i].scale, err)))
-            return weft_fail_within(err, st, "adapter %s", weft__show_path(shown, uses[i].file->a->label));
+            return weft_fail_within(err, st, "adapter %s", weft__name_show_path(shown, uses[i].file->a->label));
         stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
     }
     if (n > 0) {

@@ -27,7 +27,7 @@ static weft_status check_magic(weft__gguf_cursor *c, uint32_t *version, weft_err
 static weft_status read_alignment(const weft__gguf_metadata *m, uint32_t *alignment, weft_error *err)
 {
     *alignment = WEFT__GGUF_ALIGNMENT;
-    if (weft__names_find(&m->keys, "general.alignment", 17) < 0) return WEFT_OK;
+    if (weft__name_table_find(&m->keys, "general.alignment", 17) < 0) return WEFT_OK;
     weft_status status = weft__gguf_meta_u32(m, "general.alignment", alignment, err);
     if (status != WEFT_OK) return status;
     if (*alignment < WEFT__GGUF_MIN_ALIGNMENT || (*alignment & (*alignment - 1)))
@@ -81,7 +81,7 @@ static weft_status create(const char *name, weft__gguf **out, weft_error *err)
 {
     weft__gguf *g = weft__alloc_zero(1, sizeof *g);
     if (!g) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open a GGUF file");
-    weft__show_path(g->label, name);
+    weft__name_show_path(g->label, name);
     g->meta.label = g->label;
     *out = g;
     return WEFT_OK;

@@ -21,7 +21,7 @@ const weft__gguf_entry *weft__gguf_meta(const weft__gguf *g, size_t i)
 
 int64_t weft__gguf_find(const weft__gguf *g, const char *key)
 {
-    return weft__names_find(&g->meta.keys, key, strlen(key));
+    return weft__name_table_find(&g->meta.keys, key, strlen(key));
 }
 
 const weft__tensor_set *weft__gguf_tensors(const weft__gguf *g)
@@ -31,10 +31,10 @@ const weft__tensor_set *weft__gguf_tensors(const weft__gguf *g)
 
 weft_status weft__gguf_tensor(const weft__gguf *g, const char *name, const weft__tensor_desc **out, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     const weft__tensor_desc *t = weft__tensor_find(&g->tensors, name);
     if (!t)
-        return weft_fail(err, WEFT_NOT_FOUND, "%s: tensor '%s' is missing", g->label, weft__show_name(shown, name, strlen(name)));
+        return weft_fail(err, WEFT_NOT_FOUND, "%s: tensor '%s' is missing", g->label, weft__name_show(shown, name, strlen(name)));
     *out = t;
     return WEFT_OK;
 }
@@ -99,20 +99,20 @@ static int to_i64(number n, int64_t least, int64_t most, int64_t *out)
 /* The entry of `key`, or NULL with the error of WEFT_NOT_FOUND. */
 static const weft__gguf_entry *lookup(const weft__gguf_metadata *m, const char *key, weft_error *err)
 {
-    char shown[WEFT__SHOW];
-    int64_t i = weft__names_find(&m->keys, key, strlen(key));
+    char shown[WEFT__NAME_SHOW];
+    int64_t i = weft__name_table_find(&m->keys, key, strlen(key));
     if (i >= 0) return &m->entries[i];
-    weft_fail(err, WEFT_NOT_FOUND, "%s: key '%s' is missing", m->label, weft__show_name(shown, key, strlen(key)));
+    weft_fail(err, WEFT_NOT_FOUND, "%s: key '%s' is missing", m->label, weft__name_show(shown, key, strlen(key)));
     return NULL;
 }
 
 /* The failure of a conversion: wrong type, or a number of the right kind that does not fit. */
 static weft_status unfit(const weft__gguf_metadata *m, const weft__gguf_entry *e, const char *wanted, char kind, weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     number n = read_number(e->type, e->raw);
     const char *found = weft__gguf_type_name(e->type);
-    weft__show_name(shown, e->key, e->key_len);
+    weft__name_show(shown, e->key, e->key_len);
     if (kind == 'u' && n.kind == 'u')
         return weft_fail(err, WEFT_FORMAT, "%s: key '%s' (type %s) holds %llu, which does not fit into %s", m->label, shown,
                          found, (unsigned long long)n.u, wanted);

@@ -18,7 +18,7 @@ typedef struct weft__gguf_metadata {
     weft__arena arena;
     weft__gguf_entry *entries;
     size_t n, capacity;
-    weft__names keys;
+    weft__name_table keys;
     const char *label; /* the file in messages */
 } weft__gguf_metadata;
 
@@ -29,7 +29,7 @@ struct weft__gguf {
     weft_buffer **parts;
     size_t n_parts, parts_capacity;
     uint32_t version, alignment;
-    char label[WEFT__SHOW * 2];
+    char label[WEFT__NAME_SHOW * 2];
 };
 
 /* A place in one part. */

@@ -54,7 +54,7 @@ int weft__gguf_part_path(const char *path, uint64_t no, char *out, size_t capaci
 
 static int has(const weft__gguf_metadata *m, const char *key)
 {
-    return weft__names_find(&m->keys, key, strlen(key)) >= 0;
+    return weft__name_table_find(&m->keys, key, strlen(key)) >= 0;
 }
 
 static weft_status read_numbering(const weft__gguf_metadata *m, numbering *out, weft_error *err)
@@ -91,8 +91,8 @@ static weft_status check_first(const weft__gguf_metadata *m, const char *path, n
 /* Reads part `no`, whose path is `path`, and adds its tensors. Its other metadata are dropped. */
 static weft_status read_other(weft__gguf *g, const char *path, numbering wanted, weft_error *err)
 {
-    char label[WEFT__SHOW * 2];
-    weft__gguf_metadata m = {.label = weft__show_path(label, path)};
+    char label[WEFT__NAME_SHOW * 2];
+    weft__gguf_metadata m = {.label = weft__name_show_path(label, path)};
     numbering said;
     weft__gguf_head head;
     weft_buffer *part;
@@ -112,7 +112,7 @@ static weft_status read_other(weft__gguf *g, const char *path, numbering wanted,
     return status;
 }
 
-static weft_status read_all(weft__gguf *g, const char *path, uint64_t count, weft_error *err)
+static weft_status gguf_split_read_all(weft__gguf *g, const char *path, uint64_t count, weft_error *err)
 {
     const size_t room = strlen(path) + 1;
     char *other = weft__strdup(path);
@@ -142,7 +142,7 @@ weft_status weft__gguf_read_other_parts(weft__gguf *g, const char *path, weft_er
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: is part %llu of %llu of a split model; open it as a file", g->label,
                          (unsigned long long)said.no + 1, (unsigned long long)said.count);
     if (path) status = check_first(&g->meta, path, said, err);
-    if (status == WEFT_OK && said.count > 1) status = read_all(g, path, said.count, err);
+    if (status == WEFT_OK && said.count > 1) status = gguf_split_read_all(g, path, said.count, err);
     if (status != WEFT_OK || (said.count == 1 && !has(&g->meta, KEY_TENSORS))) return status;
     status = weft__gguf_meta_u64(&g->meta, KEY_TENSORS, &n_tensors, err);
     if (status != WEFT_OK) return status == WEFT_NOT_FOUND ? WEFT_FORMAT : status;

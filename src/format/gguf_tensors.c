@@ -26,13 +26,13 @@ static weft_status read_shape(weft__gguf_cursor *c, weft__tensor_desc *t, weft_e
 static weft_status read_tensor(weft__gguf *g, weft__gguf_cursor *c, size_t first, uint32_t alignment, weft_buffer *part,
                                weft_error *err)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     weft__gguf_str name;
     weft__tensor_desc t = {.buffer = part};
     uint32_t existing;
     weft_status status = weft__gguf_take_name(c, WEFT__GGUF_TENSOR_NAME_BYTES, &name, err);
     if (status != WEFT_OK) return weft_fail_within(err, status, "%s: tensor %zu", c->label, g->tensors.n - first);
-    weft__show_name(shown, name.data, name.len);
+    weft__name_show(shown, name.data, name.len);
     status = read_shape(c, &t, err);
     if (status != WEFT_OK) return weft_fail_within(err, status, "%s: tensor '%s'", c->label, shown);
     if (t.offset % alignment)
@@ -51,7 +51,7 @@ static weft_status read_tensor(weft__gguf *g, weft__gguf_cursor *c, size_t first
 static weft_status place(weft__gguf *g, const weft__gguf_cursor *c, size_t first, uint32_t alignment, weft_error *err)
 {
     uint64_t data;
-    if (!weft__align_u64(c->pos, alignment, &data) || data > c->n)
+    if (!weft__checked_align(c->pos, alignment, &data) || data > c->n)
         return weft_fail(err, WEFT_FORMAT, "%s: the file ends before its tensor data", c->label);
     for (size_t i = first; i < g->tensors.n; i++) {
         weft__tensor_desc *t = &g->tensors.items[i];

@@ -45,7 +45,7 @@ static weft_status skip_string(weft__gguf_cursor *c, weft_error *err)
 static weft_status skip_fixed(weft__gguf_cursor *c, uint32_t type, uint64_t n, weft_error *err)
 {
     uint64_t bytes;
-    const unsigned char *p = weft__mul_u64(n, types[type].bytes, &bytes) ? weft__gguf_take(c, bytes) : NULL;
+    const unsigned char *p = weft__checked_mul(n, types[type].bytes, &bytes) ? weft__gguf_take(c, bytes) : NULL;
     if (!p) return weft_fail(err, WEFT_FORMAT, "the file ends inside a value of type %s", types[type].text);
     if (type == WEFT__GGUF_BOOL)
         for (uint64_t i = 0; i < n; i++)
@@ -105,7 +105,7 @@ weft_status weft__gguf_take_name(weft__gguf_cursor *c, uint64_t limit, weft__ggu
 
 /* Fills in *list for the accepted array at p. Returns the first byte behind it, or NULL without memory. The depth of the
  * recursion is that of the check. */
-static const unsigned char *build(weft__arena *arena, const unsigned char *p, weft__gguf_list *list)
+static const unsigned char *gguf_value_build(weft__arena *arena, const unsigned char *p, weft__gguf_list *list)
 {
     uint64_t len;
     *list = (weft__gguf_list){0};
@@ -127,12 +127,12 @@ static const unsigned char *build(weft__arena *arena, const unsigned char *p, we
     weft__gguf_list *inner = weft__arena_array(arena, (size_t)list->n, sizeof *inner);
     list->list = inner;
     if (!inner) return NULL;
-    for (uint64_t i = 0; i < list->n && p; i++) p = build(arena, p, &inner[i]);
+    for (uint64_t i = 0; i < list->n && p; i++) p = gguf_value_build(arena, p, &inner[i]);
     return p;
 }
 
 const weft__gguf_list *weft__gguf_list_build(weft__arena *arena, const unsigned char *raw)
 {
     weft__gguf_list *list = weft__arena_take(arena, sizeof *list);
-    return list && build(arena, raw, list) ? list : NULL;
+    return list && gguf_value_build(arena, raw, list) ? list : NULL;
 }

@@ -21,7 +21,7 @@ weft_status weft__gguf_writer_create(const char *path, uint32_t alignment, weft_
  * begin and what follows it fail with WEFT_STATE. */
 weft_status weft__gguf_writer_memory(const char *label, weft__gguf_writer **out, weft_error *err);
 /* Appends the bytes of a GGUF file with the metadata added so far and without tensors. */
-weft_status weft__gguf_writer_bytes(const weft__gguf_writer *w, weft__text *bytes, weft_error *err);
+weft_status weft__gguf_writer_bytes(const weft__gguf_writer *w, weft__strbuf *bytes, weft_error *err);
 
 /* Adds a value of a fixed-size type; `value` points to one of it (bool: one byte, 0 or 1). Keys are 1 to 65535 bytes of UTF-8.
  * The key general.alignment is the writer's own and refused. */

@@ -44,7 +44,7 @@ static uint64_t hash(const uint64_t secret[2], const char *s, size_t len)
 }
 
 /* The slot of the name, or the free one where it belongs. */
-static weft__name_slot *slot_of(const weft__names *names, const char *name, size_t len)
+static weft__name_slot *slot_of(const weft__name_table *names, const char *name, size_t len)
 {
     size_t mask = names->n_slots - 1;
     for (size_t i = (size_t)hash(names->secret, name, len) & mask;; i = (i + 1) & mask) {
@@ -53,9 +53,9 @@ static weft__name_slot *slot_of(const weft__names *names, const char *name, size
     }
 }
 
-static int enlarge(weft__names *names)
+static int enlarge(weft__name_table *names)
 {
-    weft__names larger = *names;
+    weft__name_table larger = *names;
     if (!names->n_slots) {
         larger.secret[0] = weft__rng_entropy();
         larger.secret[1] = weft__rng_entropy();
@@ -72,7 +72,7 @@ static int enlarge(weft__names *names)
     return 1;
 }
 
-int weft__names_put(weft__names *names, const char *name, size_t len, uint32_t index, uint32_t *existing)
+int weft__name_table_put(weft__name_table *names, const char *name, size_t len, uint32_t index, uint32_t *existing)
 {
     if (len > UINT32_MAX) return -1;
     if ((names->n + 1) * 2 > names->n_slots && !enlarge(names)) return -1;
@@ -86,27 +86,27 @@ int weft__names_put(weft__names *names, const char *name, size_t len, uint32_t i
     return 1;
 }
 
-int64_t weft__names_find(const weft__names *names, const char *name, size_t len)
+int64_t weft__name_table_find(const weft__name_table *names, const char *name, size_t len)
 {
     if (!names->n_slots) return -1;
     const weft__name_slot *s = slot_of(names, name, len);
     return s->name ? (int64_t)s->index : -1;
 }
 
-void weft__names_free(weft__names *names)
+void weft__name_table_free(weft__name_table *names)
 {
     weft__free(names->slots);
-    *names = (weft__names){0};
+    *names = (weft__name_table){0};
 }
 
-const char *weft__show_name(char out[WEFT__SHOW], const char *name, size_t len)
+const char *weft__name_show(char out[WEFT__NAME_SHOW], const char *name, size_t len)
 {
-    return weft__utf8_show(out, WEFT__SHOW, name, len);
+    return weft__utf8_show(out, WEFT__NAME_SHOW, name, len);
 }
 
-const char *weft__show_path(char out[WEFT__SHOW * 2], const char *path)
+const char *weft__name_show_path(char out[WEFT__NAME_SHOW * 2], const char *path)
 {
-    size_t len = strlen(path), room = WEFT__SHOW * 2, keep = room - 8;
+    size_t len = strlen(path), room = WEFT__NAME_SHOW * 2, keep = room - 8;
     if (len <= keep) return weft__utf8_show(out, room, path, len);
     memcpy(out, "...", 3);
     const char *from = path + len - keep;

@@ -49,13 +49,13 @@ static void forget(int i)
     if (i >= 0) atomic_store(&noted[i].state, PLACE_FREE);
 }
 
-void weft__out_abandon_all(void)
+void weft__out_file_abandon_all(void)
 {
     for (int i = 0; i < NOTED_MOST; i++)
         if (atomic_load(&noted[i].state) == PLACE_NOTED) unlink(noted[i].path);
 }
 
-void weft__out_interrupt(void)
+void weft__out_file_interrupt(void)
 {
     atomic_store(&interrupted, 1);
 }
@@ -64,19 +64,19 @@ void weft__out_interrupt(void)
 
 typedef enum kind { A_FILE, A_STREAM } kind;
 
-static weft_status refuse(const char *path, const char *why, weft_error *err)
+static weft_status out_file_refuse(const char *path, const char *why, weft_error *err)
 {
-    char label[WEFT__SHOW * 2];
-    return weft_fail(err, WEFT_IO, "%s: %s", weft__show_path(label, path), why);
+    char label[WEFT__NAME_SHOW * 2];
+    return weft_fail(err, WEFT_IO, "%s: %s", weft__name_show_path(label, path), why);
 }
 
-static weft_status no_memory(const char *path, weft_error *err)
+static weft_status out_file_no_memory(const char *path, weft_error *err)
 {
-    char label[WEFT__SHOW * 2];
-    return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", weft__show_path(label, path));
+    char label[WEFT__NAME_SHOW * 2];
+    return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", weft__name_show_path(label, path));
 }
 
-char *weft__out_behind_links(const char *path)
+char *weft__out_file_behind_links(const char *path)
 {
     char *at = weft__strdup(path), target[PATH_MAX];
     struct stat s;
@@ -119,16 +119,17 @@ static weft_status place_of(const char *path, kind *how, char **out, weft_error 
     *out = NULL;
     if (!path[0]) return weft_fail(err, WEFT_IO, "the name of the file to write is empty");
     const int there = stat(path, &s) == 0;
-    if (!there && errno != ENOENT) return refuse(path, strerror(errno), err);
-    if (there && S_ISDIR(s.st_mode)) return refuse(path, "is a folder; give the name of a file in it", err);
-    if (there && S_ISSOCK(s.st_mode)) return refuse(path, "is a socket; give the name of a file", err);
-    if (there && S_ISBLK(s.st_mode)) return refuse(path, "is a disk; give the name of a file", err);
-    if (there && access(path, W_OK)) return refuse(path, strerror(errno), err);
+    if (!there && errno != ENOENT) return out_file_refuse(path, strerror(errno), err);
+    if (there && S_ISDIR(s.st_mode)) return out_file_refuse(path, "is a folder; give the name of a file in it", err);
+    if (there && S_ISSOCK(s.st_mode)) return out_file_refuse(path, "is a socket; give the name of a file", err);
+    if (there && S_ISBLK(s.st_mode)) return out_file_refuse(path, "is a disk; give the name of a file", err);
+    if (there && access(path, W_OK)) return out_file_refuse(path, strerror(errno), err);
     if (there && !S_ISREG(s.st_mode)) *how = A_STREAM;
-    if (*how == A_STREAM) return (*out = weft__strdup(path)) ? WEFT_OK : no_memory(path, err);
-    if (!there && path[strlen(path) - 1] == '/') return refuse(path, "ends as a folder's name does; give that of a file", err);
-    if (!(*out = weft__out_behind_links(path)))
-        return errno == ENOMEM ? no_memory(path, err) : refuse(path, strerror(errno), err);
+    if (*how == A_STREAM) return (*out = weft__strdup(path)) ? WEFT_OK : out_file_no_memory(path, err);
+    if (!there && path[strlen(path) - 1] == '/')
+        return out_file_refuse(path, "ends as a folder's name does; give that of a file", err);
+    if (!(*out = weft__out_file_behind_links(path)))
+        return errno == ENOMEM ? out_file_no_memory(path, err) : out_file_refuse(path, strerror(errno), err);
     int why = folder_refuses(*out);
     /* An open file that has lost its name, as /proc shows it, cannot be replaced. */
     if (!why && there && (stat(*out, &same) || same.st_dev != s.st_dev || same.st_ino != s.st_ino)) why = ENOENT;
@@ -136,16 +137,16 @@ static weft_status place_of(const char *path, kind *how, char **out, weft_error 
     if (why == ENOMEM) {
         weft__free(*out);
         *out = NULL;
-        return no_memory(path, err);
+        return out_file_no_memory(path, err);
     }
-    char label[WEFT__SHOW * 2];
-    weft__show_path(label, path);
+    char label[WEFT__NAME_SHOW * 2];
+    weft__name_show_path(label, path);
     weft__free(*out);
     *out = NULL;
     return weft_fail(err, WEFT_IO, "%s: nothing can be written into its folder: %s", label, strerror(why));
 }
 
-weft_status weft__out_check(const char *path, weft_error *err)
+weft_status weft__out_file_check(const char *path, weft_error *err)
 {
     char *place;
     kind how;
@@ -156,7 +157,7 @@ weft_status weft__out_check(const char *path, weft_error *err)
 
 /* ---- writing ---- */
 
-static weft_status io_failed(weft__out *o, const char *what, int why, weft_error *err)
+static weft_status io_failed(weft__out_file *o, const char *what, int why, weft_error *err)
 {
     o->failed = 1;
     if (why == ENOSPC || why == EDQUOT || why == EFBIG)
@@ -172,7 +173,7 @@ static weft_status io_failed(weft__out *o, const char *what, int why, weft_error
     return weft_fail(err, WEFT_IO, "%s: %s failed: %s", o->label, what, strerror(why));
 }
 
-static weft_status usable(const weft__out *o, weft_error *err)
+static weft_status usable(const weft__out_file *o, weft_error *err)
 {
     if (o->failed || o->committed)
         return weft_fail(err, WEFT_STATE, "%s: %s", o->label, o->failed ? "an earlier write failed" : "is already finished");
@@ -191,7 +192,7 @@ static void take_permissions(int fd, const struct stat *old)
 }
 
 /* Creates path.tmp-RANDOM with the permissions of the file that it is to replace, or those that a new file gets here. */
-static weft_status create_temporary(weft__out *o, weft_error *err)
+static weft_status create_temporary(weft__out_file *o, weft_error *err)
 {
     size_t room = strlen(o->path) + 32;
     struct stat old;
@@ -214,7 +215,7 @@ static weft_status create_temporary(weft__out *o, weft_error *err)
 }
 
 /* A FIFO without a reader cannot be opened without waiting, and who waits within open() hears no signal. */
-static weft_status open_stream(weft__out *o, weft_error *err)
+static weft_status open_stream(weft__out_file *o, weft_error *err)
 {
     const struct timespec wait = {0, WAIT_NS};
     while ((o->fd = open(o->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0) {
@@ -229,25 +230,25 @@ static weft_status open_stream(weft__out *o, weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft__out_open(weft__out *o, const char *path, weft_error *err)
+weft_status weft__out_file_open(weft__out_file *o, const char *path, weft_error *err)
 {
     kind how;
-    *o = (weft__out){.fd = -1, .noted = -1};
-    weft__show_path(o->label, path);
+    *o = (weft__out_file){.fd = -1, .noted = -1};
+    weft__name_show_path(o->label, path);
     o->buffer = weft__alloc(BUFFER_BYTES);
     weft_status status =
         o->buffer ? place_of(path, &how, &o->path, err) : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o->label);
     if (status == WEFT_OK) status = how == A_STREAM ? open_stream(o, err) : create_temporary(o, err);
-    if (status != WEFT_OK) weft__out_close(o);
+    if (status != WEFT_OK) weft__out_file_close(o);
     return status;
 }
 
-FILE *weft__out_grow(const char *path, int append, weft_error *err)
+FILE *weft__out_file_grow(const char *path, int append, weft_error *err)
 {
-    weft__out o = {.fd = -1, .noted = -1};
+    weft__out_file o = {.fd = -1, .noted = -1};
     FILE *f = NULL;
     kind how;
-    weft__show_path(o.label, path);
+    weft__name_show_path(o.label, path);
     weft_status st = place_of(path, &how, &o.path, err);
     if (!st && how == A_STREAM) st = open_stream(&o, err);
     else if (!st && (o.fd = open(o.path, O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC), 0666)) < 0)
@@ -260,7 +261,7 @@ FILE *weft__out_grow(const char *path, int append, weft_error *err)
     return f;
 }
 
-weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err)
+weft_status weft__out_file_reserve(weft__out_file *o, uint64_t n_bytes, weft_error *err)
 {
     weft_status status = usable(o, err);
     if (status != WEFT_OK) return status;
@@ -277,9 +278,9 @@ weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft__out_room(const char *path, uint64_t n_bytes, weft_error *err)
+weft_status weft__out_file_room(const char *path, uint64_t n_bytes, weft_error *err)
 {
-    char label[WEFT__SHOW * 2], *folder;
+    char label[WEFT__NAME_SHOW * 2], *folder;
     struct statvfs disk;
     kind how;
     weft_status st = place_of(path, &how, &folder, err);
@@ -290,10 +291,11 @@ weft_status weft__out_room(const char *path, uint64_t n_bytes, weft_error *err)
     weft__free(folder);
     if (!known || n_bytes / disk.f_frsize < disk.f_bavail) return WEFT_OK; /* what else is wrong, opening it will tell */
     return weft_fail(err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder",
-                     weft__show_path(label, path), (double)n_bytes / 1e9, (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
+                     weft__name_show_path(label, path), (double)n_bytes / 1e9,
+                     (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
 }
 
-static weft_status write_through(weft__out *o, const unsigned char *p, size_t n, weft_error *err)
+static weft_status write_through(weft__out_file *o, const unsigned char *p, size_t n, weft_error *err)
 {
     while (n > 0) {
         ssize_t done = write(o->fd, p, n);
@@ -305,14 +307,14 @@ static weft_status write_through(weft__out *o, const unsigned char *p, size_t n,
     return WEFT_OK;
 }
 
-static weft_status flush(weft__out *o, weft_error *err)
+static weft_status flush(weft__out_file *o, weft_error *err)
 {
     size_t n = o->n_buffered;
     o->n_buffered = 0;
     return write_through(o, o->buffer, n, err);
 }
 
-weft_status weft__out_write(weft__out *o, const void *bytes, size_t n, weft_error *err)
+weft_status weft__out_file_write(weft__out_file *o, const void *bytes, size_t n, weft_error *err)
 {
     weft_status status = usable(o, err);
     if (status == WEFT_OK && n > BUFFER_BYTES - o->n_buffered) status = flush(o, err);
@@ -323,20 +325,20 @@ weft_status weft__out_write(weft__out *o, const void *bytes, size_t n, weft_erro
     return WEFT_OK;
 }
 
-weft_status weft__out_zeros(weft__out *o, uint64_t n, weft_error *err)
+weft_status weft__out_file_zeros(weft__out_file *o, uint64_t n, weft_error *err)
 {
     static const unsigned char zeros[4096];
     weft_status status = WEFT_OK;
     while (n > 0 && status == WEFT_OK) {
         size_t piece = n < sizeof zeros ? (size_t)n : sizeof zeros;
-        status = weft__out_write(o, zeros, piece, err);
+        status = weft__out_file_write(o, zeros, piece, err);
         n -= piece;
     }
     return status;
 }
 
 /* Makes the rename itself last; a file system that cannot is let pass. */
-static weft_status sync_folder(weft__out *o, weft_error *err)
+static weft_status sync_folder(weft__out_file *o, weft_error *err)
 {
     char *slash = strrchr(o->path, '/');
     if (slash) slash[slash == o->path] = 0; /* keeps "/" itself */
@@ -346,7 +348,7 @@ static weft_status sync_folder(weft__out *o, weft_error *err)
     return why && why != EINVAL && why != ENOTSUP ? io_failed(o, "flushing its folder to the disk", why, err) : WEFT_OK;
 }
 
-weft_status weft__out_sync(weft__out *o, weft_error *err)
+weft_status weft__out_file_sync(weft__out_file *o, weft_error *err)
 {
     weft_status status = usable(o, err);
     if (status == WEFT_OK) status = flush(o, err);
@@ -354,9 +356,9 @@ weft_status weft__out_sync(weft__out *o, weft_error *err)
     return fsync(o->fd) == 0 || !o->temporary ? WEFT_OK : io_failed(o, "flushing to the disk", errno, err);
 }
 
-weft_status weft__out_commit(weft__out *o, weft_error *err)
+weft_status weft__out_file_commit(weft__out_file *o, weft_error *err)
 {
-    weft_status status = weft__out_sync(o, err);
+    weft_status status = weft__out_file_sync(o, err);
     if (status != WEFT_OK) return status;
     int fd = o->fd;
     o->fd = -1;
@@ -372,7 +374,7 @@ weft_status weft__out_commit(weft__out *o, weft_error *err)
     return sync_folder(o, err);
 }
 
-void weft__out_close(weft__out *o)
+void weft__out_file_close(weft__out_file *o)
 {
     int created = o->temporary && (o->fd >= 0 || o->failed) && !o->committed;
     if (o->fd >= 0) close(o->fd);
@@ -381,5 +383,5 @@ void weft__out_close(weft__out *o)
     weft__free(o->temporary);
     weft__free(o->path);
     weft__free(o->buffer);
-    *o = (weft__out){.fd = -1, .noted = -1};
+    *o = (weft__out_file){.fd = -1, .noted = -1};
 }

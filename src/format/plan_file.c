@@ -20,29 +20,29 @@ struct weft__plan_file {
     weft__gguf *meta;
     weft__tensor_set tensors; /* names in `arena` */
     weft__arena arena;
-    weft__plan_header header;
+    weft__plan_file_header header;
     uint64_t data, image; /* where they begin */
-    weft__plan_info info;
-    char label[WEFT__SHOW * 2];
+    weft__plan_file_summary info;
+    char label[WEFT__NAME_SHOW * 2];
 };
 
 /* ---- the header ---- */
 
 static weft_status read_header(weft__plan_file *f, weft_error *err)
 {
-    weft__plan_header *h = &f->header;
+    weft__plan_file_header *h = &f->header;
     uint64_t n = f->map->n_bytes, end;
-    if (n < sizeof *h || memcmp(f->map->data, WEFT__PLAN_MAGIC, sizeof h->magic) != 0)
+    if (n < sizeof *h || memcmp(f->map->data, WEFT__PLAN_FILE_MAGIC, sizeof h->magic) != 0)
         return weft_fail(err, WEFT_FORMAT, "%s: is no compiled plan, or only the beginning of one; " AGAIN, f->label);
     memcpy(h, f->map->data, sizeof *h);
-    if (h->order != WEFT__PLAN_ORDER)
+    if (h->order != WEFT__PLAN_FILE_ORDER)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: the plan was compiled on a machine of another byte order; " AGAIN, f->label);
-    if (h->version != WEFT__PLAN_VERSION)
+    if (h->version != WEFT__PLAN_FILE_VERSION)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: is a plan of version %u, this program reads version %d; " AGAIN, f->label,
-                         h->version, WEFT__PLAN_VERSION);
-    if (h->hash != weft__hash(h, offsetof(weft__plan_header, hash)))
+                         h->version, WEFT__PLAN_FILE_VERSION);
+    if (h->hash != weft__hash(h, offsetof(weft__plan_file_header, hash)))
         return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its header differs; " AGAIN, f->label);
-    if (!weft__plan_places(h, &f->data, &f->image, &end) || end != h->file_bytes)
+    if (!weft__plan_file_places(h, &f->data, &f->image, &end) || end != h->file_bytes)
         return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: its sizes do not add up; " AGAIN, f->label);
     if (n != end)
         return weft_fail(err, WEFT_FORMAT, "%s: the plan %s: it has %llu bytes and should have %llu; " AGAIN, f->label,
@@ -86,16 +86,16 @@ static uint64_t u64_at(const weft__gguf_list *list, uint64_t i)
 
 static weft_status read_image(weft__plan_file *f, weft_error *err)
 {
-    weft__plan_info *info = &f->info;
+    weft__plan_file_summary *info = &f->info;
     const weft__gguf_list *offsets;
     weft_status st;
-    if ((st = read_text(f, WEFT__PLAN_PROVIDER, &info->provider, err)) ||
-        (st = read_text(f, WEFT__PLAN_MADE_BY, &info->made_by, err)) ||
-        (st = read_text(f, WEFT__PLAN_LAYOUT, &info->image.layout, err)) ||
-        (st = read_u64s(f, WEFT__PLAN_OFFSETS, &offsets, err)))
+    if ((st = read_text(f, WEFT__PLAN_FILE_PROVIDER, &info->provider, err)) ||
+        (st = read_text(f, WEFT__PLAN_FILE_MADE_BY, &info->made_by, err)) ||
+        (st = read_text(f, WEFT__PLAN_FILE_LAYOUT, &info->image.layout, err)) ||
+        (st = read_u64s(f, WEFT__PLAN_FILE_OFFSETS, &offsets, err)))
         return st;
-    if (weft__gguf_u64(f->meta, WEFT__PLAN_WEIGHTS, &info->weights, err)) return malformed(f, WEFT__PLAN_WEIGHTS, err);
-    if (offsets->n > INT32_MAX) return malformed(f, WEFT__PLAN_OFFSETS, err);
+    if (weft__gguf_u64(f->meta, WEFT__PLAN_FILE_WEIGHTS, &info->weights, err)) return malformed(f, WEFT__PLAN_FILE_WEIGHTS, err);
+    if (offsets->n > INT32_MAX) return malformed(f, WEFT__PLAN_FILE_OFFSETS, err);
     uint64_t *copy = weft__arena_array(&f->arena, (size_t)offsets->n, sizeof *copy);
     if (!copy) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to open it", f->label);
     for (uint64_t i = 0; i < offsets->n; i++) copy[i] = u64_at(offsets, i);
@@ -110,10 +110,10 @@ static weft_status read_image(weft__plan_file *f, weft_error *err)
 static weft_status read_tensor(weft__plan_file *f, weft__gguf_str name, const weft__gguf_list *numbers, uint64_t at,
                                weft_error *err)
 {
-    uint64_t n[WEFT__PLAN_NUMBERS], end;
-    char shown[WEFT__SHOW];
-    for (int i = 0; i < WEFT__PLAN_NUMBERS; i++) n[i] = u64_at(numbers, at + (uint64_t)i);
-    weft__show_name(shown, name.data, name.len);
+    uint64_t n[WEFT__PLAN_FILE_NUMBERS], end;
+    char shown[WEFT__NAME_SHOW];
+    for (int i = 0; i < WEFT__PLAN_FILE_NUMBERS; i++) n[i] = u64_at(numbers, at + (uint64_t)i);
+    weft__name_show(shown, name.data, name.len);
     if (n[0] > UINT32_MAX || n[1] < 1 || n[1] > WEFT__TENSOR_DIMS || name.len < 1 || memchr(name.data, 0, name.len))
         return malformed(f, shown, err);
     weft__tensor_desc t = {
@@ -123,7 +123,7 @@ static weft_status read_tensor(weft__plan_file *f, weft__gguf_str name, const we
     weft_status st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err);
     if (st) return weft_fail_within(err, st, "%s: tensor '%s'", f->label, shown);
     if (n[6] != UINT64_MAX) {
-        if (n[6] % WEFT__PLAN_TENSOR_ALIGN || !weft__add_u64(n[6], t.n_bytes, &end) || end > f->header.data_bytes)
+        if (n[6] % WEFT__PLAN_FILE_TENSOR_ALIGN || !weft__checked_add(n[6], t.n_bytes, &end) || end > f->header.data_bytes)
             return malformed(f, shown, err);
         t.buffer = f->map;
         t.offset = f->data + n[6];
@@ -139,13 +139,13 @@ static weft_status read_tensor(weft__plan_file *f, weft__gguf_str name, const we
 static weft_status read_tensors(weft__plan_file *f, weft_error *err)
 {
     const weft__gguf_list *names, *numbers;
-    weft_status st = read_u64s(f, WEFT__PLAN_TENSORS, &numbers, err);
+    weft_status st = read_u64s(f, WEFT__PLAN_FILE_TENSORS, &numbers, err);
     if (st) return st;
-    if (weft__gguf_array(f->meta, WEFT__PLAN_NAMES, &names, err) || names->type != WEFT__GGUF_STRING ||
-        numbers->n % WEFT__PLAN_NUMBERS || numbers->n / WEFT__PLAN_NUMBERS != names->n)
-        return malformed(f, WEFT__PLAN_NAMES, err);
+    if (weft__gguf_array(f->meta, WEFT__PLAN_FILE_NAMES, &names, err) || names->type != WEFT__GGUF_STRING ||
+        numbers->n % WEFT__PLAN_FILE_NUMBERS || numbers->n / WEFT__PLAN_FILE_NUMBERS != names->n)
+        return malformed(f, WEFT__PLAN_FILE_NAMES, err);
     for (uint64_t i = 0; i < names->n && !st; i++)
-        st = read_tensor(f, weft__gguf_list_string(names, i), numbers, i * WEFT__PLAN_NUMBERS, err);
+        st = read_tensor(f, weft__gguf_list_string(names, i), numbers, i * WEFT__PLAN_FILE_NUMBERS, err);
     return st;
 }
 
@@ -155,12 +155,12 @@ static weft_status create(const char *name, weft__plan_file **out, weft_error *e
 {
     weft__plan_file *f = *out = weft__alloc_zero(1, sizeof *f);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open a plan");
-    weft__show_path(f->label, name);
+    weft__name_show_path(f->label, name);
     f->nowhere = (weft_buffer){.size = sizeof f->nowhere, .domain = WEFT_DOMAIN_MAPPED, .flags = WEFT_BUFFER_READONLY};
     return WEFT_OK;
 }
 
-static weft_status read_all(weft__plan_file *f, weft_error *err)
+static weft_status plan_file_read_all(weft__plan_file *f, weft_error *err)
 {
     weft_status st = read_header(f, err);
     if (!st)
@@ -175,9 +175,9 @@ weft_status weft__plan_file_open(const char *path, weft__plan_file **out, weft_e
 {
     weft_status st = create(path, out, err);
     if (!st) st = weft__mem_map(path, &(*out)->map, err);
-    if (!st) st = read_all(*out, err);
+    if (!st) st = plan_file_read_all(*out, err);
     if (st) weft__plan_file_close(out);
-    else (void)weft__mem_advise((*out)->map, (*out)->image, (*out)->header.image_bytes, WEFT__ADVICE_HUGE, NULL); /* a wish */
+    else (void)weft__mem_advise((*out)->map, (*out)->image, (*out)->header.image_bytes, WEFT__MEM_ADVICE_HUGE, NULL); /* a wish */
     return st;
 }
 
@@ -185,7 +185,7 @@ weft_status weft__plan_file_parse(const void *bytes, size_t n, const char *name,
 {
     weft_status st = create(name, out, err);
     if (!st) st = weft__mem_borrow(bytes, n, WEFT_BUFFER_READONLY, &(*out)->map, err);
-    if (!st) st = read_all(*out, err);
+    if (!st) st = plan_file_read_all(*out, err);
     if (st) weft__plan_file_close(out);
     return st;
 }
@@ -204,12 +204,12 @@ void weft__plan_file_close(weft__plan_file **pf)
 
 int weft__plan_file_is(const char *path)
 {
-    char magic[sizeof WEFT__PLAN_MAGIC - 1];
+    char magic[sizeof WEFT__PLAN_FILE_MAGIC - 1];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return 0;
     ssize_t n = read(fd, magic, sizeof magic);
     close(fd);
-    return n == (ssize_t)sizeof magic && !memcmp(magic, WEFT__PLAN_MAGIC, sizeof magic);
+    return n == (ssize_t)sizeof magic && !memcmp(magic, WEFT__PLAN_FILE_MAGIC, sizeof magic);
 }
 
 weft__gguf *weft__plan_file_meta(const weft__plan_file *f)
@@ -222,7 +222,7 @@ const weft__tensor_set *weft__plan_file_tensors(const weft__plan_file *f)
     return &f->tensors;
 }
 
-const weft__plan_info *weft__plan_file_info(const weft__plan_file *f)
+const weft__plan_file_summary *weft__plan_file_info(const weft__plan_file *f)
 {
     return &f->info;
 }
@@ -232,12 +232,12 @@ const weft__plan_info *weft__plan_file_info(const weft__plan_file *f)
 static weft_status check_section(const weft__plan_file *f, uint64_t at, uint64_t n, uint64_t want, const char *what,
                                  weft_progress_fn progress, void *arg, weft_error *err)
 {
-    weft__hasher h;
+    weft__hash_state h;
     weft__hash_begin(&h);
     for (uint64_t done = 0, piece; done < n; done += piece) {
         piece = n - done < CHECK_PIECE ? n - done : CHECK_PIECE;
         weft__hash_add(&h, (const char *)f->map->data + at + done, (size_t)piece);
-        (void)weft__mem_advise(f->map, at + done, piece, WEFT__ADVICE_DONTNEED, NULL); /* a wish: it was read once */
+        (void)weft__mem_advise(f->map, at + done, piece, WEFT__MEM_ADVICE_DONTNEED, NULL); /* a wish: it was read once */
         if (progress && progress(arg, "checking", (double)(at + done + piece) / (double)f->map->n_bytes))
             return weft_fail(err, WEFT_CANCELLED, "%s: cancelled while checking", f->label);
     }
@@ -247,7 +247,7 @@ static weft_status check_section(const weft__plan_file *f, uint64_t at, uint64_t
 
 weft_status weft__plan_file_check(const weft__plan_file *f, weft_progress_fn progress, void *arg, weft_error *err)
 {
-    const weft__plan_header *h = &f->header;
+    const weft__plan_file_header *h = &f->header;
     weft_status st = check_section(f, f->data, h->data_bytes, h->data_hash, "tensors", progress, arg, err);
     return st ? st : check_section(f, f->image, h->image_bytes, h->image_hash, "packed weights", progress, arg, err);
 }

@@ -16,27 +16,27 @@
 #include "format/gguf_write.h"
 #include "weft/backend.h"
 
-#define WEFT__PLAN_VERSION 1
+#define WEFT__PLAN_FILE_VERSION 1
 
 typedef struct weft__plan_file weft__plan_file;
 
 /* What a plan says of its packed weights. */
-typedef struct weft__plan_info {
+typedef struct weft__plan_file_summary {
     const char *provider, *made_by; /* printable */
     uint64_t weights;               /* checksum of the graph's list of weights: names, types, shapes, in order */
     weft_image image;               /* `own` is NULL */
-} weft__plan_info;
+} weft__plan_file_summary;
 
 /* What is written: the tensors of the model, of which those with kept[i] keep their bytes. */
-typedef struct weft__plan_contents {
+typedef struct weft__plan_file_contents {
     const weft__tensor_set *tensors;
     const uint8_t *kept; /* [tensors->n] */
-    weft__plan_info info;
-} weft__plan_contents;
+    weft__plan_file_summary info;
+} weft__plan_file_contents;
 
 /* Adds the plan's keys to `meta` (gguf_write.h: a writer in memory, which holds the model's keys) and writes the file, which appears
  * when it is complete. *n_bytes becomes its size. progress (may be NULL) hears of "writing". Fails as weft__gguf_write does, or with WEFT_CANCELLED. */
-weft_status weft__plan_file_write(const char *path, weft__gguf_writer *meta, const weft__plan_contents *contents,
+weft_status weft__plan_file_write(const char *path, weft__gguf_writer *meta, const weft__plan_file_contents *contents,
                                   weft_progress_fn progress, void *arg, uint64_t *n_bytes, weft_error *err);
 
 /* 1 when the file begins as a plan does. */
@@ -51,7 +51,7 @@ void weft__plan_file_close(weft__plan_file **f);
 weft__gguf *weft__plan_file_meta(const weft__plan_file *f); /* the plan's own; not to be closed */
 /* All tensors of the model; the buffer of those that are only packed is WEFT_DOMAIN_MAPPED without data. */
 const weft__tensor_set *weft__plan_file_tensors(const weft__plan_file *f);
-const weft__plan_info *weft__plan_file_info(const weft__plan_file *f);
+const weft__plan_file_summary *weft__plan_file_info(const weft__plan_file *f);
 /* Reads every byte and compares the checksums. progress (may be NULL) hears of "checking". WEFT_FORMAT: damaged. */
 weft_status weft__plan_file_check(const weft__plan_file *f, weft_progress_fn progress, void *arg, weft_error *err);
 

@@ -4,17 +4,17 @@
 
 #include "format/plan_file.h"
 
-#define WEFT__PLAN_MAGIC "WEFTPLAN"
-#define WEFT__PLAN_ORDER 0x01020304u
+#define WEFT__PLAN_FILE_MAGIC "WEFTPLAN"
+#define WEFT__PLAN_FILE_ORDER 0x01020304u
 
 enum {
-    WEFT__PLAN_DATA_ALIGN = 4096,
-    WEFT__PLAN_IMAGE_ALIGN = 2 << 20,
-    WEFT__PLAN_TENSOR_ALIGN = 64,
-    WEFT__PLAN_NUMBERS = 7 /* of a tensor: type, number of dimensions, the four, place in the data (UINT64_MAX: none) */
+    WEFT__PLAN_FILE_DATA_ALIGN = 4096,
+    WEFT__PLAN_FILE_IMAGE_ALIGN = 2 << 20,
+    WEFT__PLAN_FILE_TENSOR_ALIGN = 64,
+    WEFT__PLAN_FILE_NUMBERS = 7 /* of a tensor: type, number of dimensions, the four, place in the data (UINT64_MAX: none) */
 };
 
-typedef struct weft__plan_header {
+typedef struct weft__plan_file_header {
     char magic[8];
     uint32_t version, order;
     uint64_t meta_bytes, data_bytes, image_bytes;
@@ -22,19 +22,19 @@ typedef struct weft__plan_header {
     uint64_t meta_hash, data_hash, image_hash;
     uint64_t reserved[6]; /* 0 */
     uint64_t hash;        /* of the header before it */
-} weft__plan_header;
+} weft__plan_file_header;
 
-WEFT_STATIC_ASSERT(sizeof(weft__plan_header) == 128, "the header of a plan file");
+WEFT_STATIC_ASSERT(sizeof(weft__plan_file_header) == 128, "the header of a plan file");
 
-#define WEFT__PLAN_PROVIDER "weft.plan.provider"
-#define WEFT__PLAN_MADE_BY "weft.plan.made_by"
-#define WEFT__PLAN_LAYOUT "weft.plan.layout"
-#define WEFT__PLAN_WEIGHTS "weft.plan.weights"
-#define WEFT__PLAN_OFFSETS "weft.plan.image_offsets"
-#define WEFT__PLAN_NAMES "weft.plan.tensor_names"
-#define WEFT__PLAN_TENSORS "weft.plan.tensors"
+#define WEFT__PLAN_FILE_PROVIDER "weft.plan.provider"
+#define WEFT__PLAN_FILE_MADE_BY "weft.plan.made_by"
+#define WEFT__PLAN_FILE_LAYOUT "weft.plan.layout"
+#define WEFT__PLAN_FILE_WEIGHTS "weft.plan.weights"
+#define WEFT__PLAN_FILE_OFFSETS "weft.plan.image_offsets"
+#define WEFT__PLAN_FILE_NAMES "weft.plan.tensor_names"
+#define WEFT__PLAN_FILE_TENSORS "weft.plan.tensors"
 
 /* Where the data and the image begin, and the end, of a header's sizes. 0: too large to be counted. */
-int weft__plan_places(const weft__plan_header *h, uint64_t *data, uint64_t *image, uint64_t *end);
+int weft__plan_file_places(const weft__plan_file_header *h, uint64_t *data, uint64_t *image, uint64_t *end);
 
 #endif

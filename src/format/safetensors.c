@@ -13,23 +13,23 @@
 enum { LENGTH_BYTES = 8 };
 
 /* The file at hand. */
-typedef struct reading {
+typedef struct safetensors_reading {
     weft__safetensors *st;
     weft_buffer *file;
-    char label[WEFT__SHOW * 2];
+    char label[WEFT__NAME_SHOW * 2];
     uint64_t data, n_data; /* where the data section begins in the file, and its bytes */
     size_t first;          /* tensors of this file begin here */
     weft_error *err;
-} reading;
+} safetensors_reading;
 
-static weft_status no_memory(const reading *r)
+static weft_status safetensors_no_memory(const safetensors_reading *r)
 {
     return weft_fail(r->err, WEFT_NO_MEMORY, "%s: no memory for the list of tensors", r->label);
 }
 
 /* ---- one entry ---- */
 
-static weft_status read_type(const reading *r, const char *name, const weft__json *entry, uint32_t *dtype)
+static weft_status read_type(const safetensors_reading *r, const char *name, const weft__json *entry, uint32_t *dtype)
 {
     static const struct {
         const char *name;
@@ -37,7 +37,7 @@ static weft_status read_type(const reading *r, const char *name, const weft__jso
     } types[] = {{"F32", WEFT_F32}, {"F16", WEFT_F16}, {"BF16", WEFT_BF16}};
     const char *s;
     size_t n;
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     if (!weft__json_string(weft__json_get(entry, "dtype"), &s, &n))
         return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' has no dtype", r->label, name);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -46,7 +46,7 @@ static weft_status read_type(const reading *r, const char *name, const weft__jso
         return WEFT_OK;
     }
     return weft_fail(r->err, WEFT_UNSUPPORTED, "%s: tensor '%s' is of type %s; supported are F32, F16 and BF16", r->label, name,
-                     weft__show_name(shown, s, n));
+                     weft__name_show(shown, s, n));
 }
 
 /* A number written as a plain integer, from 0 on. */
@@ -58,7 +58,7 @@ static int count_of(const weft__json *value, uint64_t *out)
     return 1;
 }
 
-static weft_status read_shape(const reading *r, const char *name, const weft__json *entry, weft__tensor_desc *t)
+static weft_status read_shape(const safetensors_reading *r, const char *name, const weft__json *entry, weft__tensor_desc *t)
 {
     const weft__json *shape = weft__json_get(entry, "shape");
     size_t n = weft__json_size(shape);
@@ -76,7 +76,7 @@ static weft_status read_shape(const reading *r, const char *name, const weft__js
     return status ? weft_fail_within(r->err, status, "%s: tensor '%s'", r->label, name) : WEFT_OK;
 }
 
-static weft_status read_range(const reading *r, const char *name, const weft__json *entry, weft__tensor_desc *t)
+static weft_status read_range(const safetensors_reading *r, const char *name, const weft__json *entry, weft__tensor_desc *t)
 {
     const weft__json *range = weft__json_get(entry, "data_offsets");
     uint64_t begin, end;
@@ -95,13 +95,13 @@ static weft_status read_range(const reading *r, const char *name, const weft__js
     return WEFT_OK;
 }
 
-static weft_status read_tensor(reading *r, const weft__json_member *m)
+static weft_status read_tensor(safetensors_reading *r, const weft__json_member *m)
 {
     weft__tensor_desc t = {.buffer = r->file};
     uint32_t existing;
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     weft__json_member field = {0};
-    weft__show_name(shown, m->key, m->key_len);
+    weft__name_show(shown, m->key, m->key_len);
     if (weft__json_kind_of(m->value) != WEFT__JSON_OBJECT)
         return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' is no object", r->label, shown);
     if (m->key_len == 0) return weft_fail(r->err, WEFT_FORMAT, "%s: a tensor has an empty name", r->label);
@@ -114,14 +114,14 @@ static weft_status read_tensor(reading *r, const weft__json_member *m)
     if (status) return status;
     t.name = weft__arena_string(&r->st->arena, m->key, m->key_len);
     int added = t.name ? weft__tensor_set_add(&r->st->tensors, &t, &existing) : -1;
-    if (added < 0) return no_memory(r);
+    if (added < 0) return safetensors_no_memory(r);
     /* Within a file the JSON parser has refused duplicates. */
     return added ? WEFT_OK : weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' is in another file too", r->label, shown);
 }
 
 /* ---- the whole header ---- */
 
-static weft_status check_metadata(const reading *r, const weft__json *metadata)
+static weft_status check_metadata(const safetensors_reading *r, const weft__json *metadata)
 {
     weft__json_member m = {0};
     int ok = weft__json_kind_of(metadata) == WEFT__JSON_OBJECT;
@@ -130,13 +130,13 @@ static weft_status check_metadata(const reading *r, const weft__json *metadata)
 }
 
 /* That the tensors cover the data section without hole or overlap. Ranges that do not overlap and add up to the whole do. */
-static weft_status check_tiling(const reading *r)
+static weft_status check_tiling(const safetensors_reading *r)
 {
     const weft__tensor_set *set = &r->st->tensors;
     size_t pair[2];
     uint64_t sum = 0;
     int overlap = weft__tensor_overlap(set, r->first, pair);
-    if (overlap < 0) return no_memory(r);
+    if (overlap < 0) return safetensors_no_memory(r);
     if (overlap)
         return weft_fail(r->err, WEFT_FORMAT, "%s: tensors '%s' and '%s' overlap", r->label, set->items[pair[0]].name,
                          set->items[pair[1]].name);
@@ -146,7 +146,7 @@ static weft_status check_tiling(const reading *r)
                      r->n_data - sum, r->n_data);
 }
 
-static weft_status read_tensors(reading *r, const weft__json *header)
+static weft_status read_tensors(safetensors_reading *r, const weft__json *header)
 {
     weft__json_member m = {0};
     weft_status status = WEFT_OK;
@@ -164,7 +164,7 @@ static uint64_t length_at(const unsigned char *p)
     return n;
 }
 
-static weft_status read_file(reading *r)
+static weft_status read_file(safetensors_reading *r)
 {
     const unsigned char *p = r->file->data;
     weft__json *header = NULL;
@@ -199,11 +199,11 @@ weft__safetensors *weft__safetensors_new(void)
 /* Takes over the buffer, also on failure. */
 static weft_status add_buffer(weft__safetensors *st, weft_buffer *file, const char *name, weft_error *err)
 {
-    reading r = {.st = st, .file = file, .first = st->tensors.n, .err = err};
-    weft__show_path(r.label, name);
+    safetensors_reading r = {.st = st, .file = file, .first = st->tensors.n, .err = err};
+    weft__name_show_path(r.label, name);
     if (!weft__grow(&st->files, &st->capacity, st->n_files + 1, sizeof *st->files)) {
         weft_buffer_release(&file);
-        return no_memory(&r);
+        return safetensors_no_memory(&r);
     }
     st->files[st->n_files++] = file;
     return read_file(&r);

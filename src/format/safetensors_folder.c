@@ -24,7 +24,7 @@ static char *join(const char *folder, const char *name)
     return path;
 }
 
-static weft_status no_memory(const char *label, weft_error *err)
+static weft_status safetensors_folder_no_memory(const char *label, weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to read it", label);
 }
@@ -37,7 +37,7 @@ static int plain_name(const char *s, size_t n)
 
 /* The shards met so far, by name. */
 typedef struct shards {
-    weft__names names; /* index: the position of the shard's buffer in st->files */
+    weft__name_table names; /* index: the position of the shard's buffer in st->files */
     uint32_t n;
 } shards;
 
@@ -45,15 +45,15 @@ typedef struct shards {
 static weft_status shard_of(weft__safetensors *st, const char *folder, shards *known, const char *s, size_t n,
                             const weft_buffer **out, weft_error *err)
 {
-    int64_t at = weft__names_find(&known->names, s, n);
+    int64_t at = weft__name_table_find(&known->names, s, n);
     if (at < 0) {
         if (known->n == MAX_SHARDS) return weft_fail(err, WEFT_LIMIT, "%s: more than %d shards", INDEX, MAX_SHARDS);
         char *path = join(folder, s);
-        weft_status status = path ? weft__safetensors_add(st, path, err) : no_memory(folder, err);
+        weft_status status = path ? weft__safetensors_add(st, path, err) : safetensors_folder_no_memory(folder, err);
         weft__free(path);
         if (status) return status;
         at = known->n++;
-        if (weft__names_put(&known->names, s, n, (uint32_t)at, NULL) != 1) return no_memory(folder, err);
+        if (weft__name_table_put(&known->names, s, n, (uint32_t)at, NULL) != 1) return safetensors_folder_no_memory(folder, err);
     }
     *out = st->files[at];
     return WEFT_OK;
@@ -65,11 +65,11 @@ static weft_status read_entry(weft__safetensors *st, const char *folder, shards 
     const char *s;
     size_t n;
     const weft_buffer *file = NULL;
-    char tensor[WEFT__SHOW], shard[WEFT__SHOW];
-    weft__show_name(tensor, m->key, m->key_len);
+    char tensor[WEFT__NAME_SHOW], shard[WEFT__NAME_SHOW];
+    weft__name_show(tensor, m->key, m->key_len);
     if (!weft__json_string(m->value, &s, &n))
         return weft_fail(err, WEFT_FORMAT, "%s: the shard of '%s' is no string", INDEX, tensor);
-    weft__show_name(shard, s, n);
+    weft__name_show(shard, s, n);
     if (!plain_name(s, n))
         return weft_fail(err, WEFT_FORMAT, "%s: the shard '%s' of tensor '%s' is no plain file name; refused", INDEX, shard,
                          tensor);
@@ -89,7 +89,7 @@ static weft_status read_index(weft__safetensors *st, const char *folder, const w
     if (weft__json_kind_of(map) != WEFT__JSON_OBJECT || weft__json_size(map) == 0)
         return weft_fail(err, WEFT_FORMAT, "%s: it has no weight_map", INDEX);
     while (!status && weft__json_next(map, &m)) status = read_entry(st, folder, &known, &m, err);
-    weft__names_free(&known.names);
+    weft__name_table_free(&known.names);
     return status;
 }
 
@@ -132,7 +132,7 @@ weft_status weft__safetensors_open_folder(const char *folder, weft__safetensors 
     weft_status status;
     weft__safetensors *st = weft__safetensors_new();
     char *index = join(folder, INDEX), *single = join(folder, SINGLE);
-    if (!st || !index || !single) status = no_memory(folder, err);
+    if (!st || !index || !single) status = safetensors_folder_no_memory(folder, err);
     else if (!access(index, F_OK)) status = open_shards(st, folder, index, err);
     else if (!access(single, F_OK)) status = weft__safetensors_add(st, single, err);
     else status = nothing_here(folder, err);

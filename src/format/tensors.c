@@ -46,14 +46,14 @@ weft_status weft__tensor_measure(uint32_t dtype, uint32_t n_dims, const uint64_t
     uint64_t elems = 1, bytes;
     for (uint32_t i = 0; i < n_dims; i++) {
         if (d[i] == 0) return weft_fail(err, WEFT_FORMAT, "dimension %u is 0", i);
-        if (!weft__mul_u64(elems, d[i], &elems) || elems > INT64_MAX)
+        if (!weft__checked_mul(elems, d[i], &elems) || elems > INT64_MAX)
             return weft_fail(err, WEFT_FORMAT, "its number of elements overflows at dimension %u, which is %llu", i,
                              (unsigned long long)d[i]);
     }
     if (d[0] % info.block_elems)
         return weft_fail(err, WEFT_FORMAT, "dimension 0 is %llu, not a multiple of the %u elements in a %s block",
                          (unsigned long long)d[0], info.block_elems, info.name);
-    if (!weft__mul_u64(elems / info.block_elems, info.block_bytes, &bytes) || bytes > INT64_MAX)
+    if (!weft__checked_mul(elems / info.block_elems, info.block_bytes, &bytes) || bytes > INT64_MAX)
         return weft_fail(err, WEFT_FORMAT, "the size of its %llu elements of type %s overflows", (unsigned long long)elems,
                          info.name);
     *n_elems = elems;
@@ -64,7 +64,7 @@ weft_status weft__tensor_measure(uint32_t dtype, uint32_t n_dims, const uint64_t
 int weft__tensor_set_add(weft__tensor_set *set, const weft__tensor_desc *t, uint32_t *existing)
 {
     if (set->n >= UINT32_MAX || !weft__grow(&set->items, &set->capacity, set->n + 1, sizeof *set->items)) return -1;
-    int added = weft__names_put(&set->names, t->name, strlen(t->name), (uint32_t)set->n, existing);
+    int added = weft__name_table_put(&set->names, t->name, strlen(t->name), (uint32_t)set->n, existing);
     if (added == 1) set->items[set->n++] = *t;
     return added;
 }
@@ -72,13 +72,13 @@ int weft__tensor_set_add(weft__tensor_set *set, const weft__tensor_desc *t, uint
 void weft__tensor_set_free(weft__tensor_set *set)
 {
     weft__free(set->items);
-    weft__names_free(&set->names);
+    weft__name_table_free(&set->names);
     *set = (weft__tensor_set){0};
 }
 
 const weft__tensor_desc *weft__tensor_find(const weft__tensor_set *set, const char *name)
 {
-    int64_t i = weft__names_find(&set->names, name, strlen(name));
+    int64_t i = weft__name_table_find(&set->names, name, strlen(name));
     return i < 0 ? NULL : &set->items[i];
 }
 

@@ -37,7 +37,7 @@ weft_status weft__tensor_measure(uint32_t dtype, uint32_t n_dims, const uint64_t
 typedef struct weft__tensor_set {
     weft__tensor_desc *items;
     size_t n, capacity;
-    weft__names names;
+    weft__name_table names;
 } weft__tensor_set;
 
 /* Appends a copy of *t. Returns 1; 0 when the name is taken, with its index in *existing; -1 without memory. */

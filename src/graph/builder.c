@@ -40,7 +40,7 @@ void weft__builder_destroy(weft__builder **pb)
     weft__free(b);
 }
 
-static int32_t no_memory(weft__builder *b)
+static int32_t builder_no_memory(weft__builder *b)
 {
     b->status = weft_fail(&b->error, WEFT_NO_MEMORY, "no memory for a graph of %zu nodes", b->n_nodes);
     return WEFT_NONE;
@@ -50,7 +50,7 @@ static int32_t no_memory(weft__builder *b)
 #define APPEND(b, list, item)                                                                                                    \
     ((b)->status ? WEFT_NONE                                                                                                     \
      : (b)->n_##list >= MAX_ITEMS || !weft__grow(&(b)->list, &(b)->room_##list, (b)->n_##list + 1, sizeof *(b)->list)            \
-         ? no_memory(b)                                                                                                          \
+         ? builder_no_memory(b)                                                                                                  \
          : ((b)->list[(b)->n_##list] = *(item), (int32_t)(b)->n_##list++))
 
 weft_weight_id weft__builder_weight(weft__builder *b, const weft_weight *w)
@@ -251,7 +251,7 @@ weft_tensor_id weft__op_moe_ffn(weft__builder *b, int layer, weft_tensor_id x, w
 /* ---- handing over ---- */
 
 /* Moves the builder's lists into a graph. */
-static weft_graph *take(weft__builder *b)
+static weft_graph *builder_take(weft__builder *b)
 {
     weft_graph *g = weft__alloc_zero(1, sizeof *g);
     if (!g) return NULL;
@@ -277,7 +277,7 @@ static weft_graph *take(weft__builder *b)
 /* Two nodes must not write the same layer's pages in one step. */
 static weft_status check_writers(const weft_graph *g, weft_error *err)
 {
-    char a[WEFT__NODE_NAME], b[WEFT__NODE_NAME];
+    char a[WEFT__GRAPH_NODE_NAME], b[WEFT__GRAPH_NODE_NAME];
     for (int32_t i = 0; i < g->n_nodes; i++) {
         if (g->nodes[i].op != WEFT_OP_KV_WRITE) continue;
         weft_attr_kv kv = g->nodes[i].attr.kv;
@@ -285,7 +285,7 @@ static weft_status check_writers(const weft_graph *g, weft_error *err)
             weft_attr_kv other = g->nodes[j].attr.kv;
             if (g->nodes[j].op != WEFT_OP_KV_WRITE || other.group != kv.group || other.layer != kv.layer) continue;
             return weft_fail(err, WEFT_ARGUMENT, "layer %d of KV group %d is written twice: by %s and %s", kv.layer, kv.group,
-                             weft__node_name(g, j, a), weft__node_name(g, i, b));
+                             weft__graph_node_name(g, j, a), weft__graph_node_name(g, i, b));
         }
     }
     return WEFT_OK;
@@ -310,7 +310,7 @@ weft_status weft__builder_finish(weft__builder **pb, weft_graph **out, weft_erro
     *out = NULL;
     if (st) {
         weft_fail(err, st, "%s", b->error.message);
-    } else if (!(g = take(b))) {
+    } else if (!(g = builder_take(b))) {
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a graph of %zu nodes", b->n_nodes);
     } else {
         st = check_and_order(g, err);

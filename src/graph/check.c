@@ -28,12 +28,12 @@ typedef struct inspection {
 
 static void WEFT_PRINTF(2, 3) fault(inspection *s, const char *format, ...)
 {
-    char text[384], name[WEFT__NODE_NAME];
+    char text[384], name[WEFT__GRAPH_NODE_NAME];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    s->status = weft_fail(s->err, WEFT_ARGUMENT, "%s: %s", weft__node_name(s->g, s->index, name), text);
+    s->status = weft_fail(s->err, WEFT_ARGUMENT, "%s: %s", weft__graph_node_name(s->g, s->index, name), text);
 }
 
 static const weft_tensor *in(const inspection *s, int i)
@@ -326,8 +326,8 @@ static weft_status check_weight(const weft_weight *w, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "weight %s: [%lld, %lld, %lld] is no shape for %s", w->name, (long long)d[0],
                          (long long)d[1], (long long)d[2], type.name);
     uint64_t row = (uint64_t)d[0] / type.block_elems * type.block_bytes, n_rows = (uint64_t)d[1] * (uint64_t)d[2], end;
-    if (w->row_bytes < row || !weft__mul_u64(n_rows - 1, w->row_bytes, &end) || !weft__add_u64(end, row, &end) ||
-        !weft__add_u64(end, w->offset, &end) || !w->buffer || end > w->buffer->n_bytes)
+    if (w->row_bytes < row || !weft__checked_mul(n_rows - 1, w->row_bytes, &end) || !weft__checked_add(end, row, &end) ||
+        !weft__checked_add(end, w->offset, &end) || !w->buffer || end > w->buffer->n_bytes)
         return weft_fail(err, WEFT_ARGUMENT, "weight %s: its bytes do not lie inside its buffer", w->name);
     return WEFT_OK;
 }

@@ -2,17 +2,17 @@
 #include "graph/graph.h"
 
 /* Is node n there for the wanted rows alone? */
-static int is_for_wanted(const weft_node *n, const weft__load *load)
+static int is_for_wanted(const weft_node *n, const weft__graph_load *load)
 {
     return n->flags & WEFT_NODE_IF_WANTED && !load->wants_outputs;
 }
 
 /* Positions that all rows of the step, or those that are wanted, see, and positions that at least one of each sequence sees. */
-static void attended(const weft__load *load, int if_wanted, int32_t window, double *seen, double *distinct)
+static void attended(const weft__graph_load *load, int if_wanted, int32_t window, double *seen, double *distinct)
 {
     *seen = *distinct = 0;
     for (int32_t s = 0; s < load->n_seqs; s++) {
-        const weft__seq_rows *rows = &load->seqs[s];
+        const weft__graph_seq_rows *rows = &load->seqs[s];
         int32_t n = if_wanted ? rows->n_wanted : rows->n, first = rows->first + rows->n - n;
         if (n == 0) continue;
         int32_t from = window > 0 && first + 1 > window ? first + 1 - window : 0;
@@ -31,12 +31,12 @@ static double tensor_bytes(const weft_graph *g, weft_tensor_id t, int32_t rows)
 }
 
 /* How many rows of a tensor node n makes or reads. */
-static int32_t rows_of(const weft_graph *g, const weft_node *n, weft_tensor_id t, const weft__load *load)
+static int32_t rows_of(const weft_graph *g, const weft_node *n, weft_tensor_id t, const weft__graph_load *load)
 {
     return is_for_wanted(n, load) || g->tensors[t].shape.d[1] == WEFT_WANTED ? load->n_wanted : load->n_rows;
 }
 
-static double activation_bytes(const weft_graph *g, const weft_node *n, const weft__load *load)
+static double activation_bytes(const weft_graph *g, const weft_node *n, const weft__graph_load *load)
 {
     double bytes = 0;
     for (int i = 0; i < n->n_in + n->n_out; i++) {
@@ -47,7 +47,7 @@ static double activation_bytes(const weft_graph *g, const weft_node *n, const we
 }
 
 /* `used` matrices of the stack are read, and every one of `rows` rows is multiplied with one. */
-static void add_matrix(weft__cost *c, const weft_weight *w, double used, double rows)
+static void add_matrix(weft__graph_cost *c, const weft_weight *w, double used, double rows)
 {
     double ops = 2 * rows * (double)w->shape.d[0] * (double)w->shape.d[1];
     c->weight_bytes += used * (double)w->row_bytes * (double)w->shape.d[1];
@@ -57,13 +57,13 @@ static void add_matrix(weft__cost *c, const weft_weight *w, double used, double 
 }
 
 /* Bytes of one position's keys and values in one layer. */
-static double kv_token_bytes(const weft_graph *g, const weft_attr_kv *kv, const weft__load *load)
+static double kv_token_bytes(const weft_graph *g, const weft_attr_kv *kv, const weft__graph_load *load)
 {
     const weft_kv_group *group = &g->kv_groups[kv->group];
     return (load->kv_dtype == WEFT_F32 ? 4.0 : 2.0) * group->n_kv_heads * (group->head_dim_k + group->head_dim_v);
 }
 
-static void attention_cost(const weft_graph *g, const weft_node *n, const weft__load *load, weft__cost *c)
+static void attention_cost(const weft_graph *g, const weft_node *n, const weft__graph_load *load, weft__graph_cost *c)
 {
     const weft_attr_attention *a = &n->attr.attention;
     double seen, distinct;
@@ -72,9 +72,9 @@ static void attention_cost(const weft_graph *g, const weft_node *n, const weft__
     c->attention_ops = 2 * seen * a->n_heads * (a->head_dim_k + a->head_dim_v);
 }
 
-weft__cost weft__node_cost(const weft_graph *g, int32_t node, const weft__load *load)
+weft__graph_cost weft__graph_node_cost(const weft_graph *g, int32_t node, const weft__graph_load *load)
 {
-    weft__cost c = {0};
+    weft__graph_cost c = {0};
     const weft_node *n = &g->nodes[node];
     const int32_t rows = rows_of(g, n, n->out[0], load);
     if (rows == 0) return c;

@@ -22,7 +22,7 @@ typedef struct fuser {
     weft_node *nodes; /* g->nodes */
     const int32_t *place;
     int32_t *producer, *n_uses; /* [n_tensors]; being an output of the graph is a use */
-    weft__supports_fn supports;
+    weft__graph_supports_fn supports;
     void *arg;
 } fuser;
 
@@ -278,7 +278,7 @@ static void fuse_all(fuser *f)
     f->g->n_nodes = left;
 }
 
-weft_status weft__graph_fuse(const weft_graph *graph, const int32_t *place, weft__supports_fn supports, void *arg,
+weft_status weft__graph_fuse(const weft_graph *graph, const int32_t *place, weft__graph_supports_fn supports, void *arg,
                              weft_graph **out, weft_error *err)
 {
     size_t n = (size_t)graph->n_tensors;

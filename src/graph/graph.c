@@ -16,13 +16,13 @@ const char *weft_op_name(uint32_t op)
     return op < WEFT_OP_COUNT ? op_names[op] : "?";
 }
 
-const char *weft__node_name(const weft_graph *g, int32_t i, char out[WEFT__NODE_NAME])
+const char *weft__graph_node_name(const weft_graph *g, int32_t i, char out[WEFT__GRAPH_NODE_NAME])
 {
     const weft_node *n = &g->nodes[i];
     const char *tensor = "";
     if (n->n_out > 0 && n->n_out <= WEFT_NODE_OUT && n->out[0] >= 0 && n->out[0] < g->n_tensors)
         tensor = g->tensors[n->out[0]].name;
-    snprintf(out, WEFT__NODE_NAME, "node %d (%s%s%.63s)", i, weft_op_name(n->op), *tensor ? " " : "", tensor);
+    snprintf(out, WEFT__GRAPH_NODE_NAME, "node %d (%s%s%.63s)", i, weft_op_name(n->op), *tensor ? " " : "", tensor);
     return out;
 }
 
@@ -64,12 +64,12 @@ void weft__graph_destroy(weft_graph **pg)
 
 static weft_status check_defined(const weft_graph *g, const int32_t *producer, weft_error *err)
 {
-    char name[WEFT__NODE_NAME];
+    char name[WEFT__GRAPH_NODE_NAME];
     for (int32_t i = 0; i < g->n_nodes; i++) {
         for (int32_t j = 0; j < g->nodes[i].n_in; j++) {
             weft_tensor_id t = g->nodes[i].in[j];
             if (producer[t] != WEFT_NONE) continue;
-            return weft_fail(err, WEFT_ARGUMENT, "%s: its input %s is made by no node", weft__node_name(g, i, name),
+            return weft_fail(err, WEFT_ARGUMENT, "%s: its input %s is made by no node", weft__graph_node_name(g, i, name),
                              g->tensors[t].name);
         }
     }
@@ -83,14 +83,14 @@ static weft_status check_defined(const weft_graph *g, const int32_t *producer, w
 
 weft_status weft__graph_producers(const weft_graph *g, int32_t *producer, weft_error *err)
 {
-    char a[WEFT__NODE_NAME], b[WEFT__NODE_NAME];
+    char a[WEFT__GRAPH_NODE_NAME], b[WEFT__GRAPH_NODE_NAME];
     for (int32_t t = 0; t < g->n_tensors; t++) producer[t] = WEFT_NONE;
     for (int32_t i = 0; i < g->n_nodes; i++) {
         for (int32_t j = 0; j < g->nodes[i].n_out; j++) {
             weft_tensor_id t = g->nodes[i].out[j];
             if (producer[t] != WEFT_NONE)
                 return weft_fail(err, WEFT_ARGUMENT, "tensor %s is made twice: by %s and %s", g->tensors[t].name,
-                                 weft__node_name(g, producer[t], a), weft__node_name(g, i, b));
+                                 weft__graph_node_name(g, producer[t], a), weft__graph_node_name(g, i, b));
             producer[t] = i;
         }
     }

@@ -96,27 +96,27 @@ const weft_graph *weft__plan_graph(const weft__plan *plan);
 /* ---- costs and profiles ---- */
 
 /* The rows of one sequence in a step: positions first .. first + n - 1; n_wanted of them have WEFT_WANT_LOGITS, and count as the last. */
-typedef struct weft__seq_rows {
+typedef struct weft__graph_seq_rows {
     int32_t first, n, n_wanted;
-} weft__seq_rows;
+} weft__graph_seq_rows;
 
-typedef struct weft__load {
+typedef struct weft__graph_load {
     int32_t n_rows, n_wanted, n_seqs;
-    const weft__seq_rows *seqs;
+    const weft__graph_seq_rows *seqs;
     uint32_t kv_dtype;
     int wants_outputs; /* a row has WEFT_WANT_OUTPUTS */
-} weft__load;
+} weft__graph_load;
 
 /* What an op must move and multiply at least. */
-typedef struct weft__cost {
+typedef struct weft__graph_cost {
     double bytes; /* everything that it reads or writes, each once: weights, activations, keys and values of attended positions */
     double weight_bytes, kv_bytes;      /* of those: matrices that are multiplied; keys and values that are attended to */
     double int8_ops, bf16_ops, f32_ops; /* multiplications and additions of matrix products, by the type of the weights */
     double attention_ops;               /* those of attention */
-} weft__cost;
+} weft__graph_cost;
 
 /* Of node i for a step. Of experts, as many are counted as the rows can reach. */
-weft__cost weft__node_cost(const weft_graph *graph, int32_t node, const weft__load *load);
+weft__graph_cost weft__graph_node_cost(const weft_graph *graph, int32_t node, const weft__graph_load *load);
 
 /* One op of a profiled step; times as in weft_profile_event. */
 typedef struct weft__profile_op {
@@ -138,10 +138,10 @@ typedef struct weft__profile {
     weft__profile_op *ops;
     weft__profile_step *steps;
     size_t ops_capacity, steps_capacity;
-    weft_profile_log log; /* of one segment's run */
-    weft__seq_rows *seqs; /* [max_rows] of the step */
-    uint64_t begin_ns;    /* of the step that runs */
-    int32_t n_pending;    /* its ops so far, behind the n_ops */
+    weft_profile_log log;       /* of one segment's run */
+    weft__graph_seq_rows *seqs; /* [max_rows] of the step */
+    uint64_t begin_ns;          /* of the step that runs */
+    int32_t n_pending;          /* its ops so far, behind the n_ops */
 } weft__profile;
 
 /* Records every step from now on, from an empty record; a step may then allocate memory for its record. WEFT_UNSUPPORTED where a
@@ -154,8 +154,8 @@ const weft__profile *weft__plan_profile(const weft__plan *plan);
 
 /* The fused form of a graph; owned by the caller. Only nodes of one place [n_nodes] are fused (NULL: all are), and `supports` decides
  * whether a fused node is wanted. */
-typedef int (*weft__supports_fn)(void *arg, const weft_graph *graph, const weft_node *node);
-weft_status weft__graph_fuse(const weft_graph *graph, const int32_t *place, weft__supports_fn supports, void *arg,
+typedef int (*weft__graph_supports_fn)(void *arg, const weft_graph *graph, const weft_node *node);
+weft_status weft__graph_fuse(const weft_graph *graph, const int32_t *place, weft__graph_supports_fn supports, void *arg,
                              weft_graph **out, weft_error *err);
 
 #endif

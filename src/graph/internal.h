@@ -7,8 +7,8 @@
 #include "graph/graph.h"
 
 /* Fills `out` with the name by which messages call node i: "node 7 (linear blk.0.attn_q)". Returns out. */
-#define WEFT__NODE_NAME 128
-const char *weft__node_name(const weft_graph *g, int32_t i, char out[WEFT__NODE_NAME]);
+#define WEFT__GRAPH_NODE_NAME 128
+const char *weft__graph_node_name(const weft_graph *g, int32_t i, char out[WEFT__GRAPH_NODE_NAME]);
 
 /* An exact copy of a graph, arrays and all; NULL when memory runs out. */
 weft_graph *weft__graph_copy(const weft_graph *g);
@@ -34,14 +34,15 @@ weft_status weft__graph_mark_wanted(weft_graph *g, weft_error *err);
 /* ---- memory ---- */
 
 /* Something that needs n_bytes from time `begin` to time `end`, both included. `offset` is the answer. */
-typedef struct weft__lifetime {
+typedef struct weft__graph_lifetime {
     int32_t begin, end;
     uint64_t n_bytes, offset;
-} weft__lifetime;
+} weft__graph_lifetime;
 
 /* Gives every item an offset, a multiple of 64, so that items which are alive at the same time never share bytes; largest first,
  * each into the smallest gap that holds it. *total is the bytes needed, *without_reuse their sum. Items of 0 bytes get offset 0.
  * Fails with WEFT_NO_MEMORY, or WEFT_LIMIT when sizes overflow. */
-weft_status weft__memory_plan(weft__lifetime *items, int32_t n, uint64_t *total, uint64_t *without_reuse, weft_error *err);
+weft_status weft__graph_plan_memory(weft__graph_lifetime *items, int32_t n, uint64_t *total, uint64_t *without_reuse,
+                                    weft_error *err);
 
 #endif

@@ -81,7 +81,7 @@ static void finish_node(sorter *s, int32_t i)
 static weft_status cycle_error(const sorter *s, weft_error *err)
 {
     const weft_graph *g = s->g;
-    char name[WEFT__NODE_NAME];
+    char name[WEFT__GRAPH_NODE_NAME];
     int32_t at = 0, through = WEFT_NONE;
     while (s->state[at] == DONE) at++;
     for (int32_t step = 0; step < g->n_nodes; step++) {
@@ -93,8 +93,8 @@ static weft_status cycle_error(const sorter *s, weft_error *err)
             break;
         }
     }
-    return weft_fail(err, WEFT_ARGUMENT, "%s is part of a cycle: it makes %s, on which it depends", weft__node_name(g, at, name),
-                     g->tensors[through].name);
+    return weft_fail(err, WEFT_ARGUMENT, "%s is part of a cycle: it makes %s, on which it depends",
+                     weft__graph_node_name(g, at, name), g->tensors[through].name);
 }
 
 weft_status weft__graph_order(const weft_graph *g, const int32_t *place, int32_t *order, weft_error *err)

@@ -23,7 +23,7 @@ static void weight_types(const weft_graph *g, const weft_node *n, char *out, siz
 
 static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const *providers, int n_providers, weft_error *err)
 {
-    char name[WEFT__NODE_NAME], list[128] = "", types[128];
+    char name[WEFT__GRAPH_NODE_NAME], list[128] = "", types[128];
     size_t at = 0;
     for (int p = 0; p < n_providers && at + 20 < sizeof list; p++) {
         size_t n = strnlen(providers[p]->api->name, 16);
@@ -33,7 +33,7 @@ static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const 
         list[at] = 0;
     }
     weight_types(g, &g->nodes[i], types, sizeof types);
-    return weft_fail(err, WEFT_UNSUPPORTED, "%s: no provider can run it%s%s (asked: %s)", weft__node_name(g, i, name),
+    return weft_fail(err, WEFT_UNSUPPORTED, "%s: no provider can run it%s%s (asked: %s)", weft__graph_node_name(g, i, name),
                      types[0] ? " with weights of type " : "", types, list);
 }
 
@@ -61,9 +61,9 @@ uint64_t weft__plan_tensor_bytes(const weft__plan *p, weft_tensor_id t)
 
 /* What the cutting works on, [n_tensors] each: lives in node positions and in segments. */
 typedef struct lives {
-    weft__lifetime *node, *segment;
+    weft__graph_lifetime *node, *segment;
     int32_t *list; /* scratch: tensors of one segment */
-    weft__lifetime *items;
+    weft__graph_lifetime *items;
 } lives;
 
 static void lives_free(lives *l)
@@ -74,7 +74,7 @@ static void lives_free(lives *l)
     weft__free(l->node);
 }
 
-static void touch(weft__lifetime *l, int32_t at)
+static void touch(weft__graph_lifetime *l, int32_t at)
 {
     if (l->begin < 0 || at < l->begin) l->begin = at;
     if (at > l->end) l->end = at;
@@ -98,7 +98,7 @@ static weft_status lives_init(lives *l, const weft__plan *p, weft_error *err)
         lives_free(l);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to plan %zu tensors", n);
     }
-    for (size_t t = 0; t < n; t++) l->node[t] = l->segment[t] = (weft__lifetime){-1, -1, 0, 0};
+    for (size_t t = 0; t < n; t++) l->node[t] = l->segment[t] = (weft__graph_lifetime){-1, -1, 0, 0};
     int32_t segment = -1;
     for (int32_t i = 0; i < p->graph->n_nodes; i++) {
         if (i == 0 || p->place[i] != p->place[i - 1]) segment++;
@@ -117,7 +117,7 @@ static int32_t list_tensors(const weft__plan *p, lives *l, int32_t index, int bo
 {
     int32_t n = 0;
     for (weft_tensor_id t = 0; t < p->graph->n_tensors; t++) {
-        const weft__lifetime *s = &l->segment[t];
+        const weft__graph_lifetime *s = &l->segment[t];
         if (s->begin < 0 || s->begin > index || s->end < index || weft__plan_tensor_bytes(p, t) == 0) continue;
         if (is_bound(p, l, t) == bound) l->list[n++] = t;
     }
@@ -164,9 +164,9 @@ static weft_status plan_arena(weft__plan *p, lives *l, int32_t index, weft_error
     int32_t n = list_tensors(p, l, index, 0);
     for (int32_t i = 0; i < n; i++) {
         weft_tensor_id t = l->list[i];
-        l->items[i] = (weft__lifetime){l->node[t].begin, l->node[t].end, weft__plan_tensor_bytes(p, t), 0};
+        l->items[i] = (weft__graph_lifetime){l->node[t].begin, l->node[t].end, weft__plan_tensor_bytes(p, t), 0};
     }
-    weft_status st = weft__memory_plan(l->items, n, &seg->s.arena_bytes, &seg->without_reuse, err);
+    weft_status st = weft__graph_plan_memory(l->items, n, &seg->s.arena_bytes, &seg->without_reuse, err);
     for (int32_t i = 0; i < n && !st; i++) offset[l->list[i]] = l->items[i].offset;
     return st;
 }
@@ -182,7 +182,7 @@ static weft_status plan_border(weft__plan *p, lives *l, weft_error *err)
         l->items[n].n_bytes = weft__plan_tensor_bytes(p, t);
         l->list[n++] = t;
     }
-    weft_status st = weft__memory_plan(l->items, n, &p->border_bytes, &without_reuse, err);
+    weft_status st = weft__graph_plan_memory(l->items, n, &p->border_bytes, &without_reuse, err);
     if (st) return st;
     weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = p->border_bytes};
     if ((st = weft__mem_create(&spec, &p->border, err))) return st;

@@ -29,7 +29,7 @@ static void place_tensors(const weft_graph *g, const int32_t *place, int32_t *te
 }
 
 /* Fuses `graph` into p->graph, places and orders it. */
-static weft_status prepare(weft__plan *p, const weft_graph *graph, const weft__plan_options *o, weft_error *err)
+static weft_status plan_prepare(weft__plan *p, const weft_graph *graph, const weft__plan_options *o, weft_error *err)
 {
     size_t n = (size_t)graph->n_nodes;
     weft_status st = WEFT_NO_MEMORY;
@@ -128,7 +128,7 @@ weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options 
     p->max_wanted = o->max_wanted;
     p->n_nodes_before = graph->n_nodes;
     p->providers = o->providers;
-    if ((st = prepare(p, graph, o, err)) || (st = weft__plan_cut(p, err)) || (st = compile(p, o, err))) {
+    if ((st = plan_prepare(p, graph, o, err)) || (st = weft__plan_cut(p, err)) || (st = compile(p, o, err))) {
         weft__plan_destroy(&p);
         return st;
     }

@@ -98,31 +98,31 @@ void weft__profile_segment(weft__plan *p)
 }
 
 /* The step's rows by sequence. */
-static weft__load describe_rows(weft__profile *f, const weft_rows *rows, const weft_kv_binding *kv)
+static weft__graph_load describe_rows(weft__profile *f, const weft_rows *rows, const weft_kv_binding *kv)
 {
     int32_t n = 0;
     for (int32_t r = 0; r < rows->n_rows; r++) {
-        if (r == 0 || rows->seq[r] != rows->seq[r - 1]) f->seqs[n++] = (weft__seq_rows){rows->pos[r], 0, 0};
+        if (r == 0 || rows->seq[r] != rows->seq[r - 1]) f->seqs[n++] = (weft__graph_seq_rows){rows->pos[r], 0, 0};
         f->seqs[n - 1].n++;
         f->seqs[n - 1].n_wanted += weft_row_wants(rows, r, WEFT_WANT_LOGITS);
     }
-    return (weft__load){.n_rows = rows->n_rows,
-                        .n_wanted = rows->n_wanted,
-                        .n_seqs = n,
-                        .seqs = f->seqs,
-                        .kv_dtype = kv ? kv[0].dtype : WEFT_F16,
-                        .wants_outputs = weft_rows_want_outputs(rows)};
+    return (weft__graph_load){.n_rows = rows->n_rows,
+                              .n_wanted = rows->n_wanted,
+                              .n_seqs = n,
+                              .seqs = f->seqs,
+                              .kv_dtype = kv ? kv[0].dtype : WEFT_F16,
+                              .wants_outputs = weft_rows_want_outputs(rows)};
 }
 
 void weft__profile_end(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv)
 {
     weft__profile *f = p->profile;
     uint64_t end = weft__clock_ns();
-    weft__load load = describe_rows(f, rows, p->graph->n_kv_groups > 0 ? kv : NULL);
+    weft__graph_load load = describe_rows(f, rows, p->graph->n_kv_groups > 0 ? kv : NULL);
     for (int32_t i = 0; i < f->n_pending; i++) {
         weft__profile_op *op = &f->ops[f->n_ops + i];
         if (op->node == WEFT_NONE) continue;
-        weft__cost c = weft__node_cost(p->graph, op->node, &load);
+        weft__graph_cost c = weft__graph_node_cost(p->graph, op->node, &load);
         op->bytes = c.bytes;
         op->ops = c.int8_ops + c.bf16_ops + c.f32_ops + c.attention_ops;
     }

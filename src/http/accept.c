@@ -17,7 +17,7 @@ static int is_full(weft__http *h)
 }
 
 /* Takes one. 0: there is none; -1: the system has no room for one now. */
-static int take(weft__http *h)
+static int accept_take(weft__http *h)
 {
     struct sockaddr_storage peer = {0};
     socklen_t n = sizeof peer;
@@ -34,7 +34,7 @@ void *weft__http_acceptor(void *arg)
         int pause = failed || is_full(h);
         if (poll(wait, pause ? 1 : 2, pause ? PAUSE_MS : -1) > 0 && wait[0].revents) return NULL;
         int took = 1;
-        for (int i = 0; i < AT_ONCE && took > 0 && !is_full(h); i++) took = take(h);
+        for (int i = 0; i < AT_ONCE && took > 0 && !is_full(h); i++) took = accept_take(h);
         failed = took < 0;
     }
 }

@@ -50,35 +50,35 @@ static const char *asked_headers(const weft__http_request *r)
     return n && n <= 1024 && strspn(asked, letters) == n ? asked : "Authorization, Content-Type, X-Api-Key";
 }
 
-static void put(weft__text *out, const char *name, const char *value)
+static void answer_put(weft__strbuf *out, const char *name, const char *value)
 {
-    weft__text_puts(out, name);
-    weft__text_puts(out, ": ");
-    weft__text_puts(out, value);
-    weft__text_puts(out, "\r\n");
+    weft__strbuf_puts(out, name);
+    weft__strbuf_puts(out, ": ");
+    weft__strbuf_puts(out, value);
+    weft__strbuf_puts(out, "\r\n");
 }
 
-static void put_cors(const weft__http_request *r, weft__text *out)
+static void put_cors(const weft__http_request *r, weft__strbuf *out)
 {
     if (!r->cors) return;
-    put(out, "Access-Control-Allow-Origin", r->cors);
-    put(out, "Vary", "Origin");
-    put(out, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+    answer_put(out, "Access-Control-Allow-Origin", r->cors);
+    answer_put(out, "Vary", "Origin");
+    answer_put(out, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
     if (strcmp(r->method, "OPTIONS")) return;
-    put(out, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    put(out, "Access-Control-Allow-Headers", asked_headers(r));
-    put(out, "Access-Control-Max-Age", "600");
+    answer_put(out, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    answer_put(out, "Access-Control-Allow-Headers", asked_headers(r));
+    answer_put(out, "Access-Control-Max-Age", "600");
 }
 
 /* As RFC 9110 5.6.7 has it, whatever the locale is. */
-static void put_date(weft__text *out)
+static void put_date(weft__strbuf *out)
 {
     static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     const time_t now = time(NULL);
     struct tm t;
     if (!gmtime_r(&now, &t)) return;
-    weft__text_printf(out, "Date: %.3s, %02d %.3s %d %02d:%02d:%02d GMT\r\n", days + 3 * t.tm_wday, t.tm_mday,
-                      months + 3 * t.tm_mon, t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
+    weft__strbuf_printf(out, "Date: %.3s, %02d %.3s %d %02d:%02d:%02d GMT\r\n", days + 3 * t.tm_wday, t.tm_mday,
+                        months + 3 * t.tm_mon, t.tm_year + 1900, t.tm_hour, t.tm_min, t.tm_sec);
 }
 
 /* How it ends: by its length, in chunks, or with the connection. */
@@ -87,27 +87,27 @@ static void put_framing(const weft__http_request *r, struct weft__http_connectio
     int kept = r->modern ? !weft__http_has_word(r, "Connection", "close") : weft__http_has_word(r, "Connection", "keep-alive");
     k->is_chunked = r->stream && r->modern;
     k->closes = !kept || r->closes || r->http->quiet || (r->stream && !r->modern);
-    if (k->closes) put(&k->out, "Connection", "close");
-    else if (!r->modern) put(&k->out, "Connection", "keep-alive");
-    if (k->is_chunked) put(&k->out, "Transfer-Encoding", "chunked");
-    else if (!r->stream && r->status != 204) weft__text_printf(&k->out, "Content-Length: %zu\r\n", r->n_whole);
+    if (k->closes) answer_put(&k->out, "Connection", "close");
+    else if (!r->modern) answer_put(&k->out, "Connection", "keep-alive");
+    if (k->is_chunked) answer_put(&k->out, "Transfer-Encoding", "chunked");
+    else if (!r->stream && r->status != 204) weft__strbuf_printf(&k->out, "Content-Length: %zu\r\n", r->n_whole);
 }
 
 void weft__http_answer_head(weft__http_request *r, struct weft__http_connection *k)
 {
-    weft__text *out = &k->out;
-    weft__text_printf(out, "HTTP/1.1 %d %s\r\n", r->status, reason_of(r->status));
+    weft__strbuf *out = &k->out;
+    weft__strbuf_printf(out, "HTTP/1.1 %d %s\r\n", r->status, reason_of(r->status));
     put_date(out);
     put_framing(r, k);
-    if (r->content_type && (r->n_whole || r->stream)) put(out, "Content-Type", r->content_type);
-    put(out, "X-Content-Type-Options", "nosniff");
-    put(out, "Cache-Control", r->stream ? "no-cache" : "no-store");
-    put(out, "X-Request-Id", r->name);
+    if (r->content_type && (r->n_whole || r->stream)) answer_put(out, "Content-Type", r->content_type);
+    answer_put(out, "X-Content-Type-Options", "nosniff");
+    answer_put(out, "Cache-Control", r->stream ? "no-cache" : "no-store");
+    answer_put(out, "X-Request-Id", r->name);
     put_cors(r, out);
     for (size_t i = 0; !r->extra.failed && i < r->extra.len;) {
         const char *name = r->extra.data + i, *value = name + strlen(name) + 1;
-        put(out, name, value);
+        answer_put(out, name, value);
         i += strlen(name) + strlen(value) + 2;
     }
-    weft__text_puts(out, "\r\n");
+    weft__strbuf_puts(out, "\r\n");
 }

@@ -45,7 +45,7 @@ static enum result flush(struct weft__http_connection *k)
 }
 
 /* The request line is there, or never will be: a request begins. NULL: no memory. */
-static weft__http_request *begin(struct weft__http_connection *k)
+static weft__http_request *exchange_begin(struct weft__http_connection *k)
 {
     weft__http *h = k->http;
     weft__http_request *r = weft__alloc_zero(1, sizeof *r);
@@ -95,16 +95,16 @@ static enum result start_answer(struct weft__http_connection *k, weft__http_requ
     if (!strcmp(r->method, "HEAD")) k->whole_at = r->n_whole;
     else if (!r->stream) r->n_out = r->n_whole;
     if (!r->stream && r->n_whole <= BLOCK && k->whole_at < r->n_whole) { /* one packet */
-        weft__text_put(&k->out, r->whole, r->n_whole);
+        weft__strbuf_put(&k->out, r->whole, r->n_whole);
         k->whole_at = r->n_whole;
     }
     pthread_mutex_unlock(&r->lock);
     return AGAIN;
 }
 
-static enum result refuse(struct weft__http_connection *k, weft__http_request *r, int status, const char *message)
+static enum result exchange_refuse(struct weft__http_connection *k, weft__http_request *r, int status, const char *message)
 {
-    if (!r && !(r = begin(k))) return CLOSE;
+    if (!r && !(r = exchange_begin(k))) return CLOSE;
     if (!weft__http_take_head(r, &k->reader)) return CLOSE;
     weft__http_set_deadline(r, weft__http_read_by(r, 0));
     pthread_mutex_lock(&r->lock);
@@ -121,7 +121,7 @@ static enum result take_head(struct weft__http_connection *k, weft__http_request
     r->head_ns = weft__clock_ns();
     if (!weft__http_take_head(r, &k->reader)) return CLOSE;
     int status = weft__http_check_head(r, &message);
-    if (status) return refuse(k, r, status, message);
+    if (status) return exchange_refuse(k, r, status, message);
     if (!strcmp(r->method, "OPTIONS") && r->cors) {
         r->answered = r->ended = 1;
         r->status = 204;
@@ -129,12 +129,12 @@ static enum result take_head(struct weft__http_connection *k, weft__http_request
     }
     r->unwanted = r->http->config.admit && !r->http->config.admit(r->http->config.arg, r, client);
     if (!weft__http_client_join(r, client)) return CLOSE;
-    if (weft__http_has_too_many(r)) return refuse(k, r, 429, "too many requests at once of this key");
+    if (weft__http_has_too_many(r)) return exchange_refuse(k, r, 429, "too many requests at once of this key");
     weft__http_set_deadline(r, body_deadline(r));
     const char *length = weft__http_header(r, "Content-Length"), *encoding = weft__http_header(r, "Transfer-Encoding");
     weft__http_reader_body(&k->reader, encoding != NULL, length ? strtoull(length, NULL, 10) : 0);
     if (r->modern && (encoding || length) && k->in_at == k->in.len && weft__http_has_word(r, "Expect", "100-continue"))
-        weft__text_puts(&k->out, "HTTP/1.1 100 Continue\r\n\r\n");
+        weft__strbuf_puts(&k->out, "HTTP/1.1 100 Continue\r\n\r\n");
     return AGAIN;
 }
 
@@ -144,7 +144,7 @@ static void keep(weft__http_request *r, const char *bytes, size_t n)
     r->no_room = weft__http_bodies_take(r, n);
     if (r->no_room) return;
     size_t before = r->body.len;
-    weft__text_put(&r->body, bytes, n);
+    weft__strbuf_put(&r->body, bytes, n);
     weft__http_bodies_give(r, before + n - r->body.len); /* memory ran out */
 }
 
@@ -171,7 +171,7 @@ static void hand_over(struct weft__http_connection *k, weft__http_request *r)
     atomic_fetch_add(&r->refs, 1);
     pthread_mutex_lock(&h->lock);
     k->deadline_ns = 0;
-    weft__turns_put(r->body.len ? &h->jobs : &h->quick, &r->turn, r->client);
+    weft__http_turns_put(r->body.len ? &h->jobs : &h->quick, &r->turn, r->client);
     pthread_cond_signal(r->body.len ? &h->job : &h->quick_job);
     pthread_mutex_unlock(&h->lock);
 }
@@ -182,9 +182,9 @@ static enum result take_end(struct weft__http_connection *k, weft__http_request 
                                        [WEFT__HTTP_BODIES] = "too many bodies at once of this client; wait for answers to some",
                                        [WEFT__HTTP_UNREAD] =
                                            "too much of the answers to this client is not read yet; read it first"};
-    if (r->too_long) return refuse(k, r, 413, "the body is too long");
-    if (r->no_room) return refuse(k, r, r->no_room == WEFT__HTTP_FULL ? 503 : 429, full[r->no_room]);
-    if (r->body.failed) return refuse(k, r, 503, "no memory for the body");
+    if (r->too_long) return exchange_refuse(k, r, 413, "the body is too long");
+    if (r->no_room) return exchange_refuse(k, r, r->no_room == WEFT__HTTP_FULL ? 503 : 429, full[r->no_room]);
+    if (r->body.failed) return exchange_refuse(k, r, 503, "no memory for the body");
     hand_over(k, r);
     return AGAIN;
 }
@@ -201,7 +201,7 @@ static enum result fetch(struct weft__http_connection *k)
     if (k->in_at) memmove(k->in.data, k->in.data + k->in_at, k->in.len - k->in_at);
     k->in.len -= k->in_at;
     k->in_at = 0;
-    weft__text_put(&k->in, bytes, (size_t)got);
+    weft__strbuf_put(&k->in, bytes, (size_t)got);
     return k->in.failed ? CLOSE : AGAIN;
 }
 
@@ -216,11 +216,11 @@ static enum result read_on(struct weft__http_connection *k)
         enum weft__http_read got = weft__http_reader_next(&k->reader, bytes, k->in.len - k->in_at, &n_used, &piece, &n_piece);
         k->in_at += n_used;
         switch (got) {
-        case WEFT__HTTP_READ_LINE: result = begin(k) ? AGAIN : CLOSE; break;
+        case WEFT__HTTP_READ_LINE: result = exchange_begin(k) ? AGAIN : CLOSE; break;
         case WEFT__HTTP_READ_HEAD: result = take_head(k, r); break;
         case WEFT__HTTP_READ_BODY: result = take_body(r, piece, n_piece); break;
         case WEFT__HTTP_READ_END: result = take_end(k, r); break;
-        case WEFT__HTTP_READ_REFUSED: result = refuse(k, r, k->reader.status, k->reader.message); break;
+        case WEFT__HTTP_READ_REFUSED: result = exchange_refuse(k, r, k->reader.status, k->reader.message); break;
         default:
             if (blocks++ == BLOCKS_AT_ONCE) return weft__http_rouse(k), BLOCKED;
             result = fetch(k);
@@ -242,7 +242,7 @@ static enum result await(struct weft__http_connection *k)
 }
 
 /* The next bytes of a stream, as a chunk. BLOCKED: there are none yet. */
-static enum result fill(struct weft__http_connection *k, weft__http_request *r)
+static enum result exchange_fill(struct weft__http_connection *k, weft__http_request *r)
 {
     enum result result = AGAIN;
     if (k->has_left) weft__http_mark_gone(r, 0);
@@ -250,14 +250,14 @@ static enum result fill(struct weft__http_connection *k, weft__http_request *r)
     size_t left = r->gone ? 0 : r->out.len - r->out_at, n = left < BLOCK ? left : BLOCK;
     if (r->gone || r->full || r->http->stopping) result = CLOSE;
     else if (left) {
-        if (k->is_chunked) weft__text_printf(&k->out, "%zx\r\n", n);
-        weft__text_put(&k->out, r->out.data + r->out_at, n);
-        if (k->is_chunked) weft__text_puts(&k->out, "\r\n");
+        if (k->is_chunked) weft__strbuf_printf(&k->out, "%zx\r\n", n);
+        weft__strbuf_put(&k->out, r->out.data + r->out_at, n);
+        if (k->is_chunked) weft__strbuf_puts(&k->out, "\r\n");
         r->out_at += n;
         weft__http_answers_give(r, n);
         r->n_out += n;
     } else if (r->ended) {
-        if (k->is_chunked) weft__text_puts(&k->out, "0\r\n\r\n");
+        if (k->is_chunked) weft__strbuf_puts(&k->out, "0\r\n\r\n");
         k->is_last = 1;
     } else {
         r->suspended = 1;
@@ -294,7 +294,7 @@ static enum result end_answer(struct weft__http_connection *k, weft__http_reques
     int all_read = !r->closes && k->in_at == k->in.len; /* of what it sent */
     weft__http_complete(r, 1);
     weft__http_reader_reset(&k->reader);
-    weft__text_free(&k->out);
+    weft__strbuf_free(&k->out);
     k->out_at = 0;
     k->phase = k->closes ? WEFT__HTTP_LINGERING : WEFT__HTTP_READING;
     atomic_store(&k->active_ns, 0);
@@ -322,7 +322,7 @@ static enum result send_on(struct weft__http_connection *k)
             continue;
         }
         set_blocked(k, r, 0);
-        if ((result = fill(k, r)) == AGAIN) continue;
+        if ((result = exchange_fill(k, r)) == AGAIN) continue;
         if (result == BLOCKED) atomic_store(&k->active_ns, 0); /* it waits for us */
         return result;
     }

@@ -31,7 +31,7 @@ int weft__http_take_head(weft__http_request *r, weft__http_reader *reader)
 {
     if (r->path || reader->text.failed || !reader->text.data) return !reader->text.failed;
     r->head = reader->text;
-    reader->text = (weft__text){0};
+    reader->text = (weft__strbuf){0};
     r->path = r->head.data;
     r->modern = reader->is_modern;
     snprintf(r->method, sizeof r->method, "%s", reader->method);

@@ -129,12 +129,12 @@ static void close_one(struct weft__http_connection *k)
     weft__http_tls_free(k->tls);
     close(k->fd);
     weft__http_reader_reset(&k->reader);
-    weft__text_free(&k->in);
-    weft__text_free(&k->out);
+    weft__strbuf_free(&k->in);
+    weft__strbuf_free(&k->out);
     weft__free(k);
 }
 
-static void go_on(struct weft__http_connection *k)
+static void loop_go_on(struct weft__http_connection *k)
 {
     if (!weft__http_exchange(k)) close_one(k);
 }
@@ -150,10 +150,10 @@ static void wake(struct weft__http_loop *l, struct weft__http_connection *k)
             return;
         }
     }
-    go_on(k);
+    loop_go_on(k);
 }
 
-static void *run(void *arg)
+static void *loop_run(void *arg)
 {
     struct weft__http_loop *l = arg;
     struct epoll_event events[64];
@@ -163,7 +163,7 @@ static void *run(void *arg)
         for (int i = 0; i < n; i++) {
             struct weft__http_connection *k = events[i].data.ptr;
             if (k && events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) k->has_left = 1;
-            if (k) go_on(k);
+            if (k) loop_go_on(k);
             else if (read(l->wake_fd, &count, sizeof count) != sizeof count) return NULL;
         }
         for (struct weft__http_connection *k; (k = take_awake(l));) wake(l, k);
@@ -187,7 +187,7 @@ weft_status weft__http_loops_start(weft__http *h, weft_error *err)
         int failed = l->epoll_fd < 0 || l->wake_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &e);
         int why = errno;
         pthread_mutex_init(&l->lock, NULL);
-        if (!failed && !weft__thread_start(&l->thread, run, l)) continue;
+        if (!failed && !weft__thread_start(&l->thread, loop_run, l)) continue;
         pthread_mutex_destroy(&l->lock);
         if (l->epoll_fd >= 0) close(l->epoll_fd);
         if (l->wake_fd >= 0) close(l->wake_fd);

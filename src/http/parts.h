@@ -91,7 +91,7 @@ struct weft__http_connection {
     int has_left;            /* the client ended its side, or all */
     int closes;              /* after the answer */
     int is_chunked, is_last; /* the answer; is_last: all of it is in `out` or was sent */
-    weft__text in, out;
+    weft__strbuf in, out;
     size_t in_at, out_at, whole_at; /* whole_at: of a whole answer, sent */
     size_t n_lingered;
 };
@@ -111,11 +111,11 @@ struct weft__http_request {
     struct weft__http_connection *c;          /* the same, under the request's lock */
     uint64_t id, began_ns, head_ns, ended_ns; /* its first line, its last; the last byte, or its connection's end */
     char method[16], peer[64], name[40];      /* name: its id with that of the server's run */
-    weft__text head;                          /* path, arguments and headers, as the reader has them */
+    weft__strbuf head;                        /* path, arguments and headers, as the reader has them */
     const char *path;
     struct weft__http_pair *headers, *query;
     size_t n_headers, n_query;
-    weft__text body;
+    weft__strbuf body;
     uint64_t n_in;
     int is_local; /* from this machine, and no named proxy's */
     int modern;   /* HTTP/1.1 or later, which must name its Host */
@@ -126,17 +126,17 @@ struct weft__http_request {
     enum weft__http_room no_room; /* the same: there are too many bytes, and of what */
     const char *cors;             /* origin that may read the answer */
     weft__http_client *client;    /* from its head on */
-    weft__turn turn;              /* among those that wait for a worker */
+    weft__http_turn turn;         /* among those that wait for a worker */
 
     pthread_mutex_t lock;
     int suspended, gone, slow, answered, stream, ended, queued, full, expired; /* expired: the watcher cuts it off */
     int status;
-    weft__text out; /* of a stream: bytes from out_at on wait */
+    weft__strbuf out; /* of a stream: bytes from out_at on wait */
     size_t out_at;
     uint64_t n_out, last_write_ns;
     char *whole;
     size_t n_whole, n_counted; /* counted: with the answers */
-    weft__text extra;          /* headers to add: name NUL value NUL ... */
+    weft__strbuf extra;        /* headers to add: name NUL value NUL ... */
     const char *content_type;
     void *note;
     void (*on_gone)(void *), (*on_drop)(void *);
@@ -161,10 +161,10 @@ struct weft__http {
     pthread_cond_t job, quick_job, idle;
     struct weft__http_connection *connections;
     weft__http_request *requests;
-    weft__turns jobs, quick;    /* those that wait for a worker; quick: without a body */
-    int n_live;                 /* requests not freed */
-    uint64_t n_freed;           /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
-    atomic_int quiet, stopping; /* written under the lock */
+    weft__http_turns jobs, quick; /* those that wait for a worker; quick: without a body */
+    int n_live;                   /* requests not freed */
+    uint64_t n_freed;             /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
+    atomic_int quiet, stopping;   /* written under the lock */
     weft__http_counts counts;
     int n_begun;            /* connections that loops know */
     pthread_mutex_t budget; /* the clients, and how many bytes they hold of bodies and of answers */

@@ -6,7 +6,7 @@
 
 enum { REQUEST_LINE, FIELDS, FRAMING, BODY, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILERS, COMPLETE, REFUSED };
 
-static enum weft__http_read refuse(weft__http_reader *r, int status, const char *message)
+static enum weft__http_read reader_refuse(weft__http_reader *r, int status, const char *message)
 {
     r->state = REFUSED;
     r->status = status;
@@ -28,7 +28,7 @@ static int hex(char c)
 }
 
 /* Appends a part of the target with %XX decoded, and '+' to a blank in arguments. 0: it is malformed, or has a NUL. */
-static int decode(weft__text *out, const char *s, size_t n, int is_argument)
+static int decode(weft__strbuf *out, const char *s, size_t n, int is_argument)
 {
     int ok = 1;
     for (size_t i = 0; i < n && ok; i++) {
@@ -39,9 +39,9 @@ static int decode(weft__text *out, const char *s, size_t n, int is_argument)
             c = (char)(hex(s[i + 1]) * 16 + hex(s[i + 2]));
             i += 2;
         } else if (is_argument && c == '+') c = ' ';
-        weft__text_putc(out, c);
+        weft__strbuf_putc(out, c);
     }
-    weft__text_putc(out, 0); /* also behind what is refused, whose path is shown */
+    weft__strbuf_putc(out, 0); /* also behind what is refused, whose path is shown */
     return ok;
 }
 
@@ -67,22 +67,22 @@ static enum weft__http_read read_request_line(weft__http_reader *r, const char *
     const char *end = s + n, *target = memchr(s, ' ', n),
                *version = target ? memchr(target + 1, ' ', (size_t)(end - target - 1)) : NULL;
     for (const char *p = s; p < end; p++)
-        if (*p < 0x20 || *p > 0x7E) return refuse(r, 400, malformed); /* chars are signed, or not: both are refused */
+        if (*p < 0x20 || *p > 0x7E) return reader_refuse(r, 400, malformed); /* chars are signed, or not: both are refused */
     if (!version || target == s || version == target + 1 || memchr(version + 1, ' ', (size_t)(end - version - 1)))
-        return refuse(r, 400, malformed);
-    if (!is_token(s, (size_t)(target - s)) || target - s > WEFT__HTTP_MAX_METHOD) return refuse(r, 400, malformed);
+        return reader_refuse(r, 400, malformed);
+    if (!is_token(s, (size_t)(target - s)) || target - s > WEFT__HTTP_MAX_METHOD) return reader_refuse(r, 400, malformed);
     const char *v = version + 1;
     if (end - v != 8 || memcmp(v, "HTTP/", 5) || !isdigit((unsigned char)v[5]) || v[6] != '.' || !isdigit((unsigned char)v[7]))
-        return refuse(r, 400, malformed);
+        return reader_refuse(r, 400, malformed);
     memcpy(r->method, s, (size_t)(target - s));
     r->method[target - s] = 0;
     target++;
     const char *query = memchr(target, '?', (size_t)(version - target));
     int ok = decode(&r->text, target, (size_t)((query ? query : version) - target), 0);
     if (ok && query) ok = read_query(r, query + 1, version);
-    if (r->text.failed) return refuse(r, 503, "no memory for the head");
-    if (!ok) return refuse(r, 400, "the target is not a path");
-    if (v[5] != '1' || v[7] > '1') return refuse(r, 505, "HTTP/1.0 or HTTP/1.1 is wanted");
+    if (r->text.failed) return reader_refuse(r, 503, "no memory for the head");
+    if (!ok) return reader_refuse(r, 400, "the target is not a path");
+    if (v[5] != '1' || v[7] > '1') return reader_refuse(r, 505, "HTTP/1.0 or HTTP/1.1 is wanted");
     r->is_modern = v[7] == '1';
     r->state = FIELDS;
     return WEFT__HTTP_READ_LINE;
@@ -93,22 +93,22 @@ static int read_field(weft__http_reader *r, const char *s, size_t n, int is_trai
 {
     size_t *count = is_trailer ? &r->n_trailers : &r->n_headers;
     const char *colon = memchr(s, ':', n), *value = colon ? colon + 1 : NULL, *end = s + n;
-    if (*count >= r->max_headers) return refuse(r, 431, "too many headers"), 0;
-    if (*s == ' ' || *s == '\t') return refuse(r, 400, "a header is folded over two lines"), 0;
-    if (!colon) return refuse(r, 400, is_trailer ? "the body is malformed" : "a header has no colon"), 0;
-    if (!is_token(s, (size_t)(colon - s))) return refuse(r, 400, "a header's name is not a token"), 0;
+    if (*count >= r->max_headers) return reader_refuse(r, 431, "too many headers"), 0;
+    if (*s == ' ' || *s == '\t') return reader_refuse(r, 400, "a header is folded over two lines"), 0;
+    if (!colon) return reader_refuse(r, 400, is_trailer ? "the body is malformed" : "a header has no colon"), 0;
+    if (!is_token(s, (size_t)(colon - s))) return reader_refuse(r, 400, "a header's name is not a token"), 0;
     while (value < end && (*value == ' ' || *value == '\t')) value++;
     while (end > value && (end[-1] == ' ' || end[-1] == '\t')) end--;
     for (const char *p = value; p < end; p++)
         if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7F)
-            return refuse(r, 400, "a header's value has control characters"), 0;
+            return reader_refuse(r, 400, "a header's value has control characters"), 0;
     ++*count; /* only what is in the text counts: others walk through it */
     if (is_trailer) return 1;
-    weft__text_put(&r->text, s, (size_t)(colon - s));
-    weft__text_putc(&r->text, 0);
-    weft__text_put(&r->text, value, (size_t)(end - value));
-    weft__text_putc(&r->text, 0);
-    return r->text.failed ? (refuse(r, 503, "no memory for the head"), 0) : 1;
+    weft__strbuf_put(&r->text, s, (size_t)(colon - s));
+    weft__strbuf_putc(&r->text, 0);
+    weft__strbuf_put(&r->text, value, (size_t)(end - value));
+    weft__strbuf_putc(&r->text, 0);
+    return r->text.failed ? (reader_refuse(r, 503, "no memory for the head"), 0) : 1;
 }
 
 /* 1*HEX [";" ...] */
@@ -118,14 +118,14 @@ static enum weft__http_read read_chunk_size(weft__http_reader *r, const char *s,
     uint64_t size = 0;
     size_t i = 0;
     for (; i < n && hex(s[i]) >= 0; i++) {
-        if (size >> 56) return refuse(r, 413, "the body is too long");
+        if (size >> 56) return reader_refuse(r, 413, "the body is too long");
         size = size * 16 + (uint64_t)hex(s[i]);
     }
-    if (!i || (i < n && s[i] != ';')) return refuse(r, 400, malformed);
+    if (!i || (i < n && s[i] != ';')) return reader_refuse(r, 400, malformed);
     for (size_t at = i; at < n; at++)
-        if (((unsigned char)s[at] < 0x20 && s[at] != '\t') || s[at] == 0x7F) return refuse(r, 400, malformed);
+        if (((unsigned char)s[at] < 0x20 && s[at] != '\t') || s[at] == 0x7F) return reader_refuse(r, 400, malformed);
     r->n_extensions += n - i;
-    if (r->n_extensions > WEFT__HTTP_MAX_EXTENSIONS) return refuse(r, 400, "the extensions of chunks are too long");
+    if (r->n_extensions > WEFT__HTTP_MAX_EXTENSIONS) return reader_refuse(r, 400, "the extensions of chunks are too long");
     r->left = size;
     r->state = size ? CHUNK : TRAILERS;
     return WEFT__HTTP_READ_MORE;
@@ -143,7 +143,7 @@ static enum weft__http_read take_line(weft__http_reader *r, const char *s, size_
         return WEFT__HTTP_READ_HEAD;
     case CHUNK_SIZE: return read_chunk_size(r, s, n);
     case CHUNK_END:
-        if (n) return refuse(r, 400, "a chunk is longer than its size");
+        if (n) return reader_refuse(r, 400, "a chunk is longer than its size");
         r->state = CHUNK_SIZE;
         return WEFT__HTTP_READ_MORE;
     default: /* TRAILERS */
@@ -163,10 +163,10 @@ static size_t line_limit(const weft__http_reader *r)
 
 static enum weft__http_read refuse_long(weft__http_reader *r)
 {
-    if (r->state == REQUEST_LINE) return refuse(r, 414, "the target is too long");
-    if (r->state == CHUNK_SIZE) return refuse(r, 400, "the extensions of chunks are too long");
-    if (r->state == CHUNK_END) return refuse(r, 400, "a chunk is longer than its size");
-    return refuse(r, 431, "the headers are too long");
+    if (r->state == REQUEST_LINE) return reader_refuse(r, 414, "the target is too long");
+    if (r->state == CHUNK_SIZE) return reader_refuse(r, 400, "the extensions of chunks are too long");
+    if (r->state == CHUNK_END) return reader_refuse(r, 400, "a chunk is longer than its size");
+    return reader_refuse(r, 431, "the headers are too long");
 }
 
 /* Looks for a line in bytes[0..n); what ends it otherwise than CR LF is refused as soon as it is there. */
@@ -178,8 +178,8 @@ static enum weft__http_read next_line(weft__http_reader *r, const char *bytes, s
     if (i > limit) return refuse_long(r);
     r->n_seen = i;
     if (i == n || (bytes[i] == '\r' && i + 1 == n)) return WEFT__HTTP_READ_MORE;
-    if (!bytes[i]) return refuse(r, 400, "there is a NUL in a line");
-    if (bytes[i] == '\n' || bytes[i + 1] != '\n') return refuse(r, 400, "a line must end in CR LF");
+    if (!bytes[i]) return reader_refuse(r, 400, "there is a NUL in a line");
+    if (bytes[i] == '\n' || bytes[i + 1] != '\n') return reader_refuse(r, 400, "a line must end in CR LF");
     if (r->state != CHUNK_SIZE && r->state != CHUNK_END) r->n_lines += i + 2;
     r->n_seen = 0;
     *n_used += i + 2;
@@ -223,6 +223,6 @@ void weft__http_reader_body(weft__http_reader *r, int is_chunked, uint64_t lengt
 void weft__http_reader_reset(weft__http_reader *r)
 {
     const size_t max_head = r->max_head, max_headers = r->max_headers;
-    weft__text_free(&r->text);
+    weft__strbuf_free(&r->text);
     *r = (weft__http_reader){.max_head = max_head, .max_headers = max_headers};
 }

@@ -33,7 +33,7 @@ typedef struct weft__http_reader {
     char method[WEFT__HTTP_MAX_METHOD + 1];
     int is_modern; /* HTTP/1.1 */
     /* The path NUL, n_query times argument NUL value NUL, n_headers times name NUL value NUL. Path, arguments and their values are decoded. */
-    weft__text text;
+    weft__strbuf text;
     size_t n_query, n_headers;
     int status; /* of the refusal */
     const char *message;

@@ -7,7 +7,7 @@
 void weft__http_free_body(weft__http_request *r)
 {
     weft__http_bodies_give(r, r->body.len);
-    weft__text_free(&r->body);
+    weft__strbuf_free(&r->body);
 }
 
 /* Of whoever left, the note comes only when its handler has seen that. */
@@ -35,12 +35,12 @@ static void request_free(weft__http_request *r)
     weft__http *h = r->http;
     uint64_t n_freed = r->n_in + r->n_out + 1;
     tell_record(r);
-    weft__text_free(&r->head);
+    weft__strbuf_free(&r->head);
     weft__http_free_body(r);
     weft__http_answers_give(r, r->n_counted);
     weft__http_client_leave(r);
-    weft__text_free(&r->out);
-    weft__text_free(&r->extra);
+    weft__strbuf_free(&r->out);
+    weft__strbuf_free(&r->extra);
     weft__free(r->whole);
     weft__free(r->headers);
     weft__free(r->query);
@@ -90,7 +90,7 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
         r->slow =
             (slow || r->full || r->expired) && r->answered; /* what we shut down ourselves may be seen as a client that left */
         if (!r->n_whole) weft__http_answers_give(r, r->n_counted); /* a whole answer is still being sent */
-        weft__text_free(&r->out);
+        weft__strbuf_free(&r->out);
         r->out_at = 0;
         gone = r->on_gone;
         drop = r->on_drop;
@@ -113,7 +113,7 @@ void weft__http_refuse(weft__http_request *r, int status, const char *message)
     r->status = status;
     r->content_type = "application/json; charset=utf-8";
     r->closes = 1;
-    if (status == 429 || status == 503) weft__text_put(&r->extra, "Retry-After\0001", 14);
+    if (status == 429 || status == 503) weft__strbuf_put(&r->extra, "Retry-After\0001", 14);
 }
 
 /* Takes it off the lists. */
@@ -235,8 +235,8 @@ void weft__http_on_gone(weft__http_request *r, void (*gone)(void *), void (*drop
 void weft__http_add_header(weft__http_request *r, const char *name, const char *value)
 {
     pthread_mutex_lock(&r->lock);
-    weft__text_put(&r->extra, name, strlen(name) + 1);
-    weft__text_put(&r->extra, value, strlen(value) + 1);
+    weft__strbuf_put(&r->extra, name, strlen(name) + 1);
+    weft__strbuf_put(&r->extra, value, strlen(value) + 1);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -245,7 +245,7 @@ void weft__http_reply(weft__http_request *r, int status, const char *content_typ
     pthread_mutex_lock(&r->lock);
     int ours = !r->answered && !r->gone;
     if (ours) {
-        weft__text_free(&r->out);
+        weft__strbuf_free(&r->out);
         r->answered = r->ended = 1;
         r->status = status;
         r->content_type = content_type;
@@ -310,7 +310,7 @@ int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
         }
         full = r->out.len - r->out_at + n > config->max_buffer;
         size_t before = r->out.len;
-        if (!full) weft__text_put(&r->out, bytes, n);
+        if (!full) weft__strbuf_put(&r->out, bytes, n);
         weft__http_answers_take(r, r->out.len - before);
         full |= r->out.failed;
         r->full = full; /* nothing after the hole */

@@ -1,12 +1,12 @@
 /* turns.c: see turns.h. Kept in the order in which it is taken. */
 #include "http/turns.h"
 
-void weft__turns_put(weft__turns *q, weft__turn *turn, const void *who)
+void weft__http_turns_put(weft__http_turns *q, weft__http_turn *turn, const void *who)
 {
-    weft__turn **to = &q->first;
+    weft__http_turn **to = &q->first;
     turn->who = who;
     turn->at = q->now;
-    for (const weft__turn *t = q->first; t; t = t->next)
+    for (const weft__http_turn *t = q->first; t; t = t->next)
         if (t->who == who) turn->at = t->at + 1;
     while (*to && (*to)->at <= turn->at) to = &(*to)->next;
     turn->next = *to;
@@ -14,9 +14,9 @@ void weft__turns_put(weft__turns *q, weft__turn *turn, const void *who)
     q->n++;
 }
 
-weft__turn *weft__turns_take_if(weft__turns *q, int (*may)(const void *arg, const void *who), const void *arg)
+weft__http_turn *weft__http_turns_take_if(weft__http_turns *q, int (*may)(const void *arg, const void *who), const void *arg)
 {
-    weft__turn **at = &q->first, *t;
+    weft__http_turn **at = &q->first, *t;
     while (*at && may && !may(arg, (*at)->who)) at = &(*at)->next;
     if (!(t = *at)) return NULL;
     *at = t->next;
@@ -25,14 +25,14 @@ weft__turn *weft__turns_take_if(weft__turns *q, int (*may)(const void *arg, cons
     return t;
 }
 
-weft__turn *weft__turns_take(weft__turns *q)
+weft__http_turn *weft__http_turns_take(weft__http_turns *q)
 {
-    return weft__turns_take_if(q, NULL, NULL);
+    return weft__http_turns_take_if(q, NULL, NULL);
 }
 
-void weft__turns_remove(weft__turns *q, const weft__turn *turn)
+void weft__http_turns_remove(weft__http_turns *q, const weft__http_turn *turn)
 {
-    weft__turn **at = &q->first;
+    weft__http_turn **at = &q->first;
     while (*at != turn) at = &(*at)->next;
     *at = turn->next;
     q->n--;

@@ -9,27 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct weft__turn {
-    struct weft__turn *next;
+typedef struct weft__http_turn {
+    struct weft__http_turn *next;
     const void *who;
     uint64_t at; /* which turn of the queue */
-} weft__turn;
+} weft__http_turn;
 
-typedef struct weft__turns {
-    weft__turn *first;
+typedef struct weft__http_turns {
+    weft__http_turn *first;
     uint64_t now; /* of whom was taken last */
     int n;
-} weft__turns;
+} weft__http_turns;
 
 /* What the turn is a member of. */
-#define WEFT__TURN_OF(type, member, turn) ((type *)((char *)(turn)-offsetof(type, member)))
+#define WEFT__HTTP_TURN_OF(type, member, turn) ((type *)((char *)(turn)-offsetof(type, member)))
 
-void weft__turns_put(weft__turns *turns, weft__turn *turn, const void *who);
+void weft__http_turns_put(weft__http_turns *turns, weft__http_turn *turn, const void *who);
 /* NULL: nothing waits. */
-weft__turn *weft__turns_take(weft__turns *turns);
+weft__http_turn *weft__http_turns_take(weft__http_turns *turns);
 /* The first of those whose turn may come now; the others keep their places. NULL: there is none. */
-weft__turn *weft__turns_take_if(weft__turns *turns, int (*may)(const void *arg, const void *who), const void *arg);
+weft__http_turn *weft__http_turns_take_if(weft__http_turns *turns, int (*may)(const void *arg, const void *who), const void *arg);
 /* Takes out one that waits. */
-void weft__turns_remove(weft__turns *turns, const weft__turn *turn);
+void weft__http_turns_remove(weft__http_turns *turns, const weft__http_turn *turn);
 
 #endif

@@ -43,7 +43,7 @@ static void ping(weft__http *h, uint64_t now)
         pthread_mutex_lock(&r->lock);
         if (r->stream && !r->ended && !r->gone && r->out_at == r->out.len && r->last_write_ns + after <= now) {
             r->out.len = r->out_at = 0;
-            weft__text_puts(&r->out, ": ping\n\n");
+            weft__strbuf_puts(&r->out, ": ping\n\n");
             weft__http_answers_take(r, r->out.len);
             r->last_write_ns = now;
             if (r->connection) r->connection->deadline_ns = weft__http_read_by(r, 0);
@@ -98,9 +98,9 @@ static void handle(weft__http *h, weft__http_request *r)
     else h->config.handle(h->config.arg, r);
 }
 
-static weft__http_request *request_of(weft__turn *turn)
+static weft__http_request *request_of(weft__http_turn *turn)
 {
-    return turn ? WEFT__TURN_OF(weft__http_request, turn, turn) : NULL;
+    return turn ? WEFT__HTTP_TURN_OF(weft__http_request, turn, turn) : NULL;
 }
 
 /* The next request that a worker may handle, counted; NULL: the server stops. Who is passed over needs no signal later: the worker that
@@ -109,7 +109,8 @@ static weft__http_request *await_job(weft__http *h)
 {
     weft__http_request *r;
     pthread_mutex_lock(&h->lock);
-    while (!(r = request_of(weft__turns_take_if(&h->jobs, may_handle, h))) && !h->stopping) pthread_cond_wait(&h->job, &h->lock);
+    while (!(r = request_of(weft__http_turns_take_if(&h->jobs, may_handle, h))) && !h->stopping)
+        pthread_cond_wait(&h->job, &h->lock);
     if (r) r->client->n_handled++;
     pthread_mutex_unlock(&h->lock);
     return r;
@@ -136,7 +137,7 @@ void *weft__http_quick_worker(void *arg)
     for (;;) {
         pthread_mutex_lock(&h->lock);
         while (!h->quick.n && !h->stopping) pthread_cond_wait(&h->quick_job, &h->lock);
-        weft__http_request *r = request_of(weft__turns_take(&h->quick));
+        weft__http_request *r = request_of(weft__http_turns_take(&h->quick));
         pthread_mutex_unlock(&h->lock);
         if (!r) return NULL;
         handle(h, r);

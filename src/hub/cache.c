@@ -20,28 +20,28 @@ static weft_status printed(int n, size_t capacity, weft_error *err)
     return n < 0 || (size_t)n >= capacity ? weft_fail(err, WEFT_LIMIT, "the path of the model cache is too long") : WEFT_OK;
 }
 
-weft_status weft__cache_root(char out[WEFT__CACHE_PATH], weft_error *err)
+weft_status weft__hub_cache_root(char out[WEFT__HUB_CACHE_PATH], weft_error *err)
 {
     const char *own = getenv("WEFT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = -1;
-    if (own && own[0]) n = snprintf(out, WEFT__CACHE_PATH, "%s", own);
-    else if (xdg && xdg[0] == '/') n = snprintf(out, WEFT__CACHE_PATH, "%s/weft", xdg);
-    else if (home && home[0] == '/') n = snprintf(out, WEFT__CACHE_PATH, "%s/.cache/weft", home);
+    if (own && own[0]) n = snprintf(out, WEFT__HUB_CACHE_PATH, "%s", own);
+    else if (xdg && xdg[0] == '/') n = snprintf(out, WEFT__HUB_CACHE_PATH, "%s/weft", xdg);
+    else if (home && home[0] == '/') n = snprintf(out, WEFT__HUB_CACHE_PATH, "%s/.cache/weft", home);
     else return weft_fail(err, WEFT_NOT_FOUND, "no place for pulled models: set WEFT_CACHE or HOME");
-    return printed(n, WEFT__CACHE_PATH, err);
+    return printed(n, WEFT__HUB_CACHE_PATH, err);
 }
 
-weft_status weft__cache_path(const weft__hub_name *name, const char *path, char *out, size_t capacity, weft_error *err)
+weft_status weft__hub_cache_path(const weft__hub_name *name, const char *path, char *out, size_t capacity, weft_error *err)
 {
-    char root[WEFT__CACHE_PATH];
-    weft_status st = weft__cache_root(root, err);
+    char root[WEFT__HUB_CACHE_PATH];
+    weft_status st = weft__hub_cache_root(root, err);
     if (st) return st;
     return printed(
         snprintf(out, capacity, "%s/models/%s/%s%s%s", root, name->owner, name->repo, path ? "/" : "", path ? path : ""),
         capacity, err);
 }
 
-int weft__dir_open(int dir, const char *name, int create)
+int weft__hub_dir_open(int dir, const char *name, int create)
 {
     if (create && mkdirat(dir, name, 0700) && errno != EEXIST) return -1;
     return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -50,8 +50,8 @@ int weft__dir_open(int dir, const char *name, int create)
 /* ROOT/SUB, with the folders above it; those may be links: where the cache lies is the user's choice. */
 static weft_status open_below_root(const char *sub, int create, int *fd, weft_error *err)
 {
-    char path[WEFT__CACHE_PATH + 16];
-    weft_status st = weft__cache_root(path, err);
+    char path[WEFT__HUB_CACHE_PATH + 16];
+    weft_status st = weft__hub_cache_root(path, err);
     *fd = -1;
     if (st) return st;
     strcat(strcat(path, "/"), sub);
@@ -68,22 +68,22 @@ static weft_status open_below_root(const char *sub, int create, int *fd, weft_er
     return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", path, strerror(errno));
 }
 
-weft_status weft__cache_open_models(int create, int *fd, weft_error *err)
+weft_status weft__hub_cache_open_models(int create, int *fd, weft_error *err)
 {
     return open_below_root("models", create, fd, err);
 }
 
-weft_status weft__cache_open(const weft__hub_name *name, int create, int *fd, weft_error *err)
+weft_status weft__hub_cache_open(const weft__hub_name *name, int create, int *fd, weft_error *err)
 {
     int models;
-    weft_status st = weft__cache_open_models(create, &models, err);
+    weft_status st = weft__hub_cache_open_models(create, &models, err);
     *fd = -1;
     if (st) return st;
     /* Removing the last model of an owner removes the owner's folder too; then it is made again. */
     for (int i = 0; i < (create ? TRIES : 1) && *fd < 0; i++) {
-        int owner = weft__dir_open(models, name->owner, create);
+        int owner = weft__hub_dir_open(models, name->owner, create);
         if (owner < 0) continue;
-        *fd = weft__dir_open(owner, name->repo, create);
+        *fd = weft__hub_dir_open(owner, name->repo, create);
         int why = errno;
         close(owner);
         errno = why;
@@ -97,7 +97,7 @@ weft_status weft__cache_open(const weft__hub_name *name, int create, int *fd, we
                      why == ELOOP || why == ENOTDIR ? "it is a symbolic link or no folder" : strerror(why));
 }
 
-weft_status weft__cache_lock(const weft__hub_name *name, int (*wait)(void *arg), void *arg, int *fd, weft_error *err)
+weft_status weft__hub_cache_lock(const weft__hub_name *name, int (*wait)(void *arg), void *arg, int *fd, weft_error *err)
 {
     char file[2 * WEFT__HUB_PART_MAX + 2];
     int locks;
@@ -129,14 +129,14 @@ weft_status weft__cache_lock(const weft__hub_name *name, int (*wait)(void *arg),
     return WEFT_OK;
 }
 
-int weft__dir_of(int dir, const char *path, int create, const char **leaf)
+int weft__hub_dir_of(int dir, const char *path, int create, const char **leaf)
 {
     int at = dup(dir);
     const char *slash;
     for (; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
         char segment[WEFT__HUB_SEGMENT_MAX + 1];
         snprintf(segment, sizeof segment, "%.*s", (int)(slash - path), path);
-        int next = weft__dir_open(at, segment, create), why = errno;
+        int next = weft__hub_dir_open(at, segment, create), why = errno;
         close(at);
         errno = why;
         at = next;

@@ -115,7 +115,7 @@ static const char *name_some(const weft__listing *l, char *out, size_t capacity)
     return out;
 }
 
-static weft_status add(weft__hub_choice *c, const weft__hub_file *f, weft_error *err)
+static weft_status choose_add(weft__hub_choice *c, const weft__hub_file *f, weft_error *err)
 {
     /* Grown one at a time: sets are small, and the array has no spare capacity to keep. */
     const weft__hub_file **grown = weft__realloc_array(c->files, c->n + 1, sizeof *grown);
@@ -132,14 +132,14 @@ static weft_status take_group(const weft__listing *l, const char *repo, const we
     char path[WEFT__HUB_PATH_MAX + 1], shown[WEFT__HUB_SHOW];
     size_t n;
     int part, count;
-    if (!split_of(f->path, &n, &part, &count)) return add(out, f, err);
+    if (!split_of(f->path, &n, &part, &count)) return choose_add(out, f, err);
     for (int i = 1; i <= count; i++) {
         snprintf(path, sizeof path, "%.*s-%05d-of-%05d%s", (int)n, f->path, i, count, f->path + strlen(f->path) - 5);
         const weft__hub_file *one = weft__listing_find(l, path);
         if (!one)
             return weft_fail(err, WEFT_FORMAT, "%s: \"%s\" is missing: its set of parts is incomplete", repo,
                              weft__hub_show(shown, path, strlen(path)));
-        weft_status st = add(out, one, err);
+        weft_status st = choose_add(out, one, err);
         if (st) return st;
     }
     return WEFT_OK;
@@ -181,12 +181,12 @@ static weft_status take_folder(const weft__listing *l, const char *repo, weft__h
         sharded |= is_weight(l->files[i].path, 1, 0);
     for (size_t i = 0; i < sizeof names / sizeof *names && !st; i++) {
         const weft__hub_file *f = weft__listing_find(l, names[i]);
-        if (f && (sharded || !single || strcmp(names[i], "model.safetensors.index.json"))) st = add(out, f, err);
+        if (f && (sharded || !single || strcmp(names[i], "model.safetensors.index.json"))) st = choose_add(out, f, err);
     }
     for (size_t i = 0; i < l->n && !st; i++) {
         if (!is_weight(l->files[i].path, sharded, single)) continue;
         n_weights++;
-        st = add(out, &l->files[i], err);
+        st = choose_add(out, &l->files[i], err);
     }
     if (!st && (!n_weights || strcmp(out->files[0]->path, "config.json")))
         st = weft_fail(err, WEFT_UNSUPPORTED,

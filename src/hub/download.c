@@ -19,7 +19,7 @@
 #define RESTARTS_MAX 3                   /* times that the content may turn out to be another one */
 
 /* A download that is under way. */
-typedef struct job {
+typedef struct download_job {
     const weft__download *d;
     char part[WEFT__HUB_SEGMENT_MAX + 16], record[WEFT__HUB_SEGMENT_MAX + 16], shown[WEFT__HUB_SHOW];
     int fd;
@@ -30,27 +30,27 @@ typedef struct job {
     char linked[65];                      /* SHA-256 that the server announced with the file */
     int inherited;                        /* some bytes are from an earlier run */
     int begun, restart, restarts, gained; /* of the current attempt: headers were checked; must begin anew; (count); bytes came */
-} job;
+} download_job;
 
-weft_status weft__disk_room(int dir, uint64_t n_bytes, weft_error *err)
+weft_status weft__hub_disk_room(int dir, uint64_t n_bytes, weft_error *err)
 {
     struct statvfs v;
     uint64_t room, need;
     if (fstatvfs(dir, &v)) return WEFT_OK; /* unknown: writing will tell */
-    if (!weft__mul_u64(v.f_bavail, v.f_frsize, &room)) return WEFT_OK;
-    if (n_bytes == 0 || (weft__add_u64(n_bytes, DISK_MARGIN, &need) && need <= room)) return WEFT_OK;
+    if (!weft__checked_mul(v.f_bavail, v.f_frsize, &room)) return WEFT_OK;
+    if (n_bytes == 0 || (weft__checked_add(n_bytes, DISK_MARGIN, &need) && need <= room)) return WEFT_OK;
     return weft_fail(err, WEFT_LIMIT,
                      "%.2f GB are needed and %.2f GB are free where pulled models lie: free space (weft rm), or set WEFT_CACHE",
                      (double)n_bytes / 1e9, (double)room / 1e9);
 }
 
-static weft_status disk_failed(const job *j, const char *what, int why, weft_error *err)
+static weft_status disk_failed(const download_job *j, const char *what, int why, weft_error *err)
 {
     const char *remedy = why == ENOSPC || why == EDQUOT ? "; free space (weft rm) and run it again: what is there is kept" : "";
     return weft_fail(err, WEFT_IO, "%s: %s: %s%s", j->shown, what, strerror(why), remedy);
 }
 
-static int tick(job *j, const char *what)
+static int tick(download_job *j, const char *what)
 {
     return j->d->progress && j->d->progress(j->d->arg, what, j->have);
 }
@@ -80,7 +80,7 @@ static int read_record(int dir, const char *name, const weft__hub_file *f, char 
     const char *s = "";
     size_t n;
     etag[0] = 0;
-    if (weft__record_read(dir, name, &r, NULL)) return 0;
+    if (weft__hub_record_read(dir, name, &r, NULL)) return 0;
     int fits = record_fits(r, f);
     if (fits && weft__json_string(weft__json_get(r, "etag"), &s, &n) && n < WEFT__HUB_HTTP_ETAG) strcpy(etag, s);
     for (char *c = etag; *c; c++)
@@ -89,7 +89,7 @@ static int read_record(int dir, const char *name, const weft__hub_file *f, char 
     return fits && (is_strong(etag) || f->sha256[0]);
 }
 
-static weft_status write_record(job *j, weft_error *err)
+static weft_status write_record(download_job *j, weft_error *err)
 {
     const weft__hub_file *f = j->d->file;
     weft__json *r = weft__json_new_object();
@@ -98,12 +98,12 @@ static weft_status write_record(job *j, weft_error *err)
         !weft__json_set(r, "size", weft__json_new_int(f->has_size ? (int64_t)f->n_bytes : -1)) ||
         !weft__json_set(r, "etag", weft__json_new_string(j->etag, strlen(j->etag))))
         st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for its record", j->shown);
-    else st = weft__record_write(j->d->dir, j->record, r, err);
+    else st = weft__hub_record_write(j->d->dir, j->record, r, err);
     weft__json_free(&r);
     return st;
 }
 
-static weft_status empty_part(job *j, weft_error *err)
+static weft_status empty_part(download_job *j, weft_error *err)
 {
     j->have = 0;
     j->inherited = 0;
@@ -112,7 +112,7 @@ static weft_status empty_part(job *j, weft_error *err)
 }
 
 /* Hashes what an earlier run left. */
-static weft_status read_part(job *j, uint64_t n, weft_error *err)
+static weft_status read_part(download_job *j, uint64_t n, weft_error *err)
 {
     enum { PIECE = 1 << 20 };
     weft_status st = WEFT_OK;
@@ -133,18 +133,18 @@ static weft_status read_part(job *j, uint64_t n, weft_error *err)
     return st;
 }
 
-static void name_files(const weft__download *d, job *j)
+static void name_files(const weft__download *d, download_job *j)
 {
-    *j = (job){.d = d, .fd = -1, .has_size = d->file->has_size, .size = d->file->n_bytes};
-    snprintf(j->part, sizeof j->part, "%.*s" WEFT__PART, WEFT__HUB_SEGMENT_MAX, d->leaf);
-    snprintf(j->record, sizeof j->record, "%.*s" WEFT__PART ".json", WEFT__HUB_SEGMENT_MAX, d->leaf);
+    *j = (download_job){.d = d, .fd = -1, .has_size = d->file->has_size, .size = d->file->n_bytes};
+    snprintf(j->part, sizeof j->part, "%.*s" WEFT__HUB_PART_SUFFIX, WEFT__HUB_SEGMENT_MAX, d->leaf);
+    snprintf(j->record, sizeof j->record, "%.*s" WEFT__HUB_PART_SUFFIX ".json", WEFT__HUB_SEGMENT_MAX, d->leaf);
     weft__hub_show(j->shown, d->file->path, strlen(d->file->path));
 }
 
 uint64_t weft__download_begun(const weft__download *d)
 {
     struct stat s;
-    job j;
+    download_job j;
     name_files(d, &j);
     if (fstatat(d->dir, j.part, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode) ||
         !read_record(d->dir, j.record, d->file, j.etag))
@@ -152,7 +152,7 @@ uint64_t weft__download_begun(const weft__download *d)
     return j.has_size && (uint64_t)s.st_size > j.size ? 0 : (uint64_t)s.st_size;
 }
 
-static weft_status open_part(job *j, weft_error *err)
+static weft_status open_part(download_job *j, weft_error *err)
 {
     uint64_t begun = weft__download_begun(j->d);
     j->fd = openat(j->d->dir, j->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -167,13 +167,13 @@ static weft_status open_part(job *j, weft_error *err)
 
 /* ---- one response ---- */
 
-static weft_status start_over(job *j, const char *why, weft_error *err)
+static weft_status start_over(download_job *j, const char *why, weft_error *err)
 {
     j->restart = 1;
     return weft_fail(err, WEFT_IO, "%s: %s", j->shown, why);
 }
 
-static weft_status check_total(job *j, int64_t total, weft_error *err)
+static weft_status check_total(download_job *j, int64_t total, weft_error *err)
 {
     if (total < 0)
         return j->has_size ? WEFT_OK
@@ -184,11 +184,11 @@ static weft_status check_total(job *j, int64_t total, weft_error *err)
     if (j->has_size) return WEFT_OK;
     j->has_size = 1;
     j->size = (uint64_t)total;
-    return weft__disk_room(j->d->dir, j->size - (j->have < j->size ? j->have : j->size), err);
+    return weft__hub_disk_room(j->d->dir, j->size - (j->have < j->size ? j->have : j->size), err);
 }
 
 /* The announced SHA-256: the listing's and the response's must be the same one. */
-static weft_status check_linked(job *j, const weft__hub_http_reply *r, weft_error *err)
+static weft_status check_linked(download_job *j, const weft__hub_http_reply *r, weft_error *err)
 {
     const char *listed = j->d->file->sha256;
     if (strlen(r->linked_etag) != 64 || strspn(r->linked_etag, "0123456789abcdef") != 64) return WEFT_OK;
@@ -199,7 +199,7 @@ static weft_status check_linked(job *j, const weft__hub_http_reply *r, weft_erro
 }
 
 /* Before the first byte of a response: is it of the right content, and from the right place on? */
-static weft_status begin(job *j, const weft__hub_http_reply *r, weft_error *err)
+static weft_status download_begin(download_job *j, const weft__hub_http_reply *r, weft_error *err)
 {
     weft_status st = check_linked(j, r, err);
     j->begun = 1;
@@ -221,9 +221,9 @@ static weft_status begin(job *j, const weft__hub_http_reply *r, weft_error *err)
 
 static weft_status on_body(void *arg, const weft__hub_http_reply *r, const void *bytes, size_t n, weft_error *err)
 {
-    job *j = arg;
+    download_job *j = arg;
     const char *s = bytes;
-    weft_status st = j->begun ? WEFT_OK : begin(j, r, err);
+    weft_status st = j->begun ? WEFT_OK : download_begin(j, r, err);
     if (st) return st;
     if (n > j->size - j->have)
         return weft_fail(err, WEFT_FORMAT, "%s: the server sends more than the %llu bytes that were announced: refused", j->shown,
@@ -247,7 +247,7 @@ static int on_poll(void *arg)
 }
 
 /* One request. WEFT_OK: nothing went wrong, though bytes may still be missing. *again: another try may help. */
-static weft_status attempt(job *j, const char *url, int *again, weft_error *err)
+static weft_status attempt(download_job *j, const char *url, int *again, weft_error *err)
 {
     const weft__download *d = j->d;
     weft__hub_http_reply reply;
@@ -267,7 +267,7 @@ static weft_status attempt(job *j, const char *url, int *again, weft_error *err)
         *again = reply.transient;
         if (st == WEFT_NOT_FOUND) st = weft_fail_within(err, st, "%s", j->shown);
     } else if (!st && !j->begun) {
-        st = begin(j, &reply, err); /* a body of no bytes */
+        st = download_begin(j, &reply, err); /* a body of no bytes */
     }
     if (!st && j->have < j->size) {
         *again = 1;
@@ -277,7 +277,7 @@ static weft_status attempt(job *j, const char *url, int *again, weft_error *err)
     return st;
 }
 
-static weft_status fetch(job *j, const char *url, weft_error *err)
+static weft_status fetch(download_job *j, const char *url, weft_error *err)
 {
     weft_status st;
     int again;
@@ -299,14 +299,14 @@ static weft_status fetch(job *j, const char *url, weft_error *err)
 
 /* ---- the end ---- */
 
-static void drop_part(job *j)
+static void drop_part(download_job *j)
 {
     unlinkat(j->d->dir, j->part, 0);
     unlinkat(j->d->dir, j->record, 0);
 }
 
 /* WEFT_OK and *fits 0 when bytes of an earlier run may be to blame: then it is worth one more try from the start. */
-static weft_status verify(job *j, char sha256[65], int *verified, int *fits, weft_error *err)
+static weft_status verify(download_job *j, char sha256[65], int *verified, int *fits, weft_error *err)
 {
     const char *wanted = j->d->file->sha256[0] ? j->d->file->sha256 : j->linked;
     weft__sha256_end(&j->sha, sha256);
@@ -319,7 +319,7 @@ static weft_status verify(job *j, char sha256[65], int *verified, int *fits, wef
                      j->shown, sha256, wanted);
 }
 
-static weft_status publish(job *j, weft_error *err)
+static weft_status publish(download_job *j, weft_error *err)
 {
     if (fsync(j->fd)) return disk_failed(j, "flushing to the disk", errno, err);
     if (renameat(j->d->dir, j->part, j->d->dir, j->d->leaf)) return disk_failed(j, "renaming the finished file", errno, err);
@@ -330,7 +330,7 @@ static weft_status publish(job *j, weft_error *err)
 
 weft_status weft__download_run(const weft__download *d, char sha256[65], uint64_t *n_bytes, int *verified, weft_error *err)
 {
-    job j;
+    download_job j;
     int fits = 0;
     name_files(d, &j);
     char *url = weft__remote_file_url(d->remote, d->name, d->file->path);

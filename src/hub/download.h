@@ -26,6 +26,6 @@ uint64_t weft__download_begun(const weft__download *d);
  * Fails with WEFT_IO, WEFT_FORMAT (lengths or hash are not as announced), WEFT_CANCELLED, WEFT_LIMIT (disk), WEFT_NO_MEMORY. */
 weft_status weft__download_run(const weft__download *d, char sha256[65], uint64_t *n_bytes, int *verified, weft_error *err);
 /* Fails with WEFT_LIMIT when the file system of folder dir has no room for n_bytes and a little more. */
-weft_status weft__disk_room(int dir, uint64_t n_bytes, weft_error *err);
+weft_status weft__hub_disk_room(int dir, uint64_t n_bytes, weft_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 weft_status weft__manifest_read(int dir, weft__json **out, weft_error *err)
 {
-    return weft__record_read(dir, WEFT__MANIFEST, out, err);
+    return weft__hub_record_read(dir, WEFT__MANIFEST, out, err);
 }
 
 int weft__manifest_has(const weft__json *m, const weft__hub_file *f, uint64_t n_bytes)
@@ -37,7 +37,7 @@ weft_status weft__manifest_put(int dir, weft__json *m, const weft__hub_file *f, 
     ok &= weft__json_set(entry, "sha256", weft__json_new_string(sha256, strlen(sha256)));
     ok &= weft__json_set(files, f->path, entry);
     ok &= weft__json_set(m, "files", files);
-    return ok ? weft__record_write(dir, WEFT__MANIFEST, m, err)
+    return ok ? weft__hub_record_write(dir, WEFT__MANIFEST, m, err)
               : weft_fail(err, WEFT_NO_MEMORY, "no memory for the record of pulled files");
 }
 
@@ -50,7 +50,7 @@ weft_status weft__manifest_set_folder(int dir, weft__json *m, const weft__hub_ch
         ok &= weft__json_append(paths, weft__json_new_string(path, strlen(path)));
     }
     ok &= weft__json_set(m, "folder", paths);
-    return ok ? weft__record_write(dir, WEFT__MANIFEST, m, err)
+    return ok ? weft__hub_record_write(dir, WEFT__MANIFEST, m, err)
               : weft_fail(err, WEFT_NO_MEMORY, "no memory for the record of pulled files");
 }
 

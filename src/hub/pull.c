@@ -68,12 +68,12 @@ static int while_fetching(void *arg, const char *what, uint64_t done)
 }
 
 /* The folder of file i and its download order; *dir is closed by the caller. */
-static weft_status prepare(pull *p, size_t i, int create, weft__download *d, weft_error *err)
+static weft_status pull_prepare(pull *p, size_t i, int create, weft__download *d, weft_error *err)
 {
     const weft__hub_file *f = p->choice.files[i];
     char shown[WEFT__HUB_SHOW];
     *d = (weft__download){.remote = &p->remote, .name = &p->name, .file = f, .progress = while_fetching, .arg = p};
-    d->dir = weft__dir_of(p->dir, f->path, create, &d->leaf);
+    d->dir = weft__hub_dir_of(p->dir, f->path, create, &d->leaf);
     if (d->dir >= 0 || (!create && errno == ENOENT)) return WEFT_OK;
     return weft_fail(err, WEFT_IO, "%s: %s: its folder in the cache: %s", p->label,
                      weft__hub_show(shown, f->path, strlen(f->path)), strerror(errno));
@@ -94,15 +94,16 @@ static weft_status check_room(pull *p, weft_error *err)
     for (size_t i = 0; i < p->choice.n; i++) {
         const weft__hub_file *f = p->choice.files[i];
         weft__download d;
-        weft_status st = prepare(p, i, 0, &d, err);
+        weft_status st = pull_prepare(p, i, 0, &d, err);
         if (st) return st;
         uint64_t there = is_present(p, &d) ? f->n_bytes : d.dir >= 0 ? weft__download_begun(&d) : 0;
         if (d.dir >= 0) close(d.dir);
         if (!f->has_size) continue;
-        if (!weft__add_u64(p->state.bytes, f->n_bytes, &p->state.bytes) || !weft__add_u64(missing, f->n_bytes - there, &missing))
+        if (!weft__checked_add(p->state.bytes, f->n_bytes, &p->state.bytes) ||
+            !weft__checked_add(missing, f->n_bytes - there, &missing))
             return weft_fail(err, WEFT_FORMAT, "%s: the listing announces more bytes than there can be", p->label);
     }
-    return weft__disk_room(p->dir, missing, err);
+    return weft__hub_disk_room(p->dir, missing, err);
 }
 
 static weft_status fetch_one(pull *p, size_t i, weft_pull_result *result, weft_error *err)
@@ -111,7 +112,7 @@ static weft_status fetch_one(pull *p, size_t i, weft_pull_result *result, weft_e
     uint64_t n_bytes = p->choice.files[i]->n_bytes;
     int verified;
     weft__download d;
-    weft_status st = prepare(p, i, 1, &d, err);
+    weft_status st = pull_prepare(p, i, 1, &d, err);
     if (st) return st;
     p->state.file = p->choice.files[i]->path;
     p->state.index = (int32_t)i;
@@ -130,8 +131,8 @@ static weft_status fetch_one(pull *p, size_t i, weft_pull_result *result, weft_e
 
 static weft_status pull_files(pull *p, weft_pull_result *result, weft_error *err)
 {
-    weft_status st = weft__cache_lock(&p->name, while_waiting, p, &p->lock, err);
-    if (st || (st = weft__cache_open(&p->name, 1, &p->dir, err)) || (st = weft__manifest_read(p->dir, &p->manifest, err)))
+    weft_status st = weft__hub_cache_lock(&p->name, while_waiting, p, &p->lock, err);
+    if (st || (st = weft__hub_cache_open(&p->name, 1, &p->dir, err)) || (st = weft__manifest_read(p->dir, &p->manifest, err)))
         return st;
     p->state.n_files = result->n_files = (int32_t)p->choice.n;
     if ((st = check_room(p, err))) return weft_fail_within(err, st, "%s", p->label);
@@ -144,7 +145,7 @@ static weft_status pull_files(pull *p, weft_pull_result *result, weft_error *err
 /* Removes the folders that were made for a pull that brought nothing. */
 static void tidy(pull *p)
 {
-    if (p->dir >= 0) weft__cache_remove_if_empty(&p->name);
+    if (p->dir >= 0) weft__hub_cache_remove_if_empty(&p->name);
 }
 
 weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pull_result *result, weft_error *err)
@@ -166,8 +167,8 @@ weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pul
     st = pull_files(p, result, err);
     if (st) tidy(p);
     else
-        st = weft__cache_path(&p->name, p->choice.kind == WEFT__HUB_CHOICE_FOLDER ? NULL : p->choice.files[0]->path, result->path,
-                              sizeof result->path, err);
+        st = weft__hub_cache_path(&p->name, p->choice.kind == WEFT__HUB_CHOICE_FOLDER ? NULL : p->choice.files[0]->path,
+                                  result->path, sizeof result->path, err);
 done:
     weft__json_free(&p->manifest);
     if (p->dir >= 0) close(p->dir);

@@ -21,7 +21,7 @@ static int folder_is_whole(int dir, const weft__json *folder, char missing[WEFT_
         size_t n = 1;
         struct stat s;
         int ok = weft__json_string(weft__json_at(folder, i), &path, &n) && !weft__hub_path_fault(path, n);
-        int below = ok ? weft__dir_of(dir, path, 0, &leaf) : -1;
+        int below = ok ? weft__hub_dir_of(dir, path, 0, &leaf) : -1;
         ok = below >= 0 && !fstatat(below, leaf, &s, AT_SYMLINK_NOFOLLOW);
         if (below >= 0) close(below);
         if (ok) continue;
@@ -50,14 +50,14 @@ static weft_status resolve_pulled(const char *name, const weft__hub_name *n, cha
     weft__json *m = NULL;
     int dir;
     snprintf(label, sizeof label, "%s/%s", n->owner, n->repo);
-    weft_status st = weft__cache_open(n, 0, &dir, err);
+    weft_status st = weft__hub_cache_open(n, 0, &dir, err);
     if (st == WEFT_NOT_FOUND)
         return weft_fail(
             err, st,
             "%s: no such file or folder, and not a pulled model ('weft pull OWNER/NAME' fetches one, 'weft list' shows them)",
             name);
     if (st) return st;
-    if ((st = weft__cache_scan(dir, &l, err)) || (st = weft__manifest_read(dir, &m, err))) goto done;
+    if ((st = weft__hub_cache_scan(dir, &l, err)) || (st = weft__manifest_read(dir, &m, err))) goto done;
     drop_partial(&l);
     st = weft__listing_choose(&l, label, n->what, &c, err);
     if (!st && c.kind == WEFT__HUB_CHOICE_FOLDER && !folder_is_whole(dir, weft__manifest_folder(m), missing))
@@ -65,7 +65,7 @@ static weft_status resolve_pulled(const char *name, const weft__hub_name *n, cha
     if (st)
         st = weft_fail_within(err, st == WEFT_NO_MEMORY ? st : WEFT_NOT_FOUND,
                               "of the pulled files ('weft pull %s' completes them)", name);
-    else st = weft__cache_path(n, c.kind == WEFT__HUB_CHOICE_FOLDER ? NULL : c.files[0]->path, path, capacity, err);
+    else st = weft__hub_cache_path(n, c.kind == WEFT__HUB_CHOICE_FOLDER ? NULL : c.files[0]->path, path, capacity, err);
 done:
     weft__hub_choice_free(&c);
     weft__json_free(&m);
@@ -129,8 +129,8 @@ typedef struct walk {
 /* Tells about one model: the files of `c`, or a single file. */
 static weft_status tell(walk *w, const char *path, uint64_t n_bytes, int32_t n_files, int complete, weft_error *err)
 {
-    char name[2 * WEFT__HUB_PART_MAX + WEFT__HUB_PATH_MAX + 4], full[WEFT__CACHE_PATH + WEFT__HUB_PATH_MAX];
-    weft_status st = weft__cache_path(&w->name, path, full, sizeof full, err);
+    char name[2 * WEFT__HUB_PART_MAX + WEFT__HUB_PATH_MAX + 4], full[WEFT__HUB_CACHE_PATH + WEFT__HUB_PATH_MAX];
+    weft_status st = weft__hub_cache_path(&w->name, path, full, sizeof full, err);
     if (st) return st;
     snprintf(name, sizeof name, "%s/%s%s%s", w->name.owner, w->name.repo, path ? ":" : "", path ? path : "");
     w->each(w->arg, &(weft_pulled){.name = name, .path = full, .n_bytes = n_bytes, .n_files = n_files, .complete = complete});
@@ -186,9 +186,9 @@ static weft_status tell_repo(walk *w, int owner, weft_error *err)
 {
     weft__listing l = {0};
     weft__json *m = NULL;
-    int dir = weft__dir_open(owner, w->name.repo, 0);
+    int dir = weft__hub_dir_open(owner, w->name.repo, 0);
     if (dir < 0) return WEFT_OK; /* a link, or gone meanwhile */
-    weft_status st = weft__cache_scan(dir, &l, err);
+    weft_status st = weft__hub_cache_scan(dir, &l, err);
     if (!st) st = weft__manifest_read(dir, &m, err);
     if (!st) st = tell_folder(w, dir, weft__manifest_folder(m), &l, err);
     for (size_t i = 0; i < l.n && !st; i++)
@@ -230,7 +230,7 @@ static weft_status visit_repo(walk *w, int owner, const char *name, weft_error *
 
 static weft_status visit_owner(walk *w, int models, const char *name, weft_error *err)
 {
-    int owner = weft__dir_open(models, name, 0);
+    int owner = weft__hub_dir_open(models, name, 0);
     if (owner < 0) return WEFT_OK;
     strcpy(w->name.owner, name);
     return each_folder(owner, visit_repo, w, err);
@@ -240,7 +240,7 @@ weft_status weft_pulled_each(weft_pulled_fn each, void *arg, weft_error *err)
 {
     walk w = {each, arg};
     int models;
-    weft_status st = weft__cache_open_models(0, &models, err);
+    weft_status st = weft__hub_cache_open_models(0, &models, err);
     if (st == WEFT_NOT_FOUND) return WEFT_OK; /* nothing was ever pulled */
     return st ? st : each_folder(models, visit_owner, &w, err);
 }

@@ -81,23 +81,23 @@ weft_status weft__remote_pause(const weft__remote *r, int tries, weft_error *err
 }
 
 /* Everything but unreserved characters and '/' as %XX. */
-static void put_escaped(weft__text *t, const char *s)
+static void put_escaped(weft__strbuf *t, const char *s)
 {
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
         if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-_.~/", c))
-            weft__text_putc(t, *s);
-        else weft__text_printf(t, "%%%02X", c);
+            weft__strbuf_putc(t, *s);
+        else weft__strbuf_printf(t, "%%%02X", c);
     }
 }
 
 char *weft__remote_file_url(const weft__remote *r, const weft__hub_name *name, const char *path)
 {
-    weft__text t = {0};
-    weft__text_printf(&t, "%s/%s/%s/resolve/main/", r->endpoint, name->owner, name->repo);
+    weft__strbuf t = {0};
+    weft__strbuf_printf(&t, "%s/%s/%s/resolve/main/", r->endpoint, name->owner, name->repo);
     put_escaped(&t, path);
-    if (!t.failed) return t.data; /* from weft__alloc, as everything of a weft__text */
-    weft__text_free(&t);
+    if (!t.failed) return t.data; /* from weft__alloc, as everything of a weft__strbuf */
+    weft__strbuf_free(&t);
     return NULL;
 }
 
@@ -128,31 +128,31 @@ weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *na
 
 static weft_status take_text(void *arg, const weft__hub_http_reply *reply, const void *bytes, size_t n, weft_error *err)
 {
-    weft__text *t = ((weft__text **)arg)[0];
+    weft__strbuf *t = ((weft__strbuf **)arg)[0];
     (void)reply;
     if (n > PAGE_BYTES_MAX - t->len)
         return weft_fail(err, WEFT_LIMIT, "the answer is longer than %d MB: refused", PAGE_BYTES_MAX >> 20);
-    weft__text_put(t, bytes, n);
+    weft__strbuf_put(t, bytes, n);
     return t->failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the listing") : WEFT_OK;
 }
 
 /* What a small answer's call needs: the text that grows, and the remote whose poll is asked. */
-struct answer {
-    weft__text *text; /* first: take_text reads it */
+struct remote_answer {
+    weft__strbuf *text; /* first: take_text reads it */
     weft__remote *r;
 };
 
 static int poll_answer(void *arg)
 {
-    weft__remote *r = ((struct answer *)arg)->r;
+    weft__remote *r = ((struct remote_answer *)arg)->r;
     return r->poll && r->poll(r->arg);
 }
 
 /* One page into *t, again after passing troubles. */
-static weft_status get_text(weft__remote *r, const weft__hub_name *name, const char *url, weft__text *t,
+static weft_status get_text(weft__remote *r, const weft__hub_name *name, const char *url, weft__strbuf *t,
                             weft__hub_http_reply *reply, weft_error *err)
 {
-    struct answer a = {t, r};
+    struct remote_answer a = {t, r};
     weft__hub_http_call call = {
         .url = url, .token = r->token, .total_limit = 1, .body = take_text, .poll = poll_answer, .arg = &a};
     for (int tries = 1;; tries++) {
@@ -170,7 +170,7 @@ static weft_status read_pages(weft__remote *r, const weft__hub_name *name, const
                               weft_error *err)
 {
     weft__hub_http_reply reply;
-    weft__text t = {0};
+    weft__strbuf t = {0};
     size_t sum = 0;
     char url[sizeof reply.next];
     weft_status st = WEFT_OK;
@@ -187,7 +187,7 @@ static weft_status read_pages(weft__remote *r, const weft__hub_name *name, const
         sum += t.len;
         memcpy(url, reply.next, sizeof url);
     }
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return st;
 }
 
@@ -198,12 +198,12 @@ static void suggest(weft__remote *r, const weft__hub_name *name, weft_error *err
 {
     char url[2048], shown[WEFT__HUB_SHOW];
     weft__hub_http_reply reply;
-    weft__text t = {0}, found = {0};
+    weft__strbuf t = {0}, found = {0};
     weft__json *v = NULL;
     const char *id;
     size_t n;
     snprintf(url, sizeof url, "%s/api/models?search=%s&limit=3", r->endpoint, name->repo);
-    struct answer a = {&t, r};
+    struct remote_answer a = {&t, r};
     weft__hub_http_call call = {
         .url = url, .token = r->token, .total_limit = 1, .body = take_text, .poll = poll_answer, .arg = &a};
     if (!err || weft__hub_http_get(r->http, &call, &reply, NULL) || reply.status != 200 || !t.data ||
@@ -211,12 +211,12 @@ static void suggest(weft__remote *r, const weft__hub_name *name, weft_error *err
         goto done;
     for (size_t i = 0; i < weft__json_size(v) && i < 3; i++)
         if (weft__json_string(weft__json_get(weft__json_at(v, i), "id"), &id, &n))
-            weft__text_printf(&found, "%s%s", found.len ? ", " : "", weft__hub_show(shown, id, n));
+            weft__strbuf_printf(&found, "%s%s", found.len ? ", " : "", weft__hub_show(shown, id, n));
     if (found.len && !found.failed) weft_fail(err, (weft_status)err->status, "%s; did you mean %s?", err->message, found.data);
 done:
     weft__json_free(&v);
-    weft__text_free(&t);
-    weft__text_free(&found);
+    weft__strbuf_free(&t);
+    weft__strbuf_free(&found);
 }
 
 weft_status weft__remote_list(weft__remote *r, const weft__hub_name *name, weft__listing *out, weft_error *err)

@@ -25,7 +25,7 @@ static weft_status remove_entry(int dir, const char *name, int depth, uint64_t *
     if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW)) return WEFT_OK; /* gone already */
     int is_folder = S_ISDIR(s.st_mode);
     if (is_folder) {
-        int below = depth < DEPTH_MAX ? weft__dir_open(dir, name, 0) : -1;
+        int below = depth < DEPTH_MAX ? weft__hub_dir_open(dir, name, 0) : -1;
         st = below >= 0 ? remove_below(below, depth + 1, n_bytes, err)
                         : weft_fail(err, WEFT_IO, "%s: cannot be opened", weft__hub_show(shown, name, strlen(name)));
     }
@@ -51,13 +51,13 @@ static weft_status remove_below(int dir, int depth, uint64_t *n_bytes, weft_erro
     return st;
 }
 
-weft_status weft__cache_remove(const weft__hub_name *name, uint64_t *n_bytes, weft_error *err)
+weft_status weft__hub_cache_remove(const weft__hub_name *name, uint64_t *n_bytes, weft_error *err)
 {
     int dir, models, owner;
-    weft_status st = weft__cache_open(name, 0, &dir, err);
+    weft_status st = weft__hub_cache_open(name, 0, &dir, err);
     if (st || (st = remove_below(dir, 0, n_bytes, err))) return st;
-    if ((st = weft__cache_open_models(0, &models, err))) return st;
-    owner = weft__dir_open(models, name->owner, 0);
+    if ((st = weft__hub_cache_open_models(0, &models, err))) return st;
+    owner = weft__hub_dir_open(models, name->owner, 0);
     if (owner < 0 || unlinkat(owner, name->repo, AT_REMOVEDIR))
         st = weft_fail(err, WEFT_IO, "%s/%s: its folder: %s", name->owner, name->repo, strerror(errno));
     if (owner >= 0) close(owner);
@@ -66,16 +66,16 @@ weft_status weft__cache_remove(const weft__hub_name *name, uint64_t *n_bytes, we
     return st;
 }
 
-void weft__cache_remove_if_empty(const weft__hub_name *name)
+void weft__hub_cache_remove_if_empty(const weft__hub_name *name)
 {
     weft__listing l;
     uint64_t n_bytes = 0;
     int dir;
-    if (weft__cache_open(name, 0, &dir, NULL)) return;
-    int empty = weft__cache_scan(dir, &l, NULL) == WEFT_OK && l.n == 0;
+    if (weft__hub_cache_open(name, 0, &dir, NULL)) return;
+    int empty = weft__hub_cache_scan(dir, &l, NULL) == WEFT_OK && l.n == 0;
     close(dir);
     weft__listing_free(&l);
-    if (empty) weft__cache_remove(name, &n_bytes, NULL);
+    if (empty) weft__hub_cache_remove(name, &n_bytes, NULL);
 }
 
 /* The folders above path, from the inside, as long as they are empty. */
@@ -86,7 +86,7 @@ static void remove_empty_above(int dir, const char *path)
     snprintf(above, sizeof above, "%s", path);
     for (char *slash; (slash = strrchr(above, '/'));) {
         *slash = 0;
-        int holder = weft__dir_of(dir, above, 0, &leaf);
+        int holder = weft__hub_dir_of(dir, above, 0, &leaf);
         int gone = holder >= 0 && unlinkat(holder, leaf, AT_REMOVEDIR) == 0;
         if (holder >= 0) close(holder);
         if (!gone) return;
@@ -96,11 +96,11 @@ static void remove_empty_above(int dir, const char *path)
 /* One file with what belongs to it: the unfinished download and its record. */
 static weft_status remove_file(int dir, const char *path, uint64_t *n_bytes, weft_error *err)
 {
-    static const char *const suffixes[] = {"", WEFT__PART, WEFT__PART ".json"};
+    static const char *const suffixes[] = {"", WEFT__HUB_PART_SUFFIX, WEFT__HUB_PART_SUFFIX ".json"};
     char name[WEFT__HUB_SEGMENT_MAX + 16];
     const char *leaf;
     weft_status st = WEFT_OK;
-    int holder = weft__dir_of(dir, path, 0, &leaf);
+    int holder = weft__hub_dir_of(dir, path, 0, &leaf);
     if (holder < 0) return weft_fail(err, WEFT_IO, "its folder in the cache: %s", strerror(errno));
     for (int i = 0; i < 3 && !st; i++) {
         snprintf(name, sizeof name, "%.*s%s", WEFT__HUB_SEGMENT_MAX, leaf, suffixes[i]);
@@ -117,9 +117,9 @@ static weft_status remove_chosen(const weft__hub_name *name, const char *label, 
     weft__listing l = {0};
     weft__hub_choice c = {0};
     int dir;
-    weft_status st = weft__cache_open(name, 0, &dir, err);
+    weft_status st = weft__hub_cache_open(name, 0, &dir, err);
     if (st) return st;
-    st = weft__cache_scan(dir, &l, err);
+    st = weft__hub_cache_scan(dir, &l, err);
     if (!st) st = weft__listing_choose(&l, label, name->what, &c, err);
     if (st == WEFT_FORMAT && weft__listing_find(&l, name->what))
         st = remove_file(dir, name->what, n_bytes, err); /* of an incomplete set */
@@ -127,7 +127,7 @@ static weft_status remove_chosen(const weft__hub_name *name, const char *label, 
     close(dir);
     weft__hub_choice_free(&c);
     weft__listing_free(&l);
-    if (!st) weft__cache_remove_if_empty(name);
+    if (!st) weft__hub_cache_remove_if_empty(name);
     return st;
 }
 
@@ -140,12 +140,12 @@ weft_status weft_pulled_remove(const char *name, uint64_t *n_bytes, weft_error *
     weft_status st = weft__hub_name_parse(name, &n, err);
     if (st) return st;
     snprintf(label, sizeof label, "%s/%s", n.owner, n.repo);
-    st = weft__cache_open(&n, 0, &dir, err);
+    st = weft__hub_cache_open(&n, 0, &dir, err);
     if (st == WEFT_NOT_FOUND) return weft_fail(err, st, "%s: was not pulled ('weft list' shows what was)", label);
     if (st) return st; /* no lock is made for what is not there */
     close(dir);
-    if ((st = weft__cache_lock(&n, NULL, NULL, &lock, err))) return st;
-    st = n.what[0] ? remove_chosen(&n, label, n_bytes, err) : weft__cache_remove(&n, n_bytes, err);
+    if ((st = weft__hub_cache_lock(&n, NULL, NULL, &lock, err))) return st;
+    st = n.what[0] ? remove_chosen(&n, label, n_bytes, err) : weft__hub_cache_remove(&n, n_bytes, err);
     if (lock >= 0) close(lock);
     return st;
 }

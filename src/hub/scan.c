@@ -15,8 +15,8 @@ enum { DEPTH_MAX = 16, RECORD_BYTES_MAX = 16 << 20 };
 /* One entry that is no folder: adds it when it is a file that a listing could name. */
 static weft_status add_file(weft__listing *out, const char *path, const struct stat *s, weft_error *err)
 {
-    size_t n = strlen(path), k = strlen(WEFT__PART);
-    int partial = n > k && !strcmp(path + n - k, WEFT__PART);
+    size_t n = strlen(path), k = strlen(WEFT__HUB_PART_SUFFIX);
+    int partial = n > k && !strcmp(path + n - k, WEFT__HUB_PART_SUFFIX);
     if (!S_ISREG(s->st_mode) || weft__hub_path_fault(path, n) || (n > 10 && !strcmp(path + n - 10, ".part.json"))) return WEFT_OK;
     if (out->n >= WEFT__HUB_FILES_MAX) return WEFT_OK;
     weft__hub_file *f = weft__listing_add(out, path, partial ? n - k : n);
@@ -46,7 +46,7 @@ static weft_status scan(int dir, char path[WEFT__HUB_PATH_MAX + 1], size_t n_pre
         if (!S_ISDIR(s.st_mode)) {
             st = add_file(out, path, &s, err);
         } else if (depth < DEPTH_MAX) {
-            int below = weft__dir_open(dir, e->d_name, 0);
+            int below = weft__hub_dir_open(dir, e->d_name, 0);
             memcpy(path + n_prefix + n, "/", 2);
             if (below >= 0) st = scan(below, path, n_prefix + n + 1, depth + 1, out, err);
         }
@@ -68,7 +68,7 @@ static void drop_doubles(weft__listing *l)
     }
 }
 
-weft_status weft__cache_scan(int dir, weft__listing *out, weft_error *err)
+weft_status weft__hub_cache_scan(int dir, weft__listing *out, weft_error *err)
 {
     char path[WEFT__HUB_PATH_MAX + 1];
     int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* a position of its own */
@@ -85,26 +85,26 @@ weft_status weft__cache_scan(int dir, weft__listing *out, weft_error *err)
 
 /* ---- records ---- */
 
-static weft_status read_all(int fd, weft__text *t, weft_error *err)
+static weft_status scan_read_all(int fd, weft__strbuf *t, weft_error *err)
 {
     char piece[16 << 10];
     ssize_t n;
     while ((n = read(fd, piece, sizeof piece)) != 0) {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 || t->len > RECORD_BYTES_MAX) break;
-        weft__text_put(t, piece, (size_t)n);
+        weft__strbuf_put(t, piece, (size_t)n);
     }
     return t->failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for a record of the cache") : WEFT_OK;
 }
 
-weft_status weft__record_read(int dir, const char *name, weft__json **out, weft_error *err)
+weft_status weft__hub_record_read(int dir, const char *name, weft__json **out, weft_error *err)
 {
-    weft__text t = {0};
+    weft__strbuf t = {0};
     weft_status st = WEFT_OK;
     *out = NULL;
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {
-        st = read_all(fd, &t, err);
+        st = scan_read_all(fd, &t, err);
         close(fd);
     }
     if (!st && t.len && weft__json_parse(t.data, t.len, out, NULL) == WEFT_NO_MEMORY)
@@ -113,7 +113,7 @@ weft_status weft__record_read(int dir, const char *name, weft__json **out, weft_
         weft__json_free(out);
         if (!(*out = weft__json_new_object())) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a record of the cache");
     }
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return st;
 }
 
@@ -129,15 +129,15 @@ static int write_all(int fd, const char *s, size_t n)
     return 1;
 }
 
-weft_status weft__record_write(int dir, const char *name, const weft__json *record, weft_error *err)
+weft_status weft__hub_record_write(int dir, const char *name, const weft__json *record, weft_error *err)
 {
     char aside[WEFT__HUB_SEGMENT_MAX + 32];
-    weft__text t = {0};
+    weft__strbuf t = {0};
     weft_status st = WEFT_OK;
     snprintf(aside, sizeof aside, "%s.new", name);
     weft__json_write(&t, record, WEFT__JSON_INDENTED);
     if (t.failed) {
-        weft__text_free(&t);
+        weft__strbuf_free(&t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a record of the cache");
     }
     int fd = openat(dir, aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -147,6 +147,6 @@ weft_status weft__record_write(int dir, const char *name, const weft__json *reco
         st = weft_fail(err, WEFT_IO, "writing %s in the cache: %s", name, strerror(errno));
         unlinkat(dir, aside, 0);
     }
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return st;
 }

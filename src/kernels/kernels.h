@@ -62,12 +62,12 @@ typedef struct weft__range {
     size_t n; /* bytes, not 0 */
 } weft__range;
 
-typedef struct weft__ahead {
+typedef struct weft__kernel_prefetch {
     const weft__range *range; /* n of them are left, and of one that was begun the lines at [at, end) */
     int n;
     int lines; /* the kernel's own: lines per step of its inner loop */
     uintptr_t at, end;
-} weft__ahead;
+} weft__kernel_prefetch;
 
 typedef struct weft__matmul {
     const char *name; /* "matmul_q4_0_avx512vnni" */
@@ -87,7 +87,7 @@ typedef struct weft__matmul {
     /* The same, asking for `ahead` meanwhile, as far as it gets. With too few rows to leave memory idle (fewer than 16), only for
      * what the first range begins with, as the panels come to their end: a few KB, whatever n is. NULL: run is all there is. */
     void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
-                      int64_t ldo, weft__ahead *ahead);
+                      int64_t ldo, weft__kernel_prefetch *ahead);
     /* Of one of m prepared rows: out[j] for j < n_out, the bits that run gives it. next: what is read then, or NULL; a kernel without
      * run_ahead does not ask for it. NULL: a row has to be taken out first (weft__act.take). */
     void (*run_row)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t row, int64_t m,
@@ -105,7 +105,7 @@ static inline void weft__matmul_watch(const weft__matmul *mm, const void *panels
 
 /* run_ahead, or run where ahead is NULL. */
 static inline void weft__matmul_run(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out, int64_t k,
-                                    const void *act, int64_t m, float *out, int64_t ldo, weft__ahead *ahead)
+                                    const void *act, int64_t m, float *out, int64_t ldo, weft__kernel_prefetch *ahead)
 {
     weft__watch_read(act, mm->act->bytes(k, m));
     weft__matmul_watch(mm, panels, stride, n_out, m, out, ldo);
@@ -128,7 +128,7 @@ static inline void weft__matmul_pack(const weft__matmul *mm, const uint8_t *rows
     mm->pack(rows, row_bytes, n_rows, k, panel);
 }
 
-/* The kernel for a weight format: the highest tier of `tiers` (weft__cpu_tiers) that kernels.def lists. Never NULL for the
+/* The kernel for a weight format: the highest tier of `tiers` (weft__tier_mask) that kernels.def lists. Never NULL for the
  * formats of weft_dtype that hold weights; NULL for integers. */
 const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers);
 

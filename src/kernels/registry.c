@@ -72,7 +72,7 @@ size_t weft__attn_scratch(int n_q, int page_tokens, int head_dim_k, int head_dim
     return WEFT__ATTN_GROUP * ((size_t)WEFT__ATTN_SCORES + ((size_t)head_dim_k + 15) / 16 * 16);
 }
 
-static void fill(weft__kernels *k, uint32_t tiers)
+static void registry_fill(weft__kernels *k, uint32_t tiers)
 {
 #define KERNEL_ROW(slot, format, tile, t, function, tolerance)                                                                   \
     if (allowed(tiers, WEFT__TIER_##t)) {                                                                                        \
@@ -87,7 +87,7 @@ static weft__kernels tables[N_SETS];
 
 static void fill_all(void)
 {
-    for (uint32_t tiers = 0; tiers < N_SETS; tiers++) fill(&tables[tiers], tiers);
+    for (uint32_t tiers = 0; tiers < N_SETS; tiers++) registry_fill(&tables[tiers], tiers);
 }
 
 const weft__kernels *weft__kernels_get(uint32_t tiers)

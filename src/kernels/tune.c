@@ -13,7 +13,7 @@ int weft__kernel_uarch; /* GENERIC */
 weft_status weft__kernel_tune_set(const char *name, weft_error *err)
 {
     if (!name || !*name) {
-        weft__kernel_uarch = weft__cpu_uarch();
+        weft__kernel_uarch = weft__machine_uarch();
         return WEFT_OK;
     }
     char known[128] = "";
@@ -36,7 +36,7 @@ static weft_error why_not;
 static void choose(void)
 {
     chosen = weft__kernel_tune_set(getenv("WEFT_TUNE"), &why_not);
-    if (chosen) weft__kernel_uarch = weft__cpu_uarch();
+    if (chosen) weft__kernel_uarch = weft__machine_uarch();
 }
 
 weft_status weft__kernel_tune_init(weft_error *err)

@@ -15,8 +15,8 @@ static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint3
     weft_dtype_info info = weft_dtype_describe(dtype);
     uint64_t page_bytes, n_bytes;
     if (n_pages < 1) return weft_fail(err, WEFT_ARGUMENT, "KV group %d: %d pages; at least one is needed", g, n_pages);
-    if (!weft__mul_u64(weft_kv_page_elems(&gp->spec), info.block_bytes, &page_bytes) ||
-        !weft__align_u64(page_bytes, 64, &page_bytes) || !weft__mul_u64(page_bytes, (uint64_t)n_pages, &n_bytes))
+    if (!weft__checked_mul(weft_kv_page_elems(&gp->spec), info.block_bytes, &page_bytes) ||
+        !weft__checked_align(page_bytes, 64, &page_bytes) || !weft__checked_mul(page_bytes, (uint64_t)n_pages, &n_bytes))
         return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of %d pages overflows; use a smaller context (-c)", g, n_pages);
     gp->count = weft__alloc_zero((size_t)n_pages, sizeof *gp->count);
     gp->free = weft__alloc_array((size_t)n_pages, sizeof *gp->free);

@@ -7,11 +7,11 @@
 #include "base/alloc.h"
 #include "kv/prefix_node.h"
 
-struct weft__prefix {
+struct weft__kv_prefix {
     weft__kv_prefix_shape shape;
     weft__kv_prefix_node **root; /* sorted by key */
     size_t n_roots, root_capacity;
-    weft__prefix_stats stats;
+    weft__kv_prefix_stats stats;
 };
 
 /* ---- roots ---- */
@@ -22,7 +22,7 @@ static int key_before(weft__kv_key a, weft__kv_key b)
 }
 
 /* The first root whose key is not before `key`; *same: it is that key's. */
-static size_t find_root(const weft__prefix *p, weft__kv_key key, int *same)
+static size_t find_root(const weft__kv_prefix *p, weft__kv_key key, int *same)
 {
     size_t low = 0, high = p->n_roots;
     while (low < high) {
@@ -34,14 +34,14 @@ static size_t find_root(const weft__prefix *p, weft__kv_key key, int *same)
     return low;
 }
 
-static weft__kv_prefix_node *root_of(const weft__prefix *p, weft__kv_key key)
+static weft__kv_prefix_node *root_of(const weft__kv_prefix *p, weft__kv_key key)
 {
     int same;
     size_t at = find_root(p, key, &same);
     return same ? p->root[at] : NULL;
 }
 
-static weft__kv_prefix_node *make_root(weft__prefix *p, weft__kv_key key)
+static weft__kv_prefix_node *make_root(weft__kv_prefix *p, weft__kv_key key)
 {
     int same;
     size_t at = find_root(p, key, &same);
@@ -58,7 +58,7 @@ static weft__kv_prefix_node *make_root(weft__prefix *p, weft__kv_key key)
 
 /* ---- taking nodes away ---- */
 
-static void remove_leaf(weft__prefix *p, weft__kv_prefix_node *node)
+static void remove_leaf(weft__kv_prefix *p, weft__kv_prefix_node *node)
 {
     if (node->parent) {
         weft__kv_prefix_detach(node);
@@ -74,7 +74,7 @@ static void remove_leaf(weft__prefix *p, weft__kv_prefix_node *node)
 }
 
 /* Can no match end in this node? The page of its last position is gone, which the next position would see. */
-static int useless(const weft__prefix *p, weft__kv_prefix_node *node)
+static int useless(const weft__kv_prefix *p, weft__kv_prefix_node *node)
 {
     for (int g = 0; g < p->shape.pool->n_groups; g++) {
         const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
@@ -85,7 +85,7 @@ static int useless(const weft__prefix *p, weft__kv_prefix_node *node)
 }
 
 /* Removes leaves that serve no match, from `node` upwards. */
-static void prune(weft__prefix *p, weft__kv_prefix_node *node)
+static void prune(weft__kv_prefix *p, weft__kv_prefix_node *node)
 {
     while (node && node->n_child == 0 && (!node->parent || useless(p, node))) {
         weft__kv_prefix_node *parent = node->parent;
@@ -95,7 +95,7 @@ static void prune(weft__prefix *p, weft__kv_prefix_node *node)
 }
 
 /* Removes `top` and all below it. */
-static void remove_tree(weft__prefix *p, weft__kv_prefix_node *top)
+static void remove_tree(weft__kv_prefix *p, weft__kv_prefix_node *top)
 {
     weft__kv_prefix_node *above = top->parent, *node = top, *parent;
     do {
@@ -108,7 +108,7 @@ static void remove_tree(weft__prefix *p, weft__kv_prefix_node *top)
 }
 
 /* Lets one page of a sliding window go; the node stays while it serves. */
-static void drop_page(weft__prefix *p, weft__kv_prefix_node *node, int group, int32_t page)
+static void drop_page(weft__kv_prefix *p, weft__kv_prefix_node *node, int group, int32_t page)
 {
     int32_t *slot = node->pages + p->shape.slot[group];
     while (*slot != page) slot++;
@@ -127,7 +127,7 @@ static int64_t free_pages(const weft__kv_pool *pool)
 /* The pool's weft__kv_reclaim. */
 static int evict_one(void *arg, int group)
 {
-    weft__prefix *p = arg;
+    weft__kv_prefix *p = arg;
     weft__kv_pool *pool = p->shape.pool;
     int32_t page = pool->groups[group].idle_head;
     if (page < 0) return 0;
@@ -140,7 +140,7 @@ static int evict_one(void *arg, int group)
     return 1;
 }
 
-void weft__kv_prefix_forget(weft__prefix *p, const weft__kv_key *key)
+void weft__kv_prefix_forget(weft__kv_prefix *p, const weft__kv_key *key)
 {
     if (!key) {
         while (p->n_roots) remove_tree(p, p->root[p->n_roots - 1]);
@@ -153,7 +153,7 @@ void weft__kv_prefix_forget(weft__prefix *p, const weft__kv_key *key)
 /* ---- matching ---- */
 
 /* The node in which the longest run of known tokens ends, and that run's length; NULL and 0. */
-static weft__kv_prefix_node *walk(const weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
+static weft__kv_prefix_node *walk(const weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
 {
     weft__kv_prefix_node *node = root_of(p, key), *deepest = NULL;
     int32_t block = p->shape.block, done = 0;
@@ -174,7 +174,7 @@ static weft__kv_prefix_node *walk(const weft__prefix *p, weft__kv_key key, const
 }
 
 /* The last entry of group g that continuing at n needs and the path lacks, or -1. `node` holds position n - 1. */
-static int32_t last_missing(const weft__prefix *p, weft__kv_prefix_node *node, int g, int32_t n)
+static int32_t last_missing(const weft__kv_prefix *p, weft__kv_prefix_node *node, int g, int32_t n)
 {
     const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
     int32_t first = weft__kv_first_entry(spec, n);
@@ -186,7 +186,7 @@ static int32_t last_missing(const weft__prefix *p, weft__kv_prefix_node *node, i
 }
 
 /* Shortens a match to where every window is complete; returns the node that holds its last position. */
-static weft__kv_prefix_node *usable(const weft__prefix *p, weft__kv_prefix_node *node, int32_t *n)
+static weft__kv_prefix_node *usable(const weft__kv_prefix *p, weft__kv_prefix_node *node, int32_t *n)
 {
     for (int g = 0; *n > 0 && g < p->shape.pool->n_groups; g++) {
         const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
@@ -201,20 +201,21 @@ static weft__kv_prefix_node *usable(const weft__prefix *p, weft__kv_prefix_node 
     return *n > 0 ? node : NULL;
 }
 
-static weft__kv_prefix_node *match(const weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
+static weft__kv_prefix_node *match(const weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
 {
     weft__kv_prefix_node *node = walk(p, key, tokens, n, length);
     return usable(p, node, length);
 }
 
-int32_t weft__prefix_peek(const weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n)
+int32_t weft__kv_prefix_peek(const weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n)
 {
     int32_t length;
     match(p, key, tokens, n, &length);
     return length;
 }
 
-int32_t weft__prefix_match(weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, weft__kv_seq *seq, uint32_t *hits)
+int32_t weft__kv_prefix_match(weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, weft__kv_seq *seq,
+                              uint32_t *hits)
 {
     weft__kv_pool *pool = p->shape.pool;
     int32_t length;
@@ -254,7 +255,7 @@ typedef struct piece {
 } piece;
 
 /* Lets node and sequence share a page where both have a whole one, and gives the node what only the sequence has. */
-static void merge(weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
+static void merge(weft__kv_prefix *p, weft__kv_prefix_node *node, const piece *c)
 {
     weft__kv_pool *pool = p->shape.pool;
     for (int g = 0; g < pool->n_groups; g++) {
@@ -277,7 +278,7 @@ static void merge(weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
 
 /* Are the piece's pages the sequence's alone to give, and complete where they must be? Another answer means that its tokens are
  * not what it evaluated. */
-static int can_give(const weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
+static int can_give(const weft__kv_prefix *p, weft__kv_prefix_node *node, const piece *c)
 {
     weft__kv_pool *pool = p->shape.pool;
     for (int g = 0; g < pool->n_groups; g++) {
@@ -292,7 +293,7 @@ static int can_give(const weft__prefix *p, weft__kv_prefix_node *node, const pie
 }
 
 /* Makes the node, new or a shorter beginning of the piece, hold the piece. 0: it cannot. */
-static int fill(weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
+static int prefix_fill(weft__kv_prefix *p, weft__kv_prefix_node *node, const piece *c)
 {
     weft__kv_pool *pool = p->shape.pool;
     if (!can_give(p, node, c)) return 0;
@@ -315,7 +316,7 @@ static int fill(weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
 }
 
 /* The child of `parent` that holds the piece now, or NULL. */
-static weft__kv_prefix_node *place(weft__prefix *p, weft__kv_prefix_node *parent, const piece *c)
+static weft__kv_prefix_node *place(weft__kv_prefix *p, weft__kv_prefix_node *parent, const piece *c)
 {
     size_t at = weft__kv_prefix_find(parent, c->tokens, c->n);
     weft__kv_prefix_node *node = at < parent->n_child ? parent->child[at] : NULL;
@@ -325,10 +326,10 @@ static weft__kv_prefix_node *place(weft__prefix *p, weft__kv_prefix_node *parent
     }
     node = at > 0 ? parent->child[at - 1] : NULL;
     if (node && weft__kv_prefix_common(node->tokens, node->n_tokens, c->tokens, c->n) == node->n_tokens)
-        return fill(p, node, c) ? node : NULL;
+        return prefix_fill(p, node, c) ? node : NULL;
     node = weft__kv_prefix_node_new(&p->shape);
     if (!node) return NULL;
-    if (fill(p, node, c) && weft__kv_prefix_attach(parent, at, node)) {
+    if (prefix_fill(p, node, c) && weft__kv_prefix_attach(parent, at, node)) {
         p->stats.n_nodes++;
         return node;
     }
@@ -337,7 +338,7 @@ static weft__kv_prefix_node *place(weft__prefix *p, weft__kv_prefix_node *parent
     return NULL;
 }
 
-int32_t weft__prefix_insert(weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, weft__kv_seq *seq)
+int32_t weft__kv_prefix_insert(weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, weft__kv_seq *seq)
 {
     int32_t done = 0, block = p->shape.block;
     if (n > seq->length) n = seq->length;
@@ -349,16 +350,16 @@ int32_t weft__prefix_insert(weft__prefix *p, weft__kv_key key, const int32_t *to
         node = next;
     }
     prune(p, node);
-    return weft__prefix_peek(p, key, tokens, n);
+    return weft__kv_prefix_peek(p, key, tokens, n);
 }
 
 /* ---- the whole ---- */
 
-weft_status weft__prefix_create(weft__kv_pool *pool, weft__prefix **out, weft_error *err)
+weft_status weft__kv_prefix_create(weft__kv_pool *pool, weft__kv_prefix **out, weft_error *err)
 {
     *out = NULL;
     if (pool->reclaim) return weft_fail(err, WEFT_STATE, "this KV pool has a prefix tree already");
-    weft__prefix *p = weft__alloc_zero(1, sizeof *p);
+    weft__kv_prefix *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prefix tree");
     p->shape.pool = pool;
     p->shape.slot = weft__alloc_array((size_t)pool->n_groups, sizeof *p->shape.slot);
@@ -378,9 +379,9 @@ weft_status weft__prefix_create(weft__kv_pool *pool, weft__prefix **out, weft_er
     return WEFT_OK;
 }
 
-void weft__prefix_destroy(weft__prefix **pp)
+void weft__kv_prefix_destroy(weft__kv_prefix **pp)
 {
-    weft__prefix *p = pp ? *pp : NULL;
+    weft__kv_prefix *p = pp ? *pp : NULL;
     if (!p) return;
     weft__kv_prefix_forget(p, NULL);
     p->shape.pool->reclaim = NULL;
@@ -390,7 +391,7 @@ void weft__prefix_destroy(weft__prefix **pp)
     *pp = NULL;
 }
 
-void weft__prefix_get_stats(const weft__prefix *p, weft__prefix_stats *out)
+void weft__kv_prefix_get_stats(const weft__kv_prefix *p, weft__kv_prefix_stats *out)
 {
     *out = p->stats;
     out->n_roots = (int64_t)p->n_roots;

@@ -15,9 +15,10 @@ WEFT_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-
 
 weft_status weft__kv_layout_of(const weft__kv_pool *pool, weft__kv_key model, weft__kv_layout *out, weft_error *err)
 {
-    weft__hasher h;
-    if (pool->n_groups > WEFT__SNAPSHOT_GROUPS)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; a file holds at most %d", pool->n_groups, WEFT__SNAPSHOT_GROUPS);
+    weft__hash_state h;
+    if (pool->n_groups > WEFT__KV_SNAPSHOT_GROUPS)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; a file holds at most %d", pool->n_groups,
+                         WEFT__KV_SNAPSHOT_GROUPS);
     *out = (weft__kv_layout){.model = model, .n_groups = pool->n_groups};
     weft__hash_begin(&h);
     for (int g = 0; g < pool->n_groups; g++) {
@@ -49,7 +50,8 @@ static uint64_t size_of(const weft__kv_layout *layout, int32_t n)
 {
     uint64_t sum = weft__kv_snapshot_body_at(n), part;
     for (int g = 0; g < layout->n_groups; g++)
-        if (!weft__mul_u64(pages_of(&layout->group[g], n), layout->page_bytes[g], &part) || !weft__add_u64(sum, part, &sum))
+        if (!weft__checked_mul(pages_of(&layout->group[g], n), layout->page_bytes[g], &part) ||
+            !weft__checked_add(sum, part, &sum))
             return 0;
     return sum;
 }
@@ -62,26 +64,26 @@ int32_t weft__kv_snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens
     return n;
 }
 
-const weft__kv_snapshot_head *weft__snapshot_head_of(const weft__snapshot *s)
+const weft__kv_snapshot_head *weft__kv_snapshot_head_of(const weft__kv_snapshot *s)
 {
     return (const weft__kv_snapshot_head *)s->bytes;
 }
 
-const int32_t *weft__snapshot_tokens(const weft__snapshot *s)
+const int32_t *weft__kv_snapshot_tokens(const weft__kv_snapshot *s)
 {
     return (const int32_t *)(s->bytes + sizeof(weft__kv_snapshot_head));
 }
 
-weft__snapshot *weft__kv_snapshot_alloc(uint64_t n_bytes)
+weft__kv_snapshot *weft__kv_snapshot_alloc(uint64_t n_bytes)
 {
-    weft__snapshot *s = weft__alloc(sizeof *s);
+    weft__kv_snapshot *s = weft__alloc(sizeof *s);
     if (!s) return NULL;
-    *s = (weft__snapshot){n_bytes, n_bytes <= PTRDIFF_MAX ? weft__alloc_aligned(64, (size_t)n_bytes) : NULL};
-    if (!s->bytes) weft__snapshot_free(&s);
+    *s = (weft__kv_snapshot){n_bytes, n_bytes <= PTRDIFF_MAX ? weft__alloc_aligned(64, (size_t)n_bytes) : NULL};
+    if (!s->bytes) weft__kv_snapshot_free(&s);
     return s;
 }
 
-void weft__snapshot_free(weft__snapshot **p)
+void weft__kv_snapshot_free(weft__kv_snapshot **p)
 {
     if (!*p) return;
     weft__free((*p)->bytes);
@@ -89,16 +91,16 @@ void weft__snapshot_free(weft__snapshot **p)
     *p = NULL;
 }
 
-weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
-                                 const weft__kv_seq *seq, weft__snapshot **out, weft_error *err)
+weft_status weft__kv_snapshot_begin(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
+                                    const weft__kv_seq *seq, weft__kv_snapshot **out, weft_error *err)
 {
     *out = NULL;
-    if (n < 1 || n > seq->length || n > WEFT__SNAPSHOT_TOKENS)
+    if (n < 1 || n > seq->length || n > WEFT__KV_SNAPSHOT_TOKENS)
         return weft_fail(err, WEFT_ARGUMENT, "a snapshot of %d tokens; the sequence has %d", n, seq->length);
     if (!weft__kv_seq_continues(seq, n))
         return weft_fail(err, WEFT_STATE, "a snapshot of %d tokens: the sliding window before that is gone", n);
     uint64_t size = size_of(layout, n);
-    weft__snapshot *s = size ? weft__kv_snapshot_alloc(size) : NULL;
+    weft__kv_snapshot *s = size ? weft__kv_snapshot_alloc(size) : NULL;
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a snapshot of %d tokens", n);
     weft__kv_snapshot_head head = {.version = WEFT__KV_SNAPSHOT_VERSION,
                                    .n_groups = layout->n_groups,
@@ -115,9 +117,10 @@ weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key roo
     return WEFT_OK;
 }
 
-int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const weft__kv_seq *seq, uint64_t *at, uint64_t budget)
+int weft__kv_snapshot_copy(weft__kv_snapshot *s, const weft__kv_layout *layout, const weft__kv_seq *seq, uint64_t *at,
+                           uint64_t budget)
 {
-    int32_t n = weft__snapshot_head_of(s)->n_tokens;
+    int32_t n = weft__kv_snapshot_head_of(s)->n_tokens;
     unsigned char *to = s->bytes + weft__kv_snapshot_body_at(n);
     uint64_t begin = 0; /* of the page, in the body */
     for (int g = 0; g < layout->n_groups; g++) {
@@ -135,10 +138,10 @@ int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const 
     return 1;
 }
 
-weft_status weft__snapshot_load_begin(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                      weft_error *err)
+weft_status weft__kv_snapshot_load_begin(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
+                                         weft_error *err)
 {
-    int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
+    int32_t n_tokens = weft__kv_snapshot_head_of(s)->n_tokens;
     if (n < 1 || n > seq->n_ctx)
         return weft_fail(err, WEFT_LIMIT, "%d tokens to load into a context of %d; use a larger -c", n, seq->n_ctx);
     if (weft__kv_snapshot_usable(layout, n_tokens, n) != n)
@@ -163,10 +166,10 @@ static int load_page(weft__kv_seq *seq, int g, const unsigned char *from, uint64
     return 1;
 }
 
-weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                     uint64_t *at, uint64_t budget, int *complete, weft_error *err)
+weft_status weft__kv_snapshot_load_some(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
+                                        uint64_t *at, uint64_t budget, int *complete, weft_error *err)
 {
-    int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
+    int32_t n_tokens = weft__kv_snapshot_head_of(s)->n_tokens;
     const unsigned char *from = s->bytes + weft__kv_snapshot_body_at(n_tokens);
     uint64_t begin = 0; /* of the page, among those wanted */
     *complete = 0;
@@ -193,11 +196,11 @@ weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_lay
     return WEFT_OK;
 }
 
-int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens,
-                             int32_t n)
+int32_t weft__kv_snapshot_match(const weft__kv_snapshot *s, const weft__kv_layout *layout, weft__kv_key root,
+                                const int32_t *tokens, int32_t n)
 {
-    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
-    const int32_t *mine = weft__snapshot_tokens(s);
+    const weft__kv_snapshot_head *head = weft__kv_snapshot_head_of(s);
+    const int32_t *mine = weft__kv_snapshot_tokens(s);
     int32_t same = 0;
     if (memcmp(&head->root, &root, sizeof root)) return 0;
     while (same < n && same < head->n_tokens && mine[same] == tokens[same]) same++;
@@ -206,20 +209,20 @@ int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *lay
 
 static uint64_t head_sum(const weft__kv_snapshot_head *head, const void *tokens)
 {
-    weft__hasher h;
+    weft__hash_state h;
     weft__hash_begin(&h);
     weft__hash_add(&h, head, offsetof(weft__kv_snapshot_head, head_sum));
     weft__hash_add(&h, tokens, (size_t)weft__kv_snapshot_body_at(head->n_tokens) - sizeof *head);
     return weft__hash_end(&h);
 }
 
-static uint64_t body_sum(const weft__snapshot *s)
+static uint64_t body_sum(const weft__kv_snapshot *s)
 {
-    uint64_t at = weft__kv_snapshot_body_at(weft__snapshot_head_of(s)->n_tokens);
+    uint64_t at = weft__kv_snapshot_body_at(weft__kv_snapshot_head_of(s)->n_tokens);
     return weft__hash(s->bytes + at, (size_t)(s->n_bytes - at));
 }
 
-void weft__kv_snapshot_seal(weft__snapshot *s)
+void weft__kv_snapshot_seal(weft__kv_snapshot *s)
 {
     weft__kv_snapshot_head *head = (weft__kv_snapshot_head *)s->bytes;
     head->body_sum = body_sum(s);
@@ -236,7 +239,7 @@ weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uin
                          WEFT__KV_SNAPSHOT_VERSION);
     int foreign = memcmp(&head->model, &layout->model, sizeof head->model) || head->layout != layout->digest ||
                   head->n_groups != layout->n_groups;
-    if (head->n_tokens < 1 || head->n_tokens > WEFT__SNAPSHOT_TOKENS || head->n_bytes != n_bytes ||
+    if (head->n_tokens < 1 || head->n_tokens > WEFT__KV_SNAPSHOT_TOKENS || head->n_bytes != n_bytes ||
         weft__kv_snapshot_body_at(head->n_tokens) > n_bytes || (!foreign && size_of(layout, head->n_tokens) != n_bytes))
         return weft_fail(err, WEFT_FORMAT, "saved pages of %d tokens in %llu bytes: truncated or damaged", head->n_tokens,
                          (unsigned long long)n_bytes);
@@ -250,9 +253,9 @@ weft_status weft__kv_snapshot_check_tokens(const weft__kv_snapshot_head *head, c
     return WEFT_OK;
 }
 
-weft_status weft__kv_snapshot_check(const weft__snapshot *s, const weft__kv_layout *layout, weft_error *err)
+weft_status weft__kv_snapshot_check(const weft__kv_snapshot *s, const weft__kv_layout *layout, weft_error *err)
 {
-    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
+    const weft__kv_snapshot_head *head = weft__kv_snapshot_head_of(s);
     weft_status st = weft__kv_snapshot_check_head(head, s->n_bytes, layout, err);
     if (!st) st = weft__kv_snapshot_check_tokens(head, s->bytes + sizeof *head, err);
     if (!st && body_sum(s) != head->body_sum) st = weft_fail(err, WEFT_FORMAT, "saved pages: their sum is wrong: damaged");

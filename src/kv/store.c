@@ -20,23 +20,23 @@
 
 typedef enum job_kind { JOB_PUT, JOB_FETCH, JOB_FETCH_SLOT, JOB_ERASE } job_kind;
 
-typedef struct job {
-    struct job *next;
+typedef struct store_job {
+    struct store_job *next;
     job_kind kind;
-    weft__snapshot *snapshot; /* PUT */
+    weft__kv_snapshot *snapshot; /* PUT */
     char file[WEFT__KV_STORE_FILE];
     weft__kv_key root; /* FETCH */
     int32_t n;
     weft__kv_store_done done;
     void *arg;
     int32_t tokens[]; /* [n] */
-} job;
+} store_job;
 
 typedef struct queue {
-    job *first, *last;
+    store_job *first, *last;
 } queue;
 
-struct weft__store {
+struct weft__kv_store {
     weft__kv_layout layout;
     int32_t page_tokens; /* of the largest page */
     int has_window;
@@ -50,16 +50,16 @@ struct weft__store {
     uint64_t n_done;                 /* jobs, and files touched at the end */
     uint64_t vain_at;                /* n_done + 1, as it was when a caller had waited in vain; 0: none has */
     weft__kv_store_index index;
-    weft__store_stats stats;
+    weft__kv_store_stats stats;
 };
 
 /* ---- names ---- */
 
 weft_status weft__kv_slot_name_check(const char *name, weft_error *err)
 {
-    if (name && weft__is_plain_name(name, WEFT__STORE_NAME)) return WEFT_OK;
+    if (name && weft__path_is_plain_name(name, WEFT__KV_STORE_NAME)) return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
-                     WEFT__STORE_NAME);
+                     WEFT__KV_STORE_NAME);
 }
 
 static weft_status slot_file(const char *name, char out[WEFT__KV_STORE_FILE], weft_error *err)
@@ -69,20 +69,20 @@ static weft_status slot_file(const char *name, char out[WEFT__KV_STORE_FILE], we
     return st;
 }
 
-static void prefix_file(const weft__snapshot *s, char out[WEFT__KV_STORE_FILE])
+static void prefix_file(const weft__kv_snapshot *s, char out[WEFT__KV_STORE_FILE])
 {
-    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
-    weft__hasher h;
+    const weft__kv_snapshot_head *head = weft__kv_snapshot_head_of(s);
+    weft__hash_state h;
     weft__hash_begin(&h);
     weft__hash_add(&h, &head->root, sizeof head->root);
-    weft__hash_add(&h, weft__snapshot_tokens(s), (size_t)head->n_tokens * sizeof(int32_t));
+    weft__hash_add(&h, weft__kv_snapshot_tokens(s), (size_t)head->n_tokens * sizeof(int32_t));
     snprintf(out, WEFT__KV_STORE_FILE, "p-%016llx.kv", (unsigned long long)weft__hash_end(&h));
 }
 
 /* ---- the store's thread: making room ---- */
 
 /* Removes a file, and what the index knows of it. */
-static void drop(weft__store *s, weft__kv_store_entry *e)
+static void drop(weft__kv_store *s, weft__kv_store_entry *e)
 {
     char file[WEFT__KV_STORE_FILE];
     memcpy(file, e->file, sizeof file);
@@ -93,7 +93,7 @@ static void drop(weft__store *s, weft__kv_store_entry *e)
 }
 
 /* Removes the prefix used least recently and returns its bytes; 0: there is none. */
-static uint64_t drop_oldest(weft__store *s)
+static uint64_t drop_oldest(weft__kv_store *s)
 {
     pthread_mutex_lock(&s->lock);
     weft__kv_store_entry *e = weft__kv_store_index_oldest(&s->index);
@@ -114,7 +114,7 @@ static size_t owner_bytes(const char *file)
 }
 
 /* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is replaced (or NULL). */
-static weft_status make_room(weft__store *s, const char *file, uint64_t n_bytes, const weft__kv_store_entry *replaced,
+static weft_status make_room(weft__kv_store *s, const char *file, uint64_t n_bytes, const weft__kv_store_entry *replaced,
                              weft_error *err)
 {
     int64_t n_slots, n_own;
@@ -144,7 +144,7 @@ static weft_status make_room(weft__store *s, const char *file, uint64_t n_bytes,
 
 /* Of a full disk: removes as many prefixes as hold n_bytes. 0: all of them hold less, and stay. Once for each write: more would not help
  * where others fill the disk. */
-static int free_disk(weft__store *s, uint64_t n_bytes)
+static int free_disk(weft__kv_store *s, uint64_t n_bytes)
 {
     int64_t n_slots;
     pthread_mutex_lock(&s->lock);
@@ -158,7 +158,7 @@ static int free_disk(weft__store *s, uint64_t n_bytes)
 /* ---- the store's thread: jobs ---- */
 
 /* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes superfluous. */
-static void list(weft__store *s, weft__kv_store_entry *e)
+static void list(weft__kv_store *s, weft__kv_store_entry *e)
 {
     weft__kv_store_entry *old;
     pthread_mutex_lock(&s->lock);
@@ -174,10 +174,10 @@ static void list(weft__store *s, weft__kv_store_entry *e)
     }
 }
 
-static weft_status do_put(weft__store *s, job *j, weft_error *err)
+static weft_status do_put(weft__kv_store *s, store_job *j, weft_error *err)
 {
-    const weft__kv_snapshot_head *head = weft__snapshot_head_of(j->snapshot);
-    const int32_t *tokens = weft__snapshot_tokens(j->snapshot);
+    const weft__kv_snapshot_head *head = weft__kv_snapshot_head_of(j->snapshot);
+    const int32_t *tokens = weft__kv_snapshot_tokens(j->snapshot);
     int32_t serves = 0;
     int slot = j->file[0] == 's', in_place = 0;
     pthread_mutex_lock(&s->lock);
@@ -205,7 +205,7 @@ static weft_status do_put(weft__store *s, job *j, weft_error *err)
 }
 
 /* Reads the file of e, and drops it when it is not what it must be. */
-static weft_status do_read(weft__store *s, weft__kv_store_entry *e, weft__snapshot **out, weft_error *err)
+static weft_status do_read(weft__kv_store *s, weft__kv_store_entry *e, weft__kv_snapshot **out, weft_error *err)
 {
     if (e->foreign)
         return weft_fail(err, WEFT_NOT_FOUND, "the slot of that name was saved by another model, or with other pages");
@@ -229,7 +229,7 @@ static weft_status do_read(weft__store *s, weft__kv_store_entry *e, weft__snapsh
     return st;
 }
 
-static weft_status do_fetch(weft__store *s, job *j, weft__snapshot **out, weft_error *err)
+static weft_status do_fetch(weft__kv_store *s, store_job *j, weft__kv_snapshot **out, weft_error *err)
 {
     int32_t serves;
     weft__kv_store_entry *e;
@@ -240,7 +240,7 @@ static weft_status do_fetch(weft__store *s, job *j, weft__snapshot **out, weft_e
     return e ? do_read(s, e, out, err) : weft_fail(err, WEFT_NOT_FOUND, "nothing of that kind is in the disk store");
 }
 
-static weft_status do_erase(weft__store *s, job *j, weft_error *err)
+static weft_status do_erase(weft__kv_store *s, store_job *j, weft_error *err)
 {
     weft__kv_store_entry *e = weft__kv_store_index_named(&s->index, j->file);
     if (!e) return weft_fail(err, WEFT_NOT_FOUND, "no slot of that name is saved");
@@ -249,7 +249,7 @@ static weft_status do_erase(weft__store *s, job *j, weft_error *err)
 }
 
 /* Counts how a write ended, and logs the first of a row of failures. */
-static void note_put(weft__store *s, const job *j, weft_status st, const char *message)
+static void note_put(weft__kv_store *s, const store_job *j, weft_status st, const char *message)
 {
     pthread_mutex_lock(&s->lock);
     s->stats.n_queued--;
@@ -260,10 +260,10 @@ static void note_put(weft__store *s, const job *j, weft_status st, const char *m
     s->failing = st != WEFT_OK;
 }
 
-static void run(weft__store *s, job *j)
+static void store_run(weft__kv_store *s, store_job *j)
 {
     weft_error e = {0};
-    weft__snapshot *snapshot = NULL;
+    weft__kv_snapshot *snapshot = NULL;
     weft_status st = WEFT_OK;
     switch (j->kind) {
     case JOB_PUT:
@@ -278,15 +278,15 @@ static void run(weft__store *s, job *j)
     s->notifying = j->done && !s->abandoned;
     pthread_mutex_unlock(&s->lock);
     if (s->notifying) j->done(j->arg, st, e.message, snapshot);
-    else weft__snapshot_free(&snapshot);
-    weft__snapshot_free(&j->snapshot);
+    else weft__kv_snapshot_free(&snapshot);
+    weft__kv_snapshot_free(&j->snapshot);
     weft__free(j);
 }
 
-static job *pop(weft__store *s)
+static store_job *pop(weft__kv_store *s)
 {
     queue *q = s->reads.first ? &s->reads : &s->others;
-    job *j = q->first;
+    store_job *j = q->first;
     if (!j) return NULL;
     q->first = j->next;
     if (!q->first) q->last = NULL;
@@ -294,10 +294,10 @@ static job *pop(weft__store *s)
 }
 
 /* Frees all of it; the thread has ended, or is the caller. */
-static void discard(weft__store *s)
+static void discard(weft__kv_store *s)
 {
-    for (job *j; (j = pop(s));) {
-        weft__snapshot_free(&j->snapshot);
+    for (store_job *j; (j = pop(s));) {
+        weft__kv_snapshot_free(&j->snapshot);
         weft__free(j);
     }
     for (size_t i = 0; i < s->index.n; i++) weft__free(s->index.entry[i]);
@@ -310,7 +310,7 @@ static void discard(weft__store *s)
 }
 
 /* The order of use, for whoever opens the folder next. With the lock, which it lets go meanwhile. */
-static void touch_used(weft__store *s)
+static void touch_used(weft__kv_store *s)
 {
     for (size_t i = 0; i < s->index.n && !s->abandoned; i++) {
         if (!s->index.entry[i]->touched) continue;
@@ -323,14 +323,14 @@ static void touch_used(weft__store *s)
 
 static void *serve(void *arg)
 {
-    weft__store *s = arg;
+    weft__kv_store *s = arg;
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        job *j = pop(s);
+        store_job *j = pop(s);
         s->busy = j != NULL;
         if (j) {
             pthread_mutex_unlock(&s->lock);
-            run(s, j);
+            store_run(s, j);
             pthread_mutex_lock(&s->lock);
             s->notifying = 0;
             s->n_done++;
@@ -352,17 +352,17 @@ static void *serve(void *arg)
 
 /* ---- callers ---- */
 
-static job *job_new(job_kind kind, const int32_t *tokens, int32_t n, weft__kv_store_done done, void *arg)
+static store_job *job_new(job_kind kind, const int32_t *tokens, int32_t n, weft__kv_store_done done, void *arg)
 {
-    job *j = weft__alloc(sizeof *j + (size_t)n * sizeof *tokens);
+    store_job *j = weft__alloc(sizeof *j + (size_t)n * sizeof *tokens);
     if (!j) return NULL;
-    *j = (job){.kind = kind, .n = n, .done = done, .arg = arg};
+    *j = (store_job){.kind = kind, .n = n, .done = done, .arg = arg};
     if (n) memcpy(j->tokens, tokens, (size_t)n * sizeof *tokens);
     return j;
 }
 
 /* With the lock held. */
-static void push(weft__store *s, job *j)
+static void push(weft__kv_store *s, store_job *j)
 {
     queue *q = j->kind == JOB_FETCH ? &s->reads : &s->others;
     *(q->last ? &q->last->next : &q->first) = j;
@@ -373,7 +373,7 @@ static void push(weft__store *s, job *j)
 
 /* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: it would not be fetched, so it
  * must not keep others out. */
-static weft__kv_store_entry *best_worth_a_read(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n,
+static weft__kv_store_entry *best_worth_a_read(weft__kv_store *s, weft__kv_key root, const int32_t *tokens, int32_t n,
                                                int32_t *serves)
 {
     weft__kv_store_entry *e = weft__kv_store_index_best(&s->index, &s->layout, root, tokens, n, serves);
@@ -382,7 +382,7 @@ static weft__kv_store_entry *best_worth_a_read(weft__store *s, weft__kv_key root
     return NULL;
 }
 
-int32_t weft__store_find(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n)
+int32_t weft__kv_store_find(weft__kv_store *s, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
     int32_t serves;
     pthread_mutex_lock(&s->lock);
@@ -391,7 +391,7 @@ int32_t weft__store_find(weft__store *s, weft__kv_key root, const int32_t *token
     return serves;
 }
 
-int weft__store_wants(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n)
+int weft__kv_store_wants(weft__kv_store *s, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
     int32_t serves;
     pthread_mutex_lock(&s->lock);
@@ -405,14 +405,14 @@ int weft__store_wants(weft__store *s, weft__kv_key root, const int32_t *tokens, 
     return wants;
 }
 
-weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const char *name, weft__kv_store_done done, void *arg,
-                            weft_error *err)
+weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, const char *name, weft__kv_store_done done,
+                               void *arg, weft_error *err)
 {
     char file[WEFT__KV_STORE_FILE];
     weft_status st = name ? slot_file(name, file, err) : WEFT_OK;
     if (st) return st;
     if (!name) prefix_file(*snapshot, file);
-    job *j = job_new(JOB_PUT, NULL, 0, done, arg);
+    store_job *j = job_new(JOB_PUT, NULL, 0, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to save pages");
     memcpy(j->file, file, sizeof file);
     pthread_mutex_lock(&s->lock);
@@ -431,11 +431,11 @@ weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const cha
     return st;
 }
 
-weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n, weft__kv_store_done done,
-                              void *arg, weft_error *err)
+weft_status weft__kv_store_fetch(weft__kv_store *s, weft__kv_key root, const int32_t *tokens, int32_t n, weft__kv_store_done done,
+                                 void *arg, weft_error *err)
 {
     int32_t serves;
-    job *j = job_new(JOB_FETCH, tokens, n, done, arg);
+    store_job *j = job_new(JOB_FETCH, tokens, n, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
     j->root = root;
     pthread_mutex_lock(&s->lock);
@@ -447,12 +447,13 @@ weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *
     return weft_fail(err, WEFT_NOT_FOUND, "the disk store has no prefix of this");
 }
 
-static weft_status ask_slot(weft__store *s, job_kind kind, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
+static weft_status ask_slot(weft__kv_store *s, job_kind kind, const char *name, weft__kv_store_done done, void *arg,
+                            weft_error *err)
 {
     char file[WEFT__KV_STORE_FILE];
     weft_status st = slot_file(name, file, err);
     if (st) return st;
-    job *j = job_new(kind, NULL, 0, done, arg);
+    store_job *j = job_new(kind, NULL, 0, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
     memcpy(j->file, file, sizeof file);
     pthread_mutex_lock(&s->lock);
@@ -461,24 +462,24 @@ static weft_status ask_slot(weft__store *s, job_kind kind, const char *name, wef
     return WEFT_OK;
 }
 
-weft_status weft__store_fetch_slot(weft__store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
+weft_status weft__kv_store_fetch_slot(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
 {
     return ask_slot(s, JOB_FETCH_SLOT, name, done, arg, err);
 }
 
-weft_status weft__store_erase(weft__store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
+weft_status weft__kv_store_erase(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
 {
     return ask_slot(s, JOB_ERASE, name, done, arg, err);
 }
 
 /* Has nothing been done since a caller waited in vain? Then no other need wait. With the lock. */
-static int is_given_up(const weft__store *s)
+static int is_given_up(const weft__kv_store *s)
 {
     return s->vain_at == s->n_done + 1;
 }
 
 /* Waits while *going, as long as jobs get done, each within wait_ms (0: for ever). With the lock. */
-static void wait_while(weft__store *s, const int *going, int until, uint64_t wait_ms)
+static void wait_while(weft__kv_store *s, const int *going, int until, uint64_t wait_ms)
 {
     int expired = wait_ms && is_given_up(s);
     while (*going != until && !expired) {
@@ -488,7 +489,7 @@ static void wait_while(weft__store *s, const int *going, int until, uint64_t wai
     if (expired && *going != until) s->vain_at = s->n_done + 1;
 }
 
-int weft__store_flush(weft__store *s, uint64_t wait_ms)
+int weft__kv_store_flush(weft__kv_store *s, uint64_t wait_ms)
 {
     pthread_mutex_lock(&s->lock);
     wait_while(s, &s->busy, 0, wait_ms);
@@ -497,7 +498,7 @@ int weft__store_flush(weft__store *s, uint64_t wait_ms)
     return idle;
 }
 
-uint64_t weft__store_n_done(weft__store *s)
+uint64_t weft__kv_store_n_done(weft__kv_store *s)
 {
     pthread_mutex_lock(&s->lock);
     uint64_t n = s->n_done;
@@ -505,7 +506,7 @@ uint64_t weft__store_n_done(weft__store *s)
     return n;
 }
 
-void weft__store_get_stats(weft__store *s, weft__store_stats *out)
+void weft__kv_store_get_stats(weft__kv_store *s, weft__kv_store_stats *out)
 {
     pthread_mutex_lock(&s->lock);
     *out = s->stats;
@@ -517,17 +518,17 @@ void weft__store_get_stats(weft__store *s, weft__store_stats *out)
 
 /* ---- opening and closing ---- */
 
-static weft_status start(weft__store *s, weft_error *err)
+static weft_status start(weft__kv_store *s, weft_error *err)
 {
     int why = weft__thread_start(&s->thread, serve, s); /* on which a file that is too large gives an error, and no SIGXFSZ */
     return why ? weft_fail(err, WEFT_LIMIT, "no thread for the disk store: %s", strerror(why)) : WEFT_OK;
 }
 
-weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout, weft__store **out,
-                             weft_error *err)
+weft_status weft__kv_store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout, weft__kv_store **out,
+                                weft_error *err)
 {
     *out = NULL;
-    weft__store *s = weft__alloc_zero(1, sizeof *s);
+    weft__kv_store *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the disk store");
     s->layout = *layout;
     s->stats.cap_bytes = cap_bytes;
@@ -547,9 +548,9 @@ weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft_
     return st;
 }
 
-void weft__store_close(weft__store **p, uint64_t wait_ms)
+void weft__kv_store_close(weft__kv_store **p, uint64_t wait_ms)
 {
-    weft__store *s = p ? *p : NULL;
+    weft__kv_store *s = p ? *p : NULL;
     if (!s) return;
     *p = NULL;
     pthread_mutex_lock(&s->lock);

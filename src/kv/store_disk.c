@@ -1,5 +1,5 @@
 /* store_disk.c: the files of the disk store: complete or absent (store_parts.h). State: the disk only.
- * Owner: the store's thread; weft__store_open before that thread exists. */
+ * Owner: the store's thread; weft__kv_store_open before that thread exists. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -93,8 +93,8 @@ static weft_status open_entry(weft__kv_store_folder *f, const char *file, const 
     return st;
 }
 
-weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, weft__snapshot **out,
-                                weft_error *err)
+weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout,
+                                weft__kv_snapshot **out, weft_error *err)
 {
     weft__kv_snapshot_head head;
     struct stat st_file;
@@ -102,12 +102,12 @@ weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, cons
     *out = NULL;
     weft_status st = open_entry(f, file, layout, &fd, &head, &st_file, NULL, err);
     if (st) return st;
-    weft__snapshot *s = weft__kv_snapshot_alloc(head.n_bytes);
+    weft__kv_snapshot *s = weft__kv_snapshot_alloc(head.n_bytes);
     if (!s) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for its %llu bytes", (unsigned long long)head.n_bytes);
     if (!st) st = read_at(fd, 0, s->bytes, s->n_bytes, err);
     if (!st) st = weft__kv_snapshot_check(s, layout, err);
     close(fd);
-    if (st) weft__snapshot_free(&s);
+    if (st) weft__kv_snapshot_free(&s);
     else weft__kv_store_touch(f, file);
     *out = s;
     return st;
@@ -133,7 +133,7 @@ static weft_status write_all(int fd, const unsigned char *p, uint64_t n, weft_er
     return fsync(fd) ? write_failed("cannot be flushed", errno, err) : WEFT_OK;
 }
 
-weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__snapshot *s, int *in_place,
+weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__kv_snapshot *s, int *in_place,
                                  weft_error *err)
 {
     char aside[32];
@@ -166,7 +166,7 @@ static char kind_of(const char *name)
     if (name[0] == 'p') return n == 21 && strspn(name + 2, "0123456789abcdef") == 16 ? 'p' : 0;
     char slot[WEFT__KV_STORE_FILE];
     snprintf(slot, sizeof slot, "%.*s", (int)(n - 5), name + 2);
-    return name[0] == 's' && weft__is_plain_name(slot, WEFT__STORE_NAME) ? 's' : 0;
+    return name[0] == 's' && weft__path_is_plain_name(slot, WEFT__KV_STORE_NAME) ? 's' : 0;
 }
 
 static weft_status scan_file(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, weft__kv_store_index *x,

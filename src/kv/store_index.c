@@ -28,7 +28,7 @@ static int compare(const weft__kv_store_entry *e, weft__kv_key root, const int32
 }
 
 /* The first file not before these tokens. */
-static size_t find(const weft__kv_store_index *x, weft__kv_key root, const int32_t *tokens, int32_t n)
+static size_t store_index_find(const weft__kv_store_index *x, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
     size_t low = 0, high = x->n;
     while (low < high) {
@@ -51,7 +51,7 @@ void weft__kv_store_index_use(weft__kv_store_index *x, weft__kv_store_entry *e)
 
 void weft__kv_store_index_add(weft__kv_store_index *x, weft__kv_store_entry *e)
 {
-    size_t at = find(x, e->root, e->tokens, e->n_tokens);
+    size_t at = store_index_find(x, e->root, e->tokens, e->n_tokens);
     memmove(x->entry + at + 1, x->entry + at, (x->n - at) * sizeof *x->entry);
     x->entry[at] = e;
     x->n++;
@@ -62,7 +62,7 @@ void weft__kv_store_index_add(weft__kv_store_index *x, weft__kv_store_entry *e)
 
 void weft__kv_store_index_remove(weft__kv_store_index *x, weft__kv_store_entry *e)
 {
-    size_t at = find(x, e->root, e->tokens, e->n_tokens);
+    size_t at = store_index_find(x, e->root, e->tokens, e->n_tokens);
     while (x->entry[at] != e) at++; /* a slot and a prefix may hold the same tokens */
     x->n--;
     memmove(x->entry + at, x->entry + at + 1, (x->n - at) * sizeof *x->entry);
@@ -80,7 +80,7 @@ weft__kv_store_entry *weft__kv_store_index_named(const weft__kv_store_index *x, 
 weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, const weft__kv_layout *layout, weft__kv_key root,
                                                 const int32_t *tokens, int32_t n, int32_t *serves)
 {
-    size_t at = find(x, root, tokens, n), end = at + NEIGHBOURS < x->n ? at + NEIGHBOURS : x->n;
+    size_t at = store_index_find(x, root, tokens, n), end = at + NEIGHBOURS < x->n ? at + NEIGHBOURS : x->n;
     weft__kv_store_entry *best = NULL;
     *serves = 0;
     for (size_t i = at > NEIGHBOURS ? at - NEIGHBOURS : 0; i < end; i++) {
@@ -95,7 +95,7 @@ weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, c
 
 weft__kv_store_entry *weft__kv_store_index_shorter(const weft__kv_store_index *x, const weft__kv_store_entry *e)
 {
-    size_t at = find(x, e->root, e->tokens, e->n_tokens);
+    size_t at = store_index_find(x, e->root, e->tokens, e->n_tokens);
     for (size_t i = at; i-- > 0 && i + NEIGHBOURS >= at;) {
         weft__kv_store_entry *other = x->entry[i];
         if (other->slot || memcmp(&other->root, &e->root, sizeof e->root)) continue;

@@ -5,7 +5,7 @@
 
 #include "kv/store.h"
 
-enum { WEFT__KV_STORE_FILE = WEFT__STORE_NAME + 8 };
+enum { WEFT__KV_STORE_FILE = WEFT__KV_STORE_NAME + 8 };
 
 /* One file. Under the store's lock; only its thread adds and removes, anyone may use. */
 typedef struct weft__kv_store_entry {
@@ -61,11 +61,11 @@ weft_status weft__kv_store_scan(weft__kv_store_folder *f, const weft__kv_layout 
                                 uint64_t *n_damaged, weft_error *err);
 /* Writes a sealed snapshot as `file`, whole or not at all: *in_place says which, since what is in place may still not be certain
  * to last (WEFT_IO then). WEFT_LIMIT: the disk is full; WEFT_IO, also for what may not be so large. */
-weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__snapshot *s, int *in_place,
+weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__kv_snapshot *s, int *in_place,
                                  weft_error *err);
 /* Reads and checks it, and marks the file as used now. WEFT_NOT_FOUND, WEFT_IO, WEFT_NO_MEMORY, or as weft__kv_snapshot_check. */
-weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, weft__snapshot **out,
-                                weft_error *err);
+weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout,
+                                weft__kv_snapshot **out, weft_error *err);
 void weft__kv_store_unlink(weft__kv_store_folder *f, const char *file);
 /* Sets the file's time to now. */
 void weft__kv_store_touch(weft__kv_store_folder *f, const char *file);

@@ -42,7 +42,7 @@ static int map_aligned(host_buffer *h, size_t n, size_t align)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), whole, total;
     uint64_t rounded;
     errno = ENOMEM;
-    if (!weft__align_u64(n, page, &rounded) || rounded > SIZE_MAX) return 0;
+    if (!weft__checked_align(n, page, &rounded) || rounded > SIZE_MAX) return 0;
     whole = total = (size_t)rounded;
     if (align > page && __builtin_add_overflow(whole, align, &total)) return 0;
     char *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -64,7 +64,7 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
     return status;
 }
 
-weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__advice advice, weft_error *err)
+weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice, weft_error *err)
 {
     static const int to_system[] = {MADV_NORMAL,   MADV_SEQUENTIAL, MADV_RANDOM,  MADV_WILLNEED,
                                     MADV_DONTNEED, HUGE_PAGES,      NO_HUGE_PAGES};
@@ -74,11 +74,11 @@ weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_b
     if (!b->data || offset > b->n_bytes || n_bytes > b->n_bytes - offset)
         return weft_fail(err, WEFT_ARGUMENT, "bytes %llu to %llu + %llu are not in a host-visible buffer of %llu bytes", from,
                          from, n, (unsigned long long)b->n_bytes);
-    if (advice == WEFT__ADVICE_DONTNEED && b->domain != WEFT_DOMAIN_MAPPED)
+    if (advice == WEFT__MEM_ADVICE_DONTNEED && b->domain != WEFT_DOMAIN_MAPPED)
         return weft_fail(err, WEFT_ARGUMENT, "dropping pages of memory domain %u would lose their contents", b->domain);
     uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     uintptr_t first = (uintptr_t)b->data + offset, last = first + n_bytes;
-    if (advice == WEFT__ADVICE_DONTNEED) {
+    if (advice == WEFT__MEM_ADVICE_DONTNEED) {
         /* The page that holds the end of the file belongs to nobody else. */
         if (offset + n_bytes == b->n_bytes) last = (last + mask) & ~mask;
         first = (first + mask) & ~mask;

@@ -8,15 +8,15 @@
 
 #include "weft/buffer.h"
 
-typedef enum weft__advice {
-    WEFT__ADVICE_NORMAL,
-    WEFT__ADVICE_SEQUENTIAL, /* will be read once, front to back */
-    WEFT__ADVICE_RANDOM,
-    WEFT__ADVICE_WILLNEED, /* start reading it now */
-    WEFT__ADVICE_DONTNEED, /* its pages may be dropped; they are read again from the file when touched */
-    WEFT__ADVICE_HUGE,     /* huge pages here, as many as the system gives */
-    WEFT__ADVICE_SMALL     /* no huge pages here, whatever was asked for when the buffer was made */
-} weft__advice;
+typedef enum weft__mem_advice {
+    WEFT__MEM_ADVICE_NORMAL,
+    WEFT__MEM_ADVICE_SEQUENTIAL, /* will be read once, front to back */
+    WEFT__MEM_ADVICE_RANDOM,
+    WEFT__MEM_ADVICE_WILLNEED, /* start reading it now */
+    WEFT__MEM_ADVICE_DONTNEED, /* its pages may be dropped; they are read again from the file when touched */
+    WEFT__MEM_ADVICE_HUGE,     /* huge pages here, as many as the system gives */
+    WEFT__MEM_ADVICE_SMALL     /* no huge pages here, whatever was asked for when the buffer was made */
+} weft__mem_advice;
 
 /* A buffer of spec->n_bytes in WEFT_DOMAIN_HOST. Buffers of a mebibyte and more are mapped from the system, whole pages at a time; smaller ones come from the heap. WEFT_BUFFER_HUGE on such a mapping aligns it to 2 MiB and
  * asks for huge pages; whether the system agrees is not reported. WEFT_BUFFER_ZERO fills with zeros (mapped memory always is).
@@ -36,6 +36,6 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err);
 /* Tells the system how [offset, offset + n_bytes) will be used. DONTNEED is rounded inwards to whole pages, so that neighbours
  * stay, and is refused outside WEFT_DOMAIN_MAPPED, where it would lose data; all other advice is rounded outwards.
  * Fails with WEFT_ARGUMENT (range, domain) or WEFT_IO (the system refused). */
-weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__advice advice, weft_error *err);
+weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice, weft_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-void weft__beyond_note(weft__beyond *b, const char *name, uint32_t dtype, const weft__quant_beyond *of_tensor)
+void weft__model_beyond_note(weft__model_beyond *b, const char *name, uint32_t dtype, const weft__quant_beyond *of_tensor)
 {
     if (!of_tensor->n) return;
     if (!b->first.n) {
@@ -14,7 +14,7 @@ void weft__beyond_note(weft__beyond *b, const char *name, uint32_t dtype, const 
     weft__quant_beyond_add(&b->first, of_tensor);
 }
 
-weft_status weft__beyond_check(const weft__beyond *b, int saturate, weft_error *err)
+weft_status weft__model_beyond_check(const weft__model_beyond *b, int saturate, weft_error *err)
 {
     const weft__quant_beyond *first = &b->first;
     if (!first->n || saturate) return WEFT_OK;

@@ -30,13 +30,14 @@ static void shape_text(char *out, size_t size, const uint64_t *d, uint32_t n_dim
 }
 
 /* Finds `name` and checks that it is [k, n, e]; n 0 a vector, e 0 a matrix. NULL when absent or after a failure. */
-static const weft__tensor_desc *find(weft__build *m, enum weft__need need, const char *name, int64_t k, int64_t n, int64_t e)
+static const weft__tensor_desc *build_find(weft__build *m, enum weft__build_need need, const char *name, int64_t k, int64_t n,
+                                           int64_t e)
 {
     if (m->status) return NULL;
     const weft__tensor_desc *t = m->src->tensor(m->src, name);
     if (t && m->used) m->used[t - m->src->tensors->items] = 1;
     if (!t) {
-        if (need == WEFT__REQUIRED) weft__build_fail(m, WEFT_FORMAT, "tensor %s is missing", name);
+        if (need == WEFT__BUILD_REQUIRED) weft__build_fail(m, WEFT_FORMAT, "tensor %s is missing", name);
         return NULL;
     }
     uint64_t want[3] = {(uint64_t)k, n > 0 ? (uint64_t)n : 1, e > 0 ? (uint64_t)e : 1};
@@ -54,8 +55,8 @@ static const weft__tensor_desc *find(weft__build *m, enum weft__need need, const
     return t;
 }
 
-static weft_weight_id add(weft__build *m, const weft__tensor_desc *t, const char *name, int64_t k, int64_t first, int64_t n,
-                          int64_t e)
+static weft_weight_id build_add(weft__build *m, const weft__tensor_desc *t, const char *name, int64_t k, int64_t first, int64_t n,
+                                int64_t e)
 {
     if (!t) return WEFT_NONE;
     if (strlen(name) >= WEFT_NAME_MAX) {
@@ -85,23 +86,23 @@ static weft_weight_id add(weft__build *m, const weft__tensor_desc *t, const char
         va_end(args_);                                                                                                           \
     } while (0)
 
-weft_weight_id weft__build_weight(weft__build *m, enum weft__need need, int64_t k, int64_t n, const char *name_format, ...)
+weft_weight_id weft__build_weight(weft__build *m, enum weft__build_need need, int64_t k, int64_t n, const char *name_format, ...)
 {
     FORMAT_NAME(name);
-    return add(m, find(m, need, name, k, n, 0), name, k, 0, n, 0);
+    return build_add(m, build_find(m, need, name, k, n, 0), name, k, 0, n, 0);
 }
 
 weft_weight_id weft__build_experts(weft__build *m, int64_t k, int64_t n, int64_t n_experts, const char *name_format, ...)
 {
     FORMAT_NAME(name);
-    return add(m, find(m, WEFT__REQUIRED, name, k, n, n_experts), name, k, 0, n, n_experts);
+    return build_add(m, build_find(m, WEFT__BUILD_REQUIRED, name, k, n, n_experts), name, k, 0, n, n_experts);
 }
 
 weft_weight_id weft__build_rows(weft__build *m, int64_t k, int64_t n_total, int64_t first, int64_t n, const char *name_format,
                                 ...)
 {
     FORMAT_NAME(name);
-    return add(m, find(m, WEFT__REQUIRED, name, k, n_total, 0), name, k, first, n, 0);
+    return build_add(m, build_find(m, WEFT__BUILD_REQUIRED, name, k, n_total, 0), name, k, first, n, 0);
 }
 
 /* One group for the layers with full attention, one for those with a window. */
@@ -199,11 +200,11 @@ static weft_status build_graph(weft__build *m, const weft__arch *arch, weft_grap
 static weft_status read_hparams(const weft__source *src, const weft__arch *arch, int32_t n_ctx, const weft_rope_params *rope,
                                 weft__hparams *hp, weft_error *err)
 {
-    weft__rope_keys keys;
+    weft__source_rope keys;
     weft__source told;
     weft_status st = weft__hparams_read(src, arch->name, n_ctx, hp, err);
     if (!st && arch->hparams) st = arch->hparams(src, hp, err);
-    if (st || !rope || (st = weft__rope_keys_make(src, arch->name, rope, &keys, &told, err)) || !keys.n) return st;
+    if (st || !rope || (st = weft__source_rope_make(src, arch->name, rope, &keys, &told, err)) || !keys.n) return st;
     weft__hparams *file = weft__alloc(sizeof *file);
     if (!file) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to build it", src->label);
     *file = *hp;

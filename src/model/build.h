@@ -15,7 +15,7 @@ typedef struct weft__build {
     weft_status status;
     weft_error *err;
     int32_t group_full, group_window; /* KV groups, WEFT_NONE where unused */
-    weft_attr_kv kv_of[WEFT__MAX_LAYERS];
+    weft_attr_kv kv_of[WEFT__HPARAMS_MAX_LAYERS];
     double n_params;
     uint8_t *used; /* [src->tensors->n]: somebody asked for that tensor; NULL where they cannot be listed */
 } weft__build;
@@ -38,11 +38,11 @@ const char *const *weft__arch_names(void);
 weft_status weft__model_build(const weft__source *src, int32_t n_ctx, const weft_rope_params *rope, weft__hparams *hp,
                               weft__build *build, weft_graph **graph, weft_error *err);
 
-enum weft__need { WEFT__OPTIONAL, WEFT__REQUIRED };
+enum weft__build_need { WEFT__BUILD_OPTIONAL, WEFT__BUILD_REQUIRED };
 
 /* The tensor of that name as a matrix [k, n] (n 0: a vector of k); n_experts > 0: [k, n, n_experts]. Absent and optional:
  * WEFT_NONE. Another shape is an error that names both. Vectors must be F32. */
-weft_weight_id weft__build_weight(weft__build *m, enum weft__need need, int64_t k, int64_t n, const char *name_format, ...)
+weft_weight_id weft__build_weight(weft__build *m, enum weft__build_need need, int64_t k, int64_t n, const char *name_format, ...)
     WEFT_PRINTF(5, 6);
 weft_weight_id weft__build_experts(weft__build *m, int64_t k, int64_t n, int64_t n_experts, const char *name_format, ...)
     WEFT_PRINTF(5, 6);
@@ -54,22 +54,22 @@ void weft__build_fail(weft__build *m, weft_status status, const char *format, ..
 /* x -> norm with weight "blk.LAYER.NAME.weight". */
 weft_tensor_id weft__build_norm(weft__build *m, int layer, weft_tensor_id x, const char *name);
 
-typedef struct weft__attn_block {
+typedef struct weft__build_attn_block {
     weft_weight_id q, k, v, out;                     /* matrices */
     weft_weight_id q_bias, k_bias, v_bias, out_bias; /* or WEFT_NONE */
     weft_weight_id q_norm, k_norm;                   /* per head [head_dim_k], or WEFT_NONE */
     weft_attr_rope rope;                             /* n_heads is filled in */
     weft_weight_id rope_factors;                     /* or WEFT_NONE */
     float scale, softcap;
-} weft__attn_block;
+} weft__build_attn_block;
 
 /* The block with the usual names (attn_q, attn_k, attn_v, attn_output, their biases where present, attn_q_norm and attn_k_norm
  * where present), scale 1/sqrt(head_dim_k), the model's rope. */
-weft__attn_block weft__build_attn_usual(weft__build *m, int layer);
+weft__build_attn_block weft__build_attn_usual(weft__build *m, int layer);
 /* Makes absent norms on q and k an error, for architectures that are nothing without them. */
-void weft__build_need_qk_norm(weft__build *m, int layer, const weft__attn_block *block);
+void weft__build_need_qk_norm(weft__build *m, int layer, const weft__build_attn_block *block);
 /* x [D,R], normed -> [D,R]. */
-weft_tensor_id weft__build_attention(weft__build *m, int layer, weft_tensor_id x, const weft__attn_block *block);
+weft_tensor_id weft__build_attention(weft__build *m, int layer, weft_tensor_id x, const weft__build_attn_block *block);
 /* down(act(gate x) * up x), with the usual names ffn_gate, ffn_up, ffn_down. */
 weft_tensor_id weft__build_ffn(weft__build *m, int layer, weft_tensor_id x, int activation);
 /* The same with given matrices. */

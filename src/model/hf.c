@@ -103,7 +103,7 @@ weft_status weft__hf_string(const weft__json *object, const char *key, const cha
 
 /* ---- tensors ---- */
 
-static weft_status no_memory(weft_error *err)
+static weft_status hf_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of tensors");
 }
@@ -113,18 +113,18 @@ weft_status weft__hf_add(weft__hf *hf, const weft__tensor_desc *desc, const weft
     weft__tensor_desc t = *desc;
     weft_status status = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err);
     if (status) return weft_fail_within(err, status, "tensor %s", t.name);
-    if (!weft__grow(&hf->how, &hf->how_capacity, hf->tensors.n + 1, sizeof *hf->how)) return no_memory(err);
+    if (!weft__grow(&hf->how, &hf->how_capacity, hf->tensors.n + 1, sizeof *hf->how)) return hf_no_memory(err);
     hf->how[hf->tensors.n] = *how;
     t.name = weft__arena_string(&hf->arena, t.name, strlen(t.name));
     int added = t.name ? weft__tensor_set_add(&hf->tensors, &t, NULL) : -1;
-    if (added < 0) return no_memory(err);
+    if (added < 0) return hf_no_memory(err);
     return added ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "two tensors would be called %s", t.name);
 }
 
 weft_status weft__hf_add_values(weft__hf *hf, const char *name, const float *values, size_t n, weft_error *err)
 {
     float *copy = weft__arena_array(&hf->arena, n, sizeof *copy);
-    if (!copy) return no_memory(err);
+    if (!copy) return hf_no_memory(err);
     memcpy(copy, values, n * sizeof *copy);
     weft__tensor_desc t = {.name = name, .dtype = WEFT_F32, .n_dims = 1, .d = {n, 1, 1, 1}};
     weft__hf_tensor how = {.values = copy};
@@ -171,7 +171,7 @@ const weft__gguf *weft__hf_meta(const weft__hf *hf)
     return hf->meta;
 }
 
-static int source_meta(const weft__source *src, const char *key, weft__meta *out)
+static int source_meta(const weft__source *src, const char *key, weft__source_value *out)
 {
     const weft__source *view = &((const weft__hf *)src->impl)->meta_view;
     return view->meta(view, key, out);
@@ -214,7 +214,7 @@ static weft_status open_all(weft__hf *hf, weft_error *err)
 
 weft_status weft__hf_open(const char *path, weft__hf **out, weft_error *err)
 {
-    char label[WEFT__SHOW * 2];
+    char label[WEFT__NAME_SHOW * 2];
     *out = NULL;
     weft__hf *hf = weft__alloc_zero(1, sizeof *hf);
     if (!hf) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to open it", path);
@@ -222,7 +222,7 @@ weft_status weft__hf_open(const char *path, weft__hf **out, weft_error *err)
     weft_status status = hf->folder ? open_all(hf, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory to open it");
     if (status) {
         weft__hf_close(&hf);
-        return weft_fail_within(err, status, "%s", weft__show_path(label, path));
+        return weft_fail_within(err, status, "%s", weft__name_show_path(label, path));
     }
     *out = hf;
     return WEFT_OK;
@@ -233,7 +233,7 @@ void weft__hf_close(weft__hf **p)
     weft__hf *hf = p ? *p : NULL;
     if (!hf) return;
     weft__gguf_close(&hf->meta);
-    weft__text_free(&hf->meta_bytes);
+    weft__strbuf_free(&hf->meta_bytes);
     for (size_t i = 0; i < hf->n_made; i++) weft_buffer_release(&hf->made[i]);
     weft__free(hf->made);
     weft__free(hf->how);

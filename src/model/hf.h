@@ -39,7 +39,7 @@ void weft__hf_source(const weft__hf *hf, weft__source *out);
 /* The folder's tokenizer: tokenizer.json, else tokenizer.model; roles, template and more tokens from tokenizer_config.json,
  * added_tokens.json, special_tokens_map.json, chat_template.jinja and chat_template.json; tokens that end generation from
  * generation_config.json and config.json. WEFT_NOT_FOUND: it has none. */
-weft_status weft__hf_tokenizer(const weft__hf *hf, weft__tokenizer **out, weft_error *err);
+weft_status weft__hf_tokenizer(const weft__hf *hf, weft__tok **out, weft_error *err);
 
 typedef struct weft__hf_convert_options {
     int32_t dtype;             /* weft_dtype of the matrices; -1: as stored */

@@ -47,14 +47,14 @@ static weft_status read_family(weft__hf *hf, weft_error *err)
     const struct family *f = NULL;
     const char *s = "none";
     size_t n = 4;
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     int by_type = weft__json_size(list) == 0;
     if (weft__json_kind_of(hf->config) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "config.json: it is no object");
     if (weft__json_string(by_type ? weft__json_get(hf->config, "model_type") : weft__json_at(list, 0), &s, &n))
         f = find_family(s, n, by_type);
     if (!f)
         return weft_fail(err, WEFT_UNSUPPORTED, "config.json: architecture '%s' is not supported; supported are: %.*s",
-                         weft__show_name(shown, s, n), (int)sizeof CLASSES - 3, CLASSES);
+                         weft__name_show(shown, s, n), (int)sizeof CLASSES - 3, CLASSES);
     hf->family = f->bit;
     hf->arch = f->arch;
     hf->text = hf->config;
@@ -131,7 +131,7 @@ weft_status weft__hf_read_sizes(weft__hf *hf, weft_error *err)
     z->tied = (hf->family & WEFT__HF_GEMMAS) != 0;
     if ((st = weft__hf_int(hf->text, "hidden_size", 1, 1, MAX_WIDTH, &z->d_model, err)) ||
         (st = weft__hf_int(hf->text, "intermediate_size", 1, 1, MAX_WIDTH, &z->d_ff, err)) ||
-        (st = weft__hf_int(hf->text, "num_hidden_layers", 1, 1, WEFT__MAX_LAYERS, &z->n_layers, err)) ||
+        (st = weft__hf_int(hf->text, "num_hidden_layers", 1, 1, WEFT__HPARAMS_MAX_LAYERS, &z->n_layers, err)) ||
         (st = weft__hf_int(hf->text, "max_position_embeddings", 0, 1, MAX_CTX, &z->n_ctx, err)) ||
         (st = weft__hf_int(hf->text, "vocab_size", 0, 1, MAX_VOCAB, &z->n_vocab, err)) ||
         (st = weft__hf_flag(hf->config, "tie_word_embeddings", &z->tied, err)) ||

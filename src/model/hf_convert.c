@@ -20,7 +20,7 @@ typedef struct conversion {
     weft_error *err;
     float *floats; /* a chunk of rows, decoded */
     uint8_t *rows; /* and as they are written */
-    weft__beyond beyond;
+    weft__model_beyond beyond;
     uint64_t done, total; /* elements */
 } conversion;
 
@@ -167,9 +167,9 @@ static weft_status write_matrix(conversion *c, const weft__tensor_desc *t, const
             status = write_rows(c, t, part, dtype, r, n, how->heads ? rows / (uint64_t)how->heads : 0, &of_tensor);
         }
         if (part->buffer->domain == WEFT_DOMAIN_MAPPED)
-            weft__mem_advise(part->buffer, part->offset, part->n_bytes, WEFT__ADVICE_DONTNEED, NULL);
+            weft__mem_advise(part->buffer, part->offset, part->n_bytes, WEFT__MEM_ADVICE_DONTNEED, NULL);
     }
-    if (!status) weft__beyond_note(&c->beyond, t->name, dtype, &of_tensor);
+    if (!status) weft__model_beyond_note(&c->beyond, t->name, dtype, &of_tensor);
     return status;
 }
 
@@ -204,7 +204,7 @@ static weft_status write_all(conversion *c)
         const weft__tensor_desc *t = &set->items[i];
         status = t->n_dims == 1 ? write_vector(c, t, &c->hf->how[i]) : write_matrix(c, t, &c->hf->how[i]);
     }
-    if (!status) status = weft__beyond_check(&c->beyond, c->options->saturate, c->err);
+    if (!status) status = weft__model_beyond_check(&c->beyond, c->options->saturate, c->err);
     return status ? status : weft__gguf_finish(c->w, c->err);
 }
 

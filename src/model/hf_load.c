@@ -33,7 +33,7 @@ static void fill_parts(const weft__hf_tensor *how, uint8_t *dst)
         memcpy(dst, weft__tensor_data(part), (size_t)part->n_bytes);
         dst += part->n_bytes;
         if (part->buffer->domain == WEFT_DOMAIN_MAPPED)
-            weft__mem_advise(part->buffer, part->offset, part->n_bytes, WEFT__ADVICE_DONTNEED, NULL);
+            weft__mem_advise(part->buffer, part->offset, part->n_bytes, WEFT__MEM_ADVICE_DONTNEED, NULL);
     }
 }
 

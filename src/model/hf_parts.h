@@ -62,7 +62,7 @@ struct weft__hf {
     size_t how_capacity;
     weft_buffer **made; /* computed by load */
     size_t n_made, made_capacity;
-    weft__text meta_bytes;
+    weft__strbuf meta_bytes;
     weft__gguf *meta;
     weft__source meta_view;
 };
@@ -97,7 +97,7 @@ weft_status weft__hf_read_tensors(weft__hf *hf, weft_error *err);
 /* hf_vocab.c: the vocabulary as its files describe it, with roles and ends filled in. */
 typedef struct weft__hf_vocab weft__hf_vocab;
 weft_status weft__hf_vocab_read(const weft__hf *hf, weft__hf_vocab **out, weft_error *err);
-const weft__vocab_spec *weft__hf_vocab_spec(const weft__hf_vocab *v);
+const weft__tok_spec *weft__hf_vocab_spec(const weft__hf_vocab *v);
 void weft__hf_vocab_free(weft__hf_vocab **v);
 
 #endif

@@ -73,15 +73,19 @@ static const struct rule OF_EXPERT[] = {
 };
 
 /* Where the language model's tensors are in a folder that also sees. */
-typedef enum layout { PLAIN, OUTER, INNER } layout; /* model.X, language_model.model.X, model.language_model.X */
+typedef enum hf_tensors_layout {
+    PLAIN,
+    OUTER,
+    INNER
+} hf_tensors_layout; /* model.X, language_model.model.X, model.language_model.X */
 
-typedef struct reading {
+typedef struct hf_tensors_reading {
     weft__hf *hf;
     const weft__tensor_set *set;
     uint8_t *used; /* [set->n] */
-    layout layout;
+    hf_tensors_layout layout;
     weft_error *err;
-} reading;
+} hf_tensors_reading;
 
 static uint64_t dimension(const weft__hf *hf, char letter)
 {
@@ -102,7 +106,7 @@ static uint64_t dimension(const weft__hf *hf, char letter)
 }
 
 /* Where a tensor of this name would be: "model.layers..." with the folder's prefix. */
-static void place_name(const reading *r, char *out, size_t size, const char *name)
+static void place_name(const hf_tensors_reading *r, char *out, size_t size, const char *name)
 {
     int inner = r->layout == INNER && !strncmp(name, "model.", 6);
     snprintf(out, size, "%s%s",
@@ -113,7 +117,8 @@ static void place_name(const reading *r, char *out, size_t size, const char *nam
 }
 
 /* Finds the tensor, notes its use and checks its shape. NULL with *status OK when it is absent and optional. */
-static const weft__tensor_desc *find(reading *r, const struct rule *rule, const char *name, weft_status *status)
+static const weft__tensor_desc *hf_tensors_find(hf_tensors_reading *r, const struct rule *rule, const char *name,
+                                                weft_status *status)
 {
     char full[256];
     place_name(r, full, sizeof full, name);
@@ -139,8 +144,8 @@ static const weft__tensor_desc *find(reading *r, const struct rule *rule, const 
 }
 
 /* Adds the tensor under its GGUF name; parts in the arena. */
-static weft_status add(reading *r, const struct rule *rule, int layer, const weft__tensor_desc *const *parts, size_t n_parts,
-                       int experts)
+static weft_status hf_tensors_add(hf_tensors_reading *r, const struct rule *rule, int layer,
+                                  const weft__tensor_desc *const *parts, size_t n_parts, int experts)
 {
     char name[WEFT__GGUF_TENSOR_NAME_BYTES];
     weft__hf *hf = r->hf;
@@ -157,28 +162,28 @@ static weft_status add(reading *r, const struct rule *rule, int layer, const wef
     return weft__hf_add(hf, &t, &how, r->err);
 }
 
-static const weft__tensor_desc **new_parts(reading *r, size_t n)
+static const weft__tensor_desc **new_parts(hf_tensors_reading *r, size_t n)
 {
     const weft__tensor_desc **parts = weft__arena_array(&r->hf->arena, n, sizeof *parts);
     if (!parts) weft_fail(r->err, WEFT_NO_MEMORY, "no memory for the list of tensors");
     return parts;
 }
 
-static weft_status apply(reading *r, const struct rule *rule, int layer)
+static weft_status apply(hf_tensors_reading *r, const struct rule *rule, int layer)
 {
     char name[192];
     weft_status status;
     if (!(rule->families & r->hf->family) || (rule->flags & TIED_AWAY && r->hf->size.tied)) return WEFT_OK;
     snprintf(name, sizeof name, rule->name, layer);
-    const weft__tensor_desc *t = find(r, rule, name, &status);
+    const weft__tensor_desc *t = hf_tensors_find(r, rule, name, &status);
     if (!t) return status;
     const weft__tensor_desc **parts = new_parts(r, 1);
     if (!parts) return WEFT_NO_MEMORY;
     parts[0] = t;
-    return add(r, rule, layer, parts, 1, 0);
+    return hf_tensors_add(r, rule, layer, parts, 1, 0);
 }
 
-static weft_status apply_experts(reading *r, const struct rule *rule, int layer)
+static weft_status apply_experts(hf_tensors_reading *r, const struct rule *rule, int layer)
 {
     size_t n = (size_t)r->hf->size.n_experts;
     if (!(rule->families & r->hf->family)) return WEFT_OK;
@@ -188,21 +193,21 @@ static weft_status apply_experts(reading *r, const struct rule *rule, int layer)
         char name[192];
         weft_status status;
         snprintf(name, sizeof name, rule->name, layer, (int)e);
-        if (!(parts[e] = find(r, rule, name, &status))) return status;
+        if (!(parts[e] = hf_tensors_find(r, rule, name, &status))) return status;
         if (parts[e]->dtype != parts[0]->dtype)
             return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s is of another type than the other experts", name);
     }
-    return add(r, rule, layer, parts, n, 1);
+    return hf_tensors_add(r, rule, layer, parts, n, 1);
 }
 
 /* ---- the whole ---- */
 
-static void find_layout(reading *r)
+static void find_layout(hf_tensors_reading *r)
 {
     const char *const probes[] = {"model.embed_tokens.weight", "language_model.model.embed_tokens.weight",
                                   "model.language_model.embed_tokens.weight"};
     for (int l = PLAIN; l <= INNER; l++)
-        if (weft__tensor_find(r->set, probes[l])) r->layout = (layout)l;
+        if (weft__tensor_find(r->set, probes[l])) r->layout = (hf_tensors_layout)l;
 }
 
 static int begins(const char *s, const char *with)
@@ -211,7 +216,7 @@ static int begins(const char *s, const char *with)
 }
 
 /* Tensors that a folder may hold and that nothing is computed from. */
-static int needless(const reading *r, const char *name)
+static int needless(const hf_tensors_reading *r, const char *name)
 {
     static const char *const eyes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
                                        "model.multi_modal_projector."};
@@ -226,19 +231,19 @@ static int needless(const reading *r, const char *name)
     return 0;
 }
 
-static weft_status check_all_used(const reading *r)
+static weft_status check_all_used(const hf_tensors_reading *r)
 {
-    char shown[WEFT__SHOW];
+    char shown[WEFT__NAME_SHOW];
     for (size_t i = 0; i < r->set->n; i++) {
         const char *name = r->set->items[i].name;
         if (r->used[i] || needless(r, name)) continue;
         return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s has no place in a model of this architecture and number of layers",
-                         weft__show_name(shown, name, strlen(name)));
+                         weft__name_show(shown, name, strlen(name)));
     }
     return WEFT_OK;
 }
 
-static weft_status read_all(reading *r)
+static weft_status hf_tensors_read_all(hf_tensors_reading *r)
 {
     weft__hf *hf = r->hf;
     weft_status status = WEFT_OK;
@@ -259,10 +264,10 @@ static weft_status read_all(reading *r)
 
 weft_status weft__hf_read_tensors(weft__hf *hf, weft_error *err)
 {
-    reading r = {.hf = hf, .set = weft__safetensors_tensors(hf->weights), .err = err};
+    hf_tensors_reading r = {.hf = hf, .set = weft__safetensors_tensors(hf->weights), .err = err};
     r.used = weft__alloc_zero(r.set->n, 1);
     if (!r.used) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of tensors");
-    weft_status status = read_all(&r);
+    weft_status status = hf_tensors_read_all(&r);
     weft__free(r.used);
     return status;
 }

@@ -13,23 +13,23 @@
 enum { MAX_ADDED = 1 << 20, MAX_ENDS = 4096 };
 
 struct weft__hf_vocab {
-    weft__vocab_spec spec;
+    weft__tok_spec spec;
     /* Where it came from; the texts are theirs. */
     weft_buffer *main_file, *config_file, *added_file, *map_file, *template_file;
-    weft__json_vocab *json;
-    weft__spm_model *spm;
+    weft__tok_json_vocab *json;
+    weft__tok_spm_model *spm;
     weft__json *config, *added, *generation, *template_json;
     /* Copies of the arrays, where tokens were added. */
-    weft__slice *tokens;
+    weft__tok_slice *tokens;
     float *scores;
     int32_t *types;
     uint8_t *strips;
     int32_t *ends;
     size_t ends_capacity;
-    weft__named_template *templates; /* of tokenizer.model's configuration */
+    weft__tok_template *templates; /* of tokenizer.model's configuration */
 };
 
-static weft_status no_memory(weft_error *err)
+static weft_status hf_vocab_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the vocabulary");
 }
@@ -55,14 +55,14 @@ static weft_status json_optional(const weft__hf *hf, const char *name, weft__jso
 }
 
 /* "text", or {"content": "text"}. */
-static weft__slice text_of(const weft__json *value)
+static weft__tok_slice text_of(const weft__json *value)
 {
-    weft__slice s = {NULL, 0};
+    weft__tok_slice s = {NULL, 0};
     if (!weft__json_string(value, &s.data, &s.len)) weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
     return s;
 }
 
-static int32_t find_token(const weft__vocab_spec *spec, weft__slice text)
+static int32_t find_token(const weft__tok_spec *spec, weft__tok_slice text)
 {
     for (size_t i = 0; text.data && i < spec->n_tokens; i++)
         if (spec->tokens[i].len == text.len && !memcmp(spec->tokens[i].data, text.data, text.len)) return (int32_t)i;
@@ -74,8 +74,8 @@ static int32_t find_token(const weft__vocab_spec *spec, weft__slice text)
 /* Puts arrays of our own, of n >= n_tokens entries, in the place of the specification's; the new entries are unused. */
 static weft_status own_arrays(weft__hf_vocab *v, size_t n, weft_error *err)
 {
-    weft__vocab_spec *s = &v->spec;
-    weft__slice *tokens = weft__alloc_zero(n, sizeof *tokens);
+    weft__tok_spec *s = &v->spec;
+    weft__tok_slice *tokens = weft__alloc_zero(n, sizeof *tokens);
     float *scores = weft__alloc_zero(n, sizeof *scores);
     int32_t *types = weft__alloc_array(n, sizeof *types);
     uint8_t *strips = weft__alloc_zero(n, sizeof *strips);
@@ -84,14 +84,14 @@ static weft_status own_arrays(weft__hf_vocab *v, size_t n, weft_error *err)
         int old = i < s->n_tokens;
         if (old) tokens[i] = s->tokens[i];
         if (old && s->n_scores) scores[i] = s->scores[i];
-        types[i] = !old ? WEFT__TOKEN_UNUSED : s->n_types ? s->types[i] : WEFT__TOKEN_NORMAL;
+        types[i] = !old ? WEFT__TOK_UNUSED : s->n_types ? s->types[i] : WEFT__TOK_NORMAL;
         if (old && s->n_strips) strips[i] = s->strips[i];
     }
     weft__free(ok ? v->strips : strips);
     weft__free(ok ? v->types : types);
     weft__free(ok ? v->scores : scores);
     weft__free(ok ? v->tokens : tokens);
-    if (!ok) return no_memory(err);
+    if (!ok) return hf_vocab_no_memory(err);
     s->tokens = v->tokens = tokens;
     s->scores = v->scores = scores;
     s->types = v->types = types;
@@ -111,14 +111,14 @@ static int id_of(const weft__json_member *m, int by_key, int64_t *id)
 }
 
 /* Does the configuration name the token as a special one? added_tokens.json says nothing about that. */
-static int is_role(const weft__json *config, weft__slice text)
+static int is_role(const weft__json *config, weft__tok_slice text)
 {
     static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                         "pad_token", "cls_token", "mask_token"};
     const weft__json *more = weft__json_get(config, "additional_special_tokens");
     for (size_t i = 0; i < sizeof roles / sizeof *roles + weft__json_size(more); i++) {
         const size_t n = sizeof roles / sizeof *roles;
-        const weft__slice s = text_of(i < n ? weft__json_get(config, roles[i]) : weft__json_at(more, i - n));
+        const weft__tok_slice s = text_of(i < n ? weft__json_get(config, roles[i]) : weft__json_at(more, i - n));
         if (s.data && s.len == text.len && !memcmp(s.data, text.data, s.len)) return 1;
     }
     return 0;
@@ -140,18 +140,18 @@ static weft_status add_tokens(weft__hf_vocab *v, const weft__json *list, int by_
     memset(&m, 0, sizeof m);
     while (!status && weft__json_next(list, &m)) {
         int special = 0, on;
-        weft__slice text = by_key ? text_of(m.value) : (weft__slice){m.key, m.key_len};
+        weft__tok_slice text = by_key ? text_of(m.value) : (weft__tok_slice){m.key, m.key_len};
         if (!text.data) return weft_fail(err, WEFT_FORMAT, "%s: an entry has no content", what);
         id_of(&m, by_key, &id);
         if (by_key) weft__json_bool(weft__json_get(m.value, "special"), &special);
         else special = is_role(v->config, text);
-        if (!v->tokens[id].len) v->strips[id] |= WEFT__ADDED_OUTSIDE;
+        if (!v->tokens[id].len) v->strips[id] |= WEFT__TOK_ADDED_OUTSIDE;
         v->tokens[id] = text;
-        if (v->types[id] == WEFT__TOKEN_UNUSED || v->types[id] == WEFT__TOKEN_NORMAL)
-            v->types[id] = special ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_USER_DEFINED;
-        if (weft__json_bool(weft__json_get(m.value, "lstrip"), &on) && on) v->strips[id] |= WEFT__STRIP_LEFT;
-        if (weft__json_bool(weft__json_get(m.value, "rstrip"), &on) && on) v->strips[id] |= WEFT__STRIP_RIGHT;
-        if (weft__json_bool(weft__json_get(m.value, "single_word"), &on) && on) v->strips[id] |= WEFT__ADDED_WORD;
+        if (v->types[id] == WEFT__TOK_UNUSED || v->types[id] == WEFT__TOK_NORMAL)
+            v->types[id] = special ? WEFT__TOK_CONTROL : WEFT__TOK_USER_DEFINED;
+        if (weft__json_bool(weft__json_get(m.value, "lstrip"), &on) && on) v->strips[id] |= WEFT__TOK_STRIP_LEFT;
+        if (weft__json_bool(weft__json_get(m.value, "rstrip"), &on) && on) v->strips[id] |= WEFT__TOK_STRIP_RIGHT;
+        if (weft__json_bool(weft__json_get(m.value, "single_word"), &on) && on) v->strips[id] |= WEFT__TOK_ADDED_WORD;
     }
     return status;
 }
@@ -173,9 +173,9 @@ static void spm_roles(weft__hf_vocab *v)
 
 static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
-    weft_status status = weft__spm_model_read(v->main_file->data, (size_t)v->main_file->n_bytes, &v->spm, err);
+    weft_status status = weft__tok_spm_model_read(v->main_file->data, (size_t)v->main_file->n_bytes, &v->spm, err);
     if (status) return status;
-    v->spec = *weft__spm_model_spec(v->spm);
+    v->spec = *weft__tok_spm_model_spec(v->spm);
     if ((status = json_optional(hf, "tokenizer_config.json", &v->config, err)) ||
         (status = json_optional(hf, "added_tokens.json", &v->added, err)) ||
         (status = add_tokens(v, v->added, 0, "added_tokens.json", err)) ||
@@ -184,12 +184,12 @@ static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *e
     /* That no token swallows whitespace is said, too: files without a word about it are judged by their model's name. */
     if (!v->strips && (status = own_arrays(v, v->spec.n_tokens, err))) return status;
     spm_roles(v);
-    return weft__json_templates(weft__json_get(v->config, "chat_template"), &v->spec, &v->templates, err);
+    return weft__tok_json_templates(weft__json_get(v->config, "chat_template"), &v->spec, &v->templates, err);
 }
 
-static weft__slice bytes_of(const weft_buffer *file)
+static weft__tok_slice bytes_of(const weft_buffer *file)
 {
-    return file ? (weft__slice){file->data, (size_t)file->n_bytes} : (weft__slice){NULL, 0};
+    return file ? (weft__tok_slice){file->data, (size_t)file->n_bytes} : (weft__tok_slice){NULL, 0};
 }
 
 static weft_status read_json(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
@@ -198,10 +198,10 @@ static weft_status read_json(const weft__hf *hf, weft__hf_vocab *v, weft_error *
     if (!status) status = map_optional(hf, "added_tokens.json", &v->added_file, err);
     if (!status) status = map_optional(hf, "special_tokens_map.json", &v->map_file, err);
     if (status) return status;
-    const weft__json_files files = {bytes_of(v->main_file), bytes_of(v->config_file), bytes_of(v->added_file),
-                                    bytes_of(v->map_file)};
-    status = weft__json_vocab_read(&files, &v->json, err);
-    if (!status) v->spec = *weft__json_vocab_spec(v->json);
+    const weft__tok_json_files files = {bytes_of(v->main_file), bytes_of(v->config_file), bytes_of(v->added_file),
+                                        bytes_of(v->map_file)};
+    status = weft__tok_json_vocab_read(&files, &v->json, err);
+    if (!status) v->spec = *weft__tok_json_vocab_spec(v->json);
     return status;
 }
 
@@ -213,7 +213,7 @@ static weft_status add_end(weft__hf_vocab *v, const weft__json *value, weft_erro
     if (!weft__json_int(value, &id) || id < 0 || (uint64_t)id >= v->spec.n_tokens) return WEFT_OK;
     for (size_t i = 0; i < v->spec.n_ends; i++)
         if (v->ends[i] == id) return WEFT_OK;
-    if (!weft__grow(&v->ends, &v->ends_capacity, v->spec.n_ends + 1, sizeof *v->ends)) return no_memory(err);
+    if (!weft__grow(&v->ends, &v->ends_capacity, v->spec.n_ends + 1, sizeof *v->ends)) return hf_vocab_no_memory(err);
     v->ends[v->spec.n_ends++] = (int32_t)id;
     v->spec.ends = v->ends;
     return WEFT_OK;
@@ -239,11 +239,11 @@ static void id_if_unset(const weft__hf_vocab *v, const weft__json *config, const
 /* Ids beyond the embedding's rows can only be of added tokens that the model was never given; they are left out. */
 static weft_status fit_embedding(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
-    weft__vocab_spec *s = &v->spec;
+    weft__tok_spec *s = &v->spec;
     size_t rows = (size_t)hf->size.n_vocab;
     if (s->n_tokens <= rows) return WEFT_OK;
     for (size_t i = rows; i < s->n_tokens; i++)
-        if (!s->n_types || s->types[i] == WEFT__TOKEN_NORMAL || s->types[i] == WEFT__TOKEN_BYTE)
+        if (!s->n_types || s->types[i] == WEFT__TOK_NORMAL || s->types[i] == WEFT__TOK_BYTE)
             return weft_fail(err, WEFT_FORMAT, "the tokenizer has %zu tokens, the embedding %zu rows", s->n_tokens, rows);
     s->n_tokens = rows;
     if (s->n_scores) s->n_scores = rows;
@@ -258,7 +258,7 @@ static weft_status fit_embedding(const weft__hf *hf, weft__hf_vocab *v, weft_err
 /* chat_template.jinja, else what the tokenizer's configuration says, else {"chat_template": ...} in a file of its own. */
 static weft_status read_template(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
-    weft__vocab_spec *s = &v->spec;
+    weft__tok_spec *s = &v->spec;
     weft_status status = map_optional(hf, "chat_template.jinja", &v->template_file, err);
     if (status) return status;
     if (v->template_file) s->chat_template = bytes_of(v->template_file);
@@ -270,7 +270,7 @@ static weft_status read_template(const weft__hf *hf, weft__hf_vocab *v, weft_err
 
 static weft_status add_rest(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
-    weft__vocab_spec *s = &v->spec;
+    weft__tok_spec *s = &v->spec;
     weft_status status = fit_embedding(hf, v, err);
     if (!status) status = json_optional(hf, "generation_config.json", &v->generation, err);
     if (!status) status = read_template(hf, v, err);
@@ -288,7 +288,7 @@ static weft_status add_rest(const weft__hf *hf, weft__hf_vocab *v, weft_error *e
 
 /* ---- the whole ---- */
 
-static weft_status read_all(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
+static weft_status hf_vocab_read_all(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
     weft_status status = map_optional(hf, "tokenizer.json", &v->main_file, err);
     if (status) return status;
@@ -306,15 +306,15 @@ weft_status weft__hf_vocab_read(const weft__hf *hf, weft__hf_vocab **out, weft_e
 {
     *out = NULL;
     weft__hf_vocab *v = weft__alloc_zero(1, sizeof *v);
-    if (!v) return no_memory(err);
-    weft__vocab_spec_init(&v->spec);
-    weft_status status = read_all(hf, v, err);
+    if (!v) return hf_vocab_no_memory(err);
+    weft__tok_spec_init(&v->spec);
+    weft_status status = hf_vocab_read_all(hf, v, err);
     if (status) weft__hf_vocab_free(&v);
     *out = v;
     return status;
 }
 
-const weft__vocab_spec *weft__hf_vocab_spec(const weft__hf_vocab *v)
+const weft__tok_spec *weft__hf_vocab_spec(const weft__hf_vocab *v)
 {
     return &v->spec;
 }
@@ -333,8 +333,8 @@ void weft__hf_vocab_free(weft__hf_vocab **p)
     weft__json_free(&v->generation);
     weft__json_free(&v->added);
     weft__json_free(&v->config);
-    weft__spm_model_free(&v->spm);
-    weft__json_vocab_free(&v->json);
+    weft__tok_spm_model_free(&v->spm);
+    weft__tok_json_vocab_free(&v->json);
     weft_buffer_release(&v->template_file);
     weft_buffer_release(&v->map_file);
     weft_buffer_release(&v->added_file);
@@ -344,14 +344,14 @@ void weft__hf_vocab_free(weft__hf_vocab **p)
     *p = NULL;
 }
 
-weft_status weft__hf_tokenizer(const weft__hf *hf, weft__tokenizer **out, weft_error *err)
+weft_status weft__hf_tokenizer(const weft__hf *hf, weft__tok **out, weft_error *err)
 {
     weft__hf_vocab *v;
-    char label[WEFT__SHOW * 2];
+    char label[WEFT__NAME_SHOW * 2];
     *out = NULL;
     weft_status status = weft__hf_vocab_read(hf, &v, err);
-    if (!status) status = weft__tokenizer_create(&v->spec, out, err);
-    if (status) weft_fail_within(err, status, "%s", weft__show_path(label, hf->folder));
+    if (!status) status = weft__tok_create(&v->spec, out, err);
+    if (status) weft_fail_within(err, status, "%s", weft__name_show_path(label, hf->folder));
     weft__hf_vocab_free(&v);
     return status;
 }

@@ -13,9 +13,9 @@ static weft_status read_per_layer(const weft__source *src, const weft__hparams *
                                   int32_t *out, weft_error *err)
 {
     char key[128];
-    weft__meta meta;
+    weft__source_value meta;
     snprintf(key, sizeof key, "%s%s", hp->arch, suffix);
-    if (!src->meta(src, key, &meta) || meta.kind != WEFT__META_ARRAY)
+    if (!src->meta(src, key, &meta) || meta.kind != WEFT__SOURCE_ARRAY)
         return weft__source_i32(src, hp->arch, suffix, required, 1, max, out, err);
     if (meta.count < (uint64_t)hp->n_layers)
         return weft_fail(err, WEFT_FORMAT, "%s: key %s has %llu values for %d layers", src->label, key,
@@ -34,7 +34,7 @@ static weft_status read_sizes(const weft__source *src, weft__hparams *hp, weft_e
 {
     const char *a = hp->arch;
     weft_status st;
-    if ((st = weft__source_i32(src, a, ".block_count", 1, 1, WEFT__MAX_LAYERS, &hp->n_layers, err)) ||
+    if ((st = weft__source_i32(src, a, ".block_count", 1, 1, WEFT__HPARAMS_MAX_LAYERS, &hp->n_layers, err)) ||
         (st = weft__source_i32(src, a, ".context_length", 1, 1, MAX_CTX, &hp->n_ctx_train, err)) ||
         (st = weft__source_i32(src, a, ".embedding_length", 1, 1, MAX_WIDTH, &hp->d_model, err)) ||
         (st = read_per_layer(src, hp, ".feed_forward_length", 1, MAX_WIDTH, &hp->d_ff, err)) ||
@@ -61,7 +61,7 @@ static weft_status read_sizes(const weft__source *src, weft__hparams *hp, weft_e
 static int32_t reach(const weft__hparams *hp)
 {
     double stretched = (double)hp->rope.n_ctx_orig * (double)hp->rope_factor;
-    if (hp->rope_scaling != WEFT__ROPE_LINEAR && hp->rope_scaling != WEFT__ROPE_YARN) return hp->n_ctx_train;
+    if (hp->rope_scaling != WEFT__HPARAMS_ROPE_LINEAR && hp->rope_scaling != WEFT__HPARAMS_ROPE_YARN) return hp->n_ctx_train;
     return stretched < hp->n_ctx_train ? hp->n_ctx_train : stretched < MAX_CTX ? (int32_t)stretched : MAX_CTX;
 }
 
@@ -72,7 +72,7 @@ int32_t weft__hparams_reach(const weft__hparams *file, const weft__hparams *now,
         file->rope_scaling && file->rope.n_ctx_orig < file->n_ctx_train ? file->rope.n_ctx_orig : file->n_ctx_train;
     const int keeps = !p->scaling && !(p->factor > 0) && !p->orig_ctx; /* the base alone is another */
     double most = keeps ? file->n_ctx_max : trained;
-    if (now->rope_scaling == WEFT__ROPE_LINEAR || now->rope_scaling == WEFT__ROPE_YARN)
+    if (now->rope_scaling == WEFT__HPARAMS_ROPE_LINEAR || now->rope_scaling == WEFT__HPARAMS_ROPE_YARN)
         most = fmax(most, (double)now->rope.n_ctx_orig * (double)now->rope_factor);
     /* The lowest frequency is base^-((n_rot - 2) / n_rot): another base stretches it by this. */
     const double n = now->rope.n_rot, by_base = pow((double)now->rope.base / (double)file->rope.base, (n - 2) / n);
@@ -115,14 +115,14 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
     if (!scaling[0] || !strcmp(scaling, "linear")) {
         /* A factor without a type means linear, as the oldest files had it. */
         float f = factor != 1 ? factor : legacy;
-        hp->rope_scaling = f != 0 && f != 1 ? WEFT__ROPE_LINEAR : WEFT__ROPE_NONE;
-        if (hp->rope_scaling == WEFT__ROPE_LINEAR) {
+        hp->rope_scaling = f != 0 && f != 1 ? WEFT__HPARAMS_ROPE_LINEAR : WEFT__HPARAMS_ROPE_NONE;
+        if (hp->rope_scaling == WEFT__HPARAMS_ROPE_LINEAR) {
             r->freq_scale = 1 / f;
             hp->rope_factor = f;
         }
     } else if (!strcmp(scaling, "yarn")) {
         if (!(factor > 0)) return weft_fail(err, WEFT_FORMAT, "%s: YaRN rope scaling with factor %g", src->label, factor);
-        hp->rope_scaling = WEFT__ROPE_YARN;
+        hp->rope_scaling = WEFT__HPARAMS_ROPE_YARN;
         r->freq_scale = 1 / factor;
         hp->rope_factor = factor;
         if (!(mixed > 0)) mixed = 1; /* what says -1 leaves it to its reader */
@@ -130,7 +130,7 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
         /* Attention temperature of the YaRN paper: 0.1 ln(s) + 1. */
         r->attn_factor *= 1.0f + 0.1f * logf(factor);
     } else if (!strcmp(scaling, "longrope")) {
-        hp->rope_scaling = WEFT__ROPE_LONGROPE;
+        hp->rope_scaling = WEFT__HPARAMS_ROPE_LONGROPE;
     } else if (strcmp(scaling, "none")) {
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: rope scaling '%s' is not supported; known: none, linear, yarn, longrope",
                          src->label, scaling);

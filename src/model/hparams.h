@@ -6,7 +6,7 @@
 #include "weft/graph.h"
 #include "weft/weft.h"
 
-#define WEFT__MAX_LAYERS 1024
+#define WEFT__HPARAMS_MAX_LAYERS 1024
 
 typedef struct weft__hparams {
     char arch[64];
@@ -16,15 +16,20 @@ typedef struct weft__hparams {
     int32_t n_ctx_max; /* tokens at most: those it was trained for, or what rope scaling makes of them */
     float norm_eps;
     weft_attr_rope rope;  /* n_heads unset: it differs for q and k */
-    int32_t rope_scaling; /* weft__rope_scaling */
+    int32_t rope_scaling; /* weft__hparams_rope_scaling */
     float rope_factor;    /* of linear and YaRN scaling; 1 otherwise */
     int32_t n_experts, n_experts_used, d_ff_expert;
     int32_t sliding_window; /* 0: none */
     float attn_softcap, final_softcap;
-    int32_t window_of[WEFT__MAX_LAYERS]; /* per layer, 0: full attention; set by the architecture */
+    int32_t window_of[WEFT__HPARAMS_MAX_LAYERS]; /* per layer, 0: full attention; set by the architecture */
 } weft__hparams;
 
-enum weft__rope_scaling { WEFT__ROPE_NONE, WEFT__ROPE_LINEAR, WEFT__ROPE_YARN, WEFT__ROPE_LONGROPE };
+enum weft__hparams_rope_scaling {
+    WEFT__HPARAMS_ROPE_NONE,
+    WEFT__HPARAMS_ROPE_LINEAR,
+    WEFT__HPARAMS_ROPE_YARN,
+    WEFT__HPARAMS_ROPE_LONGROPE
+};
 
 /* Reads the keys that all architectures share, under `arch`, and checks their ranges; n_ctx 0 takes the model's own. */
 weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *out, weft_error *err);

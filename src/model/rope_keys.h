@@ -6,17 +6,17 @@
 #include "model/source.h"
 #include "weft/weft.h"
 
-typedef struct weft__rope_keys {
+typedef struct weft__source_rope {
     const weft__source *of;
     int32_t n; /* 0: nothing was asked for */
-    struct weft__rope_key {
+    struct weft__source_rope_key {
         char key[112];
-        weft__meta value;
+        weft__source_value value;
     } keys[12];
-} weft__rope_keys;
+} weft__source_rope;
 
 /* keys and of outlive *out. Fails with WEFT_ARGUMENT (a number out of range, by its name). */
-weft_status weft__rope_keys_make(const weft__source *of, const char *arch, const weft_rope_params *p, weft__rope_keys *keys,
-                                 weft__source *out, weft_error *err);
+weft_status weft__source_rope_make(const weft__source *of, const char *arch, const weft_rope_params *p, weft__source_rope *keys,
+                                   weft__source *out, weft_error *err);
 
 #endif

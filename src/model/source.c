@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *kind_name(weft__meta_kind kind)
+static const char *kind_name(weft__source_kind kind)
 {
     static const char *const names[] = {
         "an integer", "a number", "a boolean", "a string", "an array", "an integer above 2^63 - 1", "another type"};
@@ -14,7 +14,7 @@ static const char *kind_name(weft__meta_kind kind)
 
 /* Stores the full key and looks it up. Returns 1 found, 0 absent and optional, -1 with *st set. */
 static int look_up(const weft__source *src, const char *arch, const char *key, int required, char *full, size_t size,
-                   weft__meta *meta, weft_status *st, weft_error *err)
+                   weft__source_value *meta, weft_status *st, weft_error *err)
 {
     int n = snprintf(full, size, "%s%s", key[0] == '.' ? arch : "", key);
     if (n < 0 || (size_t)n >= size) {
@@ -27,7 +27,7 @@ static int look_up(const weft__source *src, const char *arch, const char *key, i
     return -1;
 }
 
-static weft_status wrong_kind(const weft__source *src, const char *key, const weft__meta *meta, const char *wanted,
+static weft_status wrong_kind(const weft__source *src, const char *key, const weft__source_value *meta, const char *wanted,
                               weft_error *err)
 {
     return weft_fail(err, WEFT_FORMAT, "%s: key %s is %s, not %s", src->label, key, kind_name(meta->kind), wanted);
@@ -37,12 +37,12 @@ weft_status weft__source_i32(const weft__source *src, const char *arch, const ch
                              int32_t *out, weft_error *err)
 {
     char full[160];
-    weft__meta meta;
+    weft__source_value meta;
     weft_status st = WEFT_OK;
     if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
-    if (meta.kind == WEFT__META_HUGE)
+    if (meta.kind == WEFT__SOURCE_HUGE)
         return weft_fail(err, WEFT_FORMAT, "%s: key %s is %s, not in %d..%d", src->label, full, kind_name(meta.kind), min, max);
-    if (meta.kind != WEFT__META_INT) return wrong_kind(src, full, &meta, "an integer", err);
+    if (meta.kind != WEFT__SOURCE_INT) return wrong_kind(src, full, &meta, "an integer", err);
     if (meta.i < min || meta.i > max)
         return weft_fail(err, WEFT_FORMAT, "%s: key %s is %lld, not in %d..%d", src->label, full, (long long)meta.i, min, max);
     *out = (int32_t)meta.i;
@@ -53,10 +53,10 @@ weft_status weft__source_f32(const weft__source *src, const char *arch, const ch
                              weft_error *err)
 {
     char full[160];
-    weft__meta meta;
+    weft__source_value meta;
     weft_status st = WEFT_OK;
     if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
-    if (meta.kind != WEFT__META_INT && meta.kind != WEFT__META_FLOAT && meta.kind != WEFT__META_HUGE)
+    if (meta.kind != WEFT__SOURCE_INT && meta.kind != WEFT__SOURCE_FLOAT && meta.kind != WEFT__SOURCE_HUGE)
         return wrong_kind(src, full, &meta, "a number", err);
     if (!isfinite((float)meta.f))
         return weft_fail(err, WEFT_FORMAT, "%s: key %s is %g; it must be finite", src->label, full, meta.f);
@@ -68,10 +68,10 @@ weft_status weft__source_string(const weft__source *src, const char *arch, const
                                 size_t capacity, weft_error *err)
 {
     char full[160];
-    weft__meta meta;
+    weft__source_value meta;
     weft_status st = WEFT_OK;
     if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
-    if (meta.kind != WEFT__META_STRING) return wrong_kind(src, full, &meta, "a string", err);
+    if (meta.kind != WEFT__SOURCE_STRING) return wrong_kind(src, full, &meta, "a string", err);
     if (meta.count >= capacity || memchr(meta.s, 0, (size_t)meta.count))
         return weft_fail(err, WEFT_FORMAT, "%s: the value of key %s is too long or holds a NUL", src->label, full);
     memcpy(out, meta.s, (size_t)meta.count);
@@ -81,30 +81,30 @@ weft_status weft__source_string(const weft__source *src, const char *arch, const
 
 /* ---- GGUF ---- */
 
-static int gguf_meta(const weft__source *src, const char *key, weft__meta *out)
+static int gguf_meta(const weft__source *src, const char *key, weft__source_value *out)
 {
     const weft__gguf *g = src->impl;
     int64_t at = weft__gguf_find(g, key);
     if (at < 0) return 0;
     const weft__gguf_entry *e = weft__gguf_meta(g, (size_t)at);
-    *out = (weft__meta){.kind = WEFT__META_OTHER};
+    *out = (weft__source_value){.kind = WEFT__SOURCE_OTHER};
     int flag = 0;
     uint64_t huge;
     if (e->type == WEFT__GGUF_STRING) {
         weft__gguf_str s = weft__gguf_entry_string(e);
-        *out = (weft__meta){.kind = WEFT__META_STRING, .s = s.data, .count = s.len};
+        *out = (weft__source_value){.kind = WEFT__SOURCE_STRING, .s = s.data, .count = s.len};
     } else if (e->type == WEFT__GGUF_ARRAY) {
-        if (e->list->elem_bytes > 0) *out = (weft__meta){.kind = WEFT__META_ARRAY, .count = e->list->n};
+        if (e->list->elem_bytes > 0) *out = (weft__source_value){.kind = WEFT__SOURCE_ARRAY, .count = e->list->n};
     } else if (e->type == WEFT__GGUF_BOOL) {
-        if (weft__gguf_bool(g, key, &flag, NULL) == WEFT_OK) *out = (weft__meta){.kind = WEFT__META_BOOL, .i = flag};
+        if (weft__gguf_bool(g, key, &flag, NULL) == WEFT_OK) *out = (weft__source_value){.kind = WEFT__SOURCE_BOOL, .i = flag};
     } else if (e->type == WEFT__GGUF_F32 || e->type == WEFT__GGUF_F64) {
-        out->kind = WEFT__META_FLOAT;
-        if (weft__gguf_f64(g, key, &out->f, NULL) != WEFT_OK) out->kind = WEFT__META_OTHER;
+        out->kind = WEFT__SOURCE_FLOAT;
+        if (weft__gguf_f64(g, key, &out->f, NULL) != WEFT_OK) out->kind = WEFT__SOURCE_OTHER;
     } else if (weft__gguf_i64(g, key, &out->i, NULL) == WEFT_OK) {
-        out->kind = WEFT__META_INT;
+        out->kind = WEFT__SOURCE_INT;
         out->f = (double)out->i;
     } else if (weft__gguf_u64(g, key, &huge, NULL) == WEFT_OK) {
-        *out = (weft__meta){.kind = WEFT__META_HUGE, .f = (double)huge};
+        *out = (weft__source_value){.kind = WEFT__SOURCE_HUGE, .f = (double)huge};
     }
     return 1;
 }

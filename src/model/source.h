@@ -8,28 +8,28 @@
 #include "format/gguf.h"
 #include "format/tensors.h"
 
-typedef enum weft__meta_kind {
-    WEFT__META_INT,
-    WEFT__META_FLOAT,
-    WEFT__META_BOOL,
-    WEFT__META_STRING,
-    WEFT__META_ARRAY, /* of numbers or booleans */
-    WEFT__META_HUGE,  /* an integer above INT64_MAX; f holds it */
-    WEFT__META_OTHER
-} weft__meta_kind;
+typedef enum weft__source_kind {
+    WEFT__SOURCE_INT,
+    WEFT__SOURCE_FLOAT,
+    WEFT__SOURCE_BOOL,
+    WEFT__SOURCE_STRING,
+    WEFT__SOURCE_ARRAY, /* of numbers or booleans */
+    WEFT__SOURCE_HUGE,  /* an integer above INT64_MAX; f holds it */
+    WEFT__SOURCE_OTHER
+} weft__source_kind;
 
-typedef struct weft__meta {
-    weft__meta_kind kind;
+typedef struct weft__source_value {
+    weft__source_kind kind;
     int64_t i;      /* INT, BOOL */
     double f;       /* FLOAT, INT, HUGE */
     const char *s;  /* STRING: `count` bytes, not terminated */
     uint64_t count; /* ARRAY: elements */
-} weft__meta;
+} weft__source_value;
 
 typedef struct weft__source weft__source;
 struct weft__source {
     const char *label; /* path or name, for messages; lives with the source */
-    int (*meta)(const weft__source *src, const char *key, weft__meta *out); /* 1 found, 0 absent */
+    int (*meta)(const weft__source *src, const char *key, weft__source_value *out); /* 1 found, 0 absent */
     /* Element i of the ARRAY at key; i is below its count. */
     double (*meta_at)(const weft__source *src, const char *key, uint64_t i);
     const weft__tensor_desc *(*tensor)(const weft__source *src, const char *name); /* NULL: absent */

@@ -11,7 +11,7 @@
 #include "model/quant_mix.h"
 #include "quant/quant.h"
 
-struct shape {
+struct synthetic_shape {
     const char *name, *arch;
     int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, n_vocab, n_ctx;
     float rope_base, norm_eps;
@@ -28,14 +28,14 @@ struct shape {
     X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)                                                     \
     X("tiny-128", "llama", 2, 128, 128, 2, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)
 
-static const struct shape SHAPES[] = {
+static const struct synthetic_shape SHAPES[] = {
 #define SHAPE_ROW(...) {__VA_ARGS__},
     SHAPE_LIST(SHAPE_ROW)
 #undef SHAPE_ROW
 };
 
 struct weft__synthetic {
-    const struct shape *shape;
+    const struct synthetic_shape *shape;
     char label[64];
     weft__tensor_set tensors;
     weft_buffer **buffers; /* one per tensor */
@@ -45,7 +45,7 @@ struct weft__synthetic {
     weft__rng rng;
 };
 
-static void fill(weft__synthetic *s, uint32_t dtype, uint64_t k, uint64_t rows, weft_buffer *b)
+static void synthetic_fill(weft__synthetic *s, uint32_t dtype, uint64_t k, uint64_t rows, weft_buffer *b)
 {
     size_t row_bytes = (size_t)(b->n_bytes / rows);
     for (uint64_t r = 0; r < rows; r++) {
@@ -56,7 +56,8 @@ static void fill(weft__synthetic *s, uint32_t dtype, uint64_t k, uint64_t rows, 
     }
 }
 
-static weft_status add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n, weft_error *err, const char *format, int layer)
+static weft_status synthetic_add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n, weft_error *err, const char *format,
+                                 int layer)
 {
     weft_status st;
     if (s->n == s->capacity) return weft_fail(err, WEFT_INTERNAL, "%s: more tensors than planned", s->label);
@@ -72,7 +73,7 @@ static weft_status add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n,
     if ((st = weft__mem_create(&spec, &s->buffers[s->n], err))) return st;
     t.buffer = s->buffers[s->n++];
     s->n_bytes += t.n_bytes;
-    fill(s, t.dtype, t.d[0], t.d[1], t.buffer);
+    synthetic_fill(s, t.dtype, t.d[0], t.d[1], t.buffer);
     uint32_t existing;
     if (weft__tensor_set_add(&s->tensors, &t, &existing) != 1) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", name);
     return WEFT_OK;
@@ -80,27 +81,27 @@ static weft_status add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n,
 
 static weft_status add_layer(weft__synthetic *s, uint32_t dtype, int l, weft_error *err)
 {
-    const struct shape *h = s->shape;
+    const struct synthetic_shape *h = s->shape;
     int64_t d = h->d_model, f = h->d_ff, q = (int64_t)h->n_heads * h->head_dim, kv = (int64_t)h->n_kv_heads * h->head_dim;
     weft_status st;
-    if ((st = add(s, dtype, d, 0, err, "blk.%d.attn_norm.weight", l)) ||
-        (st = add(s, dtype, d, q, err, "blk.%d.attn_q.weight", l)) ||
-        (st = add(s, dtype, d, kv, err, "blk.%d.attn_k.weight", l)) ||
-        (st = add(s, dtype, d, kv, err, "blk.%d.attn_v.weight", l)) ||
-        (st = add(s, dtype, q, d, err, "blk.%d.attn_output.weight", l)) ||
-        (st = add(s, dtype, d, 0, err, "blk.%d.ffn_norm.weight", l)) ||
-        (st = add(s, dtype, d, f, err, "blk.%d.ffn_gate.weight", l)) ||
-        (st = add(s, dtype, d, f, err, "blk.%d.ffn_up.weight", l)) ||
-        (st = add(s, dtype, f, d, err, "blk.%d.ffn_down.weight", l)))
+    if ((st = synthetic_add(s, dtype, d, 0, err, "blk.%d.attn_norm.weight", l)) ||
+        (st = synthetic_add(s, dtype, d, q, err, "blk.%d.attn_q.weight", l)) ||
+        (st = synthetic_add(s, dtype, d, kv, err, "blk.%d.attn_k.weight", l)) ||
+        (st = synthetic_add(s, dtype, d, kv, err, "blk.%d.attn_v.weight", l)) ||
+        (st = synthetic_add(s, dtype, q, d, err, "blk.%d.attn_output.weight", l)) ||
+        (st = synthetic_add(s, dtype, d, 0, err, "blk.%d.ffn_norm.weight", l)) ||
+        (st = synthetic_add(s, dtype, d, f, err, "blk.%d.ffn_gate.weight", l)) ||
+        (st = synthetic_add(s, dtype, d, f, err, "blk.%d.ffn_up.weight", l)) ||
+        (st = synthetic_add(s, dtype, f, d, err, "blk.%d.ffn_down.weight", l)))
         return st;
-    if (h->qkv_bias &&
-        ((st = add(s, dtype, q, 0, err, "blk.%d.attn_q.bias", l)) || (st = add(s, dtype, kv, 0, err, "blk.%d.attn_k.bias", l)) ||
-         (st = add(s, dtype, kv, 0, err, "blk.%d.attn_v.bias", l))))
+    if (h->qkv_bias && ((st = synthetic_add(s, dtype, q, 0, err, "blk.%d.attn_q.bias", l)) ||
+                        (st = synthetic_add(s, dtype, kv, 0, err, "blk.%d.attn_k.bias", l)) ||
+                        (st = synthetic_add(s, dtype, kv, 0, err, "blk.%d.attn_v.bias", l))))
         return st;
     return WEFT_OK;
 }
 
-static const struct shape *find_shape(const char *name)
+static const struct synthetic_shape *find_shape(const char *name)
 {
     for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
         if (!strcmp(SHAPES[i].name, name)) return &SHAPES[i];
@@ -112,7 +113,7 @@ weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progr
 {
     weft_status st;
     *out = NULL;
-    const struct shape *h = find_shape(shape);
+    const struct synthetic_shape *h = find_shape(shape);
     if (!h) return weft_fail(err, WEFT_NOT_FOUND, "no synthetic shape '%s'; known: %s", shape, weft__synthetic_shapes());
     weft__synthetic *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
@@ -123,14 +124,14 @@ weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progr
     s->buffers = weft__alloc_zero(s->capacity, sizeof *s->buffers);
     s->names = weft__alloc_zero(s->capacity, sizeof *s->names);
     st = s->buffers && s->names ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
-    if (!st) st = add(s, dtype, h->d_model, h->n_vocab, err, "token_embd.weight", 0);
+    if (!st) st = synthetic_add(s, dtype, h->d_model, h->n_vocab, err, "token_embd.weight", 0);
     for (int l = 0; !st && l < h->n_layers; l++) {
         st = add_layer(s, dtype, l, err);
         if (!st && progress && progress(arg, "random weights", (l + 1.0) / h->n_layers))
             st = weft_fail(err, WEFT_CANCELLED, "cancelled");
     }
-    if (!st) st = add(s, dtype, h->d_model, 0, err, "output_norm.weight", 0);
-    if (!st && !h->tied) st = add(s, dtype, h->d_model, h->n_vocab, err, "output.weight", 0);
+    if (!st) st = synthetic_add(s, dtype, h->d_model, 0, err, "output_norm.weight", 0);
+    if (!st && !h->tied) st = synthetic_add(s, dtype, h->d_model, h->n_vocab, err, "output.weight", 0);
     if (st) weft__synthetic_destroy(&s);
     *out = s;
     return st;
@@ -181,7 +182,7 @@ const weft__tensor_set *weft__synthetic_tensors(const weft__synthetic *s)
 enum { N_NUMBERS = 11 };
 
 /* Hyperparameter i: its key within the architecture. */
-static const char *number(const struct shape *h, size_t i, weft__meta *out)
+static const char *number(const struct synthetic_shape *h, size_t i, weft__source_value *out)
 {
     const struct {
         const char *key;
@@ -200,26 +201,26 @@ static const char *number(const struct shape *h, size_t i, weft__meta *out)
         {".rope.freq_base", (double)h->rope_base, 0},
         {".attention.layer_norm_rms_epsilon", (double)h->norm_eps, 0},
     };
-    *out =
-        (weft__meta){.kind = all[i].integer ? WEFT__META_INT : WEFT__META_FLOAT, .i = (int64_t)all[i].value, .f = all[i].value};
+    *out = (weft__source_value){
+        .kind = all[i].integer ? WEFT__SOURCE_INT : WEFT__SOURCE_FLOAT, .i = (int64_t)all[i].value, .f = all[i].value};
     return all[i].key;
 }
 
-int weft__synthetic_number(const weft__synthetic *s, size_t i, char key[64], weft__meta *out)
+int weft__synthetic_number(const weft__synthetic *s, size_t i, char key[64], weft__source_value *out)
 {
     if (i >= N_NUMBERS) return 0;
     snprintf(key, 64, "%s%s", s->shape->arch, number(s->shape, i, out));
     return 1;
 }
 
-static int meta(const weft__source *src, const char *key, weft__meta *out)
+static int meta(const weft__source *src, const char *key, weft__source_value *out)
 {
     const weft__synthetic *s = src->impl;
-    const struct shape *h = s->shape;
+    const struct synthetic_shape *h = s->shape;
     char known[64];
     const char *text = !strcmp(key, "general.architecture") ? h->arch : !strcmp(key, "general.name") ? h->name : NULL;
     if (text) {
-        *out = (weft__meta){.kind = WEFT__META_STRING, .s = text, .count = strlen(text)};
+        *out = (weft__source_value){.kind = WEFT__SOURCE_STRING, .s = text, .count = strlen(text)};
         return 1;
     }
     for (size_t i = 0; weft__synthetic_number(s, i, known, out); i++)

@@ -23,7 +23,7 @@ const char *weft__synthetic_arch(const weft__synthetic *s);
 int32_t weft__synthetic_n_vocab(const weft__synthetic *s);
 const weft__tensor_set *weft__synthetic_tensors(const weft__synthetic *s);
 /* Hyperparameter i with its whole key ("llama.block_count"); 0: there are no more. */
-int weft__synthetic_number(const weft__synthetic *s, size_t i, char key[64], weft__meta *out);
+int weft__synthetic_number(const weft__synthetic *s, size_t i, char key[64], weft__source_value *out);
 
 /* Writes the model as a GGUF file (gguf_write.h: it appears when it is complete) with a SentencePiece vocabulary of made-up words.
  * progress (may be NULL) hears of "writing". */

@@ -72,7 +72,7 @@ static weft_status put_vocabulary(weft__gguf_writer *w, int32_t n, weft_error *e
 static weft_status put_metadata(weft__gguf_writer *w, const weft__synthetic *s, weft_error *err)
 {
     weft__source src;
-    weft__meta number;
+    weft__source_value number;
     char key[64];
     const char *arch = weft__synthetic_arch(s);
     weft__synthetic_source(s, &src);
@@ -80,8 +80,8 @@ static weft_status put_metadata(weft__gguf_writer *w, const weft__synthetic *s, 
     if (!st) st = weft__gguf_put_string(w, "general.name", src.label, strlen(src.label), err);
     if (!st) st = weft__gguf_put_u32(w, "general.quantization_version", 2, err);
     for (size_t i = 0; !st && weft__synthetic_number(s, i, key, &number); i++)
-        st = number.kind == WEFT__META_INT ? weft__gguf_put_u32(w, key, (uint32_t)number.i, err)
-                                           : weft__gguf_put_f32(w, key, (float)number.f, err);
+        st = number.kind == WEFT__SOURCE_INT ? weft__gguf_put_u32(w, key, (uint32_t)number.i, err)
+                                             : weft__gguf_put_f32(w, key, (float)number.f, err);
     return st ? st : put_vocabulary(w, weft__synthetic_n_vocab(s), err);
 }
 

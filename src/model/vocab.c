@@ -13,15 +13,15 @@
 
 /* What the specification's arrays point to. */
 typedef struct arrays {
-    weft__slice *tokens;
+    weft__tok_slice *tokens;
     float *scores;
     int32_t *types;
     uint8_t *strips;
-    weft__merge_pair *merges;
+    weft__tok_merge_pair *merges;
     weft__vocab_extra extra;
 } arrays;
 
-static weft_status no_memory(weft_error *err)
+static weft_status vocab_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
 }
@@ -44,16 +44,16 @@ static weft_status list_of(const weft__gguf *g, const char *key, uint32_t type, 
     return WEFT_OK;
 }
 
-static weft_status read_tokens(const weft__gguf *g, weft__vocab_spec *spec, arrays *a, weft_error *err)
+static weft_status read_tokens(const weft__gguf *g, weft__tok_spec *spec, arrays *a, weft_error *err)
 {
     const weft__gguf_list *list;
     weft_status status = list_of(g, KEY("tokens"), WEFT__GGUF_STRING, &list, err);
     if (status) return status;
     a->tokens = weft__alloc_array(list->n, sizeof *a->tokens);
-    if (!a->tokens) return no_memory(err);
+    if (!a->tokens) return vocab_no_memory(err);
     for (uint64_t i = 0; i < list->n; i++) {
         weft__gguf_str s = weft__gguf_list_string(list, i);
-        a->tokens[i] = (weft__slice){s.data, s.len};
+        a->tokens[i] = (weft__tok_slice){s.data, s.len};
     }
     spec->tokens = a->tokens;
     spec->n_tokens = list->n;
@@ -61,14 +61,14 @@ static weft_status read_tokens(const weft__gguf *g, weft__vocab_spec *spec, arra
 }
 
 /* Scores are f32; some converters wrote integers. */
-static weft_status read_scores(const weft__gguf *g, weft__vocab_spec *spec, arrays *a, weft_error *err)
+static weft_status read_scores(const weft__gguf *g, weft__tok_spec *spec, arrays *a, weft_error *err)
 {
     const weft__gguf_list *list;
     if (!has(g, KEY("scores"))) return WEFT_OK;
     weft_status status = weft__gguf_array(g, KEY("scores"), &list, err);
     if (status) return status;
     a->scores = weft__alloc_array(list->n, sizeof *a->scores);
-    if (!a->scores) return no_memory(err);
+    if (!a->scores) return vocab_no_memory(err);
     for (uint64_t i = 0; i < list->n; i++) {
         double score;
         int64_t integer;
@@ -85,14 +85,14 @@ static weft_status read_scores(const weft__gguf *g, weft__vocab_spec *spec, arra
     return WEFT_OK;
 }
 
-static weft_status read_types(const weft__gguf *g, weft__vocab_spec *spec, arrays *a, weft_error *err)
+static weft_status read_types(const weft__gguf *g, weft__tok_spec *spec, arrays *a, weft_error *err)
 {
     const weft__gguf_list *list;
     if (!has(g, KEY("token_type"))) return WEFT_OK;
     weft_status status = weft__gguf_array(g, KEY("token_type"), &list, err);
     if (status) return status;
     a->types = weft__alloc_array(list->n, sizeof *a->types);
-    if (!a->types) return no_memory(err);
+    if (!a->types) return vocab_no_memory(err);
     for (uint64_t i = 0; i < list->n; i++) {
         int64_t type;
         if (!weft__gguf_list_i64(list, i, &type) || type < INT32_MIN || type > INT32_MAX) {
@@ -106,27 +106,27 @@ static weft_status read_types(const weft__gguf *g, weft__vocab_spec *spec, array
 }
 
 /* A merge is written "left right"; the first character belongs to the left part even where it is a space. */
-static weft_status read_merges(const weft__gguf *g, weft__vocab_spec *spec, arrays *a, weft_error *err)
+static weft_status read_merges(const weft__gguf *g, weft__tok_spec *spec, arrays *a, weft_error *err)
 {
     const weft__gguf_list *list;
     if (!has(g, KEY("merges"))) return WEFT_OK;
     weft_status status = list_of(g, KEY("merges"), WEFT__GGUF_STRING, &list, err);
     if (status) return status;
     a->merges = weft__alloc_array(list->n, sizeof *a->merges);
-    if (!a->merges) return no_memory(err);
+    if (!a->merges) return vocab_no_memory(err);
     for (uint64_t i = 0; i < list->n; i++) {
         weft__gguf_str s = weft__gguf_list_string(list, i);
         const char *space = s.len > 1 ? memchr(s.data + 1, ' ', s.len - 1) : NULL;
         if (!space) return weft_fail(err, WEFT_FORMAT, KEY("merges") ": entry %llu has no space", (unsigned long long)i);
         size_t left = (size_t)(space - s.data);
-        a->merges[i] = (weft__merge_pair){{s.data, left}, {space + 1, s.len - left - 1}};
+        a->merges[i] = (weft__tok_merge_pair){{s.data, left}, {space + 1, s.len - left - 1}};
     }
     spec->merges = a->merges;
     spec->n_merges = list->n;
     return WEFT_OK;
 }
 
-static weft_status read_ids(const weft__gguf *g, weft__vocab_spec *spec, weft_error *err)
+static weft_status read_ids(const weft__gguf *g, weft__tok_spec *spec, weft_error *err)
 {
     const struct {
         const char *key;
@@ -147,7 +147,7 @@ static weft_status read_ids(const weft__gguf *g, weft__vocab_spec *spec, weft_er
     return WEFT_OK;
 }
 
-static weft_status read_flags(const weft__gguf *g, weft__vocab_spec *spec, weft_error *err)
+static weft_status read_flags(const weft__gguf *g, weft__tok_spec *spec, weft_error *err)
 {
     const struct {
         const char *key;
@@ -165,23 +165,23 @@ static weft_status read_flags(const weft__gguf *g, weft__vocab_spec *spec, weft_
     return WEFT_OK;
 }
 
-static weft_status read_string(const weft__gguf *g, const char *key, weft__slice *out, weft_error *err)
+static weft_status read_string(const weft__gguf *g, const char *key, weft__tok_slice *out, weft_error *err)
 {
     weft__gguf_str s;
     if (!has(g, key)) return WEFT_OK;
     weft_status status = weft__gguf_string(g, key, &s, err);
-    if (!status) *out = (weft__slice){s.data, s.len};
+    if (!status) *out = (weft__tok_slice){s.data, s.len};
     return status;
 }
 
-static weft_status read_charsmap(const weft__gguf *g, weft__vocab_spec *spec, weft_error *err)
+static weft_status read_charsmap(const weft__gguf *g, weft__tok_spec *spec, weft_error *err)
 {
     const weft__gguf_list *list;
     if (!has(g, KEY("precompiled_charsmap"))) return WEFT_OK;
     weft_status status = weft__gguf_array(g, KEY("precompiled_charsmap"), &list, err);
     if (status) return status;
     if (list->elem_bytes != 1) return weft_fail(err, WEFT_FORMAT, KEY("precompiled_charsmap") " is not an array of bytes");
-    spec->charsmap = (weft__slice){(const char *)list->data, list->n};
+    spec->charsmap = (weft__tok_slice){(const char *)list->data, list->n};
     return WEFT_OK;
 }
 
@@ -197,17 +197,17 @@ static int is_phi3(const weft__gguf *g)
 }
 
 /* Phi-3's special tokens swallow the whitespace behind them: known of files that others made. */
-static weft_status mark_strips(weft__vocab_spec *spec, arrays *a, weft_error *err)
+static weft_status mark_strips(weft__tok_spec *spec, arrays *a, weft_error *err)
 {
     static const char *const kept[] = {"<unk>", "<s>", "<|endoftext|>"};
     if (spec->n_types != spec->n_tokens) return WEFT_OK;
     a->strips = weft__alloc_zero(spec->n_tokens, 1);
-    if (!a->strips) return no_memory(err);
+    if (!a->strips) return vocab_no_memory(err);
     for (size_t i = 0; i < spec->n_tokens; i++) {
         int type = spec->types[i];
-        if (type == WEFT__TOKEN_CONTROL || type == WEFT__TOKEN_USER_DEFINED) a->strips[i] = WEFT__STRIP_RIGHT;
+        if (type == WEFT__TOK_CONTROL || type == WEFT__TOK_USER_DEFINED) a->strips[i] = WEFT__TOK_STRIP_RIGHT;
         for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
-            const weft__slice *t = &spec->tokens[i];
+            const weft__tok_slice *t = &spec->tokens[i];
             if (t->len == strlen(kept[k]) && !memcmp(t->data, kept[k], t->len)) a->strips[i] = 0;
         }
     }
@@ -217,17 +217,17 @@ static weft_status mark_strips(weft__vocab_spec *spec, arrays *a, weft_error *er
 }
 
 /* Rows of the embedding without a token have names in files ("[PAD7]", marked unused); no text is to be taken for one. */
-static void clear_fillers(const weft__vocab_spec *spec, arrays *a)
+static void clear_fillers(const weft__tok_spec *spec, arrays *a)
 {
     char name[32];
     for (size_t i = 0; i < spec->n_tokens && i < spec->n_types; i++) {
-        if (spec->types[i] != WEFT__TOKEN_UNUSED) continue;
+        if (spec->types[i] != WEFT__TOK_UNUSED) continue;
         const size_t n = (size_t)snprintf(name, sizeof name, "[PAD%zu]", i);
-        if (a->tokens[i].len == n && !memcmp(a->tokens[i].data, name, n)) a->tokens[i] = (weft__slice){"", 0};
+        if (a->tokens[i].len == n && !memcmp(a->tokens[i].data, name, n)) a->tokens[i] = (weft__tok_slice){"", 0};
     }
 }
 
-static weft_status read_spec(const weft__gguf *g, weft__vocab_spec *spec, arrays *a, weft_error *err)
+static weft_status read_spec(const weft__gguf *g, weft__tok_spec *spec, arrays *a, weft_error *err)
 {
     weft_status status = read_string(g, KEY("model"), &spec->model, err);
     if (!status) status = read_string(g, KEY("pre"), &spec->pre, err);
@@ -245,15 +245,15 @@ static weft_status read_spec(const weft__gguf *g, weft__vocab_spec *spec, arrays
     return status;
 }
 
-weft_status weft__vocab_tokenizer(const weft__gguf *g, weft__tokenizer **out, weft_error *err)
+weft_status weft__vocab_tokenizer(const weft__gguf *g, weft__tok **out, weft_error *err)
 {
     *out = NULL;
     if (!has(g, KEY("model"))) return weft_fail(err, WEFT_NOT_FOUND, "the file has no tokenizer (" KEY("model") " is missing)");
-    weft__vocab_spec spec;
+    weft__tok_spec spec;
     arrays a = {0};
-    weft__vocab_spec_init(&spec);
+    weft__tok_spec_init(&spec);
     weft_status status = read_spec(g, &spec, &a, err);
-    if (!status) status = weft__tokenizer_create(&spec, out, err);
+    if (!status) status = weft__tok_create(&spec, out, err);
     weft__vocab_extra_free(&a.extra);
     weft__free(a.merges);
     weft__free(a.strips);

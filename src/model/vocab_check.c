@@ -30,9 +30,9 @@ static const char *const texts[] = {
 enum { N_TEXTS = sizeof texts / sizeof *texts, TEXT_BYTES = 4096 };
 
 typedef struct check {
-    const weft__tokenizer *a, *b;
-    weft__ids ids[2];
-    weft__text out[2];
+    const weft__tok *a, *b;
+    weft__tok_ids ids[2];
+    weft__strbuf out[2];
     char *what;
     size_t size;
 } check;
@@ -50,20 +50,20 @@ static int same_text(check *c, const char *s, size_t n, unsigned flags)
     weft_status status[2];
     for (int i = 0; i < 2; i++) {
         c->ids[i].n = c->out[i].len = 0;
-        status[i] = weft__tokenizer_encode(i ? c->b : c->a, s, n, flags, &c->ids[i], NULL);
+        status[i] = weft__tok_encode(i ? c->b : c->a, s, n, flags, &c->ids[i], NULL);
         if (status[i] == WEFT_NO_MEMORY) return -1;
     }
     if (status[0] || status[1]) return status[0] == status[1] ? 1 : say(c, "the text", s, n);
-    const weft__ids *x = &c->ids[0], *y = &c->ids[1];
+    const weft__tok_ids *x = &c->ids[0], *y = &c->ids[1];
     size_t k = 0;
     while (k < x->n && k < y->n && x->data[k] == y->data[k]) k++;
     if (k < x->n || k < y->n) {
         if (n <= 64 || !x->n) return say(c, "the text", s, n);
-        const weft__slice t = weft__tokenizer_text(c->a, x->data[k < x->n ? k : x->n - 1]);
+        const weft__tok_slice t = weft__tok_text(c->a, x->data[k < x->n ? k : x->n - 1]);
         return say(c, "a text with the token", t.data, t.len);
     }
     for (int i = 0; i < 2; i++) {
-        status[i] = weft__tokenizer_decode(i ? c->b : c->a, x->data, x->n, flags ? WEFT__DECODE_SPECIAL : 0, &c->out[i], NULL);
+        status[i] = weft__tok_decode(i ? c->b : c->a, x->data, x->n, flags ? WEFT__TOK_DECODE_SPECIAL : 0, &c->out[i], NULL);
         if (status[i] == WEFT_NO_MEMORY) return -1;
     }
     if (c->out[0].len != c->out[1].len || (c->out[0].len && memcmp(c->out[0].data, c->out[1].data, c->out[0].len) != 0))
@@ -73,29 +73,29 @@ static int same_text(check *c, const char *s, size_t n, unsigned flags)
 
 static int same_in_all_ways(check *c, const char *s, size_t n)
 {
-    static const unsigned ways[] = {0, WEFT__ENCODE_PARSE, WEFT__ENCODE_PARSE | WEFT__ENCODE_SPECIAL};
+    static const unsigned ways[] = {0, WEFT__TOK_ENCODE_PARSE, WEFT__TOK_ENCODE_PARSE | WEFT__TOK_ENCODE_SPECIAL};
     int same = 1;
     for (size_t i = 0; same == 1 && i < sizeof ways / sizeof *ways; i++) same = same_text(c, s, n, ways[i]);
     return same;
 }
 
-static void put_token(weft__text *text, weft__slice t, int turned)
+static void put_token(weft__strbuf *text, weft__tok_slice t, int turned)
 {
     for (size_t i = 0; i < t.len; i++) {
         const unsigned char byte = (unsigned char)t.data[i];
-        weft__text_putc(text, (char)(!turned || byte > 127 ? byte : isupper(byte) ? tolower(byte) : toupper(byte)));
+        weft__strbuf_putc(text, (char)(!turned || byte > 127 ? byte : isupper(byte) ? tolower(byte) : toupper(byte)));
     }
 }
 
 /* A token among letters, spaces, its own kind, and in the other case. */
-static void put_around(weft__text *text, weft__slice t)
+static void put_around(weft__strbuf *text, weft__tok_slice t)
 {
     put_token(text, t, 0);
-    weft__text_puts(text, " Hi");
+    weft__strbuf_puts(text, " Hi");
     put_token(text, t, 0);
-    weft__text_puts(text, "x  ");
+    weft__strbuf_puts(text, "x  ");
     put_token(text, t, 0);
-    weft__text_puts(text, " \n e\u0301");
+    weft__strbuf_puts(text, " \n e\u0301");
     put_token(text, t, 0);
     put_token(text, t, 0);
     put_token(text, t, 1);
@@ -103,39 +103,39 @@ static void put_around(weft__text *text, weft__slice t)
 
 static int same_specials(check *c)
 {
-    weft__text text = {0};
-    const int32_t n = weft__tokenizer_n(c->a);
+    weft__strbuf text = {0};
+    const int32_t n = weft__tok_n(c->a);
     int same = 1;
     for (int32_t i = 0; same == 1 && i <= n; i++) {
-        const int type = weft__tokenizer_type(c->a, i);
-        if (type == WEFT__TOKEN_CONTROL || type == WEFT__TOKEN_USER_DEFINED || type == WEFT__TOKEN_UNKNOWN)
-            put_around(&text, weft__tokenizer_text(c->a, i));
+        const int type = weft__tok_type_of(c->a, i);
+        if (type == WEFT__TOK_CONTROL || type == WEFT__TOK_USER_DEFINED || type == WEFT__TOK_UNKNOWN)
+            put_around(&text, weft__tok_text(c->a, i));
         if (text.failed) same = -1;
         else if (text.len > TEXT_BYTES || (i == n && text.len)) same = same_in_all_ways(c, text.data, text.len), text.len = 0;
     }
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     return same;
 }
 
 static int same_ends(const check *c)
 {
-    for (int32_t i = 0; i < weft__tokenizer_n(c->a); i++) {
-        if (weft__tokenizer_is_end(c->a, i) == weft__tokenizer_is_end(c->b, i)) continue;
-        const weft__slice t = weft__tokenizer_text(c->a, i);
+    for (int32_t i = 0; i < weft__tok_n(c->a); i++) {
+        if (weft__tok_is_end(c->a, i) == weft__tok_is_end(c->b, i)) continue;
+        const weft__tok_slice t = weft__tok_text(c->a, i);
         return say(c, "the end", t.data, t.len);
     }
     return 1;
 }
 
-int weft__vocab_same(const weft__tokenizer *a, const weft__tokenizer *b, char *what, size_t size)
+int weft__vocab_same(const weft__tok *a, const weft__tok *b, char *what, size_t size)
 {
     check c = {.a = a, .b = b, .what = what, .size = size};
     int same = same_ends(&c);
     for (size_t i = 0; same == 1 && i < N_TEXTS; i++) same = same_in_all_ways(&c, texts[i], strlen(texts[i]));
     if (same == 1) same = same_specials(&c);
     for (int i = 0; i < 2; i++) {
-        weft__text_free(&c.out[i]);
-        weft__ids_free(&c.ids[i]);
+        weft__strbuf_free(&c.out[i]);
+        weft__tok_ids_free(&c.ids[i]);
     }
     return same;
 }

@@ -11,17 +11,17 @@
 
 enum { MAX_STEPS = 256, FLAG_FIRST_NORM = 4, FLAG_INVERT = 1, FLAG_FIRST_SPLIT = 2 };
 
-/* By weft__norm_kind and weft__split_kind. */
+/* By weft__tok_norm_kind and weft__tok_split_kind. */
 static const char *const norm_names[] = {"prepend", "prepend-once", "append",   "replace",   "replace-regex", "nfc",
                                          "nfd",     "nfkc",         "nfkd",     "lowercase", "strip-accents", "strip",
                                          "clean",   "space-cjk",    "charsmap", "squeeze"};
 static const char *const split_names[] = {"isolate",    "remove",   "merge-previous", "merge-next",
                                           "contiguous", "alphabet", "rewrite"};
 enum { N_NORMS = sizeof norm_names / sizeof *norm_names, N_SPLITS = sizeof split_names / sizeof *split_names };
-_Static_assert(N_NORMS == WEFT__NORM_SQUEEZE + 1, "a name for each");
-_Static_assert(N_SPLITS == WEFT__SPLIT_REWRITE + 1, "a name for each");
+_Static_assert(N_NORMS == WEFT__TOK_NORM_SQUEEZE + 1, "a name for each");
+_Static_assert(N_SPLITS == WEFT__TOK_SPLIT_REWRITE + 1, "a name for each");
 
-static weft_status no_memory(weft_error *err)
+static weft_status vocab_weft_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the vocabulary");
 }
@@ -43,7 +43,7 @@ typedef struct option {
 } option;
 enum { N_OPTIONS = 8 };
 
-static void list_options(weft__vocab_spec *s, option out[N_OPTIONS])
+static void list_options(weft__tok_spec *s, option out[N_OPTIONS])
 {
     out[0] = (option){KEY("byte_level"), &s->byte_level};
     out[1] = (option){KEY("spelled"), &s->spelled};
@@ -58,19 +58,20 @@ static void list_options(weft__vocab_spec *s, option out[N_OPTIONS])
 /* ---- writing ---- */
 
 /* Steps as three arrays: kinds, two texts each, flags. */
-typedef struct steps {
+typedef struct vocab_weft_steps {
     weft__gguf_str *kinds, *texts;
     uint8_t *flags;
-} steps;
+} vocab_weft_steps;
 
-static weft_status put_steps(const char *const keys[3], const steps *s, size_t n, weft__gguf_writer *w, weft_error *err)
+static weft_status put_steps(const char *const keys[3], const vocab_weft_steps *s, size_t n, weft__gguf_writer *w,
+                             weft_error *err)
 {
     weft_status status = weft__gguf_put_strings(w, keys[0], s->kinds, n, err);
     if (!status) status = weft__gguf_put_strings(w, keys[1], s->texts, 2 * n, err);
     return status ? status : weft__gguf_put_array(w, keys[2], WEFT__GGUF_U8, s->flags, n, err);
 }
 
-static int make_steps(steps *s, size_t n)
+static int make_steps(vocab_weft_steps *s, size_t n)
 {
     s->kinds = weft__alloc_array(n + 1, sizeof *s->kinds);
     s->texts = weft__alloc_array(2 * n + 1, sizeof *s->texts);
@@ -78,14 +79,14 @@ static int make_steps(steps *s, size_t n)
     return s->kinds && s->texts && s->flags;
 }
 
-static void free_steps(steps *s)
+static void free_steps(vocab_weft_steps *s)
 {
     weft__free(s->flags);
     weft__free(s->texts);
     weft__free(s->kinds);
 }
 
-static weft__gguf_str text_of(weft__slice s)
+static weft__gguf_str text_of(weft__tok_slice s)
 {
     return (weft__gguf_str){s.data ? s.data : "", s.len};
 }
@@ -98,12 +99,12 @@ static weft__gguf_str name_of(const char *name)
 static const char *const norm_keys[] = {KEY("normalizers"), KEY("normalizer_texts"), KEY("normalizer_flags")};
 static const char *const split_keys[] = {KEY("splits"), KEY("split_texts"), KEY("split_flags")};
 
-static weft_status put_norms(const weft__vocab_spec *spec, weft__gguf_writer *w, weft_error *err)
+static weft_status put_norms(const weft__tok_spec *spec, weft__gguf_writer *w, weft_error *err)
 {
-    steps s = {0};
-    weft_status status = make_steps(&s, spec->n_norms) ? WEFT_OK : no_memory(err);
+    vocab_weft_steps s = {0};
+    weft_status status = make_steps(&s, spec->n_norms) ? WEFT_OK : vocab_weft_no_memory(err);
     for (size_t i = 0; !status && i < spec->n_norms; i++) {
-        const weft__norm_step *n = &spec->norms[i];
+        const weft__tok_norm_step *n = &spec->norms[i];
         s.kinds[i] = name_of(norm_names[n->kind]);
         s.texts[2 * i] = text_of(n->a);
         s.texts[2 * i + 1] = text_of(n->b);
@@ -114,12 +115,12 @@ static weft_status put_norms(const weft__vocab_spec *spec, weft__gguf_writer *w,
     return status;
 }
 
-static weft_status put_splits(const weft__vocab_spec *spec, weft__gguf_writer *w, weft_error *err)
+static weft_status put_splits(const weft__tok_spec *spec, weft__gguf_writer *w, weft_error *err)
 {
-    steps s = {0};
-    weft_status status = make_steps(&s, spec->n_splits) ? WEFT_OK : no_memory(err);
+    vocab_weft_steps s = {0};
+    weft_status status = make_steps(&s, spec->n_splits) ? WEFT_OK : vocab_weft_no_memory(err);
     for (size_t i = 0; !status && i < spec->n_splits; i++) {
-        const weft__split_step *p = &spec->splits[i];
+        const weft__tok_split_step *p = &spec->splits[i];
         s.kinds[i] = name_of(split_names[p->kind]);
         s.texts[2 * i] = text_of(p->pattern);
         s.texts[2 * i + 1] = text_of(p->prefix);
@@ -131,10 +132,10 @@ static weft_status put_splits(const weft__vocab_spec *spec, weft__gguf_writer *w
 }
 
 /* Left, right, left, right ...: symbols may hold spaces. */
-static weft_status put_merges(const weft__vocab_spec *spec, weft__gguf_writer *w, weft_error *err)
+static weft_status put_merges(const weft__tok_spec *spec, weft__gguf_writer *w, weft_error *err)
 {
     weft__gguf_str *sides = weft__alloc_array(2 * spec->n_merges + 1, sizeof *sides);
-    if (!sides) return no_memory(err);
+    if (!sides) return vocab_weft_no_memory(err);
     for (size_t i = 0; i < spec->n_merges; i++) {
         sides[2 * i] = text_of(spec->merges[i].left);
         sides[2 * i + 1] = text_of(spec->merges[i].right);
@@ -144,9 +145,9 @@ static weft_status put_merges(const weft__vocab_spec *spec, weft__gguf_writer *w
     return status;
 }
 
-static weft_status put_explicit(const weft__vocab_spec *spec, unsigned differences, weft__gguf_writer *w, weft_error *err)
+static weft_status put_explicit(const weft__tok_spec *spec, unsigned differences, weft__gguf_writer *w, weft_error *err)
 {
-    weft__vocab_spec copy = *spec;
+    weft__tok_spec copy = *spec;
     option options[N_OPTIONS];
     list_options(&copy, options);
     weft_status status = weft__gguf_put_string(w, KEY("model"), spec->model.data, spec->model.len, err);
@@ -157,18 +158,18 @@ static weft_status put_explicit(const weft__vocab_spec *spec, unsigned differenc
         status = weft__gguf_put_u32(w, KEY("max_word_chars"), (uint32_t)spec->max_word_chars, err);
     if (!status && spec->first >= 0) status = weft__gguf_put_u32(w, KEY("first"), (uint32_t)spec->first, err);
     if (!status && spec->last >= 0) status = weft__gguf_put_u32(w, KEY("last"), (uint32_t)spec->last, err);
-    return !status && differences & WEFT__DIFFERS_MODEL ? put_merges(spec, w, err) : status;
+    return !status && differences & WEFT__TOK_DIFFERS_MODEL ? put_merges(spec, w, err) : status;
 }
 
 /* The tokens that the usual keys spell otherwise; without a tokenizer of these, all. */
-static weft_status put_texts(const weft__vocab_spec *spec, const weft__tokenizer *usual, weft__gguf_writer *w, weft_error *err)
+static weft_status put_texts(const weft__tok_spec *spec, const weft__tok *usual, weft__gguf_writer *w, weft_error *err)
 {
     uint32_t *ids = weft__alloc_array(spec->n_tokens + 1, sizeof *ids);
     weft__gguf_str *texts = weft__alloc_array(spec->n_tokens + 1, sizeof *texts);
-    weft_status status = ids && texts ? WEFT_OK : no_memory(err);
+    weft_status status = ids && texts ? WEFT_OK : vocab_weft_no_memory(err);
     size_t n = 0;
     for (size_t i = 0; !status && i < spec->n_tokens; i++) {
-        const weft__slice t = spec->tokens[i], u = usual ? weft__tokenizer_text(usual, (int32_t)i) : (weft__slice){NULL, 0};
+        const weft__tok_slice t = spec->tokens[i], u = usual ? weft__tok_text(usual, (int32_t)i) : (weft__tok_slice){NULL, 0};
         if (usual && t.len == u.len && (!t.len || !memcmp(t.data, u.data, t.len))) continue;
         ids[n] = (uint32_t)i;
         texts[n++] = text_of(t);
@@ -180,16 +181,16 @@ static weft_status put_texts(const weft__vocab_spec *spec, const weft__tokenizer
     return status;
 }
 
-weft_status weft__vocab_put_weft(const weft__vocab_spec *spec, unsigned differences, const weft__tokenizer *usual,
-                                 weft__gguf_writer *w, weft_error *err)
+weft_status weft__vocab_put_weft(const weft__tok_spec *spec, unsigned differences, const weft__tok *usual, weft__gguf_writer *w,
+                                 weft_error *err)
 {
-    const unsigned in_steps =
-        WEFT__DIFFERS_MODEL | WEFT__DIFFERS_STEPS | WEFT__DIFFERS_OPTIONS | WEFT__DIFFERS_ROLES | WEFT__DIFFERS_AROUND;
+    const unsigned in_steps = WEFT__TOK_DIFFERS_MODEL | WEFT__TOK_DIFFERS_STEPS | WEFT__TOK_DIFFERS_OPTIONS |
+                              WEFT__TOK_DIFFERS_ROLES | WEFT__TOK_DIFFERS_AROUND;
     weft_status status = WEFT_OK;
     if (spec->n_strips) status = weft__gguf_put_array(w, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, spec->strips, spec->n_strips, err);
-    if (!status && differences & WEFT__DIFFERS_ENDS)
+    if (!status && differences & WEFT__TOK_DIFFERS_ENDS)
         status = weft__gguf_put_array(w, KEY("ends"), WEFT__GGUF_I32, spec->n_ends ? spec->ends : &spec->eos, spec->n_ends, err);
-    if (!status && differences & WEFT__DIFFERS_TEXTS) status = put_texts(spec, usual, w, err);
+    if (!status && differences & WEFT__TOK_DIFFERS_TEXTS) status = put_texts(spec, usual, w, err);
     return !status && differences & in_steps && spec->explicit_steps ? put_explicit(spec, differences, w, err) : status;
 }
 
@@ -216,10 +217,10 @@ static weft_status list_of(const weft__gguf *g, const char *key, weft__gguf_type
     return WEFT_OK;
 }
 
-static weft__slice slice_at(const weft__gguf_list *list, uint64_t i)
+static weft__tok_slice slice_at(const weft__gguf_list *list, uint64_t i)
 {
     const weft__gguf_str s = weft__gguf_list_string(list, i);
-    return (weft__slice){s.data, s.len};
+    return (weft__tok_slice){s.data, s.len};
 }
 
 static weft_status read_kinds(const weft__gguf *g, const char *const keys[3], const weft__gguf_list *lists[3], weft_error *err)
@@ -233,7 +234,7 @@ static weft_status read_kinds(const weft__gguf *g, const char *const keys[3], co
     return status ? status : list_of(g, keys[2], WEFT__GGUF_U8, n, &lists[2], err);
 }
 
-static weft_status find_kind(const char *key, weft__slice name, const char *const *names, int n, int *kind, weft_error *err)
+static weft_status find_kind(const char *key, weft__tok_slice name, const char *const *names, int n, int *kind, weft_error *err)
 {
     for (*kind = 0; *kind < n; ++*kind)
         if (name.len == strlen(names[*kind]) && !memcmp(name.data, names[*kind], name.len)) return WEFT_OK;
@@ -242,43 +243,44 @@ static weft_status find_kind(const char *key, weft__slice name, const char *cons
                      weft__utf8_show(quote, sizeof quote, name.data, name.len));
 }
 
-static weft_status read_norms(const weft__gguf *g, weft__vocab_spec *spec, weft__vocab_extra *x, weft_error *err)
+static weft_status read_norms(const weft__gguf *g, weft__tok_spec *spec, weft__vocab_extra *x, weft_error *err)
 {
     const weft__gguf_list *lists[3];
     weft_status status = read_kinds(g, norm_keys, lists, err);
     if (status) return status;
-    if (!(x->norms = weft__alloc_zero((size_t)lists[0]->n + 1, sizeof *x->norms))) return no_memory(err);
+    if (!(x->norms = weft__alloc_zero((size_t)lists[0]->n + 1, sizeof *x->norms))) return vocab_weft_no_memory(err);
     for (uint64_t i = 0; i < lists[0]->n; i++) {
         int kind;
         if ((status = find_kind(norm_keys[0], slice_at(lists[0], i), norm_names, N_NORMS, &kind, err))) return status;
         const uint8_t flags = lists[2]->data[i];
-        x->norms[i] = (weft__norm_step){(weft__norm_kind)kind, slice_at(lists[1], 2 * i), slice_at(lists[1], 2 * i + 1),
-                                        flags & (WEFT__STRIP_LEFT | WEFT__STRIP_RIGHT), (flags & FLAG_FIRST_NORM) != 0};
+        x->norms[i] =
+            (weft__tok_norm_step){(weft__tok_norm_kind)kind, slice_at(lists[1], 2 * i), slice_at(lists[1], 2 * i + 1),
+                                  flags & (WEFT__TOK_STRIP_LEFT | WEFT__TOK_STRIP_RIGHT), (flags & FLAG_FIRST_NORM) != 0};
     }
     spec->norms = x->norms;
     spec->n_norms = (size_t)lists[0]->n;
     return WEFT_OK;
 }
 
-static weft_status read_splits(const weft__gguf *g, weft__vocab_spec *spec, weft__vocab_extra *x, weft_error *err)
+static weft_status read_splits(const weft__gguf *g, weft__tok_spec *spec, weft__vocab_extra *x, weft_error *err)
 {
     const weft__gguf_list *lists[3];
     weft_status status = read_kinds(g, split_keys, lists, err);
     if (status) return status;
-    if (!(x->splits = weft__alloc_zero((size_t)lists[0]->n + 1, sizeof *x->splits))) return no_memory(err);
+    if (!(x->splits = weft__alloc_zero((size_t)lists[0]->n + 1, sizeof *x->splits))) return vocab_weft_no_memory(err);
     for (uint64_t i = 0; i < lists[0]->n; i++) {
         int kind;
         if ((status = find_kind(split_keys[0], slice_at(lists[0], i), split_names, N_SPLITS, &kind, err))) return status;
         const uint8_t flags = lists[2]->data[i];
-        x->splits[i] = (weft__split_step){(weft__split_kind)kind, slice_at(lists[1], 2 * i), (flags & FLAG_INVERT) != 0,
-                                          slice_at(lists[1], 2 * i + 1), (flags & FLAG_FIRST_SPLIT) != 0};
+        x->splits[i] = (weft__tok_split_step){(weft__tok_split_kind)kind, slice_at(lists[1], 2 * i), (flags & FLAG_INVERT) != 0,
+                                              slice_at(lists[1], 2 * i + 1), (flags & FLAG_FIRST_SPLIT) != 0};
     }
     spec->splits = x->splits;
     spec->n_splits = (size_t)lists[0]->n;
     return WEFT_OK;
 }
 
-static weft_status read_merges(const weft__gguf *g, weft__vocab_spec *spec, weft__vocab_extra *x, weft_error *err)
+static weft_status read_merges(const weft__gguf *g, weft__tok_spec *spec, weft__vocab_extra *x, weft_error *err)
 {
     const weft__gguf_list *list;
     weft_status status = list_of(g, KEY("merges"), WEFT__GGUF_STRING, UINT64_MAX, &list, err);
@@ -286,9 +288,9 @@ static weft_status read_merges(const weft__gguf *g, weft__vocab_spec *spec, weft
     if (list->n % 2)
         return weft_fail(err, WEFT_FORMAT, KEY("merges") " has %llu entries, which are no pairs", (unsigned long long)list->n);
     spec->n_merges = (size_t)list->n / 2;
-    if (!(x->merges = weft__alloc_array(spec->n_merges + 1, sizeof *x->merges))) return no_memory(err);
+    if (!(x->merges = weft__alloc_array(spec->n_merges + 1, sizeof *x->merges))) return vocab_weft_no_memory(err);
     for (size_t i = 0; i < spec->n_merges; i++)
-        x->merges[i] = (weft__merge_pair){slice_at(list, 2 * i), slice_at(list, 2 * i + 1)};
+        x->merges[i] = (weft__tok_merge_pair){slice_at(list, 2 * i), slice_at(list, 2 * i + 1)};
     spec->merges = x->merges;
     return WEFT_OK;
 }
@@ -299,14 +301,14 @@ static weft_status read_id(const weft__gguf *g, const char *key, int32_t *out, w
 }
 
 /* The steps and options; `model` says that there are some, and then all are. */
-static weft_status read_explicit(const weft__gguf *g, weft__vocab_spec *spec, weft__vocab_extra *x, weft_error *err)
+static weft_status read_explicit(const weft__gguf *g, weft__tok_spec *spec, weft__vocab_extra *x, weft_error *err)
 {
     weft__gguf_str model;
     option options[N_OPTIONS];
     int32_t longest = 0;
     weft_status status = weft__gguf_string(g, KEY("model"), &model, err);
     if (status) return status;
-    spec->model = (weft__slice){model.data, model.len};
+    spec->model = (weft__tok_slice){model.data, model.len};
     spec->explicit_steps = 1;
     list_options(spec, options);
     for (size_t i = 0; !status && i < N_OPTIONS; i++) status = weft__gguf_bool(g, options[i].key, options[i].flag, err);
@@ -321,7 +323,7 @@ static weft_status read_explicit(const weft__gguf *g, weft__vocab_spec *spec, we
     return status;
 }
 
-static weft_status read_texts(const weft__gguf *g, const weft__vocab_spec *spec, weft__slice *texts, weft_error *err)
+static weft_status read_texts(const weft__gguf *g, const weft__tok_spec *spec, weft__tok_slice *texts, weft_error *err)
 {
     const weft__gguf_list *ids, *list;
     weft_status status = list_of(g, KEY("token_ids"), WEFT__GGUF_U32, UINT64_MAX, &ids, err);
@@ -336,12 +338,12 @@ static weft_status read_texts(const weft__gguf *g, const weft__vocab_spec *spec,
 }
 
 /* With this key the ends of turns and messages stand in the usual ones for other programs alone. */
-static weft_status read_ends(const weft__gguf *g, weft__vocab_spec *spec, weft__vocab_extra *x, weft_error *err)
+static weft_status read_ends(const weft__gguf *g, weft__tok_spec *spec, weft__vocab_extra *x, weft_error *err)
 {
     const weft__gguf_list *list;
     weft_status status = list_of(g, KEY("ends"), WEFT__GGUF_I32, UINT64_MAX, &list, err);
     if (status) return status;
-    if (!(x->ends = weft__alloc_array((size_t)list->n + 1, sizeof *x->ends))) return no_memory(err);
+    if (!(x->ends = weft__alloc_array((size_t)list->n + 1, sizeof *x->ends))) return vocab_weft_no_memory(err);
     for (uint64_t i = 0; i < list->n; i++) {
         int64_t id;
         if (!weft__gguf_list_i64(list, i, &id) || id < 0 || (uint64_t)id >= spec->n_tokens)
@@ -355,7 +357,7 @@ static weft_status read_ends(const weft__gguf *g, weft__vocab_spec *spec, weft__
     return WEFT_OK;
 }
 
-static weft_status read_strips(const weft__gguf *g, weft__vocab_spec *spec, weft_error *err)
+static weft_status read_strips(const weft__gguf *g, weft__tok_spec *spec, weft_error *err)
 {
     const weft__gguf_list *list;
     weft_status status = list_of(g, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, UINT64_MAX, &list, err);
@@ -368,7 +370,7 @@ static weft_status read_strips(const weft__gguf *g, weft__vocab_spec *spec, weft
     return WEFT_OK;
 }
 
-weft_status weft__vocab_read_weft(const weft__gguf *g, weft__vocab_spec *spec, weft__slice *texts, weft__vocab_extra *x,
+weft_status weft__vocab_read_weft(const weft__gguf *g, weft__tok_spec *spec, weft__tok_slice *texts, weft__vocab_extra *x,
                                   weft_error *err)
 {
     weft_status status = has(g, WEFT__VOCAB_STRIPS) ? read_strips(g, spec, err) : WEFT_OK;

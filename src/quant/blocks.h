@@ -8,8 +8,8 @@
 
 #include "weft/error.h"
 
-#define WEFT__QK 32    /* elements of a small block */
-#define WEFT__QK_K 256 /* elements of a super-block */
+#define WEFT__QUANT_QK 32    /* elements of a small block */
+#define WEFT__QUANT_QK_K 256 /* elements of a super-block */
 
 #pragma pack(push, 1)
 /* x = d * (q - 8); byte j holds q of element j below, of j + 16 above. */
@@ -61,12 +61,12 @@ typedef struct weft__block_q6_k {
     int8_t scales[16];
     uint16_t d;
 } weft__block_q6_k;
-/* x = d * weft__iq4_values[q] */
+/* x = d * weft__block_iq4_values[q] */
 typedef struct weft__block_iq4_nl {
     uint16_t d;
     uint8_t qs[16];
 } weft__block_iq4_nl;
-/* 8 sub-blocks of 32: x = d * (scale - 32) * weft__iq4_values[q]. */
+/* 8 sub-blocks of 32: x = d * (scale - 32) * weft__block_iq4_values[q]. */
 typedef struct weft__block_iq4_xs {
     uint16_t d, scales_h;
     uint8_t scales_l[4], qs[128];
@@ -87,11 +87,11 @@ WEFT_STATIC_ASSERT(sizeof(weft__block_iq4_nl) == 18, "IQ4_NL");
 WEFT_STATIC_ASSERT(sizeof(weft__block_iq4_xs) == 136, "IQ4_XS");
 
 /* The sixteen values of the IQ4 formats. */
-static const int8_t weft__iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+static const int8_t weft__block_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 /* Scale and minimum j < 8 of Q4_K and Q5_K: six bits each, packed into 12 bytes; those of j >= 4 have their upper two bits above
  * the first eight bytes' values. */
-static inline void weft__k4_scale_min(const uint8_t *s, int j, uint8_t *scale, uint8_t *min)
+static inline void weft__block_k4_scale_min(const uint8_t *s, int j, uint8_t *scale, uint8_t *min)
 {
     if (j < 4) {
         *scale = s[j] & 63;
@@ -103,7 +103,7 @@ static inline void weft__k4_scale_min(const uint8_t *s, int j, uint8_t *scale, u
 }
 
 /* Scale j < 16 of Q3_K, -32..31: four low bits in the first eight bytes, two high bits in the last four. */
-static inline int weft__q3_k_scale(const uint8_t *s, int j)
+static inline int weft__block_q3_k_scale(const uint8_t *s, int j)
 {
     int low = j < 8 ? s[j] & 15 : s[j - 8] >> 4;
     int high = s[8 + j % 4] >> 2 * (j / 4) & 3;
@@ -111,7 +111,7 @@ static inline int weft__q3_k_scale(const uint8_t *s, int j)
 }
 
 /* Scale j < 8 of IQ4_XS, -32..31. */
-static inline int weft__iq4_xs_scale(const weft__block_iq4_xs *b, int j)
+static inline int weft__block_iq4_xs_scale(const weft__block_iq4_xs *b, int j)
 {
     int low = b->scales_l[j / 2] >> 4 * (j % 2) & 15, high = b->scales_h >> 2 * j & 3;
     return (low | high << 4) - 32;

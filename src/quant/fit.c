@@ -43,11 +43,11 @@ static v4 nearest_whole(v4 v, v4 lo, v4 hi)
 }
 
 /* A table's levels as steps: crossing[k] lies halfway between levels k and k + 1, step[k] is their distance. */
-struct steps {
+struct fit_steps {
     v4 first, crossing[15], step[15];
 };
 
-static void steps_of(const int8_t *table, struct steps *st)
+static void steps_of(const int8_t *table, struct fit_steps *st)
 {
     st->first = all4(table[0]);
     for (int k = 0; k < 15; k++) {
@@ -57,7 +57,7 @@ static void steps_of(const int8_t *table, struct steps *st)
 }
 
 /* The level nearest to v: each crossing that v passes adds its step. Levels are whole numbers, so the sums are exact. */
-static v4 nearest_of_table(const struct steps *st, v4 v)
+static v4 nearest_of_table(const struct fit_steps *st, v4 v)
 {
     v4 even = st->first, odd = {0};
     for (int k = 0; k < 14; k += 2) {
@@ -67,9 +67,9 @@ static v4 nearest_of_table(const struct steps *st, v4 v)
     return even + odd + (v4)((v > st->crossing[14]) & (i4)st->step[14]);
 }
 
-weft__span weft__span_of(const float *x, const float *w, int n)
+weft__fit_span weft__fit_span_of(const float *x, const float *w, int n)
 {
-    weft__span s = {.x = x, .w = w, .n = n, .min = x[0], .max = x[0]};
+    weft__fit_span s = {.x = x, .w = w, .n = n, .min = x[0], .max = x[0]};
     for (int i = 0; i < n; i++) {
         s.sw += w[i];
         s.swx += w[i] * x[i];
@@ -87,11 +87,11 @@ static float inverse(float d)
 }
 
 /* Sums over a span, lane by lane. */
-struct sums {
+struct fit_sums {
     v4 err, wl, wll, wxl;
 };
 
-static void add_to(struct sums *s, v4 x, v4 w, v4 l, v4 d, v4 m)
+static void add_to(struct fit_sums *s, v4 x, v4 w, v4 l, v4 d, v4 m)
 {
     v4 rest = x - (d * l + m), weighted = w * l;
     s->err += w * rest * rest;
@@ -100,12 +100,12 @@ static void add_to(struct sums *s, v4 x, v4 w, v4 l, v4 d, v4 m)
     s->wxl += weighted * x;
 }
 
-weft__fit weft__fit_at(const weft__levels *lv, const weft__span *s, float d, float m)
+weft__fit weft__fit_at(const weft__fit_levels *lv, const weft__fit_span *s, float d, float m)
 {
-    struct sums sums = {0};
+    struct fit_sums sums = {0};
     const v4 id = all4(inverse(d)), d4 = all4(d), m4 = all4(m), lo = all4(lv->lo), hi = all4(lv->hi);
     if (lv->table) {
-        struct steps st;
+        struct fit_steps st;
         steps_of(lv->table, &st);
         for (int i = 0; i < s->n; i += 4) {
             v4 x = load4(s->x + i);
@@ -127,10 +127,10 @@ static int index_of(const int8_t *table, int8_t level)
     return i;
 }
 
-void weft__fit_codes(const weft__levels *lv, const float *x, int n, float d, float m, int8_t *q)
+void weft__fit_codes(const weft__fit_levels *lv, const float *x, int n, float d, float m, int8_t *q)
 {
     const v4 id = all4(inverse(d)), lo = all4(lv->lo), hi = all4(lv->hi);
-    struct steps st = {0};
+    struct fit_steps st = {0};
     if (lv->table) steps_of(lv->table, &st);
     for (int i = 0; i < n; i += 4) {
         v4 v = (load4(x + i) - all4(m)) * id;
@@ -152,7 +152,7 @@ static void offer(weft__fit *best, weft__fit f)
 }
 
 /* One step of least squares from the levels of *f; returns 0 when it gives nothing new. */
-static int refit(const weft__levels *lv, const weft__span *s, int affine, float max_m, weft__fit *f)
+static int refit(const weft__fit_levels *lv, const weft__fit_span *s, int affine, float max_m, weft__fit *f)
 {
     float d, m = 0;
     if (!(f->swll > 0)) return 0;
@@ -171,7 +171,7 @@ static int refit(const weft__levels *lv, const weft__span *s, int affine, float 
     return 1;
 }
 
-static weft__fit improve(const weft__levels *lv, const weft__span *s, int affine, float max_m, weft__fit *best)
+static weft__fit improve(const weft__fit_levels *lv, const weft__fit_span *s, int affine, float max_m, weft__fit *best)
 {
     for (int i = 0; i < BEST; i++)
         for (int k = 0; k < ROUNDS && best[i].err < INFINITY && refit(lv, s, affine, max_m, &best[i]);) k++;
@@ -180,12 +180,12 @@ static weft__fit improve(const weft__levels *lv, const weft__span *s, int affine
     return best[0];
 }
 
-static float guess(const weft__levels *lv, int i)
+static float guess(const weft__fit_levels *lv, int i)
 {
     return lv->t_first + (lv->t_last - lv->t_first) * (float)i / (float)(lv->n_t - 1);
 }
 
-weft__fit weft__fit_scale(const weft__levels *lv, const weft__span *s)
+weft__fit weft__fit_scale(const weft__fit_levels *lv, const weft__fit_span *s)
 {
     float biggest = fmaxf(fabsf(s->min), fabsf(s->max));
     weft__fit best[BEST];
@@ -199,7 +199,7 @@ weft__fit weft__fit_scale(const weft__levels *lv, const weft__span *s)
     return improve(lv, s, 0, 0, best);
 }
 
-weft__fit weft__fit_affine(const weft__levels *lv, const weft__span *s, float max_m)
+weft__fit weft__fit_affine(const weft__fit_levels *lv, const weft__fit_span *s, float max_m)
 {
     float lo = s->min < max_m ? s->min : max_m, range = s->max - lo;
     weft__fit best[BEST];

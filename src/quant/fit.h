@@ -2,7 +2,7 @@
  *
  * Levels are whole numbers lo..hi, or the sixteen of a table. Every candidate (d, m) is judged by its true error, each x taking
  * the nearest level; a candidate is improved by alternating least squares: with q fixed, the best d and m solve the normal
- * equations. n is a multiple of 4 and at most WEFT__QK_K; sums are taken in one order, by four lanes. For the files of this
+ * equations. n is a multiple of 4 and at most WEFT__QUANT_QK_K; sums are taken in one order, by four lanes. For the files of this
  * room. */
 #ifndef WEFT_QUANT_FIT_H
 #define WEFT_QUANT_FIT_H
@@ -11,20 +11,20 @@
 
 /* The levels of a format, and where to look: a first guess of d is (largest magnitude, or range) / t, for n_t values of t
  * evenly spaced over t_first..t_last. */
-typedef struct weft__levels {
+typedef struct weft__fit_levels {
     float lo, hi;
     const int8_t *table; /* 16 rising levels; NULL: lo, lo + 1 ... hi */
     float t_first, t_last;
     int n_t;
-} weft__levels;
+} weft__fit_levels;
 
 /* Values and their weights, with what every fit of them needs. */
-typedef struct weft__span {
+typedef struct weft__fit_span {
     const float *x, *w; /* [n] */
     int n;
     float sw, swx, swxx; /* sums of w, w * x, w * x^2 */
     float min, max;      /* of x */
-} weft__span;
+} weft__fit_span;
 
 /* A fit and its sums over the span; l is the level taken. */
 typedef struct weft__fit {
@@ -33,20 +33,20 @@ typedef struct weft__fit {
     float swl, swll, swxl; /* sums of w * l, w * l^2, w * x * l */
 } weft__fit;
 
-weft__span weft__span_of(const float *x, const float *w, int n);
+weft__fit_span weft__fit_span_of(const float *x, const float *w, int n);
 
 /* The fit of given d and m. */
-weft__fit weft__fit_at(const weft__levels *lv, const weft__span *s, float d, float m);
+weft__fit weft__fit_at(const weft__fit_levels *lv, const weft__fit_span *s, float d, float m);
 
 /* Searches d of either sign with m = 0. */
-weft__fit weft__fit_scale(const weft__levels *lv, const weft__span *s);
+weft__fit weft__fit_scale(const weft__fit_levels *lv, const weft__fit_span *s);
 
 /* Searches d >= 0 and m, for whole levels from 0; max_m is the largest m allowed (0 for formats that subtract a minimum, else
  * INFINITY). */
-weft__fit weft__fit_affine(const weft__levels *lv, const weft__span *s, float max_m);
+weft__fit weft__fit_affine(const weft__fit_levels *lv, const weft__fit_span *s, float max_m);
 
 /* The codes of a fit: whole levels, or indices into the table. */
-void weft__fit_codes(const weft__levels *lv, const float *x, int n, float d, float m, int8_t *q);
+void weft__fit_codes(const weft__fit_levels *lv, const float *x, int n, float d, float m, int8_t *q);
 
 /* An error of this part of the sum of w * x^2 is no more than what rounding d to f16 costs: the levels fit by themselves. */
 #define WEFT__FIT_EXACT 1e-6f

@@ -4,7 +4,7 @@
 void weft__decode_q4_0(const void *src, float *dst, int64_t n)
 {
     const weft__block_q4_0 *b = src;
-    for (int64_t i = 0; i < n / WEFT__QK; i++, b++, dst += WEFT__QK) {
+    for (int64_t i = 0; i < n / WEFT__QUANT_QK; i++, b++, dst += WEFT__QUANT_QK) {
         float d = weft__f16_to_f32(b->d);
         for (int j = 0; j < 16; j++) {
             dst[j] = d * (float)((b->qs[j] & 15) - 8);
@@ -16,7 +16,7 @@ void weft__decode_q4_0(const void *src, float *dst, int64_t n)
 void weft__decode_q4_1(const void *src, float *dst, int64_t n)
 {
     const weft__block_q4_1 *b = src;
-    for (int64_t i = 0; i < n / WEFT__QK; i++, b++, dst += WEFT__QK) {
+    for (int64_t i = 0; i < n / WEFT__QUANT_QK; i++, b++, dst += WEFT__QUANT_QK) {
         float d = weft__f16_to_f32(b->d), m = weft__f16_to_f32(b->m);
         for (int j = 0; j < 16; j++) {
             dst[j] = d * (float)(b->qs[j] & 15) + m;
@@ -35,26 +35,26 @@ static int q5_code(const uint8_t *qh, const uint8_t *qs, int j)
 void weft__decode_q5_0(const void *src, float *dst, int64_t n)
 {
     const weft__block_q5_0 *b = src;
-    for (int64_t i = 0; i < n / WEFT__QK; i++, b++, dst += WEFT__QK) {
+    for (int64_t i = 0; i < n / WEFT__QUANT_QK; i++, b++, dst += WEFT__QUANT_QK) {
         float d = weft__f16_to_f32(b->d);
-        for (int j = 0; j < WEFT__QK; j++) dst[j] = d * (float)(q5_code(b->qh, b->qs, j) - 16);
+        for (int j = 0; j < WEFT__QUANT_QK; j++) dst[j] = d * (float)(q5_code(b->qh, b->qs, j) - 16);
     }
 }
 
 void weft__decode_q5_1(const void *src, float *dst, int64_t n)
 {
     const weft__block_q5_1 *b = src;
-    for (int64_t i = 0; i < n / WEFT__QK; i++, b++, dst += WEFT__QK) {
+    for (int64_t i = 0; i < n / WEFT__QUANT_QK; i++, b++, dst += WEFT__QUANT_QK) {
         float d = weft__f16_to_f32(b->d), m = weft__f16_to_f32(b->m);
-        for (int j = 0; j < WEFT__QK; j++) dst[j] = d * (float)q5_code(b->qh, b->qs, j) + m;
+        for (int j = 0; j < WEFT__QUANT_QK; j++) dst[j] = d * (float)q5_code(b->qh, b->qs, j) + m;
     }
 }
 
 void weft__decode_q8_0(const void *src, float *dst, int64_t n)
 {
     const weft__block_q8_0 *b = src;
-    for (int64_t i = 0; i < n / WEFT__QK; i++, b++, dst += WEFT__QK) {
+    for (int64_t i = 0; i < n / WEFT__QUANT_QK; i++, b++, dst += WEFT__QUANT_QK) {
         float d = weft__f16_to_f32(b->d);
-        for (int j = 0; j < WEFT__QK; j++) dst[j] = d * (float)b->qs[j];
+        for (int j = 0; j < WEFT__QUANT_QK; j++) dst[j] = d * (float)b->qs[j];
     }
 }

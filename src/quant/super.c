@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 4 };
 
-int weft__scaled_from(weft__scaled *s, const float *x, const float *w, int n)
+int weft__quant_scaled_from(weft__quant_scaled *s, const float *x, const float *w, int n)
 {
     float biggest = 0;
     int exponent;
@@ -25,33 +25,33 @@ int weft__scaled_from(weft__scaled *s, const float *x, const float *w, int n)
     return 1;
 }
 
-float weft__scaled_back(const weft__scaled *s, uint16_t h)
+float weft__quant_scaled_back(const weft__quant_scaled *s, uint16_t h)
 {
     return weft__f16_to_f32(h) * s->down;
 }
 
-uint16_t weft__scaled_half(const weft__scaled *s, float v, float *back)
+uint16_t weft__quant_scaled_half(const weft__quant_scaled *s, float v, float *back)
 {
     uint16_t h = weft__f16_from_f32(fminf(fmaxf(v * s->up, -65504.f), 65504.f));
-    *back = weft__scaled_back(s, h);
+    *back = weft__quant_scaled_back(s, h);
     return h;
 }
 
 /* The work on one super-block. */
-struct work {
-    const weft__super *form;
-    const weft__scaled *s;
+struct super_work {
+    const weft__quant_super *form;
+    const weft__quant_scaled *s;
     int n_subs;
-    weft__span span[WEFT__SUBS_MAX];
-    weft__fit own[WEFT__SUBS_MAX]; /* each sub-block's fit, free of common scales */
+    weft__fit_span span[WEFT__QUANT_SUBS_MAX];
+    weft__fit own[WEFT__QUANT_SUBS_MAX]; /* each sub-block's fit, free of common scales */
 };
 
 /* A choice of everything but the codes. */
-struct choice {
+struct super_choice {
     uint16_t d_half, dmin_half;
     float d, dmin; /* what the halves are worth, scaled down */
-    int scale[WEFT__SUBS_MAX], min[WEFT__SUBS_MAX];
-    weft__fit fit[WEFT__SUBS_MAX];
+    int scale[WEFT__QUANT_SUBS_MAX], min[WEFT__QUANT_SUBS_MAX];
+    weft__fit fit[WEFT__QUANT_SUBS_MAX];
     double err;
 };
 
@@ -61,9 +61,9 @@ static int clamped(float v, int lo, int hi)
 }
 
 /* Tries the minima around the one that keeps the sub-block's centre where its own fit has it. */
-static void try_scale(const struct work *k, int j, int scale, struct choice *c)
+static void try_scale(const struct super_work *k, int j, int scale, struct super_choice *c)
 {
-    const weft__super *form = k->form;
+    const weft__quant_super *form = k->form;
     const weft__fit *own = &k->own[j];
     float d = c->d * (float)scale, want = 0;
     int n_mins = 1, first = 0;
@@ -83,9 +83,9 @@ static void try_scale(const struct work *k, int j, int scale, struct choice *c)
 }
 
 /* Given the common scales, chooses scale and minimum of each sub-block. */
-static void choose(const struct work *k, struct choice *c)
+static void choose(const struct super_work *k, struct super_choice *c)
 {
-    const weft__super *form = k->form;
+    const weft__quant_super *form = k->form;
     c->err = 0;
     for (int j = 0; j < k->n_subs; j++) {
         int near = c->d != 0 ? clamped(k->own[j].d / c->d, form->scale_lo, form->scale_hi) : 0;
@@ -97,14 +97,14 @@ static void choose(const struct work *k, struct choice *c)
     }
 }
 
-static void set_common(const struct work *k, struct choice *c, double d, double dmin)
+static void set_common(const struct super_work *k, struct super_choice *c, double d, double dmin)
 {
-    c->d_half = weft__scaled_half(k->s, (float)d, &c->d);
-    c->dmin_half = weft__scaled_half(k->s, (float)dmin, &c->dmin);
+    c->d_half = weft__quant_scaled_half(k->s, (float)d, &c->d);
+    c->dmin_half = weft__quant_scaled_half(k->s, (float)dmin, &c->dmin);
 }
 
 /* The common scales that suit the whole numbers and levels of *c best: least squares. Returns 0 where they are not determined. */
-static int refit_common(const struct work *k, const struct choice *c, double *d, double *dmin)
+static int refit_common(const struct super_work *k, const struct super_choice *c, double *d, double *dmin)
 {
     double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;
     for (int j = 0; j < k->n_subs; j++) {
@@ -129,9 +129,9 @@ static int refit_common(const struct work *k, const struct choice *c, double *d,
 }
 
 /* From common scales to the best choice that alternating finds. */
-static void settle(const struct work *k, double d, double dmin, struct choice *best)
+static void settle(const struct super_work *k, double d, double dmin, struct super_choice *best)
 {
-    struct choice c;
+    struct super_choice c;
     for (int round = 0; round < ROUNDS; round++) {
         set_common(k, &c, d, dmin);
         choose(k, &c);
@@ -141,11 +141,11 @@ static void settle(const struct work *k, double d, double dmin, struct choice *b
     }
 }
 
-static void search(const struct work *k, struct choice *best)
+static void search(const struct super_work *k, struct super_choice *best)
 {
     /* Common scales that make the largest sub-block's scale the largest whole number, and slightly larger ones. */
     static const float STRETCH[] = {1.f, 1.06f};
-    const weft__super *form = k->form;
+    const weft__quant_super *form = k->form;
     float biggest = 0, lowest = 0;
     for (int j = 0; j < k->n_subs; j++) {
         if (fabsf(k->own[j].d) > fabsf(biggest)) biggest = k->own[j].d;
@@ -159,15 +159,15 @@ static void search(const struct work *k, struct choice *best)
     }
 }
 
-void weft__super_encode(const weft__super *form, const float *x, const float *w, weft__super_fit *out)
+void weft__quant_super_encode(const weft__quant_super *form, const float *x, const float *w, weft__quant_super_fit *out)
 {
-    weft__scaled s;
-    struct work k = {.form = form, .s = &s, .n_subs = WEFT__QK_K / form->sub};
-    struct choice best;
+    weft__quant_scaled s;
+    struct super_work k = {.form = form, .s = &s, .n_subs = WEFT__QUANT_QK_K / form->sub};
+    struct super_choice best;
     memset(out, 0, sizeof *out);
-    if (!weft__scaled_from(&s, x, w, WEFT__QK_K)) return;
+    if (!weft__quant_scaled_from(&s, x, w, WEFT__QUANT_QK_K)) return;
     for (int j = 0; j < k.n_subs; j++) {
-        k.span[j] = weft__span_of(s.x + j * form->sub, w + j * form->sub, form->sub);
+        k.span[j] = weft__fit_span_of(s.x + j * form->sub, w + j * form->sub, form->sub);
         k.own[j] = form->min_hi ? weft__fit_affine(&form->levels, &k.span[j], 0) : weft__fit_scale(&form->levels, &k.span[j]);
     }
     search(&k, &best);

@@ -143,7 +143,7 @@ static int32_t next_above(const float *logits, int32_t from, int32_t n, float lo
 }
 
 /* The heap is empty: loads the next buckets, as many as make LOAD candidates or as many as were loaded before. */
-static void load(weft__sample_candidates *c)
+static void candidates_load(weft__sample_candidates *c)
 {
     int32_t first = c->next_bucket, n = 0, wanted = c->n_loaded > LOAD ? c->n_loaded : LOAD;
     while (c->next_bucket < WEFT__SAMPLE_BUCKETS && n < wanted) n += c->in_bucket[c->next_bucket++];
@@ -166,7 +166,7 @@ static void load(weft__sample_candidates *c)
 weft__sample_candidate weft__sample_candidates_at(weft__sample_candidates *c, int32_t i)
 {
     while (c->n_sorted <= i) {
-        if (c->n_sorted == c->n_loaded) load(c);
+        if (c->n_sorted == c->n_loaded) candidates_load(c);
         int32_t size = c->n_loaded - c->n_sorted;
         weft__sample_candidate *last = c->items + c->n_loaded - 1, *end = c->items + c->n_sorted;
         weft__sample_candidate root = *last;

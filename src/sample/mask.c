@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-void weft__mask_apply(const uint64_t *bits, int32_t n_bits, float *logits, int32_t n)
+void weft__sample_mask_apply(const uint64_t *bits, int32_t n_bits, float *logits, int32_t n)
 {
     int32_t known = n < n_bits ? n : n_bits;
     for (int32_t t = 0; t < known; t++)

@@ -43,7 +43,7 @@ void weft_sampler_params_init(weft_sampler_params *params, uint32_t size)
     weft__params_init(WEFT__PARAMS_TYPE(weft_sampler_params), params, size, &own);
 }
 
-weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
+weft_status weft__sample_check(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
 {
     if (n_vocab < 1) return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens", n_vocab);
     if (!(p->temperature >= 0 && p->temperature < INFINITY))
@@ -95,7 +95,7 @@ weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *given, 
     *out = NULL;
     weft_sampler_params_default(params);
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_sampler_params), params, given, err);
-    if (!st) st = weft__sampler_check(params, n_vocab, err);
+    if (!st) st = weft__sample_check(params, n_vocab, err);
     if (st) return st;
     weft_sampler *s = weft__alloc_zero(1, sizeof *s);
     if (!s) goto no_memory;
@@ -133,7 +133,7 @@ void weft_sampler_free(weft_sampler **p)
     *p = NULL;
 }
 
-uint64_t weft__sampler_bytes(const weft_sampler *s)
+uint64_t weft__sample_bytes(const weft_sampler *s)
 {
     uint64_t history = s->window > 0 ? (uint64_t)s->window : 0;
     return sizeof *s + (uint64_t)s->n_vocab * (sizeof *s->items + sizeof *s->count) + history * sizeof *s->history +

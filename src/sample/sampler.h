@@ -5,8 +5,8 @@
 #include "weft/weft.h"
 
 /* Would weft_sampler_new take these? It refuses with the same messages. */
-weft_status weft__sampler_check(const weft_sampler_params *params, int32_t n_vocab, weft_error *err);
+weft_status weft__sample_check(const weft_sampler_params *params, int32_t n_vocab, weft_error *err);
 /* Bytes that it holds. */
-uint64_t weft__sampler_bytes(const weft_sampler *s);
+uint64_t weft__sample_bytes(const weft_sampler *s);
 
 #endif

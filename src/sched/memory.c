@@ -109,7 +109,7 @@ static void count_found(weft__sched *s, int32_t i)
     weft__sched_prepay(s, i, r->n_highest < r->n_prompt ? r->n_prompt - r->n_highest : 0);
 }
 
-static void begin(weft__sched *s, int32_t i)
+static void memory_begin(weft__sched *s, int32_t i)
 {
     sched_request *r = &s->requests[i];
     weft__sched_queue_remove(s, i);
@@ -138,7 +138,7 @@ static int start(weft__sched *s, int32_t i)
     }
     int first = r->state == WEFT__SCHED_QUEUED, swapped = r->swapped;
     if (swapped) r->n_computed = s->store.restore(s->store.arg, r->user, weft__sched_known(r) - 1);
-    if (first) begin(s, i);
+    if (first) memory_begin(s, i);
     else weft__sched_unlist(s, i);
     count_found(s, i);
     r->state = WEFT__SCHED_PREFILLING;

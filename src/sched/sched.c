@@ -160,7 +160,7 @@ int weft__sched_has_room(weft__sched *s, uint64_t tenant, int32_t n_own, int32_t
     return has_room(s, weft__sched_tenant_get(s, tenant), n_own, n_coming);
 }
 
-int32_t weft__sched_most(const weft__sched *s)
+int32_t weft__sched_max_accepted(const weft__sched *s)
 {
     return (QUEUE_SHARE * s->n_requests - 1) / (QUEUE_SHARE + 1) + 1; /* has_room until then, if all of them wait */
 }
@@ -214,7 +214,7 @@ weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *q, uin
 /* ---- finishing ---- */
 
 /* The record of an id, or -1. */
-static int32_t find(const weft__sched *s, uint64_t id)
+static int32_t sched_find(const weft__sched *s, uint64_t id)
 {
     uint32_t i = (uint32_t)id - 1;
     if (i >= (uint32_t)s->n_requests || !s->requests[i].live || weft__sched_id(s, (int32_t)i) != id) return -1;
@@ -269,7 +269,7 @@ void weft__sched_finish_marked(weft__sched *s)
 
 void weft__sched_cancel(weft__sched *s, uint64_t id)
 {
-    int32_t i = find(s, id);
+    int32_t i = sched_find(s, id);
     if (i >= 0) weft__sched_mark(s, i, WEFT__SCHED_CANCELLED);
 }
 
@@ -281,7 +281,7 @@ void weft__sched_cancel_all(weft__sched *s)
 
 void weft__sched_end(weft__sched *s, uint64_t id)
 {
-    int32_t i = find(s, id);
+    int32_t i = sched_find(s, id);
     if (i >= 0) weft__sched_mark(s, i, WEFT__SCHED_ENDED);
 }
 

@@ -128,7 +128,7 @@ weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *reques
  * them that tenant's. */
 int weft__sched_has_room(weft__sched *s, uint64_t tenant, int32_t n_own, int32_t n_coming);
 /* Requests of one tenant that are accepted together when there are no others, started or not. */
-int32_t weft__sched_most(const weft__sched *s);
+int32_t weft__sched_max_accepted(const weft__sched *s);
 /* Counts one who is turned away for want of room, and returns the seconds after which it should find some, 0.1 .. 60: each waits for
  * a place of its own, at the pace at which places became free lately. When no request waits, those turned away before are forgotten. */
 double weft__sched_retry_after(weft__sched *s, uint64_t now_us);
@@ -144,7 +144,7 @@ void weft__sched_end(weft__sched *s, uint64_t id);
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us);
 /* No token was sampled for that request in this step: its last row counts as not computed, and comes again in the next step. Between
  * weft__sched_next and weft__sched_done, at most once, for an item with `sample`. */
-void weft__sched_put_off(weft__sched *s, uint64_t id);
+void weft__sched_defer(weft__sched *s, uint64_t id);
 /* The plan's rows were computed, and one token was sampled where it said so, but for those deferred. */
 void weft__sched_done(weft__sched *s, uint64_t now_us);
 

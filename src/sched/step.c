@@ -125,7 +125,7 @@ static void advance(weft__sched *s, int32_t i, const weft__sched_item *item)
     if (r->n_computed >= r->n_prompt && r->n_generated >= r->max_new) weft__sched_mark(s, i, WEFT__SCHED_LENGTH);
 }
 
-void weft__sched_put_off(weft__sched *s, uint64_t id)
+void weft__sched_defer(weft__sched *s, uint64_t id)
 {
     for (int32_t k = 0; k < s->plan.n_items; k++) {
         weft__sched_item *item = &s->items[k];

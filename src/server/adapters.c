@@ -17,7 +17,7 @@ enum { PAGE = 8 };
 
 /* ---- what a request means ---- */
 
-int weft__is_model_name(const weft_server *s, const char *name)
+int weft__server_is_model_name(const weft_server *s, const char *name)
 {
     if (!strcmp(name, s->name)) return 1;
     for (char **a = s->aliases.items; a && *a; a++)
@@ -64,12 +64,12 @@ static int find_name(const weft_server *s, const char *tenant, const char *name,
 }
 
 /* "adapter" or "base:adapter". The model's own names come first, so that no adapter takes one of them over. */
-void weft__adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__ADAPTER_NAME])
+void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__ADAPTER_NAME])
 {
     const char *colon = strrchr(model, ':');
     int found = 0;
-    if (*model && !weft__is_model_name(s, model) && find_name(s, tenant, model, out)) return;
-    if (*model && !weft__is_model_name(s, model) && colon && find_name(s, tenant, colon + 1, out)) {
+    if (*model && !weft__server_is_model_name(s, model) && find_name(s, tenant, model, out)) return;
+    if (*model && !weft__server_is_model_name(s, model) && colon && find_name(s, tenant, colon + 1, out)) {
         size_t n = (size_t)(colon - model);
         found = strlen(s->name) == n && !strncmp(model, s->name, n);
         for (char **name = s->aliases.items; name && *name && !found; name++)
@@ -85,12 +85,13 @@ static int by_index(const weft_server *s, int64_t id, weft_engine_adapter *out)
 }
 
 /* All of them must be there, for this tenant. */
-static int check_listed(const weft_server *s, const char *tenant, const weft__lora *loras, int n, weft__fault *fault)
+static int check_listed(const weft_server *s, const char *tenant, const weft__api_adapter_scale *loras, int n,
+                        weft__api_error *fault)
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
         if (!by_index(s, loras[i].id, &a) || !is_visible(s, tenant, a.name))
-            return weft__fault_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
+            return weft__api_error_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
     return 1;
 }
 
@@ -107,8 +108,8 @@ static int faults_file(const weft_server *s, const weft_request_adapter *adapter
 }
 
 /* By their names or their numbers; shown is filled when they are taken. */
-static int take(weft_server *s, const char *tenant, const weft_request_adapter *adapters, int n, int *ready,
-                weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
+static int adapters_take(weft_server *s, const char *tenant, const weft_request_adapter *adapters, int n, int *ready,
+                         weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
 {
     weft_error err = {0};
     weft_engine_adapter a;
@@ -124,24 +125,24 @@ static int take(weft_server *s, const char *tenant, const weft_request_adapter *
     if (!st) return 1;
     if (faults_file(s, adapters, n, st)) st = WEFT_IO;
     if (st == WEFT_LIMIT) st = WEFT_NO_MEMORY; /* of adapters: it is the server's */
-    weft__fault_of(fault, st, err.message);
+    weft__api_error_of(fault, st, err.message);
     return 0;
 }
 
 /* By number: one that is unloaded, and its name loaded again, is another then. */
-static int take_listed(weft_server *s, const char *tenant, const weft__lora *loras, int n, int *ready, weft_engine_lease **out,
-                       char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
+static int take_listed(weft_server *s, const char *tenant, const weft__api_adapter_scale *loras, int n, int *ready,
+                       weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
 {
     weft_request_adapter adapters[WEFT__MAX_LORAS] = {{0}};
     for (int i = 0; i < n; i++) adapters[i] = (weft_request_adapter){NULL, (float)loras[i].scale, (int32_t)loras[i].id};
-    return take(s, tenant, adapters, n, ready, out, shown, fault);
+    return adapters_take(s, tenant, adapters, n, ready, out, shown, fault);
 }
 
 /* Those whose scales were set for all. Which were unloaded since change nothing. */
-static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
+static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
 {
     for (;;) {
-        weft__lora set[WEFT__MAX_LORAS];
+        weft__api_adapter_scale set[WEFT__MAX_LORAS];
         weft_engine_adapter a;
         int n = 0;
         pthread_mutex_lock(&s->loras_lock);
@@ -149,19 +150,19 @@ static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char sh
             if (by_index(s, s->loras[i].id, &a)) set[n++] = s->loras[i];
         pthread_mutex_unlock(&s->loras_lock);
         if (take_listed(s, "", set, n, ready, out, shown, fault)) return 1;
-        if (check_listed(s, "", set, n, &(weft__fault){0})) return 0; /* it was not for one that was just unloaded */
-        *fault = (weft__fault){0};
+        if (check_listed(s, "", set, n, &(weft__api_error){0})) return 0; /* it was not for one that was just unloaded */
+        *fault = (weft__api_error){0};
     }
 }
 
 /* Who names a model means that: the base is the base, whatever was set for requests that name none. */
-int weft__adapters_take(weft_server *s, const weft__ask *ask, const char *tenant, int *ready, weft_engine_lease **out,
-                        char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
+int weft__server_adapters_lease(weft_server *s, const weft__api_params *ask, const char *tenant, int *ready,
+                                weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
 {
     const weft_request_adapter one = {ask->adapter, NAN, 0};
     if (*ask->adapter && ask->lora_given)
-        return weft__fault_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
-    if (*ask->adapter) return take(s, tenant, &one, 1, ready, out, shown, fault);
+        return weft__api_error_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
+    if (*ask->adapter) return adapters_take(s, tenant, &one, 1, ready, out, shown, fault);
     if (ask->lora_given)
         return check_listed(s, tenant, ask->loras, ask->n_loras, fault) &&
                take_listed(s, tenant, ask->loras, ask->n_loras, ready, out, shown, fault);
@@ -190,10 +191,10 @@ static int members_are_within(const weft_server *s, const char *folder)
     return 1;
 }
 
-typedef void each_fn(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out);
+typedef void each_fn(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a, weft__strbuf *out);
 
 /* Calls each for every adapter, in order. */
-static void each_adapter(const weft_server *s, const weft__who *who, each_fn *each, weft__text *out)
+static void each_adapter(const weft_server *s, const weft__server_caller *who, each_fn *each, weft__strbuf *out)
 {
     weft_engine_adapter page[PAGE];
     int32_t first = 0, n;
@@ -204,29 +205,31 @@ static void each_adapter(const weft_server *s, const weft__who *who, each_fn *ea
     } while (n > PAGE);
 }
 
-static void put_string(weft__text *out, const char *text)
+static void put_string(weft__strbuf *out, const char *text)
 {
     weft__json_write_string(out, text, strlen(text));
 }
 
-void weft__adapter_put_model(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out)
+void weft__server_adapter_put_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
+                                    weft__strbuf *out)
 {
-    weft__text_puts(out, "{\"id\":");
+    weft__strbuf_puts(out, "{\"id\":");
     put_string(out, shown_name(s, who->tenant, a->name));
-    weft__text_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
+    weft__strbuf_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
     put_string(out, s->name);
-    weft__text_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version,
-                      (double)a->scale);
+    weft__strbuf_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version,
+                        (double)a->scale);
 }
 
-static void put_another_model(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out)
+static void put_another_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
+                              weft__strbuf *out)
 {
     if (!is_visible(s, who->tenant, a->name)) return;
-    weft__text_putc(out, ',');
-    weft__adapter_put_model(s, who, a, out);
+    weft__strbuf_putc(out, ',');
+    weft__server_adapter_put_model(s, who, a, out);
 }
 
-void weft__adapters_put_models(const weft_server *s, const weft__who *who, weft__text *out)
+void weft__server_adapters_put_models(const weft_server *s, const weft__server_caller *who, weft__strbuf *out)
 {
     each_adapter(s, who, put_another_model, out);
 }
@@ -242,7 +245,7 @@ static float set_scale(const weft_server *s, int32_t id)
 }
 
 /* A client asks for what is in his folder by its path within it; of what the operator named, the last part of the path is enough to be told apart. */
-static void put_path(const weft_server *s, const char *path, weft__text *out)
+static void put_path(const weft_server *s, const char *path, weft__strbuf *out)
 {
     if (is_within(s, path)) {
         put_string(out, path + strlen(s->adapter_dir) + 1);
@@ -254,142 +257,145 @@ static void put_path(const weft_server *s, const char *path, weft__text *out)
 }
 
 /* How many requests use one that was published is about others, too. */
-static void put_entry(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out)
+static void put_entry(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a, weft__strbuf *out)
 {
     int mine = is_own(s, a->name) && is_owner(who->tenant, a->name);
     if (!who->is_admin && !is_visible(s, who->tenant, a->name)) return;
-    weft__text_printf(out, "%s{\"id\":%d,\"name\":", out->len > 1 ? "," : "", a->index);
+    weft__strbuf_printf(out, "%s{\"id\":%d,\"name\":", out->len > 1 ? "," : "", a->index);
     put_string(out, shown_name(s, who->tenant, a->name));
-    weft__text_puts(out, ",\"path\":");
+    weft__strbuf_puts(out, ",\"path\":");
     put_path(s, a->path, out);
-    weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,", (double)set_scale(s, a->index), a->version);
-    if (!s->wants_keys || who->is_admin || mine) weft__text_printf(out, "\"requests\":%d,", a->n_requests);
-    weft__text_printf(out, "\"published\":%s,\"bytes\":%llu}", is_own(s, a->name) ? "false" : "true",
-                      (unsigned long long)a->n_bytes);
+    weft__strbuf_printf(out, ",\"scale\":%.9g,\"version\":%d,", (double)set_scale(s, a->index), a->version);
+    if (!s->wants_keys || who->is_admin || mine) weft__strbuf_printf(out, "\"requests\":%d,", a->n_requests);
+    weft__strbuf_printf(out, "\"published\":%s,\"bytes\":%llu}", is_own(s, a->name) ? "false" : "true",
+                        (unsigned long long)a->n_bytes);
 }
 
 /* ---- endpoints ---- */
 
-static void answer(weft__http_request *r, weft__text *out, const weft__fault *fault)
+static void answer(weft__http_request *r, weft__strbuf *out, const weft__api_error *fault)
 {
     if (fault->status) {
-        weft__text_free(out);
-        weft__reply_fault(r, fault);
+        weft__strbuf_free(out);
+        weft__server_reply_error(r, fault);
     } else {
-        weft__reply_json(r, 200, out);
+        weft__server_reply_json(r, 200, out);
     }
     weft__http_release(r);
 }
 
 /* What is everybody's, an admin alone changes. */
-static int may_change_all(const weft__who *who, const char *field, const char *what, weft__fault *fault)
+static int may_change_all(const weft__server_caller *who, const char *field, const char *what, weft__api_error *fault)
 {
     if (who->is_admin) return 1;
-    return weft__fault_set(fault, 403, field,
-                           "%s changes what others get; it wants an admin's key (--admin-key, or 'admin' behind a key in "
-                           "--api-key-file), or without keys a caller on the server's machine, through no proxy",
-                           what);
+    return weft__api_error_set(fault, 403, field,
+                               "%s changes what others get; it wants an admin's key (--admin-key, or 'admin' behind a key in "
+                               "--api-key-file), or without keys a caller on the server's machine, through no proxy",
+                               what);
 }
 
 /* Whose it is alone changes no one else's answers. */
-static int all_published(const weft_server *s, const weft__lora *loras, int n, weft__fault *fault)
+static int all_published(const weft_server *s, const weft__api_adapter_scale *loras, int n, weft__api_error *fault)
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
         if (by_index(s, loras[i].id, &a) && is_own(s, a.name))
-            return weft__fault_set(fault, 400, "lora", "the adapter with id %lld is a key's own; load it with 'publish' first",
-                                   (long long)loras[i].id);
+            return weft__api_error_set(fault, 400, "lora",
+                                       "the adapter with id %lld is a key's own; load it with 'publish' first",
+                                       (long long)loras[i].id);
     return 1;
 }
 
 /* POST: the scales of requests that name no adapter; those not listed are 0. */
-static void set_scales(weft_server *s, const weft__who *who, const char *body, size_t n, weft__text *out, weft__fault *fault)
+static void set_scales(weft_server *s, const weft__server_caller *who, const char *body, size_t n, weft__strbuf *out,
+                       weft__api_error *fault)
 {
     weft__json *root = NULL;
-    weft__ask ask = {0};
-    if (!may_change_all(who, NULL, "setting adapters for all", fault) || !weft__body_parse(body, n, &root, fault)) return;
-    if (weft__lora_read(&ask, "lora", root, fault) && check_listed(s, who->tenant, ask.loras, ask.n_loras, fault) &&
+    weft__api_params ask = {0};
+    if (!may_change_all(who, NULL, "setting adapters for all", fault) || !weft__api_body_parse(body, n, &root, fault)) return;
+    if (weft__api_read_adapter_scales(&ask, "lora", root, fault) && check_listed(s, who->tenant, ask.loras, ask.n_loras, fault) &&
         all_published(s, ask.loras, ask.n_loras, fault)) {
         pthread_mutex_lock(&s->loras_lock);
         memcpy(s->loras, ask.loras, sizeof s->loras);
         s->n_loras = ask.n_loras;
         pthread_mutex_unlock(&s->loras_lock);
-        weft__text_puts(out, "{\"success\":true}");
+        weft__strbuf_puts(out, "{\"success\":true}");
     }
     weft__json_free(&root);
 }
 
-void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const weft__who *who)
+void weft__server_adapters_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__fault fault = {0};
+    weft__strbuf out = {0};
+    weft__api_error fault = {0};
     size_t n;
     const char *body = weft__http_body(r, &n);
     if (!strcmp(weft__http_method(r), "POST")) {
         set_scales(s, who, body, n, &out, &fault);
     } else {
-        weft__text_putc(&out, '[');
+        weft__strbuf_putc(&out, '[');
         each_adapter(s, who, put_entry, &out);
-        weft__text_putc(&out, ']');
+        weft__strbuf_putc(&out, ']');
     }
     answer(r, &out, &fault);
 }
 
 /* Without a folder for clients, what the operator loaded stays as it is. */
-static int may_change(const weft_server *s, const char *field, weft__fault *fault)
+static int may_change(const weft_server *s, const char *field, weft__api_error *fault)
 {
     if (s->adapter_dir) return 1;
-    return weft__fault_set(
+    return weft__api_error_set(
         fault, 403, field,
         "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
 }
 
 /* The file that a client means: beneath the folder for it, links followed. 0 with the fault filled. */
-static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__fault *fault)
+static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__api_error *fault)
 {
     char joined[PATH_MAX];
     if (!may_change(s, "lora_path", fault)) return 0;
     if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) || strstr(path, "/../") ||
         (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) ||
         (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
-        return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+        return weft__api_error_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
     if (!realpath(joined, out)) {
         if (errno == ENOENT || errno == ENOTDIR)
-            return weft__fault_set(fault, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
-        return weft__fault_set(fault, 400, "lora_path", "'lora_path': %s", strerror(errno));
+            return weft__api_error_set(fault, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
+        return weft__api_error_set(fault, 400, "lora_path", "'lora_path': %s", strerror(errno));
     }
     if (!is_within(s, out) || !members_are_within(s, out))
-        return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+        return weft__api_error_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
     return 1;
 }
 
-static void put_loaded(const weft_server *s, const char *tenant, const char *name, weft__text *out)
+static void put_loaded(const weft_server *s, const char *tenant, const char *name, weft__strbuf *out)
 {
     weft_engine_adapter a = {.size = sizeof a};
-    if (weft_engine_adapter_find(s->engine, name, &a, NULL)) weft__text_puts(out, "{\"status\":\"ok\"}"); /* unloaded meanwhile */
+    if (weft_engine_adapter_find(s->engine, name, &a, NULL))
+        weft__strbuf_puts(out, "{\"status\":\"ok\"}"); /* unloaded meanwhile */
     else
-        weft__text_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index,
-                          shown_name(s, tenant, a.name), a.version);
+        weft__strbuf_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index,
+                            shown_name(s, tenant, a.name), a.version);
 }
 
 /* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the file's fault. */
-static int name_is_free(const weft_server *s, const char *name, weft__fault *fault)
+static int name_is_free(const weft_server *s, const char *name, weft__api_error *fault)
 {
     weft_error err = {0};
-    if (weft_engine_adapter_check_name(name, &err)) return weft__fault_set(fault, 400, "lora_name", "%s", err.message);
-    return !weft__is_model_name(s, name)
+    if (weft_engine_adapter_check_name(name, &err)) return weft__api_error_set(fault, 400, "lora_name", "%s", err.message);
+    return !weft__server_is_model_name(s, name)
                ? 1
-               : weft__fault_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
+               : weft__api_error_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
 }
 
-weft_status weft__adapters_check_names(const weft_server *s, weft_error *err)
+weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *err)
 {
     weft_engine_adapter page[PAGE];
     int32_t first = 0, n;
     do {
         n = weft_engine_adapters(s->engine, first, page, PAGE);
         for (int32_t i = 0; i < n && i < PAGE; i++)
-            if (weft__is_model_name(s, page[i].name) || is_own(s, page[i].name))
+            if (weft__server_is_model_name(s, page[i].name) || is_own(s, page[i].name))
                 return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name %s; give it another", page[i].name,
                                  is_own(s, page[i].name) ? "as a key's own ones have" : "of the model itself");
         if (n > PAGE) first = page[PAGE - 1].index + 1;
@@ -417,12 +423,12 @@ static weft_status add_entry(const weft_server *s, const char *name, const char 
     if ((realpath(path, real) && !is_within(s, real)) || !members_are_within(s, path))
         return weft_fail(err, WEFT_ARGUMENT,
                          "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
-    if (weft__is_model_name(s, name))
+    if (weft__server_is_model_name(s, name))
         return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
     return weft_engine_adapter_add(s->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
 }
 
-weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err)
+weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *err)
 {
     char path[PATH_MAX], name[256];
     struct dirent **entries;
@@ -457,64 +463,65 @@ static int count_own(const weft_server *s, const char *tenant)
 }
 
 /* What a key loads is its own, unless an admin publishes it. Without keys there is nobody whose own it could be. name: of the engine. */
-static int name_of_load(const weft_server *s, const weft__who *who, const weft__ask *ask, char name[WEFT__ADAPTER_NAME],
-                        weft__fault *fault)
+static int name_of_load(const weft_server *s, const weft__server_caller *who, const weft__api_params *ask,
+                        char name[WEFT__ADAPTER_NAME], weft__api_error *fault)
 {
     weft_engine_adapter a = {.size = sizeof a};
     if (!name_is_free(s, ask->lora_name, fault)) return 0;
     if (ask->publish || !*who->tenant) {
         snprintf(name, WEFT__ADAPTER_NAME, "%s", ask->lora_name);
         if (is_own(s, name))
-            return weft__fault_set(fault, 400, "lora_name", "'%.100s' is a name as a key's own adapters have", ask->lora_name);
+            return weft__api_error_set(fault, 400, "lora_name", "'%.100s' is a name as a key's own adapters have",
+                                       ask->lora_name);
         return may_change_all(who, *who->tenant ? "publish" : NULL, "an adapter for all", fault);
     }
     if (snprintf(name, WEFT__ADAPTER_NAME, "%s.%s", who->tenant, ask->lora_name) >= WEFT__ADAPTER_NAME)
-        return weft__fault_set(fault, 400, "lora_name", "'lora_name' must have at most %d bytes where keys are wanted",
-                               WEFT__ADAPTER_NAME - 1 - OWNER);
+        return weft__api_error_set(fault, 400, "lora_name", "'lora_name' must have at most %d bytes where keys are wanted",
+                                   WEFT__ADAPTER_NAME - 1 - OWNER);
     if (weft_engine_adapter_find(s->engine, name, &a, NULL) && count_own(s, who->tenant) >= OWN_MAX)
-        return weft__fault_set(fault, 400, "lora_name", "a key may have %d adapters of its own; unload one first", OWN_MAX);
+        return weft__api_error_set(fault, 400, "lora_name", "a key may have %d adapters of its own; unload one first", OWN_MAX);
     return 1;
 }
 
 /* The name can be used, and the scale is finite: the form saw to it. */
-static void load(weft_server *s, const weft__who *who, const weft__ask *ask, const char *name, const char *place, weft__text *out,
-                 weft__fault *fault)
+static void adapters_load(weft_server *s, const weft__server_caller *who, const weft__api_params *ask, const char *name,
+                          const char *place, weft__strbuf *out, weft__api_error *fault)
 {
     weft_error err = {0};
     weft_status st =
         weft_engine_adapter_add(s->engine, name, place, (float)ask->scale,
                                 WEFT_ADAPTER_DISCREET | (ask->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
-    weft__hide_tenants(err.message, who->tenant);
+    weft__server_hide_tenants(err.message, who->tenant);
     if (st == WEFT_EXISTS)
-        weft__fault_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
-                        ask->lora_name);
-    else if (st == WEFT_STATE) weft__fault_set(fault, 400, "lora_name", "%s", err.message);
-    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__fault_of(fault, st, err.message);
-    else if (st) weft__fault_set(fault, 400, "lora_path", "%s", err.message);
+        weft__api_error_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
+                            ask->lora_name);
+    else if (st == WEFT_STATE) weft__api_error_set(fault, 400, "lora_name", "%s", err.message);
+    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__api_error_of(fault, st, err.message);
+    else if (st) weft__api_error_set(fault, 400, "lora_path", "%s", err.message);
     else put_loaded(s, who->tenant, name, out);
 }
 
-void weft__adapter_load(weft_server *s, weft__http_request *r, const weft__who *who)
+void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__fault fault = {0};
-    weft__ask ask = {0};
+    weft__strbuf out = {0};
+    weft__api_error fault = {0};
+    weft__api_params ask = {0};
     char place[PATH_MAX], name[WEFT__ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) &&
+    if (weft__api_params_parse(&weft__api_table_load_adapter, s->n_vocab, body, n, &ask, &fault) &&
         name_of_load(s, who, &ask, name, &fault) && place_of(s, ask.lora_path, place, &fault) &&
-        weft__disk_take(s, r, NULL, &fault)) {
-        load(s, who, &ask, name, place, &out, &fault);
-        weft__disk_give(s, r);
+        weft__server_disk_enter(s, r, NULL, &fault)) {
+        adapters_load(s, who, &ask, name, place, &out, &fault);
+        weft__server_disk_leave(s, r);
     }
-    weft__ask_free(&ask);
+    weft__api_params_free(&ask);
     answer(r, &out, &fault);
 }
 
 /* The engine's name of what this caller may unload: its own, or for an admin what was published, and by its full name that of another key. */
-static int name_of_unload(const weft_server *s, const weft__who *who, const char *given, char name[WEFT__ADAPTER_NAME],
-                          weft__fault *fault)
+static int name_of_unload(const weft_server *s, const weft__server_caller *who, const char *given, char name[WEFT__ADAPTER_NAME],
+                          weft__api_error *fault)
 {
     weft_engine_adapter a = {.size = sizeof a};
     int found = find_name(s, who->tenant, given, name);
@@ -522,30 +529,30 @@ static int name_of_unload(const weft_server *s, const weft__who *who, const char
         snprintf(name, WEFT__ADAPTER_NAME, "%s", given);
         found = !weft_engine_adapter_find(s->engine, name, &a, NULL);
     }
-    if (!found) return weft__fault_set(fault, 404, "lora_name", "there is no adapter '%.128s'", given);
+    if (!found) return weft__api_error_set(fault, 404, "lora_name", "there is no adapter '%.128s'", given);
     return is_own(s, name) || may_change_all(who, "lora_name", "unloading an adapter that is there for all", fault);
 }
 
-void weft__adapter_unload(weft_server *s, weft__http_request *r, const weft__who *who)
+void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__fault fault = {0};
-    weft__ask ask = {0};
+    weft__strbuf out = {0};
+    weft__api_error fault = {0};
+    weft__api_params ask = {0};
     weft_error err = {0};
     char name[WEFT__ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__ask_parse(&weft__form_unload_adapter, s->n_vocab, body, n, &ask, &fault) && may_change(s, "lora_name", &fault) &&
-        name_of_unload(s, who, ask.lora_name, name, &fault)) {
+    if (weft__api_params_parse(&weft__api_table_unload_adapter, s->n_vocab, body, n, &ask, &fault) &&
+        may_change(s, "lora_name", &fault) && name_of_unload(s, who, ask.lora_name, name, &fault)) {
         if (weft_engine_adapter_remove(s->engine, name, &err))
-            weft__fault_set(&fault, 404, "lora_name", "there is no adapter '%.128s'", ask.lora_name);
-        else weft__text_puts(&out, "{\"status\":\"ok\"}");
+            weft__api_error_set(&fault, 404, "lora_name", "there is no adapter '%.128s'", ask.lora_name);
+        else weft__strbuf_puts(&out, "{\"status\":\"ok\"}");
     }
-    weft__ask_free(&ask);
+    weft__api_params_free(&ask);
     answer(r, &out, &fault);
 }
 
-void weft__adapters_forget(weft_server *s)
+void weft__server_adapters_forget(weft_server *s)
 {
     weft_engine_adapter page[PAGE];
     int32_t first = 0, n;
@@ -554,7 +561,7 @@ void weft__adapters_forget(weft_server *s)
         for (int32_t i = 0; i < n && i < PAGE; i++) {
             char tenant[WEFT__MAX_TENANT + 1];
             snprintf(tenant, sizeof tenant, "%s", page[i].name);
-            if (is_own(s, page[i].name) && !weft__keys_have(&s->keys, tenant))
+            if (is_own(s, page[i].name) && !weft__server_keys_have(&s->keys, tenant))
                 weft_engine_adapter_remove(s->engine, page[i].name, NULL);
         }
         if (n > PAGE) first = page[PAGE - 1].index + 1;

@@ -1,25 +1,25 @@
 /* answers.c: whole answers are written by a thread of their own, one after the other: some have tens of megabytes, and everybody's tokens
  * would wait meanwhile for the engine's thread, which tells of the end. Clients take turns.
- * Invariant: a gen in the queue has finished and is nobody else's to change; each put is answered, those before weft__answers_end, too. */
+ * Invariant: a gen in the queue has finished and is nobody else's to change; each put is answered, those before weft__server_answers_end, too. */
 #include "base/thread.h"
 #include "server/server.h"
 
-static weft__gen *take(weft__answers *a)
+static weft__server_response *answers_take(weft__server_answers *a)
 {
     pthread_mutex_lock(&a->lock);
     while (!a->waiting.n && !a->stop) pthread_cond_wait(&a->wake, &a->lock);
-    weft__turn *turn = weft__turns_take(&a->waiting);
+    weft__http_turn *turn = weft__http_turns_take(&a->waiting);
     pthread_mutex_unlock(&a->lock);
-    return turn ? WEFT__TURN_OF(weft__gen, turn, turn) : NULL;
+    return turn ? WEFT__HTTP_TURN_OF(weft__server_response, turn, turn) : NULL;
 }
 
 static void *write_answers(void *arg)
 {
-    for (weft__gen *g; (g = take(arg));) weft__gen_answer(g);
+    for (weft__server_response *g; (g = answers_take(arg));) weft__server_response_answer(g);
     return NULL;
 }
 
-weft_status weft__answers_begin(weft__answers *a, weft_error *err)
+weft_status weft__server_answers_begin(weft__server_answers *a, weft_error *err)
 {
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->wake, NULL);
@@ -27,15 +27,15 @@ weft_status weft__answers_begin(weft__answers *a, weft_error *err)
     return a->has_thread ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for answers");
 }
 
-void weft__answers_put(weft__answers *a, weft__gen *g)
+void weft__server_answers_put(weft__server_answers *a, weft__server_response *g)
 {
     pthread_mutex_lock(&a->lock);
-    weft__turns_put(&a->waiting, &g->turn, weft__http_client_of(g->r));
+    weft__http_turns_put(&a->waiting, &g->turn, weft__http_client_of(g->r));
     pthread_cond_signal(&a->wake);
     pthread_mutex_unlock(&a->lock);
 }
 
-void weft__answers_end(weft__answers *a)
+void weft__server_answers_end(weft__server_answers *a)
 {
     if (!a->has_thread) return;
     pthread_mutex_lock(&a->lock);

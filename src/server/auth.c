@@ -41,7 +41,7 @@ static weft_status hash(const char *key, unsigned char out[32], weft_error *err)
 }
 
 /* Appends it, by its hash. */
-static weft_status add(weft__keys *keys, const char *key, weft__key *one, weft_error *err)
+static weft_status auth_add(weft__server_keys *keys, const char *key, weft__server_key *one, weft_error *err)
 {
     static const char prefix[] = "sha256:";
     if (!strncmp(key, prefix, sizeof prefix - 1)) {
@@ -58,13 +58,13 @@ static weft_status add(weft__keys *keys, const char *key, weft__key *one, weft_e
     return WEFT_OK;
 }
 
-weft_status weft__keys_add(weft__keys *keys, const char *key, int is_admin, weft_error *err)
+weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err)
 {
-    return add(keys, key, &(weft__key){.is_admin = is_admin}, err);
+    return auth_add(keys, key, &(weft__server_key){.is_admin = is_admin}, err);
 }
 
 /* What stands behind a key in its line: "admin", "name=NAME". */
-static weft_status read_word(const char *word, weft__key *one, weft_error *err)
+static weft_status read_word(const char *word, weft__server_key *one, weft_error *err)
 {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     if (!strcmp(word, "admin")) {
@@ -81,14 +81,14 @@ static weft_status read_word(const char *word, weft__key *one, weft_error *err)
     return WEFT_OK;
 }
 
-static weft_status read_line(weft__keys *keys, char *line, weft_error *err)
+static weft_status read_line(weft__server_keys *keys, char *line, weft_error *err)
 {
     static const char blanks[] = " \t\r\v\f";
-    weft__key one = {0};
+    weft__server_key one = {0};
     weft_status st = WEFT_OK;
     char *rest, *key = strtok_r(line, blanks, &rest);
     for (char *word; !st && (word = strtok_r(NULL, blanks, &rest));) st = read_word(word, &one, err);
-    return st ? st : add(keys, key, &one, err);
+    return st ? st : auth_add(keys, key, &one, err);
 }
 
 /* A line without its comment and the space around it. A comment begins where a word could: a key may have '#' within it. */
@@ -102,7 +102,7 @@ static char *trim(char *line)
     return line;
 }
 
-weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
+weft_status weft__server_keys_read(weft__server_keys *keys, const char *path, weft_error *err)
 {
     char line[1024];
     weft_status st = WEFT_OK;
@@ -126,7 +126,7 @@ weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
     return st;
 }
 
-weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *err)
+weft_status weft__server_tenant_of_user(const char *user, char tenant[64], weft_error *err)
 {
     unsigned char h[32];
     if (strlen(user) <= 50) {
@@ -140,10 +140,10 @@ weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *
     return WEFT_OK;
 }
 
-void weft__keys_free(weft__keys *keys)
+void weft__server_keys_free(weft__server_keys *keys)
 {
     weft__free(keys->items);
-    *keys = (weft__keys){0};
+    *keys = (weft__server_keys){0};
 }
 
 static void name_tenant(const unsigned char h[32], char tenant[32])
@@ -151,14 +151,14 @@ static void name_tenant(const unsigned char h[32], char tenant[32])
     snprintf(tenant, 32, "key-%02x%02x%02x%02x%02x%02x", h[0], h[1], h[2], h[3], h[4], h[5]);
 }
 
-int weft__keys_check(const weft__keys *keys, const char *key, weft__who *who)
+int weft__server_keys_check(const weft__server_keys *keys, const char *key, weft__server_caller *who)
 {
     unsigned char given[32];
     unsigned found = 0;
-    *who = (weft__who){0};
+    *who = (weft__server_caller){0};
     if (hash(key, given, NULL)) return 0;
     for (size_t i = 0; i < keys->n; i++) {
-        const weft__key *one = &keys->items[i];
+        const weft__server_key *one = &keys->items[i];
         volatile unsigned char differs = 0;
         for (int k = 0; k < 32; k++) differs = (unsigned char)(differs | (one->hash[k] ^ given[k]));
         if (differs) continue; /* the same key may stand there twice: it has what any of them has */
@@ -171,7 +171,7 @@ int weft__keys_check(const weft__keys *keys, const char *key, weft__who *who)
     return (int)found;
 }
 
-int weft__keys_have(const weft__keys *keys, const char *tenant)
+int weft__server_keys_have(const weft__server_keys *keys, const char *tenant)
 {
     char one[32];
     for (size_t i = 0; i < keys->n; i++) {

@@ -4,26 +4,26 @@
 #include "base/clock.h"
 #include "server/server.h"
 
-int weft__first_of_prompt(const weft__server_choice *c)
+int weft__server_first_of_prompt(const weft__server_choice *c)
 {
     return c->index % (int)c->gen->ask.n == 0;
 }
 
-void weft__count_began(weft__server_choice *c, double queue_ms)
+void weft__server_count_began(weft__server_choice *c, double queue_ms)
 {
     c->counted_ns = weft__clock_ns();
-    weft__histogram_add(&c->gen->server->metrics.queue, queue_ms / 1000);
+    weft__server_histogram_add(&c->gen->server->metrics.queue, queue_ms / 1000);
 }
 
 /* The same by key and adapters. */
 static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t prompt, uint64_t cached, uint64_t generated)
 {
-    weft__gen *g = c->gen;
-    const weft__used used = {requests, prompt, cached, generated};
-    weft__usage_add(&g->server->usage, &g->usage_place, g->label, g->adapters, &used);
+    weft__server_response *g = c->gen;
+    const weft__server_used used = {requests, prompt, cached, generated};
+    weft__server_usage_add(&g->server->usage, &g->usage_place, g->label, g->adapters, &used);
 }
 
-static void count_most(weft__metrics *m, const weft__server_choice *c)
+static void count_most(weft__server_metrics *m, const weft__server_choice *c)
 {
     uint64_t n = (uint64_t)c->n_read + (uint64_t)c->n_generated, most = m->most_tokens;
     while (n > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n)) continue;
@@ -38,11 +38,11 @@ static void count_time(weft__server_choice *c, _Atomic uint64_t *to, uint64_t *c
     c->counted_ns += us * 1000;
 }
 
-void weft__count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached)
+void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached)
 {
-    weft__metrics *m = &c->gen->server->metrics;
+    weft__server_metrics *m = &c->gen->server->metrics;
     if (n_read <= c->n_read) return;
-    if (weft__first_of_prompt(c)) {
+    if (weft__server_first_of_prompt(c)) {
         int32_t cached = c->n_read ? 0 : n_cached; /* those come first */
         m->prompt_tokens += (uint64_t)(n_read - c->n_read);
         m->cached_tokens += (uint64_t)cached;
@@ -54,10 +54,10 @@ void weft__count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached)
     if (!c->n_generated) count_time(c, &m->prompt_us, &c->prompt_us, weft__clock_ns());
 }
 
-void weft__count_token(weft__server_choice *c, uint64_t now)
+void weft__server_count_token(weft__server_choice *c, uint64_t now)
 {
-    weft__metrics *m = &c->gen->server->metrics;
-    weft__histogram_add(c->n_generated ? &m->between_tokens : &m->first_token, (double)(now - c->last_ns) / 1e9);
+    weft__server_metrics *m = &c->gen->server->metrics;
+    weft__server_histogram_add(c->n_generated ? &m->between_tokens : &m->first_token, (double)(now - c->last_ns) / 1e9);
     if (c->n_generated) count_time(c, &m->generate_us, &c->generate_us, now);
     else count_time(c, &m->prompt_us, &c->prompt_us, now);
     c->last_ns = now;
@@ -74,14 +74,14 @@ static void count_rest(_Atomic uint64_t *to, uint64_t counted, double ms)
     if (us > counted) *to += us - counted;
 }
 
-void weft__count_end(weft__server_choice *c)
+void weft__server_count_end(weft__server_choice *c)
 {
-    weft__metrics *m = &c->gen->server->metrics;
-    if (!c->began) weft__histogram_add(&m->queue, c->queue_ms / 1000);
+    weft__server_metrics *m = &c->gen->server->metrics;
+    if (!c->began) weft__server_histogram_add(&m->queue, c->queue_ms / 1000);
     m->embedded += c->n_embedding != 0;
     m->finished[c->finish]++;
     count_used(c, 1, 0, 0, 0);
     count_rest(&m->prompt_us, c->prompt_us, c->prompt_ms);
     count_rest(&m->generate_us, c->generate_us, c->generate_ms);
-    weft__histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);
+    weft__server_histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);
 }

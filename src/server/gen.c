@@ -1,7 +1,7 @@
 /* gen.c: one request from submit to its last byte: what the engine tells becomes text, and text a dialect's answer.
  *
- * Threads: weft__gen_start runs on a worker, weft__gen_lent and weft__gen_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices from submit to FINISHED;
- * weft__gen_answer on the thread of answers, when all have finished; gone on the HTTP façade's watcher. A gen lives until the worker or its line, the façade and every submitted choice have let go. */
+ * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and weft__server_response_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices from submit to FINISHED;
+ * weft__server_response_answer on the thread of answers, when all have finished; gone on the HTTP façade's watcher. A gen lives until the worker or its line, the façade and every submitted choice have let go. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,23 +21,23 @@ static void choice_free(weft__server_choice *c)
     weft_detok_free(&c->detok);
     if (c->stop) weft__stop_free(c->stop);
     weft__free(c->stop);
-    weft__text_free(&c->text);
+    weft__strbuf_free(&c->text);
     weft__free(c->entries);
     weft__free(c->prompt_entries);
     weft__free(c->tops);
     weft__free(c->embedding);
 }
 
-static void unref(weft__gen *g)
+static void unref(weft__server_response *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) != 1) return;
     for (int i = 0; i < g->n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
-    weft__prompts_free(&g->prompts);
-    weft__ask_free(&g->ask);
+    weft__server_prompts_free(&g->prompts);
+    weft__api_params_free(&g->ask);
     weft_engine_lease_free(g->server->engine, &g->lease);
     weft_grammar_free(&g->grammar);
-    weft__text_free(&g->scratch);
+    weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
     weft__http_release(g->r);
     weft__free(g);
@@ -49,7 +49,7 @@ static void drop(void *arg)
 }
 
 /* Cancels what was submitted and has not finished. Not under the lock: the engine may be waiting for it in on_event. */
-static void cancel_all(weft__gen *g)
+static void cancel_all(weft__server_response *g)
 {
     for (int i = 0; i < g->n_choices; i++) {
         weft__server_choice *c = &g->choices[i];
@@ -63,7 +63,7 @@ static void cancel_all(weft__gen *g)
 
 static void gone(void *arg)
 {
-    weft__gen *g = arg;
+    weft__server_response *g = arg;
     pthread_mutex_lock(&g->lock);
     g->gone = 1;
     pthread_mutex_unlock(&g->lock);
@@ -72,18 +72,18 @@ static void gone(void *arg)
 
 /* ---- events ---- */
 
-static int add_entry(weft__server_choice *c, weft__entry **all, size_t *n, size_t *capacity, const weft_event *e)
+static int add_entry(weft__server_choice *c, weft__server_entry **all, size_t *n, size_t *capacity, const weft_event *e)
 {
     if (!weft__grow(all, capacity, *n + 1, sizeof **all)) return 0;
     if (e->n_top > 0 && !weft__grow(&c->tops, &c->cap_tops, c->n_tops + (size_t)e->n_top, sizeof *c->tops)) return 0;
-    (*all)[(*n)++] = (weft__entry){
+    (*all)[(*n)++] = (weft__server_entry){
         .token = e->token, .logprob = e->logprob, .n_top = e->n_top, .first_top = c->n_tops, .begin = c->raw, .end = c->raw};
     if (e->n_top > 0) memcpy(c->tops + c->n_tops, e->top, (size_t)e->n_top * sizeof *c->tops);
     c->n_tops += (size_t)(e->n_top > 0 ? e->n_top : 0);
     return 1;
 }
 
-size_t weft__entries_shown(const weft__server_choice *c)
+size_t weft__server_entries_shown(const weft__server_choice *c)
 {
     size_t n = c->n_entries;
     if (c->stop->found >= 0)
@@ -96,7 +96,7 @@ static size_t entries_ready(const weft__server_choice *c, int all)
 {
     size_t n = c->n_shown;
     if (c->stop->found >= 0) {
-        size_t shown = weft__entries_shown(c);
+        size_t shown = weft__server_entries_shown(c);
         return shown > n ? shown : n;
     }
     while (n < c->n_entries && (all || c->entries[n].end <= c->text.len)) n++;
@@ -104,7 +104,7 @@ static size_t entries_ready(const weft__server_choice *c, int all)
 }
 
 /* The first thing that goes wrong with a choice is what it ends with. */
-static void fail(weft__server_choice *c, weft_status status, const char *message)
+static void gen_fail(weft__server_choice *c, weft_status status, const char *message)
 {
     if (c->failed) return;
     c->failed = status;
@@ -113,11 +113,11 @@ static void fail(weft__server_choice *c, weft_status status, const char *message
 
 static void fail_memory(weft__server_choice *c)
 {
-    fail(c, WEFT_NO_MEMORY, "no memory for the answer");
+    gen_fail(c, WEFT_NO_MEMORY, "no memory for the answer");
 }
 
 /* 0: there was no memory for what was to be said, and nothing of it is. */
-static int send(weft__gen *g)
+static int send(weft__server_response *g)
 {
     int ok = !g->scratch.failed;
     if (ok && g->scratch.len) weft__http_write(g->r, g->scratch.data, g->scratch.len);
@@ -129,7 +129,7 @@ static int send(weft__gen *g)
 /* Streams what became certain. */
 static void send_delta(weft__server_choice *c, int last)
 {
-    weft__gen *g = c->gen;
+    weft__server_response *g = c->gen;
     size_t n_text = c->text.len - c->shown, n_entries = entries_ready(c, last && c->stop->found < 0);
     if (!g->ask.stream || (!n_text && !(last && n_entries > c->n_shown))) return;
     g->writer->delta(c, n_text, n_entries, &g->scratch);
@@ -140,13 +140,13 @@ static void send_delta(weft__server_choice *c, int last)
 
 static void on_began(weft__server_choice *c, const weft_event *e)
 {
-    weft__gen *g = c->gen;
+    weft__server_response *g = c->gen;
     c->began = 1;
     c->last_ns = weft__http_began_ns(g->r);
-    weft__count_began(c, e->queue_ms);
+    weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
-        c->slot = weft__slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids,
-                                   c->prompt->n, (int32_t)g->ask.max_tokens, c->with_adapters);
+        c->slot = weft__server_slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids,
+                                          c->prompt->n, (int32_t)g->ask.max_tokens, c->with_adapters);
     if (!g->ask.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c, &g->scratch);
     if (!send(g)) fail_memory(c);
@@ -154,14 +154,14 @@ static void on_began(weft__server_choice *c, const weft_event *e)
 
 static int on_token(weft__server_choice *c, const weft_event *e)
 {
-    weft__gen *g = c->gen;
+    weft__server_response *g = c->gen;
     weft_error err = {0};
     const char *text;
     size_t n;
-    weft__count_token(c, weft__clock_ns());
-    weft__slots_token(&g->server->slots, c->slot, e->token);
+    weft__server_count_token(c, weft__clock_ns());
+    weft__server_slots_token(&g->server->slots, c->slot, e->token);
     weft_status st = weft_detok_push(c->detok, e->token, &text, &n, &err);
-    if (st) fail(c, st, err.message);
+    if (st) gen_fail(c, st, err.message);
     else if (g->keep_entries && !add_entry(c, &c->entries, &c->n_entries, &c->cap_entries, e)) fail_memory(c);
     if (c->failed) return 1;
     c->raw += n;
@@ -187,7 +187,7 @@ static void keep_status(weft__server_choice *c, weft_status status, const char *
 {
     c->status = status;
     snprintf(c->message, sizeof c->message, "%.255s", message ? message : "");
-    if (c->gen->server->wants_keys) weft__hide_tenants(c->message, c->gen->tenant);
+    if (c->gen->server->wants_keys) weft__server_hide_tenants(c->message, c->gen->tenant);
 }
 
 static void keep_finish(weft__server_choice *c, const weft_event *e)
@@ -213,7 +213,7 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
 static weft_status submit(weft__server_choice *c, double *retry_after_s, weft_error *err);
 
 /* Nothing more is to be asked for: it was refused, its client left, or c has failed. */
-static int is_over(weft__gen *g, const weft__server_choice *c)
+static int is_over(weft__server_response *g, const weft__server_choice *c)
 {
     pthread_mutex_lock(&g->lock);
     int over = c->status || g->refused || g->gone;
@@ -222,7 +222,7 @@ static int is_over(weft__gen *g, const weft__server_choice *c)
 }
 
 /* What was not asked for will not come. */
-static void ask_no_more(weft__gen *g)
+static void ask_no_more(weft__server_response *g)
 {
     pthread_mutex_lock(&g->lock);
     g->n_left -= g->n_choices - g->n_asked;
@@ -234,7 +234,7 @@ static void ask_no_more(weft__gen *g)
  * the next end of one of ours; when there is none left, that is the answer. */
 static void ask_on(weft__server_choice *c)
 {
-    weft__gen *g = c->gen;
+    weft__server_response *g = c->gen;
     g->n_done++;
     while (g->n_asked < g->n_choices && g->n_asked - g->n_done < g->n_at_once) {
         weft__server_choice *next = &g->choices[g->n_asked];
@@ -260,7 +260,7 @@ static void end_text(weft__server_choice *c)
     size_t n;
     weft_error err = {0};
     weft_status st = c->stop->found < 0 ? weft_detok_finish(c->detok, &text, &n, &err) : WEFT_OK;
-    if (st) fail(c, st, err.message);
+    if (st) gen_fail(c, st, err.message);
     else if (c->stop->found < 0) {
         c->raw += n;
         weft__stop_push(c->stop, text, n, &c->text);
@@ -270,10 +270,10 @@ static void end_text(weft__server_choice *c)
     if (c->n_entries) c->entries[c->n_entries - 1].end = c->raw;
 }
 
-static void set_note(weft__gen *g)
+static void set_note(weft__server_response *g)
 {
     static const char *const names[] = {"stop", "length", "stop", "cancelled", "failed"};
-    weft__note *note = weft__alloc_zero(1, sizeof *note);
+    weft__server_log_entry *note = weft__alloc_zero(1, sizeof *note);
     if (!note) return;
     snprintf(note->tenant, sizeof note->tenant, "%s", g->tenant);
     snprintf(note->model, sizeof note->model, "%.60s", g->model);
@@ -281,7 +281,7 @@ static void set_note(weft__gen *g)
     note->n_choices = g->n_choices;
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
-        if (weft__first_of_prompt(c)) {
+        if (weft__server_first_of_prompt(c)) {
             note->n_prompt += c->n_prompt;
             note->n_cached += c->n_cached;
         }
@@ -291,34 +291,34 @@ static void set_note(weft__gen *g)
     weft__http_set_note(g->r, note);
 }
 
-void weft__gen_answer(weft__gen *g)
+void weft__server_response_answer(weft__server_response *g)
 {
-    weft__fault fault = {0};
+    weft__api_error fault = {0};
     set_note(g);
     for (int i = 0; i < g->n_choices && !fault.status; i++)
-        if (g->choices[i].status) weft__fault_of(&fault, g->choices[i].status, g->choices[i].message);
+        if (g->choices[i].status) weft__api_error_of(&fault, g->choices[i].status, g->choices[i].message);
     fault.retry_s = g->retry_s;
     if (!fault.status) {
         g->writer->whole(g, &g->scratch);
-        if (g->scratch.failed) weft__fault_of(&fault, WEFT_NO_MEMORY, "no memory for the answer");
+        if (g->scratch.failed) weft__api_error_of(&fault, WEFT_NO_MEMORY, "no memory for the answer");
     }
-    if (fault.status) weft__reply_fault(g->r, &fault);
-    else weft__reply_json(g->r, 200, &g->scratch);
+    if (fault.status) weft__server_reply_error(g->r, &fault);
+    else weft__server_reply_json(g->r, 200, &g->scratch);
     unref(g);
 }
 
 /* Ends of a stream: one that there is no memory for is told of by what needs none, so that no answer looks whole that is not. */
-static void send_end(weft__gen *g)
+static void send_end(weft__server_response *g)
 {
     static const char *const said[] = {
         "data: {\"error\":{\"message\":\"no memory for the answer\",\"type\":\"server_error\",\"param\":null,"
         "\"code\":\"service_unavailable\"}}\n\n",
         "data: {\"error\":{\"code\":503,\"message\":\"no memory for the answer\",\"type\":\"unavailable_error\"}}\n\n"};
-    const char *text = said[weft__dialect_of(weft__http_path(g->r)) == WEFT__LLAMA];
+    const char *text = said[weft__server_dialect_of(weft__http_path(g->r)) == WEFT__LLAMA];
     if (!send(g)) weft__http_write(g->r, text, strlen(text));
 }
 
-static void end_stream(weft__gen *g)
+static void end_stream(weft__server_response *g)
 {
     set_note(g);
     g->writer->stream_end(g, &g->scratch);
@@ -328,12 +328,12 @@ static void end_stream(weft__gen *g)
 
 static void on_finished(weft__server_choice *c, const weft_event *e)
 {
-    weft__gen *g = c->gen;
+    weft__server_response *g = c->gen;
     if (!g->embedding) end_text(c);
     keep_finish(c, e);
-    weft__count_read(c, e->n_read, e->n_cached); /* what no event told of */
-    weft__count_end(c);
-    weft__slots_give(&g->server->slots, c->slot);
+    weft__server_count_read(c, e->n_read, e->n_cached); /* what no event told of */
+    weft__server_count_end(c);
+    weft__server_slots_give(&g->server->slots, c->slot);
     weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
     g->n_left--;
@@ -344,7 +344,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     int refused = g->refused, last = g->n_left == 0;
     pthread_mutex_unlock(&g->lock);
     if (!refused && last && !g->ask.stream) {
-        weft__answers_put(&g->server->answers, g);
+        weft__server_answers_put(&g->server->answers, g);
         return;
     }
     if (!refused && g->ask.stream) {
@@ -362,7 +362,7 @@ static int on_event(void *arg, const weft_event *e)
     weft__server_choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
     case WEFT_EVENT_BEGAN: on_began(c, e); return c->failed != 0;
-    case WEFT_EVENT_READ: weft__count_read(c, e->n_read, e->n_cached); return 0;
+    case WEFT_EVENT_READ: weft__server_count_read(c, e->n_read, e->n_cached); return 0;
     case WEFT_EVENT_PROMPT_TOKEN:
         if (!add_entry(c, &c->prompt_entries, &c->n_prompt_entries, &c->cap_prompt_entries, e)) fail_memory(c);
         return c->failed != 0;
@@ -377,9 +377,9 @@ static int on_event(void *arg, const weft_event *e)
 
 /* Biases of texts become biases of their tokens, which count as those given by id: each choice holds them all, and each of its tokens looks
  * at them all. */
-static int add_text_biases(weft__gen *g, weft__fault *fault)
+static int add_text_biases(weft__server_response *g, weft__api_error *fault)
 {
-    weft__ask *a = &g->ask;
+    weft__api_params *a = &g->ask;
     size_t capacity = (size_t)a->n_bias;
     for (int32_t i = 0; i < a->n_bias_texts; i++) {
         int32_t ids[WEFT__MAX_STOP_BYTES + 16];
@@ -387,19 +387,20 @@ static int add_text_biases(weft__gen *g, weft__fault *fault)
         weft_error err = {0};
         weft_status st = weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids,
                                        WEFT__MAX_STOP_BYTES + 16, &n, &err);
-        if (st) return weft__fault_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s", err.message);
+        if (st)
+            return weft__api_error_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s", err.message);
         if ((size_t)a->n_bias + n > WEFT__MAX_BIASES)
-            return weft__fault_set(fault, 400, "logit_bias",
-                                   "'logit_bias' must have at most %d tokens, those of its texts included", WEFT__MAX_BIASES);
+            return weft__api_error_set(fault, 400, "logit_bias",
+                                       "'logit_bias' must have at most %d tokens, those of its texts included", WEFT__MAX_BIASES);
         if (!weft__grow(&a->bias, &capacity, (size_t)a->n_bias + n, sizeof *a->bias))
-            return weft__fault_set(fault, 503, NULL, "no memory for the request");
+            return weft__api_error_set(fault, 503, NULL, "no memory for the request");
         for (size_t k = 0; k < n; k++) a->bias[a->n_bias++] = (weft_logit_bias){ids[k], a->bias_texts[i].bias};
     }
     return 1;
 }
 
 /* The field that constrains the answer; NULL: none. */
-static const char *constraint_of(const weft__ask *a)
+static const char *constraint_of(const weft__api_params *a)
 {
     return a->grammar ? "grammar" : a->json_object ? "response_format" : a->json_value ? "json_schema" : NULL;
 }
@@ -414,7 +415,7 @@ static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, wef
     return st;
 }
 
-static int compile_grammar(weft__gen *g, weft__fault *fault)
+static int compile_grammar(weft__server_response *g, weft__api_error *fault)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
@@ -423,18 +424,18 @@ static int compile_grammar(weft__gen *g, weft__fault *fault)
     else st = json_grammar(g->server, g->ask.json_value, &g->grammar, &err);
     if (!st) return 1;
     const char *field = constraint_of(&g->ask);
-    return weft__fault_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
+    return weft__api_error_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
 }
 
-static int check_length(weft__gen *g, weft__fault *fault)
+static int check_length(weft__server_response *g, weft__api_error *fault)
 {
     int32_t n_ctx = g->server->n_ctx;
     for (size_t i = 0; i < g->prompts.n; i++) {
         int32_t n = g->prompts.items[i].n, room = n_ctx - n;
-        if (!n) return weft__fault_set(fault, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
+        if (!n) return weft__api_error_set(fault, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
         if (room >= (g->embedding || g->ask.max_tokens == 0 ? 0 : 1)) continue;
-        weft__fault_set(fault, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n,
-                        n_ctx);
+        weft__api_error_set(fault, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n,
+                            n_ctx);
         fault->code = "context_length_exceeded";
         fault->n_prompt = n;
         fault->n_ctx = n_ctx;
@@ -443,25 +444,25 @@ static int check_length(weft__gen *g, weft__fault *fault)
     return 1;
 }
 
-static int refuse_entries(const weft__gen *g, int64_t n_tokens, int64_t most, weft__fault *fault)
+static int refuse_entries(const weft__server_response *g, int64_t n_tokens, int64_t most, weft__api_error *fault)
 {
-    const weft__ask *a = &g->ask;
-    const weft__form *f = a->form;
+    const weft__api_params *a = &g->ask;
+    const weft__api_table *f = a->form;
     char remedy[96] = "";
     if (most > 0) snprintf(remedy, sizeof remedy, "at most %lld as '%s', or ", (long long)most, f->tokens);
-    return weft__fault_set(fault, 400, a->n > 1 || a->n_top < 1 ? f->n : f->top,
-                           "%lld answers ('%s' times the prompts), %s%lld tokens in all, with %lld likeliest ones beside each "
-                           "('%s'), come to more than the %d that a request may have; give %sa smaller '%s' or '%s'",
-                           (long long)a->n * (long long)g->prompts.n, f->n, a->echo ? "their prompts included, " : "",
-                           (long long)n_tokens, (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__MAX_ENTRIES, remedy, f->n,
-                           f->top);
+    return weft__api_error_set(
+        fault, 400, a->n > 1 || a->n_top < 1 ? f->n : f->top,
+        "%lld answers ('%s' times the prompts), %s%lld tokens in all, with %lld likeliest ones beside each "
+        "('%s'), come to more than the %d that a request may have; give %sa smaller '%s' or '%s'",
+        (long long)a->n * (long long)g->prompts.n, f->n, a->echo ? "their prompts included, " : "", (long long)n_tokens,
+        (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__MAX_ENTRIES, remedy, f->n, f->top);
 }
 
 /* Entries are kept until the last answer has ended, those of streams too. Answers to a request that sets no limit of tokens end where all
  * entries are used up; where that would leave them few, it is refused, as one whose own limit is beyond that. */
-static int check_entries(weft__gen *g, weft__fault *fault)
+static int check_entries(weft__server_response *g, weft__api_error *fault)
 {
-    weft__ask *a = &g->ask;
+    weft__api_params *a = &g->ask;
     if (!g->keep_entries) return 1;
     int64_t all = WEFT__MAX_ENTRIES / (a->n * (1 + (a->n_top > 0 ? a->n_top : 0))); /* tokens, when each prompt had one answer */
     int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
@@ -477,7 +478,7 @@ static int check_entries(weft__gen *g, weft__fault *fault)
     return 1;
 }
 
-static int begin_choice(weft__gen *g, int i, weft__fault *fault)
+static int begin_choice(weft__server_response *g, int i, weft__api_error *fault)
 {
     weft__server_choice *c = &g->choices[i];
     c->gen = g;
@@ -485,30 +486,30 @@ static int begin_choice(weft__gen *g, int i, weft__fault *fault)
     c->slot = -1;
     c->prompt = &g->prompts.items[i / (int)g->ask.n];
     c->stop = weft__alloc_zero(1, sizeof *c->stop);
-    if (!c->stop) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+    if (!c->stop) return weft__api_error_set(fault, 503, NULL, "no memory for the request");
     weft_error err = {0};
     weft_status st = weft__stop_begin(c->stop, g->ask.stops, g->ask.stop_lengths, g->ask.n_stops, &err);
     if (!st) st = weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
-    if (st) weft__fault_of(fault, st, err.message);
+    if (st) weft__api_error_of(fault, st, err.message);
     return !st;
 }
 
-static int prepare(weft__gen *g, weft__fault *fault)
+static int gen_prepare(weft__server_response *g, weft__api_error *fault)
 {
     int64_t n = (int64_t)g->prompts.n * g->ask.n;
     if (!g->embedding && n > WEFT__MAX_N)
-        return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N,
-                               (long long)n);
+        return weft__api_error_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N,
+                                   (long long)n);
     if (!g->embedding && n > g->server->max_requests)
-        return weft__fault_set(fault, 400, g->ask.n > 1 ? "n" : "prompt",
-                               "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
-                               (long long)n, g->server->max_requests);
+        return weft__api_error_set(fault, 400, g->ask.n > 1 ? "n" : "prompt",
+                                   "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
+                                   (long long)n, g->server->max_requests);
     if (!check_length(g, fault) || !check_entries(g, fault) ||
-        !weft__adapters_take(g->server, &g->ask, g->tenant, &g->has_lease, &g->lease, g->adapters, fault) ||
+        !weft__server_adapters_lease(g->server, &g->ask, g->tenant, &g->has_lease, &g->lease, g->adapters, fault) ||
         !add_text_biases(g, fault))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
-    if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+    if (!g->choices) return weft__api_error_set(fault, 503, NULL, "no memory for the request");
     /* Drawn ones have 31 bits: /completion tells them, and llama.cpp's clients read them as a number of 32. */
     uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 33;
     for (; g->n_choices < n; g->n_choices++) {
@@ -530,7 +531,7 @@ static int prepare(weft__gen *g, weft__fault *fault)
 
 static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
 {
-    const weft__ask *a = &c->gen->ask;
+    const weft__api_params *a = &c->gen->ask;
     weft_sampler_params_default(p);
     p->temperature = (float)(a->temperature > 0 ? a->temperature : 0);
     p->top_k = (int32_t)(a->top_k > 0 ? a->top_k : 0);
@@ -548,13 +549,13 @@ static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
 }
 
 /* Milliseconds until the request's deadline, which counts from its head, at least 1; 0: it has none. */
-static uint64_t time_left(const weft__gen *g)
+static uint64_t time_left(const weft__server_response *g)
 {
     uint64_t all = (uint64_t)g->ask.timeout_ms, gone = (weft__clock_ns() - weft__http_began_ns(g->r)) / 1000000;
     return !all ? 0 : gone < all ? all - gone : 1;
 }
 
-uint64_t weft__gen_deadline(const weft__gen *g)
+uint64_t weft__server_response_deadline(const weft__server_response *g)
 {
     return g->ask.timeout_ms ? weft__http_began_ns(g->r) + (uint64_t)g->ask.timeout_ms * 1000000 : 0;
 }
@@ -568,8 +569,8 @@ static int most_of_address(const weft_server *s)
 
 static weft_status submit(weft__server_choice *c, double *retry_after_s, weft_error *err)
 {
-    weft__gen *g = c->gen;
-    const weft__ask *a = &g->ask;
+    weft__server_response *g = c->gen;
+    const weft__api_params *a = &g->ask;
     weft_request_params p;
     uint64_t id = 0;
     int64_t room = g->server->n_ctx - c->prompt->n;
@@ -611,7 +612,7 @@ static weft_status submit(weft__server_choice *c, double *retry_after_s, weft_er
 }
 
 /* All that is asked for at once, or none. */
-static int submit_all(weft__gen *g, weft__fault *fault)
+static int submit_all(weft__server_response *g, weft__api_error *fault)
 {
     weft_error err = {0};
     double retry_after_s = 1;
@@ -623,7 +624,7 @@ static int submit_all(weft__gen *g, weft__fault *fault)
         g->refused = 1;
         pthread_mutex_unlock(&g->lock);
         cancel_all(g);
-        weft__fault_of(fault, st, err.message);
+        weft__api_error_of(fault, st, err.message);
         fault->retry_s = (int)ceil(retry_after_s);
         return 0;
     }
@@ -638,10 +639,10 @@ static void make_id(char *out, size_t n, const char *prefix)
              (unsigned long long)(weft__rng_entropy() & 0xffffffff));
 }
 
-static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who,
-                          const char *tenant)
+static weft__server_response *new_gen(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+                                      const weft__server_caller *who, const char *tenant)
 {
-    weft__gen *g = weft__alloc_zero(1, sizeof *g);
+    weft__server_response *g = weft__alloc_zero(1, sizeof *g);
     if (!g) return NULL;
     g->server = s;
     g->r = r;
@@ -654,7 +655,7 @@ static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__wri
     return g;
 }
 
-static int has_left(weft__gen *g)
+static int has_left(weft__server_response *g)
 {
     pthread_mutex_lock(&g->lock);
     int left = g->gone;
@@ -663,41 +664,41 @@ static int has_left(weft__gen *g)
 }
 
 /* Submits; takes over the caller's share of it. */
-static void set_off(weft__gen *g)
+static void set_off(weft__server_response *g)
 {
-    weft__fault fault = {0};
-    if (!submit_all(g, &fault)) weft__reply_fault(g->r, &fault);
+    weft__api_error fault = {0};
+    if (!submit_all(g, &fault)) weft__server_reply_error(g->r, &fault);
     else if (g->ask.stream) weft__http_begin(g->r);
     if (has_left(g)) cancel_all(g); /* while we were submitting */
     unref(g);
 }
 
-static int set_late(const char *what, weft__fault *fault)
+static int set_late(const char *what, weft__api_error *fault)
 {
-    return weft__fault_set(fault, 504, NULL, "the deadline passed before %s was ready", what);
+    return weft__api_error_set(fault, 504, NULL, "the deadline passed before %s was ready", what);
 }
 
-static void refuse(weft__gen *g, const weft__fault *fault)
+static void gen_refuse(weft__server_response *g, const weft__api_error *fault)
 {
-    weft__reply_fault(g->r, fault);
+    weft__server_reply_error(g->r, fault);
     unref(g);
 }
 
 /* Its adapters are there, or take their turn; then its grammar; then it is submitted. Takes over the caller's share of it. */
-static void go_on(weft__gen *g)
+static void gen_go_on(weft__server_response *g)
 {
     weft_server *s = g->server;
-    weft__fault fault = {0};
+    weft__api_error fault = {0};
     if (!g->has_lease) {
-        if (weft__line_put(&s->adapters, g)) return;
-        weft__fault_set(&fault, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
+        if (weft__server_wait_queue_put(&s->adapters, g)) return;
+        weft__api_error_set(&fault, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
         fault.retry_s = 2;
-        refuse(g, &fault);
+        gen_refuse(g, &fault);
     } else if (constraint_of(&g->ask)) {
-        if (weft__line_put(&s->grammars, g)) return;
-        weft__fault_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
+        if (weft__server_wait_queue_put(&s->grammars, g)) return;
+        weft__api_error_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
         fault.retry_s = 2;
-        refuse(g, &fault);
+        gen_refuse(g, &fault);
     } else {
         set_off(g);
     }
@@ -708,14 +709,14 @@ enum { ROOM_S = 60 /* since the request came */, LOOK_MS = 100 };
 /* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in this line; a little at a
  * time, as others in it may need ones for which there is room. Not for ever: adapters that are ready are lent past the line, and may be in
  * use again and again. */
-int weft__gen_lend(weft__gen *g, weft__fault *fault)
+int weft__server_response_lease(weft__server_response *g, weft__api_error *fault)
 {
-    uint64_t deadline = weft__gen_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;
+    uint64_t deadline = weft__server_response_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;
     if (has_left(g)) {
-        weft__fault_of(fault, WEFT_CANCELLED, "the client left");
+        weft__api_error_of(fault, WEFT_CANCELLED, "the client left");
         return 0;
     }
-    if (weft__adapters_take(g->server, &g->ask, g->tenant, NULL, &g->lease, g->adapters, fault)) return 1;
+    if (weft__server_adapters_lease(g->server, &g->ask, g->tenant, NULL, &g->lease, g->adapters, fault)) return 1;
     uint64_t now = weft__clock_ns();
     if (fault->status != 429 || now >= until) return 0;
     if (deadline && now >= deadline) return set_late(g->server->adapters.what, fault);
@@ -723,52 +724,53 @@ int weft__gen_lend(weft__gen *g, weft__fault *fault)
     return -1;
 }
 
-void weft__gen_lent(weft__gen *g, const weft__fault *fault)
+void weft__server_response_leased(weft__server_response *g, const weft__api_error *fault)
 {
     g->has_lease = 1;
-    if (fault) refuse(g, fault);
-    else go_on(g);
+    if (fault) gen_refuse(g, fault);
+    else gen_go_on(g);
 }
 
-int weft__gen_compile(weft__gen *g, weft__fault *fault)
+int weft__server_response_compile(weft__server_response *g, weft__api_error *fault)
 {
     if (!has_left(g)) return compile_grammar(g, fault);
-    weft__fault_of(fault, WEFT_CANCELLED, "the client left");
+    weft__api_error_of(fault, WEFT_CANCELLED, "the client left");
     return 0;
 }
 
-void weft__gen_late(weft__gen *g, const char *what)
+void weft__server_response_expired(weft__server_response *g, const char *what)
 {
-    weft__fault fault = {0};
+    weft__api_error fault = {0};
     set_late(what, &fault);
-    weft__reply_fault(g->r, &fault);
+    weft__server_reply_error(g->r, &fault);
 }
 
-void weft__gen_compiled(weft__gen *g, const weft__fault *fault)
+void weft__server_response_compiled(weft__server_response *g, const weft__api_error *fault)
 {
     if (!fault) {
         set_off(g);
         return;
     }
-    weft__reply_fault(g->r, fault);
+    weft__server_reply_error(g->r, fault);
     unref(g);
 }
 
-void weft__gen_drop(weft__gen *g)
+void weft__server_response_drop(weft__server_response *g)
 {
     unref(g);
 }
 
-void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who, const char *tenant,
-                     const char *id_prefix, weft__ask *ask, weft__prompts *prompts, int embedding)
+void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+                                 const weft__server_caller *who, const char *tenant, const char *id_prefix, weft__api_params *ask,
+                                 weft__server_prompts *prompts, int embedding)
 {
-    weft__fault fault = {0};
-    weft__gen *g = new_gen(s, r, writer, who, tenant);
+    weft__api_error fault = {0};
+    weft__server_response *g = new_gen(s, r, writer, who, tenant);
     if (!g) {
-        weft__fault_set(&fault, 503, NULL, "no memory for the request");
-        weft__reply_fault(r, &fault);
-        weft__ask_free(ask);
-        weft__prompts_free(prompts);
+        weft__api_error_set(&fault, 503, NULL, "no memory for the request");
+        weft__server_reply_error(r, &fault);
+        weft__api_params_free(ask);
+        weft__server_prompts_free(prompts);
         weft__http_release(r);
         return;
     }
@@ -780,14 +782,14 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     g->several = g->prompts.n > 1;
     make_id(g->id, sizeof g->id, id_prefix);
     snprintf(g->model, sizeof g->model, "%s", g->ask.model && *g->ask.model ? g->ask.model : s->name);
-    int ready = prepare(g, &fault);
-    if (ready) weft__ask_settle(&g->ask);
+    int ready = gen_prepare(g, &fault);
+    if (ready) weft__api_params_settle(&g->ask);
     weft__http_free_body(r);
     if (!ready) {
-        refuse(g, &fault);
+        gen_refuse(g, &fault);
         return;
     }
     atomic_fetch_add(&g->refs, 1);
     weft__http_on_gone(r, gone, drop, g);
-    go_on(g);
+    gen_go_on(g);
 }

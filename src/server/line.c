@@ -12,36 +12,36 @@
 #include "base/thread.h"
 #include "server/server.h"
 
-static weft__gen *gen_of(weft__turn *turn)
+static weft__server_response *gen_of(weft__http_turn *turn)
 {
-    return turn ? WEFT__TURN_OF(weft__gen, turn, turn) : NULL;
+    return turn ? WEFT__HTTP_TURN_OF(weft__server_response, turn, turn) : NULL;
 }
 
 /* With the lock. */
-static void put(weft__line *line, weft__gen *g)
+static void line_put(weft__server_wait_queue *line, weft__server_response *g)
 {
-    weft__turns_put(&line->waiting, &g->turn, weft__http_client_of(g->r));
+    weft__http_turns_put(&line->waiting, &g->turn, weft__http_client_of(g->r));
 }
 
 static void *serve_all(void *arg)
 {
-    weft__line *line = arg;
+    weft__server_wait_queue *line = arg;
     pthread_mutex_lock(&line->lock);
     for (;;) {
         while (!line->waiting.n && !line->stop) pthread_cond_wait(&line->wake, &line->lock);
-        weft__gen *g = line->now = gen_of(weft__turns_take(&line->waiting));
+        weft__server_response *g = line->now = gen_of(weft__http_turns_take(&line->waiting));
         if (!g) break;
         pthread_mutex_unlock(&line->lock);
-        weft__fault fault = {0};
+        weft__api_error fault = {0};
         int is_done = line->work(g, &fault);
         pthread_mutex_lock(&line->lock);
         line->now = NULL;
         int again = is_done < 0 && !g->too_late;
-        if (again) put(line, g);
+        if (again) line_put(line, g);
         pthread_mutex_unlock(&line->lock);
         if (again)
             ;
-        else if (g->too_late) weft__gen_drop(g);
+        else if (g->too_late) weft__server_response_drop(g);
         else line->go_on(g, is_done > 0 ? NULL : &fault);
         pthread_mutex_lock(&line->lock);
     }
@@ -50,36 +50,36 @@ static void *serve_all(void *arg)
 }
 
 /* Is it late? *next: the earliest deadline of those that are not, 0: none. */
-static int is_late(const weft__gen *g, uint64_t now, uint64_t *next)
+static int is_late(const weft__server_response *g, uint64_t now, uint64_t *next)
 {
-    uint64_t ns = g->too_late ? 0 : weft__gen_deadline(g);
+    uint64_t ns = g->too_late ? 0 : weft__server_response_deadline(g);
     if (ns && ns <= now) return 1;
     if (ns && (!*next || ns < *next)) *next = ns;
     return 0;
 }
 
 /* Answers those whose deadline has passed; returns when the next one does, 0: never. With the lock. */
-static uint64_t tell_late(weft__line *line)
+static uint64_t tell_late(weft__server_wait_queue *line)
 {
     uint64_t now = weft__clock_ns(), next = 0;
     if (line->now && is_late(line->now, now, &next)) {
         line->now->too_late = 1;
-        weft__gen_late(line->now, line->what);
+        weft__server_response_expired(line->now, line->what);
     }
-    for (weft__turn *turn = line->waiting.first, *after; turn; turn = after) {
-        weft__gen *g = gen_of(turn);
+    for (weft__http_turn *turn = line->waiting.first, *after; turn; turn = after) {
+        weft__server_response *g = gen_of(turn);
         after = turn->next;
         if (!is_late(g, now, &next)) continue;
-        weft__turns_remove(&line->waiting, turn);
-        weft__gen_late(g, line->what);
-        weft__gen_drop(g);
+        weft__http_turns_remove(&line->waiting, turn);
+        weft__server_response_expired(g, line->what);
+        weft__server_response_drop(g);
     }
     return next;
 }
 
 static void *watch_clock(void *arg)
 {
-    weft__line *line = arg;
+    weft__server_wait_queue *line = arg;
     pthread_mutex_lock(&line->lock);
     while (!line->stop) {
         weft__clock_wait(&line->tick, &line->lock, tell_late(line));
@@ -88,7 +88,7 @@ static void *watch_clock(void *arg)
     return NULL;
 }
 
-weft_status weft__line_begin(weft__line *line, weft_error *err)
+weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_error *err)
 {
     pthread_mutex_init(&line->lock, NULL);
     pthread_cond_init(&line->wake, NULL);
@@ -99,24 +99,24 @@ weft_status weft__line_begin(weft__line *line, weft_error *err)
 }
 
 /* With the lock. Those who give no name are one, as in the engine's queue; and an address may give itself many names. */
-static int has_room(const weft__line *line, const weft__gen *g)
+static int has_room(const weft__server_wait_queue *line, const weft__server_response *g)
 {
     const void *client = weft__http_client_of(g->r);
     int n = 0, n_of_client = 0, most = line->max_of_one + (line->max - line->max_of_one) / 2;
-    for (weft__turn *t = line->waiting.first; t; t = t->next) {
+    for (weft__http_turn *t = line->waiting.first; t; t = t->next) {
         n += !strcmp(gen_of(t)->tenant, g->tenant);
         n_of_client += client && t->who == client;
     }
     return line->waiting.n < line->max && n < line->max_of_one && n_of_client < most;
 }
 
-int weft__line_put(weft__line *line, weft__gen *g)
+int weft__server_wait_queue_put(weft__server_wait_queue *line, weft__server_response *g)
 {
     pthread_mutex_lock(&line->lock);
     int room = has_room(line, g);
     if (room) {
-        int timed = weft__gen_deadline(g) != 0;
-        put(line, g);
+        int timed = weft__server_response_deadline(g) != 0;
+        line_put(line, g);
         pthread_cond_signal(&line->wake);
         if (timed) pthread_cond_signal(&line->tick);
     }
@@ -124,7 +124,7 @@ int weft__line_put(weft__line *line, weft__gen *g)
     return room;
 }
 
-void weft__line_end(weft__line *line)
+void weft__server_wait_queue_end(weft__server_wait_queue *line)
 {
     if (!line->has_thread) return;
     pthread_mutex_lock(&line->lock);

@@ -6,70 +6,70 @@
 #include "server/server.h"
 #include "text/stop.h"
 
-static void put_bytes_text(weft__text *out, const weft__gen *g, int32_t token)
+static void put_bytes_text(weft__strbuf *out, const weft__server_response *g, int32_t token)
 {
     size_t n;
     const char *bytes = weft_token_bytes(g->server->tokenizer, token, &n);
-    weft__text_puts(out, "\"token\":");
+    weft__strbuf_puts(out, "\"token\":");
     weft__json_write_string(out, bytes ? bytes : "", bytes ? n : 0);
-    weft__text_puts(out, ",\"bytes\":[");
-    for (size_t i = 0; bytes && i < n; i++) weft__text_printf(out, "%s%d", i ? "," : "", (unsigned char)bytes[i]);
-    weft__text_putc(out, ']');
+    weft__strbuf_puts(out, ",\"bytes\":[");
+    for (size_t i = 0; bytes && i < n; i++) weft__strbuf_printf(out, "%s%d", i ? "," : "", (unsigned char)bytes[i]);
+    weft__strbuf_putc(out, ']');
 }
 
-static void put_prob(weft__text *out, const weft__gen *g, int32_t token, float logprob)
+static void put_prob(weft__strbuf *out, const weft__server_response *g, int32_t token, float logprob)
 {
-    weft__text_printf(out, "{\"id\":%d,", token);
+    weft__strbuf_printf(out, "{\"id\":%d,", token);
     put_bytes_text(out, g, token);
-    weft__text_printf(out, ",\"logprob\":%.7g", isnan(logprob) ? 0.0 : logprob > -9999 ? (double)logprob : -9999.0);
+    weft__strbuf_printf(out, ",\"logprob\":%.7g", isnan(logprob) ? 0.0 : logprob > -9999 ? (double)logprob : -9999.0);
 }
 
-static void put_probs(weft__text *out, const weft__server_choice *c, size_t from, size_t to)
+static void put_probs(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
 {
     if (c->gen->ask.n_top < 0) return;
-    weft__text_puts(out, ",\"completion_probabilities\":[");
+    weft__strbuf_puts(out, ",\"completion_probabilities\":[");
     for (size_t i = from; i < to; i++) {
-        const weft__entry *e = &c->entries[i];
-        if (i > from) weft__text_putc(out, ',');
+        const weft__server_entry *e = &c->entries[i];
+        if (i > from) weft__strbuf_putc(out, ',');
         put_prob(out, c->gen, e->token, e->logprob);
-        weft__text_puts(out, ",\"top_logprobs\":[");
+        weft__strbuf_puts(out, ",\"top_logprobs\":[");
         for (int32_t k = 0; k < e->n_top; k++) {
-            if (k) weft__text_putc(out, ',');
+            if (k) weft__strbuf_putc(out, ',');
             put_prob(out, c->gen, c->tops[e->first_top + (size_t)k].token, c->tops[e->first_top + (size_t)k].logprob);
-            weft__text_putc(out, '}');
+            weft__strbuf_putc(out, '}');
         }
-        weft__text_puts(out, "]}");
+        weft__strbuf_puts(out, "]}");
     }
-    weft__text_putc(out, ']');
+    weft__strbuf_putc(out, ']');
 }
 
-static void put_tokens(weft__text *out, const weft__server_choice *c, size_t from, size_t to)
+static void put_tokens(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
 {
-    weft__text_puts(out, ",\"tokens\":[");
+    weft__strbuf_puts(out, ",\"tokens\":[");
     for (size_t i = from; c->gen->ask.return_tokens && i < to; i++)
-        weft__text_printf(out, "%s%d", i > from ? "," : "", c->entries[i].token);
-    weft__text_putc(out, ']');
+        weft__strbuf_printf(out, "%s%d", i > from ? "," : "", c->entries[i].token);
+    weft__strbuf_putc(out, ']');
 }
 
-static void put_rate(weft__text *out, const char *what, int32_t n, double ms)
+static void put_rate(weft__strbuf *out, const char *what, int32_t n, double ms)
 {
-    weft__text_printf(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f", what, n, what, ms, what,
-                      n ? ms / n : 0.0, what, ms > 0 ? 1000.0 * n / ms : 0.0);
+    weft__strbuf_printf(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f", what, n, what, ms,
+                        what, n ? ms / n : 0.0, what, ms > 0 ? 1000.0 * n / ms : 0.0);
 }
 
-static void put_timings(weft__text *out, const weft__server_choice *c)
+static void put_timings(weft__strbuf *out, const weft__server_choice *c)
 {
-    weft__text_printf(out, ",\"timings\":{\"cache_n\":%d,", c->n_cached);
+    weft__strbuf_printf(out, ",\"timings\":{\"cache_n\":%d,", c->n_cached);
     put_rate(out, "prompt", c->prompt->n - c->n_cached, c->prompt_ms);
-    weft__text_putc(out, ',');
+    weft__strbuf_putc(out, ',');
     put_rate(out, "predicted", c->n_generated, c->generate_ms);
-    weft__text_putc(out, '}');
+    weft__strbuf_putc(out, '}');
 }
 
-static void put_settings(weft__text *out, const weft__server_choice *c)
+static void put_settings(weft__strbuf *out, const weft__server_choice *c)
 {
-    const weft__ask *a = &c->gen->ask;
-    weft__text_printf(
+    const weft__api_params *a = &c->gen->ask;
+    weft__strbuf_printf(
         out,
         ",\"generation_settings\":{\"n_predict\":%lld,\"max_tokens\":%lld,\"seed\":%llu,\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
         "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,\"frequency_penalty\":%.9g,"
@@ -78,91 +78,91 @@ static void put_settings(weft__text *out, const weft__server_choice *c)
         a->top_p, a->min_p, (long long)a->penalty_last_n, a->repeat_penalty, a->presence_penalty, a->frequency_penalty,
         a->ignore_end ? "true" : "false", a->stream ? "true" : "false", (long long)(a->n_top > 0 ? a->n_top : 0));
     weft__json_write_string(out, a->grammar ? a->grammar : "", a->grammar ? strlen(a->grammar) : 0);
-    weft__text_puts(out, ",\"stop\":[");
+    weft__strbuf_puts(out, ",\"stop\":[");
     for (int i = 0; i < a->n_stops; i++) {
-        if (i) weft__text_putc(out, ',');
+        if (i) weft__strbuf_putc(out, ',');
         weft__json_write_string(out, a->stops[i], a->stop_lengths[i]);
     }
-    weft__text_puts(out, "]}");
+    weft__strbuf_puts(out, "]}");
 }
 
 /* Everything that the last object has; content and tokens from the given places on. */
-static void put_final(weft__text *out, const weft__server_choice *c, size_t text_from, size_t entry_from)
+static void put_final(weft__strbuf *out, const weft__server_choice *c, size_t text_from, size_t entry_from)
 {
-    const weft__gen *g = c->gen;
-    size_t n_stop, n_text = c->text.len - text_from, shown = weft__entries_shown(c),
+    const weft__server_response *g = c->gen;
+    size_t n_stop, n_text = c->text.len - text_from, shown = weft__server_entries_shown(c),
                    last = shown > entry_from ? shown : entry_from;
     const char *stop = weft__stop_found(c->stop, &n_stop);
     const char *why = c->stop->found >= 0 ? "word" : c->finish == WEFT_FINISH_LENGTH ? "limit" : "eos";
-    weft__text_printf(out, "{\"index\":%d,\"content\":", c->index);
+    weft__strbuf_printf(out, "{\"index\":%d,\"content\":", c->index);
     weft__json_write_string(out, c->text.data ? c->text.data + text_from : "", n_text);
     put_tokens(out, c, entry_from, last);
-    weft__text_printf(out, ",\"id_slot\":%d,\"stop\":true,\"model\":", c->slot);
+    weft__strbuf_printf(out, ",\"id_slot\":%d,\"stop\":true,\"model\":", c->slot);
     weft__json_write_string(out, g->model, strlen(g->model));
-    weft__text_printf(out, ",\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->n_generated, c->prompt->n);
+    weft__strbuf_printf(out, ",\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->n_generated, c->prompt->n);
     put_settings(out, c);
-    weft__text_puts(out, ",\"prompt\":");
+    weft__strbuf_puts(out, ",\"prompt\":");
     weft__json_write_string(out, c->prompt->text ? c->prompt->text : "", c->prompt->n_text);
-    weft__text_printf(out, ",\"has_new_line\":%s,\"truncated\":false,\"stop_type\":\"%s\",\"stopping_word\":",
-                      c->text.len && memchr(c->text.data, '\n', c->text.len) ? "true" : "false", why);
+    weft__strbuf_printf(out, ",\"has_new_line\":%s,\"truncated\":false,\"stop_type\":\"%s\",\"stopping_word\":",
+                        c->text.len && memchr(c->text.data, '\n', c->text.len) ? "true" : "false", why);
     weft__json_write_string(out, stop, n_stop);
-    weft__text_printf(out, ",\"tokens_cached\":%d", c->prompt->n + c->n_generated);
+    weft__strbuf_printf(out, ",\"tokens_cached\":%d", c->prompt->n + c->n_generated);
     put_timings(out, c);
     put_probs(out, c, entry_from, last);
-    weft__text_putc(out, '}');
+    weft__strbuf_putc(out, '}');
 }
 
-static void delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
-    weft__text_printf(out, "data: {\"index\":%d,\"content\":", c->index);
+    weft__strbuf_printf(out, "data: {\"index\":%d,\"content\":", c->index);
     weft__json_write_string(out, c->text.data + c->shown, n_text);
     put_tokens(out, c, c->n_shown, n_entries);
-    weft__text_printf(out, ",\"stop\":false,\"id_slot\":%d,\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->slot,
-                      c->n_generated, c->prompt->n);
+    weft__strbuf_printf(out, ",\"stop\":false,\"id_slot\":%d,\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->slot,
+                        c->n_generated, c->prompt->n);
     if (c->gen->ask.timings) put_timings(out, c);
     put_probs(out, c, c->n_shown, n_entries);
-    weft__text_puts(out, "}\n\n");
+    weft__strbuf_puts(out, "}\n\n");
 }
 
-static void choice_end(weft__server_choice *c, weft__text *out)
+static void choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__put_error_event(WEFT__LLAMA, c, out);
+        weft__server_put_error_event(WEFT__LLAMA, c, out);
         return;
     }
-    weft__text_puts(out, "data: ");
+    weft__strbuf_puts(out, "data: ");
     put_final(out, c, c->text.len, c->n_entries);
-    weft__text_puts(out, "\n\n");
+    weft__strbuf_puts(out, "\n\n");
 }
 
-static void stream_end(weft__gen *g, weft__text *out)
+static void stream_end(weft__server_response *g, weft__strbuf *out)
 {
     (void)g, (void)out; /* the last object has "stop": true */
 }
 
-static void whole(weft__gen *g, weft__text *out)
+static void whole(weft__server_response *g, weft__strbuf *out)
 {
     int array = g->several || g->ask.n > 1;
-    if (array) weft__text_putc(out, '[');
+    if (array) weft__strbuf_putc(out, '[');
     for (int i = 0; i < g->n_choices; i++) {
-        if (i) weft__text_putc(out, ',');
+        if (i) weft__strbuf_putc(out, ',');
         put_final(out, &g->choices[i], 0, 0);
     }
-    if (array) weft__text_putc(out, ']');
+    if (array) weft__strbuf_putc(out, ']');
 }
 
-const weft__writer weft__write_completion = {delta, choice_end, NULL, stream_end, whole};
+const weft__server_writer weft__server_write_completion = {delta, choice_end, NULL, stream_end, whole};
 
-static void embedding_whole(weft__gen *g, weft__text *out)
+static void embedding_whole(weft__server_response *g, weft__strbuf *out)
 {
-    weft__text_putc(out, '[');
+    weft__strbuf_putc(out, '[');
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
-        weft__text_printf(out, "%s{\"index\":%d,\"embedding\":[", i ? "," : "", i);
-        weft__put_floats(out, c->embedding, c->n_embedding);
-        weft__text_puts(out, "]}");
+        weft__strbuf_printf(out, "%s{\"index\":%d,\"embedding\":[", i ? "," : "", i);
+        weft__server_put_floats(out, c->embedding, c->n_embedding);
+        weft__strbuf_puts(out, "]}");
     }
-    weft__text_putc(out, ']');
+    weft__strbuf_putc(out, ']');
 }
 
-const weft__writer weft__write_embedding = {NULL, NULL, NULL, NULL, embedding_whole};
+const weft__server_writer weft__server_write_embedding = {NULL, NULL, NULL, NULL, embedding_whole};

@@ -46,7 +46,7 @@ static void lose(weft_server *s, const char *why)
 }
 
 /* Writes what the log takes of it and returns how much that was; less than n: *why is errno. It may be cancelled here alone. */
-static size_t put(int fd, const char *bytes, size_t n, int *why)
+static size_t log_put(int fd, const char *bytes, size_t n, int *why)
 {
     size_t done = 0;
     while (done < n) {
@@ -64,12 +64,12 @@ static size_t put(int fd, const char *bytes, size_t n, int *why)
 
 static void write_line(weft_server *s, const char *line, size_t n)
 {
-    weft__request_log *l = &s->log;
+    weft__server_log *l = &s->log;
     int why = 0;
-    size_t done = put(l->fd, l->rest, l->n_rest, &why);
+    size_t done = log_put(l->fd, l->rest, l->n_rest, &why);
     memmove(l->rest, l->rest + done, l->n_rest - done);
     l->n_rest -= done;
-    done = l->n_rest || n > sizeof l->rest ? 0 : put(l->fd, line, n, &why);
+    done = l->n_rest || n > sizeof l->rest ? 0 : log_put(l->fd, line, n, &why);
     if (!done) lose(s, why ? strerror(why) : "it is too long");
     else memcpy(l->rest, line + done, l->n_rest = n - done);
 }
@@ -77,7 +77,7 @@ static void write_line(weft_server *s, const char *line, size_t n)
 /* A pipe that nobody reads is not waited for. */
 static void reopen(weft_server *s)
 {
-    weft__request_log *l = &s->log;
+    weft__server_log *l = &s->log;
     int fd = l->path ? open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640) : -1;
     if (fd < 0 && l->path && stderr_takes())
         weft__log(WEFT__LOG_WARN, "log file %s: %s; the old one is kept", l->path, strerror(errno));
@@ -92,7 +92,7 @@ static void reopen(weft_server *s)
 static void *keep(void *arg)
 {
     weft_server *s = arg;
-    weft__request_log *l = &s->log;
+    weft__server_log *l = &s->log;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     for (int stop = 0; !stop;) {
         uint64_t n;
@@ -100,7 +100,7 @@ static void *keep(void *arg)
         if (atomic_exchange(&l->reopen, 0)) reopen(s);
         pthread_mutex_lock(&l->lock);
         l->taken = l->waiting;
-        l->waiting = (weft__text){0};
+        l->waiting = (weft__strbuf){0};
         stop = l->stop;
         pthread_mutex_unlock(&l->lock);
         for (size_t at = 0, n_line; at < l->taken.len; at += n_line) {
@@ -108,7 +108,7 @@ static void *keep(void *arg)
             n_line = (size_t)((const char *)memchr(line, '\n', l->taken.len - at) - line) + 1;
             write_line(s, line, n_line);
         }
-        weft__text_free(&l->taken);
+        weft__strbuf_free(&l->taken);
     }
     pthread_mutex_lock(&l->lock);
     l->ended = 1;
@@ -119,7 +119,7 @@ static void *keep(void *arg)
 
 /* ---- callers ---- */
 
-static void wake(weft__request_log *l)
+static void wake(weft__server_log *l)
 {
     uint64_t one = 1;
     int why = errno;
@@ -127,9 +127,9 @@ static void wake(weft__request_log *l)
     errno = why;
 }
 
-weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
+weft_status weft__server_log_begin(weft_server *s, const char *path, weft_error *err)
 {
-    weft__request_log *l = &s->log;
+    weft__server_log *l = &s->log;
     if (!path) return WEFT_OK;
     int is_stderr = !strcmp(path, "-");
     l->fd = is_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
@@ -143,9 +143,9 @@ weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
     return l->has_thread ? WEFT_OK : weft_fail(err, WEFT_LIMIT, "the system refuses threads");
 }
 
-void weft__log_end(weft_server *s)
+void weft__server_log_end(weft_server *s)
 {
-    weft__request_log *l = &s->log;
+    weft__server_log *l = &s->log;
     if (l->has_thread) {
         const uint64_t until = weft__clock_ns() + END_S * 1000000000ull;
         pthread_mutex_lock(&l->lock);
@@ -164,8 +164,8 @@ void weft__log_end(weft_server *s)
         close(l->wake_fd);
     }
     if (l->fd >= 0) close(l->fd);
-    weft__text_free(&l->waiting);
-    weft__text_free(&l->taken);
+    weft__strbuf_free(&l->waiting);
+    weft__strbuf_free(&l->taken);
     weft__free(l->path);
 }
 
@@ -176,12 +176,12 @@ void weft_server_reopen_log(weft_server *s)
     wake(&s->log);
 }
 
-static void hand_over(weft_server *s, const weft__text *line)
+static void hand_over(weft_server *s, const weft__strbuf *line)
 {
-    weft__request_log *l = &s->log;
+    weft__server_log *l = &s->log;
     pthread_mutex_lock(&l->lock);
     const int first = l->waiting.len == 0, full = l->waiting.len + line->len > WAITING;
-    if (!full && !line->failed) weft__text_put(&l->waiting, line->data, line->len);
+    if (!full && !line->failed) weft__strbuf_put(&l->waiting, line->data, line->len);
     const int failed = line->failed || l->waiting.failed;
     l->waiting.failed = 0;
     pthread_mutex_unlock(&l->lock);
@@ -189,18 +189,18 @@ static void hand_over(weft_server *s, const weft__text *line)
     else if (first) wake(l);
 }
 
-static void put_member(weft__text *out, const char *name, const char *value)
+static void put_member(weft__strbuf *out, const char *name, const char *value)
 {
     size_t n = strlen(value);
     if (n > LONGEST)
         for (n = LONGEST; n && ((unsigned char)value[n] & 0xc0) == 0x80;) n--;
-    weft__text_printf(out, ",\"%s\":", name);
+    weft__strbuf_printf(out, ",\"%s\":", name);
     weft__json_write_string(out, value, n);
 }
 
-void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note)
+void weft__server_log_request(weft_server *s, const weft__http_record *record, const weft__server_log_entry *note)
 {
-    weft__text out = {0};
+    weft__strbuf out = {0};
     struct timespec now;
     struct tm utc;
     char stamp[40];
@@ -208,22 +208,22 @@ void weft__log_request(weft_server *s, const weft__http_record *record, const we
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    weft__text_printf(&out, "{\"time\":\"%s.%03ldZ\",\"id\":\"%s\"", stamp, now.tv_nsec / 1000000, record->id);
+    weft__strbuf_printf(&out, "{\"time\":\"%s.%03ldZ\",\"id\":\"%s\"", stamp, now.tv_nsec / 1000000, record->id);
     put_member(&out, "method", record->method);
     put_member(&out, "path", record->path);
     put_member(&out, "peer", record->peer);
-    weft__text_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu",
-                      record->status, record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms,
-                      (unsigned long long)record->n_in, (unsigned long long)record->n_out);
+    weft__strbuf_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu",
+                        record->status, record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms,
+                        (unsigned long long)record->n_in, (unsigned long long)record->n_out);
     if (note) {
         put_member(&out, "tenant", note->tenant);
         put_member(&out, "model", note->model);
         put_member(&out, "finish", note->finish);
-        weft__text_printf(&out,
-                          ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
-                          note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
+        weft__strbuf_printf(&out,
+                            ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
+                            note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
     }
-    weft__text_puts(&out, "}\n");
+    weft__strbuf_puts(&out, "}\n");
     hand_over(s, &out);
-    weft__text_free(&out);
+    weft__strbuf_free(&out);
 }

@@ -13,21 +13,21 @@ static const int statuses[] = {200, 204, 400, 401, 403, 404, 405, 408, 409, 413,
                                415, 429, 431, 500, 501, 503, 504, 505, 507, 0};
 enum { N_STATUSES = sizeof statuses / sizeof *statuses };
 
-static void begin(weft__histogram *h, const double *bounds, int n)
+static void metrics_begin(weft__server_histogram *h, const double *bounds, int n)
 {
     h->bounds = bounds;
     h->n = n;
 }
 
-void weft__metrics_begin(weft__metrics *m)
+void weft__server_metrics_begin(weft__server_metrics *m)
 {
-    begin(&m->first_token, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
-    begin(&m->queue, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
-    begin(&m->duration, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
-    begin(&m->between_tokens, token_bounds, sizeof token_bounds / sizeof *token_bounds);
+    metrics_begin(&m->first_token, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
+    metrics_begin(&m->queue, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
+    metrics_begin(&m->duration, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
+    metrics_begin(&m->between_tokens, token_bounds, sizeof token_bounds / sizeof *token_bounds);
 }
 
-void weft__histogram_add(weft__histogram *h, double seconds)
+void weft__server_histogram_add(weft__server_histogram *h, double seconds)
 {
     int i = 0;
     while (i < h->n && seconds > h->bounds[i]) i++;
@@ -35,43 +35,43 @@ void weft__histogram_add(weft__histogram *h, double seconds)
     h->sum_us += (uint64_t)(seconds * 1e6);
 }
 
-void weft__metrics_response(weft__metrics *m, const char *path, int status)
+void weft__server_metrics_response(weft__server_metrics *m, const char *path, int status)
 {
     int i = 0;
     while (i + 1 < N_STATUSES && statuses[i] != status) i++;
-    m->responses[weft__route_index(path)][i]++;
+    m->responses[weft__server_route_index(path)][i]++;
 }
 
-static void head(weft__text *out, const char *name, const char *type, const char *help)
+static void head(weft__strbuf *out, const char *name, const char *type, const char *help)
 {
-    weft__text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    weft__strbuf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void counter(weft__text *out, const char *name, const char *help, uint64_t value)
+static void counter(weft__strbuf *out, const char *name, const char *help, uint64_t value)
 {
     head(out, name, "counter", help);
-    weft__text_printf(out, "%s %llu\n", name, (unsigned long long)value);
+    weft__strbuf_printf(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
-static void gauge(weft__text *out, const char *name, const char *help, double value)
+static void gauge(weft__strbuf *out, const char *name, const char *help, double value)
 {
     head(out, name, "gauge", help);
-    weft__text_printf(out, "%s %.12g\n", name, value);
+    weft__strbuf_printf(out, "%s %.12g\n", name, value);
 }
 
-static void buckets(weft__text *out, const char *name, const double *bounds, const uint64_t *counts, int n, double sum)
+static void buckets(weft__strbuf *out, const char *name, const double *bounds, const uint64_t *counts, int n, double sum)
 {
     uint64_t total = 0;
     for (int i = 0; i < n; i++) {
         total += counts[i];
-        weft__text_printf(out, "%s_bucket{le=\"%.12g\"} %llu\n", name, bounds[i], (unsigned long long)total);
+        weft__strbuf_printf(out, "%s_bucket{le=\"%.12g\"} %llu\n", name, bounds[i], (unsigned long long)total);
     }
     total += counts[n];
-    weft__text_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.12g\n%s_count %llu\n", name, (unsigned long long)total, name,
-                      sum, name, (unsigned long long)total);
+    weft__strbuf_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.12g\n%s_count %llu\n", name, (unsigned long long)total, name,
+                        sum, name, (unsigned long long)total);
 }
 
-static void histogram(weft__text *out, const char *name, const char *help, const weft__histogram *h)
+static void histogram(weft__strbuf *out, const char *name, const char *help, const weft__server_histogram *h)
 {
     uint64_t counts[WEFT__BOUNDS + 1];
     for (int i = 0; i <= h->n; i++) counts[i] = h->counts[i];
@@ -79,17 +79,17 @@ static void histogram(weft__text *out, const char *name, const char *help, const
     buckets(out, name, h->bounds, counts, h->n, (double)h->sum_us / 1e6);
 }
 
-static void put_responses(const weft__metrics *m, weft__text *out)
+static void put_responses(const weft__server_metrics *m, weft__strbuf *out)
 {
     head(out, "weft_http_responses_total", "counter", "Answers by path and status; status 0: none was sent.");
-    for (int r = 0; weft__route_at(r); r++)
+    for (int r = 0; weft__server_route_at(r); r++)
         for (int i = 0; i < N_STATUSES; i++)
             if (m->responses[r][i])
-                weft__text_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n", weft__route_at(r),
-                                  statuses[i], (unsigned long long)m->responses[r][i]);
+                weft__strbuf_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n", weft__server_route_at(r),
+                                    statuses[i], (unsigned long long)m->responses[r][i]);
 }
 
-static void put_requests(const weft__metrics *m, weft__text *out)
+static void put_requests(const weft__server_metrics *m, weft__strbuf *out)
 {
     static const char *const names[] = {"end", "length", "stop", "cancelled", "failed"};
     counter(out, "weft_prompt_tokens_total", "Tokens of prompts, as they are read.", m->prompt_tokens);
@@ -98,14 +98,14 @@ static void put_requests(const weft__metrics *m, weft__text *out)
     counter(out, "weft_embeddings_total", "Embeddings computed.", m->embedded);
     head(out, "weft_requests_total", "counter", "Requests that ended, by reason.");
     for (int i = 0; i < 5; i++)
-        weft__text_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i], (unsigned long long)m->finished[i]);
+        weft__strbuf_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i], (unsigned long long)m->finished[i]);
     histogram(out, "weft_time_to_first_token_seconds", "From the request to its first token.", &m->first_token);
     histogram(out, "weft_time_between_tokens_seconds", "Between tokens of one request.", &m->between_tokens);
     histogram(out, "weft_queue_seconds", "Waiting before the first step.", &m->queue);
     histogram(out, "weft_request_seconds", "From the request to its last token.", &m->duration);
 }
 
-static void put_engine_histogram(weft__text *out, const char *name, const char *help, const weft_histogram *h, double scale)
+static void put_engine_histogram(weft__strbuf *out, const char *name, const char *help, const weft_histogram *h, double scale)
 {
     double bounds[WEFT_HISTOGRAM_MAX];
     for (int i = 0; i < h->n; i++) bounds[i] = h->bounds[i] * scale;
@@ -113,20 +113,20 @@ static void put_engine_histogram(weft__text *out, const char *name, const char *
     buckets(out, name, bounds, h->counts, h->n, h->sum * scale);
 }
 
-static void seconds(weft__text *out, const char *name, const char *help, double value)
+static void seconds(weft__strbuf *out, const char *name, const char *help, double value)
 {
     head(out, name, "counter", help);
-    weft__text_printf(out, "%s %.9g\n", name, value);
+    weft__strbuf_printf(out, "%s %.9g\n", name, value);
 }
 
-static void put_engine(const weft_engine_stats *e, weft__text *out)
+static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
 {
     counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
     seconds(out, "weft_model_seconds_total",
             "Time in which the model computed; what a step takes beyond it is sampling and telling.", (double)e->model_ns / 1e9);
     head(out, "weft_rows_total", "counter", "Rows of steps.");
-    weft__text_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n",
-                      (unsigned long long)e->n_rows_decode, (unsigned long long)e->n_rows_prompt);
+    weft__strbuf_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n",
+                        (unsigned long long)e->n_rows_decode, (unsigned long long)e->n_rows_prompt);
     counter(out, "weft_refused_total", "Requests refused because the queue was full.", e->n_refused);
     counter(out, "weft_preempted_total", "Times that a running request gave its pages to another.", e->n_preempted);
     counter(out, "weft_put_off_total", "Rows computed again because grammars of others had taken the step's time for masks.",
@@ -161,7 +161,7 @@ static void put_engine(const weft_engine_stats *e, weft__text *out)
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
 }
 
-static void put_memory(const weft_memory *m, weft__text *out)
+static void put_memory(const weft_memory *m, weft__strbuf *out)
 {
     const struct {
         const char *owner;
@@ -170,15 +170,15 @@ static void put_memory(const weft_memory *m, weft__text *out)
     enum { N = sizeof owners / sizeof *owners };
     head(out, "weft_memory_bytes", "gauge", "Bytes held, by owner.");
     for (int i = 0; i < N; i++)
-        weft__text_printf(out, "weft_memory_bytes{owner=\"%s\"} %llu\n", owners[i].owner,
-                          (unsigned long long)owners[i].held->bytes);
+        weft__strbuf_printf(out, "weft_memory_bytes{owner=\"%s\"} %llu\n", owners[i].owner,
+                            (unsigned long long)owners[i].held->bytes);
     head(out, "weft_memory_peak_bytes", "gauge", "The most that was held at a time, by owner.");
     for (int i = 0; i < N; i++)
-        weft__text_printf(out, "weft_memory_peak_bytes{owner=\"%s\"} %llu\n", owners[i].owner,
-                          (unsigned long long)owners[i].held->peak);
+        weft__strbuf_printf(out, "weft_memory_peak_bytes{owner=\"%s\"} %llu\n", owners[i].owner,
+                            (unsigned long long)owners[i].held->peak);
 }
 
-static void put_http(weft_server *s, weft__text *out)
+static void put_http(weft_server *s, weft__strbuf *out)
 {
     weft__http_counts c;
     weft__http_count(s->http, &c);
@@ -194,7 +194,7 @@ static void put_http(weft_server *s, weft__text *out)
 }
 
 /* Names that dashboards for llama.cpp's server look for. */
-static void put_llama(const weft__metrics *m, const weft_engine_stats *e, weft__text *out)
+static void put_llama(const weft__server_metrics *m, const weft_engine_stats *e, weft__strbuf *out)
 {
     double prompt_s = (double)m->prompt_us / 1e6, generate_s = (double)m->generate_us / 1e6;
     uint64_t fresh = m->fresh_tokens;
@@ -214,7 +214,7 @@ static void put_llama(const weft__metrics *m, const weft_engine_stats *e, weft__
     gauge(out, "llamacpp:requests_deferred", "Number of requests deferred.", e->n_waiting);
 }
 
-void weft__metrics_write(weft_server *s, const weft__who *who, weft__text *out)
+void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out)
 {
     weft_engine_stats e = {.size = sizeof e};
     weft_engine_get_stats(s->engine, &e);
@@ -226,6 +226,6 @@ void weft__metrics_write(weft_server *s, const weft__who *who, weft__text *out)
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.", s->metrics.log_lines_lost);
     gauge(out, "weft_memory_blocks", "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
-    weft__usage_write(&s->usage, who->is_admin ? "" : who->label, out);
+    weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
     put_llama(&s->metrics, &e, out);
 }

@@ -12,34 +12,35 @@ static const char *finish_text(const weft__server_choice *c)
 }
 
 /* JSON has no infinity; OpenAI's stands in. */
-static void put_logprob(weft__text *out, float logprob)
+static void put_logprob(weft__strbuf *out, float logprob)
 {
-    if (isnan(logprob)) weft__text_puts(out, "null");
-    else weft__text_printf(out, "%.7g", logprob > -9999 ? (double)logprob : -9999.0);
+    if (isnan(logprob)) weft__strbuf_puts(out, "null");
+    else weft__strbuf_printf(out, "%.7g", logprob > -9999 ? (double)logprob : -9999.0);
 }
 
-static const char *bytes_of(const weft__gen *g, int32_t token, size_t *n)
+static const char *bytes_of(const weft__server_response *g, int32_t token, size_t *n)
 {
     const char *bytes = weft_token_bytes(g->server->tokenizer, token, n);
     if (!bytes) *n = 0;
     return bytes ? bytes : "";
 }
 
-static void put_token(weft__text *out, const weft__gen *g, int32_t token)
+static void put_token(weft__strbuf *out, const weft__server_response *g, int32_t token)
 {
     size_t n;
     const char *bytes = bytes_of(g, token, &n);
     weft__json_write_string(out, bytes, n);
 }
 
-static void put_head(weft__text *out, const weft__gen *g, const char *object)
+static void put_head(weft__strbuf *out, const weft__server_response *g, const char *object)
 {
-    weft__text_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", g->id, object, (long long)g->created);
+    weft__strbuf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", g->id, object,
+                        (long long)g->created);
     weft__json_write_string(out, g->model, strlen(g->model));
-    weft__text_printf(out, ",\"system_fingerprint\":\"weft-%s\"", weft_version());
+    weft__strbuf_printf(out, ",\"system_fingerprint\":\"weft-%s\"", weft_version());
 }
 
-static void put_usage(weft__text *out, const weft__gen *g)
+static void put_usage(weft__strbuf *out, const weft__server_response *g)
 {
     int64_t prompt = 0, cached = 0, generated = 0;
     for (int i = 0; i < g->n_choices; i++) {
@@ -47,13 +48,13 @@ static void put_usage(weft__text *out, const weft__gen *g)
         if (i % g->ask.n == 0) prompt += c->prompt->n, cached += c->n_cached;
         generated += c->n_generated;
     }
-    weft__text_printf(out,
-                      "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
-                      "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
-                      (long long)prompt, (long long)generated, (long long)(prompt + generated), (long long)cached);
+    weft__strbuf_printf(out,
+                        "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
+                        "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
+                        (long long)prompt, (long long)generated, (long long)(prompt + generated), (long long)cached);
 }
 
-static int any_failed(const weft__gen *g)
+static int any_failed(const weft__server_response *g)
 {
     for (int i = 0; i < g->n_choices; i++)
         if (g->choices[i].status) return 1;
@@ -62,126 +63,126 @@ static int any_failed(const weft__gen *g)
 
 /* ---- chat ---- */
 
-static void put_chat_token(weft__text *out, const weft__gen *g, int32_t token, float logprob)
+static void put_chat_token(weft__strbuf *out, const weft__server_response *g, int32_t token, float logprob)
 {
     size_t n;
     const unsigned char *bytes = (const unsigned char *)bytes_of(g, token, &n);
-    weft__text_puts(out, "{\"token\":");
+    weft__strbuf_puts(out, "{\"token\":");
     put_token(out, g, token);
-    weft__text_puts(out, ",\"logprob\":");
+    weft__strbuf_puts(out, ",\"logprob\":");
     put_logprob(out, logprob);
-    weft__text_puts(out, ",\"bytes\":[");
-    for (size_t i = 0; i < n; i++) weft__text_printf(out, "%s%d", i ? "," : "", bytes[i]);
-    weft__text_puts(out, "]");
+    weft__strbuf_puts(out, ",\"bytes\":[");
+    for (size_t i = 0; i < n; i++) weft__strbuf_printf(out, "%s%d", i ? "," : "", bytes[i]);
+    weft__strbuf_puts(out, "]");
 }
 
 /* Log-probabilities of entries [from, to). */
-static void put_chat_logprobs(weft__text *out, const weft__server_choice *c, size_t from, size_t to)
+static void put_chat_logprobs(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
 {
     if (c->gen->ask.n_top < 0) {
-        weft__text_puts(out, "\"logprobs\":null");
+        weft__strbuf_puts(out, "\"logprobs\":null");
         return;
     }
-    weft__text_puts(out, "\"logprobs\":{\"content\":[");
+    weft__strbuf_puts(out, "\"logprobs\":{\"content\":[");
     for (size_t i = from; i < to; i++) {
-        const weft__entry *e = &c->entries[i];
-        if (i > from) weft__text_putc(out, ',');
+        const weft__server_entry *e = &c->entries[i];
+        if (i > from) weft__strbuf_putc(out, ',');
         put_chat_token(out, c->gen, e->token, e->logprob);
-        weft__text_puts(out, ",\"top_logprobs\":[");
+        weft__strbuf_puts(out, ",\"top_logprobs\":[");
         for (int32_t k = 0; k < e->n_top; k++) {
             const weft_token_prob *p = &c->tops[e->first_top + (size_t)k];
-            if (k) weft__text_putc(out, ',');
+            if (k) weft__strbuf_putc(out, ',');
             put_chat_token(out, c->gen, p->token, p->logprob);
-            weft__text_putc(out, '}');
+            weft__strbuf_putc(out, '}');
         }
-        weft__text_puts(out, "]}");
+        weft__strbuf_puts(out, "]}");
     }
-    weft__text_puts(out, "],\"refusal\":null}");
+    weft__strbuf_puts(out, "],\"refusal\":null}");
 }
 
-static void begin_chunk(weft__text *out, const weft__server_choice *c)
+static void begin_chunk(weft__strbuf *out, const weft__server_choice *c)
 {
-    weft__text_puts(out, "data: ");
+    weft__strbuf_puts(out, "data: ");
     put_head(out, c->gen, "chat.completion.chunk");
-    weft__text_printf(out, ",\"choices\":[{\"index\":%d,\"delta\":", c->index);
+    weft__strbuf_printf(out, ",\"choices\":[{\"index\":%d,\"delta\":", c->index);
 }
 
-static void end_chunk(weft__text *out, const weft__gen *g)
+static void end_chunk(weft__strbuf *out, const weft__server_response *g)
 {
-    weft__text_puts(out, g->ask.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
+    weft__strbuf_puts(out, g->ask.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
 }
 
-static void chat_begin(weft__server_choice *c, weft__text *out)
+static void chat_begin(weft__server_choice *c, weft__strbuf *out)
 {
     begin_chunk(out, c);
-    weft__text_puts(out, "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null");
+    weft__strbuf_puts(out, "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null");
     end_chunk(out, c->gen);
 }
 
-static void chat_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void chat_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
     begin_chunk(out, c);
-    weft__text_puts(out, "{\"content\":");
+    weft__strbuf_puts(out, "{\"content\":");
     weft__json_write_string(out, c->text.data + c->shown, n_text);
-    weft__text_puts(out, "},");
+    weft__strbuf_puts(out, "},");
     put_chat_logprobs(out, c, c->n_shown, n_entries);
-    weft__text_puts(out, ",\"finish_reason\":null");
+    weft__strbuf_puts(out, ",\"finish_reason\":null");
     end_chunk(out, c->gen);
 }
 
-static void chat_choice_end(weft__server_choice *c, weft__text *out)
+static void chat_choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__put_error_event(WEFT__OPENAI, c, out);
+        weft__server_put_error_event(WEFT__OPENAI, c, out);
         return;
     }
     begin_chunk(out, c);
-    weft__text_printf(out, "{},\"logprobs\":null,\"finish_reason\":\"%s\"", finish_text(c));
+    weft__strbuf_printf(out, "{},\"logprobs\":null,\"finish_reason\":\"%s\"", finish_text(c));
     end_chunk(out, c->gen);
 }
 
-static void stream_end(weft__gen *g, weft__text *out, const char *object)
+static void stream_end(weft__server_response *g, weft__strbuf *out, const char *object)
 {
     if (any_failed(g)) return; /* the error was the last word */
     if (g->ask.include_usage) {
-        weft__text_puts(out, "data: ");
+        weft__strbuf_puts(out, "data: ");
         put_head(out, g, object);
-        weft__text_puts(out, ",\"choices\":[],");
+        weft__strbuf_puts(out, ",\"choices\":[],");
         put_usage(out, g);
-        weft__text_puts(out, "}\n\n");
+        weft__strbuf_puts(out, "}\n\n");
     }
-    weft__text_puts(out, "data: [DONE]\n\n");
+    weft__strbuf_puts(out, "data: [DONE]\n\n");
 }
 
-static void chat_stream_end(weft__gen *g, weft__text *out)
+static void chat_stream_end(weft__server_response *g, weft__strbuf *out)
 {
     stream_end(g, out, "chat.completion.chunk");
 }
 
-static void chat_whole(weft__gen *g, weft__text *out)
+static void chat_whole(weft__server_response *g, weft__strbuf *out)
 {
     put_head(out, g, "chat.completion");
-    weft__text_puts(out, ",\"choices\":[");
+    weft__strbuf_puts(out, ",\"choices\":[");
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
-        weft__text_printf(out, "%s{\"index\":%d,\"message\":{\"role\":\"assistant\",\"content\":", i ? "," : "", i);
+        weft__strbuf_printf(out, "%s{\"index\":%d,\"message\":{\"role\":\"assistant\",\"content\":", i ? "," : "", i);
         weft__json_write_string(out, c->text.data ? c->text.data : "", c->text.len);
-        weft__text_puts(out, ",\"refusal\":null},");
-        put_chat_logprobs(out, c, 0, weft__entries_shown(c));
-        weft__text_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
+        weft__strbuf_puts(out, ",\"refusal\":null},");
+        put_chat_logprobs(out, c, 0, weft__server_entries_shown(c));
+        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
     }
-    weft__text_puts(out, "],");
+    weft__strbuf_puts(out, "],");
     put_usage(out, g);
-    weft__text_puts(out, "}");
+    weft__strbuf_puts(out, "}");
 }
 
-const weft__writer weft__write_chat = {chat_delta, chat_choice_end, chat_begin, chat_stream_end, chat_whole};
+const weft__server_writer weft__server_write_chat = {chat_delta, chat_choice_end, chat_begin, chat_stream_end, chat_whole};
 
 /* ---- completions ---- */
 
 /* One walk over the echoed prompt's entries and the answer's. */
 struct span {
-    const weft__entry *entries;
+    const weft__server_entry *entries;
     size_t from, to;
 };
 
@@ -193,7 +194,7 @@ static size_t code_points(const char *s, size_t n)
 }
 
 /* A token as a name: what is no UTF-8 alone is spelled "bytes:\\xe2\\x80", as OpenAI does, so that different ones stay apart. */
-static void put_name(weft__text *out, const weft__gen *g, int32_t token)
+static void put_name(weft__strbuf *out, const weft__server_response *g, int32_t token)
 {
     size_t n;
     const char *bytes = bytes_of(g, token, &n);
@@ -201,13 +202,13 @@ static void put_name(weft__text *out, const weft__gen *g, int32_t token)
         weft__json_write_string(out, bytes, n);
         return;
     }
-    weft__text_puts(out, "\"bytes:");
-    for (size_t i = 0; i < n; i++) weft__text_printf(out, "\\\\x%02x", (unsigned char)bytes[i]);
-    weft__text_putc(out, '"');
+    weft__strbuf_puts(out, "\"bytes:");
+    for (size_t i = 0; i < n; i++) weft__strbuf_printf(out, "\\\\x%02x", (unsigned char)bytes[i]);
+    weft__strbuf_putc(out, '"');
 }
 
 /* 1: one of the k likeliest spells the same bytes; some vocabularies have a letter twice, and a name stands once. */
-static int named_before(const weft__server_choice *c, const weft__entry *e, int32_t k, int32_t token)
+static int named_before(const weft__server_choice *c, const weft__server_entry *e, int32_t k, int32_t token)
 {
     const weft_token_prob *tops = c->tops + e->first_top;
     size_t n, n_other;
@@ -219,51 +220,51 @@ static int named_before(const weft__server_choice *c, const weft__entry *e, int3
     return 0;
 }
 
-static void put_named(weft__text *out, const weft__server_choice *c, const char *comma, int32_t token, float logprob)
+static void put_named(weft__strbuf *out, const weft__server_choice *c, const char *comma, int32_t token, float logprob)
 {
-    weft__text_puts(out, comma);
+    weft__strbuf_puts(out, comma);
     put_name(out, c->gen, token);
-    weft__text_putc(out, ':');
+    weft__strbuf_putc(out, ':');
     put_logprob(out, logprob);
 }
 
 /* The likeliest, and the token itself where it is none of them. */
-static void put_top_object(weft__text *out, const weft__server_choice *c, const weft__entry *e)
+static void put_top_object(weft__strbuf *out, const weft__server_choice *c, const weft__server_entry *e)
 {
     if (isnan(e->logprob) || c->gen->ask.n_top == 0) {
-        weft__text_puts(out, "null");
+        weft__strbuf_puts(out, "null");
         return;
     }
-    weft__text_putc(out, '{');
+    weft__strbuf_putc(out, '{');
     for (int32_t k = 0; k < e->n_top; k++) {
         const weft_token_prob *p = &c->tops[e->first_top + (size_t)k];
         if (!named_before(c, e, k, p->token)) put_named(out, c, k ? "," : "", p->token, p->logprob);
     }
     if (!named_before(c, e, e->n_top, e->token)) put_named(out, c, e->n_top ? "," : "", e->token, e->logprob);
-    weft__text_putc(out, '}');
+    weft__strbuf_putc(out, '}');
 }
 
-static void put_spans(weft__text *out, const weft__server_choice *c, const struct span spans[2], const char *name)
+static void put_spans(weft__strbuf *out, const weft__server_choice *c, const struct span spans[2], const char *name)
 {
     int first = 1;
-    weft__text_printf(out, "\"%s\":[", name);
+    weft__strbuf_printf(out, "\"%s\":[", name);
     for (int s = 0; s < 2; s++)
         for (size_t i = spans[s].from; i < spans[s].to; i++) {
-            const weft__entry *e = &spans[s].entries[i];
-            if (!first) weft__text_putc(out, ',');
+            const weft__server_entry *e = &spans[s].entries[i];
+            if (!first) weft__strbuf_putc(out, ',');
             first = 0;
             if (!strcmp(name, "tokens")) put_name(out, c->gen, e->token);
             else if (!strcmp(name, "token_logprobs")) put_logprob(out, e->logprob);
             else put_top_object(out, c, e);
         }
-    weft__text_puts(out, "],");
+    weft__strbuf_puts(out, "],");
 }
 
 /* Bytes of the prompt's text that a token of it spells at `at`; none for BOS and the like, and the space of SentencePiece's first
  * piece, whatever special tokens stand before it, is not in the text. */
 static size_t spelled(const weft__server_choice *c, int32_t token, size_t at)
 {
-    const weft__prompt *p = c->prompt;
+    const weft__server_prompt *p = c->prompt;
     size_t n;
     const char *bytes = bytes_of(c->gen, token, &n);
     if (n && *bytes == ' ' && at < p->n_text && p->text[at] != ' ') bytes++, n--;
@@ -271,15 +272,15 @@ static size_t spelled(const weft__server_choice *c, int32_t token, size_t at)
 }
 
 /* Offsets count characters of prompt and answer. A token that ends within a character begins where that begins. */
-static void put_offsets(weft__text *out, const weft__server_choice *c, const struct span spans[2])
+static void put_offsets(weft__strbuf *out, const weft__server_choice *c, const struct span spans[2])
 {
     const char *text = c->prompt->text ? c->prompt->text : "", *comma = "";
     size_t base = code_points(text, c->prompt->n_text), points = 0, at = 0, done = 0;
-    weft__text_puts(out, "\"text_offset\":[");
+    weft__strbuf_puts(out, "\"text_offset\":[");
     for (size_t i = spans[0].from; i < spans[0].to; i++, comma = ",") {
         size_t n = spelled(c, spans[0].entries[i].token, at);
         int within = at < c->prompt->n_text && ((unsigned char)text[at] & 0xc0) == 0x80;
-        weft__text_printf(out, "%s%zu", comma, points - (size_t)within);
+        weft__strbuf_printf(out, "%s%zu", comma, points - (size_t)within);
         points += code_points(text + at, n);
         at += n;
     }
@@ -288,107 +289,107 @@ static void put_offsets(weft__text *out, const weft__server_choice *c, const str
         size_t begin = spans[1].entries[i].begin < c->text.len ? spans[1].entries[i].begin : c->text.len;
         at += code_points(c->text.data + done, begin - done);
         done = begin;
-        weft__text_printf(out, "%s%zu", comma, at);
+        weft__strbuf_printf(out, "%s%zu", comma, at);
     }
-    weft__text_puts(out, "]");
+    weft__strbuf_puts(out, "]");
 }
 
-static void put_completion_logprobs(weft__text *out, const weft__server_choice *c, int with_prompt, size_t from, size_t to)
+static void put_completion_logprobs(weft__strbuf *out, const weft__server_choice *c, int with_prompt, size_t from, size_t to)
 {
     struct span spans[2] = {{c->prompt_entries, 0, with_prompt ? c->n_prompt_entries : 0}, {c->entries, from, to}};
     if (c->gen->ask.n_top < 0) {
-        weft__text_puts(out, "\"logprobs\":null");
+        weft__strbuf_puts(out, "\"logprobs\":null");
         return;
     }
-    weft__text_puts(out, "\"logprobs\":{");
+    weft__strbuf_puts(out, "\"logprobs\":{");
     put_spans(out, c, spans, "tokens");
     put_spans(out, c, spans, "token_logprobs");
     put_spans(out, c, spans, "top_logprobs");
     put_offsets(out, c, spans);
-    weft__text_puts(out, "}");
+    weft__strbuf_puts(out, "}");
 }
 
-static void put_completion_chunk(weft__text *out, weft__server_choice *c, const char *text, size_t n, int with_prompt, size_t to,
-                                 const char *finish)
+static void put_completion_chunk(weft__strbuf *out, weft__server_choice *c, const char *text, size_t n, int with_prompt,
+                                 size_t to, const char *finish)
 {
-    weft__text_puts(out, "data: ");
+    weft__strbuf_puts(out, "data: ");
     put_head(out, c->gen, "text_completion");
-    weft__text_printf(out, ",\"choices\":[{\"index\":%d,\"text\":", c->index);
+    weft__strbuf_printf(out, ",\"choices\":[{\"index\":%d,\"text\":", c->index);
     weft__json_write_string(out, text, n);
-    weft__text_putc(out, ',');
+    weft__strbuf_putc(out, ',');
     put_completion_logprobs(out, c, with_prompt, c->n_shown, to);
-    weft__text_puts(out, ",\"finish_reason\":");
-    weft__text_printf(out, finish ? "\"%s\"" : "%s", finish ? finish : "null");
+    weft__strbuf_puts(out, ",\"finish_reason\":");
+    weft__strbuf_printf(out, finish ? "\"%s\"" : "%s", finish ? finish : "null");
     end_chunk(out, c->gen);
 }
 
-static void completions_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void completions_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
     put_completion_chunk(out, c, c->text.data + c->shown, n_text, 0, n_entries, NULL);
 }
 
 /* The echoed prompt goes out when its last log-probability is known: with the first text, or at the end. */
-static void put_echo(weft__server_choice *c, weft__text *out)
+static void put_echo(weft__server_choice *c, weft__strbuf *out)
 {
     put_completion_chunk(out, c, c->prompt->text, c->prompt->n_text, 1, c->n_shown, NULL);
 }
 
-static void completions_first_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void completions_first_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
     if (c->gen->ask.echo && !c->shown && !c->n_shown) put_echo(c, out);
     completions_delta(c, n_text, n_entries, out);
 }
 
-static void completions_choice_end(weft__server_choice *c, weft__text *out)
+static void completions_choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__put_error_event(WEFT__OPENAI, c, out);
+        weft__server_put_error_event(WEFT__OPENAI, c, out);
         return;
     }
     if (c->gen->ask.echo && !c->shown && !c->n_shown) put_echo(c, out);
     put_completion_chunk(out, c, "", 0, 0, c->n_shown, finish_text(c));
 }
 
-static void completions_stream_end(weft__gen *g, weft__text *out)
+static void completions_stream_end(weft__server_response *g, weft__strbuf *out)
 {
     stream_end(g, out, "text_completion");
 }
 
-static void completions_whole(weft__gen *g, weft__text *out)
+static void completions_whole(weft__server_response *g, weft__strbuf *out)
 {
-    weft__text both = {0};
+    weft__strbuf both = {0};
     put_head(out, g, "text_completion");
-    weft__text_puts(out, ",\"choices\":[");
+    weft__strbuf_puts(out, ",\"choices\":[");
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
         both.len = 0;
-        if (g->ask.echo) weft__text_put(&both, c->prompt->text, c->prompt->n_text);
-        weft__text_put(&both, c->text.data ? c->text.data : "", c->text.len);
-        weft__text_printf(out, "%s{\"index\":%d,\"text\":", i ? "," : "", i);
+        if (g->ask.echo) weft__strbuf_put(&both, c->prompt->text, c->prompt->n_text);
+        weft__strbuf_put(&both, c->text.data ? c->text.data : "", c->text.len);
+        weft__strbuf_printf(out, "%s{\"index\":%d,\"text\":", i ? "," : "", i);
         weft__json_write_string(out, both.data ? both.data : "", both.len);
-        weft__text_putc(out, ',');
-        put_completion_logprobs(out, c, g->ask.echo, 0, weft__entries_shown(c));
-        weft__text_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
+        weft__strbuf_putc(out, ',');
+        put_completion_logprobs(out, c, g->ask.echo, 0, weft__server_entries_shown(c));
+        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
     }
-    weft__text_puts(out, "],");
+    weft__strbuf_puts(out, "],");
     put_usage(out, g);
-    weft__text_puts(out, "}");
+    weft__strbuf_puts(out, "}");
     if (both.failed) out->failed = 1;
-    weft__text_free(&both);
+    weft__strbuf_free(&both);
 }
 
-const weft__writer weft__write_completions = {completions_first_delta, completions_choice_end, NULL, completions_stream_end,
-                                              completions_whole};
+const weft__server_writer weft__server_write_completions = {completions_first_delta, completions_choice_end, NULL,
+                                                            completions_stream_end, completions_whole};
 
 /* ---- embeddings ---- */
 
 /* Little-endian float32 in base64 (RFC 4648). */
-static void put_base64(weft__text *out, const float *v, int32_t n)
+static void put_base64(weft__strbuf *out, const float *v, int32_t n)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t bytes = (size_t)n * 4;
     unsigned char b[3];
-    weft__text_putc(out, '"');
+    weft__strbuf_putc(out, '"');
     for (size_t i = 0; i < bytes; i += 3) {
         size_t have = bytes - i < 3 ? bytes - i : 3;
         for (size_t k = 0; k < 3; k++) {
@@ -396,36 +397,36 @@ static void put_base64(weft__text *out, const float *v, int32_t n)
             if (k < have) memcpy(&bits, &v[(i + k) / 4], sizeof bits);
             b[k] = (unsigned char)(bits >> 8 * ((i + k) % 4));
         }
-        weft__text_putc(out, digits[b[0] >> 2]);
-        weft__text_putc(out, digits[(b[0] & 3) << 4 | b[1] >> 4]);
-        weft__text_putc(out, have > 1 ? digits[(b[1] & 15) << 2 | b[2] >> 6] : '=');
-        weft__text_putc(out, have > 2 ? digits[b[2] & 63] : '=');
+        weft__strbuf_putc(out, digits[b[0] >> 2]);
+        weft__strbuf_putc(out, digits[(b[0] & 3) << 4 | b[1] >> 4]);
+        weft__strbuf_putc(out, have > 1 ? digits[(b[1] & 15) << 2 | b[2] >> 6] : '=');
+        weft__strbuf_putc(out, have > 2 ? digits[b[2] & 63] : '=');
     }
-    weft__text_putc(out, '"');
+    weft__strbuf_putc(out, '"');
 }
 
-void weft__put_floats(weft__text *out, const float *v, int32_t n)
+void weft__server_put_floats(weft__strbuf *out, const float *v, int32_t n)
 {
-    weft__text_putc(out, '[');
-    for (int32_t i = 0; i < n; i++) weft__text_printf(out, isfinite(v[i]) ? "%s%.9g" : "%snull", i ? "," : "", (double)v[i]);
-    weft__text_putc(out, ']');
+    weft__strbuf_putc(out, '[');
+    for (int32_t i = 0; i < n; i++) weft__strbuf_printf(out, isfinite(v[i]) ? "%s%.9g" : "%snull", i ? "," : "", (double)v[i]);
+    weft__strbuf_putc(out, ']');
 }
 
-static void embeddings_whole(weft__gen *g, weft__text *out)
+static void embeddings_whole(weft__server_response *g, weft__strbuf *out)
 {
     int64_t n = 0;
-    weft__text_puts(out, "{\"object\":\"list\",\"data\":[");
+    weft__strbuf_puts(out, "{\"object\":\"list\",\"data\":[");
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
-        weft__text_printf(out, "%s{\"object\":\"embedding\",\"index\":%d,\"embedding\":", i ? "," : "", i);
+        weft__strbuf_printf(out, "%s{\"object\":\"embedding\",\"index\":%d,\"embedding\":", i ? "," : "", i);
         if (g->ask.base64) put_base64(out, c->embedding, c->n_embedding);
-        else weft__put_floats(out, c->embedding, c->n_embedding);
-        weft__text_putc(out, '}');
+        else weft__server_put_floats(out, c->embedding, c->n_embedding);
+        weft__strbuf_putc(out, '}');
         n += c->prompt->n;
     }
-    weft__text_puts(out, "],\"model\":");
+    weft__strbuf_puts(out, "],\"model\":");
     weft__json_write_string(out, g->model, strlen(g->model));
-    weft__text_printf(out, ",\"usage\":{\"prompt_tokens\":%lld,\"total_tokens\":%lld}}", (long long)n, (long long)n);
+    weft__strbuf_printf(out, ",\"usage\":{\"prompt_tokens\":%lld,\"total_tokens\":%lld}}", (long long)n, (long long)n);
 }
 
-const weft__writer weft__write_openai_embeddings = {NULL, NULL, NULL, NULL, embeddings_whole};
+const weft__server_writer weft__server_write_openai_embeddings = {NULL, NULL, NULL, NULL, embeddings_whole};

@@ -5,27 +5,27 @@
 #include "base/alloc.h"
 #include "server/server.h"
 
-void weft__prompts_free(weft__prompts *p)
+void weft__server_prompts_free(weft__server_prompts *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         weft__free(p->items[i].ids);
         weft__free(p->items[i].text);
     }
     weft__free(p->items);
-    *p = (weft__prompts){0};
+    *p = (weft__server_prompts){0};
 }
 
-static int no_memory(weft__fault *fault)
+static int prompts_no_memory(weft__api_error *fault)
 {
-    return weft__fault_set(fault, 503, NULL, "no memory for the prompt");
+    return weft__api_error_set(fault, 503, NULL, "no memory for the prompt");
 }
 
 /* No text of so many bytes fits: it need not be tokenized to know. */
-static int too_long(const weft_server *s, const char *field, size_t n, weft__fault *fault)
+static int too_long(const weft_server *s, const char *field, size_t n, weft__api_error *fault)
 {
     if (n / (size_t)s->longest_token <= (size_t)s->n_ctx) return 0;
-    weft__fault_set(fault, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included", field, n,
-                    s->n_ctx);
+    weft__api_error_set(fault, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included",
+                        field, n, s->n_ctx);
     fault->code = "context_length_exceeded";
     fault->n_prompt = (int64_t)(n / (size_t)s->longest_token);
     fault->n_ctx = s->n_ctx;
@@ -33,30 +33,30 @@ static int too_long(const weft_server *s, const char *field, size_t n, weft__fau
 }
 
 /* How prompts are read. */
-struct reading {
+struct prompts_reading {
     const weft_server *server;
     const char *field;
     uint32_t flags; /* of weft_tokenize */
     int with_text, bounded;
-    weft__fault *fault;
+    weft__api_error *fault;
 };
 
 /* Appends the tokens of text[0..n). */
-static int add_text(const struct reading *r, const char *text, size_t n, uint32_t flags, weft__prompt *p)
+static int add_text(const struct prompts_reading *r, const char *text, size_t n, uint32_t flags, weft__server_prompt *p)
 {
     const weft_server *s = r->server;
-    weft__fault *fault = r->fault;
+    weft__api_error *fault = r->fault;
     weft_error err = {0};
     size_t capacity = n + 16, got = 0;
     if (r->bounded && too_long(s, r->field, n, fault)) return 0;
     for (int attempt = 0;; attempt++) {
         int32_t *grown = weft__realloc_array(p->ids, (size_t)p->n + capacity, sizeof *grown);
-        if (!grown) return no_memory(fault);
+        if (!grown) return prompts_no_memory(fault);
         p->ids = grown;
         weft_status st = weft_tokenize(s->tokenizer, text, n, flags, p->ids + p->n, capacity, &got, &err);
         if (!st) break;
         if (st != WEFT_LIMIT || attempt || got <= capacity) {
-            weft__fault_of(fault, st, err.message);
+            weft__api_error_of(fault, st, err.message);
             snprintf(fault->field, sizeof fault->field, "%s", r->field);
             return 0;
         }
@@ -66,7 +66,7 @@ static int add_text(const struct reading *r, const char *text, size_t n, uint32_
     return 1;
 }
 
-static int add_id(weft__prompt *p, size_t *capacity, int32_t id)
+static int add_id(weft__server_prompt *p, size_t *capacity, int32_t id)
 {
     if (!weft__grow(&p->ids, capacity, (size_t)p->n + 1, sizeof *p->ids)) return 0;
     p->ids[p->n++] = id;
@@ -74,26 +74,26 @@ static int add_id(weft__prompt *p, size_t *capacity, int32_t id)
 }
 
 /* The text that tokens read as. */
-static int make_text(const weft_server *s, weft__prompt *p, weft__fault *fault)
+static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_error *fault)
 {
     weft_detok *detok = NULL;
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft_error err = {0};
     const char *part;
     size_t n;
     weft_status st = weft_detok_new(s->tokenizer, WEFT_DETOK_SPECIAL, &detok, &err);
     for (int32_t i = 0; !st && i < p->n; i++) {
         st = weft_detok_push(detok, p->ids[i], &part, &n, &err);
-        if (!st) weft__text_put(&text, part, n);
+        if (!st) weft__strbuf_put(&text, part, n);
     }
     if (!st) st = weft_detok_finish(detok, &part, &n, &err);
-    if (!st) weft__text_put(&text, part, n);
+    if (!st) weft__strbuf_put(&text, part, n);
     weft_detok_free(&detok);
-    weft__text_put(&text, "", 1); /* so that there is something to point to */
+    weft__strbuf_put(&text, "", 1); /* so that there is something to point to */
     if (st || text.failed) {
-        weft__text_free(&text);
-        if (!st) return no_memory(fault);
-        weft__fault_of(fault, st, err.message);
+        weft__strbuf_free(&text);
+        if (!st) return prompts_no_memory(fault);
+        weft__api_error_of(fault, st, err.message);
         return 0;
     }
     p->text = text.data;
@@ -102,7 +102,7 @@ static int make_text(const weft_server *s, weft__prompt *p, weft__fault *fault)
 }
 
 /* One prompt: a string, or an array of ids and strings. */
-static int read_one(const struct reading *r, const weft__json *v, weft__prompt *p)
+static int read_one(const struct prompts_reading *r, const weft__json *v, weft__server_prompt *p)
 {
     const weft_server *s = r->server;
     const char *text;
@@ -113,7 +113,7 @@ static int read_one(const struct reading *r, const weft__json *v, weft__prompt *
         if (!r->with_text) return 1;
         p->text = weft__strndup(text, n);
         p->n_text = n;
-        return p->text ? 1 : no_memory(r->fault);
+        return p->text ? 1 : prompts_no_memory(r->fault);
     }
     if (r->bounded && weft__json_size(v) > (size_t)s->n_ctx &&
         too_long(s, r->field, (size_t)s->longest_token * (weft__json_size(v) + 1), r->fault))
@@ -122,7 +122,7 @@ static int read_one(const struct reading *r, const weft__json *v, weft__prompt *
         const weft__json *e = weft__json_at(v, i);
         if (weft__json_int(e, &id)) {
             if (capacity < (size_t)p->n) capacity = (size_t)p->n;
-            if (!add_id(p, &capacity, (int32_t)id)) return no_memory(r->fault);
+            if (!add_id(p, &capacity, (int32_t)id)) return prompts_no_memory(r->fault);
         } else if (weft__json_string(e, &text, &n)) {
             if (!add_text(r, text, n, p->n ? r->flags & ~(uint32_t)WEFT_TOKENIZE_BOS : r->flags, p)) return 0;
             capacity = (size_t)p->n;
@@ -131,14 +131,14 @@ static int read_one(const struct reading *r, const weft__json *v, weft__prompt *
     return !r->with_text || make_text(s, p, r->fault);
 }
 
-static int read_all(const struct reading *r, const weft__json *v, weft__prompts *out)
+static int prompts_read_all(const struct prompts_reading *r, const weft__json *v, weft__server_prompts *out)
 {
-    int one = !r->bounded || weft__is_one_prompt(v);
+    int one = !r->bounded || weft__api_is_one_prompt(v);
     size_t n = one ? 1 : weft__json_size(v);
-    *out = (weft__prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
+    *out = (weft__server_prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
     if (!out->items) {
         out->n = 0;
-        return no_memory(r->fault);
+        return prompts_no_memory(r->fault);
     }
     for (size_t i = 0; i < n; i++)
         if (!read_one(r, one ? v : weft__json_at(v, i), &out->items[i])) return 0;
@@ -150,23 +150,23 @@ static uint32_t flags_of(int special, int parse)
     return (special ? (uint32_t)WEFT_TOKENIZE_BOS : 0) | (parse ? (uint32_t)WEFT_TOKENIZE_SPECIAL : 0);
 }
 
-int weft__prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                       weft__prompts *out, weft__fault *fault)
+int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
+                              weft__server_prompts *out, weft__api_error *fault)
 {
-    struct reading r = {s, field, flags_of(special, parse), with_text, 1, fault};
-    return read_all(&r, v, out);
+    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 1, fault};
+    return prompts_read_all(&r, v, out);
 }
 
-int weft__texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                     weft__prompts *out, weft__fault *fault)
+int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
+                            weft__server_prompts *out, weft__api_error *fault)
 {
-    struct reading r = {s, field, flags_of(special, parse), with_text, 0, fault};
-    return read_all(&r, v, out);
+    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 0, fault};
+    return prompts_read_all(&r, v, out);
 }
 
 /* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. One that calls tools has ended: its
  * text is not its end, and what goes on from it would be without the calls. */
-static int what_follows(const weft__ask *ask)
+static int what_follows(const weft__api_params *ask)
 {
     const size_t n = weft__json_size(ask->flat);
     const weft__json *last = n ? weft__json_at(ask->flat, n - 1) : NULL;
@@ -176,39 +176,40 @@ static int what_follows(const weft__ask *ask)
     return ask->generation_prompt && begun ? WEFT_CHAT_CONTINUE : ask->generation_prompt;
 }
 
-int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt **out, weft__fault *fault)
+int weft__server_chat_text(const weft_server *s, const weft__api_params *ask, weft_chat_prompt **out, weft__api_error *fault)
 {
-    weft__text messages = {0}, kwargs = {0};
+    weft__strbuf messages = {0}, kwargs = {0};
     weft_error err = {0};
     *out = NULL;
     if (!s->chat)
-        return weft__fault_set(fault, 400, "messages", "%s", s->chat_fault ? s->chat_fault : "the model has no chat template");
+        return weft__api_error_set(fault, 400, "messages", "%s",
+                                   s->chat_fault ? s->chat_fault : "the model has no chat template");
     weft__json_write(&messages, ask->flat, WEFT__JSON_COMPACT);
     if (ask->kwargs) weft__json_write(&kwargs, ask->kwargs, WEFT__JSON_COMPACT);
     weft_status st =
         messages.failed || kwargs.failed
             ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
             : weft_chat_render(s->chat, messages.data, NULL, ask->kwargs ? kwargs.data : NULL, what_follows(ask), out, &err);
-    weft__text_free(&messages);
-    weft__text_free(&kwargs);
+    weft__strbuf_free(&messages);
+    weft__strbuf_free(&kwargs);
     if (!st) return 1;
-    weft__fault_of(fault, st, err.message);
+    weft__api_error_of(fault, st, err.message);
     snprintf(fault->field, sizeof fault->field, "messages");
     return 0;
 }
 
 /* A text of n bytes may be more tokens than that: a blank in it can be three where the vocabulary has none. */
-static int add_chat(weft__prompt *p, const weft_chat_prompt *rendered, size_t n, weft__fault *fault)
+static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, size_t n, weft__api_error *fault)
 {
     size_t capacity = n + 16, got = 0;
     for (int attempt = 0;; attempt++) {
         weft_error err = {0};
         int32_t *grown = weft__realloc_array(p->ids, capacity, sizeof *grown);
-        if (!grown) return no_memory(fault);
+        if (!grown) return prompts_no_memory(fault);
         p->ids = grown;
         weft_status st = weft_chat_prompt_tokenize(rendered, 0, p->ids, capacity, &got, &err);
         if (!st) p->n = (int32_t)got;
-        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__fault_of(fault, st, err.message);
+        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__api_error_of(fault, st, err.message);
         else if (st) {
             capacity = got;
             continue;
@@ -217,18 +218,19 @@ static int add_chat(weft__prompt *p, const weft_chat_prompt *rendered, size_t n,
     }
 }
 
-int weft__prompts_chat(const weft_server *s, const weft__ask *ask, weft__prompts *out, weft__fault *fault)
+int weft__server_prompts_chat(const weft_server *s, const weft__api_params *ask, weft__server_prompts *out,
+                              weft__api_error *fault)
 {
     weft_chat_prompt *rendered;
     size_t n_text;
-    *out = (weft__prompts){0};
-    if (!weft__chat_text(s, ask, &rendered, fault)) return 0;
+    *out = (weft__server_prompts){0};
+    if (!weft__server_chat_text(s, ask, &rendered, fault)) return 0;
     weft_chat_prompt_text(rendered, &n_text);
     int ok = !too_long(s, "messages", n_text, fault);
     if (ok) {
         out->items = weft__alloc_zero(1, sizeof *out->items);
         out->n = out->items != NULL;
-        ok = out->n ? add_chat(&out->items[0], rendered, n_text, fault) : no_memory(fault);
+        ok = out->n ? add_chat(&out->items[0], rendered, n_text, fault) : prompts_no_memory(fault);
     }
     weft_chat_prompt_free(&rendered);
     return ok;

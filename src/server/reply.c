@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "server/server.h"
 
-weft__dialect weft__dialect_of(const char *path)
+weft__server_dialect weft__server_dialect_of(const char *path)
 {
     return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models") ? WEFT__OPENAI
                                                                                                        : WEFT__LLAMA;
@@ -45,41 +45,42 @@ static const char *llama_type(int status)
     }
 }
 
-static void put_openai(weft__text *out, const weft__fault *f)
+static void put_openai(weft__strbuf *out, const weft__api_error *f)
 {
     const char *code = f->code ? f->code : openai_code(f->status);
-    weft__text_puts(out, "{\"error\":{\"message\":");
+    weft__strbuf_puts(out, "{\"error\":{\"message\":");
     weft__json_write_string(out, f->message, strlen(f->message));
-    weft__text_printf(out, ",\"type\":\"%s\",\"param\":", openai_type(f->status));
+    weft__strbuf_printf(out, ",\"type\":\"%s\",\"param\":", openai_type(f->status));
     if (f->field[0]) weft__json_write_string(out, f->field, strlen(f->field));
-    else weft__text_puts(out, "null");
-    weft__text_printf(out, code ? ",\"code\":\"%s\"}}" : ",\"code\":%s}}", code ? code : "null");
+    else weft__strbuf_puts(out, "null");
+    weft__strbuf_printf(out, code ? ",\"code\":\"%s\"}}" : ",\"code\":%s}}", code ? code : "null");
 }
 
-static void put_llama(weft__text *out, const weft__fault *f)
+static void put_llama(weft__strbuf *out, const weft__api_error *f)
 {
     int too_long = f->code && !strcmp(f->code, "context_length_exceeded");
-    weft__text_printf(out, "{\"error\":{\"code\":%d,\"message\":", f->status);
+    weft__strbuf_printf(out, "{\"error\":{\"code\":%d,\"message\":", f->status);
     weft__json_write_string(out, f->message, strlen(f->message));
-    weft__text_printf(out, ",\"type\":\"%s\"", too_long ? "exceed_context_size_error" : llama_type(f->status));
-    if (too_long) weft__text_printf(out, ",\"n_prompt_tokens\":%lld,\"n_ctx\":%lld", (long long)f->n_prompt, (long long)f->n_ctx);
-    weft__text_puts(out, "}}");
+    weft__strbuf_printf(out, ",\"type\":\"%s\"", too_long ? "exceed_context_size_error" : llama_type(f->status));
+    if (too_long)
+        weft__strbuf_printf(out, ",\"n_prompt_tokens\":%lld,\"n_ctx\":%lld", (long long)f->n_prompt, (long long)f->n_ctx);
+    weft__strbuf_puts(out, "}}");
 }
 
-char *weft__fault_body(weft__dialect dialect, const weft__fault *fault, size_t *n)
+char *weft__api_error_body(weft__server_dialect dialect, const weft__api_error *fault, size_t *n)
 {
-    weft__text out = {0};
+    weft__strbuf out = {0};
     if (dialect == WEFT__OPENAI) put_openai(&out, fault);
     else put_llama(&out, fault);
-    if (out.failed) weft__text_free(&out);
+    if (out.failed) weft__strbuf_free(&out);
     *n = out.len;
     return out.data;
 }
 
-void weft__reply_fault(weft__http_request *r, const weft__fault *fault)
+void weft__server_reply_error(weft__http_request *r, const weft__api_error *fault)
 {
     size_t n;
-    char *body = weft__fault_body(weft__dialect_of(weft__http_path(r)), fault, &n);
+    char *body = weft__api_error_body(weft__server_dialect_of(weft__http_path(r)), fault, &n);
     if (fault->status == 401) weft__http_add_header(r, "WWW-Authenticate", "Bearer");
     if (fault->status == 429 || fault->status == 503) { /* clients that heed nothing else come again at once, all together */
         char seconds[16];
@@ -89,36 +90,36 @@ void weft__reply_fault(weft__http_request *r, const weft__fault *fault)
     weft__http_reply(r, fault->status, "application/json; charset=utf-8", body, n);
 }
 
-void weft__put_error_event(weft__dialect dialect, const weft__server_choice *c, weft__text *out)
+void weft__server_put_error_event(weft__server_dialect dialect, const weft__server_choice *c, weft__strbuf *out)
 {
-    weft__fault fault = {0};
+    weft__api_error fault = {0};
     size_t n;
-    weft__fault_of(&fault, c->status, c->message);
-    char *body = weft__fault_body(dialect, &fault, &n);
+    weft__api_error_of(&fault, c->status, c->message);
+    char *body = weft__api_error_body(dialect, &fault, &n);
     if (body) {
-        weft__text_puts(out, "data: ");
-        weft__text_put(out, body, n);
-        weft__text_puts(out, "\n\n");
+        weft__strbuf_puts(out, "data: ");
+        weft__strbuf_put(out, body, n);
+        weft__strbuf_puts(out, "\n\n");
     } else {
         out->failed = 1;
     }
     weft__free(body);
 }
 
-void weft__reply_json(weft__http_request *r, int status, weft__text *body)
+void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body)
 {
-    weft__fault fault = {0};
+    weft__api_error fault = {0};
     if (body->failed) {
-        weft__text_free(body);
-        weft__fault_set(&fault, 503, NULL, "no memory for the answer");
-        weft__reply_fault(r, &fault);
+        weft__strbuf_free(body);
+        weft__api_error_set(&fault, 503, NULL, "no memory for the answer");
+        weft__server_reply_error(r, &fault);
         return;
     }
     weft__http_reply(r, status, "application/json; charset=utf-8", body->data, body->len);
-    *body = (weft__text){0};
+    *body = (weft__strbuf){0};
 }
 
-void weft__hide_tenants(char *message, const char *tenant)
+void weft__server_hide_tenants(char *message, const char *tenant)
 {
     static const char in_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const size_t n = WEFT__MAX_TENANT + 1;
@@ -133,7 +134,7 @@ void weft__hide_tenants(char *message, const char *tenant)
     }
 }
 
-void weft__fault_of(weft__fault *fault, weft_status status, const char *message)
+void weft__api_error_of(weft__api_error *fault, weft_status status, const char *message)
 {
     int http;
     switch (status) {
@@ -150,6 +151,6 @@ void weft__fault_of(weft__fault *fault, weft_status status, const char *message)
     case WEFT_NO_MEMORY: http = 503; break;
     default: http = 500; break;
     }
-    weft__fault_set(fault, http, NULL, "%s", message && *message ? message : weft_status_text(status));
-    weft__hide_tenants(fault->message, NULL);
+    weft__api_error_set(fault, http, NULL, "%s", message && *message ? message : weft_status_text(status));
+    weft__server_hide_tenants(fault->message, NULL);
 }

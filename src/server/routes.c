@@ -12,240 +12,242 @@ enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
     int methods;
-    void (*answer)(weft_server *s, weft__http_request *r, const weft__who *who);
+    void (*answer)(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 } route;
 
-static void reply(weft__http_request *r, weft__text *out)
+static void reply(weft__http_request *r, weft__strbuf *out)
 {
-    weft__reply_json(r, 200, out);
+    weft__server_reply_json(r, 200, out);
     weft__http_release(r);
 }
 
-static void refuse(weft__http_request *r, const weft__fault *fault)
+static void routes_refuse(weft__http_request *r, const weft__api_error *fault)
 {
-    weft__reply_fault(r, fault);
+    weft__server_reply_error(r, fault);
     weft__http_release(r);
 }
 
 /* ---- asking the model ---- */
 
 /* adapter: that the name stands for, or "". */
-static int is_served(const weft_server *s, const weft__who *who, const char *model, char adapter[WEFT__ADAPTER_NAME])
+static int is_served(const weft_server *s, const weft__server_caller *who, const char *model, char adapter[WEFT__ADAPTER_NAME])
 {
     adapter[0] = 0;
-    if (!model || !*model || weft__is_model_name(s, model)) return 1;
-    weft__adapter_of_model(s, who->tenant, model, adapter);
+    if (!model || !*model || weft__server_is_model_name(s, model)) return 1;
+    weft__server_adapter_of_model(s, who->tenant, model, adapter);
     for (char **a = s->aliases.items; a && *a && !*adapter; a++)
         if (!strcmp(*a, "*")) return 1;
     return *adapter != 0;
 }
 
-static int check_model(const weft_server *s, const weft__who *who, const char *model, char adapter[WEFT__ADAPTER_NAME],
-                       weft__fault *fault)
+static int check_model(const weft_server *s, const weft__server_caller *who, const char *model, char adapter[WEFT__ADAPTER_NAME],
+                       weft__api_error *fault)
 {
     if (is_served(s, who, model, adapter)) return 1;
-    weft__fault_set(fault, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
+    weft__api_error_set(fault, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
     fault->code = "model_not_found";
     return 0;
 }
 
 /* The body as a request of this form. 0: it was refused. */
-static int parse(weft_server *s, weft__http_request *r, const weft__who *who, const weft__form *form, weft__ask *ask)
+static int parse(weft_server *s, weft__http_request *r, const weft__server_caller *who, const weft__api_table *form,
+                 weft__api_params *ask)
 {
-    weft__fault fault;
+    weft__api_error fault;
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__ask_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, who, ask->model, ask->adapter, &fault))
+    if (weft__api_params_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, who, ask->model, ask->adapter, &fault))
         return 1;
-    weft__ask_free(ask);
-    refuse(r, &fault);
+    weft__api_params_free(ask);
+    routes_refuse(r, &fault);
     return 0;
 }
 
 /* Starts what was asked for, or answers with the fault where it is set; takes over the parameters and the prompts. */
-static void start_generating(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who,
-                             const char *prefix, weft__ask *ask, weft__prompts *prompts, weft__fault *fault, int embedding)
+static void start_generating(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+                             const weft__server_caller *who, const char *prefix, weft__api_params *ask,
+                             weft__server_prompts *prompts, weft__api_error *fault, int embedding)
 {
     char own[64];
     if (!fault->status && (s->wants_keys || !ask->user)) {
         snprintf(own, sizeof own, "%s", who->tenant);
     } else if (!fault->status) { /* without keys, clients say themselves who they are */
         weft_error err = {0};
-        weft_status st = weft__tenant_of_user(ask->user, own, &err);
-        if (st) weft__fault_of(fault, st, err.message);
+        weft_status st = weft__server_tenant_of_user(ask->user, own, &err);
+        if (st) weft__api_error_of(fault, st, err.message);
     }
     if (!fault->status) {
-        weft__gen_start(s, r, writer, who, own, prefix, ask, prompts, embedding);
+        weft__server_response_start(s, r, writer, who, own, prefix, ask, prompts, embedding);
         return;
     }
-    weft__prompts_free(prompts);
-    weft__ask_free(ask);
-    refuse(r, fault);
+    weft__server_prompts_free(prompts);
+    weft__api_params_free(ask);
+    routes_refuse(r, fault);
 }
 
-static void answer_chat(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_chat(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__prompts prompts = {0};
-    weft__fault fault = {0};
-    if (!parse(s, r, who, &weft__form_chat, &ask)) return;
-    weft__prompts_chat(s, &ask, &prompts, &fault);
+    weft__api_params ask;
+    weft__server_prompts prompts = {0};
+    weft__api_error fault = {0};
+    if (!parse(s, r, who, &weft__api_table_chat, &ask)) return;
+    weft__server_prompts_chat(s, &ask, &prompts, &fault);
     ask.id_slot = -1;
-    start_generating(s, r, &weft__write_chat, who, "chatcmpl-", &ask, &prompts, &fault, 0);
+    start_generating(s, r, &weft__server_write_chat, who, "chatcmpl-", &ask, &prompts, &fault, 0);
 }
 
-static void answer_completions(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_completions(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__prompts prompts = {0};
-    weft__fault fault = {0};
-    if (!parse(s, r, who, &weft__form_completions, &ask)) return;
-    weft__prompts_read(s, "prompt", ask.prompt, 1, 1, ask.echo || ask.n_top >= 0, &prompts, &fault);
+    weft__api_params ask;
+    weft__server_prompts prompts = {0};
+    weft__api_error fault = {0};
+    if (!parse(s, r, who, &weft__api_table_completions, &ask)) return;
+    weft__server_prompts_read(s, "prompt", ask.prompt, 1, 1, ask.echo || ask.n_top >= 0, &prompts, &fault);
     ask.id_slot = -1;
-    start_generating(s, r, &weft__write_completions, who, "cmpl-", &ask, &prompts, &fault, 0);
+    start_generating(s, r, &weft__server_write_completions, who, "cmpl-", &ask, &prompts, &fault, 0);
 }
 
-static void answer_completion(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_completion(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__prompts prompts = {0};
-    weft__fault fault = {0};
-    if (!parse(s, r, who, &weft__form_completion, &ask)) return;
-    weft__prompts_read(s, "prompt", ask.prompt, 1, 1, 1, &prompts, &fault);
-    start_generating(s, r, &weft__write_completion, who, "cmpl-", &ask, &prompts, &fault, 0);
+    weft__api_params ask;
+    weft__server_prompts prompts = {0};
+    weft__api_error fault = {0};
+    if (!parse(s, r, who, &weft__api_table_completion, &ask)) return;
+    weft__server_prompts_read(s, "prompt", ask.prompt, 1, 1, 1, &prompts, &fault);
+    start_generating(s, r, &weft__server_write_completion, who, "cmpl-", &ask, &prompts, &fault, 0);
 }
 
-static void answer_openai_embeddings(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_openai_embeddings(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__prompts prompts = {0};
-    weft__fault fault = {0};
-    if (!parse(s, r, who, &weft__form_embeddings, &ask)) return;
-    weft__prompts_read(s, "input", ask.input, 1, 0, 0, &prompts, &fault);
-    start_generating(s, r, &weft__write_openai_embeddings, who, "embd-", &ask, &prompts, &fault, 1);
+    weft__api_params ask;
+    weft__server_prompts prompts = {0};
+    weft__api_error fault = {0};
+    if (!parse(s, r, who, &weft__api_table_embeddings, &ask)) return;
+    weft__server_prompts_read(s, "input", ask.input, 1, 0, 0, &prompts, &fault);
+    start_generating(s, r, &weft__server_write_openai_embeddings, who, "embd-", &ask, &prompts, &fault, 1);
 }
 
-static void answer_embedding(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_embedding(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__prompts prompts = {0};
-    weft__fault fault = {0};
-    if (!parse(s, r, who, &weft__form_embedding, &ask)) return;
-    weft__prompts_read(s, "content", ask.content, 1, 0, 0, &prompts, &fault);
-    start_generating(s, r, &weft__write_embedding, who, "embd-", &ask, &prompts, &fault, 1);
+    weft__api_params ask;
+    weft__server_prompts prompts = {0};
+    weft__api_error fault = {0};
+    if (!parse(s, r, who, &weft__api_table_embedding, &ask)) return;
+    weft__server_prompts_read(s, "content", ask.content, 1, 0, 0, &prompts, &fault);
+    start_generating(s, r, &weft__server_write_embedding, who, "embd-", &ask, &prompts, &fault, 1);
 }
 
 /* ---- asking the tokenizer and the template ---- */
 
 /* llama.cpp's: text, or an array of bytes where it is no UTF-8. */
-static void put_piece(weft__text *out, const char *bytes, size_t n)
+static void put_piece(weft__strbuf *out, const char *bytes, size_t n)
 {
     if (weft__utf8_valid(bytes, n)) {
         weft__json_write_string(out, bytes, n);
         return;
     }
-    weft__text_putc(out, '[');
-    for (size_t i = 0; i < n; i++) weft__text_printf(out, "%s%d", i ? "," : "", (unsigned char)bytes[i]);
-    weft__text_putc(out, ']');
+    weft__strbuf_putc(out, '[');
+    for (size_t i = 0; i < n; i++) weft__strbuf_printf(out, "%s%d", i ? "," : "", (unsigned char)bytes[i]);
+    weft__strbuf_putc(out, ']');
 }
 
-static void put_pieces(const weft_server *s, const weft__prompts *prompts, int with_pieces, weft__text *out)
+static void put_pieces(const weft_server *s, const weft__server_prompts *prompts, int with_pieces, weft__strbuf *out)
 {
     const char *comma = "";
-    weft__text_puts(out, "{\"tokens\":[");
+    weft__strbuf_puts(out, "{\"tokens\":[");
     for (size_t i = 0; i < prompts->n; i++)
         for (int32_t k = 0; k < prompts->items[i].n; k++, comma = ",") {
             int32_t id = prompts->items[i].ids[k];
             size_t n;
             const char *bytes = weft_token_bytes(s->tokenizer, id, &n);
-            weft__text_printf(out, with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d", comma, id);
+            weft__strbuf_printf(out, with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d", comma, id);
             if (!with_pieces) continue;
             put_piece(out, bytes ? bytes : "", bytes ? n : 0);
-            weft__text_putc(out, '}');
+            weft__strbuf_putc(out, '}');
         }
-    weft__text_puts(out, "]}");
+    weft__strbuf_puts(out, "]}");
 }
 
-static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__prompts prompts = {0};
-    weft__fault fault = {0};
-    weft__text out = {0};
-    if (!parse(s, r, who, &weft__form_tokenize, &ask)) return;
+    weft__api_params ask;
+    weft__server_prompts prompts = {0};
+    weft__api_error fault = {0};
+    weft__strbuf out = {0};
+    if (!parse(s, r, who, &weft__api_table_tokenize, &ask)) return;
     int none = !ask.content || (weft__json_kind_of(ask.content) == WEFT__JSON_ARRAY && !weft__json_size(ask.content));
-    int ok = none || weft__texts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
+    int ok = none || weft__server_texts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
     if (ok) put_pieces(s, &prompts, ask.with_pieces, &out);
-    weft__prompts_free(&prompts);
-    weft__ask_free(&ask);
+    weft__server_prompts_free(&prompts);
+    weft__api_params_free(&ask);
     if (ok) reply(r, &out);
-    else refuse(r, &fault);
+    else routes_refuse(r, &fault);
 }
 
-static void answer_detokenize(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_detokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__prompts prompts = {0};
-    weft__fault fault = {0};
-    weft__text out = {0};
-    if (!parse(s, r, who, &weft__form_detokenize, &ask)) return;
-    int ok = !weft__json_size(ask.tokens) || weft__texts_read(s, "tokens", ask.tokens, 0, 0, 1, &prompts, &fault);
-    weft__text_puts(&out, "{\"content\":");
+    weft__api_params ask;
+    weft__server_prompts prompts = {0};
+    weft__api_error fault = {0};
+    weft__strbuf out = {0};
+    if (!parse(s, r, who, &weft__api_table_detokenize, &ask)) return;
+    int ok = !weft__json_size(ask.tokens) || weft__server_texts_read(s, "tokens", ask.tokens, 0, 0, 1, &prompts, &fault);
+    weft__strbuf_puts(&out, "{\"content\":");
     weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "", prompts.n && ok ? prompts.items[0].n_text : 0);
-    weft__text_puts(&out, "}");
-    weft__prompts_free(&prompts);
-    weft__ask_free(&ask);
+    weft__strbuf_puts(&out, "}");
+    weft__server_prompts_free(&prompts);
+    weft__api_params_free(&ask);
     if (ok) {
         reply(r, &out);
         return;
     }
-    weft__text_free(&out);
-    refuse(r, &fault);
+    weft__strbuf_free(&out);
+    routes_refuse(r, &fault);
 }
 
-static void answer_apply_template(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_apply_template(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__ask ask;
-    weft__fault fault = {0};
-    weft__text out = {0};
+    weft__api_params ask;
+    weft__api_error fault = {0};
+    weft__strbuf out = {0};
     weft_chat_prompt *prompt = NULL;
-    if (!parse(s, r, who, &weft__form_apply_template, &ask)) return;
-    int ok = weft__chat_text(s, &ask, &prompt, &fault);
-    weft__ask_free(&ask);
+    if (!parse(s, r, who, &weft__api_table_apply_template, &ask)) return;
+    int ok = weft__server_chat_text(s, &ask, &prompt, &fault);
+    weft__api_params_free(&ask);
     if (!ok) {
-        refuse(r, &fault);
+        routes_refuse(r, &fault);
         return;
     }
     size_t n;
     const char *text = weft_chat_prompt_text(prompt, &n);
-    weft__text_puts(&out, "{\"prompt\":");
+    weft__strbuf_puts(&out, "{\"prompt\":");
     weft__json_write_string(&out, text, n);
-    weft__text_puts(&out, "}");
+    weft__strbuf_puts(&out, "}");
     weft_chat_prompt_free(&prompt);
     reply(r, &out);
 }
 
 /* ---- asking the server ---- */
 
-static void answer_health(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_health(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__fault fault = {0};
+    weft__strbuf out = {0};
+    weft__api_error fault = {0};
     (void)who;
     if (s->draining) {
-        weft__fault_set(&fault, 503, NULL, "the server is shutting down");
-        refuse(r, &fault);
+        weft__api_error_set(&fault, 503, NULL, "the server is shutting down");
+        routes_refuse(r, &fault);
         return;
     }
-    weft__text_puts(&out, "{\"status\":\"ok\"}");
+    weft__strbuf_puts(&out, "{\"status\":\"ok\"}");
     reply(r, &out);
 }
 
-static void put_model(const weft_server *s, const char *name, weft__text *out)
+static void put_model(const weft_server *s, const char *name, weft__strbuf *out)
 {
-    weft__text_puts(out, "{\"id\":");
+    weft__strbuf_puts(out, "{\"id\":");
     weft__json_write_string(out, name, strlen(name));
-    weft__text_printf(
+    weft__strbuf_printf(
         out,
         ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,"
         "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
@@ -253,53 +255,54 @@ static void put_model(const weft_server *s, const char *name, weft__text *out)
         (unsigned long long)s->info.n_bytes);
 }
 
-static void answer_models(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_models(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__text_puts(&out, "{\"object\":\"list\",\"data\":[");
+    weft__strbuf out = {0};
+    weft__strbuf_puts(&out, "{\"object\":\"list\",\"data\":[");
     put_model(s, s->name, &out);
     for (char **a = s->aliases.items; a && *a; a++) {
         if (!strcmp(*a, "*") || !strcmp(*a, s->name)) continue;
-        weft__text_putc(&out, ',');
+        weft__strbuf_putc(&out, ',');
         put_model(s, *a, &out);
     }
-    weft__adapters_put_models(s, who, &out);
-    weft__text_puts(&out, "]}");
+    weft__server_adapters_put_models(s, who, &out);
+    weft__strbuf_puts(&out, "]}");
     reply(r, &out);
 }
 
-static void answer_model(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_model(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__fault fault = {0};
+    weft__strbuf out = {0};
+    weft__api_error fault = {0};
     const char *name = weft__http_path(r) + strlen("/v1/models/");
     char named[WEFT__ADAPTER_NAME];
     weft_engine_adapter adapter = {.size = sizeof adapter};
     if (!check_model(s, who, name, named, &fault)) {
-        refuse(r, &fault);
+        routes_refuse(r, &fault);
         return;
     }
-    if (*named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL)) weft__adapter_put_model(s, who, &adapter, &out);
+    if (*named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL))
+        weft__server_adapter_put_model(s, who, &adapter, &out);
     else put_model(s, name, &out);
     reply(r, &out);
 }
 
-static void answer_openapi(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_openapi(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
+    weft__strbuf out = {0};
     (void)s;
     (void)who;
-    weft__text_put(&out, weft__openapi, weft__openapi_n);
+    weft__strbuf_put(&out, weft__server_openapi, weft__server_openapi_n);
     reply(r, &out);
 }
 
 #define SAYS(field, name) ",\"" field "\":" WEFT__SAMPLE_TEXT(name)
 
-static void answer_props(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_props(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
+    weft__strbuf out = {0};
     (void)who;
-    weft__text_printf(
+    weft__strbuf_printf(
         &out,
         "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1" SAYS("temperature", TEMPERATURE)
             SAYS("top_k", TOP_K) SAYS("top_p", TOP_P) SAYS("min_p", MIN_P) SAYS("repeat_last_n", PENALTY_LAST_N)
@@ -308,69 +311,69 @@ static void answer_props(weft_server *s, weft__http_request *r, const weft__who 
                                                                  "\"model_alias\":",
         s->n_ctx, s->n_slots);
     weft__json_write_string(&out, s->name, strlen(s->name));
-    weft__text_puts(&out, ",\"model_path\":");
+    weft__strbuf_puts(&out, ",\"model_path\":");
     weft__json_write_string(&out, s->info.name, strlen(s->info.name));
-    weft__text_puts(&out, ",\"modalities\":{\"vision\":false,\"audio\":false},\"chat_template\":");
+    weft__strbuf_puts(&out, ",\"modalities\":{\"vision\":false,\"audio\":false},\"chat_template\":");
     weft__json_write_string(&out, s->chat_source ? s->chat_source : "", s->chat_source ? strlen(s->chat_source) : 0);
-    weft__text_puts(&out, ",\"bos_token\":");
+    weft__strbuf_puts(&out, ",\"bos_token\":");
     weft__json_write_string(&out, s->bos, strlen(s->bos));
-    weft__text_puts(&out, ",\"eos_token\":");
+    weft__strbuf_puts(&out, ",\"eos_token\":");
     weft__json_write_string(&out, s->eos, strlen(s->eos));
-    weft__text_printf(&out, ",\"build_info\":\"weft-%s\"}", weft_version());
+    weft__strbuf_printf(&out, ",\"build_info\":\"weft-%s\"}", weft_version());
     reply(r, &out);
 }
 
-static void answer_slots(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_slots(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__fault fault = {0};
+    weft__strbuf out = {0};
+    weft__api_error fault = {0};
     const char *fail = weft__http_query(r, "fail_on_no_slot");
-    if (!weft__slots_write(s, who, &out) && fail && *fail) {
-        weft__text_free(&out);
-        weft__fault_set(&fault, 503, NULL, "no slot available");
-        refuse(r, &fault);
+    if (!weft__server_slots_write(s, who, &out) && fail && *fail) {
+        weft__strbuf_free(&out);
+        weft__api_error_set(&fault, 503, NULL, "no slot available");
+        routes_refuse(r, &fault);
         return;
     }
     reply(r, &out);
 }
 
-static int read_filename(weft_server *s, weft__http_request *r, weft__ask *ask, const char *action, weft__fault *fault)
+static int read_filename(weft_server *s, weft__http_request *r, weft__api_params *ask, const char *action, weft__api_error *fault)
 {
     size_t n;
     const char *body = weft__http_body(r, &n);
-    *ask = (weft__ask){0};
+    *ask = (weft__api_params){0};
     int erase = !strcmp(action, "erase"); /* of the slot, or by name of what was saved */
     if (erase && !n) return 1;
-    if (!weft__ask_parse(&weft__form_slot, s->n_vocab, body, n, ask, fault)) return 0;
-    return erase || ask->filename || weft__fault_set(fault, 400, "filename", "'filename' is missing; it must be a string");
+    if (!weft__api_params_parse(&weft__api_table_slot, s->n_vocab, body, n, ask, fault)) return 0;
+    return erase || ask->filename || weft__api_error_set(fault, 400, "filename", "'filename' is missing; it must be a string");
 }
 
-static void answer_slot_action(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_slot_action(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__fault fault = {0};
-    weft__ask ask = {0};
+    weft__strbuf out = {0};
+    weft__api_error fault = {0};
+    weft__api_params ask = {0};
     const char *action = weft__http_query(r, "action"), *part = weft__http_path(r) + strlen("/slots/");
     size_t n = strlen(part);
     long id = n && n < 6 && strspn(part, "0123456789") == n ? strtol(part, NULL, 10) : -1;
     int ok = 0;
-    if (id < 0 || id >= s->slots.n) weft__fault_set(&fault, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
+    if (id < 0 || id >= s->slots.n) weft__api_error_set(&fault, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
     else if (!action || (strcmp(action, "save") && strcmp(action, "restore") && strcmp(action, "erase")))
-        weft__fault_set(&fault, 400, "action", "'action' must be save, restore or erase");
+        weft__api_error_set(&fault, 400, "action", "'action' must be save, restore or erase");
     else if (read_filename(s, r, &ask, action, &fault))
-        ok = !weft__slot_action(s, r, (int32_t)id, who->tenant, action, ask.filename, &out, &fault);
-    weft__ask_free(&ask);
+        ok = !weft__server_slot_action(s, r, (int32_t)id, who->tenant, action, ask.filename, &out, &fault);
+    weft__api_params_free(&ask);
     if (ok) reply(r, &out);
     else {
-        weft__text_free(&out);
-        refuse(r, &fault);
+        weft__strbuf_free(&out);
+        routes_refuse(r, &fault);
     }
 }
 
-static void answer_metrics(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_metrics(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__text out = {0};
-    weft__metrics_write(s, who, &out);
+    weft__strbuf out = {0};
+    weft__server_metrics_write(s, who, &out);
     if (out.failed) {
         reply(r, &out);
         return;
@@ -403,9 +406,9 @@ static const route routes[] = {
     {"/slots", GET, answer_slots},
     {"/slots/{id_slot}", POST, answer_slot_action},
     {"/metrics", GET, answer_metrics},
-    {"/lora-adapters", GET | POST, weft__adapters_endpoint},
-    {"/v1/load_lora_adapter", POST, weft__adapter_load},
-    {"/v1/unload_lora_adapter", POST, weft__adapter_unload},
+    {"/lora-adapters", GET | POST, weft__server_adapters_endpoint},
+    {"/v1/load_lora_adapter", POST, weft__server_adapter_load},
+    {"/v1/unload_lora_adapter", POST, weft__server_adapter_unload},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 _Static_assert((int)N_ROUTES < (int)WEFT__ROUTES_MAX, "one is for paths that are none of these");
@@ -417,14 +420,14 @@ static int matches(const char *pattern, const char *path)
     return !strncmp(pattern, path, (size_t)(brace - pattern)) && path[brace - pattern];
 }
 
-int weft__route_index(const char *path)
+int weft__server_route_index(const char *path)
 {
     int i = 0;
     while (i < N_ROUTES && !matches(routes[i].path, path)) i++;
     return i;
 }
 
-const char *weft__route_at(int index)
+const char *weft__server_route_at(int index)
 {
     return index < N_ROUTES ? routes[index].path : index == N_ROUTES ? "other" : NULL;
 }
@@ -438,47 +441,47 @@ static const char *given_key(const weft__http_request *r)
 
 /* Who asks. 0 with the fault filled when a key is wanted and none that counts was given. Without keys there are no others to be kept from anything
  * but on other machines: whoever is on this one is an admin. */
-static int identify(weft_server *s, const weft__http_request *r, int open, weft__who *who, weft__fault *fault)
+static int identify(weft_server *s, const weft__http_request *r, int open, weft__server_caller *who, weft__api_error *fault)
 {
     const char *key = given_key(r);
-    *who = (weft__who){.is_admin = !s->wants_keys && weft__http_is_local(r)};
+    *who = (weft__server_caller){.is_admin = !s->wants_keys && weft__http_is_local(r)};
     if (!s->wants_keys || open) return 1;
-    if (!key) return weft__fault_set(fault, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
+    if (!key) return weft__api_error_set(fault, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
     pthread_rwlock_rdlock(&s->keys_lock);
-    int known = weft__keys_check(&s->keys, key, who);
+    int known = weft__server_keys_check(&s->keys, key, who);
     pthread_rwlock_unlock(&s->keys_lock);
-    return known || weft__fault_set(fault, 401, NULL, "the API key is not one of this server's");
+    return known || weft__api_error_set(fault, 401, NULL, "the API key is not one of this server's");
 }
 
-int weft__admit(void *arg, const weft__http_request *r, char client[WEFT__HTTP_CLIENT])
+int weft__server_admit(void *arg, const weft__http_request *r, char client[WEFT__HTTP_CLIENT])
 {
-    weft__fault fault = {0};
-    weft__who who;
+    weft__api_error fault = {0};
+    weft__server_caller who;
     if (!identify(arg, r, 0, &who, &fault)) return 0;
     memcpy(client, who.tenant, sizeof who.tenant);
     return 1;
 }
 
-void weft__route(void *arg, weft__http_request *r)
+void weft__server_route(void *arg, weft__http_request *r)
 {
     weft_server *s = arg;
     const char *method = weft__http_method(r);
-    int i = weft__route_index(weft__http_path(r));
+    int i = weft__server_route_index(weft__http_path(r));
     int given = !strcmp(method, "GET") || !strcmp(method, "HEAD") ? GET : !strcmp(method, "POST") ? POST : 0;
-    weft__fault fault = {0};
-    weft__who who;
-    if (i == N_ROUTES) weft__fault_set(&fault, 404, NULL, "there is no %.100s here", weft__http_path(r));
+    weft__api_error fault = {0};
+    weft__server_caller who;
+    if (i == N_ROUTES) weft__api_error_set(&fault, 404, NULL, "there is no %.100s here", weft__http_path(r));
     else if (!(routes[i].methods & given)) {
         int both = (routes[i].methods & GET) && (routes[i].methods & POST), get = routes[i].methods & GET;
-        weft__fault_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path,
-                        both  ? "GET or POST"
-                        : get ? "GET"
-                              : "POST",
-                        method);
+        weft__api_error_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path,
+                            both  ? "GET or POST"
+                            : get ? "GET"
+                                  : "POST",
+                            method);
         weft__http_add_header(r, "Allow", both ? "GET, HEAD, POST" : get ? "GET, HEAD" : "POST");
     } else if (!identify(s, r, routes[i].methods & OPEN, &who, &fault))
         ;
-    else if (s->draining && given == POST) weft__fault_set(&fault, 503, NULL, "the server is shutting down");
-    if (fault.status) refuse(r, &fault);
+    else if (s->draining && given == POST) weft__api_error_set(&fault, 503, NULL, "the server is shutting down");
+    if (fault.status) routes_refuse(r, &fault);
     else routes[i].answer(s, r, &who);
 }

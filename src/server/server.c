@@ -157,17 +157,17 @@ static weft_status learn_model(weft_server *s, const weft_server_params *p, weft
 
 static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
 {
-    weft__fault fault = {0};
+    weft__api_error fault = {0};
     (void)arg;
-    weft__fault_set(&fault, r->status, NULL, "%s", r->message);
-    return weft__fault_body(weft__dialect_of(r->path), &fault, n);
+    weft__api_error_set(&fault, r->status, NULL, "%s", r->message);
+    return weft__api_error_body(weft__server_dialect_of(r->path), &fault, n);
 }
 
 static void record(void *arg, const weft__http_record *r, void *note)
 {
     weft_server *s = arg;
-    weft__metrics_response(&s->metrics, r->path, r->status);
-    weft__log_request(s, r, note);
+    weft__server_metrics_response(&s->metrics, r->path, r->status);
+    weft__server_log_request(s, r, note);
     weft__free(note);
 }
 
@@ -234,8 +234,8 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .allow_hosts = (const char *const *)s->hosts.items,
         .origins = (const char *const *)s->origins.items,
         .proxies = p->proxies,
-        .admit = weft__admit,
-        .handle = weft__route,
+        .admit = weft__server_admit,
+        .handle = weft__server_route,
         .refusal = refusal,
         .record = record,
         .arg = s,
@@ -251,7 +251,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
 /* ---- public ---- */
 
 /* Those that were given, and those of the file as it is now. */
-static weft_status gather_keys(const weft_server *s, weft__keys *out, weft_error *err)
+static weft_status gather_keys(const weft_server *s, weft__server_keys *out, weft_error *err)
 {
     weft_status st = WEFT_OK;
     for (size_t i = 0; i < s->given_keys.n && !st; i++) {
@@ -259,34 +259,34 @@ static weft_status gather_keys(const weft_server *s, weft__keys *out, weft_error
             st = weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
         else out->items[out->n++] = s->given_keys.items[i];
     }
-    if (!st && s->key_file) st = weft__keys_read(out, s->key_file, err);
+    if (!st && s->key_file) st = weft__server_keys_read(out, s->key_file, err);
     return st;
 }
 
 /* What cannot be read changes nothing: nobody is let in, or shut out, by a file that is half written. */
 static void reload_keys(weft_server *s)
 {
-    weft__keys keys = {0};
+    weft__server_keys keys = {0};
     weft_error err = {0};
     if (!s->key_file) return;
     weft_status st = gather_keys(s, &keys, &err);
     if (st) weft__log(WEFT__LOG_WARN, "%s; the keys stay as they were", err.message);
     else {
         pthread_rwlock_wrlock(&s->keys_lock);
-        weft__keys old = s->keys;
+        weft__server_keys old = s->keys;
         s->keys = keys;
         pthread_rwlock_unlock(&s->keys_lock);
         keys = old;
-        weft__adapters_forget(s);
+        weft__server_adapters_forget(s);
     }
-    weft__keys_free(&keys);
+    weft__server_keys_free(&keys);
 }
 
 static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     weft_status st = WEFT_OK;
-    for (const char *const *k = p->api_keys; !st && k && *k; k++) st = weft__keys_add(&s->given_keys, *k, 0, err);
-    for (const char *const *k = p->admin_keys; !st && k && *k; k++) st = weft__keys_add(&s->given_keys, *k, 1, err);
+    for (const char *const *k = p->api_keys; !st && k && *k; k++) st = weft__server_keys_add(&s->given_keys, *k, 0, err);
+    for (const char *const *k = p->admin_keys; !st && k && *k; k++) st = weft__server_keys_add(&s->given_keys, *k, 1, err);
     if (!st && p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file)))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     if (!st) st = gather_keys(s, &s->keys, err);
@@ -306,21 +306,22 @@ enum { GRAMMARS = 64 /* of some 30 ms at most, on the machines we measured */, G
 
 static weft_status begin_lines(weft_server *s, weft_error *err)
 {
-    s->grammars = (weft__line){.what = "its grammar",
-                               .max = GRAMMARS,
-                               .max_of_one = GRAMMARS_OF_ONE,
-                               .work = weft__gen_compile,
-                               .go_on = weft__gen_compiled};
-    s->adapters = (weft__line){.what = "its adapter",
-                               .max = s->max_requests,
-                               .max_of_one = s->max_requests - s->max_requests / 9, /* as the engine's queue has it */
-                               .work = weft__gen_lend,
-                               .go_on = weft__gen_lent};
-    weft_status st = weft__line_begin(&s->grammars, err);
-    return st ? st : weft__line_begin(&s->adapters, err);
+    s->grammars = (weft__server_wait_queue){.what = "its grammar",
+                                            .max = GRAMMARS,
+                                            .max_of_one = GRAMMARS_OF_ONE,
+                                            .work = weft__server_response_compile,
+                                            .go_on = weft__server_response_compiled};
+    s->adapters =
+        (weft__server_wait_queue){.what = "its adapter",
+                                  .max = s->max_requests,
+                                  .max_of_one = s->max_requests - s->max_requests / 9, /* as the engine's queue has it */
+                                  .work = weft__server_response_lease,
+                                  .go_on = weft__server_response_leased};
+    weft_status st = weft__server_wait_queue_begin(&s->grammars, err);
+    return st ? st : weft__server_wait_queue_begin(&s->adapters, err);
 }
 
-int weft__disk_take(weft_server *s, const weft__http_request *r, const char *field, weft__fault *fault)
+int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *fault)
 {
     const void *client = weft__http_client_of(r);
     const int most = client && s->max_at_disk > 1 ? s->max_at_disk - 1 : s->max_at_disk; /* a client leaves room for another */
@@ -331,11 +332,11 @@ int weft__disk_take(weft_server *s, const weft__http_request *r, const char *fie
     if (room) s->at_disk[s->n_at_disk++] = client;
     pthread_mutex_unlock(&s->disk_lock);
     if (room) return 1;
-    return full ? weft__fault_set(fault, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk)
-                : weft__fault_set(fault, 429, field, "%d requests of this client wait for the disk; try again in 1 s", n);
+    return full ? weft__api_error_set(fault, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk)
+                : weft__api_error_set(fault, 429, field, "%d requests of this client wait for the disk; try again in 1 s", n);
 }
 
-void weft__disk_give(weft_server *s, const weft__http_request *r)
+void weft__server_disk_leave(weft_server *s, const weft__http_request *r)
 {
     const void *client = weft__http_client_of(r);
     pthread_mutex_lock(&s->disk_lock);
@@ -365,8 +366,8 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     pthread_mutex_init(&s->slots.lock, NULL);
     pthread_mutex_init(&s->disk_lock, NULL);
     pthread_rwlock_init(&s->keys_lock, NULL);
-    weft__usage_begin(&s->usage);
-    weft__metrics_begin(&s->metrics);
+    weft__server_usage_begin(&s->usage);
+    weft__server_metrics_begin(&s->metrics);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
@@ -378,14 +379,14 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
         snprintf(s->name, sizeof s->name, "%s",
                  s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
     if (!st) st = read_keys(s, p, err);
-    if (!st) st = weft__adapters_check_names(s, err);
+    if (!st) st = weft__server_adapters_check_names(s, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
-    if (!st && p->adapter_dir && p->add_adapters) st = weft__adapters_of_folder(s, err);
-    if (!st) st = weft__log_begin(s, p->log_file, err);
-    if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
+    if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(s, err);
+    if (!st) st = weft__server_log_begin(s, p->log_file, err);
+    if (!st) st = weft__server_slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
-    if (!st) st = weft__answers_begin(&s->answers, err);
+    if (!st) st = weft__server_answers_begin(&s->answers, err);
     if (!st) st = start_http(s, p, err);
     if (st) weft_server_free(&s);
     *out = s;
@@ -447,16 +448,16 @@ void weft_server_free(weft_server **p)
     if (!s) return;
     *p = NULL;
     weft__http_stop(&s->http);
-    weft__line_end(&s->adapters);
-    weft__line_end(&s->grammars);
+    weft__server_wait_queue_end(&s->adapters);
+    weft__server_wait_queue_end(&s->grammars);
     for (int any = 0; any < 2; any++) weft_grammar_free(&s->json[any]);
-    weft__answers_end(&s->answers);
-    weft__log_end(s);
-    weft__slots_free(&s->slots);
-    weft__keys_free(&s->keys);
-    weft__keys_free(&s->given_keys);
+    weft__server_answers_end(&s->answers);
+    weft__server_log_end(s);
+    weft__server_slots_free(&s->slots);
+    weft__server_keys_free(&s->keys);
+    weft__server_keys_free(&s->given_keys);
     weft__free(s->key_file);
-    weft__usage_free(&s->usage);
+    weft__server_usage_free(&s->usage);
     free_strings(&s->origins);
     free_strings(&s->hosts);
     free_strings(&s->aliases);

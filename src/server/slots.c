@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "server/server.h"
 
-weft_status weft__slots_begin(weft__slots *s, int32_t n, int32_t n_ctx, weft_error *err)
+weft_status weft__server_slots_begin(weft__server_slots *s, int32_t n, int32_t n_ctx, weft_error *err)
 {
     s->n_ctx = n_ctx;
     s->all = weft__alloc_zero((size_t)n, sizeof *s->all);
@@ -23,7 +23,7 @@ weft_status weft__slots_begin(weft__slots *s, int32_t n, int32_t n_ctx, weft_err
     return WEFT_OK;
 }
 
-void weft__slots_free(weft__slots *s)
+void weft__server_slots_free(weft__server_slots *s)
 {
     for (int32_t i = 0; i < s->n; i++) weft__free(s->all[i].tokens);
     weft__free(s->all);
@@ -31,7 +31,7 @@ void weft__slots_free(weft__slots *s)
 }
 
 /* With the lock: how many hold something of this tenant's. */
-static int32_t count_of(const weft__slots *s, const char *tenant)
+static int32_t count_of(const weft__server_slots *s, const char *tenant)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < s->n; i++) n += s->all[i].n_tokens && !strcmp(s->all[i].tenant, tenant);
@@ -39,18 +39,18 @@ static int32_t count_of(const weft__slots *s, const char *tenant)
 }
 
 /* With the lock: does it hold something that this tenant may not touch? */
-static int is_others(const weft__slot *slot, const char *tenant)
+static int is_others(const weft__server_slot *slot, const char *tenant)
 {
     return *tenant && slot->n_tokens && strcmp(slot->tenant, tenant);
 }
 
 /* With the lock: of those that are free, an empty one, or the one used least recently; with keys, of the tenant that has most of them, so that who
  * runs much pushes out nothing of who runs little. -1: none is free. */
-static int32_t least_used(const weft__slots *s, const char *tenant)
+static int32_t least_used(const weft__server_slots *s, const char *tenant)
 {
     int32_t at = -1, most = 0;
     for (int32_t i = 0; i < s->n; i++) {
-        const weft__slot *slot = &s->all[i];
+        const weft__server_slot *slot = &s->all[i];
         if (slot->busy) continue;
         int32_t n = !s->have_owners ? 0 : !slot->n_tokens ? INT32_MAX : count_of(s, slot->tenant) + !strcmp(slot->tenant, tenant);
         if (at < 0 || n > most || (n == most && slot->used < s->all[at].used)) {
@@ -61,14 +61,14 @@ static int32_t least_used(const weft__slots *s, const char *tenant)
     return at;
 }
 
-int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
-                         int32_t n_prompt, int32_t max_tokens, int with_adapters)
+int32_t weft__server_slots_take(weft__server_slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
+                                int32_t n_prompt, int32_t max_tokens, int with_adapters)
 {
     pthread_mutex_lock(&s->lock);
     int ours = wanted >= 0 && wanted < s->n && !s->all[wanted].busy && (!s->have_owners || !is_others(&s->all[wanted], tenant));
     int32_t at = ours ? wanted : least_used(s, tenant);
     if (at >= 0) {
-        weft__slot *slot = &s->all[at];
+        weft__server_slot *slot = &s->all[at];
         int32_t n = n_prompt < s->n_ctx ? n_prompt : s->n_ctx;
         slot->busy = 1;
         slot->task = task;
@@ -83,17 +83,17 @@ int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const ch
     return at;
 }
 
-void weft__slots_token(weft__slots *s, int32_t at, int32_t token)
+void weft__server_slots_token(weft__server_slots *s, int32_t at, int32_t token)
 {
     if (at < 0) return;
     pthread_mutex_lock(&s->lock);
-    weft__slot *slot = &s->all[at];
+    weft__server_slot *slot = &s->all[at];
     if (slot->n_tokens < s->n_ctx) slot->tokens[slot->n_tokens++] = token;
     slot->n_decoded++;
     pthread_mutex_unlock(&s->lock);
 }
 
-void weft__slots_give(weft__slots *s, int32_t at)
+void weft__server_slots_give(weft__server_slots *s, int32_t at)
 {
     if (at < 0) return;
     pthread_mutex_lock(&s->lock);
@@ -102,29 +102,29 @@ void weft__slots_give(weft__slots *s, int32_t at)
     pthread_mutex_unlock(&s->lock);
 }
 
-int32_t weft__slots_write(weft_server *server, const weft__who *who, weft__text *out)
+int32_t weft__server_slots_write(weft_server *server, const weft__server_caller *who, weft__strbuf *out)
 {
-    weft__slots *s = &server->slots;
+    weft__server_slots *s = &server->slots;
     int32_t n_idle = 0;
     pthread_mutex_lock(&s->lock);
-    weft__text_putc(out, '[');
+    weft__strbuf_putc(out, '[');
     for (int32_t i = 0; i < s->n; i++) {
-        const weft__slot *slot = &s->all[i];
+        const weft__server_slot *slot = &s->all[i];
         n_idle += !slot->busy;
         if (!who->is_admin && is_others(slot, who->tenant)) {
-            weft__text_printf(out, "%s{\"id\":%d,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s}", i ? "," : "", i,
-                              s->n_ctx, slot->busy ? "true" : "false");
+            weft__strbuf_printf(out, "%s{\"id\":%d,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s}", i ? "," : "", i,
+                                s->n_ctx, slot->busy ? "true" : "false");
             continue;
         }
         int32_t left = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded;
-        weft__text_printf(
+        weft__strbuf_printf(
             out,
             "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":%d,"
             "\"n_tokens\":%d,\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]}",
             i ? "," : "", i, (unsigned long long)slot->task, s->n_ctx, slot->busy ? "true" : "false", slot->n_prompt,
             slot->n_tokens, slot->busy ? "true" : "false", left, slot->n_decoded);
     }
-    weft__text_putc(out, ']');
+    weft__strbuf_putc(out, ']');
     pthread_mutex_unlock(&s->lock);
     return n_idle;
 }
@@ -133,12 +133,12 @@ enum { STORED_MAX_BYTES = WEFT__MAX_TENANT + 1 + WEFT__MAX_FILENAME };
 _Static_assert(STORED_MAX_BYTES == 128, "what the store's names have at most");
 
 /* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by that name. */
-static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n, char owner[64],
-                               weft__fault *fault)
+static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n,
+                               char owner[64], weft__api_error *fault)
 {
     weft_status st = WEFT_OK;
     pthread_mutex_lock(&s->lock);
-    weft__slot *slot = &s->all[id];
+    weft__server_slot *slot = &s->all[id];
     *n = slot->n_tokens;
     *tokens = NULL;
     if (slot->busy) st = WEFT_STATE;
@@ -151,32 +151,32 @@ static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, i
         else st = WEFT_NO_MEMORY;
     }
     pthread_mutex_unlock(&s->lock);
-    if (st == WEFT_STATE) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
-    else if (st == WEFT_NOT_FOUND) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to save", id);
+    if (st == WEFT_STATE) weft__api_error_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    else if (st == WEFT_NOT_FOUND) weft__api_error_set(fault, 400, "id_slot", "slot %d holds nothing of yours to save", id);
     else if (st == WEFT_UNSUPPORTED)
-        weft__fault_set(fault, 400, "id_slot", "slot %d ran with adapters; only what the model alone has computed can be saved",
-                        id);
-    else if (st) weft__fault_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
+        weft__api_error_set(fault, 400, "id_slot",
+                            "slot %d ran with adapters; only what the model alone has computed can be saved", id);
+    else if (st) weft__api_error_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
     return st;
 }
 
-static void put_result(weft__text *out, int32_t id, const char *filename, const char *n_name, int32_t n, const char *bytes_name,
+static void put_result(weft__strbuf *out, int32_t id, const char *filename, const char *n_name, int32_t n, const char *bytes_name,
                        uint64_t n_bytes, const char *ms_name, uint64_t since)
 {
-    weft__text_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id, filename,
-                      n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
+    weft__strbuf_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id, filename,
+                        n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
 }
 
 /* What the server's disk or the file there is to blame for is no fault of the request. limit: the HTTP status of a limit. */
-static void disk_fault(weft__fault *fault, weft_status status, int limit, const char *message)
+static void disk_fault(weft__api_error *fault, weft_status status, int limit, const char *message)
 {
-    weft__fault_of(fault, status == WEFT_FORMAT ? WEFT_IO : status, message);
+    weft__api_error_of(fault, status == WEFT_FORMAT ? WEFT_IO : status, message);
     if (status == WEFT_UNSUPPORTED) fault->status = 501; /* no store, or of another version */
     if (status == WEFT_LIMIT) fault->status = limit;
 }
 
 static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
-                        weft__text *out, weft__fault *fault)
+                        weft__strbuf *out, weft__api_error *fault)
 {
     weft_error err = {0};
     char owner[64];
@@ -192,32 +192,33 @@ static weft_status save(weft_server *server, int32_t id, const char *tenant, con
 }
 
 /* With the lock: the fault of a slot that may not be emptied, or WEFT_OK. */
-static weft_status check_erase(const weft__slot *slot, int32_t id, const char *tenant, weft__fault *fault)
+static weft_status check_erase(const weft__server_slot *slot, int32_t id, const char *tenant, weft__api_error *fault)
 {
     int busy = slot->busy, other = is_others(slot, tenant);
-    if (busy) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
-    else if (other) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to erase", id);
+    if (busy) weft__api_error_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    else if (other) weft__api_error_set(fault, 400, "id_slot", "slot %d holds nothing of yours to erase", id);
     return busy || other ? WEFT_STATE : WEFT_OK;
 }
 
 /* With the lock: the fault of a slot that may not be restored over, or WEFT_OK. Another's may be where a request of this tenant's would get
  * it: otherwise who came first to all slots would keep all others from what they saved. */
-static weft_status check_restore(const weft__slots *s, int32_t id, const char *tenant, weft__fault *fault)
+static weft_status check_restore(const weft__server_slots *s, int32_t id, const char *tenant, weft__api_error *fault)
 {
-    const weft__slot *slot = &s->all[id];
+    const weft__server_slot *slot = &s->all[id];
     int busy = slot->busy;
     int32_t next = !busy && is_others(slot, tenant) ? least_used(s, tenant) : id;
-    if (busy) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    if (busy) weft__api_error_set(fault, 409, "id_slot", "slot %d is running a request", id);
     else if (next != id)
-        weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to restore over; slot %d may be restored over", id,
-                        next);
+        weft__api_error_set(fault, 400, "id_slot", "slot %d holds nothing of yours to restore over; slot %d may be restored over",
+                            id, next);
     return busy || next != id ? WEFT_STATE : WEFT_OK;
 }
 
 /* The slot holds these tokens now. */
-static weft_status fill(weft__slots *s, int32_t id, const char *tenant, const int32_t *tokens, int32_t n, weft__fault *fault)
+static weft_status slots_fill(weft__server_slots *s, int32_t id, const char *tenant, const int32_t *tokens, int32_t n,
+                              weft__api_error *fault)
 {
-    weft__slot *slot = &s->all[id];
+    weft__server_slot *slot = &s->all[id];
     pthread_mutex_lock(&s->lock);
     weft_status st = check_restore(s, id, tenant, fault); /* a request may have come meanwhile */
     if (!st) {
@@ -232,9 +233,9 @@ static weft_status fill(weft__slots *s, int32_t id, const char *tenant, const in
 }
 
 static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
-                           weft__text *out, weft__fault *fault)
+                           weft__strbuf *out, weft__api_error *fault)
 {
-    weft__slots *s = &server->slots;
+    weft__server_slots *s = &server->slots;
     weft_error err = {0};
     int32_t n = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
@@ -244,32 +245,32 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
     if (st) return st;
     int32_t *tokens = weft__alloc_array((size_t)s->n_ctx, sizeof *tokens);
     if (!tokens) {
-        weft__fault_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
+        weft__api_error_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
         return WEFT_NO_MEMORY;
     }
     st = weft_engine_restore(server->engine, stored, tokens, s->n_ctx, &n, &n_bytes, &err);
     if (st) disk_fault(fault, st, 503, err.message);
-    else st = fill(s, id, tenant, tokens, n, fault);
+    else st = slots_fill(s, id, tenant, tokens, n, fault);
     weft__free(tokens);
     if (!st) put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
     return st;
 }
 
 /* What was saved under a name, whoever is in the slot. */
-static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored, weft__text *out,
-                               weft__fault *fault)
+static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored, weft__strbuf *out,
+                               weft__api_error *fault)
 {
     weft_error err = {0};
     weft_status st = weft_engine_erase(server->engine, stored, &err);
     if (st) disk_fault(fault, st, 503, err.message);
-    else weft__text_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"n_erased\":0}", id, filename);
+    else weft__strbuf_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"n_erased\":0}", id, filename);
     return st;
 }
 
-static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__text *out, weft__fault *fault)
+static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, weft__strbuf *out, weft__api_error *fault)
 {
     pthread_mutex_lock(&s->lock);
-    weft__slot *slot = &s->all[id];
+    weft__server_slot *slot = &s->all[id];
     int32_t n = slot->n_tokens;
     weft_status st = check_erase(slot, id, tenant, fault);
     if (!st) {
@@ -277,27 +278,27 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
         slot->used = 0;
     }
     pthread_mutex_unlock(&s->lock);
-    if (!st) weft__text_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
+    if (!st) weft__strbuf_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
     return st;
 }
 
-weft_status weft__slot_action(weft_server *server, const weft__http_request *r, int32_t id, const char *tenant,
-                              const char *action, const char *filename, weft__text *out, weft__fault *fault)
+weft_status weft__server_slot_action(weft_server *server, const weft__http_request *r, int32_t id, const char *tenant,
+                                     const char *action, const char *filename, weft__strbuf *out, weft__api_error *fault)
 {
     if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, fault);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
-    if (!weft__is_plain_name(filename, WEFT__MAX_FILENAME)) {
-        weft__fault_set(fault, 400, "filename",
-                        "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path",
-                        WEFT__MAX_FILENAME);
+    if (!weft__path_is_plain_name(filename, WEFT__MAX_FILENAME)) {
+        weft__api_error_set(fault, 400, "filename",
+                            "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path",
+                            WEFT__MAX_FILENAME);
         return WEFT_ARGUMENT;
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
     weft_status st;
-    if (!weft__disk_take(server, r, "action", fault)) return WEFT_BUSY;
+    if (!weft__server_disk_enter(server, r, "action", fault)) return WEFT_BUSY;
     if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, fault);
     else if (!strcmp(action, "save")) st = save(server, id, tenant, filename, stored, out, fault);
     else st = restore(server, id, tenant, filename, stored, out, fault);
-    weft__disk_give(server, r);
+    weft__server_disk_leave(server, r);
     return st;
 }

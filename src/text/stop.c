@@ -11,7 +11,7 @@ struct weft__stop_string {
     size_t n, at;   /* at: bytes of the text's end that begin it */
 };
 
-static void build(struct weft__stop_string *s)
+static void stop_build(struct weft__stop_string *s)
 {
     size_t k = 0;
     s->fail[0] = s->fail[1] = 0;
@@ -36,7 +36,7 @@ weft_status weft__stop_begin(weft__stop *s, const char *const *strings, const si
             s->n++;
             goto no_memory;
         }
-        build(one);
+        stop_build(one);
     }
     return WEFT_OK;
 no_memory:
@@ -51,7 +51,7 @@ void weft__stop_free(weft__stop *s)
         weft__free(s->strings[i].fail);
     }
     weft__free(s->strings);
-    weft__text_free(&s->held);
+    weft__strbuf_free(&s->held);
     *s = (weft__stop){.found = -1};
 }
 
@@ -63,26 +63,26 @@ static void step(struct weft__stop_string *s, char c)
 }
 
 /* Moves the held bytes but the last `keep` to out. */
-static void let_go(weft__stop *s, size_t keep, weft__text *out)
+static void let_go(weft__stop *s, size_t keep, weft__strbuf *out)
 {
     size_t n = s->held.len - keep;
     if (!n) return;
-    weft__text_put(out, s->held.data, n);
+    weft__strbuf_put(out, s->held.data, n);
     memmove(s->held.data, s->held.data + n, keep);
     s->held.len = keep;
     s->cut += n;
 }
 
-int weft__stop_push(weft__stop *s, const char *bytes, size_t n, weft__text *out)
+int weft__stop_push(weft__stop *s, const char *bytes, size_t n, weft__strbuf *out)
 {
     if (!s->n) {
-        weft__text_put(out, bytes, n);
+        weft__strbuf_put(out, bytes, n);
         s->cut += n;
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
         size_t keep = 0;
-        weft__text_putc(&s->held, bytes[i]);
+        weft__strbuf_putc(&s->held, bytes[i]);
         for (int k = 0; k < s->n; k++) {
             struct weft__stop_string *one = &s->strings[k];
             step(one, bytes[i]);
@@ -100,7 +100,7 @@ int weft__stop_push(weft__stop *s, const char *bytes, size_t n, weft__text *out)
     return 0;
 }
 
-void weft__stop_flush(weft__stop *s, weft__text *out)
+void weft__stop_flush(weft__stop *s, weft__strbuf *out)
 {
     let_go(s, 0, out);
 }

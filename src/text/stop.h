@@ -12,9 +12,9 @@
 typedef struct weft__stop {
     struct weft__stop_string *strings; /* [n] */
     int n;
-    weft__text held; /* bytes that are not certain yet */
-    int found;       /* the string that ended the text, or -1 */
-    size_t cut;      /* bytes of the text before it, all told */
+    weft__strbuf held; /* bytes that are not certain yet */
+    int found;         /* the string that ended the text, or -1 */
+    size_t cut;        /* bytes of the text before it, all told */
 } weft__stop;
 
 /* Copies the strings, none of which is empty or longer than 64 KiB. */
@@ -22,9 +22,9 @@ weft_status weft__stop_begin(weft__stop *s, const char *const *strings, const si
 void weft__stop_free(weft__stop *s);
 /* Takes bytes[0..n) and appends those that became certain to out. Returns 1 when a stop string is complete; it and what follows
  * it are dropped, and nothing more is to be pushed. */
-int weft__stop_push(weft__stop *s, const char *bytes, size_t n, weft__text *out);
+int weft__stop_push(weft__stop *s, const char *bytes, size_t n, weft__strbuf *out);
 /* The text ends without a stop string: appends what was held. */
-void weft__stop_flush(weft__stop *s, weft__text *out);
+void weft__stop_flush(weft__stop *s, weft__strbuf *out);
 const char *weft__stop_found(const weft__stop *s, size_t *n);
 
 #endif

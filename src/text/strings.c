@@ -12,7 +12,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static uint64_t load(const char *s, size_t n)
+static uint64_t strings_load(const char *s, size_t n)
 {
     uint64_t v = 0;
     memcpy(&v, s, n);
@@ -23,8 +23,8 @@ static uint64_t load(const char *s, size_t n)
 uint64_t weft__strings_hash(const char *s, size_t n, uint64_t secret)
 {
     uint64_t h = secret ^ (n * 0x9E3779B97F4A7C15u);
-    for (; n > 8; s += 8, n -= 8) h = mix(h ^ load(s, 8), 0xD6E8FEB86659FD93u);
-    if (n) h = mix(h ^ load(s, n), 0xA0761D6478BD642Fu);
+    for (; n > 8; s += 8, n -= 8) h = mix(h ^ strings_load(s, 8), 0xD6E8FEB86659FD93u);
+    if (n) h = mix(h ^ strings_load(s, n), 0xA0761D6478BD642Fu);
     return mix(h, 0xE7037ED1A0B428DBu);
 }
 

@@ -50,13 +50,13 @@ int weft__unicode_is_other(uint32_t cp)
     }
 }
 
-void weft__unicode_put_lower(weft__text *out, uint32_t cp)
+void weft__unicode_put_lower(weft__strbuf *out, uint32_t cp)
 {
     if (cp == 0x130) { /* the one character whose lower-case form is two (SpecialCasing.txt) */
-        weft__text_puts(out, "i\xCC\x87");
+        weft__strbuf_puts(out, "i\xCC\x87");
         return;
     }
-    weft__text_put_utf8(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp));
+    weft__strbuf_put_utf8(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp));
 }
 
 static unsigned combining_class(int32_t cp)
@@ -121,10 +121,10 @@ static int is_ascii(const char *s, size_t n)
     return any < 0x80;
 }
 
-void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__unicode_form form)
+void weft__unicode_normalize(weft__strbuf *out, const char *s, size_t n, weft__unicode_form form)
 {
     if (is_ascii(s, n)) {
-        weft__text_put(out, s, n);
+        weft__strbuf_put(out, s, n);
         return;
     }
     size_t count = 0;
@@ -139,7 +139,7 @@ void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__uni
         utf8proc_ssize_t got = utf8proc_normalize_utf32(cps, (utf8proc_ssize_t)count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
         if (got >= 0) count = (size_t)got;
     }
-    for (size_t i = 0; i < count; i++) weft__text_put_utf8(out, (uint32_t)cps[i]);
+    for (size_t i = 0; i < count; i++) weft__strbuf_put_utf8(out, (uint32_t)cps[i]);
 done:
     weft__free(scratch);
     weft__free(cps);

@@ -1,7 +1,7 @@
 /* attention.c: causal attention inside the segments of a batch, and back.
  *
  * One unit of work is a segment and a key/value head, with all query heads that share it; a thread takes a unit whole, so that sums
- * over queries (the gradients of keys and values) have one order. Queries go in blocks of WEFT__QUERY_ROWS rows against the keys they
+ * over queries (the gradients of keys and values) have one order. Queries go in blocks of WEFT__TRAIN_QUERY_ROWS rows against the keys they
  * may see; scores are made again on the way back from the saved log-sums (Dao et al. 2022), never kept. */
 #include <math.h>
 #include <stdatomic.h>
@@ -62,8 +62,8 @@ static void scores(const struct attend *j, int thread, const struct block *b)
     const weft_attr_attention *a = j->a;
     weft__train_product p = {.m = b->n_q, .n = b->n_k, .k = a->head_dim_k, .lda = q_width(j), .c = b->s, .ldc = b->n_k};
     p.a = part(t->value[j->op->in[0]], b->row, q_width(j), b->head, a->head_dim_k);
-    p.b = weft__rows_of_floats(part(t->value[j->op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
-    weft__multiply_alone(t->x, thread, &p);
+    p.b = weft__train_rows_of_floats(part(t->value[j->op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
+    weft__train_multiplier_run_alone(t->x, thread, &p);
     for (int64_t i = 0; i < b->n_q; i++) {
         int64_t from, to;
         visible(j, b, i, &from, &to);
@@ -91,14 +91,14 @@ static void forward_block(const struct attend *j, int thread, const struct block
 {
     const weft__trainer *t = j->t;
     const weft_attr_attention *a = j->a;
-    double sum[WEFT__QUERY_ROWS];
+    double sum[WEFT__TRAIN_QUERY_ROWS];
     scores(j, thread, b);
     for (int64_t i = 0; i < b->n_q; i++) sum[i] = exponentials(j, b, i, NULL);
     float *out = part(t->value[j->op->out], b->row, o_width(j), b->head, a->head_dim_v);
     weft__train_product p = {
         .m = b->n_q, .n = a->head_dim_v, .k = b->n_k, .a = b->s, .lda = b->n_k, .b_across = 1, .c = out, .ldc = o_width(j)};
-    p.b = weft__rows_of_floats(part(t->value[j->op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
-    weft__multiply_alone(t->x, thread, &p);
+    p.b = weft__train_rows_of_floats(part(t->value[j->op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
+    weft__train_multiplier_run_alone(t->x, thread, &p);
     for (int64_t i = 0; i < b->n_q; i++) {
         float *y = out + i * o_width(j);
         t->k->scale(y, (float)(1 / sum[i]), a->head_dim_v, y);
@@ -140,9 +140,9 @@ static void value_gradients(const struct attend *j, int thread, const struct blo
     const int64_t dv = j->a->head_dim_v;
     weft__train_product p = {
         .m = b->n_k, .n = dv, .k = b->n_q, .a = b->s, .lda = b->n_k, .a_across = 1, .b_across = 1, .ldc = v_width(j), .add = 1};
-    p.b = weft__rows_of_floats(d_out, o_width(j));
+    p.b = weft__train_rows_of_floats(d_out, o_width(j));
     p.c = part(t->gradient[op->in[2]], b->key, v_width(j), b->kv_head, j->a->head_dim_v);
-    weft__multiply_alone(t->x, thread, &p);
+    weft__train_multiplier_run_alone(t->x, thread, &p);
 }
 
 static void backward_block(const struct attend *j, int thread, const struct block *b)
@@ -159,15 +159,15 @@ static void backward_block(const struct attend *j, int thread, const struct bloc
     if (!op->wants[0] && !op->wants[1]) return;
     weft__train_product p = {
         .m = b->n_q, .n = b->n_k, .k = dv, .a = d_out, .lda = o_width(j), .c = b->dp, .ldc = b->n_k}; /* dp = do v^T */
-    p.b = weft__rows_of_floats(part(t->value[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
-    weft__multiply_alone(t->x, thread, &p);
+    p.b = weft__train_rows_of_floats(part(t->value[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
+    weft__train_multiplier_run_alone(t->x, thread, &p);
     score_gradients(j, b);
     if (op->wants[0]) { /* dq = ds k */
         p = (weft__train_product){
             .m = b->n_q, .n = dk, .k = b->n_k, .a = b->dp, .lda = b->n_k, .b_across = 1, .ldc = q_width(j), .add = op->add[0]};
-        p.b = weft__rows_of_floats(part(t->value[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
+        p.b = weft__train_rows_of_floats(part(t->value[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
         p.c = part(t->gradient[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k);
-        weft__multiply_alone(t->x, thread, &p);
+        weft__train_multiplier_run_alone(t->x, thread, &p);
     }
     if (op->wants[1]) { /* dk += ds^T q */
         p = (weft__train_product){.m = b->n_k,
@@ -179,9 +179,9 @@ static void backward_block(const struct attend *j, int thread, const struct bloc
                                   .b_across = 1,
                                   .ldc = k_width(j),
                                   .add = 1};
-        p.b = weft__rows_of_floats(part(t->value[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k), q_width(j));
+        p.b = weft__train_rows_of_floats(part(t->value[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k), q_width(j));
         p.c = part(t->gradient[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k);
-        weft__multiply_alone(t->x, thread, &p);
+        weft__train_multiplier_run_alone(t->x, thread, &p);
     }
 }
 
@@ -200,21 +200,21 @@ static void clear_unit(const struct attend *j, int64_t begin, int64_t end, int32
     }
 }
 
-static void run(void *arg, int thread, int n_threads)
+static void attention_run(void *arg, int thread, int n_threads)
 {
     struct attend *j = arg;
     weft__trainer *t = j->t;
     const int32_t heads = j->a->n_heads / j->a->n_kv_heads;
-    const int64_t room = (int64_t)WEFT__QUERY_ROWS * t->max_rows;
+    const int64_t room = (int64_t)WEFT__TRAIN_QUERY_ROWS * t->max_rows;
     (void)n_threads;
     for (int unit; (unit = atomic_fetch_add(&j->next, 1)) < t->n_segs * j->a->n_kv_heads;) {
         const int32_t kv_head = unit % j->a->n_kv_heads;
         const int64_t begin = t->begin[unit / j->a->n_kv_heads], end = t->begin[unit / j->a->n_kv_heads + 1];
         if (j->back) clear_unit(j, begin, end, kv_head);
         for (int32_t h = kv_head * heads; h < (kv_head + 1) * heads; h++) {
-            for (int64_t row = begin; row < end; row += WEFT__QUERY_ROWS) {
+            for (int64_t row = begin; row < end; row += WEFT__TRAIN_QUERY_ROWS) {
                 struct block b = {.row = row,
-                                  .n_q = end - row < WEFT__QUERY_ROWS ? end - row : WEFT__QUERY_ROWS,
+                                  .n_q = end - row < WEFT__TRAIN_QUERY_ROWS ? end - row : WEFT__TRAIN_QUERY_ROWS,
                                   .begin = begin,
                                   .head = h,
                                   .kv_head = kv_head};
@@ -245,7 +245,7 @@ static void attend(weft__trainer *t, const struct weft__train_op *op, int back)
 {
     struct attend j = {.t = t, .op = op, .a = &op->node->attr.attention, .back = back};
     atomic_init(&j.next, 0);
-    weft__pool_run(t->pool, run, &j);
+    weft__pool_run(t->pool, attention_run, &j);
     count(t, j.a, back ? 4 : 2);
 }
 

@@ -7,7 +7,7 @@
 
 #include "train/parts.h"
 
-struct job {
+struct backward_job {
     weft__trainer *t;
     const struct weft__train_op *op;
 };
@@ -109,7 +109,7 @@ static void one_row(const weft__trainer *t, const struct weft__train_op *op, int
 
 static void run_rows(void *arg, int thread, int n_threads)
 {
-    const struct job *j = arg;
+    const struct backward_job *j = arg;
     int64_t n = weft__train_rows(j->t, j->op), last = weft__train_share(n, thread + 1, n_threads);
     for (int64_t r = weft__train_share(n, thread, n_threads); r < last; r++) one_row(j->t, j->op, r, j->t->threads[thread].row);
 }
@@ -149,7 +149,7 @@ static void bias_columns(const weft__trainer *t, const struct weft__train_op *op
 
 static void run_columns(void *arg, int thread, int n_threads)
 {
-    const struct job *j = arg;
+    const struct backward_job *j = arg;
     const weft_node *n = j->op->node;
     int64_t width = n->op == WEFT_OP_NORM && n->attr.norm.group ? n->attr.norm.group : weft__train_width(j->t, j->op->out);
     int64_t units = (width + 15) / 16, first = weft__train_share(units, thread, n_threads) * 16,
@@ -164,7 +164,7 @@ static void run_columns(void *arg, int thread, int n_threads)
 
 static void scale_shrunk(void *arg, int thread, int n_threads)
 {
-    const struct job *j = arg;
+    const struct backward_job *j = arg;
     weft__trainer *t = j->t;
     int64_t n = weft__train_rows(t, j->op), first = weft__train_share(n, thread, n_threads),
             last = weft__train_share(n, thread + 1, n_threads);
@@ -179,15 +179,15 @@ static void pair_back(weft__trainer *t, const struct weft__train_op *op, int pac
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out),
             rank = t->o.lora_rank;
     const float *g = t->gradient[op->out];
-    struct weft__param *a = &t->params[t->pairs[op->pair].a], *b = &t->params[t->pairs[op->pair].b];
+    struct weft__trainer_weight *a = &t->params[t->pairs[op->pair].a], *b = &t->params[t->pairs[op->pair].b];
     weft__train_product p = {
         .m = rows, .n = rank, .k = n, .a = g, .lda = n, .b_across = 1, .c = t->shrunk_grad, .ldc = rank, .same_a = packed};
-    p.b = weft__rows_of_floats(b->data + op->pair_row * rank, rank);
+    p.b = weft__train_rows_of_floats(b->data + op->pair_row * rank, rank);
     weft__train_multiply(t, &p);
-    weft__pool_run(t->pool, scale_shrunk, &(struct job){t, op});
+    weft__pool_run(t->pool, scale_shrunk, &(struct backward_job){t, op});
     p = (weft__train_product){
         .m = n, .n = rank, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .ldc = rank, .add = 1};
-    p.b = weft__rows_of_floats(op->shrunk, rank);
+    p.b = weft__train_rows_of_floats(op->shrunk, rank);
     p.c = b->grad + op->pair_row * rank;
     weft__train_multiply(t, &p);
     p = (weft__train_product){.m = rank,
@@ -200,11 +200,11 @@ static void pair_back(weft__trainer *t, const struct weft__train_op *op, int pac
                               .c = a->grad,
                               .ldc = k,
                               .add = 1};
-    p.b = weft__rows_of_floats(t->value[op->in[0]], k);
+    p.b = weft__train_rows_of_floats(t->value[op->in[0]], k);
     weft__train_multiply(t, &p);
     if (!op->wants[0]) return;
     p = (weft__train_product){.m = rows, .n = k, .k = rank, .a = t->shrunk_grad, .lda = rank, .b_across = 1, .ldc = k, .add = 1};
-    p.b = weft__rows_of_floats(a->data, k);
+    p.b = weft__train_rows_of_floats(a->data, k);
     p.c = t->gradient[op->in[0]];
     weft__train_multiply(t, &p);
 }
@@ -230,10 +230,10 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
     if (op->w_grad) {
         weft__train_product p = {
             .m = n, .n = k, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .c = op->w_grad, .ldc = k, .add = 1};
-        p.b = weft__rows_of_floats(t->value[op->in[0]], k);
+        p.b = weft__train_rows_of_floats(t->value[op->in[0]], k);
         weft__train_multiply(t, &p);
     }
-    if (op->vector_grad) weft__pool_run(t->pool, run_columns, &(struct job){t, op});
+    if (op->vector_grad) weft__pool_run(t->pool, run_columns, &(struct backward_job){t, op});
 }
 
 void weft__train_backward(weft__trainer *t, int32_t first, int32_t last)
@@ -246,10 +246,10 @@ void weft__train_backward(weft__trainer *t, int32_t first, int32_t last)
         case WEFT_OP_LINEAR: linear(t, op); break;
         case WEFT_OP_ATTENTION: weft__train_attend_back(t, op); break;
         case WEFT_OP_KV_WRITE: break;
-        case WEFT_OP_EMBED: weft__pool_run(t->pool, run_columns, &(struct job){t, op}); break;
+        case WEFT_OP_EMBED: weft__pool_run(t->pool, run_columns, &(struct backward_job){t, op}); break;
         default:
-            weft__pool_run(t->pool, run_rows, &(struct job){t, op});
-            if (op->vector_grad) weft__pool_run(t->pool, run_columns, &(struct job){t, op});
+            weft__pool_run(t->pool, run_rows, &(struct backward_job){t, op});
+            if (op->vector_grad) weft__pool_run(t->pool, run_columns, &(struct backward_job){t, op});
         }
     }
 }

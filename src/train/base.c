@@ -12,14 +12,14 @@
 
 enum { PATH = 4096 };
 
-static weft_status open_folder(weft__base *b, const char *path, weft_error *err)
+static weft_status open_folder(weft__train_base *b, const char *path, weft_error *err)
 {
     weft_status st = weft__hf_open(path, &b->hf, err);
     if (!st) st = weft__hf_load(b->hf, NULL, NULL, err);
     return st ? st : weft__hf_tokenizer(b->hf, &b->tok, err);
 }
 
-static weft_status open_file(weft__base *b, const char *name, int folders, weft_error *err)
+static weft_status open_file(weft__train_base *b, const char *name, int folders, weft_error *err)
 {
     char path[PATH];
     weft_status st = weft_resolve_model(name, path, sizeof path, err);
@@ -42,7 +42,7 @@ static weft_status put_words(weft__gguf_writer *w, const char *key, const char *
 }
 
 /* The keys of the file that begin with `prefix` as metadata of their own, with other words where there are some. */
-static weft_status take_meta(weft__base *b, const char *prefix, const weft__base_words *words, weft_error *err)
+static weft_status take_meta(weft__train_base *b, const char *prefix, const weft__train_base_overrides *words, weft_error *err)
 {
     static const char name[] = "general.name", chat_template[] = "tokenizer.chat_template";
     weft__gguf_writer *w = NULL;
@@ -61,7 +61,8 @@ static weft_status take_meta(weft__base *b, const char *prefix, const weft__base
     return st ? st : weft__gguf_parse(b->bytes.data, b->bytes.len, "metadata", &b->meta, err);
 }
 
-weft_status weft__base_open(weft__base *b, const char *path, int folders, const weft__base_words *words, weft_error *err)
+weft_status weft__train_base_open(weft__train_base *b, const char *path, int folders, const weft__train_base_overrides *words,
+                                  weft_error *err)
 {
     weft_status st = open_file(b, path, folders, err);
     if (!st && b->hf) {
@@ -73,21 +74,21 @@ weft_status weft__base_open(weft__base *b, const char *path, int folders, const 
     return st;
 }
 
-weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, const weft__base_words *words,
-                             weft_error *err)
+weft_status weft__train_base_scratch(weft__train_base *b, const weft__train_scratch_shape *shape, const char *vocabulary,
+                                     const weft__train_base_overrides *words, weft_error *err)
 {
-    weft__fresh_shape s = *shape;
-    const weft__base_words own = {NULL, words->chat_template};
+    weft__train_scratch_shape s = *shape;
+    const weft__train_base_overrides own = {NULL, words->chat_template};
     weft_status st = open_file(b, vocabulary, 0, err);
     if (!st) st = take_meta(b, "tokenizer.", &own, err);
     if (st) return st;
-    s.n_vocab = weft__tokenizer_n(b->tok);
-    if ((st = weft__fresh_create(&s, b->meta, &b->fresh, err))) return st;
-    weft__fresh_source(b->fresh, &b->source);
+    s.n_vocab = weft__tok_n(b->tok);
+    if ((st = weft__train_scratch_create(&s, b->meta, &b->fresh, err))) return st;
+    weft__train_scratch_source(b->fresh, &b->source);
     return WEFT_OK;
 }
 
-weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ctx, weft_error *err)
+weft_status weft__train_base_context(const weft__train_base *b, int32_t asked, int32_t *n_ctx, weft_error *err)
 {
     char arch[64];
     int32_t own = INT32_MAX;
@@ -95,7 +96,7 @@ weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ct
     if (!st) st = weft__source_string(&b->source, NULL, "general.architecture", 1, arch, sizeof arch, err);
     if (!st) st = weft__source_i32(&b->source, arch, ".context_length", 0, 1, INT32_MAX, &own, err);
     if (st) return st;
-    *n_ctx = asked ? asked : own < WEFT__USUAL_CTX ? own : WEFT__USUAL_CTX;
+    *n_ctx = asked ? asked : own < WEFT__TRAIN_USUAL_CTX ? own : WEFT__TRAIN_USUAL_CTX;
     if (*n_ctx <= own) return WEFT_OK;
     weft__hparams hp; /* whose reach is that of the file's rope scaling, as sessions have it */
     if ((st = weft__hparams_read(&b->source, arch, asked, &hp, err))) return st;
@@ -107,13 +108,13 @@ weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ct
                      asked, b->source.label, own, arch);
 }
 
-const weft__gguf *weft__base_meta(const weft__base *b)
+const weft__gguf *weft__train_base_meta(const weft__train_base *b)
 {
     if (b->hf) return weft__hf_meta(b->hf);
-    return b->fresh ? weft__fresh_meta(b->fresh) : b->meta ? b->meta : b->gguf;
+    return b->fresh ? weft__train_scratch_meta(b->fresh) : b->meta ? b->meta : b->gguf;
 }
 
-static void add_tensor(weft__hasher *h, const weft__tensor_desc *t)
+static void add_tensor(weft__hash_state *h, const weft__tensor_desc *t)
 {
     const uint64_t shape[] = {t->dtype, t->n_dims, t->d[0], t->d[1], t->d[2], t->d[3]};
     weft__hash_add(h, t->name, strlen(t->name) + 1);
@@ -121,10 +122,10 @@ static void add_tensor(weft__hasher *h, const weft__tensor_desc *t)
     weft__hash_add(h, weft__tensor_data(t), (size_t)t->n_bytes);
 }
 
-uint64_t weft__base_hash(const weft__base *b)
+uint64_t weft__train_base_hash(const weft__train_base *b)
 {
-    const weft__gguf *meta = weft__base_meta(b);
-    weft__hasher h;
+    const weft__gguf *meta = weft__train_base_meta(b);
+    weft__hash_state h;
     weft__hash_begin(&h);
     for (size_t i = 0; i < weft__gguf_n_meta(meta); i++) {
         const weft__gguf_entry *e = weft__gguf_meta(meta, i);
@@ -137,12 +138,12 @@ uint64_t weft__base_hash(const weft__base *b)
     return weft__hash_end(&h);
 }
 
-void weft__base_close(weft__base *b)
+void weft__train_base_close(weft__train_base *b)
 {
-    weft__fresh_destroy(&b->fresh);
+    weft__train_scratch_destroy(&b->fresh);
     weft__gguf_close(&b->meta);
-    weft__text_free(&b->bytes);
-    weft__tokenizer_destroy(&b->tok);
+    weft__strbuf_free(&b->bytes);
+    weft__tok_destroy(&b->tok);
     weft__gguf_close(&b->gguf);
     weft__hf_close(&b->hf);
 }

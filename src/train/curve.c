@@ -10,30 +10,30 @@
 #include "format/out_file.h"
 #include "mem/mem.h"
 
-static weft_status no_memory(weft_error *err)
+static weft_status curve_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the loss curve");
 }
 
-static weft_status put(weft__curve *c, const weft__curve_point *p, weft_error *err)
+static weft_status curve_put(weft__curve *c, const weft__curve_point *p, weft_error *err)
 {
-    if (!weft__grow(&c->points, &c->capacity, c->n + 1, sizeof *c->points)) return no_memory(err);
+    if (!weft__grow(&c->points, &c->capacity, c->n + 1, sizeof *c->points)) return curve_no_memory(err);
     c->points[c->n++] = *p;
     return WEFT_OK;
 }
 
 /* ---- lines ---- */
 
-static void put_number(weft__text *t, const char *name, double v)
+static void put_number(weft__strbuf *t, const char *name, double v)
 {
     if (isnan(v)) return;
-    weft__text_printf(t, ", \"%s\": ", name);
+    weft__strbuf_printf(t, ", \"%s\": ", name);
     weft__json_write_double(t, v);
 }
 
-static void put_line(weft__text *t, const weft__curve_point *p)
+static void put_line(weft__strbuf *t, const weft__curve_point *p)
 {
-    weft__text_printf(t, "{\"step\": %lld, \"tokens\": %lld", (long long)p->step, (long long)p->tokens);
+    weft__strbuf_printf(t, "{\"step\": %lld, \"tokens\": %lld", (long long)p->step, (long long)p->tokens);
     put_number(t, "loss", p->loss);
     put_number(t, "heldout", p->heldout);
     put_number(t, "better", p->better);
@@ -41,7 +41,7 @@ static void put_line(weft__text *t, const weft__curve_point *p)
     put_number(t, "lr", p->lr);
     put_number(t, "grad_norm", p->grad_norm);
     put_number(t, "seconds", p->seconds);
-    weft__text_puts(t, "}\n");
+    weft__strbuf_puts(t, "}\n");
 }
 
 static double number_of(const weft__json *v, const char *name)
@@ -56,7 +56,7 @@ static weft_status read_line(const char *line, size_t n, weft__curve_point *p, i
 {
     weft__json *v = NULL;
     *ok = 0;
-    if (weft__json_parse(line, n, &v, NULL) == WEFT_NO_MEMORY) return no_memory(err);
+    if (weft__json_parse(line, n, &v, NULL) == WEFT_NO_MEMORY) return curve_no_memory(err);
     *ok = weft__json_int(weft__json_get(v, "step"), &p->step) && weft__json_int(weft__json_get(v, "tokens"), &p->tokens);
     p->loss = number_of(v, "loss");
     p->heldout = number_of(v, "heldout");
@@ -80,7 +80,7 @@ static weft_status take_over(weft__curve *c, int64_t step, weft_error *err)
         weft__curve_point p;
         st = read_line(at, (size_t)(nl - at), &p, &ok, err);
         if (!st && ok && p.step > step) break;
-        if (!st && ok) st = put(c, &p, err);
+        if (!st && ok) st = curve_put(c, &p, err);
     }
     weft_buffer_release(&file);
     return st;
@@ -89,19 +89,20 @@ static weft_status take_over(weft__curve *c, int64_t step, weft_error *err)
 /* Writes the points that are there as a new file, and opens it for more. */
 static weft_status begin_lines(weft__curve *c, weft_error *err)
 {
-    weft__out out;
-    weft__text text = {0};
-    weft_status st = weft__out_open(&out, c->lines_path, err);
+    weft__out_file out;
+    weft__strbuf text = {0};
+    weft_status st = weft__out_file_open(&out, c->lines_path, err);
     if (st) return st;
     for (size_t i = 0; i < c->n; i++) put_line(&text, &c->points[i]);
-    st = text.failed ? no_memory(err) : WEFT_OK;
-    if (!st && text.len) st = weft__out_write(&out, text.data, text.len, err);
-    if (!st) st = weft__out_commit(&out, err);
-    weft__out_close(&out);
-    weft__text_free(&text);
+    st = text.failed ? curve_no_memory(err) : WEFT_OK;
+    if (!st && text.len) st = weft__out_file_write(&out, text.data, text.len, err);
+    if (!st) st = weft__out_file_commit(&out, err);
+    weft__out_file_close(&out);
+    weft__strbuf_free(&text);
     if (st) return st;
     weft_error why = {0};
-    if (!(c->lines = weft__out_grow(c->lines_path, 1, &why))) st = weft_fail(err, (weft_status)why.status, "%s", why.message);
+    if (!(c->lines = weft__out_file_grow(c->lines_path, 1, &why)))
+        st = weft_fail(err, (weft_status)why.status, "%s", why.message);
     return st;
 }
 
@@ -111,21 +112,21 @@ weft_status weft__curve_open(weft__curve *c, const char *lines_path, const char 
     c->lines_path = weft__strdup(lines_path);
     c->picture_path = weft__strdup(picture_path);
     c->title = weft__strdup(title);
-    weft_status st = c->lines_path && c->picture_path && c->title ? WEFT_OK : no_memory(err);
+    weft_status st = c->lines_path && c->picture_path && c->title ? WEFT_OK : curve_no_memory(err);
     if (!st && step) st = take_over(c, step, err);
     return st ? st : begin_lines(c, err);
 }
 
 weft_status weft__curve_add(weft__curve *c, const weft__curve_point *p, weft_error *err)
 {
-    weft__text line = {0};
-    weft_status st = put(c, p, err);
+    weft__strbuf line = {0};
+    weft_status st = curve_put(c, p, err);
     if (st) return st;
     put_line(&line, p);
-    if (line.failed) st = no_memory(err);
+    if (line.failed) st = curve_no_memory(err);
     else if (fwrite(line.data, 1, line.len, c->lines) != line.len || fflush(c->lines))
         st = weft_fail(err, WEFT_IO, "%s: %s", c->lines_path, strerror(errno));
-    weft__text_free(&line);
+    weft__strbuf_free(&line);
     return st;
 }
 

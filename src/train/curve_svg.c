@@ -48,11 +48,11 @@ static scale scale_of(const weft__curve *c)
     return s;
 }
 
-static void put_text(weft__text *t, double x, double y, const char *anchor, const char *format, double v)
+static void put_text(weft__strbuf *t, double x, double y, const char *anchor, const char *format, double v)
 {
-    weft__text_printf(t, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    weft__text_printf(t, format, v);
-    weft__text_puts(t, "</text>\n");
+    weft__strbuf_printf(t, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
+    weft__strbuf_printf(t, format, v);
+    weft__strbuf_puts(t, "</text>\n");
 }
 
 /* 1, 2 or 5 times a power of ten: about TICKS of them in the range. */
@@ -62,95 +62,96 @@ static double tick_of(double range)
     return power * (m < 1.5 ? 1 : m < 3.5 ? 2 : m < 7.5 ? 5 : 10);
 }
 
-static void draw_axes(weft__text *t, const scale *s)
+static void draw_axes(weft__strbuf *t, const scale *s)
 {
     double tick = tick_of(s->high - s->low);
     for (double v = ceil(s->low / tick) * tick; v <= s->high; v += tick) {
-        weft__text_printf(t, "<path class=\"g\" d=\"M%d %.1fH%d\"/>\n", LEFT, y_of(s, v), WIDTH - RIGHT);
+        weft__strbuf_printf(t, "<path class=\"g\" d=\"M%d %.1fH%d\"/>\n", LEFT, y_of(s, v), WIDTH - RIGHT);
         put_text(t, LEFT - 8, y_of(s, v) + 4, "end", tick < 0.1 ? "%.3f" : "%.2f", v);
     }
     tick = fmax(1, tick_of(s->step1 - s->step0));
     for (double v = ceil(s->step0 / tick) * tick; v <= s->step1; v += tick)
         put_text(t, x_of(s, v), HEIGHT - BOTTOM + 20, "middle", "%.0f", v);
-    weft__text_printf(t, "<path class=\"a\" d=\"M%d %dV%dH%d\"/>\n", LEFT, TOP, HEIGHT - BOTTOM, WIDTH - RIGHT);
-    weft__text_printf(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10);
+    weft__strbuf_printf(t, "<path class=\"a\" d=\"M%d %dV%dH%d\"/>\n", LEFT, TOP, HEIGHT - BOTTOM, WIDTH - RIGHT);
+    weft__strbuf_printf(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n", (LEFT + WIDTH - RIGHT) / 2,
+                        HEIGHT - 10);
 }
 
 /* A line through the losses; with `mean`, through their running mean. At most MAX_POINTS of them are drawn. */
-static void draw_line(weft__text *t, const weft__curve *c, const scale *s, int mean)
+static void draw_line(weft__strbuf *t, const weft__curve *c, const scale *s, int mean)
 {
     size_t stride = c->n / MAX_POINTS + 1;
     double keep = 1 - 1 / (1 + (double)c->n / 50), sum = 0, weight = 0;
     int begun = 0;
-    weft__text_printf(t, "<path class=\"%s\" d=\"", mean ? "m" : "l");
+    weft__strbuf_printf(t, "<path class=\"%s\" d=\"", mean ? "m" : "l");
     for (size_t i = 0; i < c->n; i++) {
         double v = c->points[i].loss;
         if (!isfinite(v)) continue;
         sum = keep * sum + v;
         weight = keep * weight + 1;
         if (i % stride && i + 1 < c->n) continue;
-        weft__text_printf(t, "%c%.1f %.1f", begun ? 'L' : 'M', x_of(s, (double)c->points[i].step),
-                          y_of(s, mean ? sum / weight : v));
+        weft__strbuf_printf(t, "%c%.1f %.1f", begun ? 'L' : 'M', x_of(s, (double)c->points[i].step),
+                            y_of(s, mean ? sum / weight : v));
         begun = 1;
     }
-    weft__text_puts(t, "\"/>\n");
+    weft__strbuf_puts(t, "\"/>\n");
 }
 
-static void draw_heldout(weft__text *t, const weft__curve *c, const scale *s)
+static void draw_heldout(weft__strbuf *t, const weft__curve *c, const scale *s)
 {
     int n = 0;
     for (size_t i = 0; i < c->n; i++) {
         if (!isfinite(c->points[i].heldout)) continue;
-        weft__text_printf(t, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", x_of(s, (double)c->points[i].step),
-                          y_of(s, c->points[i].heldout));
+        weft__strbuf_printf(t, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", x_of(s, (double)c->points[i].step),
+                            y_of(s, c->points[i].heldout));
         n++;
     }
     if (n)
-        weft__text_printf(t, "<circle cx=\"%d\" cy=\"%d\" r=\"3.5\"/><text x=\"%d\" y=\"%d\">held out</text>\n", WIDTH - 110,
-                          TOP - 18, WIDTH - 100, TOP - 14);
+        weft__strbuf_printf(t, "<circle cx=\"%d\" cy=\"%d\" r=\"3.5\"/><text x=\"%d\" y=\"%d\">held out</text>\n", WIDTH - 110,
+                            TOP - 18, WIDTH - 100, TOP - 14);
 }
 
 /* What a file may be called, as XML takes it. */
-static void put_escaped(weft__text *t, const char *s)
+static void put_escaped(weft__strbuf *t, const char *s)
 {
     for (; *s; s++) {
-        if (*s == '<') weft__text_puts(t, "&lt;");
-        else if (*s == '&') weft__text_puts(t, "&amp;");
-        else if ((unsigned char)*s >= 0x20) weft__text_putc(t, *s);
+        if (*s == '<') weft__strbuf_puts(t, "&lt;");
+        else if (*s == '&') weft__strbuf_puts(t, "&amp;");
+        else if ((unsigned char)*s >= 0x20) weft__strbuf_putc(t, *s);
     }
 }
 
-static void draw(weft__text *t, const weft__curve *c)
+static void draw(weft__strbuf *t, const weft__curve *c)
 {
     scale s = scale_of(c);
-    weft__text_printf(
+    weft__strbuf_printf(
         t, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n",
         WIDTH, HEIGHT);
-    weft__text_puts(t, "<style>path{fill:none}.g{stroke:#ddd}.a{stroke:#333}.l{stroke:#a9c4e6}.m{stroke:#1f5fa8;stroke-width:2}"
-                       "circle{fill:#c0392b}</style>\n"
-                       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
-    weft__text_printf(t, "<text x=\"%d\" y=\"24\" font-size=\"15\">", LEFT);
+    weft__strbuf_puts(t, "<style>path{fill:none}.g{stroke:#ddd}.a{stroke:#333}.l{stroke:#a9c4e6}.m{stroke:#1f5fa8;stroke-width:2}"
+                         "circle{fill:#c0392b}</style>\n"
+                         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    weft__strbuf_printf(t, "<text x=\"%d\" y=\"24\" font-size=\"15\">", LEFT);
     put_escaped(t, c->title);
-    weft__text_puts(t, "</text>\n");
+    weft__strbuf_puts(t, "</text>\n");
     draw_axes(t, &s);
     draw_line(t, c, &s, 0);
     draw_line(t, c, &s, 1);
     draw_heldout(t, c, &s);
-    weft__text_puts(t, "</svg>\n");
+    weft__strbuf_puts(t, "</svg>\n");
 }
 
 weft_status weft__curve_draw(const weft__curve *c, weft_error *err)
 {
-    weft__text t = {0};
-    weft__out out;
+    weft__strbuf t = {0};
+    weft__out_file out;
     draw(&t, c);
     weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory to draw the loss curve")
-                              : weft__out_open(&out, c->picture_path, err);
+                              : weft__out_file_open(&out, c->picture_path, err);
     if (!st) {
-        st = weft__out_write(&out, t.data, t.len, err);
-        if (!st) st = weft__out_commit(&out, err);
-        weft__out_close(&out);
+        st = weft__out_file_write(&out, t.data, t.len, err);
+        if (!st) st = weft__out_file_commit(&out, err);
+        weft__out_file_close(&out);
     }
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return st;
 }

@@ -7,12 +7,12 @@
 #include "base/hash.h"
 #include "base/random.h"
 
-static weft_status no_memory(weft_error *err)
+static weft_status data_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for training data");
 }
 
-static weft_status check_rows(const weft__data_options *o, weft_error *err)
+static weft_status check_rows(const weft__dataset_options *o, weft_error *err)
 {
     if (o->n_ctx >= 1 && o->max_rows >= (int64_t)o->n_ctx * (o->pairs ? 2 : 1)) return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT,
@@ -20,13 +20,14 @@ static weft_status check_rows(const weft__data_options *o, weft_error *err)
                      o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
 }
 
-weft_status weft__dataset_create(const weft__renderer *r, const weft__data_options *o, weft__dataset **out, weft_error *err)
+weft_status weft__dataset_create(const weft__train_renderer *r, const weft__dataset_options *o, weft__dataset **out,
+                                 weft_error *err)
 {
     *out = NULL;
     weft_status st = check_rows(o, err);
     if (st) return st;
     weft__dataset *d = weft__alloc_zero(1, sizeof *d);
-    if (!d) return no_memory(err);
+    if (!d) return data_no_memory(err);
     d->renderer = r;
     d->options = *o;
     if ((st = weft__dataset_set_rows(d, o->max_rows, err))) weft__dataset_destroy(&d);
@@ -36,7 +37,7 @@ weft_status weft__dataset_create(const weft__renderer *r, const weft__data_optio
 
 weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_error *err)
 {
-    weft__data_options o = d->options;
+    weft__dataset_options o = d->options;
     o.max_rows = max_rows;
     weft_status st = check_rows(&o, err);
     if (st) return st;
@@ -47,7 +48,7 @@ weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_erro
         weft__free(target);
         weft__free(segment);
         weft__free(token);
-        return no_memory(err);
+        return data_no_memory(err);
     }
     weft__free(d->target);
     weft__free(d->segment);
@@ -56,7 +57,7 @@ weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_erro
     d->segment = segment;
     d->target = target;
     d->options = o;
-    d->position = (weft__data_position){0, 0};
+    d->position = (weft__dataset_cursor){0, 0};
     return WEFT_OK;
 }
 
@@ -69,7 +70,7 @@ void weft__dataset_destroy(weft__dataset **p)
     weft__free(d->segment);
     weft__free(d->token);
     weft__free(d->segments);
-    weft__rendered_free(&d->all);
+    weft__train_rendered_free(&d->all);
     weft__free(d);
     *p = NULL;
 }
@@ -92,25 +93,25 @@ weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, wef
         return WEFT_OK;
     }
     if (d->n_segments >= UINT32_MAX) return weft_fail(err, WEFT_LIMIT, "more than %u texts to learn from", UINT32_MAX);
-    if (!weft__grow(&d->segments, &d->segments_capacity, d->n_segments + 1, sizeof *d->segments)) return no_memory(err);
+    if (!weft__grow(&d->segments, &d->segments_capacity, d->n_segments + 1, sizeof *d->segments)) return data_no_memory(err);
     /* What follows the last learned token teaches nothing. A row predicts the token behind it, so n tokens are n - 1 rows. */
-    d->segments[d->n_segments++] = (weft__data_segment){at, (uint32_t)last};
+    d->segments[d->n_segments++] = (weft__dataset_segment){at, (uint32_t)last};
     d->counts.n_segments++;
     d->counts.n_tokens += (int64_t)last;
     for (size_t i = 1; i <= last; i++) d->counts.n_learned += d->all.learn[at + i];
     return WEFT_OK;
 }
 
-void weft__dataset_counts(const weft__dataset *d, weft__data_counts *out)
+void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out)
 {
     *out = d->counts;
 }
 
 uint64_t weft__dataset_hash(const weft__dataset *d)
 {
-    weft__hasher h;
+    weft__hash_state h;
     weft__hash_begin(&h);
-    const weft__data_options *o = &d->options;
+    const weft__dataset_options *o = &d->options;
     const uint64_t options[] = {(uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs, o->seed};
     weft__hash_add(&h, options, sizeof options);
     if (d->all.ids.n) weft__hash_add(&h, d->all.ids.data, d->all.ids.n * sizeof *d->all.ids.data);
@@ -138,7 +139,7 @@ static weft_status make_order(weft__dataset *d, weft_error *err)
     if (!d->order || d->ordered != n) {
         weft__free(d->order);
         d->order = weft__alloc_array(n, sizeof *d->order);
-        if (!d->order) return no_memory(err);
+        if (!d->order) return data_no_memory(err);
     }
     for (size_t i = 0; i < n; i++) d->order[i] = (uint32_t)i;
     weft__rng rng;
@@ -156,7 +157,7 @@ static weft_status make_order(weft__dataset *d, weft_error *err)
 
 /* ---- batches ---- */
 
-static void put_rows(weft__dataset *d, const weft__data_segment *s, int32_t *n_rows, int32_t number)
+static void put_rows(weft__dataset *d, const weft__dataset_segment *s, int32_t *n_rows, int32_t number)
 {
     for (uint32_t i = 0; i < s->n_rows; i++, ++*n_rows) {
         d->token[*n_rows] = d->all.ids.data[s->at + i];
@@ -173,22 +174,22 @@ weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_er
     weft_status st = make_order(d, err);
     if (st) return st;
     for (; d->position.at < n; d->position.at++) {
-        const weft__data_segment *s = &d->segments[d->order[d->position.at] * per];
+        const weft__dataset_segment *s = &d->segments[d->order[d->position.at] * per];
         size_t rows = (size_t)s[0].n_rows + (per == 2 ? s[1].n_rows : 0);
         if (rows > (size_t)(d->options.max_rows - n_rows)) break;
         for (size_t k = 0; k < per; k++) put_rows(d, &s[k], &n_rows, number++);
     }
-    if (d->position.at == n) d->position = (weft__data_position){d->position.epoch + 1, 0};
+    if (d->position.at == n) d->position = (weft__dataset_cursor){d->position.epoch + 1, 0};
     *out = (weft__train_batch){n_rows, d->token, d->segment, d->target, NULL};
     return WEFT_OK;
 }
 
-weft__data_position weft__dataset_position(const weft__dataset *d)
+weft__dataset_cursor weft__dataset_position(const weft__dataset *d)
 {
     return d->position;
 }
 
-weft_status weft__dataset_seek(weft__dataset *d, weft__data_position position, weft_error *err)
+weft_status weft__dataset_seek(weft__dataset *d, weft__dataset_cursor position, weft_error *err)
 {
     if (position.at && position.at >= d->n_segments / group(d))
         return weft_fail(err, WEFT_ARGUMENT, "the data end before text %llu", (unsigned long long)position.at);

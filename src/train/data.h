@@ -13,63 +13,64 @@
 
 typedef struct weft__dataset weft__dataset;
 
-typedef struct weft__data_options {
+typedef struct weft__dataset_options {
     int32_t n_ctx;     /* rows of a segment at most, 1.. */
     int32_t max_rows;  /* of a batch, at least n_ctx; of pairs, at least 2 n_ctx */
     int32_t in_order;  /* 1: no shuffling, for evaluation */
     int32_t learn_all; /* 1: prompts are learned too, as pre-training does */
     int32_t pairs;     /* 1: the files hold preference pairs and nothing else; 0: none */
     uint64_t seed;
-} weft__data_options;
+} weft__dataset_options;
 
-typedef struct weft__data_counts {
+typedef struct weft__dataset_totals {
     int64_t n_documents; /* records, or documents of text */
     int64_t n_tokens;    /* rows of an epoch */
     int64_t n_learned;   /* rows with a target */
     int64_t n_segments;
     int64_t n_cut;     /* conversations that lost their end to n_ctx; a pair counts once */
     int64_t n_dropped; /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
-} weft__data_counts;
+} weft__dataset_totals;
 
 /* Where the next batch begins. {0, 0} is the start. */
-typedef struct weft__data_position {
+typedef struct weft__dataset_cursor {
     uint64_t epoch, at; /* segments (or pairs) of the epoch that were handed out */
-} weft__data_position;
+} weft__dataset_cursor;
 
 /* The renderer is borrowed. Fails with WEFT_ARGUMENT (an option) or WEFT_NO_MEMORY. */
-weft_status weft__dataset_create(const weft__renderer *r, const weft__data_options *o, weft__dataset **out, weft_error *err);
+weft_status weft__dataset_create(const weft__train_renderer *r, const weft__dataset_options *o, weft__dataset **out,
+                                 weft_error *err);
 void weft__dataset_destroy(weft__dataset **d);
 
-typedef enum weft__data_form {
-    WEFT__DATA_TEXT,
-    WEFT__DATA_JSONL,
-    WEFT__DATA_U16,
-    WEFT__DATA_U32,
-    WEFT__DATA_JSON
-} weft__data_form;
+typedef enum weft__dataset_form {
+    WEFT__DATASET_TEXT,
+    WEFT__DATASET_JSONL,
+    WEFT__DATASET_U16,
+    WEFT__DATASET_U32,
+    WEFT__DATASET_JSON
+} weft__dataset_form;
 /* By the end of the name, in any case: .jsonl, .json, .u16, .u32; all else is text, but for chats that `weft chat` saved, which are known by their
  * beginning. */
-weft__data_form weft__data_form_of(const char *path);
+weft__dataset_form weft__dataset_form_of(const char *path);
 
 /* Reads all of it. Fails with WEFT_FORMAT, naming file and line (or the number of the id) and what is wrong there; WEFT_NOT_FOUND, WEFT_IO;
- * WEFT_UNSUPPORTED and WEFT_ARGUMENT of weft__render, with file and line; WEFT_NO_MEMORY. The dataset is not to be used after a failure. */
+ * WEFT_UNSUPPORTED and WEFT_ARGUMENT of weft__train_render, with file and line; WEFT_NO_MEMORY. The dataset is not to be used after a failure. */
 weft_status weft__dataset_add(weft__dataset *d, const char *path, weft_error *err);
 /* The same for bytes in memory; `name` is what messages call them. */
-weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__data_form form, const char *bytes, size_t n,
+weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__dataset_form form, const char *bytes, size_t n,
                                     weft_error *err);
 
 /* Batches of max_rows from now on, the position at the start. Fails as weft__dataset_create does, and the dataset is as it was. */
 weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_error *err);
 
-void weft__dataset_counts(const weft__dataset *d, weft__data_counts *out);
+void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out);
 /* A checksum of everything that decides the batches. */
 uint64_t weft__dataset_hash(const weft__dataset *d);
 
 /* The batch at the current position; *out points into the dataset until the next call. Goes on for ever, epoch after epoch. Of pairs,
  * segments 2i and 2i + 1 are the chosen and the rejected answer. Fails with WEFT_ARGUMENT when there is nothing to learn, WEFT_NO_MEMORY. */
 weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err);
-weft__data_position weft__dataset_position(const weft__dataset *d);
+weft__dataset_cursor weft__dataset_position(const weft__dataset *d);
 /* Fails with WEFT_ARGUMENT for a position behind the last text; one inside a batch begins another cut of the rest. */
-weft_status weft__dataset_seek(weft__dataset *d, weft__data_position position, weft_error *err);
+weft_status weft__dataset_seek(weft__dataset *d, weft__dataset_cursor position, weft_error *err);
 
 #endif

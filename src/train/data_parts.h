@@ -5,19 +5,19 @@
 #include "train/data.h"
 
 /* Row i sees token at + i and predicts token at + i + 1. Segments of one long text share the token between them. */
-typedef struct weft__data_segment {
+typedef struct weft__dataset_segment {
     size_t at;
     uint32_t n_rows;
-} weft__data_segment;
+} weft__dataset_segment;
 
 struct weft__dataset {
-    const weft__renderer *renderer;
-    weft__data_options options;
-    weft__data_counts counts;
-    weft__rendered all; /* the tokens of all documents, one behind the other */
-    weft__data_segment *segments;
+    const weft__train_renderer *renderer;
+    weft__dataset_options options;
+    weft__dataset_totals counts;
+    weft__train_rendered all; /* the tokens of all documents, one behind the other */
+    weft__dataset_segment *segments;
     size_t n_segments, segments_capacity;
-    weft__data_position position;
+    weft__dataset_cursor position;
     uint32_t *order; /* [ordered] of epoch `ordered_epoch` */
     size_t ordered;
     uint64_t ordered_epoch;

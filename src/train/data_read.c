@@ -7,7 +7,7 @@
 #include "train/data_parts.h"
 #include "train/text_file.h"
 
-static weft_status no_memory(weft_error *err)
+static weft_status data_read_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for training data");
 }
@@ -51,7 +51,7 @@ static weft_status take_conversation(weft__dataset *d, size_t from, weft_error *
 }
 
 /* What the model sees and what it learns of two segments is the same to the last token. */
-static int same_segments(const weft__dataset *d, const weft__data_segment *a, const weft__data_segment *b)
+static int same_segments(const weft__dataset *d, const weft__dataset_segment *a, const weft__dataset_segment *b)
 {
     const size_t n = (size_t)a->n_rows + 1;
     return a->n_rows == b->n_rows && !memcmp(d->all.ids.data + a->at, d->all.ids.data + b->at, n * sizeof *d->all.ids.data) &&
@@ -59,20 +59,20 @@ static int same_segments(const weft__dataset *d, const weft__data_segment *a, co
 }
 
 /* A pair from whose texts something can be learned: answers that are the same, or became so when they lost their ends, have no margin. */
-static int prefers(const weft__dataset *d, const weft__data_segment *pair)
+static int prefers(const weft__dataset *d, const weft__dataset_segment *pair)
 {
     return pair[0].n_rows && pair[1].n_rows && !same_segments(d, &pair[0], &pair[1]);
 }
 
 /* Both texts of a pair, or neither. */
-static weft_status take_pair(weft__dataset *d, const weft__record *record, weft_error *err)
+static weft_status take_pair(weft__dataset *d, const weft__train_record *record, weft_error *err)
 {
     size_t n_segments = d->n_segments, from = d->all.ids.n;
-    weft__data_counts counts = d->counts;
+    weft__dataset_totals counts = d->counts;
     weft_status st = WEFT_OK;
     for (int rejected = 0; !st && rejected < 2; rejected++) {
         size_t at = d->all.ids.n;
-        st = weft__render(d->renderer, record, rejected, room_of(d), &d->all, err);
+        st = weft__train_render(d->renderer, record, rejected, room_of(d), &d->all, err);
         if (!st) st = take_conversation(d, at, err);
     }
     if (st) return st;
@@ -88,21 +88,21 @@ static weft_status take_pair(weft__dataset *d, const weft__record *record, weft_
     return WEFT_OK;
 }
 
-static weft_status take_record(weft__dataset *d, const weft__record *record, weft_error *err)
+static weft_status take_record(weft__dataset *d, const weft__train_record *record, weft_error *err)
 {
     size_t from = d->all.ids.n;
-    if ((record->kind == WEFT__RECORD_PAIR) != (d->options.pairs != 0))
+    if ((record->kind == WEFT__TRAIN_RECORD_PAIR) != (d->options.pairs != 0))
         return weft_fail(err, WEFT_FORMAT, "the record is a %s; %s", weft__train_record_name(record->kind),
                          d->options.pairs ? "pairs are wanted: {\"prompt\", \"chosen\", \"rejected\"}"
                                           : "pairs are for preference training alone");
-    if (record->kind == WEFT__RECORD_PAIR) {
+    if (record->kind == WEFT__TRAIN_RECORD_PAIR) {
         d->counts.n_documents++;
         return take_pair(d, record, err);
     }
-    weft_status st = weft__render(d->renderer, record, 0, room_of(d), &d->all, err);
+    weft_status st = weft__train_render(d->renderer, record, 0, room_of(d), &d->all, err);
     if (st) return st;
     if (d->options.learn_all) learn_everything(d, from);
-    if (record->kind == WEFT__RECORD_TEXT) return take_text(d, from, err);
+    if (record->kind == WEFT__TRAIN_RECORD_TEXT) return take_text(d, from, err);
     d->counts.n_documents++;
     return take_conversation(d, from, err);
 }
@@ -119,14 +119,14 @@ static int is_blank(const char *s, size_t n)
 /* One value, or a list of them; frees it. */
 static weft_status read_values(weft__dataset *d, const char *name, weft__json **root, weft_error *err)
 {
-    weft__record record;
+    weft__train_record record;
     weft_status st = WEFT_OK;
     const int many = weft__json_kind_of(*root) == WEFT__JSON_ARRAY && !weft__train_is_conversation(*root);
     const size_t n = many ? weft__json_size(*root) : 1;
     for (size_t i = 0; !st && i < n; i++) {
         weft__json *one = many ? weft__json_copy(weft__json_at(*root, i)) : *root;
         if (!many) *root = NULL;
-        st = one ? weft__train_record_of(&one, &record, err) : no_memory(err);
+        st = one ? weft__train_record_of(&one, &record, err) : data_read_no_memory(err);
         if (!st) {
             st = take_record(d, &record, err);
             weft__train_record_free(&record);
@@ -171,14 +171,14 @@ static weft__json *one_value(const char *s, size_t n)
 static weft_status read_jsonl(weft__dataset *d, const char *name, const char *s, size_t n, weft_error *err)
 {
     size_t line = 0, skip;
-    weft_status st = weft__text_file_begin(s, n, &skip, err);
+    weft_status st = weft__train_text_begin(s, n, &skip, err);
     if (st) return weft_fail_within(err, st, "%s", name);
     weft__json *root = one_value(s + skip, n - skip);
     if (root) return read_values(d, name, &root, err);
     for (const char *at = s + skip, *end = s + n, *next; !st && at < end; at = next) {
         const char *nl = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((nl ? nl : end) - at);
-        weft__record record;
+        weft__train_record record;
         next = nl ? nl + 1 : end;
         line++;
         if (len && at[len - 1] == '\r') len--;
@@ -197,7 +197,7 @@ static weft_status read_json(weft__dataset *d, const char *name, const char *s, 
 {
     weft__json *root = NULL;
     size_t skip;
-    weft_status st = weft__text_file_begin(s, n, &skip, err);
+    weft_status st = weft__train_text_begin(s, n, &skip, err);
     if (!st) st = weft__json_parse(s + skip, n - skip, &root, err);
     if (st == WEFT_FORMAT && begins_line(s + skip, n - skip))
         return read_jsonl(d, name, s, n, err); /* a record per line under this name */
@@ -215,16 +215,16 @@ static weft_status read_document(weft__dataset *d, const char *s, size_t n, weft
     while (n && is_break(s[0])) s++, n--;
     while (n && is_break(s[n - 1])) n--;
     if (!n) return WEFT_OK;
-    weft_status st = weft__render_text(d->renderer, s, n, &d->all, err);
+    weft_status st = weft__train_render_text(d->renderer, s, n, &d->all, err);
     return st ? st : take_text(d, from, err);
 }
 
 static weft_status read_text(weft__dataset *d, const char *name, const char *s, size_t n, weft_error *err)
 {
-    const weft__tokenizer *tok = d->renderer->tok;
-    weft__slice end = weft__tokenizer_text(tok, weft__tokenizer_role(tok, WEFT__ROLE_EOS));
+    const weft__tok *tok = d->renderer->tok;
+    weft__tok_slice end = weft__tok_text(tok, weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOS));
     size_t skip;
-    weft_status st = weft__text_file_begin(s, n, &skip, err);
+    weft_status st = weft__train_text_begin(s, n, &skip, err);
     if (st) return weft_fail_within(err, st, "%s", name);
     for (size_t at = skip, len; !st && at < n; at += len + end.len) {
         const char *stop = end.len ? memmem(s + at, n - at, end.data, end.len) : NULL;
@@ -243,14 +243,14 @@ static uint32_t id_at(const unsigned char *p, size_t width)
 
 static weft_status read_ids(weft__dataset *d, const char *name, size_t width, const char *s, size_t n, weft_error *err)
 {
-    const weft__tokenizer *tok = d->renderer->tok;
-    int32_t n_vocab = weft__tokenizer_n(tok), eos = weft__tokenizer_role(tok, WEFT__ROLE_EOS);
+    const weft__tok *tok = d->renderer->tok;
+    int32_t n_vocab = weft__tok_n(tok), eos = weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOS);
     size_t n_ids = n / width, begin = d->all.ids.n;
     weft_status st = WEFT_OK;
     if (n % width) return weft_fail(err, WEFT_FORMAT, "%s: %zu bytes are no whole number of %zu-byte ids", name, n, width);
     if (!weft__grow(&d->all.ids.data, &d->all.ids.capacity, begin + n_ids, sizeof *d->all.ids.data) ||
         !weft__grow(&d->all.learn, &d->all.learn_capacity, begin + n_ids, 1))
-        return no_memory(err);
+        return data_read_no_memory(err);
     for (size_t i = 0; !st && i < n_ids; i++) {
         uint32_t id = id_at((const unsigned char *)s + i * width, width);
         if (id >= (uint32_t)n_vocab)
@@ -267,18 +267,19 @@ static weft_status read_ids(weft__dataset *d, const char *name, size_t width, co
 
 /* ---- files ---- */
 
-weft__data_form weft__data_form_of(const char *path)
+weft__dataset_form weft__dataset_form_of(const char *path)
 {
     static const struct {
         const char *end;
-        weft__data_form form;
-    } forms[] = {{".jsonl", WEFT__DATA_JSONL}, {".json", WEFT__DATA_JSON}, {".u16", WEFT__DATA_U16}, {".u32", WEFT__DATA_U32}};
+        weft__dataset_form form;
+    } forms[] = {
+        {".jsonl", WEFT__DATASET_JSONL}, {".json", WEFT__DATASET_JSON}, {".u16", WEFT__DATASET_U16}, {".u32", WEFT__DATASET_U32}};
     size_t n = strlen(path);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t k = strlen(forms[i].end);
         if (n >= k && !strcasecmp(path + n - k, forms[i].end)) return forms[i].form;
     }
-    return WEFT__DATA_TEXT;
+    return WEFT__DATASET_TEXT;
 }
 
 /* A chat that was saved: a list of messages, or a record of them in a line. */
@@ -294,19 +295,19 @@ static int is_chat(const char *s, size_t n)
     return is;
 }
 
-weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__data_form form, const char *bytes, size_t n,
+weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__dataset_form form, const char *bytes, size_t n,
                                     weft_error *err)
 {
-    if (form != WEFT__DATA_JSONL && form != WEFT__DATA_JSON && d->options.pairs)
+    if (form != WEFT__DATASET_JSONL && form != WEFT__DATASET_JSON && d->options.pairs)
         return weft_fail(
             err, WEFT_FORMAT,
             "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per line, or as .json", name);
-    if (form == WEFT__DATA_TEXT && is_chat(bytes, n)) form = WEFT__DATA_JSONL; /* under whatever name */
+    if (form == WEFT__DATASET_TEXT && is_chat(bytes, n)) form = WEFT__DATASET_JSONL; /* under whatever name */
     switch (form) {
-    case WEFT__DATA_JSONL: return read_jsonl(d, name, bytes, n, err);
-    case WEFT__DATA_JSON: return read_json(d, name, bytes, n, err);
-    case WEFT__DATA_U16: return read_ids(d, name, 2, bytes, n, err);
-    case WEFT__DATA_U32: return read_ids(d, name, 4, bytes, n, err);
+    case WEFT__DATASET_JSONL: return read_jsonl(d, name, bytes, n, err);
+    case WEFT__DATASET_JSON: return read_json(d, name, bytes, n, err);
+    case WEFT__DATASET_U16: return read_ids(d, name, 2, bytes, n, err);
+    case WEFT__DATASET_U32: return read_ids(d, name, 4, bytes, n, err);
     default: return read_text(d, name, bytes, n, err);
     }
 }
@@ -315,7 +316,7 @@ weft_status weft__dataset_add(weft__dataset *d, const char *path, weft_error *er
 {
     weft_buffer *file = NULL;
     weft_status st = weft__mem_map(path, &file, err);
-    if (!st) st = weft__dataset_add_bytes(d, path, weft__data_form_of(path), file->data, (size_t)file->n_bytes, err);
+    if (!st) st = weft__dataset_add_bytes(d, path, weft__dataset_form_of(path), file->data, (size_t)file->n_bytes, err);
     weft_buffer_release(&file);
     return st;
 }

@@ -11,7 +11,7 @@
 #include "format/gguf_write.h"
 #include "train/params.h"
 
-static weft_status declare(weft__gguf_writer *w, const struct weft__param *p, const char *suffix, weft_error *err)
+static weft_status declare(weft__gguf_writer *w, const struct weft__trainer_weight *p, const char *suffix, weft_error *err)
 {
     char name[sizeof p->name + 8];
     uint64_t d[2] = {(uint64_t)p->d[0], (uint64_t)p->d[1]};
@@ -33,17 +33,17 @@ static const char *const SUFFIXES[] = {"", ".m", ".v"};
 
 static int n_kept(const weft__trainer *t)
 {
-    return t->o.optimizer == WEFT__SGD ? 2 : 3;
+    return t->o.optimizer == WEFT__TRAIN_SGD ? 2 : 3;
 }
 
-static const float *kept(const struct weft__param *p, int i)
+static const float *kept(const struct weft__trainer_weight *p, int i)
 {
     return i == 0 ? p->data : i == 1 ? p->m : p->v;
 }
 
 static uint64_t checksum(const weft__trainer *t)
 {
-    weft__hasher h;
+    weft__hash_state h;
     weft__hash_begin(&h);
     for (int i = 0; i < n_kept(t); i++)
         for (int32_t j = 0; j < t->n_params; j++)
@@ -111,7 +111,7 @@ static weft_status check_head(const weft__trainer *t, const weft__gguf *g, const
 static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const char *path, int32_t j, int i, const float **out,
                              weft_error *err)
 {
-    const struct weft__param *p = &t->params[j];
+    const struct weft__trainer_weight *p = &t->params[j];
     const weft__tensor_desc *d;
     char name[sizeof p->name + 8];
     snprintf(name, sizeof name, "%s%s", p->name, SUFFIXES[i]);
@@ -127,7 +127,7 @@ static weft_status check_numbers(const weft__trainer *t, const weft__gguf *g, co
 {
     uint64_t sum;
     const float *x;
-    weft__hasher h;
+    weft__hash_state h;
     weft_status st = weft__gguf_u64(g, "weft.train.checksum", &sum, err);
     if (!st && weft__gguf_tensors(g)->n != (size_t)n_kept(t) * (size_t)t->n_params)
         st = weft_fail(err, WEFT_ARGUMENT, "%s holds %zu tensors, not the %zu of this training: were the LoRA targets others?",
@@ -194,7 +194,7 @@ static int own_scale(const weft__trainer *t, float alpha)
 }
 
 /* The scale of the pair whose A is `a`: NAME.lora_a. */
-static weft_status declare_scale(weft__gguf_writer *w, const struct weft__param *a, weft_error *err)
+static weft_status declare_scale(weft__gguf_writer *w, const struct weft__trainer_weight *a, weft_error *err)
 {
     char name[sizeof a->name + 8];
     snprintf(name, sizeof name, "%.*s.lora_scale", (int)(strlen(a->name) - strlen(".lora_a")), a->name);
@@ -202,7 +202,7 @@ static weft_status declare_scale(weft__gguf_writer *w, const struct weft__param 
 }
 
 /* Query or key heads, when p is B of their matrix and the base has its rows in halves (a folder of Llama's kin), which GGUF pairs; else 0. */
-static int32_t heads_in_halves(const weft__trainer *t, const struct weft__param *p)
+static int32_t heads_in_halves(const weft__trainer *t, const struct weft__trainer_weight *p)
 {
     char style[16] = "";
     if (weft__source_string(&t->src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) || strcmp(style, "halves")) return 0;
@@ -212,7 +212,7 @@ static int32_t heads_in_halves(const weft__trainer *t, const struct weft__param 
 }
 
 /* Rows in GGUF's order. */
-static weft_status write_half(const weft__trainer *t, weft__gguf_writer *w, const struct weft__param *p, weft_error *err)
+static weft_status write_half(const weft__trainer *t, weft__gguf_writer *w, const struct weft__trainer_weight *p, weft_error *err)
 {
     const int32_t heads = heads_in_halves(t, p);
     const int64_t width = p->d[0], n = heads ? p->d[1] : 1;
@@ -236,7 +236,7 @@ weft_status weft__trainer_write_adapter(weft__trainer *t, const char *path, cons
         !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
         !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) &&
         !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha, err)) &&
-        !(st = weft__adapt_put_mark(w, weft__adapt_mark_of_graph(t->graph), err)))
+        !(st = weft__adapt_put_fingerprint(w, weft__adapt_fingerprint_of_graph(t->graph), err)))
         st = weft__gguf_put_string(w, "general.name", name, strlen(name), err);
     for (int32_t j = 0; !st && j < t->n_params; j++) st = declare(w, &t->params[j], "", err);
     for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = declare_scale(w, &t->params[t->pairs[j].a], err);
@@ -271,12 +271,12 @@ weft_status weft__trainer_write_model(weft__trainer *t, const weft__gguf *meta, 
     if (!st) st = weft__gguf_put_u32(w, "general.file_type", 0 /* all F32 */, err);
     for (size_t i = 0; !st && i < set->n; i++) {
         const weft__tensor_desc *d = &set->items[i];
-        int32_t p = weft__param_find(t, d->name);
+        int32_t p = weft__train_param_find(t, d->name);
         st = p >= 0 ? declare(w, &t->params[p], "", err) : weft__gguf_declare(w, d->name, d->dtype, d->n_dims, d->d, err);
     }
     if (!st) st = weft__gguf_begin(w, err);
     for (size_t i = 0; !st && i < set->n; i++) {
-        int32_t p = weft__param_find(t, set->items[i].name);
+        int32_t p = weft__train_param_find(t, set->items[i].name);
         if (p < 0) st = write_frozen(w, &set->items[i], err);
         else st = weft__gguf_write(w, t->params[p].data, (size_t)t->params[p].n * sizeof(float), err);
     }

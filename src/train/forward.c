@@ -4,7 +4,7 @@
 #include "train/parts.h"
 
 /* A job of the pool: one op. */
-struct job {
+struct forward_job {
     weft__trainer *t;
     const struct weft__train_op *op;
 };
@@ -12,7 +12,7 @@ struct job {
 void weft__train_multiply(weft__trainer *t, const weft__train_product *p)
 {
     if (t->counting) t->flops += 2.0 * (double)p->m * (double)p->n * (double)p->k;
-    weft__multiply(t->x, p);
+    weft__train_multiplier_run(t->x, p);
 }
 
 static void embed_row(const weft__trainer *t, const struct weft__train_op *op, int64_t r, float *y)
@@ -61,7 +61,7 @@ static void one_row(const weft__trainer *t, const struct weft__train_op *op, int
 
 static void run_rows(void *arg, int thread, int n_threads)
 {
-    const struct job *j = arg;
+    const struct forward_job *j = arg;
     int64_t n = weft__train_rows(j->t, j->op), last = weft__train_share(n, thread + 1, n_threads);
     for (int64_t r = weft__train_share(n, thread, n_threads); r < last; r++) one_row(j->t, j->op, r);
 }
@@ -69,7 +69,7 @@ static void run_rows(void *arg, int thread, int n_threads)
 /* Bias, and the factor of LoRA, which `shrunk` takes. */
 static void run_linear_rows(void *arg, int thread, int n_threads)
 {
-    const struct job *j = arg;
+    const struct forward_job *j = arg;
     weft__trainer *t = j->t;
     const struct weft__train_op *op = j->op;
     int64_t n = weft__train_rows(t, op), last = weft__train_share(n, thread + 1, n_threads),
@@ -100,14 +100,14 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
     if (lora) {
         p = (weft__train_product){
             .m = rows, .n = rank, .k = k, .a = t->value[op->in[0]], .lda = k, .c = op->shrunk, .ldc = rank, .same_a = 1};
-        p.b = weft__rows_of_floats(t->params[t->pairs[op->pair].a].data, k);
+        p.b = weft__train_rows_of_floats(t->params[t->pairs[op->pair].a].data, k);
         weft__train_multiply(t, &p);
     }
-    if (op->vector || lora) weft__pool_run(t->pool, run_linear_rows, &(struct job){t, op});
+    if (op->vector || lora) weft__pool_run(t->pool, run_linear_rows, &(struct forward_job){t, op});
     if (!lora) return;
     p = (weft__train_product){
         .m = rows, .n = n, .k = rank, .a = op->shrunk, .lda = rank, .c = t->value[op->out], .ldc = n, .add = 1};
-    p.b = weft__rows_of_floats(t->params[t->pairs[op->pair].b].data + op->pair_row * rank, rank);
+    p.b = weft__train_rows_of_floats(t->params[t->pairs[op->pair].b].data + op->pair_row * rank, rank);
     weft__train_multiply(t, &p);
 }
 
@@ -120,7 +120,7 @@ void weft__train_forward(weft__trainer *t, int32_t first, int32_t last)
         case WEFT_OP_LINEAR: linear(t, op); break;
         case WEFT_OP_ATTENTION: weft__train_attend(t, op); break;
         case WEFT_OP_KV_WRITE: break; /* attention reads k and v where they are */
-        default: weft__pool_run(t->pool, run_rows, &(struct job){t, op});
+        default: weft__pool_run(t->pool, run_rows, &(struct forward_job){t, op});
         }
     }
 }

@@ -14,10 +14,10 @@
 enum { PER_LAYER = 9, OUTSIDE = 3 };
 static const double DEVIATION = 0.02;
 
-struct weft__fresh {
-    weft__fresh_shape shape;
+struct weft__train_scratch {
+    weft__train_scratch_shape shape;
     char label[96];
-    weft__text bytes; /* of the metadata */
+    weft__strbuf bytes; /* of the metadata */
     weft__gguf *meta;
     weft__tensor_set tensors;
     char (*names)[WEFT_NAME_MAX];
@@ -31,7 +31,7 @@ static weft_status put_i32(weft__gguf_writer *w, const char *key, int32_t value,
     return weft__gguf_put_u32(w, key, (uint32_t)value, err);
 }
 
-static weft_status put_shape(const weft__fresh_shape *s, weft__gguf_writer *w, weft_error *err)
+static weft_status put_shape(const weft__train_scratch_shape *s, weft__gguf_writer *w, weft_error *err)
 {
     const char *name = s->name ? s->name : "fresh";
     const float base = s->rope_base > 0 ? s->rope_base : 10000, eps = s->norm_eps > 0 ? s->norm_eps : 1e-5f;
@@ -52,7 +52,7 @@ static weft_status put_shape(const weft__fresh_shape *s, weft__gguf_writer *w, w
     return weft__gguf_put_f32(w, "llama.attention.layer_norm_rms_epsilon", eps, err);
 }
 
-static weft_status make_meta(weft__fresh *f, const weft__gguf *extra, weft_error *err)
+static weft_status make_meta(weft__train_scratch *f, const weft__gguf *extra, weft_error *err)
 {
     weft__gguf_writer *w;
     weft_status st = weft__gguf_writer_memory(f->label, &w, err);
@@ -65,7 +65,7 @@ static weft_status make_meta(weft__fresh *f, const weft__gguf *extra, weft_error
 
 /* ---- tensors ---- */
 
-static weft_status add(weft__fresh *f, int64_t k, int64_t n, weft_error *err, const char *format, int layer)
+static weft_status fresh_add(weft__train_scratch *f, int64_t k, int64_t n, weft_error *err, const char *format, int layer)
 {
     uint32_t existing;
     size_t i = f->tensors.n;
@@ -80,17 +80,20 @@ static weft_status add(weft__fresh *f, int64_t k, int64_t n, weft_error *err, co
                : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for it", f->label);
 }
 
-static weft_status add_layer(weft__fresh *f, int l, weft_error *err)
+static weft_status add_layer(weft__train_scratch *f, int l, weft_error *err)
 {
-    const weft__fresh_shape *s = &f->shape;
+    const weft__train_scratch_shape *s = &f->shape;
     const int64_t d = s->d_model, ff = s->d_ff, q = (int64_t)s->n_heads * s->head_dim, kv = (int64_t)s->n_kv_heads * s->head_dim;
     weft_status st;
-    if ((st = add(f, d, 0, err, "blk.%d.attn_norm.weight", l)) || (st = add(f, d, q, err, "blk.%d.attn_q.weight", l)) ||
-        (st = add(f, d, kv, err, "blk.%d.attn_k.weight", l)) || (st = add(f, d, kv, err, "blk.%d.attn_v.weight", l)) ||
-        (st = add(f, q, d, err, "blk.%d.attn_output.weight", l)) || (st = add(f, d, 0, err, "blk.%d.ffn_norm.weight", l)) ||
-        (st = add(f, d, ff, err, "blk.%d.ffn_gate.weight", l)) || (st = add(f, d, ff, err, "blk.%d.ffn_up.weight", l)))
+    if ((st = fresh_add(f, d, 0, err, "blk.%d.attn_norm.weight", l)) ||
+        (st = fresh_add(f, d, q, err, "blk.%d.attn_q.weight", l)) || (st = fresh_add(f, d, kv, err, "blk.%d.attn_k.weight", l)) ||
+        (st = fresh_add(f, d, kv, err, "blk.%d.attn_v.weight", l)) ||
+        (st = fresh_add(f, q, d, err, "blk.%d.attn_output.weight", l)) ||
+        (st = fresh_add(f, d, 0, err, "blk.%d.ffn_norm.weight", l)) ||
+        (st = fresh_add(f, d, ff, err, "blk.%d.ffn_gate.weight", l)) ||
+        (st = fresh_add(f, d, ff, err, "blk.%d.ffn_up.weight", l)))
         return st;
-    return add(f, ff, d, err, "blk.%d.ffn_down.weight", l);
+    return fresh_add(f, ff, d, err, "blk.%d.ffn_down.weight", l);
 }
 
 static int ends_branch(const char *name)
@@ -98,7 +101,7 @@ static int ends_branch(const char *name)
     return strstr(name, "attn_output") || strstr(name, "ffn_down");
 }
 
-static void draw(weft__fresh *f)
+static void draw(weft__train_scratch *f)
 {
     weft__rng rng;
     weft__rng_seed(&rng, f->shape.seed);
@@ -111,17 +114,17 @@ static void draw(weft__fresh *f)
     }
 }
 
-static weft_status make_tensors(weft__fresh *f, weft_error *err)
+static weft_status make_tensors(weft__train_scratch *f, weft_error *err)
 {
-    const weft__fresh_shape *s = &f->shape;
+    const weft__train_scratch_shape *s = &f->shape;
     weft_status st;
     if (!(f->names = weft__alloc_zero(OUTSIDE + PER_LAYER * (size_t)s->n_layers, sizeof *f->names)))
         return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for it", f->label);
-    if ((st = add(f, s->d_model, s->n_vocab, err, "token_embd.weight", 0))) return st;
+    if ((st = fresh_add(f, s->d_model, s->n_vocab, err, "token_embd.weight", 0))) return st;
     for (int l = 0; l < s->n_layers; l++)
         if ((st = add_layer(f, l, err))) return st;
-    if ((st = add(f, s->d_model, 0, err, "output_norm.weight", 0))) return st;
-    if (!s->tied && (st = add(f, s->d_model, s->n_vocab, err, "output.weight", 0))) return st;
+    if ((st = fresh_add(f, s->d_model, 0, err, "output_norm.weight", 0))) return st;
+    if (!s->tied && (st = fresh_add(f, s->d_model, s->n_vocab, err, "output.weight", 0))) return st;
     const weft__tensor_desc *last = &f->tensors.items[f->tensors.n - 1];
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, last->offset + last->n_bytes, 64, WEFT_BUFFER_HUGE};
     if ((st = weft__mem_create(&spec, &f->buffer, err))) return st;
@@ -131,7 +134,7 @@ static weft_status make_tensors(weft__fresh *f, weft_error *err)
 
 /* ---- as a whole ---- */
 
-static weft_status check_shape(const weft__fresh_shape *s, weft_error *err)
+static weft_status check_shape(const weft__train_scratch_shape *s, weft_error *err)
 {
     const struct {
         const char *name;
@@ -150,31 +153,32 @@ static weft_status check_shape(const weft__fresh_shape *s, weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft__fresh_create(const weft__fresh_shape *shape, const weft__gguf *extra, weft__fresh **out, weft_error *err)
+weft_status weft__train_scratch_create(const weft__train_scratch_shape *shape, const weft__gguf *extra, weft__train_scratch **out,
+                                       weft_error *err)
 {
     *out = NULL;
     weft_status st = check_shape(shape, err);
     if (st) return st;
-    weft__fresh *f = weft__alloc_zero(1, sizeof *f);
+    weft__train_scratch *f = weft__alloc_zero(1, sizeof *f);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a fresh model");
     f->shape = *shape;
     snprintf(f->label, sizeof f->label, "%s", shape->name ? shape->name : "fresh");
     if (!(st = make_meta(f, extra, err))) st = make_tensors(f, err);
     f->shape.name = NULL; /* the caller's */
-    if (st) weft__fresh_destroy(&f);
+    if (st) weft__train_scratch_destroy(&f);
     *out = f;
     return st;
 }
 
-void weft__fresh_destroy(weft__fresh **pf)
+void weft__train_scratch_destroy(weft__train_scratch **pf)
 {
-    weft__fresh *f = pf ? *pf : NULL;
+    weft__train_scratch *f = pf ? *pf : NULL;
     if (!f) return;
     weft_buffer_release(&f->buffer);
     weft__tensor_set_free(&f->tensors);
     weft__free(f->names);
     weft__gguf_close(&f->meta);
-    weft__text_free(&f->bytes);
+    weft__strbuf_free(&f->bytes);
     weft__free(f);
     *pf = NULL;
 }
@@ -184,14 +188,14 @@ static const weft__tensor_desc *tensor(const weft__source *src, const char *name
     return weft__tensor_find(src->tensors, name);
 }
 
-void weft__fresh_source(const weft__fresh *f, weft__source *out)
+void weft__train_scratch_source(const weft__train_scratch *f, weft__source *out)
 {
     weft__source_gguf(f->meta, f->label, out);
     out->tensor = tensor;
     out->tensors = &f->tensors;
 }
 
-const weft__gguf *weft__fresh_meta(const weft__fresh *f)
+const weft__gguf *weft__train_scratch_meta(const weft__train_scratch *f)
 {
     return f->meta;
 }

@@ -14,19 +14,19 @@ enum { PEAK_MS = 20 };
 enum { BAD_MOST = 10 }; /* batches of a step, or steps in a row, that are not finite before training is given up */
 
 /* What was added up for one step. */
-typedef struct sums {
+typedef struct job_sums {
     double loss, weight, better, flops, seconds;
     int64_t n_rows;
     int n_added;
-} sums;
+} job_sums;
 
 /* ---- a step ---- */
 
-static weft_status add_batch(weft__job *j, const weft__train_batch *b, sums *s, weft_error *err)
+static weft_status add_batch(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
 {
     weft_status st;
     if (j->p->dpo_beta > 0) {
-        weft__pair_loss l;
+        weft__train_preference_loss l;
         if ((st = weft__trainer_add_pairs(j->trainer, b, j->p->dpo_beta, &l, err))) return st;
         s->loss += l.loss;
         s->weight += (double)l.n_pairs;
@@ -46,28 +46,28 @@ static weft_status add_batch(weft__job *j, const weft__train_batch *b, sums *s, 
 
 /* Adds batches until there are enough for a step. One whose loss is not finite is left out, unless there are too many; with it goes
  * what was added before it, since the trainer dropped that too. */
-static weft_status add_batches(weft__job *j, sums *s, weft_error *err)
+static weft_status add_batches(weft__train_job *j, job_sums *s, weft_error *err)
 {
     int bad = 0;
     while (s->n_added < j->p->accumulate) {
         weft__train_batch b;
         weft_status st = weft__dataset_next(j->data, &b, err);
         if (!st) st = add_batch(j, &b, s, err);
-        if (st == WEFT_LIMIT && ++bad < BAD_MOST) *s = (sums){0};
+        if (st == WEFT_LIMIT && ++bad < BAD_MOST) *s = (job_sums){0};
         else if (st) return st;
     }
     return WEFT_OK;
 }
 
 /* One step that counts: one whose gradients are finite. One that is given up (WEFT_CANCELLED) was not begun. */
-static weft_status make_step(weft__job *j, sums *s, weft__train_step *step, weft_error *err)
+static weft_status make_step(weft__train_job *j, job_sums *s, weft__train_step *step, weft_error *err)
 {
-    const weft__data_position begun = weft__dataset_position(j->data);
+    const weft__dataset_cursor begun = weft__dataset_position(j->data);
     const int64_t n_rows = j->n_rows;
     const double seconds = j->seconds;
     for (int bad = 0;;) {
         uint64_t start = weft__clock_ns();
-        *s = (sums){0};
+        *s = (job_sums){0};
         weft_status st = add_batches(j, s, err);
         if (!st) st = weft__trainer_step(j->trainer, step, err);
         if (st == WEFT_CANCELLED) {
@@ -86,11 +86,11 @@ static weft_status make_step(weft__job *j, sums *s, weft__train_step *step, weft
 
 /* ---- held-out data ---- */
 
-static weft_status measure_batch(weft__job *j, const weft__train_batch *b, sums *s, weft_error *err)
+static weft_status measure_batch(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
 {
     weft_status st;
     if (j->p->dpo_beta > 0) {
-        weft__pair_loss l;
+        weft__train_preference_loss l;
         if ((st = weft__trainer_pairs(j->trainer, b, j->p->dpo_beta, &l, err))) return st;
         s->loss += l.loss;
         s->weight += (double)l.n_pairs;
@@ -105,11 +105,11 @@ static weft_status measure_batch(weft__job *j, const weft__train_batch *b, sums 
     return WEFT_OK;
 }
 
-static weft_status measure_heldout(weft__job *j, weft_train_event *e, weft_error *err)
+static weft_status measure_heldout(weft__train_job *j, weft_train_event *e, weft_error *err)
 {
-    sums s = {0};
+    job_sums s = {0};
     int64_t most = j->p->heldout_tokens ? j->p->heldout_tokens : INT64_MAX;
-    weft_status st = weft__dataset_seek(j->heldout, (weft__data_position){0, 0}, err);
+    weft_status st = weft__dataset_seek(j->heldout, (weft__dataset_cursor){0, 0}, err);
     while (!st && weft__dataset_position(j->heldout).epoch == 0 && s.n_rows < most) {
         weft__train_batch b;
         st = weft__dataset_next(j->heldout, &b, err);
@@ -122,7 +122,7 @@ static weft_status measure_heldout(weft__job *j, weft_train_event *e, weft_error
 }
 
 /* 1 when something that happens every n steps is due after this one, or at the end. */
-static int due(const weft__job *j, int64_t step, int64_t n)
+static int due(const weft__train_job *j, int64_t step, int64_t n)
 {
     return step == j->n_steps || (n > 0 && step % n == 0);
 }
@@ -130,38 +130,38 @@ static int due(const weft__job *j, int64_t step, int64_t n)
 /* ---- files ---- */
 
 /* A picture that cannot be drawn ends no training. */
-static void draw(weft__job *j)
+static void draw(weft__train_job *j)
 {
     weft_error why = {0};
     if (weft__curve_draw(&j->curve, &why)) weft__log(WEFT__LOG_WARN, "the loss curve is not drawn: %s", why.message);
 }
 
-static weft_status save(weft__job *j, weft_error *err)
+static weft_status save(weft__train_job *j, weft_error *err)
 {
-    weft__job_state s = {.magic = WEFT__JOB_MAGIC,
-                         .base = j->base_hash,
-                         .data = weft__dataset_hash(j->data),
-                         .plan = weft__job_plan(j),
-                         .position = weft__dataset_position(j->data),
-                         .n_rows = j->n_rows,
-                         .seconds = j->seconds};
+    weft__train_job_state s = {.magic = WEFT__TRAIN_JOB_MAGIC,
+                               .base = j->base_hash,
+                               .data = weft__dataset_hash(j->data),
+                               .plan = weft__train_job_plan(j),
+                               .position = weft__dataset_position(j->data),
+                               .n_rows = j->n_rows,
+                               .seconds = j->seconds};
     weft_status st = weft__trainer_save(j->trainer, j->checkpoint, &s, sizeof s, err);
     if (!st) draw(j);
     return st;
 }
 
-static weft_status write_result(weft__job *j, weft_error *err)
+static weft_status write_result(weft__train_job *j, weft_error *err)
 {
-    if (!j->p->lora_rank) return weft__trainer_write_model(j->trainer, weft__base_meta(&j->base), j->result, err);
+    if (!j->p->lora_rank) return weft__trainer_write_model(j->trainer, weft__train_base_meta(&j->base), j->result, err);
     return weft__trainer_write_adapter(j->trainer, j->result, j->p->name ? j->p->name : "adapter", err);
 }
 
 /* ---- telling ---- */
 
-static weft_train_event event_of(const weft__job *j, int kind)
+static weft_train_event event_of(const weft__train_job *j, int kind)
 {
     weft__trainer_info info;
-    weft__data_counts c;
+    weft__dataset_totals c;
     weft__trainer_describe(j->trainer, &info);
     weft__dataset_counts(j->data, &c);
     int64_t step = weft__trainer_steps(j->trainer);
@@ -193,12 +193,12 @@ static weft_train_event event_of(const weft__job *j, int kind)
                               .epochs = j->p->n_steps ? NAN : j->epochs};
 }
 
-static int tell(const weft__job *j, const weft_train_event *e)
+static int tell(const weft__train_job *j, const weft_train_event *e)
 {
     return j->p->report ? j->p->report(j->p->arg, e) : 0;
 }
 
-static weft_status record(weft__job *j, const weft_train_event *e, weft_error *err)
+static weft_status record(weft__train_job *j, const weft_train_event *e, weft_error *err)
 {
     const weft__curve_point p = {.step = e->step,
                                  .tokens = e->n_rows,
@@ -214,7 +214,7 @@ static weft_status record(weft__job *j, const weft_train_event *e, weft_error *e
 
 /* ---- the run ---- */
 
-static weft_status save_and_tell(weft__job *j, weft_error *err)
+static weft_status save_and_tell(weft__train_job *j, weft_error *err)
 {
     weft_status st = save(j, err);
     if (st) return st;
@@ -224,7 +224,7 @@ static weft_status save_and_tell(weft__job *j, weft_error *err)
 }
 
 /* What comes before the first step of a run: what the held-out loss is without it. */
-static weft_status begin(weft__job *j, int *stop, weft_error *err)
+static weft_status job_begin(weft__train_job *j, int *stop, weft_error *err)
 {
     weft_train_event e = event_of(j, WEFT_TRAIN_PLANNED);
     *stop = tell(j, &e);
@@ -239,7 +239,7 @@ static weft_status begin(weft__job *j, int *stop, weft_error *err)
 
 /* What the multipliers reach at this moment, before the first step, the last one, and whenever PEAK_EVERY went by: others compute on the
  * machine too, so what was measured at another time is no limit for a step. NAN: not now. */
-static double measure_peak(weft__job *j)
+static double measure_peak(weft__train_job *j)
 {
     uint64_t now = weft__clock_ns();
     if (j->peak_ns && now - j->peak_ns < PEAK_EVERY_NS && weft__trainer_steps(j->trainer) + 1 < j->n_steps) return NAN;
@@ -248,9 +248,9 @@ static double measure_peak(weft__job *j)
 }
 
 /* A step and all that goes with it; *stop: the caller wants no more. */
-static weft_status go_on(weft__job *j, int *stop, weft_error *err)
+static weft_status job_go_on(weft__train_job *j, int *stop, weft_error *err)
 {
-    sums s;
+    job_sums s;
     weft__train_step step;
     double peak = measure_peak(j);
     weft_status st = make_step(j, &s, &step, err);
@@ -275,17 +275,17 @@ static weft_status go_on(weft__job *j, int *stop, weft_error *err)
 weft_status weft_train(const weft_train_params *params, weft_error *err)
 {
     weft_train_params p;
-    weft__job j = {0};
+    weft__train_job j = {0};
     int stop = 0;
     weft_train_params_default(&p);
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_train_params), &p, params, err);
-    if (!st) st = weft__job_open(&j, &p, err);
-    if (!st) st = begin(&j, &stop, err);
-    while (!st && !stop && weft__trainer_steps(j.trainer) < j.n_steps) st = go_on(&j, &stop, err);
+    if (!st) st = weft__train_job_open(&j, &p, err);
+    if (!st) st = job_begin(&j, &stop, err);
+    while (!st && !stop && weft__trainer_steps(j.trainer) < j.n_steps) st = job_go_on(&j, &stop, err);
     if (!st && stop && weft__trainer_steps(j.trainer) < j.n_steps)
         st = weft_fail(err, WEFT_CANCELLED, "stopped after step %lld of %lld", (long long)weft__trainer_steps(j.trainer),
                        (long long)j.n_steps);
     if (!st) st = write_result(&j, err);
-    weft__job_close(&j);
+    weft__train_job_close(&j);
     return st;
 }

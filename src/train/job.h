@@ -10,25 +10,25 @@
 #include "weft/train.h"
 
 /* What a checkpoint keeps for the job, beside the trainer's own. */
-typedef struct weft__job_state {
-    uint64_t magic; /* WEFT__JOB_MAGIC */
-    uint64_t base;  /* weft__base_hash */
+typedef struct weft__train_job_state {
+    uint64_t magic; /* WEFT__TRAIN_JOB_MAGIC */
+    uint64_t base;  /* weft__train_base_hash */
     uint64_t data;  /* weft__dataset_hash */
     uint64_t plan;  /* a checksum of the parameters that decide the result and that the trainer does not check */
-    weft__data_position position;
+    weft__dataset_cursor position;
     int64_t n_rows;
     double seconds;
-} weft__job_state;
+} weft__train_job_state;
 
-#define WEFT__JOB_MAGIC 0x33424f4a54464557u      /* "WEFTJOB3" */
-#define WEFT__JOB_MAGIC_ENDS 0x32424f4a54464557u /* "WEFTJOB2": `base` saw the tensors' ends alone */
+#define WEFT__TRAIN_JOB_MAGIC 0x33424f4a54464557u      /* "WEFTJOB3" */
+#define WEFT__TRAIN_JOB_MAGIC_ENDS 0x32424f4a54464557u /* "WEFTJOB2": `base` saw the tensors' ends alone */
 
 /* Zero-initialise; close in any case. */
-typedef struct weft__job {
+typedef struct weft__train_job {
     const weft_train_params *p;
-    weft__base base;
+    weft__train_base base;
     uint64_t base_hash;
-    weft__renderer renderer;
+    weft__train_renderer renderer;
     weft__dataset *data, *heldout; /* heldout: NULL without */
     weft__trainer *trainer;
     weft__curve curve;
@@ -42,11 +42,11 @@ typedef struct weft__job {
     double seconds;   /* of all steps so far */
     uint64_t peak_ns; /* when the multipliers' limit was last measured; 0: not yet */
     int64_t epoch_rows;
-} weft__job;
+} weft__train_job;
 
-weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error *err);
-void weft__job_close(weft__job *j);
-/* A checksum for weft__job_state. */
-uint64_t weft__job_plan(const weft__job *j);
+weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p, weft_error *err);
+void weft__train_job_close(weft__train_job *j);
+/* A checksum for weft__train_job_state. */
+uint64_t weft__train_job_plan(const weft__train_job *j);
 
 #endif

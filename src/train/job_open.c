@@ -76,7 +76,7 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
 }
 
 /* Of what decides the result and is neither the data's, the model's, nor checked by the trainer. */
-uint64_t weft__job_plan(const weft__job *j)
+uint64_t weft__train_job_plan(const weft__train_job *j)
 {
     const weft_train_params *p = j->p;
     const double numbers[] = {
@@ -90,9 +90,9 @@ uint64_t weft__job_plan(const weft__job *j)
 
 static char *path_in(const char *folder, const char *name)
 {
-    weft__text t = {0};
-    weft__text_printf(&t, "%s/%s", folder, name);
-    if (t.failed) weft__text_free(&t);
+    weft__strbuf t = {0};
+    weft__strbuf_printf(&t, "%s/%s", folder, name);
+    if (t.failed) weft__strbuf_free(&t);
     return t.data;
 }
 
@@ -150,7 +150,7 @@ static void remove_leftovers(const char *out)
     closedir(d);
 }
 
-static weft_status open_folder(weft__job *j, weft_error *err)
+static weft_status open_folder(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
     weft_status st = make_folder(p->out, &j->made_folder, err);
@@ -169,36 +169,37 @@ static weft_status open_folder(weft__job *j, weft_error *err)
 
 /* ---- model and data ---- */
 
-static weft_status open_base(weft__job *j, weft_error *err)
+static weft_status open_base(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
-    const weft__base_words words = {p->name, p->chat_template}, none = {NULL, NULL};
+    const weft__train_base_overrides words = {p->name, p->chat_template}, none = {NULL, NULL};
     weft_status st;
     if (p->base) {
-        st = weft__base_open(&j->base, p->base, p->lora_rank > 0, p->lora_rank ? &none : &words, err);
+        st = weft__train_base_open(&j->base, p->base, p->lora_rank > 0, p->lora_rank ? &none : &words, err);
     } else {
-        const weft__fresh_shape shape = {.n_ctx = p->n_ctx ? p->n_ctx : WEFT__USUAL_CTX,
-                                         .n_layers = p->n_layers,
-                                         .d_model = p->d_model,
-                                         .d_ff = p->d_ff,
-                                         .n_heads = p->n_heads,
-                                         .n_kv_heads = p->n_kv_heads,
-                                         .head_dim = p->head_dim      ? p->head_dim
-                                                     : p->n_heads > 0 ? p->d_model / p->n_heads
-                                                                      : 0,
-                                         .rope_base = p->rope_base,
-                                         .tied = p->tied,
-                                         .name = p->name,
-                                         .seed = p->seed};
-        st = weft__base_fresh(&j->base, &shape, p->tokenizer, &words, err);
+        const weft__train_scratch_shape shape = {.n_ctx = p->n_ctx ? p->n_ctx : WEFT__TRAIN_USUAL_CTX,
+                                                 .n_layers = p->n_layers,
+                                                 .d_model = p->d_model,
+                                                 .d_ff = p->d_ff,
+                                                 .n_heads = p->n_heads,
+                                                 .n_kv_heads = p->n_kv_heads,
+                                                 .head_dim = p->head_dim      ? p->head_dim
+                                                             : p->n_heads > 0 ? p->d_model / p->n_heads
+                                                                              : 0,
+                                                 .rope_base = p->rope_base,
+                                                 .tied = p->tied,
+                                                 .name = p->name,
+                                                 .seed = p->seed};
+        st = weft__train_base_scratch(&j->base, &shape, p->tokenizer, &words, err);
     }
     if (st) return st;
-    if ((st = weft__base_context(&j->base, p->n_ctx, &j->n_ctx, err))) return st;
-    j->base_hash = weft__base_hash(&j->base);
-    return weft__renderer_init(&j->renderer, j->base.tok, p->chat_template, p->chat_template ? strlen(p->chat_template) : 0, err);
+    if ((st = weft__train_base_context(&j->base, p->n_ctx, &j->n_ctx, err))) return st;
+    j->base_hash = weft__train_base_hash(&j->base);
+    return weft__train_renderer_init(&j->renderer, j->base.tok, p->chat_template, p->chat_template ? strlen(p->chat_template) : 0,
+                                     err);
 }
 
-static const char *why_nothing(const weft__data_options *o, const weft__data_counts *c)
+static const char *why_nothing(const weft__dataset_options *o, const weft__dataset_totals *c)
 {
     if (o->pairs && c->n_dropped)
         return c->n_cut
@@ -208,22 +209,22 @@ static const char *why_nothing(const weft__data_options *o, const weft__data_cou
 }
 
 /* Tokens of a batch that holds any text, or pair of them. */
-static int64_t smallest_batch(const weft__job *j)
+static int64_t smallest_batch(const weft__train_job *j)
 {
     return (int64_t)j->n_ctx * (j->p->dpo_beta > 0 ? 2 : 1);
 }
 
-static weft_status read_data(weft__job *j, const char *const *files, int in_order, weft__dataset **out, weft_error *err)
+static weft_status read_data(weft__train_job *j, const char *const *files, int in_order, weft__dataset **out, weft_error *err)
 {
     const weft_train_params *p = j->p;
-    const weft__data_options o = {.n_ctx = j->n_ctx,
-                                  .max_rows = j->batch,
-                                  .in_order = in_order,
-                                  .learn_all = p->learn_prompts,
-                                  .pairs = p->dpo_beta > 0,
-                                  .seed = p->seed};
+    const weft__dataset_options o = {.n_ctx = j->n_ctx,
+                                     .max_rows = j->batch,
+                                     .in_order = in_order,
+                                     .learn_all = p->learn_prompts,
+                                     .pairs = p->dpo_beta > 0,
+                                     .seed = p->seed};
     weft_status st = weft__dataset_create(&j->renderer, &o, out, err);
-    weft__data_counts c;
+    weft__dataset_totals c;
     for (size_t i = 0; !st && files[i]; i++) st = weft__dataset_add(*out, files[i], err);
     if (st) return st;
     weft__dataset_counts(*out, &c);
@@ -235,11 +236,11 @@ static weft_status read_data(weft__job *j, const char *const *files, int in_orde
 /* What nobody gave follows the data. A step of RECORDS records, as far as the largest usual batch holds them, is small enough for a few
  * hundred records to make many steps, and large enough for their gradients to agree; and what is seen so often that FEW_STEPS come
  * together leaves a trace, however few records there are. */
-static weft_status follow_data(weft__job *j, weft_error *err)
+static weft_status follow_data(weft__train_job *j, weft_error *err)
 {
     enum { RECORDS = 16, LARGEST = 2048, FEW_STEPS = 200, EPOCHS = 2, EPOCHS_MOST = 12 };
     const weft_train_params *p = j->p;
-    weft__data_counts c;
+    weft__dataset_totals c;
     weft_status st = WEFT_OK;
     weft__dataset_counts(j->data, &c);
     j->epochs = p->epochs > 0 ? (double)p->epochs : EPOCHS;
@@ -257,10 +258,10 @@ static weft_status follow_data(weft__job *j, weft_error *err)
 }
 
 /* Batches from the start to the end of `epochs`, of which the last may be a part. */
-static weft_status count_steps(weft__job *j, weft_error *err)
+static weft_status count_steps(weft__train_job *j, weft_error *err)
 {
     weft__train_batch b;
-    weft__data_counts c;
+    weft__dataset_totals c;
     double whole = floor(j->epochs), part = j->epochs - whole, n = 0, of_last = 0;
     weft_status st = WEFT_OK;
     weft__dataset_counts(j->data, &c);
@@ -274,12 +275,12 @@ static weft_status count_steps(weft__job *j, weft_error *err)
         else of_last++;
         st = weft__dataset_next(j->data, &b, err);
     }
-    if (!st) st = weft__dataset_seek(j->data, (weft__data_position){0, 0}, err);
+    if (!st) st = weft__dataset_seek(j->data, (weft__dataset_cursor){0, 0}, err);
     j->n_steps = (int64_t)ceil((n + part * of_last) / j->p->accumulate);
     return st;
 }
 
-static weft_status open_trainer(weft__job *j, weft_error *err)
+static weft_status open_trainer(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
     weft__train_options o;
@@ -310,28 +311,29 @@ static weft_status open_trainer(weft__job *j, weft_error *err)
     if (st) return st;
     weft__trainer_info info;
     weft__trainer_describe(j->trainer, &info);
-    if (weft__tokenizer_n(j->base.tok) > info.n_vocab)
+    if (weft__tok_n(j->base.tok) > info.n_vocab)
         return weft_fail(err, WEFT_FORMAT, "%s: its tokenizer has %d tokens, its embedding %d; convert the model again", p->base,
-                         weft__tokenizer_n(j->base.tok), info.n_vocab);
+                         weft__tok_n(j->base.tok), info.n_vocab);
     return WEFT_OK;
 }
 
 /* ---- going on ---- */
 
-static weft_status take_state(weft__job *j, const weft__job_state *s, weft_error *err)
+static weft_status take_state(weft__train_job *j, const weft__train_job_state *s, weft_error *err)
 {
-    if (s->magic == WEFT__JOB_MAGIC_ENDS)
+    if (s->magic == WEFT__TRAIN_JOB_MAGIC_ENDS)
         return weft_fail(
             err, WEFT_STATE,
             "%s was written by an earlier weft, which did not look at the whole model and so cannot tell that it is the "
             "same; go on with that weft, or begin anew in another folder",
             j->checkpoint);
-    if (s->magic != WEFT__JOB_MAGIC) return weft_fail(err, WEFT_FORMAT, "%s was not written by this command", j->checkpoint);
+    if (s->magic != WEFT__TRAIN_JOB_MAGIC)
+        return weft_fail(err, WEFT_FORMAT, "%s was not written by this command", j->checkpoint);
     if (s->data != weft__dataset_hash(j->data))
         return weft_fail(err, WEFT_STATE,
                          "%s was made with other data, another vocabulary, seed, batch or length of texts; give those of the run",
                          j->checkpoint);
-    if (s->plan != weft__job_plan(j))
+    if (s->plan != weft__train_job_plan(j))
         return weft_fail(err, WEFT_STATE, "%s was made with other steps, rates or ranks; give those of the run", j->checkpoint);
     if (s->base != j->base_hash)
         return weft_fail(err, WEFT_STATE,
@@ -342,9 +344,9 @@ static weft_status take_state(weft__job *j, const weft__job_state *s, weft_error
     return weft__dataset_seek(j->data, s->position, err);
 }
 
-static weft_status resume(weft__job *j, weft_error *err)
+static weft_status resume(weft__train_job *j, weft_error *err)
 {
-    weft__job_state s = {0};
+    weft__train_job_state s = {0};
     void *bytes = NULL;
     size_t n = 0;
     weft_status st = weft__trainer_load(j->trainer, j->checkpoint, &bytes, &n, err);
@@ -354,7 +356,7 @@ static weft_status resume(weft__job *j, weft_error *err)
     return take_state(j, &s, err);
 }
 
-static weft_status open_curve(weft__job *j, weft_error *err)
+static weft_status open_curve(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
     char *lines = path_in(p->out, "loss.jsonl"), *picture = path_in(p->out, "loss.svg");
@@ -366,7 +368,7 @@ static weft_status open_curve(weft__job *j, weft_error *err)
     return st;
 }
 
-weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error *err)
+weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p, weft_error *err)
 {
     weft_status st = check_params(p, err);
     j->p = p;
@@ -384,14 +386,14 @@ weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error 
     return st;
 }
 
-void weft__job_close(weft__job *j)
+void weft__train_job_close(weft__train_job *j)
 {
     weft__curve_close(&j->curve);
     weft__trainer_destroy(&j->trainer);
     weft__dataset_destroy(&j->heldout);
     weft__dataset_destroy(&j->data);
-    weft__renderer_free(&j->renderer);
-    weft__base_close(&j->base);
+    weft__train_renderer_free(&j->renderer);
+    weft__train_base_close(&j->base);
     weft__free(j->result);
     weft__free(j->checkpoint);
 }

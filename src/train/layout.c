@@ -10,7 +10,7 @@
 
 enum { CHUNK_FLOATS = 1 << 23 /* of logits at a time */, MIN_CHUNK = 16 };
 
-static weft_status no_memory(const weft__trainer *t, weft_error *err)
+static weft_status layout_no_memory(const weft__trainer *t, weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to train it", t->src.label);
 }
@@ -73,22 +73,22 @@ static void set_weights(weft__trainer *t, struct weft__train_op *op)
     weft_weight_id matrix = n->op == WEFT_OP_EMBED || n->op == WEFT_OP_LINEAR ? n->w[0] : WEFT_NONE;
     if (vector != WEFT_NONE) {
         const weft_weight *w = &t->graph->weights[vector];
-        int32_t p = weft__param_find(t, w->name);
+        int32_t p = weft__train_param_find(t, w->name);
         op->vector = p >= 0 ? t->params[p].data : (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset);
         op->vector_grad = p >= 0 ? t->params[p].grad : NULL;
     }
     if (matrix != WEFT_NONE) {
         const weft_weight *w = &t->graph->weights[matrix];
-        int32_t p = weft__param_find(t, w->name);
-        op->w = (weft__rows_of){(const uint8_t *)w->buffer->data + w->offset, w->row_bytes, w->dtype};
+        int32_t p = weft__train_param_find(t, w->name);
+        op->w = (weft__train_rows_of){(const uint8_t *)w->buffer->data + w->offset, w->row_bytes, w->dtype};
         if (p >= 0) {
-            int64_t at = weft__param_row(t, matrix) * w->shape.d[0];
-            op->w = weft__rows_of_floats(t->params[p].data + at, w->shape.d[0]);
+            int64_t at = weft__train_param_row(t, matrix) * w->shape.d[0];
+            op->w = weft__train_rows_of_floats(t->params[p].data + at, w->shape.d[0]);
             op->w_grad = t->params[p].grad + at;
         }
     }
-    op->pair = weft__pair_of(t, n);
-    if (op->pair >= 0) op->pair_row = weft__param_row(t, n->w[0]);
+    op->pair = weft__train_lora_of(t, n);
+    if (op->pair >= 0) op->pair_row = weft__train_param_row(t, n->w[0]);
 }
 
 static weft_status set_ops(weft__trainer *t, weft_error *err)
@@ -96,7 +96,7 @@ static weft_status set_ops(weft__trainer *t, weft_error *err)
     const weft_graph *g = t->graph;
     t->ops = weft__train_own(t, (size_t)g->n_nodes, sizeof *t->ops);
     t->segments = weft__train_own(t, (size_t)g->n_nodes, sizeof *t->segments);
-    if (!t->ops || !t->segments) return no_memory(t, err);
+    if (!t->ops || !t->segments) return layout_no_memory(t, err);
     for (int head = 0; head < 2; head++) {
         for (int32_t i = 0; i < g->n_nodes; i++) {
             const weft_node *n = &g->nodes[i];
@@ -128,7 +128,7 @@ static weft_status set_ops(weft__trainer *t, weft_error *err)
 static weft_status set_wants(weft__trainer *t, weft_error *err)
 {
     uint8_t *needed = weft__alloc_zero((size_t)t->graph->n_tensors, 1);
-    if (!needed) return no_memory(t, err);
+    if (!needed) return layout_no_memory(t, err);
     for (int32_t i = 0; i < t->n_ops; i++) {
         struct weft__train_op *op = &t->ops[i];
         op->learns = op->w_grad || op->vector_grad || op->pair >= 0;
@@ -152,11 +152,11 @@ struct places {
     int overflow;
 };
 
-static int64_t take(struct places *s, int64_t width, int64_t rows)
+static int64_t layout_take(struct places *s, int64_t width, int64_t rows)
 {
     uint64_t n, here = s->at;
-    if (!weft__mul_u64((uint64_t)width, (uint64_t)rows, &n) || !weft__align_u64(n, 16, &n) || !weft__add_u64(s->at, n, &s->at) ||
-        s->at > INT64_MAX / 8)
+    if (!weft__checked_mul((uint64_t)width, (uint64_t)rows, &n) || !weft__checked_align(n, 16, &n) ||
+        !weft__checked_add(s->at, n, &s->at) || s->at > INT64_MAX / 8)
         s->overflow = 1;
     return (int64_t)here;
 }
@@ -183,37 +183,37 @@ static void place_values(struct places *s)
     const weft__trainer *t = s->t;
     for (int32_t i = 0; i < t->n_ops; i++)
         if (t->ops[i].node->op != WEFT_OP_KV_WRITE && (!t->o.recompute || segment_of(t, i) < 0))
-            s->value[t->ops[i].out] = take(s, weft__train_width(t, t->ops[i].out), rows_of(t, t->ops[i].out));
+            s->value[t->ops[i].out] = layout_take(s, weft__train_width(t, t->ops[i].out), rows_of(t, t->ops[i].out));
     if (!t->o.recompute) return;
     const uint64_t base = s->at;
     uint64_t most = base;
     for (int32_t g = 0; g < t->n_segments; g++, s->at = base) {
         for (int32_t i = t->segments[g].first; i < t->segments[g].last; i++)
             if (t->ops[i].node->op != WEFT_OP_KV_WRITE && s->value[t->ops[i].out] < 0)
-                s->value[t->ops[i].out] = take(s, weft__train_width(t, t->ops[i].out), t->max_rows);
+                s->value[t->ops[i].out] = layout_take(s, weft__train_width(t, t->ops[i].out), t->max_rows);
         if (s->at > most) most = s->at;
     }
     s->at = most;
 }
 
 /* A place for gradients of one width; those of tensors whose time is over are used again. */
-struct slot {
+struct layout_slot {
     int64_t width, at;
     int busy;
 };
 
-static int64_t slot_for(struct places *s, struct slot *slots, int32_t *n, int64_t width)
+static int64_t slot_for(struct places *s, struct layout_slot *slots, int32_t *n, int64_t width)
 {
     for (int32_t i = 0; i < *n; i++) {
         if (slots[i].busy || slots[i].width != width) continue;
         slots[i].busy = 1;
         return slots[i].at;
     }
-    slots[*n] = (struct slot){width, take(s, width, s->t->max_rows), 1};
+    slots[*n] = (struct layout_slot){width, layout_take(s, width, s->t->max_rows), 1};
     return slots[(*n)++].at;
 }
 
-static void place_gradients(struct places *s, struct slot *slots)
+static void place_gradients(struct places *s, struct layout_slot *slots)
 {
     weft__trainer *t = s->t;
     int32_t n = 0;
@@ -225,7 +225,7 @@ static void place_gradients(struct places *s, struct slot *slots)
             if (op->add[j]) continue;
             int64_t width = weft__train_width(t, op->in[j]);
             int body = rows_of(t, op->in[j]) == t->max_rows && t->graph->tensors[op->in[j]].shape.d[1] == WEFT_ROWS;
-            s->gradient[op->in[j]] = body ? slot_for(s, slots, &n, width) : take(s, width, t->chunk);
+            s->gradient[op->in[j]] = body ? slot_for(s, slots, &n, width) : layout_take(s, width, t->chunk);
         }
         for (int32_t k = 0; k < n; k++)
             if (op->segment >= 0 && slots[k].at == s->gradient[op->out]) slots[k].busy = 0;
@@ -236,15 +236,15 @@ static weft_status place_all(weft__trainer *t, weft_error *err)
 {
     size_t n = (size_t)t->graph->n_tensors;
     struct places s = {.t = t};
-    struct slot *slots = weft__alloc_zero(n, sizeof *slots);
+    struct layout_slot *slots = weft__alloc_zero(n, sizeof *slots);
     s.value = weft__alloc_array(n, sizeof *s.value);
     s.gradient = weft__alloc_array(n, sizeof *s.gradient);
     t->value = weft__train_own(t, n, sizeof *t->value);
     t->gradient = weft__train_own(t, n, sizeof *t->gradient);
-    weft_status st = slots && s.value && s.gradient && t->value && t->gradient ? WEFT_OK : no_memory(t, err);
+    weft_status st = slots && s.value && s.gradient && t->value && t->gradient ? WEFT_OK : layout_no_memory(t, err);
     if (st) goto done;
     for (size_t i = 0; i < n; i++) s.value[i] = s.gradient[i] = -1;
-    s.gradient[t->logits] = take(&s, weft__train_width(t, t->logits), t->chunk);
+    s.gradient[t->logits] = layout_take(&s, weft__train_width(t, t->logits), t->chunk);
     place_values(&s);
     place_gradients(&s, slots);
     if (s.overflow) {
@@ -285,9 +285,9 @@ static weft_status set_rope(weft__trainer *t, struct weft__train_op *op, weft_er
     double *freq = weft__train_own(t, pairs, sizeof *freq);
     *rope = (struct weft__train_rope){*a, factors, weft__train_own(t, n, 2 * sizeof(float)),
                                       weft__train_own(t, n, 2 * sizeof(float))};
-    if (!freq || !rope->forth || !rope->back) return no_memory(t, err);
+    if (!freq || !rope->forth || !rope->back) return layout_no_memory(t, err);
     const weft_weight *w = factors == WEFT_NONE ? NULL : &t->graph->weights[factors];
-    weft__rope_frequencies(a, w ? (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset) : NULL, freq);
+    weft__graph_rope_frequencies(a, w ? (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset) : NULL, freq);
     for (size_t i = 0; i < n; i++) {
         double angle = (double)(i / pairs) * freq[i % pairs];
         rope->forth[2 * i] = rope->back[2 * i] = (float)(cos(angle) * a->attn_factor);
@@ -300,17 +300,17 @@ static weft_status set_rope(weft__trainer *t, struct weft__train_op *op, weft_er
 static weft_status set_kept(weft__trainer *t, weft_error *err)
 {
     t->ropes = weft__train_own(t, (size_t)t->n_ops, sizeof *t->ropes);
-    if (!t->ropes) return no_memory(t, err);
+    if (!t->ropes) return layout_no_memory(t, err);
     for (int32_t i = 0; i < t->n_ops; i++) {
         struct weft__train_op *op = &t->ops[i];
         size_t rows = (size_t)rows_of(t, op->out);
         weft_status st = op->node->op == WEFT_OP_ROPE ? set_rope(t, op, err) : WEFT_OK;
         if (st) return st;
         if (op->pair >= 0 && !(op->shrunk = weft__train_own(t, rows * (size_t)t->o.lora_rank, sizeof *op->shrunk)))
-            return no_memory(t, err);
+            return layout_no_memory(t, err);
         if (op->node->op == WEFT_OP_ATTENTION &&
             !(op->lse = weft__train_own(t, rows * (size_t)op->node->attr.attention.n_heads, sizeof *op->lse)))
-            return no_memory(t, err);
+            return layout_no_memory(t, err);
     }
     return WEFT_OK;
 }
@@ -324,7 +324,7 @@ static void most(int64_t *x, int64_t value)
 
 static weft_status set_scratch(weft__trainer *t, weft_error *err)
 {
-    const int64_t pad = WEFT__GEMM_MAX_MR, rank = t->o.lora_rank, rows = t->max_rows, queries = WEFT__QUERY_ROWS;
+    const int64_t pad = WEFT__GEMM_MAX_MR, rank = t->o.lora_rank, rows = t->max_rows, queries = WEFT__TRAIN_QUERY_ROWS;
     int64_t widest = 1, groups = 1, left = 1, alone = 1;
     for (int32_t i = 0; i < t->n_ops; i++) {
         const struct weft__train_op *op = &t->ops[i];
@@ -347,14 +347,14 @@ static weft_status set_scratch(weft__trainer *t, weft_error *err)
     t->threads = weft__train_own(t, (size_t)t->n_threads, sizeof *t->threads);
     t->inverse = weft__train_own(t, (size_t)(rows * groups), sizeof *t->inverse);
     t->shrunk_grad = weft__train_own(t, (size_t)(rows * (rank > 0 ? rank : 1)), sizeof *t->shrunk_grad);
-    if (!t->threads || !t->inverse || !t->shrunk_grad) return no_memory(t, err);
+    if (!t->threads || !t->inverse || !t->shrunk_grad) return layout_no_memory(t, err);
     for (int32_t i = 0; i < t->n_threads; i++) {
         t->threads[i].row = weft__train_own(t, 2 * (size_t)widest, sizeof(float));
         t->threads[i].score = weft__train_own(t, 3 * (size_t)(queries * t->max_rows), sizeof(float));
-        if (!t->threads[i].row || !t->threads[i].score) return no_memory(t, err);
+        if (!t->threads[i].row || !t->threads[i].score) return layout_no_memory(t, err);
     }
-    weft_status st = weft__multiplier_create(t->pool, weft__cpu_tiers(), left, alone, &t->x, err);
-    if (!st) t->n_bytes += weft__multiplier_bytes(t->x);
+    weft_status st = weft__train_multiplier_create(t->pool, weft__tier_mask(), left, alone, &t->x, err);
+    if (!st) t->n_bytes += weft__train_multiplier_bytes(t->x);
     return st;
 }
 

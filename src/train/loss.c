@@ -67,7 +67,7 @@ static void body(weft__trainer *t)
 static void body_back(weft__trainer *t)
 {
     for (int32_t g = t->n_segments - 1; g >= 0; g--) {
-        const struct weft__segment *s = &t->segments[g];
+        const struct weft__train_segment *s = &t->segments[g];
         if (t->o.recompute && g < t->n_segments - 1) {
             t->counting = 0;
             weft__train_forward(t, s->first, s->last);
@@ -93,14 +93,14 @@ static void loss_row(const weft__trainer *t, int64_t i, int back)
     g[target] -= t->coef[w];
 }
 
-struct job {
+struct loss_job {
     weft__trainer *t;
     int back;
 };
 
 static void run_loss(void *arg, int thread, int n_threads)
 {
-    const struct job *j = arg;
+    const struct loss_job *j = arg;
     int64_t n = j->t->n_chunk, last = weft__train_share(n, thread + 1, n_threads);
     for (int64_t i = weft__train_share(n, thread, n_threads); i < last; i++) loss_row(j->t, i, j->back);
 }
@@ -116,7 +116,7 @@ static void head(weft__trainer *t, int back, int again)
         t->counting = !again;
         weft__train_forward(t, t->n_body, t->n_ops);
         t->counting = 1;
-        weft__pool_run(t->pool, run_loss, &(struct job){t, back});
+        weft__pool_run(t->pool, run_loss, &(struct loss_job){t, back});
         if (back) weft__train_backward(t, t->n_body, t->n_ops);
     }
 }
@@ -212,7 +212,8 @@ static double softplus_minus(double x)
 }
 
 /* t->partial (step.c's, idle now; made large enough by trainer.c) receives the margins [pairs]. */
-weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *l, weft_error *err)
+weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__train_preference_loss *l,
+                                weft_error *err)
 {
     weft_status st;
     if (t->o.lora_rank == 0)
@@ -223,7 +224,7 @@ weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch
     if ((st = accept(t, batch, err))) return st;
     if (t->n_segs % 2) return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
     double *margin = t->partial;
-    *l = (weft__pair_loss){.n_pairs = t->n_segs / 2};
+    *l = (weft__train_preference_loss){.n_pairs = t->n_segs / 2};
     memset(margin, 0, (size_t)l->n_pairs * sizeof *margin);
     t->adapter_on = 0;
     body(t);
@@ -243,10 +244,10 @@ weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch
     return WEFT_OK;
 }
 
-weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out,
-                                    weft_error *err)
+weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
+                                    weft__train_preference_loss *out, weft_error *err)
 {
-    weft__pair_loss l;
+    weft__train_preference_loss l;
     const double *margin = t->partial;
     weft_status st;
     if ((st = one_kind(t, 2, err)) || (st = weft__trainer_pairs(t, batch, beta, &l, err)))

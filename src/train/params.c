@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "mem/mem.h"
 
-int32_t weft__param_find(const weft__trainer *t, const char *name)
+int32_t weft__train_param_find(const weft__trainer *t, const char *name)
 {
     for (int32_t i = 0; i < t->n_params; i++)
         if (!strcmp(t->params[i].name, name)) return i;
@@ -17,7 +17,7 @@ int32_t weft__param_find(const weft__trainer *t, const char *name)
 
 static void add_param(weft__trainer *t, const char *name, const char *suffix, uint32_t n_dims, int64_t d0, int64_t d1)
 {
-    struct weft__param *p = &t->params[t->n_params++];
+    struct weft__trainer_weight *p = &t->params[t->n_params++];
     snprintf(p->name, sizeof p->name, "%s%s", name, suffix);
     p->n_dims = n_dims;
     p->d[0] = d0;
@@ -33,7 +33,7 @@ static const weft__tensor_desc *tensor_of(const weft__trainer *t, weft_weight_id
     return t->src.tensor(&t->src, t->graph->weights[w].name);
 }
 
-int64_t weft__param_row(const weft__trainer *t, weft_weight_id w)
+int64_t weft__train_param_row(const weft__trainer *t, weft_weight_id w)
 {
     const weft_weight *weight = &t->graph->weights[w];
     return (int64_t)((weight->offset - tensor_of(t, w)->offset) / weight->row_bytes);
@@ -41,7 +41,7 @@ int64_t weft__param_row(const weft__trainer *t, weft_weight_id w)
 
 static void add_weight(weft__trainer *t, weft_weight_id w)
 {
-    if (w == WEFT_NONE || weft__param_find(t, t->graph->weights[w].name) >= 0) return;
+    if (w == WEFT_NONE || weft__train_param_find(t, t->graph->weights[w].name) >= 0) return;
     const weft__tensor_desc *d = tensor_of(t, w);
     add_param(t, d->name, "", d->n_dims, (int64_t)d->d[0], (int64_t)d->d[1]);
 }
@@ -124,15 +124,15 @@ static weft_status add_pairs(weft__trainer *t, weft_error *err)
         if (!strcmp(d->name, "token_embd.weight"))
             return weft_fail(err, WEFT_UNSUPPORTED,
                              "%s: its output matrix is its embedding; leave 'output' out of the LoRA targets", t->src.label);
-        if (weft__pair_find(t, d->name) >= 0) continue;
-        t->pairs[t->n_pairs++] = (struct weft__pair){t->n_params, t->n_params + 1};
+        if (weft__train_lora_find(t, d->name) >= 0) continue;
+        t->pairs[t->n_pairs++] = (struct weft__train_lora){t->n_params, t->n_params + 1};
         add_param(t, d->name, ".lora_a", 2, (int64_t)d->d[0], t->o.lora_rank);
         add_param(t, d->name, ".lora_b", 2, t->o.lora_rank, (int64_t)d->d[1]);
     }
     return t->n_pairs ? WEFT_OK : weft_fail(err, WEFT_ARGUMENT, "%s: no matrix is a LoRA target", t->src.label);
 }
 
-int32_t weft__pair_find(const weft__trainer *t, const char *name)
+int32_t weft__train_lora_find(const weft__trainer *t, const char *name)
 {
     size_t n = strlen(name);
     for (int32_t i = 0; i < t->n_pairs; i++) {
@@ -142,10 +142,10 @@ int32_t weft__pair_find(const weft__trainer *t, const char *name)
     return -1;
 }
 
-int32_t weft__pair_of(const weft__trainer *t, const weft_node *node)
+int32_t weft__train_lora_of(const weft__trainer *t, const weft_node *node)
 {
     if (t->o.lora_rank == 0 || node->op != WEFT_OP_LINEAR || !is_target(t, node)) return -1;
-    return weft__pair_find(t, t->graph->weights[node->w[0]].name);
+    return weft__train_lora_find(t, t->graph->weights[node->w[0]].name);
 }
 
 /* ---- values ---- */
@@ -153,7 +153,7 @@ int32_t weft__pair_of(const weft__trainer *t, const weft_node *node)
 static weft_status allocate(weft__trainer *t, weft_error *err)
 {
     uint64_t n = ((uint64_t)t->n_floats + 15) & ~15ull;
-    int n_arrays = t->o.optimizer == WEFT__SGD ? 3 : 4;
+    int n_arrays = t->o.optimizer == WEFT__TRAIN_SGD ? 3 : 4;
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, (uint64_t)n_arrays * n * sizeof(float), 64,
                              WEFT_BUFFER_HUGE | WEFT_BUFFER_ZERO};
     weft_status st = weft__mem_create(&spec, &t->values, err);
@@ -165,7 +165,7 @@ static weft_status allocate(weft__trainer *t, weft_error *err)
     t->v = n_arrays == 4 ? t->m + n : NULL;
     int64_t at = 0;
     for (int32_t i = 0; i < t->n_params; i++) {
-        struct weft__param *p = &t->params[i];
+        struct weft__trainer_weight *p = &t->params[i];
         p->data = t->data + at;
         p->grad = t->grad + at;
         p->m = t->m + at;
@@ -175,7 +175,7 @@ static weft_status allocate(weft__trainer *t, weft_error *err)
     return WEFT_OK;
 }
 
-static void decode(const weft__trainer *t, struct weft__param *p)
+static void decode(const weft__trainer *t, struct weft__trainer_weight *p)
 {
     const weft__tensor_desc *d = t->src.tensor(&t->src, p->name);
     const uint8_t *data = weft__tensor_data(d);
@@ -190,7 +190,7 @@ static void draw(weft__trainer *t)
     weft__rng rng;
     weft__rng_seed(&rng, t->o.seed);
     for (int32_t i = 0; i < t->n_pairs; i++) {
-        struct weft__param *a = &t->params[t->pairs[i].a];
+        struct weft__trainer_weight *a = &t->params[t->pairs[i].a];
         double limit = sqrt(3.0 / (double)a->d[0]);
         for (int64_t j = 0; j < a->n; j++) a->data[j] = (float)(limit * (2 * weft__rng_double(&rng) - 1));
     }

@@ -5,11 +5,11 @@
 #include "train/parts.h"
 
 /* Index of a parameter, or -1. */
-int32_t weft__param_find(const weft__trainer *t, const char *name);
+int32_t weft__train_param_find(const weft__trainer *t, const char *name);
 /* The row of its file's tensor with which weight w begins. */
-int64_t weft__param_row(const weft__trainer *t, weft_weight_id w);
+int64_t weft__train_param_row(const weft__trainer *t, weft_weight_id w);
 /* The pair on the file's tensor `name`, or on the matrix of a node; -1: none. */
-int32_t weft__pair_find(const weft__trainer *t, const char *name);
-int32_t weft__pair_of(const weft__trainer *t, const weft_node *node);
+int32_t weft__train_lora_find(const weft__trainer *t, const char *name);
+int32_t weft__train_lora_of(const weft__trainer *t, const weft_node *node);
 
 #endif

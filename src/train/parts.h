@@ -13,7 +13,7 @@
 #include "train/train.h"
 
 /* A tensor that learns. */
-struct weft__param {
+struct weft__trainer_weight {
     char name[WEFT_NAME_MAX + 16];
     uint32_t n_dims;
     int64_t d[2], n;            /* d[0] contiguous */
@@ -22,7 +22,7 @@ struct weft__param {
 };
 
 /* A LoRA pair of one tensor of the file; rows of it that are weights of their own share A, and have their rows of B. */
-struct weft__pair {
+struct weft__train_lora {
     int32_t a, b; /* parameters */
 };
 
@@ -34,7 +34,7 @@ struct weft__train_op {
     uint8_t add[3];              /* ... and is added to what is there */
     int learns;                  /* it has parameters, or wants: it must be gone back through */
     int same_in;                 /* the op before is a product with the same input */
-    weft__rows_of w;             /* matrix of EMBED and LINEAR */
+    weft__train_rows_of w;       /* matrix of EMBED and LINEAR */
     const float *vector;         /* weight of NORM, bias of LINEAR, or NULL */
     float *w_grad, *vector_grad; /* or NULL: frozen */
     int32_t pair;                /* of LINEAR, or -1 */
@@ -51,7 +51,7 @@ struct weft__train_rope {
     float *forth, *back; /* [n_ctx][n_rot] */
 };
 
-struct weft__segment {
+struct weft__train_segment {
     int32_t first, last; /* body ops */
 };
 
@@ -61,7 +61,7 @@ struct weft__train_thread {
     float *score; /* three of [QUERY_ROWS, max_rows] */
 };
 
-enum { WEFT__QUERY_ROWS = 96, WEFT__SQUARES_PART = 4096 /* floats of one sum of squares */ };
+enum { WEFT__TRAIN_QUERY_ROWS = 96, WEFT__TRAIN_SQUARES_PART = 4096 /* floats of one sum of squares */ };
 
 struct weft__trainer {
     weft__train_options o;
@@ -72,21 +72,21 @@ struct weft__trainer {
     weft_graph *graph;
     weft__pool *pool;
     const weft__kernels *k;
-    weft__multiplier *x;
+    weft__train_multiplier *x;
     int32_t n_threads, n_ctx, max_rows, chunk; /* rows of the head at a time */
     float lora_scale;
 
     struct weft__train_op *ops;
     int32_t n_ops, n_body;
-    struct weft__segment *segments;
+    struct weft__train_segment *segments;
     int32_t n_segments;
     struct weft__train_rope *ropes;
     int32_t n_ropes;
-    struct weft__pair *pairs; /* by their parameters' names in order */
+    struct weft__train_lora *pairs; /* by their parameters' names in order */
     int32_t n_pairs;
     weft_tensor_id hidden, logits; /* what the head begins with, and what the loss sees */
 
-    struct weft__param *params;
+    struct weft__trainer_weight *params;
     int32_t n_params;
     int64_t n_floats;    /* of all parameters */
     weft_buffer *values; /* four arrays (three for SGD): data, grad, m, v */

@@ -2,7 +2,7 @@
  *
  * The left factor is packed whole, once, by all threads; after a barrier each thread takes a range of columns (or of rows, where
  * there are too few columns), packs panels of the right factor for itself and runs the tiles. A multiplier is used by one thread at
- * a time, but for weft__multiply_alone, whose scratch is the thread's. */
+ * a time, but for weft__train_multiplier_run_alone, whose scratch is the thread's. */
 #include "train/product.h"
 
 #include <string.h>
@@ -18,10 +18,10 @@ enum {
 struct scratch {
     float *panel; /* [NC / nr strips][KC][nr] */
     float *rows;  /* decoded: [nr][KC] or [NC] */
-    float *left;  /* of weft__multiply_alone */
+    float *left;  /* of weft__train_multiplier_run_alone */
 };
 
-struct weft__multiplier {
+struct weft__train_multiplier {
     weft__pool *pool;
     const weft__gemm *g;
     const weft__kernels *k;
@@ -42,17 +42,17 @@ static int64_t round_up(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-static float *floats(weft__multiplier *x, int64_t n)
+static float *floats(weft__train_multiplier *x, int64_t n)
 {
     x->n_bytes += (uint64_t)n * sizeof(float);
     return weft__alloc_aligned(64, (size_t)n * sizeof(float));
 }
 
-weft_status weft__multiplier_create(weft__pool *pool, uint32_t tiers, int64_t max_left, int64_t max_alone, weft__multiplier **out,
-                                    weft_error *err)
+weft_status weft__train_multiplier_create(weft__pool *pool, uint32_t tiers, int64_t max_left, int64_t max_alone,
+                                          weft__train_multiplier **out, weft_error *err)
 {
     int n_threads = weft__pool_size(pool);
-    weft__multiplier *x = *out = weft__alloc_zero(1, sizeof *x);
+    weft__train_multiplier *x = *out = weft__alloc_zero(1, sizeof *x);
     if (!x) return weft_fail(err, WEFT_NO_MEMORY, "no memory for products of matrices");
     x->pool = pool;
     x->g = weft__gemm_find(tiers);
@@ -69,13 +69,13 @@ weft_status weft__multiplier_create(weft__pool *pool, uint32_t tiers, int64_t ma
         ok = s->panel && s->rows && s->left;
     }
     if (ok) return WEFT_OK;
-    weft__multiplier_destroy(out);
+    weft__train_multiplier_destroy(out);
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for products of matrices");
 }
 
-void weft__multiplier_destroy(weft__multiplier **px)
+void weft__train_multiplier_destroy(weft__train_multiplier **px)
 {
-    weft__multiplier *x = *px;
+    weft__train_multiplier *x = *px;
     if (!x) return;
     for (int t = 0; x->scratch && t < weft__pool_size(x->pool); t++) {
         weft__free(x->scratch[t].left);
@@ -88,7 +88,7 @@ void weft__multiplier_destroy(weft__multiplier **px)
     *px = NULL;
 }
 
-uint64_t weft__multiplier_bytes(const weft__multiplier *x)
+uint64_t weft__train_multiplier_bytes(const weft__train_multiplier *x)
 {
     return x->n_bytes;
 }
@@ -115,7 +115,8 @@ static void pack_left(const weft__gemm *g, const weft__train_product *p, int64_t
 }
 
 /* Elements [from, from + n) of row r: where they lie, or decoded into `room`. from is a multiple of the format's block. */
-static const float *row_part(const weft__multiplier *x, const weft__rows_of *b, int64_t r, int64_t from, int64_t n, float *room)
+static const float *row_part(const weft__train_multiplier *x, const weft__train_rows_of *b, int64_t r, int64_t from, int64_t n,
+                             float *room)
 {
     const uint8_t *row = b->data + (uint64_t)r * b->row_bytes;
     if (b->dtype == WEFT_F32) {
@@ -130,8 +131,8 @@ static const float *row_part(const weft__multiplier *x, const weft__rows_of *b, 
 }
 
 /* Columns [j0, j0 + nc) of B at k [k0, k0 + kc) into strips. */
-static void pack_right(const weft__multiplier *x, const weft__train_product *p, int64_t j0, int64_t nc, int64_t k0, int64_t kc,
-                       struct scratch *s)
+static void pack_right(const weft__train_multiplier *x, const weft__train_product *p, int64_t j0, int64_t nc, int64_t k0,
+                       int64_t kc, struct scratch *s)
 {
     const int64_t nr = x->g->nr, n_strips = (nc + nr - 1) / nr;
     if (nc % nr) memset(s->panel + (n_strips - 1) * nr * kc, 0, (size_t)(nr * kc) * sizeof(float));
@@ -177,7 +178,7 @@ static void edge_tile(const weft__gemm *g, int64_t kc, const float *a, const flo
 }
 
 /* Columns [j0, j1) of rows in strips [first, last). */
-static void multiply_range(const weft__multiplier *x, const weft__train_product *p, const float *left, struct scratch *s,
+static void multiply_range(const weft__train_multiplier *x, const weft__train_product *p, const float *left, struct scratch *s,
                            int64_t j0, int64_t j1, int64_t first, int64_t last)
 {
     const weft__gemm *g = x->g;
@@ -208,15 +209,15 @@ static void multiply_range(const weft__multiplier *x, const weft__train_product 
 /* ---- sharing ---- */
 
 /* Columns are shared in units that begin where a strip and a block of the format do. */
-static int64_t column_unit(const weft__multiplier *x, const weft__train_product *p)
+static int64_t column_unit(const weft__train_multiplier *x, const weft__train_product *p)
 {
     const int64_t nr = x->g->nr, block = p->b_across ? (int64_t)weft_dtype_describe(p->b.dtype).block_elems : 1;
     return block <= nr ? nr : block; /* both are powers of two */
 }
 
-static void run(void *arg, int thread, int n_threads)
+static void product_run(void *arg, int thread, int n_threads)
 {
-    weft__multiplier *x = arg;
+    weft__train_multiplier *x = arg;
     const weft__train_product *p = x->p;
     const int64_t mr = x->g->mr, n_strips = (p->m + mr - 1) / mr;
     if (!p->same_a) {
@@ -236,7 +237,7 @@ static void run(void *arg, int thread, int n_threads)
     if (j0 < j1 && first < last) multiply_range(x, p, x->left, &x->scratch[thread], j0, j1, first, last);
 }
 
-void weft__multiply(weft__multiplier *x, const weft__train_product *p)
+void weft__train_multiplier_run(weft__train_multiplier *x, const weft__train_product *p)
 {
     const int64_t n_threads = weft__pool_size(x->pool), mr = x->g->mr, unit = column_unit(x, p);
     /* The largest share of any thread, if columns or rows are divided; the right factor is packed by everybody in the latter case. */
@@ -244,10 +245,10 @@ void weft__multiply(weft__multiplier *x, const weft__train_product *p)
     const int64_t rows = round_up((p->m + mr - 1) / mr, n_threads) / n_threads * mr;
     x->by_rows = (double)rows / (double)p->m < 0.9 * (double)columns / (double)p->n;
     x->p = p;
-    weft__pool_run(x->pool, run, x);
+    weft__pool_run(x->pool, product_run, x);
 }
 
-void weft__multiply_alone(weft__multiplier *x, int thread, const weft__train_product *p)
+void weft__train_multiplier_run_alone(weft__train_multiplier *x, int thread, const weft__train_product *p)
 {
     struct scratch *s = &x->scratch[thread];
     const int64_t n_strips = (p->m + x->g->mr - 1) / x->g->mr;

@@ -16,15 +16,15 @@ static inline int64_t weft__train_share(int64_t n, int i, int n_threads)
     return n * i / n_threads;
 }
 
-typedef struct weft__rows_of {
+typedef struct weft__train_rows_of {
     const uint8_t *data;
     uint64_t row_bytes;
     uint32_t dtype;
-} weft__rows_of;
+} weft__train_rows_of;
 
-static inline weft__rows_of weft__rows_of_floats(const float *data, int64_t width)
+static inline weft__train_rows_of weft__train_rows_of_floats(const float *data, int64_t width)
 {
-    return (weft__rows_of){(const uint8_t *)data, (uint64_t)width * sizeof *data, WEFT_F32};
+    return (weft__train_rows_of){(const uint8_t *)data, (uint64_t)width * sizeof *data, WEFT_F32};
 }
 
 typedef struct weft__train_product {
@@ -32,7 +32,7 @@ typedef struct weft__train_product {
     const float *a;
     int64_t lda;
     int a_across; /* 0: element (i, p) of A is a[i * lda + p]; 1: a[p * lda + i] */
-    weft__rows_of b;
+    weft__train_rows_of b;
     int b_across; /* 0: row j of b is column j of B, k long; 1: row p of b is row p of B, n long */
     float *c;
     int64_t ldc;
@@ -40,17 +40,17 @@ typedef struct weft__train_product {
     int same_a; /* A is what it was in the previous product of the multiplier, which packed it already */
 } weft__train_product;
 
-typedef struct weft__multiplier weft__multiplier;
+typedef struct weft__train_multiplier weft__train_multiplier;
 
 /* pool: borrowed. max_left, max_alone: the most (m + WEFT__GEMM_MAX_MR) * k of products with all threads, and alone. */
-weft_status weft__multiplier_create(weft__pool *pool, uint32_t tiers, int64_t max_left, int64_t max_alone, weft__multiplier **out,
-                                    weft_error *err);
-void weft__multiplier_destroy(weft__multiplier **x);
-uint64_t weft__multiplier_bytes(const weft__multiplier *x);
+weft_status weft__train_multiplier_create(weft__pool *pool, uint32_t tiers, int64_t max_left, int64_t max_alone,
+                                          weft__train_multiplier **out, weft_error *err);
+void weft__train_multiplier_destroy(weft__train_multiplier **x);
+uint64_t weft__train_multiplier_bytes(const weft__train_multiplier *x);
 
 /* With all threads of the pool. */
-void weft__multiply(weft__multiplier *x, const weft__train_product *p);
+void weft__train_multiplier_run(weft__train_multiplier *x, const weft__train_product *p);
 /* Within a job of the pool, by `thread` alone; b is F32. */
-void weft__multiply_alone(weft__multiplier *x, int thread, const weft__train_product *p);
+void weft__train_multiplier_run_alone(weft__train_multiplier *x, int thread, const weft__train_product *p);
 
 #endif

@@ -8,7 +8,7 @@
 
 static const char *const NAMES[] = {"text", "chat", "completion", "pair"};
 
-const char *weft__train_record_name(weft__record_kind kind)
+const char *weft__train_record_name(weft__train_record_kind kind)
 {
     return NAMES[kind];
 }
@@ -80,7 +80,7 @@ int weft__train_is_learned(const weft__json *m)
     return weft__train_is_assistant(m) && !(weft__json_double(weft__json_get(m, "weight"), &weight) && weight == 0);
 }
 
-static weft_status check_chat(const weft__record *r, weft_error *err)
+static weft_status check_chat(const weft__train_record *r, weft_error *err)
 {
     const char *where = r->made ? "conversations" : "messages";
     weft_status st = check_messages(r->messages, where, err);
@@ -117,7 +117,7 @@ static int is_list(const weft__json *v)
 
 /* TRL's rule: such is a pair without a prompt; and one of conversations whose prompt is a string, which is there for readers. Answers that
  * begin with the assistant's turn go on from that string. */
-static int shares_prompt(const weft__record *r)
+static int shares_prompt(const weft__train_record *r)
 {
     if (!r->prompt) return 1;
     return is_string(r->prompt) && is_list(r->answer) && is_list(r->rejected) &&
@@ -141,7 +141,7 @@ static weft_status check_first_answer(const weft__json *list, const char *where,
         i);
 }
 
-static weft_status share_prompt(weft__record *r, weft_error *err)
+static weft_status share_prompt(weft__train_record *r, weft_error *err)
 {
     if (!is_list(r->answer) || !is_list(r->rejected))
         return weft_fail(
@@ -162,7 +162,7 @@ static weft_status share_prompt(weft__record *r, weft_error *err)
     return st ? st : check_first_answer(r->rejected, "rejected", r->n_shared, err);
 }
 
-static weft_status check_pair(weft__record *r, weft_error *err)
+static weft_status check_pair(weft__train_record *r, weft_error *err)
 {
     if (r->answer && r->rejected && shares_prompt(r)) return share_prompt(r, err);
     weft_status st = check_prompt(r->prompt, err);
@@ -173,7 +173,7 @@ static weft_status check_pair(weft__record *r, weft_error *err)
 /* ---- which kind ---- */
 
 /* Tables of records of several kinds, written as JSON, have null for the columns that are another kind's. */
-static const weft__json *member(const weft__record *r, const char *key)
+static const weft__json *member(const weft__train_record *r, const char *key)
 {
     const weft__json *v = weft__json_get(r->root, key);
     return weft__json_is_null(v) ? NULL : v;
@@ -185,12 +185,12 @@ int weft__train_is_conversation(const weft__json *v)
 }
 
 /* "instruction" is the prompt; its answer is "output", or those of a pair. */
-static weft_status take_instruction(weft__record *r, weft_error *err)
+static weft_status take_instruction(weft__train_record *r, weft_error *err)
 {
-    weft_status st = weft__record_of_instruction(r->root, &r->made, err);
+    weft_status st = weft__train_record_of_instruction(r->root, &r->made, err);
     r->prompt = r->made;
     r->answer = member(r, "output");
-    r->kind = r->answer ? WEFT__RECORD_COMPLETION : WEFT__RECORD_PAIR;
+    r->kind = r->answer ? WEFT__TRAIN_RECORD_COMPLETION : WEFT__TRAIN_RECORD_PAIR;
     if (!r->answer) r->answer = member(r, "chosen");
     r->rejected = member(r, "rejected");
     if (!st && !r->answer)
@@ -198,20 +198,20 @@ static weft_status take_instruction(weft__record *r, weft_error *err)
     return st;
 }
 
-static weft_status take_conversations(weft__record *r, weft_error *err)
+static weft_status take_conversations(weft__train_record *r, weft_error *err)
 {
-    weft_status st = weft__record_of_conversations(r->root, &r->made, err);
+    weft_status st = weft__train_record_of_conversations(r->root, &r->made, err);
     r->messages = r->made;
-    r->kind = WEFT__RECORD_CHAT;
+    r->kind = WEFT__TRAIN_RECORD_CHAT;
     return st;
 }
 
-static weft_status classify(weft__record *r, weft_error *err)
+static weft_status classify(weft__train_record *r, weft_error *err)
 {
     const weft__json *completion = member(r, "completion"), *chosen = member(r, "chosen");
     if (weft__train_is_conversation(r->root)) {
         r->messages = r->root;
-        r->kind = WEFT__RECORD_CHAT;
+        r->kind = WEFT__TRAIN_RECORD_CHAT;
         return WEFT_OK;
     }
     r->text = member(r, "text");
@@ -230,10 +230,10 @@ static weft_status classify(weft__record *r, weft_error *err)
                          "\"conversations\", \"instruction\" and \"chosen\"");
     if (instructs) return take_instruction(r, err);
     if (converses) return take_conversations(r, err);
-    if (r->text) r->kind = WEFT__RECORD_TEXT;
-    else if (r->messages) r->kind = WEFT__RECORD_CHAT;
-    else if (completion) r->kind = WEFT__RECORD_COMPLETION;
-    else if (n) r->kind = WEFT__RECORD_PAIR;
+    if (r->text) r->kind = WEFT__TRAIN_RECORD_TEXT;
+    else if (r->messages) r->kind = WEFT__TRAIN_RECORD_CHAT;
+    else if (completion) r->kind = WEFT__TRAIN_RECORD_COMPLETION;
+    else if (n) r->kind = WEFT__TRAIN_RECORD_PAIR;
     else
         return weft_fail(err, WEFT_FORMAT,
                          "the record is of no known kind: {\"text\"}, {\"messages\"}, {\"prompt\", \"completion\"}, "
@@ -243,7 +243,7 @@ static weft_status classify(weft__record *r, weft_error *err)
 }
 
 /* Tables have one type for a column, so that tools are often JSON as text there, "" for none. */
-static weft_status take_tools(weft__record *r, weft_error *err)
+static weft_status take_tools(weft__train_record *r, weft_error *err)
 {
     const char *text;
     size_t n;
@@ -260,7 +260,7 @@ static weft_status take_tools(weft__record *r, weft_error *err)
     return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list, or one as JSON text");
 }
 
-static weft_status check(weft__record *r, weft_error *err)
+static weft_status record_check(weft__train_record *r, weft_error *err)
 {
     if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT && !weft__train_is_conversation(r->root))
         return weft_fail(err, WEFT_FORMAT, "the record is %s",
@@ -268,39 +268,39 @@ static weft_status check(weft__record *r, weft_error *err)
                              ? "a list, and not one of messages; a list of records is a file whose name ends in .json"
                              : "no JSON object");
     weft_status st = classify(r, err);
-    if (!st && r->kind != WEFT__RECORD_TEXT) st = take_tools(r, err);
+    if (!st && r->kind != WEFT__TRAIN_RECORD_TEXT) st = take_tools(r, err);
     if (st) return st;
     switch (r->kind) {
-    case WEFT__RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
-    case WEFT__RECORD_CHAT: return check_chat(r, err);
-    case WEFT__RECORD_COMPLETION:
+    case WEFT__TRAIN_RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
+    case WEFT__TRAIN_RECORD_CHAT: return check_chat(r, err);
+    case WEFT__TRAIN_RECORD_COMPLETION:
         st = check_prompt(r->prompt, err);
         return st ? st : check_answer(r->answer, r->made ? "output" : "completion", err);
     default: return check_pair(r, err);
     }
 }
 
-weft_status weft__train_record_of(weft__json **root, weft__record *out, weft_error *err)
+weft_status weft__train_record_of(weft__json **root, weft__train_record *out, weft_error *err)
 {
-    *out = (weft__record){.root = *root};
+    *out = (weft__train_record){.root = *root};
     *root = NULL;
-    weft_status st = check(out, err);
+    weft_status st = record_check(out, err);
     if (st) weft__train_record_free(out);
     return st;
 }
 
-weft_status weft__train_record_read(const char *line, size_t n, weft__record *out, weft_error *err)
+weft_status weft__train_record_read(const char *line, size_t n, weft__train_record *out, weft_error *err)
 {
-    *out = (weft__record){0};
+    *out = (weft__train_record){0};
     weft__json *root = NULL;
     weft_status st = weft__json_parse(line, n, &root, err);
     return st ? st : weft__train_record_of(&root, out, err);
 }
 
-void weft__train_record_free(weft__record *r)
+void weft__train_record_free(weft__train_record *r)
 {
     weft__json_free(&r->made_tools);
     weft__json_free(&r->made);
     weft__json_free(&r->root);
-    *r = (weft__record){0};
+    *r = (weft__train_record){0};
 }

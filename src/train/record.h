@@ -11,34 +11,34 @@
 
 #include "base/json.h"
 
-typedef enum weft__record_kind {
-    WEFT__RECORD_TEXT,       /* text */
-    WEFT__RECORD_CHAT,       /* messages, tools */
-    WEFT__RECORD_COMPLETION, /* prompt, answer */
-    WEFT__RECORD_PAIR        /* prompt, answer (chosen), rejected */
-} weft__record_kind;
+typedef enum weft__train_record_kind {
+    WEFT__TRAIN_RECORD_TEXT,       /* text */
+    WEFT__TRAIN_RECORD_CHAT,       /* messages, tools */
+    WEFT__TRAIN_RECORD_COMPLETION, /* prompt, answer */
+    WEFT__TRAIN_RECORD_PAIR        /* prompt, answer (chosen), rejected */
+} weft__train_record_kind;
 
 /* Zero-initialise. Values borrow from `root`; those that a record lacks are NULL. */
-typedef struct weft__record {
-    weft__record_kind kind;
+typedef struct weft__train_record {
+    weft__train_record_kind kind;
     weft__json *root, *made, *made_tools; /* made: messages or a prompt, and tools, of another form; or NULL */
     const weft__json *text, *messages, *tools, *prompt, *answer, *rejected;
     size_t n_shared; /* messages that `answer` and `rejected` of a pair without a prompt begin with: they are it */
-} weft__record;
+} weft__train_record;
 
 /* Is it a list of messages, and not one of records? */
 int weft__train_is_conversation(const weft__json *v);
 /* Takes *root, which is NULL then in any case. Fails as below. */
-weft_status weft__train_record_of(weft__json **root, weft__record *out, weft_error *err);
+weft_status weft__train_record_of(weft__json **root, weft__train_record *out, weft_error *err);
 /* Reads line[0..n). Fails with WEFT_FORMAT (what is wrong, and where in the record) or WEFT_NO_MEMORY; the record is empty then. On
  * success the caller frees it. */
-weft_status weft__train_record_read(const char *line, size_t n, weft__record *out, weft_error *err);
-void weft__train_record_free(weft__record *r);
+weft_status weft__train_record_read(const char *line, size_t n, weft__train_record *out, weft_error *err);
+void weft__train_record_free(weft__train_record *r);
 /* Is it a message of the assistant's? */
 int weft__train_is_assistant(const weft__json *message);
 /* One that is learned: its "weight" is not 0. */
 int weft__train_is_learned(const weft__json *message);
 /* "text", "chat", "completion", "pair" */
-const char *weft__train_record_name(weft__record_kind kind);
+const char *weft__train_record_name(weft__train_record_kind kind);
 
 #endif

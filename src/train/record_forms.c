@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static weft_status no_memory(weft_error *err)
+static weft_status record_forms_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a record");
 }
@@ -20,7 +20,7 @@ static int is_none(const weft__json *v)
 }
 
 /* Appends a message; takes over `content`. */
-static int put(weft__json *list, const char *role, weft__json *content, const weft__json *weight)
+static int record_forms_put(weft__json *list, const char *role, weft__json *content, const weft__json *weight)
 {
     weft__json *m = weft__json_new_object();
     int ok = weft__json_set(m, "role", weft__json_new_string(role, strlen(role)));
@@ -36,7 +36,7 @@ static weft_status put_system(weft__json *list, const weft__json *root, weft_err
     const weft__json *text = weft__json_get(root, "system");
     if (is_none(text)) return WEFT_OK;
     if (!is_string(text)) return weft_fail(err, WEFT_FORMAT, "\"system\" is no string");
-    return put(list, "system", weft__json_copy(text), NULL) ? WEFT_OK : no_memory(err);
+    return record_forms_put(list, "system", weft__json_copy(text), NULL) ? WEFT_OK : record_forms_no_memory(err);
 }
 
 /* ---- ShareGPT ---- */
@@ -59,7 +59,7 @@ static weft_status put_turn(weft__json *list, const weft__json *turn, size_t i, 
     if (weft__json_kind_of(turn) != WEFT__JSON_OBJECT)
         return weft_fail(err, WEFT_FORMAT, "conversations[%zu] is no object {\"from\", \"value\"}", i);
     if (!from && weft__json_get(turn, "role")) /* messages under this name */
-        return weft__json_append(list, weft__json_copy(turn)) ? WEFT_OK : no_memory(err);
+        return weft__json_append(list, weft__json_copy(turn)) ? WEFT_OK : record_forms_no_memory(err);
     if (!is_string(from)) return weft_fail(err, WEFT_FORMAT, "conversations[%zu] has no \"from\" that is a string", i);
     if (weft__json_is(from, "function_call"))
         return weft_fail(
@@ -70,14 +70,15 @@ static weft_status put_turn(weft__json *list, const weft__json *turn, size_t i, 
     if (!role && weft__json_string(from, &name, &n))
         return weft_fail(err, WEFT_FORMAT, "conversations[%zu].from is '%.40s'; it must be human, gpt, system or tool", i, name);
     if (!is_string(value)) return weft_fail(err, WEFT_FORMAT, "conversations[%zu] has no \"value\" that is a string", i);
-    return put(list, role, weft__json_copy(value), weft__json_get(turn, "weight")) ? WEFT_OK : no_memory(err);
+    return record_forms_put(list, role, weft__json_copy(value), weft__json_get(turn, "weight")) ? WEFT_OK
+                                                                                                : record_forms_no_memory(err);
 }
 
-weft_status weft__record_of_conversations(const weft__json *root, weft__json **messages, weft_error *err)
+weft_status weft__train_record_of_conversations(const weft__json *root, weft__json **messages, weft_error *err)
 {
     const weft__json *turns = weft__json_get(root, "conversations");
     weft__json *list = weft__json_new_array();
-    weft_status st = list ? WEFT_OK : no_memory(err);
+    weft_status st = list ? WEFT_OK : record_forms_no_memory(err);
     if (!st && weft__json_kind_of(turns) != WEFT__JSON_ARRAY)
         st = weft_fail(err, WEFT_FORMAT, "\"conversations\" is no list of {\"from\", \"value\"}");
     if (!st) st = put_system(list, root, err);
@@ -94,14 +95,14 @@ static weft__json *question(const weft__json *instruction, const weft__json *inp
 {
     const char *a = NULL, *b = NULL;
     size_t n_a = 0, n_b = 0;
-    weft__text t = {0};
+    weft__strbuf t = {0};
     weft__json_string(instruction, &a, &n_a);
     if (is_none(input) || !weft__json_string(input, &b, &n_b)) return weft__json_copy(instruction);
-    weft__text_put(&t, a, n_a);
-    weft__text_puts(&t, "\n\n");
-    weft__text_put(&t, b, n_b);
+    weft__strbuf_put(&t, a, n_a);
+    weft__strbuf_puts(&t, "\n\n");
+    weft__strbuf_put(&t, b, n_b);
     weft__json *v = t.failed ? NULL : weft__json_new_string(t.data, t.len);
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return v;
 }
 
@@ -113,13 +114,14 @@ static weft_status put_history(weft__json *list, const weft__json *history, weft
         const weft__json *pair = weft__json_at(history, i), *asked = weft__json_at(pair, 0), *answer = weft__json_at(pair, 1);
         if (weft__json_size(pair) != 2 || !is_string(asked) || !is_string(answer))
             return weft_fail(err, WEFT_FORMAT, "history[%zu] is no [question, answer] of two strings", i);
-        if (!put(list, "user", weft__json_copy(asked), NULL) || !put(list, "assistant", weft__json_copy(answer), NULL))
-            return no_memory(err);
+        if (!record_forms_put(list, "user", weft__json_copy(asked), NULL) ||
+            !record_forms_put(list, "assistant", weft__json_copy(answer), NULL))
+            return record_forms_no_memory(err);
     }
     return WEFT_OK;
 }
 
-weft_status weft__record_of_instruction(const weft__json *root, weft__json **prompt, weft_error *err)
+weft_status weft__train_record_of_instruction(const weft__json *root, weft__json **prompt, weft_error *err)
 {
     const weft__json *instruction = weft__json_get(root, "instruction"), *input = weft__json_get(root, "input"),
                      *history = weft__json_get(root, "history");
@@ -128,10 +130,11 @@ weft_status weft__record_of_instruction(const weft__json *root, weft__json **pro
     if (!is_none(input) && !is_string(input))
         return weft_fail(err, WEFT_FORMAT, "\"input\" is no string; leave it out where there is none");
     weft__json *list = weft__json_new_array();
-    weft_status st = list ? put_system(list, root, err) : no_memory(err);
+    weft_status st = list ? put_system(list, root, err) : record_forms_no_memory(err);
     if (!st) st = put_history(list, history, err);
-    if (!st && !weft__json_size(list) && !(*prompt = question(instruction, input))) st = no_memory(err);
-    else if (!st && !*prompt && !put(list, "user", question(instruction, input), NULL)) st = no_memory(err);
+    if (!st && !weft__json_size(list) && !(*prompt = question(instruction, input))) st = record_forms_no_memory(err);
+    else if (!st && !*prompt && !record_forms_put(list, "user", question(instruction, input), NULL))
+        st = record_forms_no_memory(err);
     if (st || *prompt) weft__json_free(&list);
     else *prompt = list;
     return st;

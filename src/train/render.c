@@ -9,18 +9,19 @@
 
 #define TEMPLATE_NOW 1767225600 /* 2026-01-01 */
 
-static weft_status no_memory(weft_error *err)
+static weft_status render_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for training data");
 }
 
-weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, const char *source, size_t n, weft_error *err)
+weft_status weft__train_renderer_init(weft__train_renderer *r, const weft__tok *tok, const char *source, size_t n,
+                                      weft_error *err)
 {
-    *r = (weft__renderer){.tok = tok};
-    weft__slice own = weft__tokenizer_chat_template(tok);
+    *r = (weft__train_renderer){.tok = tok};
+    weft__tok_slice own = weft__tok_chat_template(tok);
     r->n_names = weft__chat_tokens(tok, r->names);
     if (!source && !own.data) return WEFT_OK;
-    r->source = source ? (weft__slice){source, n} : own;
+    r->source = source ? (weft__tok_slice){source, n} : own;
     weft_status st = weft__chat_template_create(r->source.data, r->source.len, &r->tmpl, err);
     if (st) return st;
     r->arguments = weft__chat_template_arguments(r->tmpl);
@@ -28,69 +29,70 @@ weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, c
     return WEFT_OK;
 }
 
-void weft__renderer_free(weft__renderer *r)
+void weft__train_renderer_free(weft__train_renderer *r)
 {
     if (r->tmpl) weft__chat_template_destroy(&r->tmpl);
-    *r = (weft__renderer){0};
+    *r = (weft__train_renderer){0};
 }
 
-void weft__rendered_free(weft__rendered *out)
+void weft__train_rendered_free(weft__train_rendered *out)
 {
-    weft__ids_free(&out->ids);
+    weft__tok_ids_free(&out->ids);
     weft__free(out->learn);
-    *out = (weft__rendered){0};
+    *out = (weft__train_rendered){0};
 }
 
 /* Marks the ids from `from` on. */
-static weft_status mark(weft__rendered *out, size_t from, int learn, weft_error *err)
+static weft_status mark(weft__train_rendered *out, size_t from, int learn, weft_error *err)
 {
-    if (!weft__grow(&out->learn, &out->learn_capacity, out->ids.n, 1)) return no_memory(err);
+    if (!weft__grow(&out->learn, &out->learn_capacity, out->ids.n, 1)) return render_no_memory(err);
     if (out->ids.n > from) memset(out->learn + from, learn, out->ids.n - from);
     return WEFT_OK;
 }
 
-static weft_status put_id(weft__rendered *out, int32_t id, int learn, weft_error *err)
+static weft_status put_id(weft__train_rendered *out, int32_t id, int learn, weft_error *err)
 {
     if (id < 0) return WEFT_OK;
-    if (!weft__grow(&out->ids.data, &out->ids.capacity, out->ids.n + 1, sizeof id)) return no_memory(err);
+    if (!weft__grow(&out->ids.data, &out->ids.capacity, out->ids.n + 1, sizeof id)) return render_no_memory(err);
     out->ids.data[out->ids.n++] = id;
     return mark(out, out->ids.n - 1, learn, err);
 }
 
 /* ---- text ---- */
 
-static weft_status put_text(const weft__renderer *r, const char *text, size_t n, unsigned flags, int learn, weft__rendered *out,
-                            weft_error *err)
+static weft_status put_text(const weft__train_renderer *r, const char *text, size_t n, unsigned flags, int learn,
+                            weft__train_rendered *out, weft_error *err)
 {
     size_t from = out->ids.n;
-    weft_status st = weft__tokenizer_encode(r->tok, text, n, flags, &out->ids, err);
+    weft_status st = weft__tok_encode(r->tok, text, n, flags, &out->ids, err);
     return st ? st : mark(out, from, learn, err);
 }
 
-static int32_t role(const weft__renderer *r, weft__token_role which)
+static int32_t role(const weft__train_renderer *r, weft__tok_role which)
 {
-    return weft__tokenizer_role(r->tok, which);
+    return weft__tok_id_of_role(r->tok, which);
 }
 
 /* What begins a text: BOS, where the model is run with one. */
-static weft_status begin_text(const weft__renderer *r, weft__rendered *out, weft_error *err)
+static weft_status begin_text(const weft__train_renderer *r, weft__train_rendered *out, weft_error *err)
 {
-    return weft__tokenizer_adds_bos(r->tok) ? put_id(out, role(r, WEFT__ROLE_BOS), 0, err) : WEFT_OK;
+    return weft__tok_adds_bos(r->tok) ? put_id(out, role(r, WEFT__TOK_ROLE_BOS), 0, err) : WEFT_OK;
 }
 
-weft_status weft__render_text(const weft__renderer *r, const char *text, size_t n, weft__rendered *out, weft_error *err)
+weft_status weft__train_render_text(const weft__train_renderer *r, const char *text, size_t n, weft__train_rendered *out,
+                                    weft_error *err)
 {
     size_t before = out->ids.n;
     weft_status st = begin_text(r, out, err);
-    if (!st) st = put_text(r, text, n, WEFT__ENCODE_PARSE, 1, out, err);
-    if (!st) st = put_id(out, role(r, WEFT__ROLE_EOS), 1, err);
+    if (!st) st = put_text(r, text, n, WEFT__TOK_ENCODE_PARSE, 1, out, err);
+    if (!st) st = put_id(out, role(r, WEFT__TOK_ROLE_EOS), 1, err);
     if (st) out->ids.n = before;
     return st;
 }
 
 /* A prompt and an answer without a template; control tokens spelled in them stay text. */
-static weft_status render_plain(const weft__renderer *r, const weft__json *prompt, const weft__json *answer, weft__rendered *out,
-                                weft_error *err)
+static weft_status render_plain(const weft__train_renderer *r, const weft__json *prompt, const weft__json *answer,
+                                weft__train_rendered *out, weft_error *err)
 {
     const char *p, *a;
     size_t n_p, n_a;
@@ -101,13 +103,13 @@ static weft_status render_plain(const weft__renderer *r, const weft__json *promp
     weft_status st = begin_text(r, out, err);
     if (!st) st = put_text(r, p, n_p, 0, 0, out, err);
     if (!st) st = put_text(r, a, n_a, 0, 1, out, err);
-    return st ? st : put_id(out, role(r, WEFT__ROLE_EOS), 1, err);
+    return st ? st : put_id(out, role(r, WEFT__TOK_ROLE_EOS), 1, err);
 }
 
 /* ---- roles: most templates write any, so that a misspelled one would be learned as it stands ---- */
 
 /* The template spells it as a string: 'ipython', "observation". */
-static int is_spelled(const weft__slice *source, const char *role, size_t n)
+static int is_spelled(const weft__tok_slice *source, const char *role, size_t n)
 {
     enum { MOST = 64 };
     char word[MOST];
@@ -120,7 +122,7 @@ static int is_spelled(const weft__slice *source, const char *role, size_t n)
     return 0;
 }
 
-static int is_role(const weft__renderer *r, const char *role, size_t n)
+static int is_role(const weft__train_renderer *r, const char *role, size_t n)
 {
     static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", "function"};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
@@ -128,7 +130,7 @@ static int is_role(const weft__renderer *r, const char *role, size_t n)
     return is_spelled(&r->source, role, n);
 }
 
-static weft_status check_role(const weft__renderer *r, const weft__json *m, const char *where, size_t i, weft_error *err)
+static weft_status check_role(const weft__train_renderer *r, const weft__json *m, const char *where, size_t i, weft_error *err)
 {
     const char *name;
     size_t n;
@@ -140,7 +142,7 @@ static weft_status check_role(const weft__renderer *r, const weft__json *m, cons
 }
 
 /* A string, a message or messages. */
-static weft_status check_roles(const weft__renderer *r, const weft__json *v, const char *where, weft_error *err)
+static weft_status check_roles(const weft__train_renderer *r, const weft__json *v, const char *where, weft_error *err)
 {
     weft_status st = WEFT_OK;
     if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) return check_role(r, v, where, 0, err);
@@ -149,10 +151,10 @@ static weft_status check_roles(const weft__renderer *r, const weft__json *v, con
     return st;
 }
 
-static weft_status check_all_roles(const weft__renderer *r, const weft__record *record, const weft__json *answer, int rejected,
-                                   weft_error *err)
+static weft_status check_all_roles(const weft__train_renderer *r, const weft__train_record *record, const weft__json *answer,
+                                   int rejected, weft_error *err)
 {
-    const char *whose = rejected ? "rejected" : record->kind == WEFT__RECORD_PAIR ? "chosen" : "completion";
+    const char *whose = rejected ? "rejected" : record->kind == WEFT__TRAIN_RECORD_PAIR ? "chosen" : "completion";
     weft_status st = check_roles(r, record->messages, "messages", err);
     if (!st) st = check_roles(r, record->prompt, "prompt", err);
     return st ? st : check_roles(r, answer, whose, err);
@@ -161,21 +163,21 @@ static weft_status check_all_roles(const weft__renderer *r, const weft__record *
 /* ---- conversations ---- */
 
 /* What is rendered of a conversation so far. */
-typedef struct turns {
-    const weft__renderer *r;
+typedef struct render_turns_state {
+    const weft__train_renderer *r;
     weft__json *tools; /* NULL: none */
     weft__json *shown; /* the messages so far */
-    weft__text text;   /* what they gave, already encoded */
-    weft__rendered *out;
+    weft__strbuf text; /* what they gave, already encoded */
+    weft__train_rendered *out;
     size_t most; /* tokens in `out` beyond which nothing more is wanted */
-} turns;
+} render_turns_state;
 
-static int is_full(const turns *t)
+static int is_full(const render_turns_state *t)
 {
     return t->out->ids.n > t->most;
 }
 
-static weft_status render_shown(const turns *t, int add_generation_prompt, weft__jinja_output *o, weft_error *err)
+static weft_status render_shown(const render_turns_state *t, int add_generation_prompt, weft__jinja_output *o, weft_error *err)
 {
     const weft__chat_request request = {.messages = t->shown,
                                         .tools = t->tools,
@@ -187,20 +189,20 @@ static weft_status render_shown(const turns *t, int add_generation_prompt, weft_
 }
 
 /* Ends learning behind the first token that ends a turn; one is appended where the template writes none. */
-static weft_status end_answer(turns *t, size_t from, weft_error *err)
+static weft_status end_answer(render_turns_state *t, size_t from, weft_error *err)
 {
-    weft__rendered *out = t->out;
+    weft__train_rendered *out = t->out;
     for (size_t i = from; i < out->ids.n; i++) {
-        if (!weft__tokenizer_is_end(t->r->tok, out->ids.data[i])) continue;
+        if (!weft__tok_is_end(t->r->tok, out->ids.data[i])) continue;
         memset(out->learn + i + 1, 0, out->ids.n - i - 1);
         return WEFT_OK;
     }
-    int32_t eot = role(t->r, WEFT__ROLE_EOT);
-    return put_id(out, eot >= 0 ? eot : role(t->r, WEFT__ROLE_EOS), 1, err);
+    int32_t eot = role(t->r, WEFT__TOK_ROLE_EOT);
+    return put_id(out, eot >= 0 ? eot : role(t->r, WEFT__TOK_ROLE_EOS), 1, err);
 }
 
 /* Renders what is shown and encodes what is new in it. */
-static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_error *err)
+static weft_status render_go_on(render_turns_state *t, int add_generation_prompt, size_t turn, weft_error *err)
 {
     weft__jinja_output o;
     weft_status st = render_shown(t, add_generation_prompt, &o, err);
@@ -215,15 +217,15 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
     if (!st) st = mark(t->out, from, !add_generation_prompt, err);
     if (!st && !add_generation_prompt) st = end_answer(t, from, err);
     if (!st) {
-        weft__text_put(&t->text, o.text + skip, o.len - skip);
-        if (t->text.failed) st = no_memory(err);
+        weft__strbuf_put(&t->text, o.text + skip, o.len - skip);
+        if (t->text.failed) st = render_no_memory(err);
     }
     weft__jinja_output_free(&o);
     return st;
 }
 
 /* The message as a template sees it when the model answers, too (text/chat/messages.h). */
-static weft_status show(turns *t, const weft__json *m, weft_error *err)
+static weft_status show(render_turns_state *t, const weft__json *m, weft_error *err)
 {
     weft__chat_reading reading = {.form = t->r->arguments, .functions = t->r->functions};
     weft__json *normal;
@@ -231,22 +233,23 @@ static weft_status show(turns *t, const weft__json *m, weft_error *err)
     snprintf(where, sizeof where, "turn %zu", weft__json_size(t->shown));
     weft_status st = weft__chat_message_normal(&reading, m, where, &normal, err);
     if (st) return st;
-    return weft__json_append(t->shown, normal) ? WEFT_OK : no_memory(err);
+    return weft__json_append(t->shown, normal) ? WEFT_OK : render_no_memory(err);
 }
 
 /* The next message: an answer of the assistant is learned when `learn` says so. */
-static weft_status take_message(turns *t, const weft__json *m, int learn, weft_error *err)
+static weft_status take_message(render_turns_state *t, const weft__json *m, int learn, weft_error *err)
 {
     size_t turn = weft__json_size(t->shown);
     if (!learn || !weft__train_is_learned(m)) return show(t, m, err);
-    weft_status st = go_on(t, 1, turn, err);
+    weft_status st = render_go_on(t, 1, turn, err);
     if (st || is_full(t)) return st;
     st = show(t, m, err);
-    return st ? st : go_on(t, 0, turn, err);
+    return st ? st : render_go_on(t, 0, turn, err);
 }
 
 /* Messages [from, to) of a list. */
-static weft_status take_messages(turns *t, const weft__json *list, size_t from, size_t to, int learn, weft_error *err)
+static weft_status take_messages(render_turns_state *t, const weft__json *list, size_t from, size_t to, int learn,
+                                 weft_error *err)
 {
     weft_status st = WEFT_OK;
     for (size_t i = from; !st && !is_full(t) && i < to; i++) st = take_message(t, weft__json_at(list, i), learn, err);
@@ -254,14 +257,14 @@ static weft_status take_messages(turns *t, const weft__json *list, size_t from, 
 }
 
 /* A string is a turn of `who`; a list, its messages. */
-static weft_status take(turns *t, const weft__json *v, const char *who, int learn, weft_error *err)
+static weft_status render_take(render_turns_state *t, const weft__json *v, const char *who, int learn, weft_error *err)
 {
     weft_status st = WEFT_OK;
     if (weft__json_kind_of(v) == WEFT__JSON_STRING) {
         weft__json *m = weft__json_new_object();
         if (!weft__json_set(m, "role", weft__json_new_string(who, strlen(who))) ||
             !weft__json_set(m, "content", weft__json_copy(v)))
-            st = no_memory(err);
+            st = render_no_memory(err);
         if (!st) st = take_message(t, m, learn, err);
         weft__json_free(&m);
     } else if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) {
@@ -272,36 +275,36 @@ static weft_status take(turns *t, const weft__json *v, const char *who, int lear
     return st;
 }
 
-static weft_status render_turns(const weft__renderer *r, const weft__record *record, const weft__json *answer, size_t most,
-                                weft__rendered *out, weft_error *err)
+static weft_status render_turns(const weft__train_renderer *r, const weft__train_record *record, const weft__json *answer,
+                                size_t most, weft__train_rendered *out, weft_error *err)
 {
-    turns t = {.r = r, .shown = weft__json_new_array(), .out = out};
+    render_turns_state t = {.r = r, .shown = weft__json_new_array(), .out = out};
     t.most = most < SIZE_MAX - out->ids.n ? out->ids.n + most : SIZE_MAX;
-    weft_status st = t.shown ? weft__chat_tools_normal(record->tools, &t.tools, err) : no_memory(err);
-    if (!st && record->kind == WEFT__RECORD_CHAT) st = take(&t, record->messages, "user", 1, err);
+    weft_status st = t.shown ? weft__chat_tools_normal(record->tools, &t.tools, err) : render_no_memory(err);
+    if (!st && record->kind == WEFT__TRAIN_RECORD_CHAT) st = render_take(&t, record->messages, "user", 1, err);
     else if (record->n_shared) {
         if (!st) st = take_messages(&t, answer, 0, record->n_shared, 0, err);
         if (!st) st = take_messages(&t, answer, record->n_shared, weft__json_size(answer), 1, err);
     } else {
-        if (!st) st = take(&t, record->prompt, "user", 0, err);
-        if (!st) st = take(&t, answer, "assistant", 1, err);
+        if (!st) st = render_take(&t, record->prompt, "user", 0, err);
+        if (!st) st = render_take(&t, answer, "assistant", 1, err);
     }
-    weft__text_free(&t.text);
+    weft__strbuf_free(&t.text);
     weft__json_free(&t.shown);
     weft__json_free(&t.tools);
     return st;
 }
 
-weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out,
-                         weft_error *err)
+weft_status weft__train_render(const weft__train_renderer *r, const weft__train_record *record, int rejected, size_t most,
+                               weft__train_rendered *out, weft_error *err)
 {
     size_t before = out->ids.n;
     const weft__json *answer = rejected ? record->rejected : record->answer;
     const char *text;
     size_t n;
     weft_status st;
-    if (record->kind == WEFT__RECORD_TEXT)
-        return weft__json_string(record->text, &text, &n) ? weft__render_text(r, text, n, out, err) : WEFT_OK;
+    if (record->kind == WEFT__TRAIN_RECORD_TEXT)
+        return weft__json_string(record->text, &text, &n) ? weft__train_render_text(r, text, n, out, err) : WEFT_OK;
     if (!r->tmpl) st = render_plain(r, record->prompt, answer, out, err);
     else if (!(st = check_all_roles(r, record, answer, rejected, err))) st = render_turns(r, record, answer, most, out, err);
     if (st) out->ids.n = before;

@@ -12,28 +12,29 @@
 #include "text/chat/tokens.h"
 #include "train/record.h"
 
-typedef struct weft__renderer {
-    const weft__tokenizer *tok;
-    weft__chat_template *tmpl;      /* NULL: none */
-    weft__slice source;             /* of the template */
-    weft__arguments_form arguments; /* of calls, as it wants them */
-    int functions;                  /* it knows "function_call" */
+typedef struct weft__train_renderer {
+    const weft__tok *tok;
+    weft__chat_template *tmpl;           /* NULL: none */
+    weft__tok_slice source;              /* of the template */
+    weft__chat_arguments_form arguments; /* of calls, as it wants them */
+    int functions;                       /* it knows "function_call" */
     weft__chat_token names[WEFT__CHAT_TOKENS];
     size_t n_names;
-} weft__renderer;
+} weft__train_renderer;
 
 /* `source`[0..n): a chat template instead of the tokenizer's own, or NULL. It and the
  * tokenizer are borrowed. */
-weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, const char *source, size_t n, weft_error *err);
-void weft__renderer_free(weft__renderer *r);
+weft_status weft__train_renderer_init(weft__train_renderer *r, const weft__tok *tok, const char *source, size_t n,
+                                      weft_error *err);
+void weft__train_renderer_free(weft__train_renderer *r);
 
 /* Tokens, and for each whether it is learned. Zero-initialise. */
-typedef struct weft__rendered {
-    weft__ids ids;
+typedef struct weft__train_rendered {
+    weft__tok_ids ids;
     uint8_t *learn; /* [ids.n] */
     size_t learn_capacity;
-} weft__rendered;
-void weft__rendered_free(weft__rendered *out);
+} weft__train_rendered;
+void weft__train_rendered_free(weft__train_rendered *out);
 
 /* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Once a conversation has more than
  * `most` tokens its later turns are left out, unread: each answer renders all that stands before it, so a long one would take the square
@@ -41,9 +42,10 @@ void weft__rendered_free(weft__rendered *out);
  * with EOS where the vocabulary has them, and is learned as a whole. Fails with WEFT_ARGUMENT (the template refuses the record),
  * WEFT_FORMAT (a role), WEFT_UNSUPPORTED (no template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does;
  * *out keeps what it had before then. */
-weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out,
-                         weft_error *err);
+weft_status weft__train_render(const weft__train_renderer *r, const weft__train_record *record, int rejected, size_t most,
+                               weft__train_rendered *out, weft_error *err);
 /* The same for text[0..n), in which control tokens are parsed: training files are trusted. */
-weft_status weft__render_text(const weft__renderer *r, const char *text, size_t n, weft__rendered *out, weft_error *err);
+weft_status weft__train_render_text(const weft__train_renderer *r, const char *text, size_t n, weft__train_rendered *out,
+                                    weft_error *err);
 
 #endif

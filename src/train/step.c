@@ -16,13 +16,13 @@ static double cosine(double from, double to, double x)
 double weft__train_lr(const weft__train_options *o, int64_t step)
 {
     const double lr = (double)o->lr, n = (double)o->n_steps, at = (double)step;
-    if (o->schedule == WEFT__LR_ONE_CYCLE) {
+    if (o->schedule == WEFT__TRAIN_LR_ONE_CYCLE) {
         const double rise = fmax(1, 0.3 * n); /* a run of few steps makes one at the highest rate, too */
         if (at <= rise) return cosine(lr / 25, lr, at / rise);
         return cosine(lr, lr / 1e4, n > rise ? fmin(1, (at - rise) / (n - rise)) : 1);
     }
     if (step <= o->n_warmup) return lr * at / (double)o->n_warmup;
-    if (o->schedule == WEFT__LR_CONSTANT) return lr;
+    if (o->schedule == WEFT__TRAIN_LR_CONSTANT) return lr;
     const double left = n - (double)o->n_warmup;
     return cosine(lr, lr * (double)o->lr_floor, left > 0 ? fmin(1, (at - (double)o->n_warmup) / left) : 1);
 }
@@ -31,7 +31,7 @@ double weft__train_lr(const weft__train_options *o, int64_t step)
 
 static int64_t n_parts(const weft__trainer *t)
 {
-    return (t->n_floats + WEFT__SQUARES_PART - 1) / WEFT__SQUARES_PART;
+    return (t->n_floats + WEFT__TRAIN_SQUARES_PART - 1) / WEFT__TRAIN_SQUARES_PART;
 }
 
 static void run_squares(void *arg, int thread, int n_threads)
@@ -39,8 +39,8 @@ static void run_squares(void *arg, int thread, int n_threads)
     weft__trainer *t = arg;
     int64_t last = weft__train_share(n_parts(t), thread + 1, n_threads);
     for (int64_t i = weft__train_share(n_parts(t), thread, n_threads); i < last; i++) {
-        int64_t from = i * WEFT__SQUARES_PART,
-                n = t->n_floats - from < WEFT__SQUARES_PART ? t->n_floats - from : WEFT__SQUARES_PART;
+        int64_t from = i * WEFT__TRAIN_SQUARES_PART,
+                n = t->n_floats - from < WEFT__TRAIN_SQUARES_PART ? t->n_floats - from : WEFT__TRAIN_SQUARES_PART;
         const float *g = t->grad + from;
         double sum[8] = {0};
         for (int64_t j = 0; j < n; j++) sum[j % 8] += (double)g[j] * g[j];
@@ -65,7 +65,7 @@ struct move {
 };
 
 /* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g²; p -= lr (m / bias1 / (sqrt(v / bias2) + eps) + decay p). Gradients become 0. */
-static void adamw(const struct move *mv, const struct weft__param *p, int64_t from, int64_t to)
+static void adamw(const struct move *mv, const struct weft__trainer_weight *p, int64_t from, int64_t to)
 {
     const weft__train_options *o = &mv->t->o;
     const float decay = p->decay ? o->weight_decay : 0, one1 = 1 / mv->bias1, one2 = 1 / mv->bias2, b1 = o->beta1, b2 = o->beta2;
@@ -79,7 +79,7 @@ static void adamw(const struct move *mv, const struct weft__param *p, int64_t fr
 }
 
 /* m = momentum m + g; p -= lr (m + decay p). */
-static void sgd(const struct move *mv, const struct weft__param *p, int64_t from, int64_t to)
+static void sgd(const struct move *mv, const struct weft__trainer_weight *p, int64_t from, int64_t to)
 {
     const weft__train_options *o = &mv->t->o;
     const float decay = p->decay ? o->weight_decay : 0;
@@ -95,9 +95,9 @@ static void run_move(void *arg, int thread, int n_threads)
     const struct move *mv = arg;
     const weft__trainer *t = mv->t;
     for (int32_t i = 0; i < t->n_params; i++) {
-        const struct weft__param *p = &t->params[i];
+        const struct weft__trainer_weight *p = &t->params[i];
         int64_t from = weft__train_share(p->n, thread, n_threads), to = weft__train_share(p->n, thread + 1, n_threads);
-        if (t->o.optimizer == WEFT__SGD) sgd(mv, p, from, to);
+        if (t->o.optimizer == WEFT__TRAIN_SGD) sgd(mv, p, from, to);
         else adamw(mv, p, from, to);
     }
 }

@@ -18,11 +18,12 @@
 
 typedef struct weft__trainer weft__trainer;
 
-enum weft__optimizer { WEFT__ADAMW = 0, WEFT__SGD = 1 };
-enum weft__schedule {
-    WEFT__LR_CONSTANT = 0, /* warm-up, then lr */
-    WEFT__LR_COSINE = 1,   /* warm-up, then half a cosine down to lr * lr_floor at step n_steps (Loshchilov and Hutter 2017) */
-    WEFT__LR_ONE_CYCLE =
+enum weft__train_optimizer { WEFT__TRAIN_ADAMW = 0, WEFT__TRAIN_SGD = 1 };
+enum weft__train_schedule {
+    WEFT__TRAIN_LR_CONSTANT = 0, /* warm-up, then lr */
+    WEFT__TRAIN_LR_COSINE =
+        1, /* warm-up, then half a cosine down to lr * lr_floor at step n_steps (Loshchilov and Hutter 2017) */
+    WEFT__TRAIN_LR_ONE_CYCLE =
         2 /* half a cosine up from lr/25 over the first 30 % (1 step at least), half a cosine down to lr/10^4 (Smith 2018); no warm-up */
 };
 
@@ -41,9 +42,9 @@ typedef struct weft__train_options {
         head_rows; /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same but for rounding */
     int recompute; /* keep only what layers hand to each other, and run a layer's forward again on the way back: less memory, a third slower */
     uint64_t seed;           /* of A, which is uniform in +-sqrt(3/K) (Kaiming); B is zero */
-    int32_t optimizer;       /* weft__optimizer */
+    int32_t optimizer;       /* weft__train_optimizer */
     float lr;                /* the schedule's highest */
-    int32_t schedule;        /* weft__schedule */
+    int32_t schedule;        /* weft__train_schedule */
     int64_t n_warmup;        /* steps of linear rise */
     int64_t n_steps;         /* that will be made; needed by schedules that end */
     float lr_floor;          /* of COSINE, as a share of lr */
@@ -95,23 +96,23 @@ weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, 
 weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
                                weft__train_loss *out, weft_error *err);
 
-typedef struct weft__pair_loss {
+typedef struct weft__train_preference_loss {
     double loss;      /* sum over pairs of -log sigmoid(beta * margin) */
     double margin;    /* sum over pairs of (log p / p_ref of the chosen) - (log p / p_ref of the rejected) */
     int64_t n_pairs;  /* loss / n_pairs is the mean */
     int64_t n_better; /* pairs with a margin above 0 */
     double flops;
-} weft__pair_loss;
+} weft__train_preference_loss;
 
 /* Direct preference optimization (Rafailov et al. 2023): segments 2i and 2i + 1 of the batch are the chosen and the rejected answer
  * of pair i; log-probabilities are summed over a segment's targets, weights count. The reference is the frozen base, so only LoRA
  * learns this way (WEFT_STATE otherwise). weft__trainer_step divides by the number of pairs; do not mix with weft__trainer_add
  * within a step (WEFT_STATE). */
-weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out,
-                                    weft_error *err);
+weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
+                                    weft__train_preference_loss *out, weft_error *err);
 
 /* Their loss alone. */
-weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out,
+weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__train_preference_loss *out,
                                 weft_error *err);
 
 typedef struct weft__train_step {

@@ -13,9 +13,9 @@ void weft__train_options_default(weft__train_options *o)
 {
     *o = (weft__train_options){.max_rows = 512,
                                .lora_alpha = 16,
-                               .optimizer = WEFT__ADAMW,
+                               .optimizer = WEFT__TRAIN_ADAMW,
                                .lr = 1e-3f,
-                               .schedule = WEFT__LR_COSINE,
+                               .schedule = WEFT__TRAIN_LR_COSINE,
                                .lr_floor = 0.1f,
                                .beta1 = 0.9f,
                                .beta2 = 0.95f,
@@ -60,21 +60,21 @@ static weft_status check_numbers(const weft__train_options *o, weft_error *err)
         {"weight_decay", (double)o->weight_decay, 0, 100},
         {"clip_norm", (double)o->clip_norm, 0, 1e30},
         {"lora_alpha", (double)o->lora_alpha, -1e6, 1e6},
-        {"n_threads", o->n_threads, 0, WEFT__MAX_THREADS},
+        {"n_threads", o->n_threads, 0, WEFT__POOL_MAX_THREADS},
         {"max_rows", o->max_rows, 1, MAX_ROWS},
         {"n_ctx", o->n_ctx, 0, 1 << 24},
         {"head_rows", o->head_rows, 0, MAX_ROWS},
         {"lora_rank", o->lora_rank, 0, MAX_RANK},
         {"n_warmup", (double)o->n_warmup, 0, 1e15},
         {"n_steps", (double)o->n_steps, 0, 1e15},
-        {"optimizer", o->optimizer, WEFT__ADAMW, WEFT__SGD},
-        {"schedule", o->schedule, WEFT__LR_CONSTANT, WEFT__LR_ONE_CYCLE},
+        {"optimizer", o->optimizer, WEFT__TRAIN_ADAMW, WEFT__TRAIN_SGD},
+        {"schedule", o->schedule, WEFT__TRAIN_LR_CONSTANT, WEFT__TRAIN_LR_ONE_CYCLE},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!in_range(all[i].value, all[i].from, all[i].to))
             return weft_fail(err, WEFT_ARGUMENT, "%s is %g; it must be between %g and %g", all[i].name, all[i].value, all[i].from,
                              all[i].to);
-    if (o->schedule != WEFT__LR_CONSTANT && o->n_steps < 1)
+    if (o->schedule != WEFT__TRAIN_LR_CONSTANT && o->n_steps < 1)
         return weft_fail(err, WEFT_ARGUMENT, "this learning rate schedule needs the number of steps");
     return WEFT_OK;
 }
@@ -100,7 +100,7 @@ static weft_status columns(weft__trainer *t, weft_error *err)
     t->wanted = weft__train_own(t, n, sizeof *t->wanted);
     t->coef = weft__train_own(t, n, sizeof *t->coef);
     t->logp = weft__train_own(t, n, sizeof *t->logp);
-    size_t parts = (size_t)t->n_floats / WEFT__SQUARES_PART + 1;
+    size_t parts = (size_t)t->n_floats / WEFT__TRAIN_SQUARES_PART + 1;
     t->partial = weft__train_own(t, parts > n ? parts : n, sizeof *t->partial);
     if (t->begin && t->pos && t->wanted && t->coef && t->logp && t->partial) return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to train it", t->src.label);
@@ -114,10 +114,10 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
         (st = weft__model_build(&t->src, t->n_ctx, NULL, &t->hp, &build, &t->graph, err)))
         return st;
     if (t->n_ctx > t->max_rows) t->n_ctx = t->max_rows;
-    if ((st = weft__cpu_tiers_for(getenv("WEFT_CPU"), &(uint32_t){0}, err))) return st; /* hours on ref are nobody's wish */
+    if ((st = weft__tier_mask_for(getenv("WEFT_CPU"), &(uint32_t){0}, err))) return st; /* hours on ref are nobody's wish */
     if ((st = weft__pool_create(t->o.n_threads, &t->pool, err))) return st;
     t->n_threads = weft__pool_size(t->pool);
-    t->k = weft__kernels_get(weft__cpu_tiers());
+    t->k = weft__kernels_get(weft__tier_mask());
     if ((st = weft__train_params(t, err)) || (st = weft__train_layout(t, err))) return st;
     t->n_frozen = (uint64_t)build.n_params - (t->o.lora_rank > 0 ? 0 : (uint64_t)t->n_floats);
     return columns(t, err);
@@ -150,7 +150,7 @@ void weft__trainer_destroy(weft__trainer **pt)
 {
     weft__trainer *t = pt ? *pt : NULL;
     if (!t) return;
-    weft__multiplier_destroy(&t->x);
+    weft__train_multiplier_destroy(&t->x);
     for (size_t i = t->n_blocks; i-- > 0;) weft__free(t->blocks[i]);
     weft__free(t->blocks);
     weft_buffer_release(&t->arena);
@@ -188,7 +188,7 @@ size_t weft__trainer_n_params(const weft__trainer *t)
 
 weft__train_param weft__trainer_param(const weft__trainer *t, size_t i)
 {
-    const struct weft__param *p = &t->params[i];
+    const struct weft__trainer_weight *p = &t->params[i];
     return (weft__train_param){p->name, p->n_dims, {(uint64_t)p->d[0], (uint64_t)p->d[1]}, p->data, p->grad};
 }
 
@@ -215,8 +215,8 @@ static void run_spin(void *arg, int thread, int n_threads)
 double weft__trainer_peak(weft__trainer *t, int ms)
 {
     weft__peak_kernels peak;
-    double result[WEFT__MAX_THREADS], sum = 0;
-    weft__peak_kernels_get(weft__cpu_tiers(), &peak);
+    double result[WEFT__POOL_MAX_THREADS], sum = 0;
+    weft__peak_kernels_get(weft__tier_mask(), &peak);
     weft__pool_run(t->pool, run_spin, &(struct spin){peak.f32_fma, ms, result});
     for (int i = 0; i < t->n_threads; i++) sum += result[i];
     return sum;

@@ -8,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* Writes v, and parses what was written; aborts when that is refused. */
-static weft__json *round_trip(const weft__json *v, weft__text *t)
+static weft__json *round_trip(const weft__json *v, weft__strbuf *t)
 {
     weft__json *again = NULL;
     weft_error err;
@@ -23,13 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     weft__json *v = NULL;
     weft_error err;
     if (weft__json_parse((const char *)data, n, &v, &err) == WEFT_OK) {
-        weft__text first = {0}, second = {0};
+        weft__strbuf first = {0}, second = {0};
         weft__json *again = round_trip(v, &first), *third = round_trip(again, &second);
         if (first.len != second.len || memcmp(first.data, second.data, first.len)) abort();
         weft__json_free(&again);
         weft__json_free(&third);
-        weft__text_free(&first);
-        weft__text_free(&second);
+        weft__strbuf_free(&first);
+        weft__strbuf_free(&second);
     }
     weft__json_free(&v);
     if (weft__alloc_live() != before) abort();

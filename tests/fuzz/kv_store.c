@@ -32,20 +32,20 @@ static void save_seed(const char *folder, int32_t n)
 {
     char path[4096];
     int32_t tokens[CTX];
-    weft__snapshot *s;
+    weft__kv_snapshot *s;
     uint64_t at = 0;
     for (int32_t i = 0; i < CTX; i++) tokens[i] = i;
     if (weft__kv_seq_reserve(seq, n, NULL)) abort();
     weft__kv_seq_advance(seq, n);
-    if (weft__snapshot_begin(&layout, model, tokens, n, seq, &s, NULL)) abort();
-    if (!weft__snapshot_copy(s, &layout, seq, &at, UINT64_MAX)) abort();
+    if (weft__kv_snapshot_begin(&layout, model, tokens, n, seq, &s, NULL)) abort();
+    if (!weft__kv_snapshot_copy(s, &layout, seq, &at, UINT64_MAX)) abort();
     weft__kv_snapshot_seal(s);
     for (int first = 0; first < 4; first++) {
         snprintf(path, sizeof path, "%s/seed-%d-%d", folder, n, first);
         FILE *f = fopen(path, "w");
         if (!f || fputc(first, f) == EOF || fwrite(s->bytes, 1, s->n_bytes, f) != s->n_bytes || fclose(f)) abort();
     }
-    weft__snapshot_free(&s);
+    weft__kv_snapshot_free(&s);
     weft__kv_seq_trim(seq, 0);
 }
 
@@ -64,7 +64,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void repair(weft__snapshot *s, unsigned what)
+static void repair(weft__kv_snapshot *s, unsigned what)
 {
     weft__kv_snapshot_head *head = (weft__kv_snapshot_head *)s->bytes;
     if (s->n_bytes < sizeof *head) return;
@@ -80,12 +80,12 @@ static void repair(weft__snapshot *s, unsigned what)
 }
 
 /* Loads every prefix that it says it serves. */
-static void load_all(const weft__snapshot *s)
+static void load_all(const weft__kv_snapshot *s)
 {
-    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
-    const int32_t *tokens = weft__snapshot_tokens(s);
+    const weft__kv_snapshot_head *head = weft__kv_snapshot_head_of(s);
+    const int32_t *tokens = weft__kv_snapshot_tokens(s);
     for (int32_t n = 1; n <= head->n_tokens && n <= 200; n++) {
-        int32_t serves = weft__snapshot_match(s, &layout, head->root, tokens, n);
+        int32_t serves = weft__kv_snapshot_match(s, &layout, head->root, tokens, n);
         if (serves != 0 && serves != n) abort();
         weft_status st = kv_load(s, &layout, n, seq);
         if ((st == WEFT_OK) != (serves == n && n <= CTX)) abort();
@@ -100,13 +100,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t live = weft__alloc_live();
     weft_error err = {0};
     if (size < 1) return 0;
-    weft__snapshot *s = weft__kv_snapshot_alloc(size - 1);
+    weft__kv_snapshot *s = weft__kv_snapshot_alloc(size - 1);
     if (!s) abort();
     memcpy(s->bytes, data + 1, size - 1);
     repair(s, data[0]);
     if (!weft__kv_snapshot_check(s, &layout, &err)) load_all(s);
     else if (!err.message[0]) abort();
-    weft__snapshot_free(&s);
+    weft__kv_snapshot_free(&s);
     if (weft__alloc_live() != live) abort();
     return 0;
 }

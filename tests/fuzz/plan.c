@@ -37,20 +37,21 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                    numbers[] = {WEFT_Q4_0, 2, 32, 4, 1, 1, UINT64_MAX, WEFT_F32, 1, 16, 1, 1, 1, 64};
     const weft__gguf_str names[] = {{"a.weight", 8}, {"b.weight", 8}};
     weft__gguf_writer *w;
-    weft__text meta = {0};
+    weft__strbuf meta = {0};
     char path[4096];
-    if (weft__gguf_writer_memory("seed", &w, NULL) || weft__gguf_put_string(w, WEFT__PLAN_PROVIDER, "cpu", 3, NULL) ||
-        weft__gguf_put_string(w, WEFT__PLAN_MADE_BY, "weft", 4, NULL) ||
-        weft__gguf_put_string(w, WEFT__PLAN_LAYOUT, "Q4_0: k", 7, NULL) ||
-        weft__gguf_put(w, WEFT__PLAN_WEIGHTS, WEFT__GGUF_U64, &id, NULL) ||
-        weft__gguf_put_array(w, WEFT__PLAN_OFFSETS, WEFT__GGUF_U64, offset, 2, NULL) ||
-        weft__gguf_put_strings(w, WEFT__PLAN_NAMES, names, 2, NULL) ||
-        weft__gguf_put_array(w, WEFT__PLAN_TENSORS, WEFT__GGUF_U64, numbers, 14, NULL) || weft__gguf_writer_bytes(w, &meta, NULL))
+    if (weft__gguf_writer_memory("seed", &w, NULL) || weft__gguf_put_string(w, WEFT__PLAN_FILE_PROVIDER, "cpu", 3, NULL) ||
+        weft__gguf_put_string(w, WEFT__PLAN_FILE_MADE_BY, "weft", 4, NULL) ||
+        weft__gguf_put_string(w, WEFT__PLAN_FILE_LAYOUT, "Q4_0: k", 7, NULL) ||
+        weft__gguf_put(w, WEFT__PLAN_FILE_WEIGHTS, WEFT__GGUF_U64, &id, NULL) ||
+        weft__gguf_put_array(w, WEFT__PLAN_FILE_OFFSETS, WEFT__GGUF_U64, offset, 2, NULL) ||
+        weft__gguf_put_strings(w, WEFT__PLAN_FILE_NAMES, names, 2, NULL) ||
+        weft__gguf_put_array(w, WEFT__PLAN_FILE_TENSORS, WEFT__GGUF_U64, numbers, 14, NULL) ||
+        weft__gguf_writer_bytes(w, &meta, NULL))
         abort();
     snprintf(path, sizeof path, "%s/seed-plan", folder);
     FILE *f = fopen(path, "wb");
     if (!f || fwrite("\2\0\2\0", 1, HEAD, f) != HEAD || fwrite(meta.data, 1, meta.len, f) != meta.len || fclose(f)) abort();
-    weft__text_free(&meta);
+    weft__strbuf_free(&meta);
     weft__gguf_writer_destroy(&w);
     return 0;
 }
@@ -58,7 +59,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void walk(weft__plan_file *f)
 {
     const weft__tensor_set *set = weft__plan_file_tensors(f);
-    const weft__plan_info *info = weft__plan_file_info(f);
+    const weft__plan_file_summary *info = weft__plan_file_info(f);
     for (size_t i = 0; i < set->n; i++) {
         const weft__tensor_desc *t = &set->items[i];
         if (weft__tensor_find(set, t->name) != t || t->n_bytes == 0) abort();
@@ -74,7 +75,8 @@ static void walk(weft__plan_file *f)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static unsigned char *room;
-    weft__plan_header h = {.magic = WEFT__PLAN_MAGIC, .version = WEFT__PLAN_VERSION, .order = WEFT__PLAN_ORDER};
+    weft__plan_file_header h = {
+        .magic = WEFT__PLAN_FILE_MAGIC, .version = WEFT__PLAN_FILE_VERSION, .order = WEFT__PLAN_FILE_ORDER};
     weft__plan_file *f;
     weft_error err = {0};
     uint64_t tensors, image, end;
@@ -84,9 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     h.meta_hash = weft__hash(data + HEAD, size - HEAD);
     h.data_bytes = (uint64_t)(data[0] | (data[1] & 3) << 8) * 64;
     h.image_bytes = (uint64_t)(data[2] | (data[3] & 3) << 8) * 64;
-    if (!weft__plan_places(&h, &tensors, &image, &end) || end > ROOM) abort();
+    if (!weft__plan_file_places(&h, &tensors, &image, &end) || end > ROOM) abort();
     h.file_bytes = end;
-    h.hash = weft__hash(&h, offsetof(weft__plan_header, hash));
+    h.hash = weft__hash(&h, offsetof(weft__plan_file_header, hash));
     unsigned char *p = room + ROOM - end; /* what follows it is forbidden ground */
     memcpy(p, &h, sizeof h);
     memcpy(p + sizeof h, data + HEAD, size - HEAD);

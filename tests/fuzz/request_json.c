@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 enum { N_VOCAB = 300 };
 
-static void check(const weft__ask *a)
+static void check(const weft__api_params *a)
 {
     if (a->n < 0 || a->n > WEFT__MAX_N || a->n_stops > WEFT__MAX_STOPS || a->n_bias > WEFT__MAX_BIASES ||
         a->n_bias_texts > WEFT__MAX_BIASES)
@@ -27,10 +27,10 @@ static void check(const weft__ask *a)
 }
 
 /* The stops found in the body itself, whole and byte by byte, end the same text. */
-static void check_stops(const weft__ask *a, const char *text, size_t n)
+static void check_stops(const weft__api_params *a, const char *text, size_t n)
 {
     weft__stop whole, bytes;
-    weft__text x = {0}, y = {0};
+    weft__strbuf x = {0}, y = {0};
     if (weft__stop_begin(&whole, a->stops, a->stop_lengths, a->n_stops, NULL) ||
         weft__stop_begin(&bytes, a->stops, a->stop_lengths, a->n_stops, NULL))
         abort();
@@ -41,23 +41,23 @@ static void check_stops(const weft__ask *a, const char *text, size_t n)
     if (found != each || x.len != y.len || (x.len && memcmp(x.data, y.data, x.len)) || (!found && x.len != n)) abort();
     weft__stop_free(&whole);
     weft__stop_free(&bytes);
-    weft__text_free(&x);
-    weft__text_free(&y);
+    weft__strbuf_free(&x);
+    weft__strbuf_free(&y);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t before = weft__alloc_live(), n_forms = 0;
-    weft__ask ask;
-    weft__fault fault;
-    while (weft__forms[n_forms]) n_forms++;
+    weft__api_params ask;
+    weft__api_error fault;
+    while (weft__api_tables[n_forms]) n_forms++;
     if (!n) return 0;
-    int ok = weft__ask_parse(weft__forms[data[0] % n_forms], N_VOCAB, (const char *)data + 1, n - 1, &ask, &fault);
+    int ok = weft__api_params_parse(weft__api_tables[data[0] % n_forms], N_VOCAB, (const char *)data + 1, n - 1, &ask, &fault);
     if (ok) {
         check(&ask);
         if (ask.n_stops) check_stops(&ask, (const char *)data + 1, n - 1);
     } else if (fault.status < 400 || !fault.message[0]) abort();
-    weft__ask_free(&ask);
+    weft__api_params_free(&ask);
     if (weft__alloc_live() != before) abort();
     return 0;
 }

@@ -13,20 +13,20 @@ static uint64_t touched; /* keeps the reads alive */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    weft__spm_model *m;
-    weft__tokenizer *tok = NULL;
+    weft__tok_spm_model *m;
+    weft__tok *tok = NULL;
     weft_error err = {0};
     size_t live = weft__alloc_live();
-    if (weft__spm_model_read(data, size, &m, &err) == WEFT_OK) {
-        const weft__vocab_spec *s = weft__spm_model_spec(m);
+    if (weft__tok_spm_model_read(data, size, &m, &err) == WEFT_OK) {
+        const weft__tok_spec *s = weft__tok_spm_model_spec(m);
         for (size_t i = 0; i < s->n_tokens; i++)
             for (size_t k = 0; k < s->tokens[i].len; k++) touched += (unsigned char)s->tokens[i].data[k];
-        weft__tokenizer_create(s, &tok, &err);
-        weft__tokenizer_destroy(&tok);
+        weft__tok_create(s, &tok, &err);
+        weft__tok_destroy(&tok);
     } else if (m || !strstr(err.message, "tokenizer.model: ")) {
         abort();
     }
-    weft__spm_model_free(&m);
+    weft__tok_spm_model_free(&m);
     if (weft__alloc_live() != live) abort();
     return 0;
 }

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     size_t before = weft__alloc_live();
     const char *json = (const char *)data, *nul = n ? memchr(data, 0, n) : NULL;
     size_t n_json = nul ? (size_t)(nul - json) : n;
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
     if (!json_tokenizer(json, n_json, NULL, 0, &tok, &err)) {
         if (nul) {
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else if (!*err.message) {
         abort();
     }
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     if (weft__alloc_live() != before) abort();
     return 0;
 }

@@ -12,25 +12,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static const char chat_template[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
                                     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-static weft__tokenizer *make_tokenizer(void)
+static weft__tok *make_tokenizer(void)
 {
-    static const weft__bpe_special specials[] = {{WEFT__SLICE("<|start|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|stop|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|im_start|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|im_end|>"), WEFT__TOKEN_CONTROL}};
-    weft__bpe_options o = {WEFT__SLICE("qwen2"), specials, 4, 262, 1};
-    weft__bpe_training *t = NULL;
-    weft__tokenizer *tok = NULL;
-    if (weft__bpe_train_begin(&o, &t, NULL) || weft__bpe_train_add(t, "the the", 7, NULL) ||
-        weft__bpe_train_run(t, NULL, NULL, NULL))
+    static const weft__tok_bpe_special specials[] = {{WEFT__TOK_SLICE("<|start|>"), WEFT__TOK_CONTROL},
+                                                     {WEFT__TOK_SLICE("<|stop|>"), WEFT__TOK_CONTROL},
+                                                     {WEFT__TOK_SLICE("<|im_start|>"), WEFT__TOK_CONTROL},
+                                                     {WEFT__TOK_SLICE("<|im_end|>"), WEFT__TOK_CONTROL}};
+    weft__tok_bpe_options o = {WEFT__TOK_SLICE("qwen2"), specials, 4, 262, 1};
+    weft__tok_bpe_training *t = NULL;
+    weft__tok *tok = NULL;
+    if (weft__tok_bpe_train_begin(&o, &t, NULL) || weft__tok_bpe_train_add(t, "the the", 7, NULL) ||
+        weft__tok_bpe_train_run(t, NULL, NULL, NULL))
         abort();
-    weft__vocab_spec spec = *weft__bpe_train_spec(t);
+    weft__tok_spec spec = *weft__tok_bpe_train_spec(t);
     spec.bos = 0;
     spec.eos = 1;
     spec.eot = 3;
-    spec.chat_template = WEFT__SLICE(chat_template);
-    if (weft__tokenizer_create(&spec, &tok, NULL)) abort();
-    weft__bpe_train_end(&t);
+    spec.chat_template = WEFT__TOK_SLICE(chat_template);
+    if (weft__tok_create(&spec, &tok, NULL)) abort();
+    weft__tok_bpe_train_end(&t);
     return tok;
 }
 
@@ -47,7 +47,7 @@ static void read_all(weft__dataset *d, int32_t max_rows)
 {
     weft__train_batch b;
     for (int i = 0; i < 20; i++) {
-        weft__data_position at = weft__dataset_position(d);
+        weft__dataset_cursor at = weft__dataset_position(d);
         if (weft__dataset_next(d, &b, NULL)) return;
         check_batch(&b, max_rows);
         int32_t n_rows = b.n_rows, first = b.token[0];
@@ -58,28 +58,28 @@ static void read_all(weft__dataset *d, int32_t max_rows)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static weft__tokenizer *tok;
+    static weft__tok *tok;
     if (!tok) tok = make_tokenizer();
     size_t before = weft__alloc_live();
-    weft__renderer r;
+    weft__train_renderer r;
     weft__dataset *d = NULL;
     unsigned how = n ? data[0] : 0;
-    const weft__data_options o = {.n_ctx = 24,
-                                  .max_rows = 50,
-                                  .pairs = (how & 4) != 0,
-                                  .learn_all = (how & 8) != 0,
-                                  .in_order = (how & 16) != 0,
-                                  .seed = how};
+    const weft__dataset_options o = {.n_ctx = 24,
+                                     .max_rows = 50,
+                                     .pairs = (how & 4) != 0,
+                                     .learn_all = (how & 8) != 0,
+                                     .in_order = (how & 16) != 0,
+                                     .seed = how};
     weft_error err = {0};
-    if (weft__renderer_init(&r, tok, NULL, 0, NULL) || weft__dataset_create(&r, &o, &d, NULL)) abort();
+    if (weft__train_renderer_init(&r, tok, NULL, 0, NULL) || weft__dataset_create(&r, &o, &d, NULL)) abort();
     if (n &&
-        weft__dataset_add_bytes(d, "f", how & 32 ? WEFT__DATA_JSON : (weft__data_form)(how & 3), (const char *)data + 1, n - 1,
-                                &err) &&
+        weft__dataset_add_bytes(d, "f", how & 32 ? WEFT__DATASET_JSON : (weft__dataset_form)(how & 3), (const char *)data + 1,
+                                n - 1, &err) &&
         !*err.message)
         abort();
     else if (n && !err.status) read_all(d, o.max_rows);
     weft__dataset_destroy(&d);
-    weft__renderer_free(&r);
+    weft__train_renderer_free(&r);
     if (weft__alloc_live() != before) abort();
     return 0;
 }

@@ -6,18 +6,18 @@
 
 #include "text/tokenizer/tokenizer.h"
 
-static inline void use_tokenizer(const weft__tokenizer *tok, const char *text, size_t n)
+static inline void use_tokenizer(const weft__tok *tok, const char *text, size_t n)
 {
-    weft__ids ids = {0};
-    weft__text back = {0};
-    if (!weft__tokenizer_encode(tok, text, n, WEFT__ENCODE_SPECIAL | WEFT__ENCODE_PARSE, &ids, NULL)) {
+    weft__tok_ids ids = {0};
+    weft__strbuf back = {0};
+    if (!weft__tok_encode(tok, text, n, WEFT__TOK_ENCODE_SPECIAL | WEFT__TOK_ENCODE_PARSE, &ids, NULL)) {
         for (size_t i = 0; i < ids.n; i++)
-            if (ids.data[i] < 0 || ids.data[i] >= weft__tokenizer_n(tok)) abort();
-        if (weft__tokenizer_decode(tok, ids.data, ids.n, WEFT__DECODE_SPECIAL, &back, NULL)) abort();
+            if (ids.data[i] < 0 || ids.data[i] >= weft__tok_n(tok)) abort();
+        if (weft__tok_decode(tok, ids.data, ids.n, WEFT__TOK_DECODE_SPECIAL, &back, NULL)) abort();
         if (back.len && !weft__utf8_valid(back.data, back.len)) abort();
     }
-    weft__text_free(&back);
-    weft__ids_free(&ids);
+    weft__strbuf_free(&back);
+    weft__tok_ids_free(&ids);
 }
 
 #endif

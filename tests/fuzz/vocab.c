@@ -41,20 +41,20 @@ static const char *const seeds[] = {
 
 static void save_seed(const char *folder, size_t i)
 {
-    weft__json_vocab *v;
+    weft__tok_json_vocab *v;
     weft__gguf_writer *w;
-    weft__text bytes = {0};
+    weft__strbuf bytes = {0};
     char path[4096];
-    const weft__json_files files = {.tokenizer = {seeds[i], strlen(seeds[i])}};
-    if (weft__json_vocab_read(&files, &v, NULL) || weft__gguf_writer_memory("seed", &w, NULL)) abort();
-    const weft__vocab_spec *spec = weft__json_vocab_spec(v);
+    const weft__tok_json_files files = {.tokenizer = {seeds[i], strlen(seeds[i])}};
+    if (weft__tok_json_vocab_read(&files, &v, NULL) || weft__gguf_writer_memory("seed", &w, NULL)) abort();
+    const weft__tok_spec *spec = weft__tok_json_vocab_spec(v);
     if (weft__vocab_put(spec, spec->n_tokens, "gpt-2", w, NULL) || weft__gguf_writer_bytes(w, &bytes, NULL)) abort();
     snprintf(path, sizeof path, "%s/seed-vocab-%zu", folder, i);
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(bytes.data, 1, bytes.len, f) != bytes.len || fclose(f)) abort();
-    weft__text_free(&bytes);
+    weft__strbuf_free(&bytes);
     weft__gguf_writer_destroy(&w);
-    weft__json_vocab_free(&v);
+    weft__tok_json_vocab_free(&v);
 }
 
 /* Valid inputs, into the first corpus folder named on the command line. */
@@ -73,17 +73,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t before = weft__alloc_live(), tail = n < TEXT ? n : TEXT;
     weft__gguf *g;
-    weft__tokenizer *tok = NULL, *again = NULL;
+    weft__tok *tok = NULL, *again = NULL;
     weft_error err = {0};
     if (n > KEYS_MOST || weft__gguf_parse(data, n, "fuzz", &g, &err)) return 0;
     if (weft__vocab_tokenizer(g, &tok, &err)) {
         if (tok || !*err.message) abort();
     } else {
-        if (weft__vocab_tokenizer(g, &again, &err) || weft__tokenizer_compare(tok, again)) abort();
+        if (weft__vocab_tokenizer(g, &again, &err) || weft__tok_compare(tok, again)) abort();
         use_tokenizer(tok, (const char *)data + n - tail, tail);
     }
-    weft__tokenizer_destroy(&again);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&again);
+    weft__tok_destroy(&tok);
     weft__gguf_close(&g);
     if (weft__alloc_live() != before) abort();
     return 0;

@@ -18,7 +18,7 @@ expect() {
     [ "$found" = "$1" ] || { echo "$4 with '$5': $found complaints of '$3', expected $1"; exit 1; }
 }
 expect 0 "$names" . src/base/a.c 'int weft__json_parse(int a)\n{\n    return a;\n}\n'
-expect 0 "$names" . src/kv/a.c 'int weft__kv(void);\nint weft__store_put(void);\nint weft__put_ref(void);\n'
+expect 0 "$names" . src/kv/a.c 'int weft__kv(void);\nint weft__kv_store_put(void);\nint weft__put_ref(void);\n'
 expect 1 "$names" 'does not say its room' src/kv/a.c 'int weft__put(void);\n'
 expect 1 "$names" 'as names of base do' src/kv/a.c 'int weft__json_put(void);\n'
 expect 0 "$names" . src/kv/a.c 'static int weft__json_put(void);\n/* int weft__put(void); */\n'

@@ -435,7 +435,7 @@ static void bench_limits(bench *b)
     double runs[RUNS];
     for (int i = 0; i < RUNS; i++) runs[i] = (double)n_bytes * 1e-9 / read_seconds(b, p, n_bytes);
     weft__free(p);
-    printf("%s, %d threads\n", weft__cpu_name(), b->n_threads);
+    printf("%s, %d threads\n", weft__machine_processor(), b->n_threads);
     printf("limits: read %.1f GB/s, int8 dot %.0f GOPS, bf16 dot %.0f GOPS, f32 fma %.0f GOPS\n\n", bench_median(runs, RUNS),
            spin(b, b->peak.int8_dot, 200), spin(b, b->peak.bf16_dot, 200), spin(b, b->peak.f32_fma, 200));
 }
@@ -449,14 +449,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_kernels [-t THREADS (1..64)] [TEXT]\n");
         return 2;
     }
-    if (!b.n_threads) b.n_threads = weft__cpu_default_threads() > 64 ? 64 : weft__cpu_default_threads();
+    if (!b.n_threads) b.n_threads = weft__machine_default_threads() > 64 ? 64 : weft__machine_default_threads();
     const char *text = optind < argc ? argv[optind] : "";
     weft_error err;
     if (weft__pool_create(b.n_threads, &b.pool, &err) != WEFT_OK) {
         fprintf(stderr, "bench_kernels: %s\n", err.message);
         return 1;
     }
-    const uint32_t tiers = weft__cpu_tiers();
+    const uint32_t tiers = weft__tier_mask();
     weft__peak_kernels_get(tiers, &b.peak);
     bench_limits(&b);
     print_head();

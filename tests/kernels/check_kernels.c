@@ -222,7 +222,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "check_kernels: %s\n", err.message);
         return 1;
     }
-    uint32_t tiers = weft__cpu_tiers();
+    uint32_t tiers = weft__tier_mask();
     int n, failed = 0, colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     const weft__kernel_entry *entries = weft__kernel_list(&n);
     printf("%-12s %-8s %-6s %-11s %-34s %-8s %7s %8s %8s %6s\n", "op", "format", "tile", "tier", "function", "tuned", "cases",

@@ -110,7 +110,7 @@ static void check_ahead(check *c, const struct product *p, const struct call *r,
     const int64_t n = r->n, m = r->m, ldo = r->n + GAP;
     const uint8_t *soon = p->rows.p;
     const weft__range ranges[] = {{soon, p->rows.n_bytes}, {soon, 1}, {soon + 1, 1}, {soon, 65 < p->rows.n_bytes ? 65 : 1}};
-    weft__ahead ahead = {.range = ranges, .n = 4};
+    weft__kernel_prefetch ahead = {.range = ranges, .n = 4};
     const size_t n_bytes = (size_t)(m * ldo) * 4;
     guarded again = guarded_new(n_bytes, 4);
     memset(again.p, 0xFF, n_bytes);

@@ -45,7 +45,7 @@ enum {
 
 static int on_ref(void)
 {
-    return weft__cpu_tiers() == 1u << WEFT__TIER_REF;
+    return weft__tier_mask() == 1u << WEFT__TIER_REF;
 }
 
 static weft_model *open_with(const void *name, int threads, weft_rope_params rope)

@@ -148,13 +148,13 @@ static bytes read_plan(void)
 /* Changes the byte that stands `after` bytes behind a key of the metadata, and makes the checksums right again. */
 static void forge(bytes b, const char *key, size_t after)
 {
-    weft__plan_header h;
+    weft__plan_file_header h;
     memcpy(&h, b.p, sizeof h);
     unsigned char *at = memmem(b.p, b.n, key, strlen(key));
     assert_non_null(at);
     at[strlen(key) + after] ^= 1;
     h.meta_hash = weft__hash(b.p + sizeof h, (size_t)h.meta_bytes);
-    h.hash = weft__hash(&h, offsetof(weft__plan_header, hash));
+    h.hash = weft__hash(&h, offsetof(weft__plan_file_header, hash));
     memcpy(b.p, &h, sizeof h);
     FILE *f = fopen(path, "wb");
     assert_true(f && fwrite(b.p, 1, b.n, f) == b.n && !fclose(f));
@@ -179,15 +179,15 @@ static void plans_that_do_not_fit(void **state)
     weft_error err = {0};
     if (weft_synthetic_write("tiny", WEFT_Q4_0, made, NULL, NULL, &err) || compile(made, &err)) fail_msg("%s", err.message);
     bytes b = read_plan();
-    forge(b, WEFT__PLAN_WEIGHTS, TYPE);
+    forge(b, WEFT__PLAN_FILE_WEIGHTS, TYPE);
     refused("made by another version (weft ");
-    forge(b, WEFT__PLAN_WEIGHTS, TYPE);
-    forge(b, WEFT__PLAN_PROVIDER, TYPE + LENGTH);
+    forge(b, WEFT__PLAN_FILE_WEIGHTS, TYPE);
+    forge(b, WEFT__PLAN_FILE_PROVIDER, TYPE + LENGTH);
     refused("is for provider bpu, not for cpu");
-    forge(b, WEFT__PLAN_PROVIDER, TYPE + LENGTH);
-    forge(b, WEFT__PLAN_LAYOUT, TYPE + LENGTH + 3);
+    forge(b, WEFT__PLAN_FILE_PROVIDER, TYPE + LENGTH);
+    forge(b, WEFT__PLAN_FILE_LAYOUT, TYPE + LENGTH + 3);
     refused("another tier or version");
-    forge(b, WEFT__PLAN_LAYOUT, TYPE + LENGTH + 3);
+    forge(b, WEFT__PLAN_FILE_LAYOUT, TYPE + LENGTH + 3);
     forge(b, "llama.embedding_length", TYPE); /* what the metadata say is checked as in any model */
     weft_model_params mp;
     weft_model *m;

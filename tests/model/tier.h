@@ -15,12 +15,12 @@ static inline int tier_is_here(void)
     const char *mask = getenv("WEFT_CPU");
     uint32_t tiers;
     weft_error err = {0};
-    if (mask && weft__cpu_tiers_for(mask, &tiers, &err)) {
+    if (mask && weft__tier_mask_for(mask, &tiers, &err)) {
         printf("SKIP: %s\n", err.message);
         return 0;
     }
     for (int t = 0; mask && t < WEFT__TIER_COUNT; t++)
-        if (!strcmp(mask, weft__tier_name((weft__tier)t)) && !(weft__cpu_tiers() >> t & 1)) {
+        if (!strcmp(mask, weft__tier_name((weft__tier)t)) && !(weft__tier_mask() >> t & 1)) {
             printf("SKIP: this processor has no %s\n", mask);
             return 0;
         }
@@ -34,7 +34,7 @@ static inline int tier_is_slow(void)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED)
     return 1;
 #else
-    return weft__cpu_tiers() == 1u << WEFT__TIER_REF;
+    return weft__tier_mask() == 1u << WEFT__TIER_REF;
 #endif
 }
 

@@ -26,7 +26,7 @@ struct weft_chat {
     int unused;
 };
 struct weft_chat_prompt {
-    weft__text text;
+    weft__strbuf text;
     int32_t *ids;
     size_t n, capacity;
 };
@@ -221,8 +221,8 @@ static int add_ids(weft_chat_prompt *p, int32_t special, const char *text, size_
     if (!weft__grow(&p->ids, &p->capacity, p->n + n + 1, sizeof *p->ids)) return 0;
     if (special) p->ids[p->n++] = special;
     for (size_t i = 0; i < n; i++) p->ids[p->n++] = (unsigned char)text[i]; /* never special */
-    weft__text_puts(&p->text, special == USER ? "<|user|>" : special ? "<|assistant|>" : "");
-    weft__text_put(&p->text, text, n);
+    weft__strbuf_puts(&p->text, special == USER ? "<|user|>" : special ? "<|assistant|>" : "");
+    weft__strbuf_put(&p->text, text, n);
     return !p->text.failed;
 }
 
@@ -255,7 +255,7 @@ weft_status weft_chat_render(const weft_chat *chat, const char *messages, const 
 void weft_chat_prompt_free(weft_chat_prompt **prompt)
 {
     if (!*prompt) return;
-    weft__text_free(&(*prompt)->text);
+    weft__strbuf_free(&(*prompt)->text);
     weft__free((*prompt)->ids);
     weft__free(*prompt);
     *prompt = NULL;

@@ -98,14 +98,14 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
 static int shown(const char *what)
 {
     if (!strcmp(what, "--fields")) {
-        weft__text out = {0};
-        weft__forms_write(&out);
+        weft__strbuf out = {0};
+        weft__api_tables_write(&out);
         fwrite(out.data, 1, out.len, stdout);
-        weft__text_free(&out);
+        weft__strbuf_free(&out);
         return 1;
     }
     if (!strcmp(what, "--routes")) {
-        for (int i = 0; strcmp(weft__route_at(i), "other"); i++) puts(weft__route_at(i));
+        for (int i = 0; strcmp(weft__server_route_at(i), "other"); i++) puts(weft__server_route_at(i));
         return 1;
     }
     return 0;

@@ -32,7 +32,7 @@ static void what_must_be_read_is_not_ready(void **state)
 {
     (void)state;
     weft__adapt_store *s = new_store(10000);
-    weft__adapt_ask asks[] = {{"a", 1, 0}, {"b", 1, 0}};
+    weft__adapt_ref asks[] = {{"a", 1, 0}, {"b", 1, 0}};
     weft__adapt_lease *l, *held;
     int ready = 1;
     add(s, "a", write_adapter("a", 3, 4, 8, 0), 0);
@@ -50,7 +50,7 @@ static void what_must_be_read_is_not_ready(void **state)
     asks[0].scale = asks[1].scale = 0;
     assert_int_equal(weft__adapt_store_lease_ready(s, asks, 2, &ready, &l, NULL), WEFT_OK);
     assert_true(ready && !l);
-    assert_int_equal(weft__adapt_store_lease_ready(s, &(weft__adapt_ask){"c", 1, 0}, 1, &ready, &l, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__adapt_store_lease_ready(s, &(weft__adapt_ref){"c", 1, 0}, 1, &ready, &l, NULL), WEFT_NOT_FOUND);
     assert_true(!ready && !l);
     weft__adapt_store_release(s, &held);
     weft__adapt_store_destroy(&s);
@@ -213,7 +213,7 @@ static void who_asks_for_a_name_learns_no_path(void **state)
 {
     (void)state;
     weft__adapt_store *s = new_store(1000);
-    weft__adapt_ask ask = {"terse", 1};
+    weft__adapt_ref ask = {"terse", 1};
     weft__adapt_lease *l;
     weft_error err = {0};
     FILE *f = fopen(place("bad"), "w");
@@ -283,7 +283,7 @@ static void a_scale_too_large_is_found_when_it_is_set(void **state)
     weft__adapt_store *s = new_store(1000);
     const char *path = write_adapter("a", 3, 4, 8, 0);
     weft__adapt_lease *l;
-    weft__adapt_ask ask = {"a", NAN, 0};
+    weft__adapt_ref ask = {"a", NAN, 0};
     weft_error err = {0};
     for (int discreet = 0; discreet < 2; discreet++) {
         uint32_t flags = discreet ? WEFT__ADAPT_DISCREET : 0;
@@ -310,7 +310,7 @@ static int use_all(void *arg)
     static const weft__adapt_packer packer = {NULL, pack, unpack};
     weft__adapt_store *s;
     weft__adapt_lease *l = NULL;
-    const weft__adapt_ask asks[] = {{"a", 1, 0}, {"d", 0.5f, 0}};
+    const weft__adapt_ref asks[] = {{"a", 1, 0}, {"d", 0.5f, 0}};
     (void)arg;
     if (weft__adapt_store_create(&store_base, &made_names, &packer, 5000, &s, NULL)) return 0;
     int ok = !weft__adapt_store_add(s, "a", place("a"), 1, 0, NULL) &&

@@ -122,7 +122,7 @@ static inline void add(weft__adapt_store *s, const char *name, const char *path,
 
 static inline weft__adapt_lease *lease(weft__adapt_store *s, const char *name, float scale)
 {
-    weft__adapt_ask ask = {name, scale, 0};
+    weft__adapt_ref ask = {name, scale, 0};
     weft__adapt_lease *l;
     weft_error err = {0};
     if (weft__adapt_store_lease(s, &ask, 1, &l, &err)) fail_msg("%s", err.message);
@@ -131,7 +131,7 @@ static inline weft__adapt_lease *lease(weft__adapt_store *s, const char *name, f
 
 static inline weft_status no_lease(weft__adapt_store *s, const char *name, const char *says)
 {
-    weft__adapt_ask ask = {name, 1, 0};
+    weft__adapt_ref ask = {name, 1, 0};
     weft__adapt_lease *l;
     weft_error err = {0};
     weft_status st = weft__adapt_store_lease(s, &ask, 1, &l, &err);

@@ -76,7 +76,7 @@ static void look(worker *w, int which)
     weft__adapt_lease *l;
     const truth *t = &truths[which];
     snprintf(name, sizeof name, "n%d", which);
-    weft__adapt_ask ask = {name, 1, 0};
+    weft__adapt_ref ask = {name, 1, 0};
     unsigned generation = t->generation;
     int loaded = t->loaded;
     weft_status st = weft__adapt_store_lease(w->s, &ask, 1, &l, NULL);
@@ -187,7 +187,7 @@ static void *lease_by_number(void *arg)
         int content = !memcmp(&info.id, &seen[1], sizeof info.id);
         if (!content && memcmp(&info.id, &seen[0], sizeof info.id)) w->wrong++;
         sched_yield();
-        weft__adapt_ask ask = {NULL, 1, info.index};
+        weft__adapt_ref ask = {NULL, 1, info.index};
         weft_status st = weft__adapt_store_lease(w->s, &ask, 1, &l, NULL);
         if (st && st != WEFT_NOT_FOUND && st != WEFT_STATE) w->wrong++;
         if (st) continue;
@@ -208,7 +208,7 @@ static void a_number_never_means_another(void **state)
     (void)state;
     pthread_t threads[3];
     worker workers[3];
-    weft__adapt_ask ask = {NULL, 1, 7};
+    weft__adapt_ref ask = {NULL, 1, 7};
     weft__adapt_lease *l;
     weft_error err = {0};
     learn_contents();

@@ -4,26 +4,26 @@
 #include "api/fields.h"
 
 static const struct {
-    const weft__form *form;
+    const weft__api_table *form;
     const char *body;
 } REQUESTS[] = {
-    {&weft__form_chat,
+    {&weft__api_table_chat,
      "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"name\":\"b\"}],\"logit_bias\":{\"3\":1},\"stop\":[\"a\"]}"},
-    {&weft__form_completions, "{\"prompt\":[[1,2],[3]],\"echo\":true}"},
-    {&weft__form_completion, "{\"prompt\":\"x\",\"logit_bias\":[[1,2],[\"a\",false]],\"unknown\":{}}"},
-    {&weft__form_completion, "{\"prompt\":\"x\",\"logit_bias\":{\"a\":1,\"3\":false},\"json_schema\":{},\"samplers\":null}"},
-    {&weft__form_embeddings, "{\"input\":\"x\",\"encoding_format\":\"base64\"}"},
-    {&weft__form_slot, "{\"filename\":\"x\"}"},
+    {&weft__api_table_completions, "{\"prompt\":[[1,2],[3]],\"echo\":true}"},
+    {&weft__api_table_completion, "{\"prompt\":\"x\",\"logit_bias\":[[1,2],[\"a\",false]],\"unknown\":{}}"},
+    {&weft__api_table_completion, "{\"prompt\":\"x\",\"logit_bias\":{\"a\":1,\"3\":false},\"json_schema\":{},\"samplers\":null}"},
+    {&weft__api_table_embeddings, "{\"input\":\"x\",\"encoding_format\":\"base64\"}"},
+    {&weft__api_table_slot, "{\"filename\":\"x\"}"},
 };
 
 static int body(void *arg)
 {
     size_t i = *(size_t *)arg;
-    weft__ask ask;
-    weft__fault fault;
-    int ok = weft__ask_parse(REQUESTS[i].form, 300, REQUESTS[i].body, strlen(REQUESTS[i].body), &ask, &fault);
+    weft__api_params ask;
+    weft__api_error fault;
+    int ok = weft__api_params_parse(REQUESTS[i].form, 300, REQUESTS[i].body, strlen(REQUESTS[i].body), &ask, &fault);
     if (!ok) assert_int_equal(fault.status, 503);
-    weft__ask_free(&ask);
+    weft__api_params_free(&ask);
     return ok;
 }
 
@@ -36,30 +36,30 @@ static void without_memory(void **state)
 static void what_only_a_reader_takes_has_no_place(void **state)
 {
     static const char body[] = "{\"prompt\":\"x\",\"stop\":[\"a\"],\"logit_bias\":{\"3\":1}}";
-    weft__ask ask;
-    weft__fault fault;
+    weft__api_params ask;
+    weft__api_error fault;
     (void)state;
-    assert_true(weft__ask_parse(&weft__form_completions, 300, body, sizeof body - 1, &ask, &fault));
+    assert_true(weft__api_params_parse(&weft__api_table_completions, 300, body, sizeof body - 1, &ask, &fault));
     assert_null(ask.content);
     assert_int_equal(ask.n_stops, 1);
     assert_int_equal(ask.n_bias, 1);
-    weft__ask_free(&ask);
+    weft__api_params_free(&ask);
 }
 
 /* Texts that are keys are borrowed as well: they outlive what is let go once prompts are read. */
 static void texts_of_an_object_stay(void **state)
 {
     static const char body[] = "{\"prompt\":\"x\",\"logit_bias\":{\"some text\":1,\"3\":false}}";
-    weft__ask ask;
-    weft__fault fault;
+    weft__api_params ask;
+    weft__api_error fault;
     (void)state;
-    assert_true(weft__ask_parse(&weft__form_completion, 300, body, sizeof body - 1, &ask, &fault));
-    weft__ask_settle(&ask);
+    assert_true(weft__api_params_parse(&weft__api_table_completion, 300, body, sizeof body - 1, &ask, &fault));
+    weft__api_params_settle(&ask);
     assert_int_equal(ask.n_bias, 1);
     assert_int_equal(ask.n_bias_texts, 1);
     assert_string_equal(ask.bias_texts[0].text, "some text");
     assert_int_equal(ask.bias_texts[0].n, 9);
-    weft__ask_free(&ask);
+    weft__api_params_free(&ask);
 }
 
 int main(void)

@@ -402,10 +402,10 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
     if (provider) check_provider(&s, NULL, seed, provider, "", expected, bound);
     /* Threads share the work of every tier alike: where they are what is looked for, most graphs see the best tier only. */
     int all_tiers = kind->quantized || CLAIMS_REPEATED(1, 1, 0);
-    for (int tier = all_tiers ? 0 : 31 - __builtin_clz(weft__cpu_tiers()); tier < WEFT__TIER_COUNT && !provider; tier++) {
+    for (int tier = all_tiers ? 0 : 31 - __builtin_clz(weft__tier_mask()); tier < WEFT__TIER_COUNT && !provider; tier++) {
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
-        if (weft__cpu_tiers() >> tier & 1)
+        if (weft__tier_mask() >> tier & 1)
             check_provider(&s, NULL, seed, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
     }
     weft__free(expected);
@@ -490,10 +490,10 @@ static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, do
     print_message("  graph %llu: without its adapters NMSE %.2g\n", (unsigned long long)seed, effect);
     assert_true(effect > 4 * bound); /* without them the bound would not hold */
     v.dtype = dtype;
-    for (int tier = CLAIMS_REPEATED(1, 1, 0) ? 0 : 31 - __builtin_clz(weft__cpu_tiers()); tier < WEFT__TIER_COUNT; tier++) {
+    for (int tier = CLAIMS_REPEATED(1, 1, 0) ? 0 : 31 - __builtin_clz(weft__tier_mask()); tier < WEFT__TIER_COUNT; tier++) {
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
-        if (weft__cpu_tiers() >> tier & 1) check_provider(&s, &v, 2 * seed + 1, "cpu", text, expected, bound);
+        if (weft__tier_mask() >> tier & 1) check_provider(&s, &v, 2 * seed + 1, "cpu", text, expected, bound);
     }
     weave_close(&v);
     weft__free(none);

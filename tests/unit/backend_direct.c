@@ -182,13 +182,13 @@ static void test_same_bits_of_lower_tiers(void **state)
         FIRST = CLAIMS_REPEATED(0, 0, 1),
         END = CLAIMS_REPEATED(4, 4, 2) /* threads share the work of all alike: one of them */
     };
-    const uint32_t own = weft__cpu_tiers() & with_kernels();
+    const uint32_t own = weft__tier_mask() & with_kernels();
     uint32_t found, before = 0;
     (void)state;
     for (int i = FIRST; i < END; i++, before = found) {
         char option[32];
         snprintf(option, sizeof option, ",cpu=%s", tiers[i]);
-        assert_int_equal(weft__cpu_tiers_for(tiers[i], &found, NULL), WEFT_OK);
+        assert_int_equal(weft__tier_mask_for(tiers[i], &found, NULL), WEFT_OK);
         found &= with_kernels();
         if (found != before && found != own) compare_types(2, option, 2);
     }

@@ -127,9 +127,9 @@ static long rests_beside(int n, effort e)
 static void it_rests_where_cores_are_taken_and_only_there(void **state)
 {
     const effort told = {1, 1, 0}, untold = {0, 1, 0}, of_the_pool = {1, 0, 0};
-    const int n = weft__cpu_cores();
+    const int n = weft__machine_cores();
     (void)state;
-    if (n > WEFT__MAX_THREADS) skip();
+    if (n > WEFT__POOL_MAX_THREADS) skip();
     assert_true(rests_beside(n, told) >= MANY);
     assert_true(rests_beside(0, told) <= FEW);
     if (n > 1) assert_true(rests_beside(n - 1, told) <= FEW); /* one core is free */

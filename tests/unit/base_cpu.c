@@ -14,18 +14,18 @@ static void mask_leaves_what_is_below(void **state)
 {
     (void)state;
     uint32_t whole = 0, some = 0;
-    assert_int_equal(weft__cpu_tiers_for(NULL, &whole, NULL), WEFT_OK);
+    assert_int_equal(weft__tier_mask_for(NULL, &whole, NULL), WEFT_OK);
     assert_true(whole & 1u << WEFT__TIER_REF);
     for (int t = 0; t < WEFT__TIER_COUNT; t++) {
-        assert_int_equal(weft__cpu_tiers_for(weft__tier_name((weft__tier)t), &some, NULL), WEFT_OK);
+        assert_int_equal(weft__tier_mask_for(weft__tier_name((weft__tier)t), &some, NULL), WEFT_OK);
         assert_int_equal(some, whole & ((2u << t) - 1));
         assert_true(some & 1u << WEFT__TIER_REF);
     }
-    assert_int_equal(weft__cpu_tiers_for("AVX2", &some, NULL), WEFT_OK);
+    assert_int_equal(weft__tier_mask_for("AVX2", &some, NULL), WEFT_OK);
     assert_int_equal(some, whole & (1u << WEFT__TIER_REF | 1u << WEFT__TIER_NEON | 1u << WEFT__TIER_AVX2));
-    assert_int_equal(weft__cpu_tiers_for("ref", &some, NULL), WEFT_OK);
+    assert_int_equal(weft__tier_mask_for("ref", &some, NULL), WEFT_OK);
     assert_int_equal(some, 1);
-    assert_int_equal(weft__cpu_tiers_for("", &some, NULL), WEFT_OK);
+    assert_int_equal(weft__tier_mask_for("", &some, NULL), WEFT_OK);
     assert_int_equal(some, whole);
 }
 
@@ -34,7 +34,7 @@ static void unknown_tier_is_refused(void **state)
     (void)state;
     weft_error err;
     uint32_t some = 0;
-    assert_int_equal(weft__cpu_tiers_for("sse9", &some, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__tier_mask_for("sse9", &some, &err), WEFT_ARGUMENT);
     assert_non_null(strstr(err.message, "sse9"));
     assert_non_null(strstr(err.message, "avx512vnni"));
     assert_int_equal(some, 0);
@@ -45,7 +45,7 @@ static void detection_agrees_with_the_compiler(void **state)
 {
     (void)state;
     uint32_t whole = 0;
-    weft__cpu_tiers_for(NULL, &whole, NULL);
+    weft__tier_mask_for(NULL, &whole, NULL);
 #if defined(__x86_64__)
     int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     int avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -63,25 +63,25 @@ static void detection_agrees_with_the_compiler(void **state)
 #elif defined(__aarch64__)
     assert_true(whole & 1u << WEFT__TIER_NEON);
 #endif
-    assert_true(strlen(weft__cpu_name()) > 0);
+    assert_true(strlen(weft__machine_processor()) > 0);
 }
 
 static void threads_follow_the_environment(void **state)
 {
     (void)state;
     setenv("WEFT_THREADS", "7", 1);
-    assert_int_equal(weft__cpu_default_threads(), 7);
+    assert_int_equal(weft__machine_default_threads(), 7);
     unsetenv("WEFT_THREADS");
-    int n = weft__cpu_default_threads();
-    assert_true(n >= 1 && n <= weft__cpu_usable());
+    int n = weft__machine_default_threads();
+    assert_true(n >= 1 && n <= weft__machine_cpus());
     setenv("WEFT_LOG", "error", 1);
     static const char *const nonsense[] = {"0", "-3", "7x", "99999999999999999999"};
     for (int i = 0; i < 4; i++) {
         setenv("WEFT_THREADS", nonsense[i], 1);
-        assert_int_equal(weft__cpu_default_threads(), n);
+        assert_int_equal(weft__machine_default_threads(), n);
     }
     unsetenv("WEFT_THREADS");
-    assert_true(weft__cpu_memory_bytes() > 1u << 20);
+    assert_true(weft__machine_memory_bytes() > 1u << 20);
 }
 
 static void assert_limits(double cpus, uint64_t memory)

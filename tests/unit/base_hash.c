@@ -16,7 +16,7 @@ static void pieces_make_the_whole(void **state)
     (void)state;
     for (size_t n = 0; n <= sizeof bytes; n += 97) {
         for (size_t piece = 1; piece < 1200; piece = piece * 3 + 1) {
-            weft__hasher h;
+            weft__hash_state h;
             weft__hash_begin(&h);
             for (size_t at = 0; at < n; at += piece) weft__hash_add(&h, bytes + at, n - at < piece ? n - at : piece);
             assert_int_equal(weft__hash_end(&h), weft__hash(bytes, n));

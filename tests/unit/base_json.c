@@ -153,11 +153,11 @@ static void depth_is_bounded(void **state)
 
 static void assert_written(const weft__json *v, weft__json_style style, const char *want)
 {
-    weft__text t = {0};
+    weft__strbuf t = {0};
     weft__json_write(&t, v, style);
     assert_false(t.failed);
     assert_string_equal(t.data, want);
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
 }
 
 static weft__json *build(void)
@@ -225,19 +225,19 @@ static void doubles_read_back_the_same(void **state)
     (void)state;
     static const double values[] = {0.1, 1.0, -0.0, 1e21, 5e-324, 1.7976931348623157e308, 1.0 / 3, 123456789.125, 2.5e-7};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        weft__text t = {0};
+        weft__strbuf t = {0};
         weft__json_write_double(&t, values[i]);
         assert_true(strtod(t.data, NULL) == values[i]);
         weft__json *v = parse(t.data);
         assert_int_equal(weft__json_kind_of(v), WEFT__JSON_DOUBLE);
         weft__json_free(&v);
-        weft__text_free(&t);
+        weft__strbuf_free(&t);
     }
-    weft__text t = {0};
+    weft__strbuf t = {0};
     weft__json_write_double(&t, INFINITY);
     weft__json_write_string(&t, "\xFF\0b", 3);
     assert_string_equal(t.data, "null\"\xEF\xBF\xBD\\u0000b\"");
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
 }
 
 static void builders_refuse_what_json_lacks(void **state)
@@ -257,7 +257,7 @@ static int parse_and_write(void *arg)
     const char *text = arg;
     weft__json *v = NULL;
     weft_error err = {0};
-    weft__text t = {0};
+    weft__strbuf t = {0};
     weft_status status = weft__json_parse(text, strlen(text), &v, &err);
     int ok = status == WEFT_OK;
     if (ok) {
@@ -266,7 +266,7 @@ static int parse_and_write(void *arg)
     } else if (status != WEFT_NO_MEMORY) {
         fail_msg("status %d: %s", (int)status, err.message);
     }
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     weft__json_free(&v);
     return ok;
 }

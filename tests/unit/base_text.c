@@ -6,30 +6,30 @@
 static void appends_add_up(void **state)
 {
     (void)state;
-    weft__text t = {0};
-    weft__text_puts(&t, "warp");
-    weft__text_putc(&t, ' ');
-    weft__text_printf(&t, "%d+%s", 42, "weft");
-    weft__text_put(&t, "\0z", 2);
-    weft__text_put_utf8(&t, 0x1F9F5);
+    weft__strbuf t = {0};
+    weft__strbuf_puts(&t, "warp");
+    weft__strbuf_putc(&t, ' ');
+    weft__strbuf_printf(&t, "%d+%s", 42, "weft");
+    weft__strbuf_put(&t, "\0z", 2);
+    weft__strbuf_put_utf8(&t, 0x1F9F5);
     assert_int_equal(t.failed, 0);
     assert_int_equal(t.len, 18);
     assert_memory_equal(t.data, "warp 42+weft\0z\xF0\x9F\xA7\xB5", 19);
-    for (int i = 0; i < 5000; i++) weft__text_printf(&t, "%d,", i);
+    for (int i = 0; i < 5000; i++) weft__strbuf_printf(&t, "%d,", i);
     assert_int_equal(t.data[t.len], 0);
     assert_memory_equal(t.data + t.len - 5, "4999,", 5);
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     assert_null(t.data);
 }
 
 static int build_text(void *arg)
 {
     (void)arg;
-    weft__text t = {0};
-    for (int i = 0; i < 200; i++) weft__text_printf(&t, "%d", i);
-    weft__text_puts(&t, "end");
+    weft__strbuf t = {0};
+    for (int i = 0; i < 200; i++) weft__strbuf_printf(&t, "%d", i);
+    weft__strbuf_puts(&t, "end");
     int ok = !t.failed && t.len == 493 && !strcmp(t.data + 490, "end");
-    weft__text_free(&t);
+    weft__strbuf_free(&t);
     return ok;
 }
 

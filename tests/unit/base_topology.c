@@ -12,7 +12,7 @@
 #include "base/topology.h"
 #include "claims.h"
 
-static weft__topology *make(const weft__fake_machine *fake)
+static weft__topology *make(const weft__topology_fake_machine *fake)
 {
     weft__topology *t;
     weft_error err = {0};
@@ -20,10 +20,10 @@ static weft__topology *make(const weft__fake_machine *fake)
     return t;
 }
 
-static void expect_counts(const weft__fake_machine *fake, int cpus, int cores, int fast, int nodes)
+static void expect_counts(const weft__topology_fake_machine *fake, int cpus, int cores, int fast, int nodes)
 {
     weft__topology *t = make(fake);
-    weft__cpu_counts c;
+    weft__topology_counts c;
     weft__topology_count(t, &c);
     assert_int_equal(c.cpus, cpus);
     assert_int_equal(c.cores, cores);
@@ -34,14 +34,14 @@ static void expect_counts(const weft__fake_machine *fake, int cpus, int cores, i
 }
 
 /* Places n threads and compares "cpu@node:list" of each, in order. */
-static void expect_places(const weft__fake_machine *fake, int n, const char *want)
+static void expect_places(const weft__topology_fake_machine *fake, int n, const char *want)
 {
     weft__topology *t = make(fake);
     weft__placement *p;
     char got[2048] = "", list[64];
     assert_int_equal(weft__placement_create(t, n, &p, NULL), WEFT_OK);
     for (int i = 0; i < n; i++) {
-        const weft__place *place = weft__placement_of(p, i);
+        const weft__topology_place *place = weft__placement_of(p, i);
         size_t len = strlen(got);
         weft__placement_list(p, i, list, sizeof list);
         snprintf(got + len, sizeof got - len, "%s%d@%d:%s", i ? " " : "", place->cpu, place->node, list);
@@ -53,13 +53,13 @@ static void expect_places(const weft__fake_machine *fake, int n, const char *wan
     weft__topology_close(&t);
 }
 
-static const weft__fake_machine plain = {.synthetic = "numa:1 core:4 pu:1"};
-static const weft__fake_machine smt = {.synthetic = "numa:1 core:4 pu:2"};
+static const weft__topology_fake_machine plain = {.synthetic = "numa:1 core:4 pu:1"};
+static const weft__topology_fake_machine smt = {.synthetic = "numa:1 core:4 pu:2"};
 /* As Linux numbers them: the second CPUs of all cores behind the first ones. */
-static const weft__fake_machine smt_apart = {.synthetic = "numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)"};
-static const weft__fake_machine two_nodes = {.synthetic = "numa:2 core:4 pu:1"};
-static const weft__fake_machine two_nodes_smt = {.synthetic = "numa:2 core:2 pu:2"};
-static const weft__fake_machine hybrid = {.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7"};
+static const weft__topology_fake_machine smt_apart = {.synthetic = "numa:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)"};
+static const weft__topology_fake_machine two_nodes = {.synthetic = "numa:2 core:4 pu:1"};
+static const weft__topology_fake_machine two_nodes_smt = {.synthetic = "numa:2 core:2 pu:2"};
+static const weft__topology_fake_machine hybrid = {.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7"};
 
 static void cores_are_counted(void **state)
 {
@@ -68,25 +68,29 @@ static void cores_are_counted(void **state)
     expect_counts(&smt, 8, 4, 4, 1);
     expect_counts(&two_nodes, 8, 8, 8, 2);
     expect_counts(&hybrid, 8, 8, 4, 1);
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:4 core:16 pu:2"}, 128, 64, 64, 4);
+    expect_counts(&(weft__topology_fake_machine){.synthetic = "numa:4 core:16 pu:2"}, 128, 64, 64, 4);
     /* Machines that show no cores, as some virtual ones do. */
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 pu:3"}, 3, 3, 3, 1);
+    expect_counts(&(weft__topology_fake_machine){.synthetic = "numa:1 pu:3"}, 3, 3, 3, 1);
 }
 
 static void masks_hold(void **state)
 {
     (void)state;
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3, 2, 2, 1);
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:2 core:4 pu:1", .allowed = "5"}, 1, 1, 1, 1);
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "1-4"}, 4, 4,
-                  1, 1);
+    expect_counts(&(weft__topology_fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3, 2, 2, 1);
+    expect_counts(&(weft__topology_fake_machine){.synthetic = "numa:2 core:4 pu:1", .allowed = "5"}, 1, 1, 1, 1);
+    expect_counts(
+        &(weft__topology_fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "1-4"}, 4, 4,
+        1, 1);
     /* Only slow cores: they are the fastest there are. */
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "0-2"}, 3, 3,
-                  3, 1);
+    expect_counts(
+        &(weft__topology_fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "0-2"}, 3, 3,
+        3, 1);
     /* Never beyond the mask, nor beyond a core's own CPUs. */
-    expect_places(&(weft__fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 2, "2@0:2-3 7@0:7");
-    expect_places(&(weft__fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3, "2@0:2-3 2@0:2-3 7@0:7");
-    expect_places(&(weft__fake_machine){.synthetic = "numa:2 core:4 pu:1", .allowed = "2-5"}, 4, "2@0:2 3@0:3 4@1:4 5@1:5");
+    expect_places(&(weft__topology_fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 2, "2@0:2-3 7@0:7");
+    expect_places(&(weft__topology_fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3,
+                  "2@0:2-3 2@0:2-3 7@0:7");
+    expect_places(&(weft__topology_fake_machine){.synthetic = "numa:2 core:4 pu:1", .allowed = "2-5"}, 4,
+                  "2@0:2 3@0:3 4@1:4 5@1:5");
 }
 
 static void one_thread_per_core(void **state)
@@ -95,7 +99,7 @@ static void one_thread_per_core(void **state)
     expect_places(&plain, 4, "0@0:0 1@0:1 2@0:2 3@0:3");
     expect_places(&smt, 4, "0@0:0-1 2@0:2-3 4@0:4-5 6@0:6-7");
     expect_places(&smt_apart, 4, "0@0:0,4 1@0:1,5 2@0:2,6 3@0:3,7");
-    expect_places(&(weft__fake_machine){.synthetic = "numa:1 pu:3"}, 3, "0@0:0 1@0:1 2@0:2");
+    expect_places(&(weft__topology_fake_machine){.synthetic = "numa:1 pu:3"}, 3, "0@0:0 1@0:1 2@0:2");
 }
 
 /* The second CPU of a core only when every core has a thread; its threads are neighbours. */
@@ -122,8 +126,9 @@ static void fast_cores_first(void **state)
     (void)state;
     expect_places(&hybrid, 4, "4@0:4 5@0:5 6@0:6 7@0:7");
     expect_places(&hybrid, 8, "4@0:4 5@0:5 6@0:6 7@0:7 0@0:0 1@0:1 2@0:2 3@0:3");
-    expect_places(&(weft__fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "3-5"}, 3,
-                  "4@0:4 5@0:5 3@0:3");
+    expect_places(
+        &(weft__topology_fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "3-5"}, 3,
+        "4@0:4 5@0:5 3@0:3");
 }
 
 /* Every node's memory is used, and threads that are neighbours in number lie on one node. */
@@ -141,7 +146,7 @@ static void bad_machines_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        weft__fake_machine fake;
+        weft__topology_fake_machine fake;
         const char *part;
     } cases[] = {
         {{.synthetic = "nonsense:4"}, "nonsense:4"},
@@ -190,7 +195,7 @@ static int cpus_of(pthread_t id)
 static void *in_one_cpu(void *arg)
 {
     cpu_set_t set;
-    weft__cpu_counts counts;
+    weft__topology_counts counts;
     (void)arg;
     int first = sched_getcpu();
     CPU_ZERO(&set);
@@ -199,7 +204,7 @@ static void *in_one_cpu(void *arg)
     weft__topology_count(weft__topology_machine(), &counts);
     if (counts.cpus != 1 || counts.cores != 1 || counts.fast_cores != 1) return "a mask of one CPU is not counted as one";
     unsetenv("WEFT_THREADS");
-    if (weft__cpu_default_threads() != 1 || weft__cpu_usable() != 1) return "one CPU gets more than one thread";
+    if (weft__machine_default_threads() != 1 || weft__machine_cpus() != 1) return "one CPU gets more than one thread";
     return NULL;
 }
 

@@ -36,7 +36,7 @@ int utimensat(int dir, const char *path, const struct timespec times[2], int fla
 static void hang_the_disk(weft_engine *e)
 {
     atomic_store(&disk_hangs, 1);
-    assert_int_equal(weft__store_fetch_slot(e->store, "kept", NULL, NULL, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_store_fetch_slot(e->store, "kept", NULL, NULL, NULL), WEFT_OK);
     while (atomic_load(&disk_hangs) != 2) usleep(500);
 }
 
@@ -132,7 +132,7 @@ static void submit_ok(weft_engine *e, const ask *q, answer *a)
 static void who_waits_for_a_disk_that_hangs_can_end(void **state)
 {
     scene *s = *state;
-    answer a[SERVE_FETCHES + 2], last;
+    answer a[BATCHER_FETCHES + 2], last;
     close_engine(&s->e);
     weft_engine *e = s->e = open_engine(s->model, &s->p);
     hang_the_disk(e);
@@ -142,15 +142,15 @@ static void who_waits_for_a_disk_that_hangs_can_end(void **state)
     assert_int_equal(a[0].finish, WEFT_FINISH_FAILED);
     assert_int_equal(a[0].status, WEFT_TIMEOUT);
     s->q.p.deadline_ms = 0;
-    for (int i = 1; i < SERVE_FETCHES + 1; i++) submit_ok(e, &s->q, &a[i]); /* one more than may read at once */
+    for (int i = 1; i < BATCHER_FETCHES + 1; i++) submit_ok(e, &s->q, &a[i]); /* one more than may read at once */
     /* The last first: without those who read, who only waits for a place would go on without the disk, and might end. */
-    for (int i = SERVE_FETCHES; i > 0; i--) weft_engine_cancel(e, a[i].id);
+    for (int i = BATCHER_FETCHES; i > 0; i--) weft_engine_cancel(e, a[i].id);
     wait_all();
-    for (int i = 1; i < SERVE_FETCHES + 1; i++) assert_int_equal(a[i].finish, WEFT_FINISH_CANCELLED);
-    submit_ok(e, &s->q, &a[SERVE_FETCHES + 1]);
+    for (int i = 1; i < BATCHER_FETCHES + 1; i++) assert_int_equal(a[i].finish, WEFT_FINISH_CANCELLED);
+    submit_ok(e, &s->q, &a[BATCHER_FETCHES + 1]);
     usleep(20000);
     weft_engine_drain(e, 0); /* whether it waits for the disk as well, or did without */
-    assert_int_equal(a[SERVE_FETCHES + 1].n_finished, 1);
+    assert_int_equal(a[BATCHER_FETCHES + 1].n_finished, 1);
     assert_int_equal(atomic_load(&disk_hangs), 2);
     atomic_store(&disk_hangs, 0); /* what was asked for is read now, and nobody wants it */
     close_engine(&s->e);
@@ -305,7 +305,7 @@ static void end_naps(scene *s)
     s->sleeper.a.n_finished = 0;
 }
 
-static void nap(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+static void nap(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot)
 {
     (void)arg, (void)status, (void)message, (void)snapshot;
     usleep(NAP_MS * 1000);
@@ -348,7 +348,7 @@ static void what_is_slow_is_no_hung_disk(void **state)
     assert_true(weft__clock_ns() - began > SLOW_MS * 1000000ull); /* four pieces, a nap before each */
     restore_large(s);
     end_naps(s);
-    for (int i = 0; i < 3; i++) assert_int_equal(weft__store_fetch_slot(s->e->store, "nobody", nap, NULL, NULL), WEFT_OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(weft__kv_store_fetch_slot(s->e->store, "nobody", nap, NULL, NULL), WEFT_OK);
     restore_large(s);
     close_engine(&s->e);
 }

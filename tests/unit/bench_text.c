@@ -48,16 +48,16 @@ static void english(void **state)
     (void)state;
     large v;
     large_open(&v, "deepseek-llm");
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
-    if (weft__tokenizer_create(&v.spec, &tok, &err)) fail_msg("%s", err.message);
+    if (weft__tok_create(&v.spec, &tok, &err)) fail_msg("%s", err.message);
     char *text = weft__alloc(N_ENGLISH);
     assert_non_null(text);
     write_english(&v, text, N_ENGLISH);
     double rate = N_ENGLISH / 1e6 / least_of(read_text, &(reading){.tok = tok, .text = text}, N_ENGLISH, RUNS);
     row("tokens", "English, 128 k tokens", rate, "MB/s", "10 or more", rate >= 10);
     weft__free(text);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     large_close(&v);
 }
 
@@ -69,7 +69,7 @@ static void hostile(void **state)
     assert_non_null(text);
     for (int v = 0; hostile_vocabularies[v]; v++) {
         weft__gguf *g = open_vocabulary(hostile_vocabularies[v]);
-        weft__tokenizer *tok = NULL;
+        weft__tok *tok = NULL;
         weft_error err = {0};
         if (weft__vocab_tokenizer(g, &tok, &err)) fail_msg("%s", err.message);
         weft__gguf_close(&g);
@@ -82,7 +82,7 @@ static void hostile(void **state)
                 most = took, snprintf(what, sizeof what, "%s, '%s'", hostile_vocabularies[v], *name > ' ' ? name : "blanks");
         }
         row("hostile", what, N_HOSTILE / 1e6 / most, "MB/s", "0.1 or more", N_HOSTILE / 1e6 / most >= 0.1);
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
     }
     weft__free(text);
 }

@@ -306,12 +306,13 @@ static weft_status write_model(weft_error *err)
 /* Without a reservation, so that a write itself runs out of space; nothing may succeed after that. */
 static weft_status write_out(weft_error *err)
 {
-    weft__out o;
+    weft__out_file o;
     weft_error later;
-    weft_status status = weft__out_open(&o, path, err);
-    for (int i = 0; i < 100 && status == WEFT_OK; i++) status = weft__out_zeros(&o, 5000, err);
-    if (weft__out_write(&o, "x", 1, &later) != WEFT_STATE || weft__out_commit(&o, &later) != WEFT_STATE) status = WEFT_INTERNAL;
-    weft__out_close(&o);
+    weft_status status = weft__out_file_open(&o, path, err);
+    for (int i = 0; i < 100 && status == WEFT_OK; i++) status = weft__out_file_zeros(&o, 5000, err);
+    if (weft__out_file_write(&o, "x", 1, &later) != WEFT_STATE || weft__out_file_commit(&o, &later) != WEFT_STATE)
+        status = WEFT_INTERNAL;
+    weft__out_file_close(&o);
     return status;
 }
 
@@ -320,7 +321,7 @@ static void what_cannot_be_read_any_more(void **state)
 {
     (void)state;
     enum { N = 1 << 20 };
-    weft__out o;
+    weft__out_file o;
     weft_error err = {0};
     char source[4096];
     snprintf(source, sizeof source, "%s.source", path);
@@ -332,9 +333,9 @@ static void what_cannot_be_read_any_more(void **state)
     assert_int_equal(ftruncate(fd, 0), 0);
     unlink(source);
     const int n_files = files_in_folder();
-    ok(weft__out_open(&o, path, &err), &err);
-    expect(weft__out_write(&o, mapped, N, &err), WEFT_IO, &err, "what it copies cannot be read any more");
-    weft__out_close(&o);
+    ok(weft__out_file_open(&o, path, &err), &err);
+    expect(weft__out_file_write(&o, mapped, N, &err), WEFT_IO, &err, "what it copies cannot be read any more");
+    weft__out_file_close(&o);
     assert_int_equal(files_in_folder(), n_files);
     munmap((void *)(uintptr_t)mapped, N);
     close(fd);
@@ -343,7 +344,7 @@ static void what_cannot_be_read_any_more(void **state)
 static void in_memory(void **state)
 {
     weft__gguf_writer *w;
-    weft__text file = {0};
+    weft__strbuf file = {0};
     weft__gguf *g;
     uint32_t value = 0;
     weft_error err = {0};
@@ -359,7 +360,7 @@ static void in_memory(void **state)
     assert_int_equal(value, 7);
     assert_int_equal(weft__gguf_tensors(g)->n, 0);
     weft__gguf_close(&g);
-    weft__text_free(&file);
+    weft__strbuf_free(&file);
 }
 
 static void full_disk(void **state)

@@ -7,16 +7,16 @@
 
 typedef struct attack {
     const char *name;
-    weft__text source, text; /* of the grammar, and what is read with it */
-    int status;              /* what comes of it; ANY: WEFT_OK or WEFT_LIMIT */
+    weft__strbuf source, text; /* of the grammar, and what is read with it */
+    int status;                /* what comes of it; ANY: WEFT_OK or WEFT_LIMIT */
 } attack;
 
 enum { ANY = -1, N_ATTACKS = 20, FIRST_OF_WORDS = 16 };
 
 /* `times` copies of a text. */
-static inline void repeat(weft__text *out, const char *s, int times)
+static inline void repeat(weft__strbuf *out, const char *s, int times)
 {
-    for (int i = 0; i < times; i++) weft__text_puts(out, s);
+    for (int i = 0; i < times; i++) weft__strbuf_puts(out, s);
 }
 
 /* Long lists of literals, which are no attack: numbered or drawn, and by themselves or as items. */
@@ -26,35 +26,35 @@ static inline void write_words(attack *k, int shape)
     const int drawn = shape % 2, items = shape >= 2;
     weft__rng rng;
     weft__rng_seed(&rng, 3);
-    weft__text_puts(&k->source, items ? "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= " : "root ::= ");
-    if (items) weft__text_puts(&k->text, "[");
+    weft__strbuf_puts(&k->source, items ? "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= " : "root ::= ");
+    if (items) weft__strbuf_puts(&k->text, "[");
     for (int i = 0; i < (drawn ? WORDS * 2 / 3 : WORDS); i++) {
         char word[LETTERS + 1] = {0};
         for (int j = 0; j < LETTERS; j++) word[j] = (char)('a' + weft__rng_below(&rng, 26));
         if (!drawn) snprintf(word, sizeof word, "w%d", i);
-        weft__text_printf(&k->source, i ? " | \"%s\"" : "\"%s\"", word);
-        if (i == WORDS / 2) weft__text_puts(&k->text, word);
+        weft__strbuf_printf(&k->source, i ? " | \"%s\"" : "\"%s\"", word);
+        if (i == WORDS / 2) weft__strbuf_puts(&k->text, word);
     }
 }
 
 /* Grammars whose source is large or deep. */
 static inline void write_large(attack *k, int i)
 {
-    weft__text *s = &k->source;
-    weft__text_puts(s, "root ::= ");
+    weft__strbuf *s = &k->source;
+    weft__strbuf_puts(s, "root ::= ");
     switch (i) {
     case 0:
         k->name = "nested quantifiers", k->status = WEFT_LIMIT;
-        repeat(s, "(", 20), weft__text_puts(s, "\"a\""), repeat(s, "{0,99})", 20);
+        repeat(s, "(", 20), weft__strbuf_puts(s, "\"a\""), repeat(s, "{0,99})", 20);
         break;
     case 1:
         k->name = "nested stars";
-        repeat(s, "(", 40), weft__text_puts(s, "\"a\""), repeat(s, "*)+", 40);
-        weft__text_puts(&k->text, "aaaaaaaaaa");
+        repeat(s, "(", 40), weft__strbuf_puts(s, "\"a\""), repeat(s, "*)+", 40);
+        weft__strbuf_puts(&k->text, "aaaaaaaaaa");
         break;
     case 2:
         k->name = "10 MB", k->status = WEFT_LIMIT;
-        weft__text_puts(s, "\""), repeat(s, "0123456789", 1 << 20), weft__text_puts(s, "\"");
+        weft__strbuf_puts(s, "\""), repeat(s, "0123456789", 1 << 20), weft__strbuf_puts(s, "\"");
         break;
     case 3:
         k->name = "nested groups", k->status = WEFT_LIMIT;
@@ -62,22 +62,22 @@ static inline void write_large(attack *k, int i)
         break;
     case 4: /* each rule is twice the one before it */
         k->name = "doubling rules";
-        weft__text_puts(s, "r0\n");
-        for (int j = 0; j < 60; j++) weft__text_printf(s, "r%d ::= r%d r%d\n", j, j + 1, j + 1);
-        weft__text_puts(s, "r60 ::= \"a\" | \"b\"\n");
-        weft__text_puts(&k->text, "abababababab");
+        weft__strbuf_puts(s, "r0\n");
+        for (int j = 0; j < 60; j++) weft__strbuf_printf(s, "r%d ::= r%d r%d\n", j, j + 1, j + 1);
+        weft__strbuf_puts(s, "r60 ::= \"a\" | \"b\"\n");
+        weft__strbuf_puts(&k->text, "abababababab");
         break;
     case 5:
         k->name = "a chain of names";
-        weft__text_puts(s, "r0\n");
-        for (int j = 0; j < 16000; j++) weft__text_printf(s, "r%d ::= r%d\n", j, j + 1);
-        weft__text_puts(s, "r16000 ::= \"a\"\n");
-        weft__text_puts(&k->text, "a");
+        weft__strbuf_puts(s, "r0\n");
+        for (int j = 0; j < 16000; j++) weft__strbuf_printf(s, "r%d ::= r%d\n", j, j + 1);
+        weft__strbuf_puts(s, "r16000 ::= \"a\"\n");
+        weft__strbuf_puts(&k->text, "a");
         break;
     case 6:
         k->name = "many rules", k->status = WEFT_LIMIT;
-        weft__text_puts(s, "\"a\"\n");
-        for (int j = 0; j < 20000; j++) weft__text_printf(s, "r%d ::= \"a\"\n", j);
+        weft__strbuf_puts(s, "\"a\"\n");
+        for (int j = 0; j < 20000; j++) weft__strbuf_printf(s, "r%d ::= \"a\"\n", j);
         break;
     }
 }
@@ -85,48 +85,48 @@ static inline void write_large(attack *k, int i)
 /* Grammars whose automata, or ways to go on, are many. */
 static inline void write_wide(attack *k, int i)
 {
-    weft__text *s = &k->source;
+    weft__strbuf *s = &k->source;
     switch (i) {
     case 7: /* a deterministic automaton would need 2^40 states */
         k->name = "subsets";
-        weft__text_puts(s, "root ::= [ab]* \"a\" [ab]{40}");
+        weft__strbuf_puts(s, "root ::= [ab]* \"a\" [ab]{40}");
         repeat(&k->text, "ab", 100);
         break;
     case 8: /* sets that grow with the text, up to a hundred thousand states: limits are for work, too */
         k->name = "growing sets", k->status = WEFT_LIMIT;
-        weft__text_puts(s, "root ::= ([ -~]? ){20000} \"z\"");
+        weft__strbuf_puts(s, "root ::= ([ -~]? ){20000} \"z\"");
         break;
     case 9:
         k->name = "optional letters", k->status = WEFT_LIMIT;
-        weft__text_puts(s, "root ::= ([a-z]? [a-z]? [a-z]? [a-z]? [a-z]?){6000} \"z\"");
+        weft__strbuf_puts(s, "root ::= ([a-z]? [a-z]? [a-z]? [a-z]? [a-z]?){6000} \"z\"");
         break;
     case 10:
         k->name = "wide characters", k->status = WEFT_LIMIT;
-        weft__text_puts(s, "root ::= (. | .. | ...){5000} \"z\"");
+        weft__strbuf_puts(s, "root ::= (. | .. | ...){5000} \"z\"");
         break;
     case 11: /* 2^n stacks */
         k->name = "stacks";
-        weft__text_puts(s, "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\"");
+        weft__strbuf_puts(s, "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\"");
         repeat(&k->text, "a", 300);
         break;
     case 12:
         k->name = "derivations without number", k->status = ANY;
-        weft__text_puts(s, "root ::= \"a\" root root | \"a\" root root root | \"a\"");
+        weft__strbuf_puts(s, "root ::= \"a\" root root | \"a\" root root root | \"a\"");
         repeat(&k->text, "a", 150);
         break;
     case 13:
         k->name = "ambiguous repetition", k->status = ANY;
-        weft__text_puts(s, "root ::= x{0,300}\nx ::= \"a\"{0,200} \"b\"?");
+        weft__strbuf_puts(s, "root ::= x{0,300}\nx ::= \"a\"{0,200} \"b\"?");
         repeat(&k->text, "a", 150);
         break;
     case 14:
         k->name = "alternatives", k->status = ANY;
-        weft__text_puts(s, "root ::= "), repeat(s, "r|", 250000), weft__text_puts(s, "r\nr ::= \"a\" r \"a\" | \"a\"");
-        weft__text_puts(&k->text, "aaa");
+        weft__strbuf_puts(s, "root ::= "), repeat(s, "r|", 250000), weft__strbuf_puts(s, "r\nr ::= \"a\" r \"a\" | \"a\"");
+        weft__strbuf_puts(&k->text, "aaa");
         break;
     case 15: /* which the probe would refuse: a text has a budget all the same */
         k->name = "a text's budget", k->status = WEFT_LIMIT;
-        weft__text_puts(s, "root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]");
+        weft__strbuf_puts(s, "root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]");
         repeat(&k->text, "a", 2000);
         break;
     }
@@ -143,26 +143,26 @@ static inline void attack_make(attack *k, int i)
 
 static inline void attack_free(attack *k)
 {
-    weft__text_free(&k->source);
-    weft__text_free(&k->text);
+    weft__strbuf_free(&k->source);
+    weft__strbuf_free(&k->text);
 }
 
 /* Compiles, and follows the text with a mask at each byte. */
 static inline weft_status attack_run(const attack *k, const vocab *v)
 {
     static uint64_t bits[MAX_TOKENS / 64 + 1];
-    weft__automaton *a = NULL;
-    weft__grammar *g = NULL;
-    weft__matcher *m = NULL;
+    weft__gram_automaton *a = NULL;
+    weft__gram_tables *g = NULL;
+    weft__gram_matcher *m = NULL;
     weft_status st = gbnf(k->source.data, k->source.len, &a, NULL);
-    if (!st) st = weft__grammar_create(a, v->trie, &g, NULL);
-    if (!st) st = weft__matcher_create(g, &m, NULL);
+    if (!st) st = weft__gram_tables_create(a, v->trie, &g, NULL);
+    if (!st) st = weft__gram_matcher_create(g, &m, NULL);
     for (const char *text = k->text.len ? k->text.data : ""; !st && *text; text++) {
-        st = weft__matcher_mask(m, bits, NULL);
-        if (!st) st = weft__matcher_accept(m, (unsigned char)*text, NULL);
+        st = weft__gram_matcher_mask(m, bits, NULL);
+        if (!st) st = weft__gram_matcher_accept(m, (unsigned char)*text, NULL);
     }
-    weft__matcher_destroy(&m);
-    weft__grammar_release(&g);
+    weft__gram_matcher_destroy(&m);
+    weft__gram_tables_release(&g);
     return st;
 }
 

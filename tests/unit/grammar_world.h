@@ -21,8 +21,8 @@ enum { CONTROL = 256, END = 257, FIRST = 258, MAX_TOKENS = 512 };
 typedef struct vocab {
     char text[MAX_TOKENS][16]; /* bytes that tokens from FIRST on stand for */
     int n;
-    weft__tokenizer *tok;
-    weft__token_trie *trie;
+    weft__tok *tok;
+    weft__gram_trie *trie;
 } vocab;
 
 static inline const char *token_bytes(const vocab *v, int id, size_t *n, char one[1])
@@ -38,39 +38,39 @@ static inline const char *token_bytes(const vocab *v, int id, size_t *n, char on
 
 static inline void vocab_open(vocab *v)
 {
-    static weft__slice tokens[MAX_TOKENS];
+    static weft__tok_slice tokens[MAX_TOKENS];
     static int32_t types[MAX_TOKENS];
-    weft__text spelled[MAX_TOKENS] = {0};
-    weft__vocab_spec spec;
+    weft__strbuf spelled[MAX_TOKENS] = {0};
+    weft__tok_spec spec;
     for (int i = 0; i < v->n; i++) {
         char one[1];
         size_t n;
         const char *s = token_bytes(v, i, &n, one);
-        if (i == CONTROL) weft__text_puts(&spelled[i], "<ctl>");
-        else if (i == END) weft__text_puts(&spelled[i], "<end>");
+        if (i == CONTROL) weft__strbuf_puts(&spelled[i], "<ctl>");
+        else if (i == END) weft__strbuf_puts(&spelled[i], "<end>");
         else
-            for (size_t k = 0; k < n; k++) weft__text_put_utf8(&spelled[i], alphabet_of((unsigned char)s[k]));
-        tokens[i] = (weft__slice){spelled[i].data, spelled[i].len};
-        types[i] = i == CONTROL || i == END ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_NORMAL;
+            for (size_t k = 0; k < n; k++) weft__strbuf_put_utf8(&spelled[i], alphabet_of((unsigned char)s[k]));
+        tokens[i] = (weft__tok_slice){spelled[i].data, spelled[i].len};
+        types[i] = i == CONTROL || i == END ? WEFT__TOK_CONTROL : WEFT__TOK_NORMAL;
     }
-    weft__vocab_spec_init(&spec);
-    spec.model = WEFT__SLICE("gpt2");
-    spec.pre = WEFT__SLICE("llama-bpe");
+    weft__tok_spec_init(&spec);
+    spec.model = WEFT__TOK_SLICE("gpt2");
+    spec.pre = WEFT__TOK_SLICE("llama-bpe");
     spec.tokens = tokens;
     spec.types = types;
     spec.n_tokens = spec.n_types = (size_t)v->n;
-    spec.merges = &(weft__merge_pair){WEFT__SLICE("a"), WEFT__SLICE("b")}; /* BPE wants one */
+    spec.merges = &(weft__tok_merge_pair){WEFT__TOK_SLICE("a"), WEFT__TOK_SLICE("b")}; /* BPE wants one */
     spec.n_merges = 1;
     spec.eos = END;
-    assert_int_equal(weft__tokenizer_create(&spec, &v->tok, NULL), WEFT_OK);
-    assert_int_equal(weft__token_trie_create(v->tok, &v->trie, NULL), WEFT_OK);
-    for (int i = 0; i < v->n; i++) weft__text_free(&spelled[i]);
+    assert_int_equal(weft__tok_create(&spec, &v->tok, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_trie_create(v->tok, &v->trie, NULL), WEFT_OK);
+    for (int i = 0; i < v->n; i++) weft__strbuf_free(&spelled[i]);
 }
 
 static inline void vocab_close(vocab *v)
 {
-    weft__token_trie_release(&v->trie);
-    weft__tokenizer_destroy(&v->tok);
+    weft__gram_trie_release(&v->trie);
+    weft__tok_destroy(&v->tok);
 }
 
 /* Bytes only, or with random tokens made of what the random grammars are made of, cut anywhere. */
@@ -91,59 +91,59 @@ static inline void vocab_make(vocab *v, uint64_t seed, int n_random)
 
 /* ---- short ways to grammars and texts ---- */
 
-static inline weft_status gbnf_of_depth(const char *source, size_t n, uint32_t depth, weft__automaton **out, weft_error *err)
+static inline weft_status gbnf_of_depth(const char *source, size_t n, uint32_t depth, weft__gram_automaton **out, weft_error *err)
 {
     weft__gram *g = weft__gram_create();
     if (!g) return weft_fail(err, WEFT_NO_MEMORY, "no memory");
-    int32_t root = weft__gbnf_read(g, source, n);
+    int32_t root = weft__gram_read_gbnf(g, source, n);
     weft_status st = weft__gram_compile(g, root, depth, out, err);
     weft__gram_destroy(&g);
     return st;
 }
 
-static inline weft_status gbnf(const char *source, size_t n, weft__automaton **out, weft_error *err)
+static inline weft_status gbnf(const char *source, size_t n, weft__gram_automaton **out, weft_error *err)
 {
-    return gbnf_of_depth(source, n, WEFT__GRAMMAR_DEPTH, out, err);
+    return gbnf_of_depth(source, n, WEFT__GRAM_DEPTH, out, err);
 }
 
-static inline weft__grammar *grammar(const char *source, const vocab *v)
+static inline weft__gram_tables *grammar(const char *source, const vocab *v)
 {
-    weft__automaton *a;
-    weft__grammar *g;
+    weft__gram_automaton *a;
+    weft__gram_tables *g;
     weft_error err = {0};
     if (gbnf(source, strlen(source), &a, &err)) fail_msg("%s\n%s", source, err.message);
-    assert_int_equal(weft__grammar_create(a, v->trie, &g, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_tables_create(a, v->trie, &g, NULL), WEFT_OK);
     return g;
 }
 
-static inline weft__grammar *built_in_grammar(int32_t (*add_rules)(weft__gram *), const vocab *v)
+static inline weft__gram_tables *built_in_grammar(int32_t (*add_rules)(weft__gram *), const vocab *v)
 {
-    weft__automaton *a;
-    weft__grammar *g;
+    weft__gram_automaton *a;
+    weft__gram_tables *g;
     weft__gram *rules = weft__gram_create();
     weft_error err = {0};
     int32_t root = add_rules(rules);
-    if (weft__gram_compile(rules, root, WEFT__JSON_DEPTH - 1, &a, &err)) fail_msg("%s", err.message);
+    if (weft__gram_compile(rules, root, WEFT__GRAM_JSON_DEPTH - 1, &a, &err)) fail_msg("%s", err.message);
     weft__gram_destroy(&rules);
-    assert_int_equal(weft__grammar_create(a, v->trie, &g, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_tables_create(a, v->trie, &g, NULL), WEFT_OK);
     return g;
 }
 
-static inline weft__grammar *json_grammar(const vocab *v)
+static inline weft__gram_tables *json_grammar(const vocab *v)
 {
-    return built_in_grammar(weft__json_rules, v);
+    return built_in_grammar(weft__gram_json_object, v);
 }
 
 /* -1: refused at some byte; else what complete says at the end. */
-static inline int follow(weft__grammar *g, const char *s, size_t n)
+static inline int follow(weft__gram_tables *g, const char *s, size_t n)
 {
-    weft__matcher *m;
+    weft__gram_matcher *m;
     int result = 0;
-    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
     for (size_t i = 0; i < n && result >= 0; i++)
-        if (weft__matcher_accept(m, (unsigned char)s[i], NULL)) result = -1;
-    if (result >= 0) result = weft__matcher_complete(m);
-    weft__matcher_destroy(&m);
+        if (weft__gram_matcher_accept(m, (unsigned char)s[i], NULL)) result = -1;
+    if (result >= 0) result = weft__gram_matcher_complete(m);
+    weft__gram_matcher_destroy(&m);
     return result;
 }
 

@@ -123,7 +123,7 @@ static int count(const weft_graph *g, uint32_t op)
     return n;
 }
 
-static weft_graph *fuse(const weft_graph *g, weft__supports_fn supports, void *arg)
+static weft_graph *fuse(const weft_graph *g, weft__graph_supports_fn supports, void *arg)
 {
     weft_graph *out;
     int32_t *order = weft__alloc_array((size_t)g->n_nodes, sizeof *order);
@@ -225,14 +225,14 @@ static void test_memory_random(void **state)
     weft__rng rng;
     weft__rng_seed(&rng, 11);
     for (int round = 0; round < 300; round++) {
-        weft__lifetime items[60];
+        weft__graph_lifetime items[60];
         int n = 1 + (int)weft__rng_below(&rng, 60);
         uint64_t total, sum, peak = 0;
         for (int i = 0; i < n; i++) {
             int32_t begin = (int32_t)weft__rng_below(&rng, 40);
-            items[i] = (weft__lifetime){begin, begin + (int32_t)weft__rng_below(&rng, 8), weft__rng_below(&rng, 5000), 1};
+            items[i] = (weft__graph_lifetime){begin, begin + (int32_t)weft__rng_below(&rng, 8), weft__rng_below(&rng, 5000), 1};
         }
-        assert_ok(weft__memory_plan(items, n, &total, &sum, err));
+        assert_ok(weft__graph_plan_memory(items, n, &total, &sum, err));
         for (int i = 0; i < n; i++) {
             assert_int_equal(items[i].offset % 64, 0);
             assert_true(items[i].offset + items[i].n_bytes <= total);
@@ -255,9 +255,9 @@ static void test_memory_random(void **state)
 static void test_memory_overflow(void **state)
 {
     (void)state;
-    weft__lifetime items[2] = {{0, 1, UINT64_MAX - 100, 0}, {0, 1, 4096, 0}};
+    weft__graph_lifetime items[2] = {{0, 1, UINT64_MAX - 100, 0}, {0, 1, 4096, 0}};
     uint64_t total, sum;
-    assert_refused(WEFT_LIMIT, "more bytes", weft__memory_plan(items, 2, &total, &sum, err));
+    assert_refused(WEFT_LIMIT, "more bytes", weft__graph_plan_memory(items, 2, &total, &sum, err));
 }
 
 /* Position of the first and last node of a segment that touches t, and whether any does. */

@@ -36,12 +36,12 @@ static void build(stage *s)
 }
 
 /* Cost of the n-th node of that op. */
-static weft__cost cost_of(const weft_graph *g, uint32_t op, int nth, const weft__load *load)
+static weft__graph_cost cost_of(const weft_graph *g, uint32_t op, int nth, const weft__graph_load *load)
 {
     for (int32_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i].op == op && nth-- == 0) return weft__node_cost(g, i, load);
+        if (g->nodes[i].op == op && nth-- == 0) return weft__graph_node_cost(g, i, load);
     fail_msg("no such node");
-    return (weft__cost){0};
+    return (weft__graph_cost){0};
 }
 
 static double row_bytes(uint32_t dtype, int64_t k)
@@ -55,23 +55,23 @@ static void test_costs(void **state)
     (void)state;
     build(&s);
     /* One row behind 10 tokens, and five at the beginning of another sequence. */
-    const weft__seq_rows seqs[] = {{10, 1, 1}, {0, 5, 0}};
-    const weft__load load = {6, 1, 2, seqs, WEFT_F16, 0}, silent = {6, 0, 2, seqs, WEFT_F32, 0};
-    weft__cost q = cost_of(s.g, WEFT_OP_LINEAR, 0, &load), k = cost_of(s.g, WEFT_OP_LINEAR, 1, &load),
-               v = cost_of(s.g, WEFT_OP_LINEAR, 2, &load);
+    const weft__graph_seq_rows seqs[] = {{10, 1, 1}, {0, 5, 0}};
+    const weft__graph_load load = {6, 1, 2, seqs, WEFT_F16, 0}, silent = {6, 0, 2, seqs, WEFT_F32, 0};
+    weft__graph_cost q = cost_of(s.g, WEFT_OP_LINEAR, 0, &load), k = cost_of(s.g, WEFT_OP_LINEAR, 1, &load),
+                     v = cost_of(s.g, WEFT_OP_LINEAR, 2, &load);
     assert_true(q.int8_ops == 2.0 * 6 * D * HEADS * DIM && k.bf16_ops == 2.0 * 6 * D * KV_HEADS * DIM && v.f32_ops == k.bf16_ops);
     assert_true(q.bf16_ops + q.f32_ops + k.int8_ops + k.f32_ops + v.int8_ops + v.bf16_ops == 0);
     assert_true(q.weight_bytes == HEADS * DIM * row_bytes(WEFT_Q8_0, D));
     assert_true(q.bytes == q.weight_bytes + 4.0 * 6 * (D + HEADS * DIM));
-    weft__cost all = cost_of(s.g, WEFT_OP_ATTENTION, 0, &load), window = cost_of(s.g, WEFT_OP_ATTENTION, 1, &load);
+    weft__graph_cost all = cost_of(s.g, WEFT_OP_ATTENTION, 0, &load), window = cost_of(s.g, WEFT_OP_ATTENTION, 1, &load);
     const double token = 2.0 * KV_HEADS * (DIM + DIM), pair = 2.0 * HEADS * (DIM + DIM);
     assert_true(all.kv_bytes == (11 + 5) * token && all.attention_ops == (11 + 15) * pair);
     assert_true(window.kv_bytes == (4 + 5) * token && window.attention_ops == (4 + 1 + 2 + 3 + 4 + 4) * pair);
     assert_true(cost_of(s.g, WEFT_OP_ATTENTION, 0, &silent).kv_bytes == 2 * all.kv_bytes);
     const double expert = 2 * F * row_bytes(WEFT_Q8_0, D) + D * row_bytes(WEFT_Q8_0, F);
-    weft__cost moe = cost_of(s.g, WEFT_OP_MOE_FFN, 0, &load);
+    weft__graph_cost moe = cost_of(s.g, WEFT_OP_MOE_FFN, 0, &load);
     assert_true(moe.weight_bytes == EXPERTS * expert && moe.int8_ops == 2.0 * 6 * USED * 3 * D * F);
-    const weft__load one = {1, 1, 1, seqs, WEFT_F16, 0};
+    const weft__graph_load one = {1, 1, 1, seqs, WEFT_F16, 0};
     assert_true(cost_of(s.g, WEFT_OP_MOE_FFN, 0, &one).weight_bytes == USED * expert);
     int head = 7; /* after q, k, v of two layers and the router */
     assert_true(cost_of(s.g, WEFT_OP_LINEAR, head, &load).int8_ops == 2.0 * D * V);
@@ -91,11 +91,11 @@ static void test_costs_of_rows_that_are_wanted(void **state)
     int n_flags = 0;
     for (int32_t i = 0; i < g->n_nodes; i++) n_flags += (g->nodes[i].flags & WEFT_NODE_IF_WANTED) != 0;
     assert_int_equal(n_flags, 5); /* q, attention, router, route, experts */
-    const weft__seq_rows seqs[] = {{10, 1, 0}, {0, 5, 2}}, none_of_them[] = {{10, 1, 0}, {0, 5, 0}};
-    weft__load two = {6, 2, 2, seqs, WEFT_F16, 0}, none = {6, 0, 2, none_of_them, WEFT_F16, 0};
+    const weft__graph_seq_rows seqs[] = {{10, 1, 0}, {0, 5, 2}}, none_of_them[] = {{10, 1, 0}, {0, 5, 0}};
+    weft__graph_load two = {6, 2, 2, seqs, WEFT_F16, 0}, none = {6, 0, 2, none_of_them, WEFT_F16, 0};
     const double token = 2.0 * KV_HEADS * (DIM + DIM), pair = 2.0 * HEADS * (DIM + DIM);
     assert_true(cost_of(g, WEFT_OP_ATTENTION, 0, &two).attention_ops == (11 + 15) * pair);
-    weft__cost last = cost_of(g, WEFT_OP_ATTENTION, 1, &two); /* the last two rows of the second sequence */
+    weft__graph_cost last = cost_of(g, WEFT_OP_ATTENTION, 1, &two); /* the last two rows of the second sequence */
     assert_true(last.attention_ops == (4 + 4) * pair && last.kv_bytes == 5 * token);
     assert_true(cost_of(g, WEFT_OP_MOE_FFN, 0, &two).int8_ops == 2.0 * 2 * USED * 3 * D * F);
     assert_true(cost_of(g, WEFT_OP_ATTENTION, 1, &none).bytes == 0 && cost_of(g, WEFT_OP_MOE_FFN, 0, &none).bytes == 0);

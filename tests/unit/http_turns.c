@@ -7,24 +7,24 @@ static int a, b, c;
 
 struct thing {
     int number;
-    weft__turn turn;
+    weft__http_turn turn;
 };
 
-static int next(weft__turns *q)
+static int next(weft__http_turns *q)
 {
-    weft__turn *t = weft__turns_take(q);
-    return t ? WEFT__TURN_OF(struct thing, turn, t)->number : -1;
+    weft__http_turn *t = weft__http_turns_take(q);
+    return t ? WEFT__HTTP_TURN_OF(struct thing, turn, t)->number : -1;
 }
 
 static void one_of_each(void **state)
 {
     (void)state;
-    weft__turns q = {0};
+    weft__http_turns q = {0};
     struct thing all[8];
     const void *const who[8] = {&a, &a, &a, &a, &b, &b, &c, NULL};
     for (int i = 0; i < 8; i++) {
         all[i].number = i;
-        weft__turns_put(&q, &all[i].turn, who[i]);
+        weft__http_turns_put(&q, &all[i].turn, who[i]);
     }
     const int order[] = {0, 4, 6, 7, 1, 5, 2, 3, -1};
     for (int i = 0; i < 9; i++) assert_int_equal(next(&q), order[i]);
@@ -35,14 +35,14 @@ static void one_of_each(void **state)
 static void who_comes_later(void **state)
 {
     (void)state;
-    weft__turns q = {0};
+    weft__http_turns q = {0};
     struct thing all[7];
     for (int i = 0; i < 7; i++) all[i].number = i;
-    for (int i = 0; i < 5; i++) weft__turns_put(&q, &all[i].turn, &a);
+    for (int i = 0; i < 5; i++) weft__http_turns_put(&q, &all[i].turn, &a);
     assert_int_equal(next(&q), 0);
     assert_int_equal(next(&q), 1);
-    weft__turns_put(&q, &all[5].turn, &b);
-    weft__turns_put(&q, &all[6].turn, &b);
+    weft__http_turns_put(&q, &all[5].turn, &b);
+    weft__http_turns_put(&q, &all[6].turn, &b);
     const int order[] = {5, 2, 6, 3, 4, -1};
     for (int i = 0; i < 6; i++) assert_int_equal(next(&q), order[i]);
 }
@@ -50,13 +50,13 @@ static void who_comes_later(void **state)
 static void one_may_leave(void **state)
 {
     (void)state;
-    weft__turns q = {0};
+    weft__http_turns q = {0};
     struct thing all[3];
     for (int i = 0; i < 3; i++) {
         all[i].number = i;
-        weft__turns_put(&q, &all[i].turn, &a);
+        weft__http_turns_put(&q, &all[i].turn, &a);
     }
-    weft__turns_remove(&q, &all[1].turn);
+    weft__http_turns_remove(&q, &all[1].turn);
     assert_int_equal(q.n, 2);
     assert_int_equal(next(&q), 0);
     assert_int_equal(next(&q), 2);
@@ -72,18 +72,18 @@ static int is_not(const void *arg, const void *who)
 static void one_is_passed_over(void **state)
 {
     (void)state;
-    weft__turns q = {0};
+    weft__http_turns q = {0};
     struct thing all[6];
     const void *const who[6] = {&a, &a, &b, &b, &b, &c};
     const int order[] = {2, 3, 4, -1};
     for (int i = 0; i < 6; i++) all[i].number = i;
-    for (int i = 0; i < 5; i++) weft__turns_put(&q, &all[i].turn, who[i]);
+    for (int i = 0; i < 5; i++) weft__http_turns_put(&q, &all[i].turn, who[i]);
     for (int i = 0; i < 4; i++) {
-        weft__turn *t = weft__turns_take_if(&q, is_not, &a);
-        assert_int_equal(t ? WEFT__TURN_OF(struct thing, turn, t)->number : -1, order[i]);
+        weft__http_turn *t = weft__http_turns_take_if(&q, is_not, &a);
+        assert_int_equal(t ? WEFT__HTTP_TURN_OF(struct thing, turn, t)->number : -1, order[i]);
     }
     assert_int_equal(q.n, 2);
-    weft__turns_put(&q, &all[5].turn, who[5]);
+    weft__http_turns_put(&q, &all[5].turn, who[5]);
     assert_int_equal(next(&q), 0);
     assert_int_equal(next(&q), 1);
     assert_int_equal(next(&q), 5);

@@ -111,7 +111,7 @@ static void a_recorded_folder_is_one_model(void **state)
     int dir;
     (void)state;
     assert_int_equal(weft__hub_name_parse("o/hf", &n, NULL), WEFT_OK);
-    assert_int_equal(weft__cache_open(&n, 0, &dir, NULL), WEFT_OK);
+    assert_int_equal(weft__hub_cache_open(&n, 0, &dir, NULL), WEFT_OK);
     assert_int_equal(weft__manifest_read(dir, &m, NULL), WEFT_OK);
     assert_int_equal(weft__manifest_set_folder(dir, m, &c, NULL), WEFT_OK);
     assert_int_equal(weft_pulled_each(append, out, NULL), WEFT_OK);
@@ -154,11 +154,11 @@ static void a_lock_keeps_others_out(void **state)
     int lock, second;
     (void)state;
     assert_int_equal(weft__hub_name_parse("o/n", &n, NULL), WEFT_OK);
-    assert_int_equal(weft__cache_lock(&n, NULL, NULL, &lock, NULL), WEFT_OK);
-    assert_int_equal(weft__cache_lock(&n, NULL, NULL, &second, NULL), WEFT_STATE);
+    assert_int_equal(weft__hub_cache_lock(&n, NULL, NULL, &lock, NULL), WEFT_OK);
+    assert_int_equal(weft__hub_cache_lock(&n, NULL, NULL, &second, NULL), WEFT_STATE);
     assert_int_equal(weft_pulled_remove("o/n", &bytes, NULL), WEFT_STATE);
     close(lock);
-    assert_int_equal(weft__cache_lock(&n, NULL, NULL, &lock, NULL), WEFT_OK);
+    assert_int_equal(weft__hub_cache_lock(&n, NULL, NULL, &lock, NULL), WEFT_OK);
     close(lock);
 }
 
@@ -209,7 +209,7 @@ static void memory_may_run_out(void **state)
     (void)state;
     assert_true(fail_each(find_all, NULL) > 10);
     assert_int_equal(weft__hub_name_parse("o/n", &n, NULL), WEFT_OK);
-    assert_int_equal(weft__cache_open(&n, 0, &dir, NULL), WEFT_OK);
+    assert_int_equal(weft__hub_cache_open(&n, 0, &dir, NULL), WEFT_OK);
     assert_true(fail_each(write_manifest, &dir) > 5);
     close(dir);
     assert_true(fail_each(remove_one, NULL) > 5);

@@ -102,22 +102,22 @@ static void answer(const weft__json *job)
     weft_status status = !chat    ? render_plain(source, n, job, now, &out, &err)
                          : normal ? render_normal(source, n, chat, now, &out, &err)
                                   : render_chat(source, n, chat, mutation, now, &out, &err);
-    weft__text line = {0};
+    weft__strbuf line = {0};
     if (status) {
-        weft__text_puts(&line, "{\"error\": ");
+        weft__strbuf_puts(&line, "{\"error\": ");
         weft__json_write_string(&line, err.message, strlen(err.message));
-        weft__text_printf(&line, ", \"status\": %d}", (int)status);
+        weft__strbuf_printf(&line, ", \"status\": %d}", (int)status);
     } else {
-        weft__text_puts(&line, "{\"text\": ");
+        weft__strbuf_puts(&line, "{\"text\": ");
         weft__json_write_string(&line, out.text, out.len);
-        weft__text_puts(&line, ", \"segments\": [");
+        weft__strbuf_puts(&line, ", \"segments\": [");
         for (size_t i = 0; i < out.n_segments; i++) {
-            weft__text_printf(&line, "%s[%zu, %d]", i ? ", " : "", out.segments[i].len, out.segments[i].from_user);
+            weft__strbuf_printf(&line, "%s[%zu, %d]", i ? ", " : "", out.segments[i].len, out.segments[i].from_user);
         }
-        weft__text_puts(&line, "]}");
+        weft__strbuf_puts(&line, "]}");
     }
     puts(line.failed ? "{\"error\": \"out of memory\", \"status\": 1}" : line.data);
-    weft__text_free(&line);
+    weft__strbuf_free(&line);
     weft__jinja_output_free(&out);
 }
 

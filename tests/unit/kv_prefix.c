@@ -10,8 +10,8 @@ static const weft__kv_key OTHER = {{1, 3}};
 
 static int32_t match(world *w, run *r, const int32_t *tokens, int32_t n)
 {
-    int32_t peek = weft__prefix_peek(w->tree, r->root, tokens, n);
-    int32_t got = weft__prefix_match(w->tree, r->root, tokens, n, r->seq, NULL);
+    int32_t peek = weft__kv_prefix_peek(w->tree, r->root, tokens, n);
+    int32_t got = weft__kv_prefix_match(w->tree, r->root, tokens, n, r->seq, NULL);
     assert_int_equal(got, peek);
     assert_int_equal(got, weft__kv_seq_length(r->seq));
     memcpy(r->token, tokens, (size_t)got * sizeof *tokens);
@@ -30,7 +30,7 @@ static int evict(world *w, int group, int32_t n)
 
 static int32_t insert(world *w, run *r, int32_t n)
 {
-    return weft__prefix_insert(w->tree, r->root, r->token, n, r->seq);
+    return weft__kv_prefix_insert(w->tree, r->root, r->token, n, r->seq);
 }
 
 /* ---- single claims ---- */
@@ -60,8 +60,8 @@ static void a_second_request_begins_where_the_first_was(void **state)
     assert_int_equal(insert(&w, &a, 43), 43);
     begin(&w, &c, OTHER);
     assert_int_equal(match(&w, &c, t, 40), 0); /* another root shares nothing */
-    weft__prefix_stats s;
-    weft__prefix_get_stats(w.tree, &s);
+    weft__kv_prefix_stats s;
+    weft__kv_prefix_get_stats(w.tree, &s);
     assert_int_equal(s.n_lookups, 2);
     assert_int_equal(s.n_hits, 1);
     assert_int_equal(s.tokens_reused, 40);
@@ -98,7 +98,7 @@ static void a_match_ends_inside_a_page(void **state)
     }
     run shorter = {.root = ROOT};
     assert_int_equal(weft__kv_seq_create(w.pool, 40, &shorter.seq, NULL), WEFT_OK);
-    assert_int_equal(weft__prefix_match(w.tree, ROOT, t, 64, shorter.seq, NULL), 40); /* no more than its context */
+    assert_int_equal(weft__kv_prefix_match(w.tree, ROOT, t, 64, shorter.seq, NULL), 40); /* no more than its context */
     weft__kv_seq_destroy(&shorter.seq);
     weft__kv_seq_destroy(&a.seq);
     close_world(&w);
@@ -153,22 +153,22 @@ static void pressure_evicts_what_was_idle_longest(void **state)
     weft__kv_seq_destroy(&r.seq);
     begin(&w, &r, OTHER);
     assert_true(extend(&w, &r, t[0], 16));
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t[2], 32), 16);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t[2], 32), 16);
     assert_true(extend(&w, &r, t[1], 16));
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t[2], 32), 0);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t[2], 32), 0);
     assert_true(extend(&w, &r, t[1], 32));
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t[3], 32), 0);
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t[0], 32), 32);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t[3], 32), 0);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t[0], 32), 32);
     assert_true(extend(&w, &r, t[1], 32)); /* the rest but what is held */
     assert_int_equal(weft__kv_pool_available_pages(w.pool, 0), 0);
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t[1], 32), 32);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t[1], 32), 32);
     check_run(&w, &held);
     weft_error err = {0};
     run none = {0};
     begin(&w, &none, OTHER);
     assert_int_equal(weft__kv_seq_reserve(none.seq, 1, &err), WEFT_LIMIT);
-    weft__prefix_stats s;
-    weft__prefix_get_stats(w.tree, &s);
+    weft__kv_prefix_stats s;
+    weft__kv_prefix_get_stats(w.tree, &s);
     assert_int_equal(s.n_evicted_pages, 6);
     assert_int_equal(s.n_evicted_nodes, 6);
     weft__kv_seq_destroy(&none.seq);
@@ -189,10 +189,10 @@ static void windows_shorten_matches_truthfully(void **state)
     begin(&w, &a, ROOT);
     for (int i = 0; i < 8; i++) assert_true(extend(&w, &a, t + 10 * i, 10));
     assert_int_equal(insert(&w, &a, 80), 80);
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t, 80), 80);
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t, CTX), 80);
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t, 70), 70); /* entries 3.. are there: position 51 and later */
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t, 60), 0);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t, 80), 80);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t, CTX), 80);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t, 70), 70); /* entries 3.. are there: position 51 and later */
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t, 60), 0);
     begin(&w, &b, ROOT);
     assert_int_equal(match(&w, &b, t, 78), 78);
     assert_true(extend(&w, &b, t + 78, 4));
@@ -204,20 +204,20 @@ static void windows_shorten_matches_truthfully(void **state)
         assert_true(extend(&w, &b, t + 10 * i, 10));
         insert(&w, &b, 10 * (i + 1));
     }
-    for (int32_t n = 1; n <= 48; n++) assert_int_equal(weft__prefix_peek(w.tree, ROOT, t, n), n);
-    assert_int_equal(weft__prefix_peek(w.tree, ROOT, t, 80), 80);
+    for (int32_t n = 1; n <= 48; n++) assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t, n), n);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, ROOT, t, 80), 80);
     weft__kv_seq_destroy(&b.seq);
     weft__kv_seq_destroy(&a.seq);
     /* Pressure in the window's group alone takes single pages; the nodes stay. */
     int64_t nodes = 5;
-    weft__prefix_stats s;
+    weft__kv_prefix_stats s;
     assert_true(evict(&w, 1, 39 - 2));
-    weft__prefix_get_stats(w.tree, &s);
+    weft__kv_prefix_get_stats(w.tree, &s);
     assert_int_equal(s.n_nodes, nodes);
     assert_int_equal(weft__kv_pool_free_pages(w.pool, 0), 35);
     assert_int_equal(weft__kv_pool_available_pages(w.pool, 1), 40);
     assert_true(evict(&w, 1, 40));
-    weft__prefix_get_stats(w.tree, &s);
+    weft__kv_prefix_get_stats(w.tree, &s);
     assert_int_equal(s.n_nodes, 0); /* without any window they serve nobody */
     assert_int_equal(weft__kv_pool_free_pages(w.pool, 0), 40);
     close_world(&w);
@@ -241,9 +241,9 @@ static void forgetting_a_root_leaves_the_others(void **state)
     weft__kv_key key = {{1, 2}};
     weft__kv_prefix_forget(w.tree, &key);
     weft__kv_prefix_forget(w.tree, &key);
-    assert_int_equal(weft__prefix_peek(w.tree, key, t, 30), 0);
+    assert_int_equal(weft__kv_prefix_peek(w.tree, key, t, 30), 0);
     for (uint64_t k = 0; k < 6; k++)
-        if (k != 3) assert_int_equal(weft__prefix_peek(w.tree, (weft__kv_key){{k % 2, 5 - k}}, t, 30), 30);
+        if (k != 3) assert_int_equal(weft__kv_prefix_peek(w.tree, (weft__kv_key){{k % 2, 5 - k}}, t, 30), 30);
     close_world(&w);
 }
 
@@ -251,10 +251,10 @@ static void one_tree_per_pool(void **state)
 {
     (void)state;
     world w = {.n_groups = 1, .group = {full(8)}, .n_pages = {2}};
-    weft__prefix *second;
+    weft__kv_prefix *second;
     weft_error err = {0};
     open_world(&w);
-    assert_int_equal(weft__prefix_create(w.pool, &second, &err), WEFT_STATE);
+    assert_int_equal(weft__kv_prefix_create(w.pool, &second, &err), WEFT_STATE);
     assert_null(second);
     close_world(&w);
 }
@@ -270,7 +270,7 @@ static int use_once(void *arg)
     (void)arg;
     count_up(t, CTX);
     if (weft__kv_pool_create(w.group, 2, w.n_pages, WEFT_F16, &w.pool, NULL)) return 0;
-    if (weft__prefix_create(w.pool, &w.tree, NULL)) goto done;
+    if (weft__kv_prefix_create(w.pool, &w.tree, NULL)) goto done;
     if (weft__kv_seq_create(w.pool, CTX, &a.seq, NULL) || weft__kv_seq_create(w.pool, CTX, &b.seq, NULL)) goto done;
     assert_true(extend(&w, &a, t, 40));
     ok = insert(&w, &a, 40) == 40;
@@ -284,7 +284,7 @@ static int use_once(void *arg)
 done:
     weft__kv_seq_destroy(&a.seq);
     weft__kv_seq_destroy(&b.seq);
-    weft__prefix_destroy(&w.tree);
+    weft__kv_prefix_destroy(&w.tree);
     for (int g = 0; g < 2; g++) assert_int_equal(weft__kv_pool_free_pages(w.pool, g), w.n_pages[g]);
     weft__kv_pool_destroy(&w.pool);
     return ok;
@@ -440,8 +440,8 @@ static void random_operations(world w, uint64_t seed, int n_ops, int never_evict
     }
     assert_true(f->n_matched > n_ops / 100);
     assert_true(f->n_inserted > n_ops / 100);
-    weft__prefix_stats s;
-    weft__prefix_get_stats(f->w.tree, &s);
+    weft__kv_prefix_stats s;
+    weft__kv_prefix_get_stats(f->w.tree, &s);
     assert_true(never_evicts ? s.n_evicted_pages == 0 : s.n_evicted_pages > 0);
     if (getenv("WEFT_TEST_VERBOSE"))
         print_message("%d operations: %lld matches (%lld as long as possible), %lld insertions, %llu evicted\n", n_ops,
@@ -449,7 +449,7 @@ static void random_operations(world w, uint64_t seed, int n_ops, int never_evict
                       (unsigned long long)s.n_evicted_pages);
     for (int k = 0; k < RUNS; k++) weft__kv_seq_destroy(&f->run[k].seq);
     weft__kv_prefix_forget(f->w.tree, NULL);
-    weft__prefix_get_stats(f->w.tree, &s);
+    weft__kv_prefix_get_stats(f->w.tree, &s);
     assert_int_equal(s.n_nodes, 0);
     assert_int_equal(s.n_roots, 0);
     assert_int_equal(s.n_tokens, 0);

@@ -33,8 +33,8 @@ static void the_cap_removes_what_was_used_least_recently(void **state)
     for (int i = 1; i < 4; i++) assert_int_equal(save(e, t[i], 48, NULL), WEFT_OK);
     assert_int_equal(reuse(e, t[0], 48), 48); /* used again */
     assert_int_equal(save(e, t[4], 48, NULL), WEFT_OK);
-    assert_int_equal(weft__store_find(e->store, ROOT, t[1], 48), 0);
-    assert_int_equal(weft__store_find(e->store, ROOT, t[0], 48), 48);
+    assert_int_equal(weft__kv_store_find(e->store, ROOT, t[1], 48), 0);
+    assert_int_equal(weft__kv_store_find(e->store, ROOT, t[0], 48), 48);
     assert_int_equal(stats(e->store).n_removed, 1);
     /* Slots stay; when they take three quarters of the cap, the next one is refused, and prefixes have the rest. */
     for (int i = 0; i < 3; i++) assert_int_equal(save(e, t[i], 48, (char[]){(char)('a' + i), 0}), WEFT_OK);
@@ -57,7 +57,7 @@ static void an_owner_leaves_room_for_others(void **state)
     series(t, 1000, 48);
     assert_int_equal(save(e, t, 48, "x"), WEFT_OK);
     uint64_t one = stats(e->store).n_bytes;
-    assert_int_equal(weft__store_erase(e->store, "x", NULL, NULL, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_store_erase(e->store, "x", NULL, NULL, NULL), WEFT_OK);
     scene_reopen(e, 8 * one + one / 2); /* six slots in all */
     for (int i = 0; i < 3; i++, a[sizeof a - 2]++) assert_int_equal(save(e, t, 48, a), WEFT_OK);
     assert_int_equal(save(e, t, 48, a), WEFT_LIMIT); /* a half */
@@ -83,11 +83,11 @@ static void a_smaller_cap_holds_from_the_start(void **state)
         nanosleep(&(struct timespec){0, 5000000}, NULL); /* coarse clocks of file systems */
     }
     uint64_t one = stats(e->store).n_bytes / 6;
-    assert_false(weft__store_wants(e->store, ROOT, t[2], 48)); /* counts as used; its time is set at the end */
+    assert_false(weft__kv_store_wants(e->store, ROOT, t[2], 48)); /* counts as used; its time is set at the end */
     scene_reopen(e, 2 * one);
     assert_int_equal(files('p', path), 2);
-    assert_int_equal(weft__store_find(e->store, ROOT, t[2], 48), 48);
-    assert_int_equal(weft__store_find(e->store, ROOT, t[5], 48), 48);
+    assert_int_equal(weft__kv_store_find(e->store, ROOT, t[2], 48), 48);
+    assert_int_equal(weft__kv_store_find(e->store, ROOT, t[5], 48), 48);
 }
 
 /* The disk of whoever sets `hung` does not answer when a file's time is set. In libc's place. */
@@ -103,14 +103,14 @@ int utimensat(int dir, const char *path, const struct timespec times[2], int fla
 static void the_end_does_not_wait_for_a_disk_that_hangs(void **state)
 {
     scene *e = *state;
-    weft__store_close(&e->store, 0);
+    weft__kv_store_close(&e->store, 0);
     size_t without = weft__alloc_live();
     scene_reopen(e, PLENTY);
     assert_int_equal(save(e, e->t, 48, NULL), WEFT_OK);
-    assert_false(weft__store_wants(e->store, ROOT, e->t, 48));
+    assert_false(weft__kv_store_wants(e->store, ROOT, e->t, 48));
     size_t live = weft__alloc_live();
     atomic_store(&hung, 1);
-    weft__store_close(&e->store, 100); /* which returns though the disk never does */
+    weft__kv_store_close(&e->store, 100); /* which returns though the disk never does */
     size_t left = weft__alloc_live();
     atomic_store(&hung, 0);
     wait_until(weft__alloc_live() == without);
@@ -233,10 +233,10 @@ static void a_name_comes_after_the_bytes_and_before_the_answer(void **state)
     assert_int_equal(atomic_load(&n_named), named + 1); /* c's */
     assert_int_equal(files('t', path), 0);
     scene_reopen(e, PLENTY);
-    weft__snapshot *s;
+    weft__kv_snapshot *s;
     assert_int_equal(fetch(e->store, NULL, 0, "b", &s), WEFT_NOT_FOUND);
     assert_int_equal(fetch(e->store, NULL, 0, "c", &s), WEFT_OK);
-    weft__snapshot_free(&s);
+    weft__kv_snapshot_free(&s);
 }
 
 static weft_status save_on_a_disk_of(scene *e, uint64_t bytes, const int32_t *tokens, int32_t n, const char *name)
@@ -249,10 +249,10 @@ static weft_status save_on_a_disk_of(scene *e, uint64_t bytes, const int32_t *to
 
 static int32_t restore(scene *e, const char *name, const int32_t *tokens, int32_t n)
 {
-    weft__snapshot *s;
+    weft__kv_snapshot *s;
     assert_int_equal(fetch(e->store, NULL, 0, name, &s), WEFT_OK);
     int32_t got = use(&e->w, s, tokens, n);
-    weft__snapshot_free(&s);
+    weft__kv_snapshot_free(&s);
     return got;
 }
 
@@ -275,7 +275,7 @@ static void check_prefixes(scene *e, int32_t t[8][80], const char *there)
     int n = 0;
     for (int i = 0; there[i]; i++) {
         int32_t serves = there[i] == '0' ? 0 : 48;
-        assert_int_equal(weft__store_find(e->store, ROOT, t[i], 48), serves);
+        assert_int_equal(weft__kv_store_find(e->store, ROOT, t[i], 48), serves);
         assert_int_equal(reuse(e, t[i], 48), serves);
         n += there[i] == '1';
     }
@@ -352,7 +352,7 @@ enum { SLOTS = 4, FIRST_TOKEN = 1000 };
 static int pipe_out;
 
 /* Tells the parent which slot has which version now: that is acknowledged. */
-static void tell(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+static void tell(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot)
 {
     int32_t version = (int32_t)(intptr_t)arg;
     (void)message;
@@ -364,15 +364,16 @@ static void tell(void *arg, weft_status status, const char *message, weft__snaps
 static void write_for_ever(int32_t version)
 {
     world w = heavy();
-    weft__store *store = open_store(&w, 3u << 20);
+    weft__kv_store *store = open_store(&w, 3u << 20);
     for (;; version++) {
         int32_t t[CTX], n = 40 + version % 56;
         char name[] = {(char)('a' + version % SLOTS), 0};
         series(t, FIRST_TOKEN + version, CTX);
-        weft__snapshot *s = evaluate(&w, t, n), *p = evaluate(&w, t, n);
-        while (weft__store_put(store, &p, NULL, NULL, NULL, NULL) == WEFT_BUSY) weft__store_flush(store, 0);
-        while (weft__store_put(store, &s, name, tell, (void *)(intptr_t)version, NULL) == WEFT_BUSY) weft__store_flush(store, 0);
-        if (version % 3 == 0) weft__store_flush(store, 0);
+        weft__kv_snapshot *s = evaluate(&w, t, n), *p = evaluate(&w, t, n);
+        while (weft__kv_store_put(store, &p, NULL, NULL, NULL, NULL) == WEFT_BUSY) weft__kv_store_flush(store, 0);
+        while (weft__kv_store_put(store, &s, name, tell, (void *)(intptr_t)version, NULL) == WEFT_BUSY)
+            weft__kv_store_flush(store, 0);
+        if (version % 3 == 0) weft__kv_store_flush(store, 0);
     }
 }
 
@@ -392,13 +393,13 @@ static int check_folder(world *w)
         FILE *f = fopen(path, "r");
         assert_non_null(f);
         assert_int_equal(fstat(fileno(f), &st), 0);
-        weft__snapshot *s = weft__kv_snapshot_alloc((uint64_t)st.st_size);
+        weft__kv_snapshot *s = weft__kv_snapshot_alloc((uint64_t)st.st_size);
         assert_int_equal(fread(s->bytes, 1, (size_t)st.st_size, f), (size_t)st.st_size);
         fclose(f);
         assert_int_equal(weft__kv_snapshot_check(s, &layout, NULL), WEFT_OK);
-        int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
-        assert_int_equal(use(w, s, weft__snapshot_tokens(s), n_tokens), n_tokens);
-        weft__snapshot_free(&s);
+        int32_t n_tokens = weft__kv_snapshot_head_of(s)->n_tokens;
+        assert_int_equal(use(w, s, weft__kv_snapshot_tokens(s), n_tokens), n_tokens);
+        weft__kv_snapshot_free(&s);
         n++;
     }
     closedir(dir);
@@ -434,19 +435,19 @@ static void a_kill_while_writing_leaves_nothing_wrong(void **state)
         }
         close(fds[0]);
         n_cut += files('t', path) > 0;
-        weft__store *store = open_store(&w, 3u << 20);
+        weft__kv_store *store = open_store(&w, 3u << 20);
         assert_int_equal(stats(store).n_damaged, 0); /* a file has its name only when it is whole */
         assert_int_equal(files('t', path), 0);
         n_found += check_folder(&w);
         for (int i = 0; i < SLOTS; i++) {
-            weft__snapshot *s;
+            weft__kv_snapshot *s;
             if (acknowledged[i] < 0) continue;
             assert_int_equal(fetch(store, NULL, 0, (char[]){(char)('a' + i), 0}, &s), WEFT_OK);
-            int32_t version = weft__snapshot_tokens(s)[0] - FIRST_TOKEN; /* acknowledged, or written just before the kill */
+            int32_t version = weft__kv_snapshot_tokens(s)[0] - FIRST_TOKEN; /* acknowledged, or written just before the kill */
             assert_true(version >= acknowledged[i] && version % SLOTS == i);
-            weft__snapshot_free(&s);
+            weft__kv_snapshot_free(&s);
         }
-        weft__store_close(&store, 0);
+        weft__kv_store_close(&store, 0);
     }
     if (getenv("WEFT_TEST_VERBOSE"))
         print_message("%d kills, %d of them during a write; %d saves acknowledged; %d files checked\n", KILLS, n_cut, n_told,
@@ -460,17 +461,17 @@ static void a_kill_while_writing_leaves_nothing_wrong(void **state)
 /* ---- many callers, little memory ---- */
 
 typedef struct caller {
-    weft__store *store;
+    weft__kv_store *store;
     int id, n_heard;
 } caller;
 
-static void hear_of_many(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+static void hear_of_many(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot)
 {
     caller *c = arg;
     (void)status;
     (void)message;
     c->n_heard++;
-    weft__snapshot_free(&snapshot);
+    weft__kv_snapshot_free(&snapshot);
 }
 
 static void *ask(void *arg)
@@ -482,15 +483,15 @@ static void *ask(void *arg)
     for (int i = 0; i < 60; i++) {
         int32_t t[CTX];
         series(t, 1000 * (i % 7), CTX);
-        weft__snapshot *s = NULL;
-        if (weft__store_wants(c->store, ROOT, t, 20 + i)) s = evaluate(&w, t, 20 + i);
-        if (s) n += weft__store_put(c->store, &s, i % 5 ? NULL : "shared", hear_of_many, c, NULL) == WEFT_OK;
-        weft__snapshot_free(&s);
-        n += weft__store_fetch(c->store, ROOT, t, CTX, hear_of_many, c, NULL) == WEFT_OK;
-        if (i % 10 == c->id) n += weft__store_erase(c->store, "shared", hear_of_many, c, NULL) == WEFT_OK;
-        if (i % 20 == 0) weft__store_flush(c->store, 0);
+        weft__kv_snapshot *s = NULL;
+        if (weft__kv_store_wants(c->store, ROOT, t, 20 + i)) s = evaluate(&w, t, 20 + i);
+        if (s) n += weft__kv_store_put(c->store, &s, i % 5 ? NULL : "shared", hear_of_many, c, NULL) == WEFT_OK;
+        weft__kv_snapshot_free(&s);
+        n += weft__kv_store_fetch(c->store, ROOT, t, CTX, hear_of_many, c, NULL) == WEFT_OK;
+        if (i % 10 == c->id) n += weft__kv_store_erase(c->store, "shared", hear_of_many, c, NULL) == WEFT_OK;
+        if (i % 20 == 0) weft__kv_store_flush(c->store, 0);
     }
-    weft__store_flush(c->store, 0);
+    weft__kv_store_flush(c->store, 0);
     assert_int_equal(c->n_heard, n); /* everybody is answered, once */
     close_world(&w);
     return NULL;
@@ -515,27 +516,27 @@ static void many_threads_ask_at_once(void **state)
 static int store_once(void *arg)
 {
     weft__kv_layout *layout = arg;
-    weft__store *store;
+    weft__kv_store *store;
     int32_t t[40];
-    weft__snapshot *s = weft__kv_snapshot_alloc(sizeof(weft__kv_snapshot_head));
+    weft__kv_snapshot *s = weft__kv_snapshot_alloc(sizeof(weft__kv_snapshot_head));
     int ok = s != NULL;
-    weft__snapshot_free(&s);
+    weft__kv_snapshot_free(&s);
     series(t, 100, 40);
-    if (weft__store_open(folder, PLENTY, layout, &store, NULL)) return 0;
+    if (weft__kv_store_open(folder, PLENTY, layout, &store, NULL)) return 0;
     answer a = {.status = WEFT_OK};
-    ok &= !weft__store_fetch(store, ROOT, t, 40, hear, &a, NULL);
-    weft__store_flush(store, 0);
+    ok &= !weft__kv_store_fetch(store, ROOT, t, 40, hear, &a, NULL);
+    weft__kv_store_flush(store, 0);
     ok &= a.status == WEFT_OK && a.snapshot != NULL;
     if (a.snapshot) {
         answer kept = {.status = WEFT_OK};
-        assert_int_equal(weft__snapshot_match(a.snapshot, layout, ROOT, t, 40), 40);
-        ok &= !weft__store_put(store, &a.snapshot, "again", hear, &kept, NULL);
-        weft__snapshot_free(&a.snapshot);
-        weft__store_flush(store, 0);
+        assert_int_equal(weft__kv_snapshot_match(a.snapshot, layout, ROOT, t, 40), 40);
+        ok &= !weft__kv_store_put(store, &a.snapshot, "again", hear, &kept, NULL);
+        weft__kv_snapshot_free(&a.snapshot);
+        weft__kv_store_flush(store, 0);
         ok &= kept.status == WEFT_OK;
     }
-    ok &= !weft__store_erase(store, "again", NULL, NULL, NULL);
-    weft__store_close(&store, 0);
+    ok &= !weft__kv_store_erase(store, "again", NULL, NULL, NULL);
+    weft__kv_store_close(&store, 0);
     return ok;
 }
 
@@ -544,7 +545,7 @@ static void survives_every_allocation_that_fails(void **state)
     scene *e = *state;
     setenv("WEFT_LOG", "error", 1);
     assert_int_equal(save(e, e->t, 40, NULL), WEFT_OK);
-    weft__store_close(&e->store, 0);
+    weft__kv_store_close(&e->store, 0);
     weft__kv_layout layout = layout_of(&e->w);
     assert_true(fail_each(store_once, &layout) >= 10);
     scene_reopen(e, PLENTY);

@@ -16,7 +16,7 @@ typedef struct world {
     weft_kv_group group[MAX_GROUPS];
     int32_t n_pages[MAX_GROUPS];
     weft__kv_pool *pool;
-    weft__prefix *tree;
+    weft__kv_prefix *tree;
 } world;
 
 /* 8 bytes per token in f16: two heads' worth of keys and values. */
@@ -37,12 +37,12 @@ static inline weft_kv_group windowed(int32_t page_tokens, int32_t window)
 static inline void open_world(world *w)
 {
     assert_int_equal(weft__kv_pool_create(w->group, w->n_groups, w->n_pages, WEFT_F16, &w->pool, NULL), WEFT_OK);
-    assert_int_equal(weft__prefix_create(w->pool, &w->tree, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_prefix_create(w->pool, &w->tree, NULL), WEFT_OK);
 }
 
 static inline void close_world(world *w)
 {
-    weft__prefix_destroy(&w->tree);
+    weft__kv_prefix_destroy(&w->tree);
     for (int g = 0; g < w->n_groups; g++) assert_int_equal(weft__kv_pool_free_pages(w->pool, g), w->n_pages[g]);
     weft__kv_pool_destroy(&w->pool);
 }

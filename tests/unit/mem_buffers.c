@@ -117,15 +117,15 @@ static void mapped_file_and_advice(void **state)
     assert_int_equal(b->n_bytes, 50001);
     assert_int_equal(b->domain, WEFT_DOMAIN_MAPPED);
     assert_int_equal(b->flags, WEFT_BUFFER_READONLY);
-    for (int advice = WEFT__ADVICE_NORMAL; advice <= WEFT__ADVICE_DONTNEED; advice++) {
-        assert_int_equal(weft__mem_advise(b, 0, 50001, (weft__advice)advice, &err), WEFT_OK);
-        assert_int_equal(weft__mem_advise(b, 4097, 9000, (weft__advice)advice, &err), WEFT_OK);
-        assert_int_equal(weft__mem_advise(b, 50001, 0, (weft__advice)advice, &err), WEFT_OK);
+    for (int advice = WEFT__MEM_ADVICE_NORMAL; advice <= WEFT__MEM_ADVICE_DONTNEED; advice++) {
+        assert_int_equal(weft__mem_advise(b, 0, 50001, (weft__mem_advice)advice, &err), WEFT_OK);
+        assert_int_equal(weft__mem_advise(b, 4097, 9000, (weft__mem_advice)advice, &err), WEFT_OK);
+        assert_int_equal(weft__mem_advise(b, 50001, 0, (weft__mem_advice)advice, &err), WEFT_OK);
     }
     for (size_t i = 0; i < 50001; i++)
         if (((unsigned char *)b->data)[i] != i % 251) fail_msg("byte %zu differs after advice", i);
-    assert_int_equal(weft__mem_advise(b, 50000, 2, WEFT__ADVICE_WILLNEED, &err), WEFT_ARGUMENT);
-    assert_int_equal(weft__mem_advise(b, UINT64_MAX, 2, WEFT__ADVICE_WILLNEED, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__mem_advise(b, 50000, 2, WEFT__MEM_ADVICE_WILLNEED, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__mem_advise(b, UINT64_MAX, 2, WEFT__MEM_ADVICE_WILLNEED, &err), WEFT_ARGUMENT);
     expect_text(&err, "50001 bytes");
     weft_buffer_release(&b);
 }
@@ -150,8 +150,8 @@ static void refused_advice(void **state)
         assert_int_equal(((unsigned char *)b->data)[b->n_bytes - 1], 0x5a);
         weft_buffer_release(&b);
         assert_int_equal(weft__mem_map(path, &b, &err), WEFT_OK);
-        for (int advice = WEFT__ADVICE_NORMAL; advice <= WEFT__ADVICE_SMALL; advice++) {
-            assert_int_equal(weft__mem_advise(b, 0, 50001, (weft__advice)advice, &err), WEFT_IO);
+        for (int advice = WEFT__MEM_ADVICE_NORMAL; advice <= WEFT__MEM_ADVICE_SMALL; advice++) {
+            assert_int_equal(weft__mem_advise(b, 0, 50001, (weft__mem_advice)advice, &err), WEFT_IO);
             expect_text(&err, "was refused");
         }
         assert_int_equal(((unsigned char *)b->data)[50000], 50000 % 251);
@@ -182,16 +182,16 @@ static void dontneed_keeps_neighbours(void **state)
     weft_buffer *b;
     assert_int_equal(weft__mem_map(path, &b, NULL), WEFT_OK);
     unlink(path);
-    faults_when_read(b, 8 * page);                                                        /* now every page is there */
-    assert_int_equal(weft__mem_advise(b, 1, page, WEFT__ADVICE_DONTNEED, NULL), WEFT_OK); /* holds no whole page */
+    faults_when_read(b, 8 * page);                                                            /* now every page is there */
+    assert_int_equal(weft__mem_advise(b, 1, page, WEFT__MEM_ADVICE_DONTNEED, NULL), WEFT_OK); /* holds no whole page */
     assert_int_equal(faults_when_read(b, 8 * page), 0);
-    assert_int_equal(weft__mem_advise(b, 0, 8 * page, WEFT__ADVICE_DONTNEED, NULL), WEFT_OK);
+    assert_int_equal(weft__mem_advise(b, 0, 8 * page, WEFT__MEM_ADVICE_DONTNEED, NULL), WEFT_OK);
     assert_true(faults_when_read(b, 8 * page) > 0);
     weft_buffer_release(&b);
     weft_buffer_spec spec = SPEC(.domain = WEFT_DOMAIN_HOST, .n_bytes = 4u << 20);
     weft_error err;
     assert_int_equal(weft__mem_create(&spec, &b, &err), WEFT_OK);
-    assert_int_equal(weft__mem_advise(b, 0, b->n_bytes, WEFT__ADVICE_DONTNEED, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__mem_advise(b, 0, b->n_bytes, WEFT__MEM_ADVICE_DONTNEED, &err), WEFT_ARGUMENT);
     expect_text(&err, "lose their contents");
     weft_buffer_release(&b);
 }

@@ -26,7 +26,7 @@ static void put_file(const char *name, const void *bytes, size_t n)
 
 /* Tensors of F32; element i of a tensor is i. */
 struct file {
-    weft__text header, data;
+    weft__strbuf header, data;
 };
 
 static void put_tensor(struct file *f, const char *name, int rows, int columns)
@@ -34,12 +34,12 @@ static void put_tensor(struct file *f, const char *name, int rows, int columns)
     size_t begin = f->data.len;
     for (int i = 0; i < rows * columns; i++) {
         float x = (float)i;
-        weft__text_put(&f->data, &x, sizeof x);
+        weft__strbuf_put(&f->data, &x, sizeof x);
     }
-    weft__text_printf(&f->header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", f->header.len > 1 ? "," : "", name);
-    if (columns > 1) weft__text_printf(&f->header, "%d,%d", rows, columns);
-    else weft__text_printf(&f->header, "%d", rows);
-    weft__text_printf(&f->header, "],\"data_offsets\":[%zu,%zu]}", begin, f->data.len);
+    weft__strbuf_printf(&f->header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", f->header.len > 1 ? "," : "", name);
+    if (columns > 1) weft__strbuf_printf(&f->header, "%d,%d", rows, columns);
+    else weft__strbuf_printf(&f->header, "%d", rows);
+    weft__strbuf_printf(&f->header, "],\"data_offsets\":[%zu,%zu]}", begin, f->data.len);
 }
 
 #define LAYER "model.layers.0."
@@ -47,7 +47,7 @@ static void put_tensor(struct file *f, const char *name, int rows, int columns)
 static void put_weights(int mixtral)
 {
     struct file f = {{0}, {0}};
-    weft__text_puts(&f.header, "{");
+    weft__strbuf_puts(&f.header, "{");
     put_tensor(&f, "model.embed_tokens.weight", V, D);
     put_tensor(&f, "model.norm.weight", D, 1);
     put_tensor(&f, LAYER "input_layernorm.weight", D, 1);
@@ -70,17 +70,17 @@ static void put_weights(int mixtral)
         put_tensor(&f, LAYER "mlp.up_proj.weight", F, D);
         put_tensor(&f, LAYER "mlp.down_proj.weight", D, F);
     }
-    weft__text_puts(&f.header, "}");
-    weft__text all = {0};
+    weft__strbuf_puts(&f.header, "}");
+    weft__strbuf all = {0};
     uint64_t n = f.header.len;
-    weft__text_put(&all, &n, sizeof n);
-    weft__text_put(&all, f.header.data, f.header.len);
-    weft__text_put(&all, f.data.data, f.data.len);
+    weft__strbuf_put(&all, &n, sizeof n);
+    weft__strbuf_put(&all, f.header.data, f.header.len);
+    weft__strbuf_put(&all, f.data.data, f.data.len);
     assert_false(all.failed || f.header.failed || f.data.failed);
     put_file("model.safetensors", all.data, all.len);
-    weft__text_free(&all);
-    weft__text_free(&f.data);
-    weft__text_free(&f.header);
+    weft__strbuf_free(&all);
+    weft__strbuf_free(&f.data);
+    weft__strbuf_free(&f.header);
 }
 
 static void put_folder(int mixtral)
@@ -130,7 +130,7 @@ static int remove_folder(void **state)
 static weft_status use(weft_error *err)
 {
     weft__hf *hf;
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     char out[512];
     snprintf(out, sizeof out, "%s/out.gguf", folder);
     weft__hf_convert_options options = {.dtype = WEFT_F16};
@@ -138,9 +138,9 @@ static weft_status use(weft_error *err)
     if (status) return status;
     status = weft__hf_load(hf, NULL, NULL, err);
     if (!status) status = weft__hf_tokenizer(hf, &tok, err);
-    if (!status) assert_true(weft__tokenizer_is_end(tok, 3) && weft__tokenizer_is_end(tok, 4));
+    if (!status) assert_true(weft__tok_is_end(tok, 3) && weft__tok_is_end(tok, 4));
     if (!status) status = weft__hf_convert(hf, out, &options, err);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     weft__hf_close(&hf);
     return status;
 }

@@ -121,29 +121,29 @@ static const file_case cases[] = {
      0},
 };
 
-static void expect(const weft__tokenizer *tok, const char *whose, const char *text, const int32_t *want)
+static void expect(const weft__tok *tok, const char *whose, const char *text, const int32_t *want)
 {
-    weft__ids ids = {0};
-    assert_int_equal(weft__tokenizer_encode(tok, text, strlen(text), WEFT__ENCODE_PARSE, &ids, NULL), WEFT_OK);
+    weft__tok_ids ids = {0};
+    assert_int_equal(weft__tok_encode(tok, text, strlen(text), WEFT__TOK_ENCODE_PARSE, &ids, NULL), WEFT_OK);
     for (size_t i = 0; want[i] >= 0 || i < ids.n; i++) {
         int32_t got = i < ids.n ? ids.data[i] : -1;
         if (got != want[i]) fail_msg("the %s, '%s': id %zu is %d, expected %d", whose, text, i, got, want[i]);
     }
-    weft__ids_free(&ids);
+    weft__tok_ids_free(&ids);
 }
 
-static void expect_same(const weft__tokenizer *folder, const weft__tokenizer *file)
+static void expect_same(const weft__tok *folder, const weft__tok *file)
 {
     char what[160] = "";
     if (weft__vocab_same(folder, file, what, sizeof what) != 1) fail_msg("%s differs", what);
     for (int r = 0; r < WEFT__TOK_ROLE_COUNT; r++)
-        assert_int_equal(weft__tokenizer_role(folder, r), weft__tokenizer_role(file, r));
-    assert_int_equal(weft__tokenizer_adds_bos(folder), weft__tokenizer_adds_bos(file));
-    for (int32_t i = 0; i < weft__tokenizer_n(folder); i++) {
-        weft__slice a = weft__tokenizer_piece(folder, i), b = weft__tokenizer_piece(file, i);
+        assert_int_equal(weft__tok_id_of_role(folder, r), weft__tok_id_of_role(file, r));
+    assert_int_equal(weft__tok_adds_bos(folder), weft__tok_adds_bos(file));
+    for (int32_t i = 0; i < weft__tok_n(folder); i++) {
+        weft__tok_slice a = weft__tok_piece_of(folder, i), b = weft__tok_piece_of(file, i);
         assert_int_equal(a.len, b.len);
         if (a.len) assert_memory_equal(a.data, b.data, a.len);
-        assert_int_equal(weft__tokenizer_type(folder, i), weft__tokenizer_type(file, i));
+        assert_int_equal(weft__tok_type_of(folder, i), weft__tok_type_of(file, i));
     }
 }
 
@@ -152,12 +152,12 @@ static void files_say_what_folders_say(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const file_case *c = &cases[i];
-        weft__json_vocab *v = read_case(c);
-        weft__tokenizer *folder, *file;
+        weft__tok_json_vocab *v = read_case(c);
+        weft__tok *folder, *file;
         memory_file f, again;
         weft__gguf_writer *w = new_keys();
-        assert_int_equal(weft__tokenizer_create(weft__json_vocab_spec(v), &folder, NULL), WEFT_OK);
-        make_file(&f, weft__json_vocab_spec(v), c->pre);
+        assert_int_equal(weft__tok_create(weft__tok_json_vocab_spec(v), &folder, NULL), WEFT_OK);
+        make_file(&f, weft__tok_json_vocab_spec(v), c->pre);
         assert_int_equal(weft__gguf_put_all(w, f.g, NULL), WEFT_OK); /* as quantize copies them */
         open_file(&again, w);
         file = tokenizer_of(&again);
@@ -167,11 +167,11 @@ static void files_say_what_folders_say(void **state)
         if (c->usual) assert_false(has(&f, "tokenizer.weft.token_ids") || has(&f, "tokenizer.weft.ends"));
         if (has(&f, "tokenizer.weft.model") == c->usual)
             fail_msg("case %zu: the usual keys %s", i, c->usual ? "say all" : "do not");
-        weft__tokenizer_destroy(&file);
-        weft__tokenizer_destroy(&folder);
+        weft__tok_destroy(&file);
+        weft__tok_destroy(&folder);
         close_file(&again);
         close_file(&f);
-        weft__json_vocab_free(&v);
+        weft__tok_json_vocab_free(&v);
         assert_int_equal(weft__alloc_live(), 0);
     }
 }
@@ -192,24 +192,24 @@ static void all_ends_are_kept(void **state)
         NULL,
         {0},
         0};
-    weft__json_vocab *v = read_case(&c);
-    weft__vocab_spec spec = *weft__json_vocab_spec(v);
+    weft__tok_json_vocab *v = read_case(&c);
+    weft__tok_spec spec = *weft__tok_json_vocab_spec(v);
     for (size_t n = 0; n <= sizeof ends / sizeof *ends; n++) {
         memory_file f;
         spec.ends = ends;
         spec.n_ends = n;
         make_file(&f, &spec, NULL);
-        weft__tokenizer *tok = tokenizer_of(&f);
-        for (int32_t id = 0; id < weft__tokenizer_n(tok); id++) {
+        weft__tok *tok = tokenizer_of(&f);
+        for (int32_t id = 0; id < weft__tok_n(tok); id++) {
             int end = id == 273;
             for (size_t i = 0; i < n; i++) end |= ends[i] == id;
-            assert_int_equal(weft__tokenizer_is_end(tok, id), end);
+            assert_int_equal(weft__tok_is_end(tok, id), end);
         }
-        assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOT), -1); /* as in the folder */
-        weft__tokenizer_destroy(&tok);
+        assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOT), -1); /* as in the folder */
+        weft__tok_destroy(&tok);
         close_file(&f);
     }
-    weft__json_vocab_free(&v);
+    weft__tok_json_vocab_free(&v);
 }
 
 static void all_templates_are_kept(void **state)
@@ -226,11 +226,11 @@ static void all_templates_are_kept(void **state)
         NULL,
         {0},
         0};
-    weft__json_vocab *v = read_case(&c);
+    weft__tok_json_vocab *v = read_case(&c);
     memory_file f;
     weft__gguf_str s;
     const weft__gguf_list *names;
-    make_file(&f, weft__json_vocab_spec(v), NULL);
+    make_file(&f, weft__tok_json_vocab_spec(v), NULL);
     static const char *const kept[][2] = {
         {"tokenizer.chat_template", "D"}, {"tokenizer.chat_template.tool_use", "T"}, {"tokenizer.chat_template.rag", "R"}};
     for (size_t i = 0; i < 3; i++) {
@@ -241,16 +241,16 @@ static void all_templates_are_kept(void **state)
     assert_int_equal(weft__gguf_array(f.g, "tokenizer.chat_templates", &names, NULL), WEFT_OK);
     assert_int_equal(names->n, 2);
     close_file(&f);
-    weft__json_vocab_free(&v);
+    weft__tok_json_vocab_free(&v);
 }
 
 /* ---- what differs is seen ---- */
 
-static weft__tokenizer *changed(const weft__vocab_spec *spec)
+static weft__tok *changed(const weft__tok_spec *spec)
 {
-    weft__tokenizer *tok;
+    weft__tok *tok;
     weft_error err = {0};
-    if (weft__tokenizer_create(spec, &tok, &err)) fail_msg("%s", err.message);
+    if (weft__tok_create(spec, &tok, &err)) fail_msg("%s", err.message);
     return tok;
 }
 
@@ -267,45 +267,45 @@ static void differences_are_seen(void **state)
                                 NULL,
                                 {0},
                                 0};
-    weft__json_vocab *v = read_case(&c);
-    const weft__vocab_spec *spec = weft__json_vocab_spec(v);
+    weft__tok_json_vocab *v = read_case(&c);
+    const weft__tok_spec *spec = weft__tok_json_vocab_spec(v);
     const size_t n = spec->n_tokens;
-    weft__tokenizer *own = changed(spec);
-    weft__slice texts[300];
+    weft__tok *own = changed(spec);
+    weft__tok_slice texts[300];
     int32_t types[300];
     uint8_t strips[300];
     const int32_t end = 260;
     memcpy(texts, spec->tokens, n * sizeof *texts);
     memcpy(types, spec->types, n * sizeof *types);
     memcpy(strips, spec->strips, n);
-    texts[269] = WEFT__SLICE("u"); /* "t" */
-    types[271] = WEFT__TOKEN_CONTROL;
-    strips[272] |= WEFT__STRIP_RIGHT;
+    texts[269] = WEFT__TOK_SLICE("u"); /* "t" */
+    types[271] = WEFT__TOK_CONTROL;
+    strips[272] |= WEFT__TOK_STRIP_RIGHT;
     for (int i = 0; i < 11; i++) {
-        weft__vocab_spec s = *spec;
+        weft__tok_spec s = *spec;
         unsigned kind = 0;
         int shows = 1;
         char what[160] = "";
-        if (i == 0) s.n_merges = 1, kind = WEFT__DIFFERS_MODEL;
-        if (i == 1) s.n_norms = 0, kind = WEFT__DIFFERS_STEPS;
-        if (i == 2) s.n_splits = 0, kind = WEFT__DIFFERS_STEPS, shows = 0; /* the normalizer did it before */
-        if (i == 3) s.strip_leading = 1, kind = WEFT__DIFFERS_OPTIONS;
-        if (i == 4) s.tokens = texts, kind = WEFT__DIFFERS_TEXTS;
+        if (i == 0) s.n_merges = 1, kind = WEFT__TOK_DIFFERS_MODEL;
+        if (i == 1) s.n_norms = 0, kind = WEFT__TOK_DIFFERS_STEPS;
+        if (i == 2) s.n_splits = 0, kind = WEFT__TOK_DIFFERS_STEPS, shows = 0; /* the normalizer did it before */
+        if (i == 3) s.strip_leading = 1, kind = WEFT__TOK_DIFFERS_OPTIONS;
+        if (i == 4) s.tokens = texts, kind = WEFT__TOK_DIFFERS_TEXTS;
         if (i == 5) s.types = types, kind = WEFT__TOK_DIFFERS_TYPES;
         if (i == 6) s.strips = strips, kind = WEFT__TOK_DIFFERS_ADDED;
-        if (i == 7) s.pad = 260, kind = WEFT__DIFFERS_ROLES, shows = 0;
-        if (i == 8) s.add_bos = 1, kind = WEFT__DIFFERS_AROUND;
-        if (i == 9) s.ends = &end, s.n_ends = 1, kind = WEFT__DIFFERS_ENDS;
-        if (i == 10) s.chat_template = WEFT__SLICE("x"), kind = WEFT__TOK_DIFFERS_TEMPLATE, shows = 0;
-        weft__tokenizer *other = changed(&s);
-        if (!(weft__tokenizer_compare(own, other) & kind)) fail_msg("change %d is not seen", i);
+        if (i == 7) s.pad = 260, kind = WEFT__TOK_DIFFERS_ROLES, shows = 0;
+        if (i == 8) s.add_bos = 1, kind = WEFT__TOK_DIFFERS_AROUND;
+        if (i == 9) s.ends = &end, s.n_ends = 1, kind = WEFT__TOK_DIFFERS_ENDS;
+        if (i == 10) s.chat_template = WEFT__TOK_SLICE("x"), kind = WEFT__TOK_DIFFERS_TEMPLATE, shows = 0;
+        weft__tok *other = changed(&s);
+        if (!(weft__tok_compare(own, other) & kind)) fail_msg("change %d is not seen", i);
         if (weft__vocab_same(own, other, what, sizeof what) == shows) fail_msg("change %d: the texts say '%s'", i, what);
         if (shows && !*what) fail_msg("change %d has no words", i);
-        weft__tokenizer_destroy(&other);
+        weft__tok_destroy(&other);
     }
-    assert_int_equal(weft__tokenizer_compare(own, own), 0);
-    weft__tokenizer_destroy(&own);
-    weft__json_vocab_free(&v);
+    assert_int_equal(weft__tok_compare(own, own), 0);
+    weft__tok_destroy(&own);
+    weft__tok_json_vocab_free(&v);
 }
 
 /* ---- memory ---- */
@@ -315,7 +315,7 @@ static int put_body(void *arg)
     weft__gguf_writer *w;
     weft_error err = {0};
     if (weft__gguf_writer_memory("keys", &w, &err)) return 0;
-    weft_status status = weft__vocab_put(arg, ((const weft__vocab_spec *)arg)->n_tokens, NULL, w, &err);
+    weft_status status = weft__vocab_put(arg, ((const weft__tok_spec *)arg)->n_tokens, NULL, w, &err);
     weft__gguf_writer_destroy(&w);
     if (status && status != WEFT_NO_MEMORY) fail_msg("%d: %s", (int)status, err.message);
     return !status;
@@ -340,9 +340,9 @@ static void memory_may_run_out(void **state)
         NULL,
         {0},
         0};
-    weft__json_vocab *v = read_case(&c);
-    assert_true(fail_some(put_body, (void *)weft__json_vocab_spec(v), CLAIMS_REPEATED(3, 1, 11)) > 200);
-    weft__json_vocab_free(&v);
+    weft__tok_json_vocab *v = read_case(&c);
+    assert_true(fail_some(put_body, (void *)weft__tok_json_vocab_spec(v), CLAIMS_REPEATED(3, 1, 11)) > 200);
+    weft__tok_json_vocab_free(&v);
 }
 
 int main(void)

@@ -10,8 +10,8 @@ static void what_cannot_be_said_is_refused(void **state)
         {BYTE_LEVEL, "", LIKE_QWEN, "", NULL, "no-such", "no pre-tokenizer called", {0}, 0},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        weft__json_vocab *v = read_case(&refused[i]);
-        const weft__vocab_spec *spec = weft__json_vocab_spec(v);
+        weft__tok_json_vocab *v = read_case(&refused[i]);
+        const weft__tok_spec *spec = weft__tok_json_vocab_spec(v);
         weft__gguf_writer *w = new_keys();
         memory_file f;
         weft_error err = {0};
@@ -20,7 +20,7 @@ static void what_cannot_be_said_is_refused(void **state)
         open_file(&f, w);
         assert_int_equal(weft__gguf_n_meta(f.g), 0);
         close_file(&f);
-        weft__json_vocab_free(&v);
+        weft__tok_json_vocab_free(&v);
     }
 }
 
@@ -28,14 +28,15 @@ static void what_cannot_be_said_is_refused(void **state)
 static void a_difference_without_a_key_is_refused(void **state)
 {
     (void)state;
-    const weft__slice tokens[] = {WEFT__SLICE("<unk>"), WEFT__SLICE("<s>"), WEFT__SLICE("</s>"), WEFT__SLICE("a")};
-    const int32_t types[] = {WEFT__TOKEN_UNKNOWN, WEFT__TOKEN_CONTROL, WEFT__TOKEN_CONTROL, WEFT__TOKEN_NORMAL};
+    const weft__tok_slice tokens[] = {WEFT__TOK_SLICE("<unk>"), WEFT__TOK_SLICE("<s>"), WEFT__TOK_SLICE("</s>"),
+                                      WEFT__TOK_SLICE("a")};
+    const int32_t types[] = {WEFT__TOK_UNKNOWN, WEFT__TOK_CONTROL, WEFT__TOK_CONTROL, WEFT__TOK_NORMAL};
     const float scores[] = {0, 0, 0, -1};
-    weft__vocab_spec spec;
+    weft__tok_spec spec;
     weft__gguf_writer *w = new_keys();
     weft_error err = {0};
-    weft__vocab_spec_init(&spec);
-    spec.model = WEFT__SLICE("llama");
+    weft__tok_spec_init(&spec);
+    spec.model = WEFT__TOK_SLICE("llama");
     spec.tokens = tokens;
     spec.types = types;
     spec.scores = scores;
@@ -53,7 +54,7 @@ static weft_status with_key(const memory_file *f, const char *key, int type, con
 {
     weft__gguf_writer *w = new_keys();
     memory_file changed;
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     for (size_t i = 0; i < weft__gguf_n_meta(f->g); i++) {
         const weft__gguf_entry *e = weft__gguf_meta(f->g, i);
         if (strcmp(e->key, key) != 0)
@@ -64,7 +65,7 @@ static weft_status with_key(const memory_file *f, const char *key, int type, con
     else if (type != NONE) assert_int_equal(weft__gguf_put_array(w, key, (weft__gguf_type)type, value, n, NULL), WEFT_OK);
     open_file(&changed, w);
     weft_status status = weft__vocab_tokenizer(changed.g, &tok, err);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     close_file(&changed);
     return status;
 }
@@ -114,9 +115,9 @@ static void malformed_keys(void **state)
         {"tokenizer.weft.token_ids", WEFT__GGUF_U32, high, 1, "tokenizer.weft.token_texts"},
         {"tokenizer.weft.strips", WEFT__GGUF_U32, one, 1, "tokenizer.weft.strips"},
     };
-    weft__json_vocab *v = read_case(&c);
+    weft__tok_json_vocab *v = read_case(&c);
     memory_file f;
-    make_file(&f, weft__json_vocab_spec(v), NULL);
+    make_file(&f, weft__tok_json_vocab_spec(v), NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         weft_error err = {0};
         weft_status status = with_key(&f, bad[i].key, bad[i].type, bad[i].value, bad[i].n, &err);
@@ -124,7 +125,7 @@ static void malformed_keys(void **state)
             fail_msg("%s (case %zu): %d '%s'", bad[i].key, i, (int)status, err.message);
     }
     close_file(&f);
-    weft__json_vocab_free(&v);
+    weft__tok_json_vocab_free(&v);
 }
 
 int main(void)

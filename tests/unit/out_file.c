@@ -31,33 +31,33 @@ static const char *in(const char *name)
 
 static weft_status write_to(const char *to, const char *text, weft_error *err)
 {
-    weft__out o;
-    weft_status st = weft__out_open(&o, to, err);
+    weft__out_file o;
+    weft_status st = weft__out_file_open(&o, to, err);
     if (st) return st;
-    if (!(st = weft__out_reserve(&o, strlen(text), err))) st = weft__out_write(&o, text, strlen(text), err);
-    if (!st) st = weft__out_commit(&o, err);
-    weft__out_close(&o);
+    if (!(st = weft__out_file_reserve(&o, strlen(text), err))) st = weft__out_file_write(&o, text, strlen(text), err);
+    if (!st) st = weft__out_file_commit(&o, err);
+    weft__out_file_close(&o);
     return st;
 }
 
 static void succeeds(const char *to, const char *text)
 {
     weft_error err = {0};
-    if (weft__out_check(to, &err) || write_to(to, text, &err)) fail_msg("%s: %s", to, err.message);
+    if (weft__out_file_check(to, &err) || write_to(to, text, &err)) fail_msg("%s: %s", to, err.message);
 }
 
 /* By all doors alike, and nothing new lies in the folder. */
 static void refused(const char *to, const char *why)
 {
-    weft__out o;
+    weft__out_file o;
     const int before = files_in_folder();
     for (int door = 0; door < 4; door++) {
         weft_error err = {0};
-        weft_status st = door == 0                     ? weft__out_check(to, &err)
-                         : door == 1                   ? weft__out_room(to, 1, &err)
-                         : door == 2                   ? weft__out_open(&o, to, &err)
-                         : weft__out_grow(to, 0, &err) ? WEFT_OK
-                                                       : (weft_status)err.status;
+        weft_status st = door == 0                          ? weft__out_file_check(to, &err)
+                         : door == 1                        ? weft__out_file_room(to, 1, &err)
+                         : door == 2                        ? weft__out_file_open(&o, to, &err)
+                         : weft__out_file_grow(to, 0, &err) ? WEFT_OK
+                                                            : (weft_status)err.status;
         if (st != WEFT_IO || !strstr(err.message, why))
             fail_msg("door %d, %s: status %d, '%s' lacks '%s'", door, to, st, err.message, why);
     }
@@ -110,7 +110,7 @@ static void who_may_read_stays(void **state)
     static const mode_t modes[] = {0600, 0640, 0660, 0604, 0755};
     const mode_t mask = umask(022);
     struct stat s;
-    weft__out o;
+    weft__out_file o;
     weft_error err = {0};
     assert_int_equal(symlink("private", in("link")), 0);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -118,12 +118,12 @@ static void who_may_read_stays(void **state)
         assert_int_equal(stat(in("private"), &s), 0);
         assert_int_equal(s.st_mode & 07777, 0644); /* a new one's */
         assert_int_equal(chmod(in("private"), modes[i]), 0);
-        assert_int_equal(weft__out_open(&o, in(i % 2 ? "link" : "private"), &err), WEFT_OK);
+        assert_int_equal(weft__out_file_open(&o, in(i % 2 ? "link" : "private"), &err), WEFT_OK);
         assert_int_equal(fstat(o.fd, &s), 0);
         assert_int_equal(s.st_mode & 07777, modes[i]);
-        assert_int_equal(weft__out_write(&o, "second", 6, &err), WEFT_OK);
-        assert_int_equal(weft__out_commit(&o, &err), WEFT_OK);
-        weft__out_close(&o);
+        assert_int_equal(weft__out_file_write(&o, "second", 6, &err), WEFT_OK);
+        assert_int_equal(weft__out_file_commit(&o, &err), WEFT_OK);
+        weft__out_file_close(&o);
         holds(in("private"), "second");
         assert_int_equal(stat(in("private"), &s), 0);
         assert_int_equal(s.st_mode & 07777, modes[i]);
@@ -228,7 +228,7 @@ static void a_fifo_is_written_into(void **state)
 
 static void on_signal(int number)
 {
-    weft__out_abandon_all();
+    weft__out_file_abandon_all();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -236,12 +236,17 @@ static void on_signal(int number)
 /* In a process of its own: three files are begun, one of them is complete, and a signal comes. */
 static void ends_by_signal(void)
 {
-    weft__out o[3];
+    weft__out_file o[3];
     signal(SIGTERM, on_signal);
     for (int i = 0; i < 3; i++)
-        if (weft__out_open(&o[i], in(i == 0 ? "a" : i == 1 ? "b" : "out"), NULL) || weft__out_write(&o[i], "new", 3, NULL))
+        if (weft__out_file_open(&o[i],
+                                in(i == 0   ? "a"
+                                   : i == 1 ? "b"
+                                            : "out"),
+                                NULL) ||
+            weft__out_file_write(&o[i], "new", 3, NULL))
             _exit(1);
-    if (weft__out_commit(&o[0], NULL) || files_in_folder() != 4) _exit(2);
+    if (weft__out_file_commit(&o[0], NULL) || files_in_folder() != 4) _exit(2);
     raise(SIGTERM);
     _exit(3);
 }
@@ -266,15 +271,15 @@ static void many_files(void **state)
 {
     (void)state;
     enum { MANY = 40 };
-    static weft__out o[MANY];
+    static weft__out_file o[MANY];
     for (int i = 0; i < 3 * MANY; i++) succeeds(path, "x");
     for (int i = 0; i < MANY; i++) {
         char name[16];
         snprintf(name, sizeof name, "m%d", i);
-        assert_int_equal(weft__out_open(&o[i], in(name), NULL), WEFT_OK);
+        assert_int_equal(weft__out_file_open(&o[i], in(name), NULL), WEFT_OK);
     }
     assert_int_equal(files_in_folder(), 1 + MANY);
-    for (int i = 0; i < MANY; i++) weft__out_close(&o[i]);
+    for (int i = 0; i < MANY; i++) weft__out_file_close(&o[i]);
     assert_int_equal(files_in_folder(), 1);
 }
 
@@ -283,10 +288,10 @@ static void nobody_waits_for_a_reader_behind_an_interrupt(void **state)
 {
     (void)state;
     weft_error err = {0};
-    weft__out o;
+    weft__out_file o;
     assert_int_equal(mkfifo(in("fifo"), 0600), 0);
-    weft__out_interrupt();
-    assert_int_equal(weft__out_open(&o, in("fifo"), &err), WEFT_CANCELLED);
+    weft__out_file_interrupt();
+    assert_int_equal(weft__out_file_open(&o, in("fifo"), &err), WEFT_CANCELLED);
     unlink(in("fifo"));
 }
 

@@ -60,7 +60,7 @@ static weft_status write_plan(const char *to, weft_progress_fn progress, weft_er
             goto done;
         }
     }
-    weft__plan_contents c = {
+    weft__plan_file_contents c = {
         .tensors = &set, .kept = kept, .info = {.provider = "cpu", .made_by = "weft 9", .weights = 0xfeedfacecafef00d}};
     c.info.image = (weft_image){.size = sizeof c.info.image,
                                 .n_weights = N_WEIGHTS,
@@ -100,14 +100,14 @@ static file load(void)
     return f;
 }
 
-static weft__plan_header *header(file f)
+static weft__plan_file_header *header(file f)
 {
-    return (weft__plan_header *)(void *)f.p;
+    return (weft__plan_file_header *)(void *)f.p;
 }
 
 static void sign(file f)
 {
-    header(f)->hash = weft__hash(f.p, offsetof(weft__plan_header, hash));
+    header(f)->hash = weft__hash(f.p, offsetof(weft__plan_file_header, hash));
 }
 
 static weft_status parse(file f, weft_error *err)
@@ -134,7 +134,7 @@ static int make_plan(void **state)
 
 static void read_back(const weft__plan_file *f)
 {
-    const weft__plan_info *info = weft__plan_file_info(f);
+    const weft__plan_file_summary *info = weft__plan_file_info(f);
     const weft__tensor_set *set = weft__plan_file_tensors(f);
     uint32_t layers = 0;
     assert_string_equal(info->provider, "cpu");
@@ -171,7 +171,7 @@ static void what_was_written(void **state)
     weft__plan_file_close(&f);
     file b = load();
     ok(weft__plan_file_parse(b.p, b.n, "some.plan", &f, err));
-    assert_int_equal((uintptr_t)weft__plan_file_info(f)->image.data - (uintptr_t)b.p, WEFT__PLAN_IMAGE_ALIGN);
+    assert_int_equal((uintptr_t)weft__plan_file_info(f)->image.data - (uintptr_t)b.p, WEFT__PLAN_FILE_IMAGE_ALIGN);
     read_back(f);
     weft__plan_file_close(&f);
     free(b.p);
@@ -194,7 +194,7 @@ static void damaged_head(void **state)
 {
     (void)state;
     file f = load();
-    size_t end = sizeof(weft__plan_header) + (size_t)header(f)->meta_bytes;
+    size_t end = sizeof(weft__plan_file_header) + (size_t)header(f)->meta_bytes;
     for (size_t i = 0; i < end; i++) {
         f.p[i] ^= (unsigned char)(1u << i % 8);
         weft_error err = {0};
@@ -209,7 +209,7 @@ static void cut_off(void **state)
 {
     (void)state;
     file f = load();
-    size_t head = sizeof(weft__plan_header) + (size_t)header(f)->meta_bytes;
+    size_t head = sizeof(weft__plan_file_header) + (size_t)header(f)->meta_bytes;
     for (size_t n = 1; n < f.n; n += n < head || n + 64 > f.n ? 1 : n + 4096 > f.n ? 61 : 4096 * CLAIMS_REPEATED(1, 1, 16)) {
         file part = {aligned_alloc(64, (n + 63) & ~(size_t)63), n};
         memcpy(part.p, f.p, n);
@@ -228,9 +228,9 @@ static void damaged_weights(void **state)
 {
     (void)state;
     file f = load();
-    size_t data = (sizeof(weft__plan_header) + (size_t)header(f)->meta_bytes + 4095) & ~(size_t)4095;
+    size_t data = (sizeof(weft__plan_file_header) + (size_t)header(f)->meta_bytes + 4095) & ~(size_t)4095;
     for (int image = 0; image < 2; image++) {
-        size_t first = image ? WEFT__PLAN_IMAGE_ALIGN : data, n = image ? IMAGE_BYTES : (size_t)header(f)->data_bytes;
+        size_t first = image ? WEFT__PLAN_FILE_IMAGE_ALIGN : data, n = image ? IMAGE_BYTES : (size_t)header(f)->data_bytes;
         for (size_t i = first; i < first + n; i += 11) {
             weft__plan_file *plan;
             f.p[i] ^= 4;
@@ -247,7 +247,7 @@ static void other_versions(void **state)
 {
     (void)state;
     file f = load();
-    weft__plan_header whole = *header(f);
+    weft__plan_file_header whole = *header(f);
 #define SPOILED(status, text, change)                                                                                            \
     do {                                                                                                                         \
         *header(f) = whole;                                                                                                      \
@@ -275,7 +275,7 @@ static void other_versions(void **state)
 /* What the metadata say; each case changes one thing. */
 typedef struct tables {
     const char *layout, *skip; /* a key that is left out */
-    uint64_t tensors[N_TENSORS * WEFT__PLAN_NUMBERS];
+    uint64_t tensors[N_TENSORS * WEFT__PLAN_FILE_NUMBERS];
     size_t n_numbers, n_names;
     const char *names[N_TENSORS];
     int odd_types; /* 1: numbers of other types */
@@ -283,10 +283,10 @@ typedef struct tables {
 
 static tables good_tables(void)
 {
-    tables t = {.layout = "Q4_0: k 12", .n_numbers = N_TENSORS * WEFT__PLAN_NUMBERS, .n_names = N_TENSORS};
+    tables t = {.layout = "Q4_0: k 12", .n_numbers = N_TENSORS * WEFT__PLAN_FILE_NUMBERS, .n_names = N_TENSORS};
     for (int i = 0; i < N_TENSORS; i++) {
         uint64_t row[] = {WEFT_Q4_0, 2, 32, 8, 1, 1, kept[i] ? (uint64_t)i * 128 : UINT64_MAX};
-        memcpy(t.tensors + i * WEFT__PLAN_NUMBERS, row, sizeof row);
+        memcpy(t.tensors + i * WEFT__PLAN_FILE_NUMBERS, row, sizeof row);
         t.names[i] = names[i];
     }
     return t;
@@ -299,14 +299,14 @@ static void put_tables(weft__gguf_writer *w, const tables *t)
     for (size_t i = 0; i < t->n_names; i++) list[i] = (weft__gguf_str){t->names[i], strlen(t->names[i])};
 #define PUT(key, call)                                                                                                           \
     if (!t->skip || strcmp(t->skip, key)) ok(call)
-    PUT(WEFT__PLAN_PROVIDER, weft__gguf_put_string(w, WEFT__PLAN_PROVIDER, "cpu", 3, err));
-    PUT(WEFT__PLAN_MADE_BY, weft__gguf_put_string(w, WEFT__PLAN_MADE_BY, "x", 1, err));
-    PUT(WEFT__PLAN_LAYOUT, weft__gguf_put_string(w, WEFT__PLAN_LAYOUT, t->layout, strlen(t->layout), err));
-    PUT(WEFT__PLAN_WEIGHTS, weft__gguf_put(w, WEFT__PLAN_WEIGHTS, WEFT__GGUF_U64, &weights, err));
-    PUT(WEFT__PLAN_OFFSETS,
-        weft__gguf_put_array(w, WEFT__PLAN_OFFSETS, t->odd_types ? WEFT__GGUF_U32 : WEFT__GGUF_U64, offsets, N_WEIGHTS, err));
-    PUT(WEFT__PLAN_NAMES, weft__gguf_put_strings(w, WEFT__PLAN_NAMES, list, t->n_names, err));
-    PUT(WEFT__PLAN_TENSORS, weft__gguf_put_array(w, WEFT__PLAN_TENSORS, WEFT__GGUF_U64, t->tensors, t->n_numbers, err));
+    PUT(WEFT__PLAN_FILE_PROVIDER, weft__gguf_put_string(w, WEFT__PLAN_FILE_PROVIDER, "cpu", 3, err));
+    PUT(WEFT__PLAN_FILE_MADE_BY, weft__gguf_put_string(w, WEFT__PLAN_FILE_MADE_BY, "x", 1, err));
+    PUT(WEFT__PLAN_FILE_LAYOUT, weft__gguf_put_string(w, WEFT__PLAN_FILE_LAYOUT, t->layout, strlen(t->layout), err));
+    PUT(WEFT__PLAN_FILE_WEIGHTS, weft__gguf_put(w, WEFT__PLAN_FILE_WEIGHTS, WEFT__GGUF_U64, &weights, err));
+    PUT(WEFT__PLAN_FILE_OFFSETS, weft__gguf_put_array(w, WEFT__PLAN_FILE_OFFSETS, t->odd_types ? WEFT__GGUF_U32 : WEFT__GGUF_U64,
+                                                      offsets, N_WEIGHTS, err));
+    PUT(WEFT__PLAN_FILE_NAMES, weft__gguf_put_strings(w, WEFT__PLAN_FILE_NAMES, list, t->n_names, err));
+    PUT(WEFT__PLAN_FILE_TENSORS, weft__gguf_put_array(w, WEFT__PLAN_FILE_TENSORS, WEFT__GGUF_U64, t->tensors, t->n_numbers, err));
 #undef PUT
 }
 
@@ -314,12 +314,12 @@ static void put_tables(weft__gguf_writer *w, const tables *t)
 static file forge(const tables *t)
 {
     weft__gguf_writer *w;
-    weft__text meta = {0};
-    weft__plan_header h = {.magic = WEFT__PLAN_MAGIC,
-                           .version = WEFT__PLAN_VERSION,
-                           .order = WEFT__PLAN_ORDER,
-                           .data_bytes = 512,
-                           .image_bytes = IMAGE_BYTES};
+    weft__strbuf meta = {0};
+    weft__plan_file_header h = {.magic = WEFT__PLAN_FILE_MAGIC,
+                                .version = WEFT__PLAN_FILE_VERSION,
+                                .order = WEFT__PLAN_FILE_ORDER,
+                                .data_bytes = 512,
+                                .image_bytes = IMAGE_BYTES};
     uint64_t data, image;
     ok(weft__gguf_writer_memory("meta", &w, err));
     put_tables(w, t);
@@ -327,13 +327,13 @@ static file forge(const tables *t)
     weft__gguf_writer_destroy(&w);
     h.meta_bytes = meta.len;
     h.meta_hash = weft__hash(meta.data, meta.len);
-    assert_int_equal(weft__plan_places(&h, &data, &image, &h.file_bytes), 1);
+    assert_int_equal(weft__plan_file_places(&h, &data, &image, &h.file_bytes), 1);
     file f = {aligned_alloc(64, ((size_t)h.file_bytes + 63) & ~(size_t)63), (size_t)h.file_bytes};
     memset(f.p, 0, f.n);
     memcpy(f.p, &h, sizeof h);
     memcpy(f.p + sizeof h, meta.data, meta.len);
     sign(f);
-    weft__text_free(&meta);
+    weft__strbuf_free(&meta);
     return f;
 }
 
@@ -345,20 +345,21 @@ static file forge(const tables *t)
         refused(WEFT_FORMAT, text, parse(f, err));                                                                               \
         free(f.p);                                                                                                               \
     } while (0)
-#define NUMBER(i, j) t.tensors[(i)*WEFT__PLAN_NUMBERS + (j)]
+#define NUMBER(i, j) t.tensors[(i)*WEFT__PLAN_FILE_NUMBERS + (j)]
 
 static void hostile_tables(void **state)
 {
     (void)state;
-    static const char *const keys[] = {WEFT__PLAN_PROVIDER, WEFT__PLAN_MADE_BY, WEFT__PLAN_LAYOUT, WEFT__PLAN_WEIGHTS,
-                                       WEFT__PLAN_OFFSETS,  WEFT__PLAN_NAMES,   WEFT__PLAN_TENSORS};
+    static const char *const keys[] = {WEFT__PLAN_FILE_PROVIDER, WEFT__PLAN_FILE_MADE_BY, WEFT__PLAN_FILE_LAYOUT,
+                                       WEFT__PLAN_FILE_WEIGHTS,  WEFT__PLAN_FILE_OFFSETS, WEFT__PLAN_FILE_NAMES,
+                                       WEFT__PLAN_FILE_TENSORS};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) HOSTILE(keys[i], t.skip = keys[i]);
-    HOSTILE(WEFT__PLAN_OFFSETS, t.odd_types = 1);
-    HOSTILE(WEFT__PLAN_LAYOUT, t.layout = "\x1b[2J");
-    HOSTILE(WEFT__PLAN_LAYOUT, t.layout = "caf\xc3\xa9");
-    HOSTILE(WEFT__PLAN_NAMES, t.n_names--);
-    HOSTILE(WEFT__PLAN_NAMES, t.n_numbers--);
-    HOSTILE(WEFT__PLAN_NAMES, t.n_numbers -= WEFT__PLAN_NUMBERS);
+    HOSTILE(WEFT__PLAN_FILE_OFFSETS, t.odd_types = 1);
+    HOSTILE(WEFT__PLAN_FILE_LAYOUT, t.layout = "\x1b[2J");
+    HOSTILE(WEFT__PLAN_FILE_LAYOUT, t.layout = "caf\xc3\xa9");
+    HOSTILE(WEFT__PLAN_FILE_NAMES, t.n_names--);
+    HOSTILE(WEFT__PLAN_FILE_NAMES, t.n_numbers--);
+    HOSTILE(WEFT__PLAN_FILE_NAMES, t.n_numbers -= WEFT__PLAN_FILE_NUMBERS);
     HOSTILE("blk.0.attn_q.weight", t.names[3] = t.names[1]);
     HOSTILE("malformed", t.names[3] = "");
     HOSTILE("output.weight", NUMBER(3, 0) = (uint64_t)1 << 32);
@@ -414,12 +415,12 @@ static void whole_or_not_at_all(void **state)
 static void room_on_the_disk(void **state)
 {
     (void)state;
-    refused(WEFT_OK, "", weft__out_room(path, 1, err));
-    refused(WEFT_LIMIT, "GB are free", weft__out_room(path, INT64_MAX, err));
+    refused(WEFT_OK, "", weft__out_file_room(path, 1, err));
+    refused(WEFT_LIMIT, "GB are free", weft__out_file_room(path, INT64_MAX, err));
     refused(WEFT_IO, "/nowhere/a.plan: nothing can be written into its folder: No such file",
-            weft__out_room("/nowhere/a.plan", 1, err));
-    refused(WEFT_IO, "is a folder", weft__out_room(folder, 1, err));
-    refused(WEFT_LIMIT, "a.plan", weft__out_room("a.plan", INT64_MAX, err));
+            weft__out_file_room("/nowhere/a.plan", 1, err));
+    refused(WEFT_IO, "is a folder", weft__out_file_room(folder, 1, err));
+    refused(WEFT_LIMIT, "a.plan", weft__out_file_room("a.plan", INT64_MAX, err));
 }
 
 static int write_and_open(void *arg)

@@ -27,7 +27,7 @@ static inline weft__gguf *open_vocabulary(const char *name)
 
 /* A text that is read with a tokenizer; n_ids: how many tokens it was the last time. */
 typedef struct reading {
-    const weft__tokenizer *tok;
+    const weft__tok *tok;
     const char *text;
     size_t n_ids;
 } reading;
@@ -36,13 +36,13 @@ typedef struct reading {
 static inline double read_text(void *arg, size_t n)
 {
     reading *r = arg;
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     weft_error err = {0};
     double before = own_seconds();
-    if (weft__tokenizer_encode(r->tok, r->text, n, WEFT__ENCODE_PARSE, &ids, &err)) fail_msg("%s", err.message);
+    if (weft__tok_encode(r->tok, r->text, n, WEFT__TOK_ENCODE_PARSE, &ids, &err)) fail_msg("%s", err.message);
     double took = own_seconds() - before;
     r->n_ids = ids.n;
-    weft__ids_free(&ids);
+    weft__tok_ids_free(&ids);
     return took;
 }
 
@@ -50,17 +50,17 @@ static inline double read_text(void *arg, size_t n)
 
 typedef struct large {
     weft__gguf *g;
-    weft__vocab_spec spec;
-    weft__slice *tokens;
+    weft__tok_spec spec;
+    weft__tok_slice *tokens;
     int32_t *types;
-    weft__merge_pair *merges;
+    weft__tok_merge_pair *merges;
     char *made; /* texts of tokens that no file has */
 } large;
 
-static inline weft__slice item(const weft__gguf_list *list, uint64_t i)
+static inline weft__tok_slice item(const weft__gguf_list *list, uint64_t i)
 {
     weft__gguf_str s = weft__gguf_list_string(list, i);
-    return (weft__slice){s.data, s.len};
+    return (weft__tok_slice){s.data, s.len};
 }
 
 static inline const weft__gguf_list *list_of(const weft__gguf *g, const char *key)
@@ -71,7 +71,7 @@ static inline const weft__gguf_list *list_of(const weft__gguf *g, const char *ke
 }
 
 /* A word of ASCII letters that may begin with GPT-2's spelling of a space. */
-static inline int is_word(weft__slice s)
+static inline int is_word(weft__tok_slice s)
 {
     size_t from = s.len > 2 && (unsigned char)s.data[0] == 0xC4 && (unsigned char)s.data[1] == 0xA0 ? 2 : 0;
     if (from == 0 || s.len - from < 1 || s.len > 24) return 0;
@@ -104,28 +104,28 @@ static inline void large_open(large *v, const char *name)
         v->types[i] = (int32_t)type;
     }
     for (size_t i = 0; i < n_merges; i++) {
-        weft__slice s = item(merges, i);
+        weft__tok_slice s = item(merges, i);
         const char *space = memchr(s.data, ' ', s.len);
         size_t left = (size_t)(space - s.data);
-        v->merges[i] = (weft__merge_pair){{s.data, left}, {space + 1, s.len - left - 1}};
+        v->merges[i] = (weft__tok_merge_pair){{s.data, left}, {space + 1, s.len - left - 1}};
     }
     char *at = v->made;
     size_t n_small = n < 16384 ? n : 0;
     while (n < N_TOKENS) {
         size_t from = (n_small ? n_small : n) - 256;
-        weft__slice a = v->tokens[256 + weft__rng_below(&rng, from)], b = v->tokens[256 + weft__rng_below(&rng, from)];
+        weft__tok_slice a = v->tokens[256 + weft__rng_below(&rng, from)], b = v->tokens[256 + weft__rng_below(&rng, from)];
         if (a.len + b.len > 60 || !a.len || !b.len) continue;
         memcpy(at, a.data, a.len);
         memcpy(at + a.len, b.data, b.len);
-        if (n_small && !is_word((weft__slice){at, a.len + b.len})) continue;
-        v->tokens[n] = (weft__slice){at, a.len + b.len};
-        v->types[n++] = WEFT__TOKEN_NORMAL;
-        v->merges[n_merges++] = (weft__merge_pair){a, b};
+        if (n_small && !is_word((weft__tok_slice){at, a.len + b.len})) continue;
+        v->tokens[n] = (weft__tok_slice){at, a.len + b.len};
+        v->types[n++] = WEFT__TOK_NORMAL;
+        v->merges[n_merges++] = (weft__tok_merge_pair){a, b};
         at += a.len + b.len;
     }
-    weft__vocab_spec_init(&v->spec);
-    v->spec.model = WEFT__SLICE("gpt2");
-    v->spec.pre = WEFT__SLICE("llama-bpe");
+    weft__tok_spec_init(&v->spec);
+    v->spec.model = WEFT__TOK_SLICE("gpt2");
+    v->spec.pre = WEFT__TOK_SLICE("llama-bpe");
     v->spec.tokens = v->tokens;
     v->spec.types = v->types;
     v->spec.merges = v->merges;
@@ -160,7 +160,7 @@ static inline void write_english(const large *v, char *out, size_t n_text)
         out[n++] = ' ';
         for (int k = 0; k < parts; k++) {
             size_t rank = (size_t)__builtin_exp(weft__rng_double(&rng) * log_words) - 1;
-            weft__slice s = v->tokens[word[rank < n_words ? rank : n_words - 1]];
+            weft__tok_slice s = v->tokens[word[rank < n_words ? rank : n_words - 1]];
             memcpy(out + n, s.data + 2, s.len - 2);
             n += s.len - 2;
         }

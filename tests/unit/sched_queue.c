@@ -65,7 +65,7 @@ static void a_flood_leaves_room_in_the_queue(void **state)
     plain_world(&w, 4, 512);
     world_open(&w);
     int32_t n[3] = {0};
-    assert_int_equal(weft__sched_most(w.sched), 182);
+    assert_int_equal(weft__sched_max_accepted(w.sched), 182);
     for (int t = 0; t < 3; t++)
         while (world_submit(&w, world_add(&w, (uint64_t)t, 0, 10, 10)) == WEFT_OK) n[t]++;
     assert_int_equal(n[0], 182); /* 8/9 of 204 */

@@ -460,7 +460,7 @@ static inline void compute(world *w, const weft__sched_plan *plan)
         if (fresh > 0) w->served[c->tenant & 7] += fresh;
         int sample = plan->items[k].sample && !(w->put_offs > 0 && weft__rng_double(&w->rng) < w->put_offs);
         if (sample != plan->items[k].sample) {
-            weft__sched_put_off(w->sched, c->id);
+            weft__sched_defer(w->sched, c->id);
             CHECK(w, !plan->items[k].sample);
         }
         c->length += plan->items[k].n;

@@ -24,12 +24,12 @@ static inline weft__kv_layout layout_of(const world *w)
     return layout;
 }
 
-static inline weft__store *open_store(const world *w, uint64_t cap)
+static inline weft__kv_store *open_store(const world *w, uint64_t cap)
 {
-    weft__store *store;
+    weft__kv_store *store;
     weft_error err = {0};
     weft__kv_layout layout = layout_of(w);
-    if (weft__store_open(folder, cap, &layout, &store, &err)) fail_msg("%s", err.message);
+    if (weft__kv_store_open(folder, cap, &layout, &store, &err)) fail_msg("%s", err.message);
     return store;
 }
 
@@ -38,7 +38,7 @@ static inline weft__store *open_store(const world *w, uint64_t cap)
 /* A store in a folder of its own, a world to fill it from, and tokens: 100, 101 ... */
 typedef struct scene {
     world w;
-    weft__store *store;
+    weft__kv_store *store;
     int32_t t[CTX];
     size_t live; /* blocks of memory before it was set up */
 } scene;
@@ -63,13 +63,13 @@ static inline void scene_open(scene *e, world w)
 
 static inline void scene_close(scene *e)
 {
-    weft__store_close(&e->store, 0);
+    weft__kv_store_close(&e->store, 0);
     close_world(&e->w);
 }
 
 static inline void scene_reopen(scene *e, uint64_t cap)
 {
-    weft__store_close(&e->store, 0);
+    weft__kv_store_close(&e->store, 0);
     e->store = open_store(&e->w, cap);
 }
 
@@ -116,14 +116,14 @@ static inline int tear_down(void **state)
 
 /* ---- filling and asking ---- */
 
-/* What a callback was told; one question at a time, then weft__store_flush. */
+/* What a callback was told; one question at a time, then weft__kv_store_flush. */
 typedef struct answer {
     weft_status status;
-    weft__snapshot *snapshot;
+    weft__kv_snapshot *snapshot;
     int n;
 } answer;
 
-static inline void hear(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+static inline void hear(void *arg, weft_status status, const char *message, weft__kv_snapshot *snapshot)
 {
     answer *a = arg;
     (void)message;
@@ -133,23 +133,23 @@ static inline void hear(void *arg, weft_status status, const char *message, weft
 }
 
 /* A snapshot of what the sequence holds, in one piece. */
-static inline weft__snapshot *take(const weft__kv_layout *layout, const int32_t *tokens, int32_t n, const weft__kv_seq *seq)
+static inline weft__kv_snapshot *take(const weft__kv_layout *layout, const int32_t *tokens, int32_t n, const weft__kv_seq *seq)
 {
-    weft__snapshot *s;
+    weft__kv_snapshot *s;
     uint64_t at = 0;
-    assert_int_equal(weft__snapshot_begin(layout, ROOT, tokens, n, seq, &s, NULL), WEFT_OK);
-    assert_int_equal(weft__snapshot_copy(s, layout, seq, &at, UINT64_MAX), 1);
+    assert_int_equal(weft__kv_snapshot_begin(layout, ROOT, tokens, n, seq, &s, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_snapshot_copy(s, layout, seq, &at, UINT64_MAX), 1);
     return s;
 }
 
 /* Evaluates tokens[0, n) in steps of 8 and takes a snapshot. */
-static inline weft__snapshot *evaluate(world *w, const int32_t *tokens, int32_t n)
+static inline weft__kv_snapshot *evaluate(world *w, const int32_t *tokens, int32_t n)
 {
     weft__kv_layout layout = layout_of(w);
     run r = {0};
     begin(w, &r, ROOT);
     for (int32_t at = 0; at < n; at += 8) assert_true(extend(w, &r, tokens + at, n - at < 8 ? n - at : 8));
-    weft__snapshot *s = take(&layout, tokens, n, r.seq);
+    weft__kv_snapshot *s = take(&layout, tokens, n, r.seq);
     weft__kv_seq_destroy(&r.seq);
     return s;
 }
@@ -158,33 +158,34 @@ static inline weft__snapshot *evaluate(world *w, const int32_t *tokens, int32_t 
 static inline weft_status save(scene *e, const int32_t *tokens, int32_t n, const char *name)
 {
     answer a = {.status = WEFT_INTERNAL};
-    weft__snapshot *s = evaluate(&e->w, tokens, n);
-    assert_int_equal(weft__store_put(e->store, &s, name, hear, &a, NULL), WEFT_OK);
+    weft__kv_snapshot *s = evaluate(&e->w, tokens, n);
+    assert_int_equal(weft__kv_store_put(e->store, &s, name, hear, &a, NULL), WEFT_OK);
     assert_null(s);
-    weft__store_flush(e->store, 0);
+    weft__kv_store_flush(e->store, 0);
     assert_int_equal(a.n, 1);
     return a.status;
 }
 
 /* Fetches a slot, or what serves tokens[0, n) best; *got receives a snapshot that the caller frees, or NULL. */
-static inline weft_status fetch(weft__store *store, const int32_t *tokens, int32_t n, const char *name, weft__snapshot **got)
+static inline weft_status fetch(weft__kv_store *store, const int32_t *tokens, int32_t n, const char *name,
+                                weft__kv_snapshot **got)
 {
     answer a = {.status = WEFT_INTERNAL};
-    weft_status st =
-        name ? weft__store_fetch_slot(store, name, hear, &a, NULL) : weft__store_fetch(store, ROOT, tokens, n, hear, &a, NULL);
+    weft_status st = name ? weft__kv_store_fetch_slot(store, name, hear, &a, NULL)
+                          : weft__kv_store_fetch(store, ROOT, tokens, n, hear, &a, NULL);
     *got = NULL;
     if (st) return st;
-    weft__store_flush(store, 0);
+    weft__kv_store_flush(store, 0);
     assert_int_equal(a.n, 1);
     *got = a.snapshot;
     return a.status;
 }
 
 /* Loads what a snapshot serves of tokens, holds every page against the truth, goes on from there. Returns how many. */
-static inline int32_t use(world *w, const weft__snapshot *s, const int32_t *tokens, int32_t n)
+static inline int32_t use(world *w, const weft__kv_snapshot *s, const int32_t *tokens, int32_t n)
 {
     weft__kv_layout layout = layout_of(w);
-    int32_t serves = weft__snapshot_match(s, &layout, ROOT, tokens, n);
+    int32_t serves = weft__kv_snapshot_match(s, &layout, ROOT, tokens, n);
     run r = {0};
     if (serves == 0) return 0;
     begin(w, &r, ROOT);
@@ -202,10 +203,10 @@ static inline int32_t use(world *w, const weft__snapshot *s, const int32_t *toke
 /* Fetches and uses; the number of tokens that could be. */
 static inline int32_t reuse(scene *e, const int32_t *tokens, int32_t n)
 {
-    weft__snapshot *s;
+    weft__kv_snapshot *s;
     if (fetch(e->store, tokens, n, NULL, &s)) return 0;
     int32_t got = use(&e->w, s, tokens, n);
-    weft__snapshot_free(&s);
+    weft__kv_snapshot_free(&s);
     return got;
 }
 
@@ -221,10 +222,10 @@ static inline int files(char kind, char path[512])
     return n;
 }
 
-static inline weft__store_stats stats(weft__store *store)
+static inline weft__kv_store_stats stats(weft__kv_store *store)
 {
-    weft__store_stats s;
-    weft__store_get_stats(store, &s);
+    weft__kv_store_stats s;
+    weft__kv_store_get_stats(store, &s);
     return s;
 }
 

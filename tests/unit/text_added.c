@@ -29,24 +29,24 @@ static void compose(char out[2048], const char *added, const char *rest)
     snprintf(out, 2048, "{\"added_tokens\":[%s]%s," MODEL "}", added, rest);
 }
 
-static weft__tokenizer *load(const weft__json_files *files)
+static weft__tok *load(const weft__tok_json_files *files)
 {
-    weft__json_vocab *v;
-    weft__tokenizer *tok = NULL;
+    weft__tok_json_vocab *v;
+    weft__tok *tok = NULL;
     weft_error err = {0};
-    if (weft__json_vocab_read(files, &v, &err)) fail_msg("%s", err.message);
-    if (weft__tokenizer_create(weft__json_vocab_spec(v), &tok, &err)) fail_msg("%s", err.message);
-    weft__json_vocab_free(&v);
+    if (weft__tok_json_vocab_read(files, &v, &err)) fail_msg("%s", err.message);
+    if (weft__tok_create(weft__tok_json_vocab_spec(v), &tok, &err)) fail_msg("%s", err.message);
+    weft__tok_json_vocab_free(&v);
     return tok;
 }
 
-static weft__tokenizer *load_one(const char *json)
+static weft__tok *load_one(const char *json)
 {
-    const weft__json_files files = {.tokenizer = {json, strlen(json)}};
+    const weft__tok_json_files files = {.tokenizer = {json, strlen(json)}};
     return load(&files);
 }
 
-static void expect_ids(const char *text, const weft__ids *ids, const int32_t *want)
+static void expect_ids(const char *text, const weft__tok_ids *ids, const int32_t *want)
 {
     for (size_t i = 0; want[i] >= 0 || i < ids->n; i++) {
         int32_t got = i < ids->n ? ids->data[i] : -1;
@@ -54,13 +54,13 @@ static void expect_ids(const char *text, const weft__ids *ids, const int32_t *wa
     }
 }
 
-static void expect(const weft__tokenizer *tok, const char *text, const int32_t *want)
+static void expect(const weft__tok *tok, const char *text, const int32_t *want)
 {
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     weft_error err = {0};
-    if (weft__tokenizer_encode(tok, text, strlen(text), WEFT__ENCODE_PARSE, &ids, &err)) fail_msg("%s", err.message);
+    if (weft__tok_encode(tok, text, strlen(text), WEFT__TOK_ENCODE_PARSE, &ids, &err)) fail_msg("%s", err.message);
     expect_ids(text, &ids, want);
-    weft__ids_free(&ids);
+    weft__tok_ids_free(&ids);
 }
 #define EXPECT(tok, text, ...) expect(tok, text, (const int32_t[]){__VA_ARGS__, -1})
 
@@ -100,9 +100,9 @@ static void as_in_the_library(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char json[2048];
         compose(json, cases[i].added, cases[i].rest);
-        weft__tokenizer *tok = load_one(json);
+        weft__tok *tok = load_one(json);
         expect(tok, cases[i].text, cases[i].want);
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
     }
 }
 
@@ -111,28 +111,28 @@ static void what_users_spell_stays_text(void **state)
 {
     (void)state;
     char json[2048];
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     compose(json, TOKEN("19", "<X>", NORMAL SPECIAL), LOWER);
-    weft__tokenizer *tok = load_one(json);
+    weft__tok *tok = load_one(json);
     EXPECT(tok, "<x>a<X>", 19, 1, 19);
     const weft__tok_span span = {0, 4};
     assert_int_equal(weft__tok_encode_spans(tok, "<X>a<X>", 7, &span, 1, 0, &ids, NULL), WEFT_OK);
     expect_ids("<X>a<X>", &ids, (const int32_t[]){19, 1, 0, 0, 0, -1});
     ids.n = 0;
-    assert_int_equal(weft__tokenizer_encode(tok, "<X>", 3, 0, &ids, NULL), WEFT_OK);
+    assert_int_equal(weft__tok_encode(tok, "<X>", 3, 0, &ids, NULL), WEFT_OK);
     expect_ids("<X>", &ids, (const int32_t[]){0, 0, 0, -1});
-    weft__ids_free(&ids);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_ids_free(&ids);
+    weft__tok_destroy(&tok);
 }
 
 #define ONE "{\"added_tokens\":[" TOKEN("19", "<s>", SPECIAL) "]," MODEL "}"
 
-static weft__tokenizer *load_beside(const char *config, const char *added, const char *map)
+static weft__tok *load_beside(const char *config, const char *added, const char *map)
 {
-    const weft__json_files files = {.tokenizer = WEFT__SLICE(ONE),
-                                    .config = {config, config ? strlen(config) : 0},
-                                    .added = {added, added ? strlen(added) : 0},
-                                    .map = {map, map ? strlen(map) : 0}};
+    const weft__tok_json_files files = {.tokenizer = WEFT__TOK_SLICE(ONE),
+                                        .config = {config, config ? strlen(config) : 0},
+                                        .added = {added, added ? strlen(added) : 0},
+                                        .map = {map, map ? strlen(map) : 0}};
     return load(&files);
 }
 
@@ -140,27 +140,27 @@ static weft__tokenizer *load_beside(const char *config, const char *added, const
 static void tokens_of_the_files_beside(void **state)
 {
     (void)state;
-    weft__tokenizer *tok = load_beside("{\"added_tokens_decoder\":{\"20\":{\"content\":\"<x>\",\"rstrip\":true}},"
-                                       "\"eos_token\":\"<x>\"}",
-                                       "{\"<y>\":21}", NULL); /* of which the configuration lists none */
+    weft__tok *tok = load_beside("{\"added_tokens_decoder\":{\"20\":{\"content\":\"<x>\",\"rstrip\":true}},"
+                                 "\"eos_token\":\"<x>\"}",
+                                 "{\"<y>\":21}", NULL); /* of which the configuration lists none */
     EXPECT(tok, "a<x> b<y>", 1, 20, 2, 0, 0, 0);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOS), 20);
-    assert_int_equal(weft__tokenizer_type(tok, 20), WEFT__TOKEN_USER_DEFINED);
-    weft__tokenizer_destroy(&tok);
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOS), 20);
+    assert_int_equal(weft__tok_type_of(tok, 20), WEFT__TOK_USER_DEFINED);
+    weft__tok_destroy(&tok);
 
     tok = load_beside("{\"added_tokens_decoder\":{\"19\":{\"content\":\"<s>\",\"lstrip\":true},\"3\":{\"content\":\"ab\"}}}",
                       NULL, NULL);
-    EXPECT(tok, "a <s>abab", 1, 19, 3, 3);                                /* what the configuration says of a token counts, */
-    assert_int_equal(weft__tokenizer_type(tok, 19), WEFT__TOKEN_CONTROL); /* but that it were no special one */
-    assert_int_equal(weft__tokenizer_type(tok, 3), WEFT__TOKEN_USER_DEFINED);
-    weft__tokenizer_destroy(&tok);
+    EXPECT(tok, "a <s>abab", 1, 19, 3, 3);                           /* what the configuration says of a token counts, */
+    assert_int_equal(weft__tok_type_of(tok, 19), WEFT__TOK_CONTROL); /* but that it were no special one */
+    assert_int_equal(weft__tok_type_of(tok, 3), WEFT__TOK_USER_DEFINED);
+    weft__tok_destroy(&tok);
 
     tok = load_beside("{\"pad_token\":\"<p>\"}", "{\"<y>\":20,\"<p>\":21,\"<s>\":19}", NULL);
     EXPECT(tok, "<y><p>", 20, 21);
-    assert_int_equal(weft__tokenizer_type(tok, 20), WEFT__TOKEN_USER_DEFINED);
-    assert_int_equal(weft__tokenizer_type(tok, 21), WEFT__TOKEN_CONTROL);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__TOK_ROLE_PAD), 21);
-    weft__tokenizer_destroy(&tok);
+    assert_int_equal(weft__tok_type_of(tok, 20), WEFT__TOK_USER_DEFINED);
+    assert_int_equal(weft__tok_type_of(tok, 21), WEFT__TOK_CONTROL);
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_PAD), 21);
+    weft__tok_destroy(&tok);
 
     /* Named, without an id: the next one; and a token of the model that is named is cut out. */
     tok = load_beside(
@@ -168,10 +168,10 @@ static void tokens_of_the_files_beside(void **state)
         "\"extra_special_tokens\":{\"image\":\"<r>\"}}",
         NULL, "{\"bos_token\":\"<t>\"}");
     EXPECT(tok, "<t>a<p> <q><r>", 20, 1, 21, 22, 23);
-    assert_int_equal(weft__tokenizer_type(tok, 3), WEFT__TOKEN_CONTROL);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_BOS), 20);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOS), 3);
-    weft__tokenizer_destroy(&tok);
+    assert_int_equal(weft__tok_type_of(tok, 3), WEFT__TOK_CONTROL);
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_BOS), 20);
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOS), 3);
+    weft__tok_destroy(&tok);
 }
 
 static void malformed_files_beside(void **state)
@@ -195,13 +195,13 @@ static void malformed_files_beside(void **state)
         {"{\"pad_token\":{\"content\":\"<p>\",\"lstrip\":2}}", NULL, NULL, "lstrip"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const weft__json_files files = {.tokenizer = WEFT__SLICE(ONE),
-                                        .config = {cases[i].config, strlen(cases[i].config)},
-                                        .added = {cases[i].added, cases[i].added ? strlen(cases[i].added) : 0},
-                                        .map = {cases[i].map, cases[i].map ? strlen(cases[i].map) : 0}};
-        weft__json_vocab *v;
+        const weft__tok_json_files files = {.tokenizer = WEFT__TOK_SLICE(ONE),
+                                            .config = {cases[i].config, strlen(cases[i].config)},
+                                            .added = {cases[i].added, cases[i].added ? strlen(cases[i].added) : 0},
+                                            .map = {cases[i].map, cases[i].map ? strlen(cases[i].map) : 0}};
+        weft__tok_json_vocab *v;
         weft_error err = {0};
-        assert_int_equal(weft__json_vocab_read(&files, &v, &err), WEFT_FORMAT);
+        assert_int_equal(weft__tok_json_vocab_read(&files, &v, &err), WEFT_FORMAT);
         if (!strstr(err.message, cases[i].words)) fail_msg("case %zu: '%s', expected '%s'", i, err.message, cases[i].words);
         assert_int_equal(weft__alloc_live(), 0);
     }
@@ -211,22 +211,22 @@ static void malformed_files_beside(void **state)
 static void steps_that_grow_have_an_end(void **state)
 {
     (void)state;
-    weft__text json = {0};
+    weft__strbuf json = {0};
     weft_error err = {0};
-    weft__ids ids = {0};
-    weft__text_puts(&json, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}");
+    weft__tok_ids ids = {0};
+    weft__strbuf_puts(&json, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}");
     for (int i = 0; i < 8; i++)
-        weft__text_puts(&json, ",{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaa\"}");
-    weft__text_puts(&json, "]}," MODEL "}");
-    weft__tokenizer *tok = load_one(json.data);
+        weft__strbuf_puts(&json, ",{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaa\"}");
+    weft__strbuf_puts(&json, "]}," MODEL "}");
+    weft__tok *tok = load_one(json.data);
     char text[16];
     memset(text, 'a', sizeof text);
-    assert_int_equal(weft__tokenizer_encode(tok, text, sizeof text, 0, &ids, &err), WEFT_LIMIT);
+    assert_int_equal(weft__tok_encode(tok, text, sizeof text, 0, &ids, &err), WEFT_LIMIT);
     assert_non_null(strstr(err.message, "times as long"));
-    assert_int_equal(weft__tokenizer_encode(tok, "b", 1, 0, &ids, &err), WEFT_OK);
-    weft__ids_free(&ids);
-    weft__tokenizer_destroy(&tok);
-    weft__text_free(&json);
+    assert_int_equal(weft__tok_encode(tok, "b", 1, 0, &ids, &err), WEFT_OK);
+    weft__tok_ids_free(&ids);
+    weft__tok_destroy(&tok);
+    weft__strbuf_free(&json);
 }
 
 static int load_body(void *arg)
@@ -234,22 +234,22 @@ static int load_body(void *arg)
     static const char config[] =
         "{\"pad_token\":\"<p>\",\"additional_special_tokens\":[\"<q>\"],\"chat_template\":[{\"name\":\"rag\","
         "\"template\":\"x\"}]}";
-    const weft__json_files files = {.tokenizer =
-                                        WEFT__SLICE("{\"added_tokens\":[" TOKEN("19", "<X>", NORMAL) "]" LOWER "," MODEL "}"),
-                                    .config = WEFT__SLICE(config),
-                                    .added = WEFT__SLICE("{\"<y>\":20}")};
-    weft__json_vocab *v;
-    weft__tokenizer *tok = NULL;
-    weft__ids ids = {0};
+    const weft__tok_json_files files = {
+        .tokenizer = WEFT__TOK_SLICE("{\"added_tokens\":[" TOKEN("19", "<X>", NORMAL) "]" LOWER "," MODEL "}"),
+        .config = WEFT__TOK_SLICE(config),
+        .added = WEFT__TOK_SLICE("{\"<y>\":20}")};
+    weft__tok_json_vocab *v;
+    weft__tok *tok = NULL;
+    weft__tok_ids ids = {0};
     weft_error err = {0};
     (void)arg;
-    weft_status status = weft__json_vocab_read(&files, &v, &err);
-    if (!status) status = weft__tokenizer_create(weft__json_vocab_spec(v), &tok, &err);
-    if (!status) status = weft__tokenizer_encode(tok, "ab<x>é<p>", 10, WEFT__ENCODE_PARSE, &ids, &err);
+    weft_status status = weft__tok_json_vocab_read(&files, &v, &err);
+    if (!status) status = weft__tok_create(weft__tok_json_vocab_spec(v), &tok, &err);
+    if (!status) status = weft__tok_encode(tok, "ab<x>é<p>", 10, WEFT__TOK_ENCODE_PARSE, &ids, &err);
     if (status) assert_int_equal(status, WEFT_NO_MEMORY);
-    weft__ids_free(&ids);
-    weft__tokenizer_destroy(&tok);
-    weft__json_vocab_free(&v);
+    weft__tok_ids_free(&ids);
+    weft__tok_destroy(&tok);
+    weft__tok_json_vocab_free(&v);
     return !status;
 }
 

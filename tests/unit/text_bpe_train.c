@@ -9,32 +9,32 @@
 #include "base/random.h"
 #include "text/tokenizer/bpe_train.h"
 
-static const weft__bpe_special specials[] = {{WEFT__SLICE("<|start|>"), WEFT__TOKEN_CONTROL},
-                                             {WEFT__SLICE("<|stop|>"), WEFT__TOKEN_CONTROL},
-                                             {WEFT__SLICE("<call>"), WEFT__TOKEN_USER_DEFINED}};
+static const weft__tok_bpe_special specials[] = {{WEFT__TOK_SLICE("<|start|>"), WEFT__TOK_CONTROL},
+                                                 {WEFT__TOK_SLICE("<|stop|>"), WEFT__TOK_CONTROL},
+                                                 {WEFT__TOK_SLICE("<call>"), WEFT__TOK_USER_DEFINED}};
 enum { N_SPECIALS = 3 };
 
-static weft__bpe_options options_of(size_t n_vocab, uint64_t min_count)
+static weft__tok_bpe_options options_of(size_t n_vocab, uint64_t min_count)
 {
-    return (weft__bpe_options){WEFT__SLICE("qwen2"), specials, N_SPECIALS, n_vocab, min_count};
+    return (weft__tok_bpe_options){WEFT__TOK_SLICE("qwen2"), specials, N_SPECIALS, n_vocab, min_count};
 }
 
-static weft__bpe_training *train(const weft__bpe_options *o, const char *const *texts, size_t n)
+static weft__tok_bpe_training *train(const weft__tok_bpe_options *o, const char *const *texts, size_t n)
 {
-    weft__bpe_training *t = NULL;
+    weft__tok_bpe_training *t = NULL;
     weft_error err = {0};
-    weft_status st = weft__bpe_train_begin(o, &t, &err);
-    for (size_t i = 0; !st && i < n; i++) st = weft__bpe_train_add(t, texts[i], strlen(texts[i]), &err);
-    if (!st) st = weft__bpe_train_run(t, NULL, NULL, &err);
+    weft_status st = weft__tok_bpe_train_begin(o, &t, &err);
+    for (size_t i = 0; !st && i < n; i++) st = weft__tok_bpe_train_add(t, texts[i], strlen(texts[i]), &err);
+    if (!st) st = weft__tok_bpe_train_run(t, NULL, NULL, &err);
     if (st) fail_msg("%s", err.message);
     return t;
 }
 
-static weft__tokenizer *tokenizer_of(const weft__bpe_training *t)
+static weft__tok *tokenizer_of(const weft__tok_bpe_training *t)
 {
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
-    if (weft__tokenizer_create(weft__bpe_train_spec(t), &tok, &err)) fail_msg("%s", err.message);
+    if (weft__tok_create(weft__tok_bpe_train_spec(t), &tok, &err)) fail_msg("%s", err.message);
     return tok;
 }
 
@@ -119,7 +119,7 @@ static void spell(const char *raw, char *out)
     *out = 0;
 }
 
-static void expect_slice(weft__slice got, const char *raw)
+static void expect_slice(weft__tok_slice got, const char *raw)
 {
     char want[400];
     spell(raw, want);
@@ -137,9 +137,9 @@ static void the_simple_learner_agrees(void **state)
         int n_symbols = 256 + 1 + (int)(seed * 2 % 90), min_count = 1 + (int)(seed % 3);
         slow_words(&s, text);
         slow_learn(&s, n_symbols, min_count);
-        weft__bpe_options o = options_of((size_t)n_symbols + N_SPECIALS, (uint64_t)min_count);
-        weft__bpe_training *t = train(&o, (const char *const[]){text}, 1);
-        const weft__vocab_spec *spec = weft__bpe_train_spec(t);
+        weft__tok_bpe_options o = options_of((size_t)n_symbols + N_SPECIALS, (uint64_t)min_count);
+        weft__tok_bpe_training *t = train(&o, (const char *const[]){text}, 1);
+        const weft__tok_spec *spec = weft__tok_bpe_train_spec(t);
         assert_int_equal(spec->n_tokens, (size_t)s.n_symbols + N_SPECIALS);
         assert_int_equal(spec->n_merges, s.n_merges);
         for (int i = 1; i < s.n_symbols; i++) expect_slice(spec->tokens[N_SPECIALS + i], s.text[i]);
@@ -147,7 +147,7 @@ static void the_simple_learner_agrees(void **state)
             expect_slice(spec->merges[i].left, s.text[s.left[i]]);
             expect_slice(spec->merges[i].right, s.text[s.right[i]]);
         }
-        weft__bpe_train_end(&t);
+        weft__tok_bpe_train_end(&t);
     }
 }
 
@@ -161,14 +161,14 @@ static void the_tokenizer_does_what_the_merges_say(void **state)
     random_text(text, sizeof text, 7);
     slow_words(&s, text);
     slow_learn(&s, 330, 2);
-    weft__bpe_options o = options_of(330 + N_SPECIALS, 2);
-    weft__bpe_training *t = train(&o, (const char *const[]){text}, 1);
-    weft__tokenizer *tok = tokenizer_of(t);
+    weft__tok_bpe_options o = options_of(330 + N_SPECIALS, 2);
+    weft__tok_bpe_training *t = train(&o, (const char *const[]){text}, 1);
+    weft__tok *tok = tokenizer_of(t);
     for (uint64_t seed = 100; seed < 140; seed++) {
         random_text(fresh, sizeof fresh, seed);
         slow_words(&other, fresh);
-        weft__ids ids = {0};
-        assert_int_equal(weft__tokenizer_encode(tok, fresh, strlen(fresh), 0, &ids, NULL), WEFT_OK);
+        weft__tok_ids ids = {0};
+        assert_int_equal(weft__tok_encode(tok, fresh, strlen(fresh), 0, &ids, NULL), WEFT_OK);
         size_t at = 0;
         for (int w = 0; w < other.n_words; w++) {
             for (int i = 0, made = 256; i < s.n_merges; i++) {
@@ -180,10 +180,10 @@ static void the_tokenizer_does_what_the_merges_say(void **state)
             for (int i = 0; i < other.len[w]; i++) assert_int_equal(ids.data[at++], other.word[w][i] + N_SPECIALS);
         }
         assert_int_equal(at, ids.n);
-        weft__ids_free(&ids);
+        weft__tok_ids_free(&ids);
     }
-    weft__tokenizer_destroy(&tok);
-    weft__bpe_train_end(&t);
+    weft__tok_destroy(&tok);
+    weft__tok_bpe_train_end(&t);
 }
 
 static const char *const some_texts[] = {
@@ -194,40 +194,40 @@ static const char *const some_texts[] = {
 static void every_text_comes_back(void **state)
 {
     (void)state;
-    weft__bpe_options o = options_of(400, 1);
-    weft__bpe_training *t = train(&o, some_texts, 3);
-    weft__tokenizer *tok = tokenizer_of(t);
+    weft__tok_bpe_options o = options_of(400, 1);
+    weft__tok_bpe_training *t = train(&o, some_texts, 3);
+    weft__tok *tok = tokenizer_of(t);
     weft__rng rng;
     weft__rng_seed(&rng, 5);
     for (int round = 0; round < 300; round++) {
-        weft__text text = {0}, back = {0};
-        weft__ids ids = {0};
+        weft__strbuf text = {0}, back = {0};
+        weft__tok_ids ids = {0};
         for (int i = 0; i < 40; i++) {
-            if (weft__rng_below(&rng, 8) == 0) weft__text_puts(&text, some_texts[weft__rng_below(&rng, 3)]);
-            weft__text_put_utf8(&text, (uint32_t)weft__rng_below(&rng, weft__rng_below(&rng, 2) ? 0x80 : 0xD800));
+            if (weft__rng_below(&rng, 8) == 0) weft__strbuf_puts(&text, some_texts[weft__rng_below(&rng, 3)]);
+            weft__strbuf_put_utf8(&text, (uint32_t)weft__rng_below(&rng, weft__rng_below(&rng, 2) ? 0x80 : 0xD800));
         }
-        assert_int_equal(weft__tokenizer_encode(tok, text.data, text.len, WEFT__ENCODE_PARSE, &ids, NULL), WEFT_OK);
-        assert_int_equal(weft__tokenizer_decode(tok, ids.data, ids.n, WEFT__DECODE_SPECIAL, &back, NULL), WEFT_OK);
+        assert_int_equal(weft__tok_encode(tok, text.data, text.len, WEFT__TOK_ENCODE_PARSE, &ids, NULL), WEFT_OK);
+        assert_int_equal(weft__tok_decode(tok, ids.data, ids.n, WEFT__TOK_DECODE_SPECIAL, &back, NULL), WEFT_OK);
         assert_int_equal(back.len, text.len);
         assert_memory_equal(back.data, text.data, text.len);
-        weft__ids_free(&ids);
-        weft__text_free(&back);
-        weft__text_free(&text);
+        weft__tok_ids_free(&ids);
+        weft__strbuf_free(&back);
+        weft__strbuf_free(&text);
     }
-    weft__tokenizer_destroy(&tok);
-    weft__bpe_train_end(&t);
+    weft__tok_destroy(&tok);
+    weft__tok_bpe_train_end(&t);
 }
 
 /* Special tokens in the texts teach nothing, are tokens of their own, and nothing learnt is spelled like them. */
 static void special_tokens_stay_apart(void **state)
 {
     (void)state;
-    const weft__bpe_special odd[] = {{WEFT__SLICE("foxes"), WEFT__TOKEN_CONTROL},
-                                     {WEFT__SLICE("\xC4\xA0the"), WEFT__TOKEN_CONTROL}};
+    const weft__tok_bpe_special odd[] = {{WEFT__TOK_SLICE("foxes"), WEFT__TOK_CONTROL},
+                                         {WEFT__TOK_SLICE("\xC4\xA0the"), WEFT__TOK_CONTROL}};
     const char *text = "foxesfoxesfoxes the the the the the fox fox fox es es";
-    weft__bpe_options o = {WEFT__SLICE("qwen2"), odd, 2, 2 + 256 + 20, 1};
-    weft__bpe_training *t = train(&o, &text, 1);
-    const weft__vocab_spec *spec = weft__bpe_train_spec(t);
+    weft__tok_bpe_options o = {WEFT__TOK_SLICE("qwen2"), odd, 2, 2 + 256 + 20, 1};
+    weft__tok_bpe_training *t = train(&o, &text, 1);
+    const weft__tok_spec *spec = weft__tok_bpe_train_spec(t);
     int found = 0;
     for (size_t i = 0; i < spec->n_tokens; i++) {
         if (i > 1) assert_false(spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data, "foxes", 5));
@@ -239,7 +239,7 @@ static void special_tokens_stay_apart(void **state)
                                                      5);
     }
     assert_int_equal(found, 1);
-    weft__bpe_train_end(&t);
+    weft__tok_bpe_train_end(&t);
 }
 
 static void the_order_of_texts_is_no_matter(void **state)
@@ -248,23 +248,23 @@ static void the_order_of_texts_is_no_matter(void **state)
     char a[500], b[500];
     random_text(a, sizeof a, 1);
     random_text(b, sizeof b, 2);
-    weft__bpe_options o = options_of(380, 2);
-    weft__bpe_training *one = train(&o, (const char *const[]){a, b}, 2), *two = train(&o, (const char *const[]){b, a}, 2);
-    const weft__vocab_spec *x = weft__bpe_train_spec(one), *y = weft__bpe_train_spec(two);
+    weft__tok_bpe_options o = options_of(380, 2);
+    weft__tok_bpe_training *one = train(&o, (const char *const[]){a, b}, 2), *two = train(&o, (const char *const[]){b, a}, 2);
+    const weft__tok_spec *x = weft__tok_bpe_train_spec(one), *y = weft__tok_bpe_train_spec(two);
     assert_int_equal(x->n_tokens, y->n_tokens);
     for (size_t i = 0; i < x->n_tokens; i++) {
         assert_int_equal(x->tokens[i].len, y->tokens[i].len);
         assert_memory_equal(x->tokens[i].data, y->tokens[i].data, x->tokens[i].len);
     }
-    weft__bpe_train_end(&one);
-    weft__bpe_train_end(&two);
+    weft__tok_bpe_train_end(&one);
+    weft__tok_bpe_train_end(&two);
 }
 
-static void refuse(weft__bpe_options o, weft_status status, const char *words)
+static void refuse(weft__tok_bpe_options o, weft_status status, const char *words)
 {
-    weft__bpe_training *t = NULL;
+    weft__tok_bpe_training *t = NULL;
     weft_error err = {0};
-    assert_int_equal(weft__bpe_train_begin(&o, &t, &err), status);
+    assert_int_equal(weft__tok_bpe_train_begin(&o, &t, &err), status);
     assert_null(t);
     assert_non_null(strstr(err.message, words));
 }
@@ -272,33 +272,33 @@ static void refuse(weft__bpe_options o, weft_status status, const char *words)
 static void wrong_options_are_refused_by_name(void **state)
 {
     (void)state;
-    const weft__bpe_special twice[] = {specials[0], specials[0]}, tiny = {WEFT__SLICE("x"), WEFT__TOKEN_CONTROL},
-                            plain = {WEFT__SLICE("word"), WEFT__TOKEN_NORMAL};
+    const weft__tok_bpe_special twice[] = {specials[0], specials[0]}, tiny = {WEFT__TOK_SLICE("x"), WEFT__TOK_CONTROL},
+                                plain = {WEFT__TOK_SLICE("word"), WEFT__TOK_NORMAL};
     refuse(options_of(258, 1), WEFT_ARGUMENT, "258");
     refuse(options_of((size_t)WEFT__TOK_BPE_VOCAB_MAX + 1, 1), WEFT_ARGUMENT, "1048577");
     refuse(options_of(300, 0), WEFT_ARGUMENT, "at least once");
-    refuse((weft__bpe_options){WEFT__SLICE("nonsense"), specials, 3, 300, 1}, WEFT_UNSUPPORTED, "nonsense");
-    refuse((weft__bpe_options){WEFT__SLICE("qwen2"), twice, 2, 300, 1}, WEFT_ARGUMENT, "<|start|>");
-    refuse((weft__bpe_options){WEFT__SLICE("qwen2"), &tiny, 1, 300, 1}, WEFT_ARGUMENT, "'x'");
-    refuse((weft__bpe_options){WEFT__SLICE("qwen2"), &plain, 1, 300, 1}, WEFT_ARGUMENT, "'word'");
-    weft__bpe_options o = options_of(300, 1);
-    weft__bpe_training *t = NULL;
+    refuse((weft__tok_bpe_options){WEFT__TOK_SLICE("nonsense"), specials, 3, 300, 1}, WEFT_UNSUPPORTED, "nonsense");
+    refuse((weft__tok_bpe_options){WEFT__TOK_SLICE("qwen2"), twice, 2, 300, 1}, WEFT_ARGUMENT, "<|start|>");
+    refuse((weft__tok_bpe_options){WEFT__TOK_SLICE("qwen2"), &tiny, 1, 300, 1}, WEFT_ARGUMENT, "'x'");
+    refuse((weft__tok_bpe_options){WEFT__TOK_SLICE("qwen2"), &plain, 1, 300, 1}, WEFT_ARGUMENT, "'word'");
+    weft__tok_bpe_options o = options_of(300, 1);
+    weft__tok_bpe_training *t = NULL;
     weft_error err = {0};
-    assert_int_equal(weft__bpe_train_begin(&o, &t, NULL), WEFT_OK);
-    assert_int_equal(weft__bpe_train_run(t, NULL, NULL, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__tok_bpe_train_begin(&o, &t, NULL), WEFT_OK);
+    assert_int_equal(weft__tok_bpe_train_run(t, NULL, NULL, &err), WEFT_ARGUMENT);
     assert_non_null(strstr(err.message, "nothing to learn"));
-    weft__bpe_train_end(&t);
+    weft__tok_bpe_train_end(&t);
 }
 
 static int train_and_end(void *arg)
 {
-    weft__bpe_options o = options_of(290, 1);
-    weft__bpe_training *t = NULL;
-    weft_status st = weft__bpe_train_begin(&o, &t, NULL);
-    if (!st) st = weft__bpe_train_add(t, arg, strlen(arg), NULL);
-    if (!st) st = weft__bpe_train_run(t, NULL, NULL, NULL);
+    weft__tok_bpe_options o = options_of(290, 1);
+    weft__tok_bpe_training *t = NULL;
+    weft_status st = weft__tok_bpe_train_begin(&o, &t, NULL);
+    if (!st) st = weft__tok_bpe_train_add(t, arg, strlen(arg), NULL);
+    if (!st) st = weft__tok_bpe_train_run(t, NULL, NULL, NULL);
     if (st && st != WEFT_NO_MEMORY) fail_msg("status %d", (int)st);
-    weft__bpe_train_end(&t);
+    weft__tok_bpe_train_end(&t);
     return !st;
 }
 

@@ -16,13 +16,13 @@ static weft__json *parsed(const char *text)
 
 static void expect(const weft__json *v, const char *wanted, const char *given)
 {
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft__json_write(&text, v, WEFT__JSON_SPACED);
     if (strcmp(text.data, wanted)) fail_msg("%s became %s, not %s", given, text.data, wanted);
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
 }
 
-static void becomes_for(const char *given, weft__arguments_form form, int functions, const char *wanted)
+static void becomes_for(const char *given, weft__chat_arguments_form form, int functions, const char *wanted)
 {
     weft__chat_reading r = {.form = form, .functions = functions}, again = r;
     weft__json *v = parsed(given), *normal = NULL, *twice = NULL;
@@ -36,7 +36,7 @@ static void becomes_for(const char *given, weft__arguments_form form, int functi
     weft__json_free(&v);
 }
 
-static void becomes(const char *given, weft__arguments_form form, const char *wanted)
+static void becomes(const char *given, weft__chat_arguments_form form, const char *wanted)
 {
     becomes_for(given, form, 0, wanted);
 }
@@ -130,7 +130,7 @@ static void arguments_have_the_form_that_is_wanted(void **state)
                     calling(wanted, cases[i].text, shown[s]));
             becomes_for(calling(given, cases[i].given, shapes[s]), WEFT__CHAT_ARGUMENTS_OBJECT, 1,
                         calling(wanted, cases[i].object, shapes[s]));
-            becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_GIVEN,
+            becomes(calling(given, cases[i].given, shapes[s]), WEFT__CHAT_ARGUMENTS_GIVEN,
                     calling(wanted, cases[i].passed_on, shapes[s]));
         }
     /* Without a function around them, as Hugging Face's examples have them. */
@@ -158,7 +158,7 @@ static void functions_are_tools(void **state)
     becomes(RESULT, WEFT__CHAT_ARGUMENTS_OBJECT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
     becomes(RESULT, WEFT__CHAT_ARGUMENTS_TEXT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
     /* Templates that know functions, and who passes messages on, get them as they are. */
-    becomes(RESULT, WEFT__ARGUMENTS_GIVEN, RESULT);
+    becomes(RESULT, WEFT__CHAT_ARGUMENTS_GIVEN, RESULT);
     becomes_for(RESULT, WEFT__CHAT_ARGUMENTS_OBJECT, 1, RESULT);
 }
 
@@ -196,7 +196,7 @@ static void other_shapes_are_refused_by_their_place(void **state)
     };
     for (int form = 0; form < 3; form++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-            weft__chat_reading r = {.form = (weft__arguments_form)form};
+            weft__chat_reading r = {.form = (weft__chat_arguments_form)form};
             weft__json *v = parsed(cases[i].message), *out = v;
             weft_error err = {0};
             assert_int_equal(weft__chat_message_normal(&r, v, "messages[7]", &out, &err), cases[i].status);
@@ -212,22 +212,22 @@ static void other_shapes_are_refused_by_their_place(void **state)
 static void arguments_are_bounded(void **state)
 {
     (void)state;
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft__chat_reading r = {0};
     weft__json *v, *out;
     weft_error err = {0};
-    weft__text_puts(&text, ASSISTANT ", \"tool_calls\": [");
+    weft__strbuf_puts(&text, ASSISTANT ", \"tool_calls\": [");
     for (int call = 0; call < 40; call++) {
-        weft__text_puts(&text, call ? ", {\"function\": {\"arguments\": \"{" : "{\"function\": {\"arguments\": \"{");
-        for (int i = 0; i < 10000; i++) weft__text_printf(&text, "%s\\\"%d\\\":[]", i ? "," : "", i);
-        weft__text_puts(&text, "}\"}}");
+        weft__strbuf_puts(&text, call ? ", {\"function\": {\"arguments\": \"{" : "{\"function\": {\"arguments\": \"{");
+        for (int i = 0; i < 10000; i++) weft__strbuf_printf(&text, "%s\\\"%d\\\":[]", i ? "," : "", i);
+        weft__strbuf_puts(&text, "}\"}}");
     }
-    weft__text_puts(&text, "]}");
+    weft__strbuf_puts(&text, "]}");
     assert_int_equal(weft__json_parse(text.data, text.len, &v, NULL), WEFT_OK);
     assert_int_equal(weft__chat_message_normal(&r, v, "messages[0]", &out, &err), WEFT_LIMIT);
     assert_non_null(strstr(err.message, "too many values"));
     weft__json_free(&v);
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     char deep[700] = ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"{\\\"a\\\":";
     memset(deep + strlen(deep), '[', 300);
     strcat(deep, "\"}]}");
@@ -270,7 +270,7 @@ static void templates_are_asked_what_they_want(void **state)
     (void)state;
     static const struct {
         const char *source;
-        weft__arguments_form form;
+        weft__chat_arguments_form form;
     } cases[] = {
         {"{% for m in messages %}{{ m.content }}{% endfor %}", WEFT__CHAT_ARGUMENTS_OBJECT}, /* knows no calls */
         {TURNS("{{ c.function.arguments | tojson }}"), WEFT__CHAT_ARGUMENTS_OBJECT},
@@ -321,7 +321,7 @@ static void templates_are_asked_whether_they_know_functions(void **state)
 
 static int normalize(void *arg)
 {
-    weft__chat_reading r = {.form = *(weft__arguments_form *)arg};
+    weft__chat_reading r = {.form = *(weft__chat_arguments_form *)arg};
     weft__json *v = NULL, *out = NULL, *tools = NULL;
     static const char text[] =
         "[" ASSISTANT ", \"content\": [{\"type\": \"text\", \"text\": \"a\"}], \"tool_calls\": [{\"id\": null, \"function\": "
@@ -342,7 +342,7 @@ static void without_memory(void **state)
 {
     (void)state;
     for (int form = 0; form < 3; form++)
-        assert_true(fail_each(normalize, &(weft__arguments_form){(weft__arguments_form)form}) > 10);
+        assert_true(fail_each(normalize, &(weft__chat_arguments_form){(weft__chat_arguments_form)form}) > 10);
 }
 
 int main(void)

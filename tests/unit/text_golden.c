@@ -43,12 +43,11 @@ static char *read_all(const char *path, size_t *n)
 }
 
 /* Compares with one line of ids; returns what follows the line. */
-static const char *check_line(const weft__tokenizer *tok, const char *text, size_t n, const char *line, const char *name,
-                              int number)
+static const char *check_line(const weft__tok *tok, const char *text, size_t n, const char *line, const char *name, int number)
 {
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     weft_error err = {0};
-    if (weft__tokenizer_encode(tok, text, n, 0, &ids, &err)) fail_msg("%s, string %d: %s", name, number, err.message);
+    if (weft__tok_encode(tok, text, n, 0, &ids, &err)) fail_msg("%s, string %d: %s", name, number, err.message);
     size_t i = 0;
     for (;; i++) {
         char *end;
@@ -63,23 +62,23 @@ static const char *check_line(const weft__tokenizer *tok, const char *text, size
         }
     }
     if (i != ids.n) fail_msg("%s, string %d: %zu ids, expected %zu", name, number, ids.n, i);
-    weft__ids_free(&ids);
+    weft__tok_ids_free(&ids);
     return *line ? line + 1 : line;
 }
 
-static void check_decode(const weft__tokenizer *tok, const char *text, size_t n, const char *name, int number)
+static void check_decode(const weft__tok *tok, const char *text, size_t n, const char *name, int number)
 {
-    weft__ids ids = {0};
-    weft__text back = {0};
-    assert_int_equal(weft__tokenizer_encode(tok, text, n, WEFT__ENCODE_SPECIAL | WEFT__ENCODE_PARSE, &ids, NULL), WEFT_OK);
-    assert_int_equal(weft__tokenizer_decode(tok, ids.data, ids.n, 0, &back, NULL), WEFT_OK);
+    weft__tok_ids ids = {0};
+    weft__strbuf back = {0};
+    assert_int_equal(weft__tok_encode(tok, text, n, WEFT__TOK_ENCODE_SPECIAL | WEFT__TOK_ENCODE_PARSE, &ids, NULL), WEFT_OK);
+    assert_int_equal(weft__tok_decode(tok, ids.data, ids.n, 0, &back, NULL), WEFT_OK);
     if (back.len != n || (n && memcmp(back.data, text, n))) fail_msg("%s, string %d: decodes to '%s'", name, number, back.data);
-    weft__ids_free(&ids);
-    weft__text_free(&back);
+    weft__tok_ids_free(&ids);
+    weft__strbuf_free(&back);
 }
 
 /* Runs all strings of a vocabulary's file through `tok`. */
-static void check_strings(const weft__tokenizer *tok, const char *name, int reversible)
+static void check_strings(const weft__tok *tok, const char *name, int reversible)
 {
     size_t n_in, n_out;
     int n_strings = 0;
@@ -132,74 +131,74 @@ static weft__gguf *open_file(const char *name)
 static void check_gguf(const char *name, int reversible)
 {
     weft__gguf *g = open_file(name);
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
     if (weft__vocab_tokenizer(g, &tok, &err)) fail_msg("%s: %s", name, err.message);
     weft__gguf_close(&g);
     check_strings(tok, name, reversible);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     assert_int_equal(weft__alloc_live(), 0);
 }
 
 /* ---- the same vocabularies, written as tokenizer.json ---- */
 
 /* The text of token i as the JSON model spells it: WordPiece there marks what continues a word. */
-static void put_spelling(weft__text *out, const weft__gguf *g, uint64_t i, int word_piece)
+static void put_spelling(weft__strbuf *out, const weft__gguf *g, uint64_t i, int word_piece)
 {
     weft__gguf_str s = weft__gguf_list_string(list_of(g, "tokenizer.ggml.tokens"), i);
     int64_t type = 1;
     weft__gguf_list_i64(list_of(g, "tokenizer.ggml.token_type"), i, &type);
-    weft__text spelled = {0};
-    if (word_piece && type == WEFT__TOKEN_NORMAL) {
+    weft__strbuf spelled = {0};
+    if (word_piece && type == WEFT__TOK_NORMAL) {
         int begins = s.len > 3 && !memcmp(s.data, "\xE2\x96\x81", 3);
-        if (!begins) weft__text_puts(&spelled, "##");
-        weft__text_put(&spelled, s.data + (begins ? 3 : 0), s.len - (begins ? 3 : 0));
+        if (!begins) weft__strbuf_puts(&spelled, "##");
+        weft__strbuf_put(&spelled, s.data + (begins ? 3 : 0), s.len - (begins ? 3 : 0));
     } else {
-        weft__text_put(&spelled, s.data, s.len);
+        weft__strbuf_put(&spelled, s.data, s.len);
     }
     weft__json_write_string(out, spelled.data, spelled.len);
-    weft__text_free(&spelled);
+    weft__strbuf_free(&spelled);
 }
 
-static void put_vocab(weft__text *out, const weft__gguf *g, int word_piece)
+static void put_vocab(weft__strbuf *out, const weft__gguf *g, int word_piece)
 {
     uint64_t n = list_of(g, "tokenizer.ggml.tokens")->n;
-    weft__text_puts(out, "\"vocab\":{");
+    weft__strbuf_puts(out, "\"vocab\":{");
     for (uint64_t i = 0; i < n; i++) {
-        if (i) weft__text_putc(out, ',');
+        if (i) weft__strbuf_putc(out, ',');
         put_spelling(out, g, i, word_piece);
-        weft__text_printf(out, ":%d", (int)i);
+        weft__strbuf_printf(out, ":%d", (int)i);
     }
-    weft__text_puts(out, "}");
+    weft__strbuf_puts(out, "}");
 }
 
-static void put_added(weft__text *out, const weft__gguf *g)
+static void put_added(weft__strbuf *out, const weft__gguf *g)
 {
     const weft__gguf_list *types = list_of(g, "tokenizer.ggml.token_type");
     int any = 0;
-    weft__text_puts(out, "\"added_tokens\":[");
+    weft__strbuf_puts(out, "\"added_tokens\":[");
     for (uint64_t i = 0; i < types->n; i++) {
         int64_t type = 0;
         assert_true(weft__gguf_list_i64(types, i, &type));
-        if (type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_BYTE) continue;
-        weft__text_printf(out, "%s{\"id\":%d,\"special\":%s,\"content\":", any++ ? "," : "", (int)i,
-                          type == WEFT__TOKEN_USER_DEFINED ? "false" : "true");
+        if (type == WEFT__TOK_NORMAL || type == WEFT__TOK_BYTE) continue;
+        weft__strbuf_printf(out, "%s{\"id\":%d,\"special\":%s,\"content\":", any++ ? "," : "", (int)i,
+                            type == WEFT__TOK_USER_DEFINED ? "false" : "true");
         put_spelling(out, g, i, 0);
-        weft__text_putc(out, '}');
+        weft__strbuf_putc(out, '}');
     }
-    weft__text_puts(out, "]");
+    weft__strbuf_puts(out, "]");
 }
 
-static void put_merges(weft__text *out, const weft__gguf *g)
+static void put_merges(weft__strbuf *out, const weft__gguf *g)
 {
     const weft__gguf_list *merges = list_of(g, "tokenizer.ggml.merges");
-    weft__text_puts(out, "\"merges\":[");
+    weft__strbuf_puts(out, "\"merges\":[");
     for (uint64_t i = 0; i < merges->n; i++) {
         weft__gguf_str s = weft__gguf_list_string(merges, i);
-        if (i) weft__text_putc(out, ',');
+        if (i) weft__strbuf_putc(out, ',');
         weft__json_write_string(out, s.data, s.len);
     }
-    weft__text_puts(out, "]");
+    weft__strbuf_puts(out, "]");
 }
 
 static int by_score(const void *a, const void *b)
@@ -209,7 +208,7 @@ static int by_score(const void *a, const void *b)
 }
 
 /* SentencePiece's scores as merges: each token, best first, from every two tokens that spell it. */
-static void put_score_merges(weft__text *out, const weft__gguf *g)
+static void put_score_merges(weft__strbuf *out, const weft__gguf *g)
 {
     const weft__gguf_list *tokens = list_of(g, "tokenizer.ggml.tokens"), *scores = list_of(g, "tokenizer.ggml.scores");
     weft__strings known = {0};
@@ -222,21 +221,21 @@ static void put_score_merges(weft__text *out, const weft__gguf *g)
         order[i][1] = (double)i;
     }
     qsort(order, tokens->n, sizeof *order, by_score);
-    weft__text_puts(out, "\"merges\":[");
+    weft__strbuf_puts(out, "\"merges\":[");
     for (uint64_t k = 0; k < tokens->n; k++) {
         weft__gguf_str s = weft__gguf_list_string(tokens, (uint64_t)order[k][1]);
         if (order[k][1] < 259) continue;
         for (size_t cut = 1; cut < s.len; cut++) {
             if (weft__strings_find(&known, s.data, cut) < 0) continue;
             if (weft__strings_find(&known, s.data + cut, s.len - cut) < 0) continue;
-            weft__text_puts(out, any++ ? ",[" : "[");
+            weft__strbuf_puts(out, any++ ? ",[" : "[");
             weft__json_write_string(out, s.data, cut);
-            weft__text_putc(out, ',');
+            weft__strbuf_putc(out, ',');
             weft__json_write_string(out, s.data + cut, s.len - cut);
-            weft__text_puts(out, "]");
+            weft__strbuf_puts(out, "]");
         }
     }
-    weft__text_puts(out, "]");
+    weft__strbuf_puts(out, "]");
     weft__strings_free(&known);
     weft__free(order);
 }
@@ -245,29 +244,29 @@ static void put_score_merges(weft__text *out, const weft__gguf *g)
 static void check_json(const char *name, const char *model, const char *steps, int reversible)
 {
     weft__gguf *g = open_file(name);
-    weft__text json = {0};
+    weft__strbuf json = {0};
     int word_piece = strstr(model, "WordPiece") != NULL, scores = weft__gguf_find(g, "tokenizer.ggml.scores") >= 0;
-    weft__text_printf(&json, "{\"version\":\"1.0\",%s,", steps);
+    weft__strbuf_printf(&json, "{\"version\":\"1.0\",%s,", steps);
     put_added(&json, g);
-    weft__text_printf(&json, ",\"model\":{%s,", model);
+    weft__strbuf_printf(&json, ",\"model\":{%s,", model);
     put_vocab(&json, g, word_piece);
     if (!word_piece) {
-        weft__text_putc(&json, ',');
+        weft__strbuf_putc(&json, ',');
         if (scores) {
             put_score_merges(&json, g);
         } else {
             put_merges(&json, g);
         }
     }
-    weft__text_puts(&json, "}}");
+    weft__strbuf_puts(&json, "}}");
     assert_false(json.failed);
     weft__gguf_close(&g);
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
     if (json_tokenizer(json.data, json.len, NULL, 0, &tok, &err)) fail_msg("%s: %s", name, err.message);
-    weft__text_free(&json);
+    weft__strbuf_free(&json);
     check_strings(tok, name, reversible);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     assert_int_equal(weft__alloc_live(), 0);
 }
 

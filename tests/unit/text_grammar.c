@@ -38,14 +38,14 @@ static void gbnf_reads_what_it_says(void **state)
     static vocab v;
     vocab_make(&v, 1, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        weft__grammar *g = grammar(cases[i].source, &v);
+        weft__gram_tables *g = grammar(cases[i].source, &v);
         for (int k = 0; k < 4 && cases[i].whole[k]; k++)
             if (follow(g, cases[i].whole[k], strlen(cases[i].whole[k])) < 1)
                 fail_msg("%s\nmust allow '%s'", cases[i].source, cases[i].whole[k]);
         for (int k = 0; k < 6 && cases[i].not [k]; k++)
             if (follow(g, cases[i].not [k], strlen(cases[i].not [k])) > 0)
                 fail_msg("%s\nmust not allow '%s'", cases[i].source, cases[i].not [k]);
-        weft__grammar_release(&g);
+        weft__gram_tables_release(&g);
     }
     vocab_close(&v);
 }
@@ -88,7 +88,7 @@ static void what_cannot_work_is_refused_by_name_and_line(void **state)
         {"root ::= \"\xFF\"", WEFT_ARGUMENT, {"line 1", "UTF-8"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        weft__automaton *a;
+        weft__gram_automaton *a;
         weft_error err = {0};
         weft_status st = gbnf(cases[i].source, strlen(cases[i].source), &a, &err);
         assert_null(a);
@@ -154,12 +154,12 @@ static void json_takes_what_the_standard_allows(void **state)
                                       "{\"a\":12345678901234567890.12345678901234567890e-123}"};
     static vocab v;
     vocab_make(&v, 1, 0);
-    weft__grammar *g = json_grammar(&v);
+    weft__gram_tables *g = json_grammar(&v);
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         if (follow(g, yes[i], strlen(yes[i])) != 2) fail_msg("must allow %s", yes[i]);
     for (size_t i = 0; i < sizeof json_refuses / sizeof *json_refuses; i++)
         if (follow(g, json_refuses[i], strlen(json_refuses[i])) > 0) fail_msg("must not allow %s", json_refuses[i]);
-    weft__grammar_release(&g);
+    weft__gram_tables_release(&g);
     vocab_close(&v);
 }
 
@@ -169,19 +169,19 @@ static void any_value_is_more_than_objects(void **state)
     static const char *const yes[] = {"{}", " [ 1,{\"a\":[]}]", "\n\"a\"", "-1.5e3", "0", "true", "false", "null"};
     static const char *const no[] = {"", " ", "[", "tru", "nulls", "01", "1 ", "[] ", "{} ", "[1,]", "\"", "a"};
     static vocab v;
-    char deep[2 * (WEFT__JSON_DEPTH + 1)];
+    char deep[2 * (WEFT__GRAM_JSON_DEPTH + 1)];
     vocab_make(&v, 1, 0);
-    weft__grammar *g = built_in_grammar(weft__json_value_rules, &v);
+    weft__gram_tables *g = built_in_grammar(weft__gram_json_value, &v);
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         if (follow(g, yes[i], strlen(yes[i])) < 1) fail_msg("must allow %s", yes[i]);
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
         if (follow(g, no[i], strlen(no[i])) > 0) fail_msg("must not allow %s", no[i]);
-    for (int depth = WEFT__JSON_DEPTH; depth <= WEFT__JSON_DEPTH + 1; depth++) {
+    for (int depth = WEFT__GRAM_JSON_DEPTH; depth <= WEFT__GRAM_JSON_DEPTH + 1; depth++) {
         memset(deep, '[', (size_t)depth);
         memset(deep + depth, ']', (size_t)depth);
-        assert_int_equal(follow(g, deep, 2 * (size_t)depth), depth == WEFT__JSON_DEPTH ? 2 : -1);
+        assert_int_equal(follow(g, deep, 2 * (size_t)depth), depth == WEFT__GRAM_JSON_DEPTH ? 2 : -1);
     }
-    weft__grammar_release(&g);
+    weft__gram_tables_release(&g);
     vocab_close(&v);
 }
 
@@ -196,7 +196,7 @@ static void json_agrees_with_the_reader(void **state)
     weft__rng rng;
     int n_good = 0;
     vocab_make(&v, 1, 0);
-    weft__grammar *g = json_grammar(&v);
+    weft__gram_tables *g = json_grammar(&v);
     for (uint64_t seed = 0; seed < N_DOCUMENTS; seed++) {
         char s[2 * sizeof seed_text];
         size_t n = sizeof seed_text - 1;
@@ -225,7 +225,7 @@ static void json_agrees_with_the_reader(void **state)
         weft__json_free(&doc);
     }
     assert_true(n_good > N_DOCUMENTS / 40 && n_good < N_DOCUMENTS / 20 * 19);
-    weft__grammar_release(&g);
+    weft__gram_tables_release(&g);
     vocab_close(&v);
 }
 
@@ -240,26 +240,27 @@ static void json_has_a_depth_and_never_gets_stuck(void **state)
     strcpy(v.text[v.n++], "[1");
     vocab_close(&v);
     vocab_open(&v);
-    weft__grammar *g = json_grammar(&v);
-    weft__matcher *m;
-    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
-    for (const char *s = "{\"a\":"; *s; s++) assert_int_equal(weft__matcher_accept(m, (unsigned char)*s, NULL), WEFT_OK);
-    for (int depth = 2; depth <= WEFT__JSON_DEPTH; depth++) {
-        assert_int_equal(weft__matcher_mask(m, bits, NULL), WEFT_OK);
-        int left = WEFT__JSON_DEPTH - depth + 1; /* arrays that may still begin */
+    weft__gram_tables *g = json_grammar(&v);
+    weft__gram_matcher *m;
+    assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
+    for (const char *s = "{\"a\":"; *s; s++) assert_int_equal(weft__gram_matcher_accept(m, (unsigned char)*s, NULL), WEFT_OK);
+    for (int depth = 2; depth <= WEFT__GRAM_JSON_DEPTH; depth++) {
+        assert_int_equal(weft__gram_matcher_mask(m, bits, NULL), WEFT_OK);
+        int left = WEFT__GRAM_JSON_DEPTH - depth + 1; /* arrays that may still begin */
         assert_int_equal(bit(bits, FIRST), left >= 7);
         assert_int_equal(bit(bits, FIRST + 1), left >= 2);
         assert_int_equal(bit(bits, FIRST + 2), left >= 1);
-        assert_int_equal(weft__matcher_accept(m, '[', NULL), WEFT_OK);
+        assert_int_equal(weft__gram_matcher_accept(m, '[', NULL), WEFT_OK);
     }
-    assert_int_equal(weft__matcher_mask(m, bits, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_mask(m, bits, NULL), WEFT_OK);
     assert_true(!bit(bits, '[') && !bit(bits, '{') && bit(bits, '1') && bit(bits, '"') && bit(bits, ']'));
-    assert_int_equal(weft__matcher_accept(m, '[', NULL), WEFT_ARGUMENT);
-    for (int depth = WEFT__JSON_DEPTH; depth > 1; depth--) assert_int_equal(weft__matcher_accept(m, ']', NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_accept(m, '}', NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_complete(m), 2);
-    weft__matcher_destroy(&m);
-    weft__grammar_release(&g);
+    assert_int_equal(weft__gram_matcher_accept(m, '[', NULL), WEFT_ARGUMENT);
+    for (int depth = WEFT__GRAM_JSON_DEPTH; depth > 1; depth--)
+        assert_int_equal(weft__gram_matcher_accept(m, ']', NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_accept(m, '}', NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_complete(m), 2);
+    weft__gram_matcher_destroy(&m);
+    weft__gram_tables_release(&g);
     vocab_close(&v);
 }
 
@@ -272,27 +273,27 @@ static void ends_and_control_tokens(void **state)
     uint64_t bits[MAX_TOKENS / 64 + 1];
     weft_error err = {0};
     vocab_make(&v, 1, 0);
-    weft__grammar *g = grammar("root ::= \"<ctl>\" \"<end>\"?", &v);
-    weft__matcher *m, *other;
-    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
-    weft__grammar_release(&g); /* the matcher keeps it */
-    assert_int_equal(weft__matcher_mask(m, bits, NULL), WEFT_OK);
+    weft__gram_tables *g = grammar("root ::= \"<ctl>\" \"<end>\"?", &v);
+    weft__gram_matcher *m, *other;
+    assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
+    weft__gram_tables_release(&g); /* the matcher keeps it */
+    assert_int_equal(weft__gram_matcher_mask(m, bits, NULL), WEFT_OK);
     assert_true(bit(bits, '<') && !bit(bits, CONTROL) && !bit(bits, END));
-    assert_int_equal(weft__matcher_accept(m, CONTROL, NULL), WEFT_ARGUMENT);
-    assert_int_equal(weft__matcher_accept(m, END, NULL), WEFT_ARGUMENT);
-    assert_int_equal(weft__matcher_accept(m, v.n, NULL), WEFT_ARGUMENT);
-    assert_int_equal(weft__matcher_accept(m, -1, NULL), WEFT_ARGUMENT);
-    for (const char *s = "<ctl>"; *s; s++) assert_int_equal(weft__matcher_accept(m, *s, NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_copy(m, &other, NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_accept(m, END, NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_complete(m), 2);
-    assert_int_equal(weft__matcher_mask(m, bits, &err), WEFT_STATE);
-    assert_int_equal(weft__matcher_accept(m, '<', NULL), WEFT_ARGUMENT);
-    assert_int_equal(weft__matcher_complete(other), 1); /* the copy went its own way */
-    for (const char *s = "<end>"; *s; s++) assert_int_equal(weft__matcher_accept(other, *s, NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_complete(other), 2);
-    weft__matcher_destroy(&other);
-    weft__matcher_destroy(&m);
+    assert_int_equal(weft__gram_matcher_accept(m, CONTROL, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__gram_matcher_accept(m, END, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__gram_matcher_accept(m, v.n, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__gram_matcher_accept(m, -1, NULL), WEFT_ARGUMENT);
+    for (const char *s = "<ctl>"; *s; s++) assert_int_equal(weft__gram_matcher_accept(m, *s, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_copy(m, &other, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_accept(m, END, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_complete(m), 2);
+    assert_int_equal(weft__gram_matcher_mask(m, bits, &err), WEFT_STATE);
+    assert_int_equal(weft__gram_matcher_accept(m, '<', NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__gram_matcher_complete(other), 1); /* the copy went its own way */
+    for (const char *s = "<end>"; *s; s++) assert_int_equal(weft__gram_matcher_accept(other, *s, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_complete(other), 2);
+    weft__gram_matcher_destroy(&other);
+    weft__gram_matcher_destroy(&m);
     vocab_close(&v);
 }
 
@@ -300,34 +301,35 @@ static void ends_and_control_tokens(void **state)
 static void fails_closed(void **state)
 {
     (void)state;
-    weft__slice tokens[] = {WEFT__SLICE("<unk>"), WEFT__SLICE("<s>"), WEFT__SLICE("</s>"), WEFT__SLICE("a"), WEFT__SLICE("b")};
-    int32_t types[] = {WEFT__TOKEN_UNKNOWN, WEFT__TOKEN_CONTROL, WEFT__TOKEN_CONTROL, WEFT__TOKEN_NORMAL, WEFT__TOKEN_NORMAL};
+    weft__tok_slice tokens[] = {WEFT__TOK_SLICE("<unk>"), WEFT__TOK_SLICE("<s>"), WEFT__TOK_SLICE("</s>"), WEFT__TOK_SLICE("a"),
+                                WEFT__TOK_SLICE("b")};
+    int32_t types[] = {WEFT__TOK_UNKNOWN, WEFT__TOK_CONTROL, WEFT__TOK_CONTROL, WEFT__TOK_NORMAL, WEFT__TOK_NORMAL};
     float scores[5] = {0};
-    weft__vocab_spec spec;
+    weft__tok_spec spec;
     vocab v;
     uint64_t bits[1];
     weft_error err = {0};
-    weft__vocab_spec_init(&spec);
-    spec.model = WEFT__SLICE("llama");
+    weft__tok_spec_init(&spec);
+    spec.model = WEFT__TOK_SLICE("llama");
     spec.tokens = tokens;
     spec.types = types;
     spec.scores = scores;
     spec.n_tokens = spec.n_types = spec.n_scores = 5;
-    assert_int_equal(weft__tokenizer_create(&spec, &v.tok, NULL), WEFT_OK);
-    assert_int_equal(weft__token_trie_create(v.tok, &v.trie, NULL), WEFT_OK);
-    weft__grammar *g = grammar("root ::= \"ab\" rest\n\nrest ::= \"c\" rest \"c\" | \"c\"", &v);
-    weft__matcher *m;
-    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_accept(m, 3, NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_mask(m, bits, NULL), WEFT_OK);
+    assert_int_equal(weft__tok_create(&spec, &v.tok, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_trie_create(v.tok, &v.trie, NULL), WEFT_OK);
+    weft__gram_tables *g = grammar("root ::= \"ab\" rest\n\nrest ::= \"c\" rest \"c\" | \"c\"", &v);
+    weft__gram_matcher *m;
+    assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_accept(m, 3, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_mask(m, bits, NULL), WEFT_OK);
     assert_int_equal(bits[0], 1 << 4);
-    assert_int_equal(weft__matcher_accept(m, 4, NULL), WEFT_OK);
-    assert_int_equal(weft__matcher_mask(m, bits, &err), WEFT_STATE);
+    assert_int_equal(weft__gram_matcher_accept(m, 4, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_matcher_mask(m, bits, &err), WEFT_STATE);
     assert_int_equal(bits[0], 0);
     assert_non_null(strstr(err.message, "at byte 2"));
     assert_non_null(strstr(err.message, "rule 'rest' (line 3)"));
-    weft__matcher_destroy(&m);
-    weft__grammar_release(&g);
+    weft__gram_matcher_destroy(&m);
+    weft__gram_tables_release(&g);
     vocab_close(&v);
 }
 int main(void)

@@ -25,10 +25,10 @@ static double ordinary(const vocab *v)
     double least = 1e9;
     for (int i = 0; i < 3; i++) {
         double before = own_seconds();
-        weft__grammar *g = json_grammar(v);
+        weft__gram_tables *g = json_grammar(v);
         double took = own_seconds() - before;
         least = took < least ? took : least;
-        weft__grammar_release(&g);
+        weft__gram_tables_release(&g);
     }
     return least;
 }
@@ -72,12 +72,12 @@ static void lists_of_words_are_no_attack(void **state)
 {
     (void)state;
     for (int i = FIRST_OF_WORDS; i < N_ATTACKS; i++) {
-        weft__automaton *a;
+        weft__gram_automaton *a;
         weft_error err = {0};
         attack k;
         attack_make(&k, i);
-        if (gbnf(k.source.data, k.source.len, &a, &err) || weft__automaton_probe(a, &err)) fail_msg("%d: %s", i, err.message);
-        weft__automaton_destroy(&a);
+        if (gbnf(k.source.data, k.source.len, &a, &err) || weft__gram_probe(a, &err)) fail_msg("%d: %s", i, err.message);
+        weft__gram_automaton_destroy(&a);
         attack_free(&k);
     }
 }
@@ -86,17 +86,17 @@ static void lists_of_words_are_no_attack(void **state)
 static void width_is_not_called_growth(void **state)
 {
     (void)state;
-    weft__text s = {0};
-    weft__automaton *a;
+    weft__strbuf s = {0};
+    weft__gram_automaton *a;
     weft_error err = {0};
-    weft__text_puts(
+    weft__strbuf_puts(
         &s, "root ::= \"x\" item\nitem ::= [ab]* \"a\" [ab]{40}"); /* which keeps the words from being made deterministic */
-    for (int i = 0; i < 3000; i++) weft__text_printf(&s, " | \"w%d\"", i);
+    for (int i = 0; i < 3000; i++) weft__strbuf_printf(&s, " | \"w%d\"", i);
     assert_int_equal(gbnf(s.data, s.len, &a, &err), WEFT_OK);
-    assert_int_equal(weft__automaton_probe(a, &err), WEFT_LIMIT);
+    assert_int_equal(weft__gram_probe(a, &err), WEFT_LIMIT);
     if (!strstr(err.message, "side by side") || strstr(err.message, "grows")) fail_msg("%s", err.message);
-    weft__automaton_destroy(&a);
-    weft__text_free(&s);
+    weft__gram_automaton_destroy(&a);
+    weft__strbuf_free(&s);
 }
 
 /* Refused before a text is begun where reading it would take more and more; what is bounded, or nests, is not. */
@@ -121,15 +121,15 @@ static void what_grows_is_refused_at_once(void **state)
     double limit = TIMES_AT_MOST * ordinary(&v);
     vocab_close(&v);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        weft__automaton *a;
+        weft__gram_automaton *a;
         weft_error err = {0};
         double before = own_seconds();
         assert_int_equal(gbnf(cases[i].source, strlen(cases[i].source), &a, &err), WEFT_OK);
-        if (weft__automaton_probe(a, &err) != cases[i].status) fail_msg("%s: %s", cases[i].source, err.message);
+        if (weft__gram_probe(a, &err) != cases[i].status) fail_msg("%s: %s", cases[i].source, err.message);
         if (cases[i].status) assert_non_null(strstr(err.message, "rule"));
         double took = own_seconds() - before;
         if (took > limit) fail_msg("%s: %.1f times what JSON's grammar takes", cases[i].source, TIMES_AT_MOST * took / limit);
-        weft__automaton_destroy(&a);
+        weft__gram_automaton_destroy(&a);
     }
 }
 
@@ -139,23 +139,23 @@ static void a_text_has_a_budget(void **state)
     (void)state;
     static vocab v;
     static uint64_t bits[MAX_TOKENS / 64 + 1];
-    weft__matcher *m;
+    weft__gram_matcher *m;
     weft_error err = {0};
     weft_status st = WEFT_OK;
     int n = 0;
     vocab_make(&v, 1, 200);
-    weft__grammar *g = grammar("root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]", &v);
-    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
+    weft__gram_tables *g = grammar("root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]", &v);
+    assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
     double limit = TIMES_AT_MOST * ordinary(&v), before = own_seconds();
     for (; n < 2000 && !st; n++)
-        if (!(st = weft__matcher_mask(m, bits, &err))) st = weft__matcher_accept(m, 'a', &err);
+        if (!(st = weft__gram_matcher_mask(m, bits, &err))) st = weft__gram_matcher_accept(m, 'a', &err);
     double took = own_seconds() - before;
     assert_int_equal(st, WEFT_LIMIT);
     assert_true(n < 200);
     assert_non_null(strstr(err.message, "less ambiguous"));
     if (took > limit) fail_msg("%.1f times what JSON's grammar takes", TIMES_AT_MOST * took / limit);
-    weft__matcher_destroy(&m);
-    weft__grammar_release(&g);
+    weft__gram_matcher_destroy(&m);
+    weft__gram_tables_release(&g);
     vocab_close(&v);
 }
 
@@ -170,25 +170,25 @@ static void long_texts_need_no_more_memory(void **state)
     enum { EARLY = 1000, LAST = CLAIMS_REPEATED(99999, 99999, 9999) };
     vocab_make(&v, 1, 0);
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
-        weft__grammar *g = grammar(sources[i], &v);
-        weft__matcher *m, *copy;
+        weft__gram_tables *g = grammar(sources[i], &v);
+        weft__gram_matcher *m, *copy;
         size_t early = 0;
-        assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
         for (int k = 0; k <= LAST; k++) {
             const char *s = i && k % 3 == 0 ? "(" : i && k % 3 == 1 ? "ab)" : "ab";
             if (i == 1 && k % 3 == 1) s = ")";
-            for (; *s; s++) assert_int_equal(weft__matcher_accept(m, *s, NULL), WEFT_OK);
+            for (; *s; s++) assert_int_equal(weft__gram_matcher_accept(m, *s, NULL), WEFT_OK);
             if (k != EARLY && k != LAST) continue;
             total_bytes = 0;
             weft__alloc_set_gate(count_bytes, NULL);
-            assert_int_equal(weft__matcher_copy(m, &copy, NULL), WEFT_OK);
+            assert_int_equal(weft__gram_matcher_copy(m, &copy, NULL), WEFT_OK);
             weft__alloc_set_gate(NULL, NULL);
-            weft__matcher_destroy(&copy);
+            weft__gram_matcher_destroy(&copy);
             if (k == EARLY) early = total_bytes;
         }
         assert_true(total_bytes < early + LAST);
-        weft__matcher_destroy(&m);
-        weft__grammar_release(&g);
+        weft__gram_matcher_destroy(&m);
+        weft__gram_tables_release(&g);
     }
     vocab_close(&v);
 }
@@ -205,28 +205,28 @@ static int use_everything(void *arg)
     static const char source[] =
         "root ::= (item | \"x\"{2,40})* (\"[\" root \"]\")? # c\nitem ::= \"(\" item* \")\" | [^a-c\\n\xE4\xB8\xAD]+ \"b\"";
     const struct everything *e = arg;
-    weft__token_trie *trie = NULL;
-    weft__automaton *a = NULL;
-    weft__grammar *g = NULL;
-    weft__matcher *m = NULL, *copy = NULL;
+    weft__gram_trie *trie = NULL;
+    weft__gram_automaton *a = NULL;
+    weft__gram_tables *g = NULL;
+    weft__gram_matcher *m = NULL, *copy = NULL;
     uint64_t bits[MAX_TOKENS / 64 + 1];
     weft__gram *rules = weft__gram_create();
     if (!rules) return 0;
-    int32_t root = e->json ? weft__json_rules(rules) : weft__gbnf_read(rules, source, sizeof source - 1);
+    int32_t root = e->json ? weft__gram_json_object(rules) : weft__gram_read_gbnf(rules, source, sizeof source - 1);
     weft_status st = weft__gram_compile(rules, root, 100, &a, NULL);
     weft__gram_destroy(&rules);
-    if (!st) st = weft__token_trie_create(e->v->tok, &trie, NULL);
-    if (st) weft__automaton_destroy(&a);
-    else st = weft__grammar_create(a, trie, &g, NULL);
-    weft__token_trie_release(&trie);
-    if (!st) st = weft__matcher_create(g, &m, NULL);
+    if (!st) st = weft__gram_trie_create(e->v->tok, &trie, NULL);
+    if (st) weft__gram_automaton_destroy(&a);
+    else st = weft__gram_tables_create(a, trie, &g, NULL);
+    weft__gram_trie_release(&trie);
+    if (!st) st = weft__gram_matcher_create(g, &m, NULL);
     for (const char *s = e->json ? "{\"a\":[[{" : "((db"; !st && *s; s++) {
-        if (!(st = weft__matcher_mask(m, bits, NULL))) st = weft__matcher_accept(m, (unsigned char)*s, NULL);
+        if (!(st = weft__gram_matcher_mask(m, bits, NULL))) st = weft__gram_matcher_accept(m, (unsigned char)*s, NULL);
     }
-    if (!st) st = weft__matcher_copy(m, &copy, NULL);
-    weft__matcher_destroy(&copy);
-    weft__matcher_destroy(&m);
-    weft__grammar_release(&g);
+    if (!st) st = weft__gram_matcher_copy(m, &copy, NULL);
+    weft__gram_matcher_destroy(&copy);
+    weft__gram_matcher_destroy(&m);
+    weft__gram_tables_release(&g);
     return st == WEFT_OK;
 }
 
@@ -255,13 +255,13 @@ static void threads_share_a_grammar(void **state)
     pthread_t threads[4];
     void *result;
     vocab_make(&v, 5, 80);
-    weft__grammar *g = json_grammar(&v);
+    weft__gram_tables *g = json_grammar(&v);
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, follow_json, g), 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_int_equal((intptr_t)result, 2);
     }
-    weft__grammar_release(&g);
+    weft__gram_tables_release(&g);
     vocab_close(&v);
 }
 

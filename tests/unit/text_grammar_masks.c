@@ -71,50 +71,50 @@ static void random_tree(tree *t, weft__rng *rng)
     for (int r = 0; r < t->n_rules; r++) t->rule[r] = random_node(t, rng, 3);
 }
 
-static void write_char(weft__text *out, uint32_t cp)
+static void write_char(weft__strbuf *out, uint32_t cp)
 {
-    if (cp < 128) weft__text_put_utf8(out, cp);
-    else weft__text_printf(out, cp > 0xFFFF ? "\\U%08X" : "\\u%04x", cp);
+    if (cp < 128) weft__strbuf_put_utf8(out, cp);
+    else weft__strbuf_printf(out, cp > 0xFFFF ? "\\U%08X" : "\\u%04x", cp);
 }
 
-static void write_node(const tree *t, int at, weft__text *out)
+static void write_node(const tree *t, int at, weft__strbuf *out)
 {
     const node *x = &t->nodes[at];
     if (x->kind == LITERAL) {
-        weft__text_printf(out, "\"%s\"", x->text);
+        weft__strbuf_printf(out, "\"%s\"", x->text);
     } else if (x->kind == CLASS) {
-        weft__text_puts(out, x->negated ? "[^" : "[");
+        weft__strbuf_puts(out, x->negated ? "[^" : "[");
         for (int i = 0; i < x->n; i++) {
             write_char(out, x->lo[i]);
             if (x->hi[i] == x->lo[i]) continue;
-            weft__text_putc(out, '-');
+            weft__strbuf_putc(out, '-');
             write_char(out, x->hi[i]);
         }
-        weft__text_putc(out, ']');
+        weft__strbuf_putc(out, ']');
     } else if (x->kind == REF) {
-        if (x->item[0]) weft__text_printf(out, "r%d", x->item[0]);
-        else weft__text_puts(out, "root");
+        if (x->item[0]) weft__strbuf_printf(out, "r%d", x->item[0]);
+        else weft__strbuf_puts(out, "root");
     } else {
-        weft__text_puts(out, "( ");
+        weft__strbuf_puts(out, "( ");
         for (int i = 0; i < x->n; i++) {
-            if (i) weft__text_puts(out, x->kind == ALT ? " | " : " ");
+            if (i) weft__strbuf_puts(out, x->kind == ALT ? " | " : " ");
             write_node(t, x->item[i], out);
         }
-        weft__text_puts(out, " )");
-        if (x->kind == REPEAT && x->max < 0 && x->min < 2) weft__text_putc(out, x->min ? '+' : '*');
-        else if (x->kind == REPEAT && x->max == x->min) weft__text_printf(out, "{%d}", x->min);
-        else if (x->kind == REPEAT && x->max < 0) weft__text_printf(out, "{%d,}", x->min);
-        else if (x->kind == REPEAT) weft__text_printf(out, "{%d,%d}", x->min, x->max);
+        weft__strbuf_puts(out, " )");
+        if (x->kind == REPEAT && x->max < 0 && x->min < 2) weft__strbuf_putc(out, x->min ? '+' : '*');
+        else if (x->kind == REPEAT && x->max == x->min) weft__strbuf_printf(out, "{%d}", x->min);
+        else if (x->kind == REPEAT && x->max < 0) weft__strbuf_printf(out, "{%d,}", x->min);
+        else if (x->kind == REPEAT) weft__strbuf_printf(out, "{%d,%d}", x->min, x->max);
     }
 }
 
-static void write_tree(const tree *t, weft__text *out)
+static void write_tree(const tree *t, weft__strbuf *out)
 {
     for (int r = 0; r < t->n_rules; r++) {
-        if (r) weft__text_printf(out, "r%d ::= ", r);
-        else weft__text_puts(out, "root ::= ");
+        if (r) weft__strbuf_printf(out, "r%d ::= ", r);
+        else weft__strbuf_puts(out, "root ::= ");
         write_node(t, t->rule[r], out);
-        weft__text_puts(out, " # rule\n");
+        weft__strbuf_puts(out, " # rule\n");
     }
 }
 
@@ -268,17 +268,17 @@ static int naively(const tree *t, const char *s, int n)
 }
 
 /* Follows a random text; at each place every token's bit is what the recognizer says of the text with its bytes. */
-static int compare_masks(const tree *t, const char *source, weft__grammar *g, const vocab *v, weft__rng *rng)
+static int compare_masks(const tree *t, const char *source, weft__gram_tables *g, const vocab *v, weft__rng *rng)
 {
     uint64_t bits[MAX_TOKENS / 64 + 1];
     char text[64];
     int n = 0, compared = 0;
-    weft__matcher *m;
-    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
+    weft__gram_matcher *m;
+    assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
     while (n < 10) {
         int n_allowed = 0, chosen = -1, here = naively(t, text, n);
         if (here < 0) break;
-        weft_status st = weft__matcher_mask(m, bits, NULL);
+        weft_status st = weft__gram_matcher_mask(m, bits, NULL);
         for (int id = 0; id < v->n; id++) {
             char one[1];
             size_t len;
@@ -294,19 +294,19 @@ static int compare_masks(const tree *t, const char *source, weft__grammar *g, co
             if (id != END && expected && weft__rng_below(rng, (uint64_t)++n_allowed) == 0) chosen = id;
         }
         assert_int_equal(st, n_allowed || here >> 1 ? WEFT_OK : WEFT_STATE);
-        assert_int_equal(weft__matcher_complete(m), here >> 1 ? 2 - (n_allowed > 0) : 0);
+        assert_int_equal(weft__gram_matcher_complete(m), here >> 1 ? 2 - (n_allowed > 0) : 0);
         for (int id = 0; id < v->n; id += 7) /* what is not allowed is refused, and changes nothing */
-            if (id != END && !bit(bits, id)) assert_int_equal(weft__matcher_accept(m, id, NULL), WEFT_ARGUMENT);
+            if (id != END && !bit(bits, id)) assert_int_equal(weft__gram_matcher_accept(m, id, NULL), WEFT_ARGUMENT);
         if (chosen < 0) break;
         char one[1];
         size_t len;
         const char *piece = token_bytes(v, chosen, &len, one);
         memcpy(text + n, piece, len);
         n += (int)len;
-        assert_int_equal(weft__matcher_accept(m, chosen, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_matcher_accept(m, chosen, NULL), WEFT_OK);
     }
 done:
-    weft__matcher_destroy(&m);
+    weft__gram_matcher_destroy(&m);
     return compared;
 }
 
@@ -321,8 +321,8 @@ static void masks_are_what_a_naive_recognizer_says(void **state)
     vocab_make(&v, 3, 80);
     for (uint64_t tried = 0; tried < (uint64_t)N_TREES; tried++) {
         const uint64_t seed = claims_seed() + tried;
-        weft__text source = {0};
-        weft__automaton *a = NULL;
+        weft__strbuf source = {0};
+        weft__gram_automaton *a = NULL;
         weft_error err = {0};
         weft__rng_seed(&rng, seed);
         random_tree(&t, &rng);
@@ -332,14 +332,14 @@ static void masks_are_what_a_naive_recognizer_says(void **state)
         if (st) {
             n_refused++;
         } else if (n_sound++ < N_COMPARED) {
-            weft__grammar *g;
-            assert_int_equal(weft__grammar_create(a, v.trie, &g, NULL), WEFT_OK);
+            weft__gram_tables *g;
+            assert_int_equal(weft__gram_tables_create(a, v.trie, &g, NULL), WEFT_OK);
             for (int i = 0; i < 2; i++) compared += compare_masks(&t, source.data, g, &v, &rng);
-            weft__grammar_release(&g);
+            weft__gram_tables_release(&g);
         } else {
-            weft__automaton_destroy(&a);
+            weft__gram_automaton_destroy(&a);
         }
-        weft__text_free(&source);
+        weft__strbuf_free(&source);
     }
     assert_true(n_sound > N_TREES / 5 && n_refused > N_TREES / 15);
     assert_true(compared > 286 * N_COMPARED);
@@ -350,22 +350,22 @@ static void masks_are_what_a_naive_recognizer_says(void **state)
 
 /* Along a random text a mask is what accept takes, token by token, and nothing that is not allowed without the limit. Returns how many
  * tokens the limit left out. */
-static int compare_accepts(weft__grammar *g, weft__grammar *unlimited, const char *source, const vocab *v, weft__rng *rng)
+static int compare_accepts(weft__gram_tables *g, weft__gram_tables *unlimited, const char *source, const vocab *v, weft__rng *rng)
 {
     uint64_t bits[MAX_TOKENS / 64 + 1], all[MAX_TOKENS / 64 + 1];
     int n_left_out = 0;
-    weft__matcher *m, *free_m, *copy;
-    if (weft__matcher_create(g, &m, NULL)) return 0;
-    assert_int_equal(weft__matcher_create(unlimited, &free_m, NULL), WEFT_OK);
+    weft__gram_matcher *m, *free_m, *copy;
+    if (weft__gram_matcher_create(g, &m, NULL)) return 0;
+    assert_int_equal(weft__gram_matcher_create(unlimited, &free_m, NULL), WEFT_OK);
     for (int at = 0, chosen = 0; at < 14 && chosen >= 0; at++) {
         int n_allowed = 0;
         chosen = -1;
-        weft_status mask = weft__matcher_mask(m, bits, NULL), free_mask = weft__matcher_mask(free_m, all, NULL);
+        weft_status mask = weft__gram_matcher_mask(m, bits, NULL), free_mask = weft__gram_matcher_mask(free_m, all, NULL);
         if (mask == WEFT_LIMIT || free_mask == WEFT_LIMIT) break;
         for (int id = 0; id < v->n; id++) {
-            assert_int_equal(weft__matcher_copy(m, &copy, NULL), WEFT_OK);
-            weft_status st = weft__matcher_accept(copy, id, NULL);
-            weft__matcher_destroy(&copy);
+            assert_int_equal(weft__gram_matcher_copy(m, &copy, NULL), WEFT_OK);
+            weft_status st = weft__gram_matcher_accept(copy, id, NULL);
+            weft__gram_matcher_destroy(&copy);
             if (bit(bits, id) != (st == WEFT_OK) || bit(bits, id) > bit(all, id))
                 fail_msg("%s\nafter %d tokens, token %d: mask %d, accept %d, without the limit %d", source, at, id, bit(bits, id),
                          st == WEFT_OK, bit(all, id));
@@ -373,28 +373,28 @@ static int compare_accepts(weft__grammar *g, weft__grammar *unlimited, const cha
             if (st == WEFT_OK && id != END && weft__rng_below(rng, (uint64_t)++n_allowed) == 0) chosen = id;
         }
         if (chosen < 0) break;
-        assert_int_equal(weft__matcher_accept(m, chosen, NULL), WEFT_OK);
-        assert_int_equal(weft__matcher_accept(free_m, chosen, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_matcher_accept(m, chosen, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_matcher_accept(free_m, chosen, NULL), WEFT_OK);
     }
-    weft__matcher_destroy(&free_m);
-    weft__matcher_destroy(&m);
+    weft__gram_matcher_destroy(&free_m);
+    weft__gram_matcher_destroy(&m);
     return n_left_out;
 }
 
 static int compare_depths(const char *source, const vocab *v, uint32_t most, weft__rng *rng)
 {
-    weft__automaton *a;
-    weft__grammar *unlimited, *g;
+    weft__gram_automaton *a;
+    weft__gram_tables *unlimited, *g;
     int n_left_out = 0;
     if (gbnf(source, strlen(source), &a, NULL)) return 0;
-    assert_int_equal(weft__grammar_create(a, v->trie, &unlimited, NULL), WEFT_OK);
+    assert_int_equal(weft__gram_tables_create(a, v->trie, &unlimited, NULL), WEFT_OK);
     for (uint32_t depth = 1; depth <= most; depth++) {
         assert_int_equal(gbnf_of_depth(source, strlen(source), depth, &a, NULL), WEFT_OK);
-        assert_int_equal(weft__grammar_create(a, v->trie, &g, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_tables_create(a, v->trie, &g, NULL), WEFT_OK);
         for (int i = 0; i < 3; i++) n_left_out += compare_accepts(g, unlimited, source, v, rng);
-        weft__grammar_release(&g);
+        weft__gram_tables_release(&g);
     }
-    weft__grammar_release(&unlimited);
+    weft__gram_tables_release(&unlimited);
     return n_left_out;
 }
 
@@ -418,12 +418,12 @@ static void masks_near_the_limit_of_depth_are_what_accept_takes(void **state)
         for (int k = 0; k < CLAIMS_REPEATED(20, 5, 2); k++) n_left_out += compare_depths(both[i], &v, 8, &rng);
     for (uint64_t tried = 0; tried < (uint64_t)N_TREES; tried++) {
         const uint64_t seed = claims_seed() + tried;
-        weft__text source = {0};
+        weft__strbuf source = {0};
         weft__rng_seed(&rng, seed);
         random_tree(&t, &rng);
         write_tree(&t, &source);
         n_left_out += compare_depths(source.data, &v, 4, &rng);
-        weft__text_free(&source);
+        weft__strbuf_free(&source);
     }
     print_message("  %d tokens left out\n", n_left_out);
     assert_true(n_left_out > 100);

@@ -5,7 +5,7 @@
 enum { N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20 };
 #define N_HOSTILE CLAIMS_REPEATED(CLAIMS_SWEPT(80000, 200000), 40000, 8000)
 
-static void check_growth(const weft__tokenizer *tok, const char *name, const char *what, const char *text, size_t n)
+static void check_growth(const weft__tok *tok, const char *name, const char *what, const char *text, size_t n)
 {
     double times = growth_of(read_text, &(reading){.tok = tok, .text = text}, n);
     if (times > GROWTH_MOST) fail_msg("%s, %s: %.1f times as long for %d times the text", name, what, times, GROWTH_SIZES);
@@ -15,10 +15,10 @@ static void english_takes_linear_time(void **state)
 {
     large v;
     large_open(&v, *state);
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
-    if (weft__tokenizer_create(&v.spec, &tok, &err)) fail_msg("%s", err.message);
-    assert_int_equal(weft__tokenizer_n(tok), N_TOKENS);
+    if (weft__tok_create(&v.spec, &tok, &err)) fail_msg("%s", err.message);
+    assert_int_equal(weft__tok_n(tok), N_TOKENS);
     char *text = weft__alloc(N_ENGLISH);
     assert_non_null(text);
     write_english(&v, text, N_ENGLISH);
@@ -27,7 +27,7 @@ static void english_takes_linear_time(void **state)
     assert_true((double)N_ENGLISH / (double)r.n_ids > 3.5); /* it is English to the vocabulary */
     check_growth(tok, "large", "English", text, N_ENGLISH);
     weft__free(text);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     large_close(&v);
 }
 
@@ -38,7 +38,7 @@ static void hostile_texts_take_linear_time(void **state)
     assert_non_null(text);
     for (int v = 0; names[v]; v++) {
         weft__gguf *g = open_vocabulary(names[v]);
-        weft__tokenizer *tok = NULL;
+        weft__tok *tok = NULL;
         weft_error err = {0};
         if (weft__vocab_tokenizer(g, &tok, &err)) fail_msg("%s", err.message);
         weft__gguf_close(&g);
@@ -46,7 +46,7 @@ static void hostile_texts_take_linear_time(void **state)
             const char *what = write_hostile(i, text, N_HOSTILE);
             check_growth(tok, names[v], what, text, N_HOSTILE);
         }
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
     }
     weft__free(text);
 }

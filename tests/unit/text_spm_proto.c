@@ -39,7 +39,7 @@ static void put_piece(proto *b, const char *text, float score, int type)
     put_varint(&piece, 2 << 3 | 5);
     memcpy(piece.p + piece.n, &score, 4);
     piece.n += 4;
-    if (type != WEFT__TOKEN_NORMAL) put_number(&piece, 3, type);
+    if (type != WEFT__TOK_NORMAL) put_number(&piece, 3, type);
     put_bytes(b, 1, piece.p, piece.n);
 }
 
@@ -60,15 +60,15 @@ static void put_specs(proto *b, int kind, int squeeze, int escape)
 static proto good(void)
 {
     proto b = {.n = 0};
-    put_piece(&b, "<unk>", 0, WEFT__TOKEN_UNKNOWN);
-    put_piece(&b, "<s>", 0, WEFT__TOKEN_CONTROL);
-    put_piece(&b, "</s>", 0, WEFT__TOKEN_CONTROL);
-    put_piece(&b, "<0x41>", 0, WEFT__TOKEN_BYTE);
-    put_piece(&b, "\xE2\x96\x81", -3, WEFT__TOKEN_NORMAL);
-    put_piece(&b, "h", -4, WEFT__TOKEN_NORMAL);
-    put_piece(&b, "i", -5, WEFT__TOKEN_NORMAL);
-    put_piece(&b, "hi", -1, WEFT__TOKEN_NORMAL);
-    put_piece(&b, "\xE2\x96\x81hi", -2, WEFT__TOKEN_NORMAL);
+    put_piece(&b, "<unk>", 0, WEFT__TOK_UNKNOWN);
+    put_piece(&b, "<s>", 0, WEFT__TOK_CONTROL);
+    put_piece(&b, "</s>", 0, WEFT__TOK_CONTROL);
+    put_piece(&b, "<0x41>", 0, WEFT__TOK_BYTE);
+    put_piece(&b, "\xE2\x96\x81", -3, WEFT__TOK_NORMAL);
+    put_piece(&b, "h", -4, WEFT__TOK_NORMAL);
+    put_piece(&b, "i", -5, WEFT__TOK_NORMAL);
+    put_piece(&b, "hi", -1, WEFT__TOK_NORMAL);
+    put_piece(&b, "\xE2\x96\x81hi", -2, WEFT__TOK_NORMAL);
     put_specs(&b, 2, 0, 1);
     return b;
 }
@@ -76,34 +76,34 @@ static proto good(void)
 static void good_model(void **state)
 {
     proto b = good();
-    weft__spm_model *m;
-    weft__tokenizer *tok;
-    weft__ids ids = {0};
+    weft__tok_spm_model *m;
+    weft__tok *tok;
+    weft__tok_ids ids = {0};
     weft_error err = {0};
     (void)state;
-    assert_int_equal(weft__spm_model_read(b.p, b.n, &m, &err), WEFT_OK);
-    const weft__vocab_spec *s = weft__spm_model_spec(m);
+    assert_int_equal(weft__tok_spm_model_read(b.p, b.n, &m, &err), WEFT_OK);
+    const weft__tok_spec *s = weft__tok_spm_model_spec(m);
     assert_int_equal(s->n_tokens, 9);
     assert_int_equal(s->unk, 0);
     assert_int_equal(s->bos, 1);
     assert_int_equal(s->eos, 2);
     assert_int_equal(s->pad, -1);
-    assert_int_equal(weft__tokenizer_create(s, &tok, &err), WEFT_OK);
-    weft__spm_model_free(&m);
-    assert_int_equal(weft__tokenizer_encode(tok, "hi A", 4, WEFT__ENCODE_SPECIAL, &ids, &err), WEFT_OK);
+    assert_int_equal(weft__tok_create(s, &tok, &err), WEFT_OK);
+    weft__tok_spm_model_free(&m);
+    assert_int_equal(weft__tok_encode(tok, "hi A", 4, WEFT__TOK_ENCODE_SPECIAL, &ids, &err), WEFT_OK);
     const int32_t expected[] = {1, 8, 4, 3};
     assert_int_equal(ids.n, 4);
     assert_memory_equal(ids.data, expected, sizeof expected);
-    weft__ids_free(&ids);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_ids_free(&ids);
+    weft__tok_destroy(&tok);
 }
 
 static void refuse(const proto *b, weft_status status, const char *expected)
 {
-    weft__spm_model *m;
+    weft__tok_spm_model *m;
     weft_error err = {0};
     size_t live = weft__alloc_live();
-    weft_status got = weft__spm_model_read(b->p, b->n, &m, &err);
+    weft_status got = weft__tok_spm_model_read(b->p, b->n, &m, &err);
     if (got != status || !strstr(err.message, expected))
         fail_msg("expected %d '%s', got %d '%s'", status, expected, got, err.message);
     assert_null(m);
@@ -169,14 +169,14 @@ static void damage(void **state)
     weft__rng_seed(&rng, 3);
     for (int i = 0; i < 20000; i++) {
         proto b = good();
-        weft__spm_model *m;
+        weft__tok_spm_model *m;
         for (int k = 0; k < 2; k++) b.p[weft__rng_below(&rng, b.n)] = (unsigned char)weft__rng_u64(&rng);
         if (weft__rng_below(&rng, 2)) b.n = weft__rng_below(&rng, b.n);
         unsigned char *exact = malloc(b.n + 1); /* so that a sanitizer sees the end */
         assert_non_null(exact);
         memcpy(exact, b.p, b.n);
-        read += weft__spm_model_read(exact, b.n, &m, NULL) == WEFT_OK;
-        weft__spm_model_free(&m);
+        read += weft__tok_spm_model_read(exact, b.n, &m, NULL) == WEFT_OK;
+        weft__tok_spm_model_free(&m);
         free(exact);
     }
     assert_true(read > 0);
@@ -185,11 +185,11 @@ static void damage(void **state)
 static int read_body(void *arg)
 {
     proto b = good();
-    weft__spm_model *m;
+    weft__tok_spm_model *m;
     (void)arg;
-    weft_status status = weft__spm_model_read(b.p, b.n, &m, NULL);
+    weft_status status = weft__tok_spm_model_read(b.p, b.n, &m, NULL);
     assert_true(status == WEFT_OK || status == WEFT_NO_MEMORY);
-    weft__spm_model_free(&m);
+    weft__tok_spm_model_free(&m);
     return status == WEFT_OK;
 }
 

@@ -44,7 +44,7 @@ static void against_search(void **state)
         }
         size_t want = expected(text, n, stops, lengths, n_stops, &found), at = 0;
         weft__stop s;
-        weft__text out = {0};
+        weft__strbuf out = {0};
         assert_int_equal(weft__stop_begin(&s, stops, lengths, n_stops, NULL), WEFT_OK);
         while (at < n && !hit) {
             size_t part = 1 + weft__rng_below(&rng, 5);
@@ -58,7 +58,7 @@ static void against_search(void **state)
         assert_int_equal(out.len, want);
         if (want) assert_memory_equal(out.data, text, want);
         weft__stop_free(&s);
-        weft__text_free(&out);
+        weft__strbuf_free(&out);
     }
 }
 
@@ -67,14 +67,14 @@ static int body(void *arg)
     const char *stops[] = {"one", "two"};
     const size_t lengths[] = {3, 3};
     weft__stop s;
-    weft__text out = {0};
+    weft__strbuf out = {0};
     (void)arg;
     if (weft__stop_begin(&s, stops, lengths, 2, NULL)) return 0;
     weft__stop_push(&s, "a tw", 4, &out);
     weft__stop_flush(&s, &out);
     int ok = !out.failed && out.len == 4;
     weft__stop_free(&s);
-    weft__text_free(&out);
+    weft__strbuf_free(&out);
     return ok;
 }
 

@@ -21,7 +21,7 @@ static void slow_merge(slow *s, int at)
     s->n--;
 }
 
-static void slow_spm(const vocab *v, const char *text, weft__ids *out)
+static void slow_spm(const vocab *v, const char *text, weft__tok_ids *out)
 {
     static slow s;
     s.n = 0;
@@ -54,7 +54,7 @@ static void slow_spm(const vocab *v, const char *text, weft__ids *out)
 }
 
 /* One piece; the text is spelled in the alphabet already. */
-static void slow_bpe(const vocab *v, const char *text, weft__ids *out)
+static void slow_bpe(const vocab *v, const char *text, weft__tok_ids *out)
 {
     static slow s;
     s.n = 0;
@@ -76,7 +76,7 @@ static void slow_bpe(const vocab *v, const char *text, weft__ids *out)
     }
 }
 
-static void same(const weft__ids *got, const weft__ids *want, const char *text)
+static void same(const weft__tok_ids *got, const weft__tok_ids *want, const char *text)
 {
     int equal = got->n == want->n && (!got->n || !memcmp(got->data, want->data, got->n * sizeof *got->data));
     if (!equal) fail_msg("'%s': %zu ids, the slow model has %zu, or others", text, got->n, want->n);
@@ -91,7 +91,7 @@ static void spm_equals_slow_model(void **state)
     weft__rng_seed(&rng, 7);
     for (int round = 0; round < 40; round++) {
         spm_vocab(&v, (uint64_t)round, 20 + 5 * round);
-        weft__tokenizer *tok = build(&v);
+        weft__tok *tok = build(&v);
         for (int k = 0; k < 40; k++) {
             char text[512] = "", spelled[1600] = SPACE;
             int n = (int)weft__rng_below(&rng, 60);
@@ -100,13 +100,13 @@ static void spm_equals_slow_model(void **state)
                 strcat(text, part);
                 strcat(spelled, *part == ' ' ? SPACE : part);
             }
-            weft__ids got = encode(tok, text, strlen(text), 0), want = {0};
+            weft__tok_ids got = encode(tok, text, strlen(text), 0), want = {0};
             if (*text) slow_spm(&v, spelled, &want);
             same(&got, &want, text);
-            weft__ids_free(&got);
-            weft__ids_free(&want);
+            weft__tok_ids_free(&got);
+            weft__tok_ids_free(&want);
         }
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
     }
 }
 
@@ -118,18 +118,18 @@ static void bpe_equals_slow_model(void **state)
     weft__rng_seed(&rng, 8);
     for (int round = 0; round < 30; round++) {
         bpe_vocab(&v, (uint64_t)round, 10 + 10 * round);
-        weft__tokenizer *tok = build(&v);
+        weft__tok *tok = build(&v);
         for (int k = 0; k < 40; k++) {
             char text[256] = "";
             int n = 1 + (int)weft__rng_below(&rng, 100);
             for (int i = 0; i < n; i++) text[i] = "abcde"[weft__rng_below(&rng, 5)]; /* one piece */
-            weft__ids got = encode(tok, text, strlen(text), 0), want = {0};
+            weft__tok_ids got = encode(tok, text, strlen(text), 0), want = {0};
             slow_bpe(&v, text, &want);
             same(&got, &want, text);
-            weft__ids_free(&got);
-            weft__ids_free(&want);
+            weft__tok_ids_free(&got);
+            weft__tok_ids_free(&want);
         }
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
     }
 }
 
@@ -145,35 +145,35 @@ static void pieces_met_again(void **state)
     weft__rng rng;
     weft__rng_seed(&rng, 10);
     bpe_vocab(&v, 4, 60);
-    weft__tokenizer *tok = build(&v);
+    weft__tok *tok = build(&v);
     for (int w = 0; w < N_WORDS; w++) {
         int n = 1 + (int)weft__rng_below(&rng, 1 + weft__rng_below(&rng, MAX_WORD));
         words[w][0] = ' ';
         for (int i = 1; i <= n; i++) words[w][i] = "abcde"[weft__rng_below(&rng, 5)];
     }
-    weft__text text = {0};
-    weft__ids want = {0};
+    weft__strbuf text = {0};
+    weft__tok_ids want = {0};
     for (int i = 0; i < N_TEXT; i++) {
         const char *word = words[weft__rng_below(&rng, 1 + weft__rng_below(&rng, N_WORDS))];
-        weft__text_puts(&text, word);
-        weft__ids own = encode(tok, word, strlen(word), 0);
+        weft__strbuf_puts(&text, word);
+        weft__tok_ids own = encode(tok, word, strlen(word), 0);
         assert_true(weft__grow(&want.data, &want.capacity, want.n + own.n, sizeof *want.data));
         memcpy(want.data + want.n, own.data, own.n * sizeof *own.data);
         want.n += own.n;
         ends[i] = text.len;
         n_ids[i] = want.n;
-        weft__ids_free(&own);
+        weft__tok_ids_free(&own);
     }
     assert_false(text.failed);
     for (int i = 0; i < N_TEXT; i = i < 12 || i >= N_TEXT - 4 ? i + 1 : N_TEXT - 4) {
-        weft__ids got = encode(tok, text.data, ends[i], 0);
+        weft__tok_ids got = encode(tok, text.data, ends[i], 0);
         assert_int_equal(got.n, n_ids[i]);
         assert_memory_equal(got.data, want.data, got.n * sizeof *got.data);
-        weft__ids_free(&got);
+        weft__tok_ids_free(&got);
     }
-    weft__text_free(&text);
-    weft__ids_free(&want);
-    weft__tokenizer_destroy(&tok);
+    weft__strbuf_free(&text);
+    weft__tok_ids_free(&want);
+    weft__tok_destroy(&tok);
 }
 
 /* ---- there and back ---- */
@@ -195,15 +195,15 @@ static size_t random_utf8(weft__rng *rng, char *out, size_t room)
     return n;
 }
 
-static void check_back(const weft__tokenizer *tok, const char *text, size_t n, unsigned flags)
+static void check_back(const weft__tok *tok, const char *text, size_t n, unsigned flags)
 {
-    weft__ids ids = encode(tok, text, n, flags);
-    weft__text back = {0};
-    assert_int_equal(weft__tokenizer_decode(tok, ids.data, ids.n, 0, &back, NULL), WEFT_OK);
+    weft__tok_ids ids = encode(tok, text, n, flags);
+    weft__strbuf back = {0};
+    assert_int_equal(weft__tok_decode(tok, ids.data, ids.n, 0, &back, NULL), WEFT_OK);
     assert_int_equal(back.len, n);
     if (n) assert_memory_equal(back.data, text, n);
-    weft__text_free(&back);
-    weft__ids_free(&ids);
+    weft__strbuf_free(&back);
+    weft__tok_ids_free(&ids);
 }
 
 static void decoding_gives_the_text_back(void **state)
@@ -218,17 +218,17 @@ static void decoding_gives_the_text_back(void **state)
         } else {
             spm_vocab(&v, 3, 200);
         }
-        weft__tokenizer *tok = build(&v);
+        weft__tok *tok = build(&v);
         for (int k = 0; k < 2000; k++) {
             char text[256];
             size_t n = random_utf8(&rng, text, 4 + weft__rng_below(&rng, 250));
-            check_back(tok, text, n, k % 2 ? WEFT__ENCODE_SPECIAL : 0);
+            check_back(tok, text, n, k % 2 ? WEFT__TOK_ENCODE_SPECIAL : 0);
         }
         check_back(tok, "", 0, 0);
         check_back(tok, " ", 1, 0);
         check_back(tok, "  a", 3, 0);
         check_back(tok, "a\0b", 3, 0);
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
     }
 }
 
@@ -243,20 +243,20 @@ static void raw_bytes_survive(void **state)
         } else {
             spm_vocab(&v, 3, 100);
         }
-        weft__tokenizer *tok = build(&v);
+        weft__tok *tok = build(&v);
         const char text[] = "ab\xFF\xC3 c\xE4\xB8\x80\xED\xA0\x80z\xF0\x9F";
-        weft__ids ids = encode(tok, text, sizeof text - 1, 0);
-        weft__text bytes = {0};
+        weft__tok_ids ids = encode(tok, text, sizeof text - 1, 0);
+        weft__strbuf bytes = {0};
         for (size_t i = 0; i < ids.n; i++) {
-            weft__slice piece = weft__tokenizer_piece(tok, ids.data[i]);
-            weft__text_put(&bytes, piece.data, piece.len);
+            weft__tok_slice piece = weft__tok_piece_of(tok, ids.data[i]);
+            weft__strbuf_put(&bytes, piece.data, piece.len);
         }
         size_t skip = kind ? 0 : 1; /* the leading space */
         assert_int_equal(bytes.len, sizeof text - 1 + skip);
         assert_memory_equal(bytes.data + skip, text, sizeof text - 1);
-        weft__text_free(&bytes);
-        weft__ids_free(&ids);
-        weft__tokenizer_destroy(&tok);
+        weft__strbuf_free(&bytes);
+        weft__tok_ids_free(&ids);
+        weft__tok_destroy(&tok);
     }
 }
 
@@ -267,44 +267,44 @@ static void special_tokens(void **state)
     (void)state;
     static vocab v;
     begin(&v, "llama");
-    add(&v, "<unk>", WEFT__TOKEN_UNKNOWN, 0);
-    add(&v, "<s>", WEFT__TOKEN_CONTROL, 0);
-    add(&v, "</s>", WEFT__TOKEN_CONTROL, 0);
-    add(&v, SPACE, WEFT__TOKEN_NORMAL, -1);         /* 3 */
-    add(&v, "a", WEFT__TOKEN_NORMAL, -1);           /* 4 */
-    add(&v, SPACE "a", WEFT__TOKEN_NORMAL, 0);      /* 5 */
-    add(&v, "<", WEFT__TOKEN_NORMAL, -1);           /* 6 */
-    add(&v, "s", WEFT__TOKEN_NORMAL, -1);           /* 7 */
-    add(&v, ">", WEFT__TOKEN_NORMAL, -1);           /* 8 */
-    add(&v, "<s", WEFT__TOKEN_NORMAL, 0);           /* 9: "<s>" could be merged if control tokens took part */
-    add(&v, "<tool>", WEFT__TOKEN_USER_DEFINED, 0); /* 10 */
-    add(&v, "<|x|>", WEFT__TOKEN_CONTROL, 0);       /* 11 */
-    add(&v, "<|x|>y", WEFT__TOKEN_CONTROL, 0);      /* 12 */
-    add(&v, "<|end|>", WEFT__TOKEN_CONTROL, 0);     /* 13 */
-    v.strips[13] = WEFT__STRIP_RIGHT | WEFT__STRIP_LEFT;
+    add(&v, "<unk>", WEFT__TOK_UNKNOWN, 0);
+    add(&v, "<s>", WEFT__TOK_CONTROL, 0);
+    add(&v, "</s>", WEFT__TOK_CONTROL, 0);
+    add(&v, SPACE, WEFT__TOK_NORMAL, -1);         /* 3 */
+    add(&v, "a", WEFT__TOK_NORMAL, -1);           /* 4 */
+    add(&v, SPACE "a", WEFT__TOK_NORMAL, 0);      /* 5 */
+    add(&v, "<", WEFT__TOK_NORMAL, -1);           /* 6 */
+    add(&v, "s", WEFT__TOK_NORMAL, -1);           /* 7 */
+    add(&v, ">", WEFT__TOK_NORMAL, -1);           /* 8 */
+    add(&v, "<s", WEFT__TOK_NORMAL, 0);           /* 9: "<s>" could be merged if control tokens took part */
+    add(&v, "<tool>", WEFT__TOK_USER_DEFINED, 0); /* 10 */
+    add(&v, "<|x|>", WEFT__TOK_CONTROL, 0);       /* 11 */
+    add(&v, "<|x|>y", WEFT__TOK_CONTROL, 0);      /* 12 */
+    add(&v, "<|end|>", WEFT__TOK_CONTROL, 0);     /* 13 */
+    v.strips[13] = WEFT__TOK_STRIP_RIGHT | WEFT__TOK_STRIP_LEFT;
     v.spec.add_eos = 1;
-    weft__tokenizer *tok = build(&v);
+    weft__tok *tok = build(&v);
     EXPECT(tok, "a", 0, 5);
-    EXPECT(tok, "a", WEFT__ENCODE_SPECIAL, 1, 5, 2);
-    EXPECT(tok, "", WEFT__ENCODE_SPECIAL, 1, 2);
+    EXPECT(tok, "a", WEFT__TOK_ENCODE_SPECIAL, 1, 5, 2);
+    EXPECT(tok, "", WEFT__TOK_ENCODE_SPECIAL, 1, 2);
     EXPECT(tok, "<s>", 0, 3, 9, 8);
-    EXPECT(tok, "<s>", WEFT__ENCODE_PARSE, 1);
-    EXPECT(tok, "<s>a a", WEFT__ENCODE_PARSE, 1, 5, 5); /* the space prefix, after every special token */
+    EXPECT(tok, "<s>", WEFT__TOK_ENCODE_PARSE, 1);
+    EXPECT(tok, "<s>a a", WEFT__TOK_ENCODE_PARSE, 1, 5, 5); /* the space prefix, after every special token */
     EXPECT(tok, "a<tool>a", 0, 5, 10, 5);
-    EXPECT(tok, "<|x|>ya", WEFT__ENCODE_PARSE, 12, 5); /* the longest */
-    EXPECT(tok, "<|x|>a", WEFT__ENCODE_PARSE, 11, 5);
-    EXPECT(tok, "a \n<|end|>\n a", WEFT__ENCODE_PARSE, 5, 13, 5);
-    assert_true(weft__tokenizer_is_end(tok, 2));
-    assert_true(weft__tokenizer_is_end(tok, 13));
-    assert_false(weft__tokenizer_is_end(tok, 5));
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOT), 13);
+    EXPECT(tok, "<|x|>ya", WEFT__TOK_ENCODE_PARSE, 12, 5); /* the longest */
+    EXPECT(tok, "<|x|>a", WEFT__TOK_ENCODE_PARSE, 11, 5);
+    EXPECT(tok, "a \n<|end|>\n a", WEFT__TOK_ENCODE_PARSE, 5, 13, 5);
+    assert_true(weft__tok_is_end(tok, 2));
+    assert_true(weft__tok_is_end(tok, 13));
+    assert_false(weft__tok_is_end(tok, 5));
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOT), 13);
     assert_int_equal(weft__tok_find(tok, "<|x|>", 5), 11);
     assert_int_equal(weft__tok_find(tok, "nowhere", 7), -1);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     v.spec.add_space_prefix = 0;
     tok = build(&v);
     EXPECT(tok, "a a", 0, 4, 5);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
 }
 
 /* What the user wrote stays text, and is tokenized together with what stands around it. */
@@ -313,13 +313,13 @@ static void spans(void **state)
     (void)state;
     static vocab v;
     bpe_vocab(&v, 1, 0);
-    v.merges[v.spec.n_merges++] = (weft__merge_pair){WEFT__SLICE("a"), WEFT__SLICE("b")};
-    add(&v, "ab", WEFT__TOKEN_NORMAL, 0);
+    v.merges[v.spec.n_merges++] = (weft__tok_merge_pair){WEFT__TOK_SLICE("a"), WEFT__TOK_SLICE("b")};
+    add(&v, "ab", WEFT__TOK_NORMAL, 0);
     int32_t ab = (int32_t)v.spec.n_tokens - 1, bos = v.spec.bos;
-    weft__tokenizer *tok = build(&v);
+    weft__tok *tok = build(&v);
     const char text[] = "<|bos|>a" /* from the template */ "b<|bos|>" /* the user's */ "<|bos|>" /* the template's */;
     weft__tok_span parse[] = {{0, 8}, {16, 7}};
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     assert_int_equal(weft__tok_encode_spans(tok, text, sizeof text - 1, parse, 2, 0, &ids, NULL), WEFT_OK);
     assert_int_equal(ids.n, 2 + 7 + 1);
     assert_int_equal(ids.data[0], bos);
@@ -331,8 +331,8 @@ static void spans(void **state)
     weft__tok_span beyond = {20, 9};
     assert_int_equal(weft__tok_encode_spans(tok, text, sizeof text - 1, &beyond, 1, 0, &ids, NULL), WEFT_ARGUMENT);
     assert_int_equal(ids.n, 10);
-    weft__ids_free(&ids);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_ids_free(&ids);
+    weft__tok_destroy(&tok);
 }
 
 /* ---- decoding ---- */
@@ -343,7 +343,7 @@ static void detok_emits_whole_characters(void **state)
     (void)state;
     static vocab v;
     spm_vocab(&v, 5, 50);
-    weft__tokenizer *tok = build(&v);
+    weft__tok *tok = build(&v);
     weft__rng rng;
     weft__rng_seed(&rng, 10);
     for (int round = 0; round < 5000; round++) {
@@ -357,22 +357,22 @@ static void detok_emits_whole_characters(void **state)
             for (size_t i = 0; i < n; i++) raw[i] = (char)(weft__rng_below(&rng, 3) ? 0x80 + weft__rng_below(&rng, 0x80) : 'a');
         }
         for (size_t i = 0; i < n; i++) ids[i] = 3 + (unsigned char)raw[i];
-        weft__text out = {0};
-        weft__detok d;
-        weft__detok_init(&d, tok, WEFT__DECODE_CONTINUE);
+        weft__strbuf out = {0};
+        weft__tok_detok d;
+        weft__tok_detok_init(&d, tok, WEFT__TOK_DECODE_CONTINUE);
         for (size_t i = 0; i < n; i++) {
-            assert_int_equal(weft__detok_push(&d, ids[i], &out, NULL), WEFT_OK);
+            assert_int_equal(weft__tok_detok_push(&d, ids[i], &out, NULL), WEFT_OK);
             assert_true(weft__utf8_valid(out.data ? out.data : "", out.len));
         }
-        assert_int_equal(weft__detok_finish(&d, &out, NULL), WEFT_OK);
+        assert_int_equal(weft__tok_detok_finish(&d, &out, NULL), WEFT_OK);
         assert_true(weft__utf8_valid(out.data, out.len));
         if (whole) {
             assert_int_equal(out.len, n);
             assert_memory_equal(out.data, raw, n);
         }
-        weft__text_free(&out);
+        weft__strbuf_free(&out);
     }
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
 }
 
 /* Ids that a vocabulary leaves free, by an empty name or one after their number, have no text, and no text is theirs. */
@@ -382,33 +382,33 @@ static void ids_without_a_name(void **state)
     static vocab v;
     spm_vocab(&v, 5, 50);
     int32_t *types = (int32_t *)(uintptr_t)v.spec.types, n = (int32_t)v.spec.n_tokens;
-    weft__slice *tokens = (weft__slice *)(uintptr_t)v.spec.tokens;
+    weft__tok_slice *tokens = (weft__tok_slice *)(uintptr_t)v.spec.tokens;
     char pad[3][16];
     for (int i = 0; i < 3; i++) {
-        tokens[n - 1 - i] = (weft__slice){pad[i], (size_t)snprintf(pad[i], sizeof pad[i], "[PAD%d]", n - 1 - i)};
-        types[n - 1 - i] = WEFT__TOKEN_UNUSED;
+        tokens[n - 1 - i] = (weft__tok_slice){pad[i], (size_t)snprintf(pad[i], sizeof pad[i], "[PAD%d]", n - 1 - i)};
+        types[n - 1 - i] = WEFT__TOK_UNUSED;
     }
-    tokens[n - 4] = (weft__slice){"", 0};
-    types[n - 4] = WEFT__TOKEN_UNUSED;
+    tokens[n - 4] = (weft__tok_slice){"", 0};
+    types[n - 4] = WEFT__TOK_UNUSED;
     pad[1][4] = '9'; /* called after another */
-    types[n - 3] = WEFT__TOKEN_NORMAL;
-    weft__tokenizer *tok = build(&v);
+    types[n - 3] = WEFT__TOK_NORMAL;
+    weft__tok *tok = build(&v);
     int named[] = {0, 1, 1, 0}; /* from the last back, but for a token that is used */
     for (int i = 0; i < 4; i++) {
         int32_t id = n - 1 - i;
-        weft__text out = {0};
-        assert_int_equal(weft__tokenizer_is_named(tok, id), named[i]);
-        assert_int_equal(weft__tokenizer_decode(tok, &id, 1, 0, &out, NULL), WEFT_OK);
+        weft__strbuf out = {0};
+        assert_int_equal(weft__tok_is_named(tok, id), named[i]);
+        assert_int_equal(weft__tok_decode(tok, &id, 1, 0, &out, NULL), WEFT_OK);
         assert_int_equal(out.len > 0, named[i]);
-        weft__text_free(&out);
+        weft__strbuf_free(&out);
     }
-    assert_false(weft__tokenizer_is_named(tok, n));
-    assert_false(weft__tokenizer_is_named(tok, -1));
-    weft__ids ids = {0};
-    assert_int_equal(weft__tokenizer_encode(tok, pad[0], strlen(pad[0]), 0, &ids, NULL), WEFT_OK);
+    assert_false(weft__tok_is_named(tok, n));
+    assert_false(weft__tok_is_named(tok, -1));
+    weft__tok_ids ids = {0};
+    assert_int_equal(weft__tok_encode(tok, pad[0], strlen(pad[0]), 0, &ids, NULL), WEFT_OK);
     for (size_t i = 0; i < ids.n; i++) assert_int_not_equal(ids.data[i], n - 1);
-    weft__ids_free(&ids);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_ids_free(&ids);
+    weft__tok_destroy(&tok);
 }
 
 static void detok_details(void **state)
@@ -416,7 +416,7 @@ static void detok_details(void **state)
     (void)state;
     static vocab v;
     spm_vocab(&v, 5, 50);
-    weft__tokenizer *tok = build(&v);
+    weft__tok *tok = build(&v);
     int32_t space = find_name(&v, 0, SPACE), a = find_name(&v, 0, "a");
     const struct {
         int32_t ids[8];
@@ -424,8 +424,8 @@ static void detok_details(void **state)
         const char *want;
     } cases[] = {
         {{1, space, a, space, a, 2, -1}, 0, "a a"},
-        {{1, space, a, 2, -1}, WEFT__DECODE_SPECIAL, "<s>a</s>"},
-        {{space, a, -1}, WEFT__DECODE_CONTINUE, " a"},
+        {{1, space, a, 2, -1}, WEFT__TOK_DECODE_SPECIAL, "<s>a</s>"},
+        {{space, a, -1}, WEFT__TOK_DECODE_CONTINUE, " a"},
         {{space, space, a, -1}, 0, " a"},
         {{3 + 0xE4, -1}, 0, "\xEF\xBF\xBD"}, /* unfinished */
         {{3 + 0xE4, 3 + 0xB8, a, -1},
@@ -441,22 +441,22 @@ static void detok_details(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t n = 0;
-        weft__text out = {0};
+        weft__strbuf out = {0};
         while (cases[i].ids[n] >= 0) n++;
-        assert_int_equal(weft__tokenizer_decode(tok, cases[i].ids, n, cases[i].flags, &out, NULL), WEFT_OK);
+        assert_int_equal(weft__tok_decode(tok, cases[i].ids, n, cases[i].flags, &out, NULL), WEFT_OK);
         assert_string_equal(out.data, cases[i].want);
-        weft__text_free(&out);
+        weft__strbuf_free(&out);
     }
-    weft__text out = {0};
+    weft__strbuf out = {0};
     int32_t none = -1, beyond[] = {a, (int32_t)v.spec.n_tokens, INT32_MAX, a};
-    assert_int_equal(weft__tokenizer_decode(tok, &none, 1, 0, &out, NULL), WEFT_ARGUMENT);
-    assert_int_equal(weft__tokenizer_decode(tok, beyond, 4, 0, &out, NULL), WEFT_OK); /* rows of a padded model */
+    assert_int_equal(weft__tok_decode(tok, &none, 1, 0, &out, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__tok_decode(tok, beyond, 4, 0, &out, NULL), WEFT_OK); /* rows of a padded model */
     assert_string_equal(out.data, "aa");
-    assert_string_equal(weft__tokenizer_text(tok, 13).data, "<0x0A>");
-    assert_string_equal(weft__tokenizer_piece(tok, 13).data, "\n");
-    assert_null(weft__tokenizer_piece(tok, -1).data);
-    weft__text_free(&out);
-    weft__tokenizer_destroy(&tok);
+    assert_string_equal(weft__tok_text(tok, 13).data, "<0x0A>");
+    assert_string_equal(weft__tok_piece_of(tok, 13).data, "\n");
+    assert_null(weft__tok_piece_of(tok, -1).data);
+    weft__strbuf_free(&out);
+    weft__tok_destroy(&tok);
 }
 
 /* ---- the other models ---- */
@@ -466,9 +466,9 @@ static void word_piece(void **state)
     (void)state;
     static vocab v;
     word_piece_vocab(&v);
-    weft__tokenizer *tok = build(&v);
+    weft__tok *tok = build(&v);
     EXPECT(tok, "a ab abb", 0, 3, 4, 4, 5);
-    EXPECT(tok, "a", WEFT__ENCODE_SPECIAL, 1, 3, 2);
+    EXPECT(tok, "a", WEFT__TOK_ENCODE_SPECIAL, 1, 3, 2);
     EXPECT(tok, "ÁB!a", 0, 4, 6, 3);     /* lower case, no accents, punctuation apart */
     EXPECT(tok, "a中a", 0, 3, 7, 3);     /* a word per Chinese character */
     EXPECT(tok, "ax b abx", 0, 0, 0, 0); /* a word is known or not; "b" alone only continues */
@@ -476,14 +476,14 @@ static void word_piece(void **state)
            "a\x01\xEF\xBF\xBD"
            "b\tab",
            0, 4, 4);
-    EXPECT(tok, "[SEP]", WEFT__ENCODE_PARSE, 2);
+    EXPECT(tok, "[SEP]", WEFT__TOK_ENCODE_PARSE, 2);
     EXPECT(tok, "[SEP]", 0, 0, 0, 0);
     EXPECT(tok, "", 0);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
     v.spec.max_word_chars = 2;
     tok = build(&v);
     EXPECT(tok, "ab abb", 0, 4, 0);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
 }
 
 static void unigram(void **state)
@@ -491,14 +491,14 @@ static void unigram(void **state)
     (void)state;
     static vocab v;
     unigram_vocab(&v);
-    weft__tokenizer *tok = build(&v);
+    weft__tok *tok = build(&v);
     EXPECT(tok, "ab", 0, 7, 5);        /* -5.5 beats -2 - 5 */
     EXPECT(tok, "a  ab ", 0, 7, 7, 5); /* extra spaces go */
     EXPECT(tok, "abb", 0, 3, 8);       /* -7.5 beats -2.5 - 3 - 3 */
     EXPECT(tok, "axyb", 0, 7, 2, 5);   /* neighbouring unknowns are one */
-    EXPECT(tok, "a", WEFT__ENCODE_SPECIAL, 7, 1);
+    EXPECT(tok, "a", WEFT__TOK_ENCODE_SPECIAL, 7, 1);
     EXPECT(tok, "", 0);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
 }
 
 int main(void)

@@ -14,9 +14,9 @@
     "\"c\":4,\"d\":5,\"cd\":6,\"" SPACE "\":7,\" \":8,\"1\":9,\"2\":10,\"é\":11,\"e\":12,\"\\u0301\":13,\"ﬁ\":14,\"f\":15,"   \
     "\"i\":16,\"-\":17,\"!\":18}"
 
-static weft__tokenizer *load(const char *json, const char *config)
+static weft__tok *load(const char *json, const char *config)
 {
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
     if (json_tokenizer(json, strlen(json), config, config ? strlen(config) : 0, &tok, &err)) {
         fail_msg("%s\n%s", json, err.message);
@@ -24,16 +24,16 @@ static weft__tokenizer *load(const char *json, const char *config)
     return tok;
 }
 
-static void expect(const weft__tokenizer *tok, const char *text, unsigned flags, const int32_t *want)
+static void expect(const weft__tok *tok, const char *text, unsigned flags, const int32_t *want)
 {
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     weft_error err = {0};
-    if (weft__tokenizer_encode(tok, text, strlen(text), flags, &ids, &err)) fail_msg("%s", err.message);
+    if (weft__tok_encode(tok, text, strlen(text), flags, &ids, &err)) fail_msg("%s", err.message);
     for (size_t i = 0; want[i] >= 0 || i < ids.n; i++) {
         int32_t got = i < ids.n ? ids.data[i] : -1;
         if (got != want[i]) fail_msg("'%s': id %zu is %d, expected %d", text, i, got, want[i]);
     }
-    weft__ids_free(&ids);
+    weft__tok_ids_free(&ids);
 }
 #define EXPECT(tok, text, flags, ...) expect(tok, text, flags, (const int32_t[]){__VA_ARGS__, -1})
 
@@ -94,9 +94,9 @@ static void steps(void **state)
     for (size_t i = 0; i < sizeof step_cases / sizeof *step_cases; i++) {
         char json[4096];
         snprintf(json, sizeof json, "{\"version\":\"1.0\",\"model\":{%s}%s}", LETTERS, step_cases[i].rest);
-        weft__tokenizer *tok = load(json, NULL);
+        weft__tok *tok = load(json, NULL);
         expect(tok, step_cases[i].text, 0, step_cases[i].want);
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
     }
 }
 
@@ -112,20 +112,20 @@ static void added_tokens_and_roles(void **state)
     const char *json = FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
                                         "{\"id\":20,\"content\":\"</s>\",\"special\":true,\"rstrip\":true},"
                                         "{\"id\":22,\"content\":\"<tool>\",\"special\":false,\"lstrip\":true}]," WITH_BOS);
-    weft__tokenizer *tok = load(json, "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},\"pad_token\":null,"
-                                      "\"chat_template\":[{\"name\":\"rag\",\"template\":\"no\"},"
-                                      "{\"name\":\"default\",\"template\":\"{{ yes }}\"}]}");
-    assert_int_equal(weft__tokenizer_n(tok), 23);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_BOS), 19);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOS), 20);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__TOK_ROLE_PAD), -1);
-    assert_true(weft__tokenizer_is_end(tok, 20));
-    assert_string_equal(weft__tokenizer_chat_template(tok).data, "{{ yes }}");
-    EXPECT(tok, "ab", WEFT__ENCODE_SPECIAL, 19, 3);
-    EXPECT(tok, "a</s>  b <tool>c", WEFT__ENCODE_PARSE, 1, 20, 2, 22, 4);
+    weft__tok *tok = load(json, "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},\"pad_token\":null,"
+                                "\"chat_template\":[{\"name\":\"rag\",\"template\":\"no\"},"
+                                "{\"name\":\"default\",\"template\":\"{{ yes }}\"}]}");
+    assert_int_equal(weft__tok_n(tok), 23);
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_BOS), 19);
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOS), 20);
+    assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_PAD), -1);
+    assert_true(weft__tok_is_end(tok, 20));
+    assert_string_equal(weft__tok_chat_template(tok).data, "{{ yes }}");
+    EXPECT(tok, "ab", WEFT__TOK_ENCODE_SPECIAL, 19, 3);
+    EXPECT(tok, "a</s>  b <tool>c", WEFT__TOK_ENCODE_PARSE, 1, 20, 2, 22, 4);
     EXPECT(tok, "a</s>", 0, 1, 0, 0, 0, 0);
     EXPECT(tok, "<tool>", 0, 22);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
 }
 
 /* What the configuration makes of such a template. */
@@ -148,18 +148,18 @@ static void flags_of_the_configuration(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char config[512];
         snprintf(config, sizeof config, "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"%s}", cases[i].config);
-        weft__tokenizer *tok = load(FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
-                                                     "{\"id\":20,\"content\":\"</s>\",\"special\":true}]," WITH_BOS),
-                                    config);
-        expect(tok, "a", WEFT__ENCODE_SPECIAL, cases[i].want);
-        weft__tokenizer_destroy(&tok);
+        weft__tok *tok = load(FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
+                                               "{\"id\":20,\"content\":\"</s>\",\"special\":true}]," WITH_BOS),
+                              config);
+        expect(tok, "a", WEFT__TOK_ENCODE_SPECIAL, cases[i].want);
+        weft__tok_destroy(&tok);
     }
 }
 
 static void unigram_and_bytes(void **state)
 {
     (void)state;
-    weft__tokenizer *tok =
+    weft__tok *tok =
         load(FILE_OF("\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"<unk>\",0],[\"" SPACE "\",-2],"
                      "[\"a\",-3],[\"" SPACE "a\",-2.5],[\"<0xC3>\",-9],[\"<0xA9>\",-9]]",
                      ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"},"
@@ -167,11 +167,11 @@ static void unigram_and_bytes(void **state)
              NULL);
     EXPECT(tok, "a aé", 0, 3, 3, 4, 5);
     EXPECT(tok, "a中", 0, 3, 0); /* bytes that the vocabulary lacks */
-    weft__text out = {0};
-    assert_int_equal(weft__tokenizer_decode(tok, (const int32_t[]){3, 3, 4, 5}, 4, 0, &out, NULL), WEFT_OK);
+    weft__strbuf out = {0};
+    assert_int_equal(weft__tok_decode(tok, (const int32_t[]){3, 3, 4, 5}, 4, 0, &out, NULL), WEFT_OK);
     assert_string_equal(out.data, "a aé");
-    weft__text_free(&out);
-    weft__tokenizer_destroy(&tok);
+    weft__strbuf_free(&out);
+    weft__tok_destroy(&tok);
 }
 
 #define NORM(text) FILE_OF(LETTERS, ",\"normalizer\":" text)
@@ -253,7 +253,7 @@ static void malformed_files(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
-        weft__tokenizer *tok = NULL;
+        weft__tok *tok = NULL;
         weft_error err = {0};
         weft_status status = json_tokenizer(malformed[i].json, strlen(malformed[i].json), NULL, 0, &tok, &err);
         if (status != malformed[i].status || !strstr(err.message, malformed[i].word)) {
@@ -263,7 +263,7 @@ static void malformed_files(void **state)
         assert_null(tok);
         assert_int_equal(weft__alloc_live(), 0);
     }
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
     const char *json = FILE_OF(LETTERS, "");
     assert_int_equal(json_tokenizer(json, strlen(json), "{", 1, &tok, &err), WEFT_FORMAT);
@@ -272,16 +272,16 @@ static void malformed_files(void **state)
 
 static int live_once(void *arg)
 {
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     const char *json = arg;
     const char *config = "{\"bos_token\":\"a\",\"chat_template\":\"x\"}";
     weft_status status = json_tokenizer(json, strlen(json), config, strlen(config), &tok, &err);
-    if (!status) status = weft__tokenizer_encode(tok, "É a-b\xFF", 7, WEFT__ENCODE_SPECIAL, &ids, &err);
+    if (!status) status = weft__tok_encode(tok, "É a-b\xFF", 7, WEFT__TOK_ENCODE_SPECIAL, &ids, &err);
     if (status) assert_int_equal(status, WEFT_NO_MEMORY);
-    weft__ids_free(&ids);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_ids_free(&ids);
+    weft__tok_destroy(&tok);
     return !status;
 }
 

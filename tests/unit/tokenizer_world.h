@@ -17,12 +17,12 @@
 /* ---- small vocabularies ---- */
 
 typedef struct vocab {
-    weft__vocab_spec spec;
-    weft__slice tokens[2048];
+    weft__tok_spec spec;
+    weft__tok_slice tokens[2048];
     float scores[2048];
     int32_t types[2048];
     uint8_t strips[2048];
-    weft__merge_pair merges[2048];
+    weft__tok_merge_pair merges[2048];
     char names[2048][24];
 } vocab;
 
@@ -31,7 +31,7 @@ static inline void add(vocab *v, const char *text, int type, float score)
     size_t i = v->spec.n_tokens++;
     v->spec.n_types = v->spec.n_scores = v->spec.n_strips = v->spec.n_tokens;
     snprintf(v->names[i], sizeof v->names[i], "%.23s", text);
-    v->tokens[i] = (weft__slice){v->names[i], strlen(v->names[i])};
+    v->tokens[i] = (weft__tok_slice){v->names[i], strlen(v->names[i])};
     v->scores[i] = score;
     v->types[i] = type;
     v->strips[i] = 0;
@@ -40,8 +40,8 @@ static inline void add(vocab *v, const char *text, int type, float score)
 static inline void begin(vocab *v, const char *model)
 {
     memset(v, 0, sizeof *v);
-    weft__vocab_spec_init(&v->spec);
-    v->spec.model = (weft__slice){model, strlen(model)};
+    weft__tok_spec_init(&v->spec);
+    v->spec.model = (weft__tok_slice){model, strlen(model)};
     v->spec.tokens = v->tokens;
     v->spec.scores = v->scores;
     v->spec.types = v->types;
@@ -54,7 +54,7 @@ static inline void add_bytes(vocab *v)
     for (int b = 0; b < 256; b++) {
         char text[8];
         snprintf(text, sizeof text, "<0x%02X>", (unsigned)b);
-        add(v, text, WEFT__TOKEN_BYTE, 0);
+        add(v, text, WEFT__TOK_BYTE, 0);
     }
 }
 
@@ -65,11 +65,11 @@ static inline void spm_vocab(vocab *v, uint64_t seed, int n_words)
     weft__rng rng;
     weft__rng_seed(&rng, seed);
     begin(v, "llama");
-    add(v, "<unk>", WEFT__TOKEN_UNKNOWN, 0);
-    add(v, "<s>", WEFT__TOKEN_CONTROL, 0);
-    add(v, "</s>", WEFT__TOKEN_CONTROL, 0);
+    add(v, "<unk>", WEFT__TOK_UNKNOWN, 0);
+    add(v, "<s>", WEFT__TOK_CONTROL, 0);
+    add(v, "</s>", WEFT__TOK_CONTROL, 0);
     add_bytes(v);
-    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++) add(v, letters[i], WEFT__TOKEN_NORMAL, -1000);
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++) add(v, letters[i], WEFT__TOK_NORMAL, -1000);
     for (int i = 0; i < n_words; i++) {
         char text[24];
         size_t pool = v->spec.n_tokens - 259;
@@ -77,7 +77,7 @@ static inline void spm_vocab(vocab *v, uint64_t seed, int n_words)
         if (strlen(left) + strlen(right) >= sizeof text) continue;
         snprintf(text, sizeof text, "%.12s%.11s", left, right);
         if (strlen(text) != strlen(left) + strlen(right)) continue;
-        add(v, text, WEFT__TOKEN_NORMAL, -(float)weft__rng_below(&rng, 40)); /* with ties */
+        add(v, text, WEFT__TOK_NORMAL, -(float)weft__rng_below(&rng, 40)); /* with ties */
     }
 }
 
@@ -92,11 +92,11 @@ static inline void bpe_vocab(vocab *v, uint64_t seed, int n_merges)
     weft__rng rng;
     weft__rng_seed(&rng, seed);
     begin(v, "gpt2");
-    v->spec.pre = WEFT__SLICE("llama-bpe");
+    v->spec.pre = WEFT__TOK_SLICE("llama-bpe");
     for (int b = 0; b < 256; b++) {
         char text[5];
         spell_byte(b, text);
-        add(v, text, WEFT__TOKEN_NORMAL, 0);
+        add(v, text, WEFT__TOK_NORMAL, 0);
     }
     for (int i = 0; i < n_merges; i++) {
         /* Few first symbols, so that merges build upon each other. */
@@ -109,10 +109,10 @@ static inline void bpe_vocab(vocab *v, uint64_t seed, int n_merges)
         char text[48];
         snprintf(text, sizeof text, "%s%s", v->names[pick[0]], v->names[pick[1]]);
         if (strlen(text) > 22) continue;
-        v->merges[v->spec.n_merges++] = (weft__merge_pair){v->tokens[pick[0]], v->tokens[pick[1]]};
-        add(v, text, WEFT__TOKEN_NORMAL, 0);
+        v->merges[v->spec.n_merges++] = (weft__tok_merge_pair){v->tokens[pick[0]], v->tokens[pick[1]]};
+        add(v, text, WEFT__TOK_NORMAL, 0);
     }
-    add(v, "<|bos|>", WEFT__TOKEN_CONTROL, 0);
+    add(v, "<|bos|>", WEFT__TOK_CONTROL, 0);
     v->spec.bos = (int32_t)v->spec.n_tokens - 1;
     v->spec.add_bos = 0;
     v->spec.ignore_merges = 0;
@@ -121,59 +121,59 @@ static inline void bpe_vocab(vocab *v, uint64_t seed, int n_merges)
 static inline void unigram_vocab(vocab *v)
 {
     begin(v, "t5");
-    add(v, "<pad>", WEFT__TOKEN_CONTROL, 0);
-    add(v, "</s>", WEFT__TOKEN_CONTROL, 0);
-    add(v, "<unk>", WEFT__TOKEN_UNKNOWN, 0);
-    add(v, SPACE, WEFT__TOKEN_NORMAL, -2);        /* 3 */
-    add(v, "a", WEFT__TOKEN_NORMAL, -3);          /* 4 */
-    add(v, "b", WEFT__TOKEN_NORMAL, -3);          /* 5 */
-    add(v, "ab", WEFT__TOKEN_NORMAL, -5);         /* 6: dearer than the best way, cheaper than a b */
-    add(v, SPACE "a", WEFT__TOKEN_NORMAL, -2.5f); /* 7 */
-    add(v, "abb", WEFT__TOKEN_NORMAL, -5.5f);     /* 8 */
+    add(v, "<pad>", WEFT__TOK_CONTROL, 0);
+    add(v, "</s>", WEFT__TOK_CONTROL, 0);
+    add(v, "<unk>", WEFT__TOK_UNKNOWN, 0);
+    add(v, SPACE, WEFT__TOK_NORMAL, -2);        /* 3 */
+    add(v, "a", WEFT__TOK_NORMAL, -3);          /* 4 */
+    add(v, "b", WEFT__TOK_NORMAL, -3);          /* 5 */
+    add(v, "ab", WEFT__TOK_NORMAL, -5);         /* 6: dearer than the best way, cheaper than a b */
+    add(v, SPACE "a", WEFT__TOK_NORMAL, -2.5f); /* 7 */
+    add(v, "abb", WEFT__TOK_NORMAL, -5.5f);     /* 8 */
     v->spec.remove_extra_whitespaces = 1;
 }
 
 static inline void word_piece_vocab(vocab *v)
 {
     begin(v, "bert");
-    add(v, "[UNK]", WEFT__TOKEN_CONTROL, 0);
-    add(v, "[CLS]", WEFT__TOKEN_CONTROL, 0);
-    add(v, "[SEP]", WEFT__TOKEN_CONTROL, 0);
-    add(v, SPACE "a", WEFT__TOKEN_NORMAL, 0);  /* 3 */
-    add(v, SPACE "ab", WEFT__TOKEN_NORMAL, 0); /* 4 */
-    add(v, "b", WEFT__TOKEN_NORMAL, 0);        /* 5 */
-    add(v, SPACE "!", WEFT__TOKEN_NORMAL, 0);  /* 6 */
-    add(v, SPACE "中", WEFT__TOKEN_NORMAL, 0); /* 7 */
+    add(v, "[UNK]", WEFT__TOK_CONTROL, 0);
+    add(v, "[CLS]", WEFT__TOK_CONTROL, 0);
+    add(v, "[SEP]", WEFT__TOK_CONTROL, 0);
+    add(v, SPACE "a", WEFT__TOK_NORMAL, 0);  /* 3 */
+    add(v, SPACE "ab", WEFT__TOK_NORMAL, 0); /* 4 */
+    add(v, "b", WEFT__TOK_NORMAL, 0);        /* 5 */
+    add(v, SPACE "!", WEFT__TOK_NORMAL, 0);  /* 6 */
+    add(v, SPACE "中", WEFT__TOK_NORMAL, 0); /* 7 */
     v->spec.unk = 0;
     v->spec.cls = 1;
     v->spec.sep = 2;
 }
 
-static inline weft__tokenizer *build(const vocab *v)
+static inline weft__tok *build(const vocab *v)
 {
-    weft__tokenizer *tok = NULL;
+    weft__tok *tok = NULL;
     weft_error err = {0};
-    if (weft__tokenizer_create(&v->spec, &tok, &err)) fail_msg("%s", err.message);
+    if (weft__tok_create(&v->spec, &tok, &err)) fail_msg("%s", err.message);
     return tok;
 }
 
-static inline weft__ids encode(const weft__tokenizer *tok, const char *text, size_t n, unsigned flags)
+static inline weft__tok_ids encode(const weft__tok *tok, const char *text, size_t n, unsigned flags)
 {
-    weft__ids ids = {0};
+    weft__tok_ids ids = {0};
     weft_error err = {0};
-    if (weft__tokenizer_encode(tok, text, n, flags, &ids, &err)) fail_msg("%s", err.message);
+    if (weft__tok_encode(tok, text, n, flags, &ids, &err)) fail_msg("%s", err.message);
     return ids;
 }
 
 /* Encodes a literal and compares with the ids up to -1. */
-static inline void expect(const weft__tokenizer *tok, const char *text, unsigned flags, const int32_t *want)
+static inline void expect(const weft__tok *tok, const char *text, unsigned flags, const int32_t *want)
 {
-    weft__ids ids = encode(tok, text, strlen(text), flags);
+    weft__tok_ids ids = encode(tok, text, strlen(text), flags);
     for (size_t i = 0; want[i] >= 0 || i < ids.n; i++) {
         int32_t got = i < ids.n ? ids.data[i] : -1;
         if (got != want[i]) fail_msg("'%s': id %zu is %d, expected %d", text, i, got, want[i]);
     }
-    weft__ids_free(&ids);
+    weft__tok_ids_free(&ids);
 }
 #define EXPECT(tok, text, flags, ...) expect(tok, text, flags, (const int32_t[]){__VA_ARGS__ __VA_OPT__(, ) - 1})
 

@@ -12,7 +12,7 @@ static void text_is_learned_whole(void **state)
     (void)state;
     world w;
     open_world(&w, NULL, plain);
-    add(&w, WEFT__DATA_TEXT, "\nthe fox\n<|stop|>\r\n\nthe owl sat.<|stop|>\n\n<|stop|>");
+    add(&w, WEFT__DATASET_TEXT, "\nthe fox\n<|stop|>\r\n\nthe owl sat.<|stop|>\n\n<|stop|>");
     weft__train_batch b = next(&w);
     expect_segment(&w, &b, 0, "<|start|>the fox", "the fox<|stop|>");
     expect_segment(&w, &b, 1, "<|start|>the owl sat.", "the owl sat.<|stop|>");
@@ -28,8 +28,8 @@ static void texts_begin_as_the_model_is_run(void **state)
     with_bos = 0;
     open_world(&w, NULL, plain);
     with_bos = 1;
-    add(&w, WEFT__DATA_TEXT, "the fox");
-    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"the owl\", \"completion\": \" sat.\"}");
+    add(&w, WEFT__DATASET_TEXT, "the fox");
+    add(&w, WEFT__DATASET_JSONL, "{\"prompt\": \"the owl\", \"completion\": \" sat.\"}");
     weft__train_batch b = next(&w);
     for (int32_t i = 0; i < b.n_rows; i++) assert_int_not_equal(b.token[i], START);
     for (int number = 0; number < 2; number++) {
@@ -46,11 +46,11 @@ static void long_texts_are_cut_and_every_token_is_learned_once(void **state)
 {
     (void)state;
     world w;
-    weft__data_options o = {.n_ctx = 7, .max_rows = 7, .in_order = 1};
+    weft__dataset_options o = {.n_ctx = 7, .max_rows = 7, .in_order = 1};
     open_world(&w, NULL, o);
-    add(&w, WEFT__DATA_TEXT, words);
-    weft__ids ids = {0}, seen = {0};
-    assert_int_equal(weft__tokenizer_encode(w.tok, words, strlen(words), 0, &ids, NULL), WEFT_OK);
+    add(&w, WEFT__DATASET_TEXT, words);
+    weft__tok_ids ids = {0}, seen = {0};
+    assert_int_equal(weft__tok_encode(w.tok, words, strlen(words), 0, &ids, NULL), WEFT_OK);
     while (weft__dataset_position(w.d).epoch == 0) {
         weft__train_batch b = next(&w);
         assert_true(b.n_rows <= 7);
@@ -63,8 +63,8 @@ static void long_texts_are_cut_and_every_token_is_learned_once(void **state)
     assert_int_equal(seen.n, ids.n + 1);
     assert_memory_equal(seen.data, ids.data, ids.n * sizeof *ids.data);
     assert_int_equal(seen.data[ids.n], STOP);
-    weft__ids_free(&ids);
-    weft__ids_free(&seen);
+    weft__tok_ids_free(&ids);
+    weft__tok_ids_free(&seen);
     close_world(&w);
 }
 
@@ -73,8 +73,8 @@ static void the_assistants_words_are_learned(void **state)
     (void)state;
     world w;
     open_world(&w, template, plain);
-    add(&w, WEFT__DATA_JSONL, chat);
-    add(&w, WEFT__DATA_JSONL,
+    add(&w, WEFT__DATASET_JSONL, chat);
+    add(&w, WEFT__DATASET_JSONL,
         "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "
         "[{\"function\": {\"name\": \"mill\"}}]}], \"id\": 7}");
     weft__train_batch b = next(&w);
@@ -105,7 +105,7 @@ static void messages_are_learned_as_they_are_served(void **state)
         "\"tool_calls\": [{\"function\": {\"name\": \"mill\"}}]}]}\n";
     world w;
     open_world(&w, template, plain);
-    add(&w, WEFT__DATA_JSONL, records);
+    add(&w, WEFT__DATASET_JSONL, records);
     weft__train_batch b = next(&w);
     expect_segment(&w, &b, 0,
                    "<|start|><|im_start|>system\nbe kind<|im_end|>\n<|im_start|>user\nthe fox\nthe owl<|im_end|>\n"
@@ -141,7 +141,7 @@ static void calls_are_learned_as_the_template_wants_them(void **state)
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         world w;
         open_world(&w, templates[i], plain);
-        add(&w, WEFT__DATA_JSONL, records);
+        add(&w, WEFT__DATASET_JSONL, records);
         weft__train_batch b = next(&w);
         for (int k = 0; k < 3; k++)
             expect_segment(&w, &b, k, "<|start|><|im_start|>user\ngo<|im_end|>\n<|im_start|>assistant\n{\"a\": 1}",
@@ -161,9 +161,9 @@ static void answers_of_no_weight_are_not_learned(void **state)
         "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the mill\", "
         "\"weight\": 0.0}]}\n";
     world w;
-    weft__data_counts c;
+    weft__dataset_totals c;
     open_world(&w, template, plain);
-    add(&w, WEFT__DATA_JSONL, records);
+    add(&w, WEFT__DATASET_JSONL, records);
     weft__dataset_counts(w.d, &c);
     assert_int_equal(c.n_segments, 1);
     assert_int_equal(c.n_dropped, 1);
@@ -174,7 +174,7 @@ static void answers_of_no_weight_are_not_learned(void **state)
                    "the owl<|im_end|>");
     world other; /* the same tokens in the same segment, of which others are learned: no data for a run to go on with */
     open_world(&other, template, plain);
-    add(&other, WEFT__DATA_JSONL,
+    add(&other, WEFT__DATASET_JSONL,
         "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": \"assistant\", \"content\": \"the fox\"}, "
         "{\"role\": \"user\", \"content\": \"and?\"}, {\"role\": \"assistant\", \"content\": \"the owl\"}]}\n"
         "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the mill\", "
@@ -195,14 +195,14 @@ static void roles_are_known_ones_or_the_template_s(void **state)
     for (size_t i = 0; i < 8; i++) {
         char line[200];
         world w;
-        weft__data_counts c;
+        weft__dataset_totals c;
         snprintf(line, sizeof line,
                  "{\"messages\": [{\"role\": \"%s\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}",
                  i < 6    ? known[i]
                  : i == 6 ? "critic"
                           : "owl");
         open_world(&w, i < 6 ? template : naming, plain);
-        add(&w, WEFT__DATA_JSONL, line);
+        add(&w, WEFT__DATASET_JSONL, line);
         weft__dataset_counts(w.d, &c);
         assert_int_equal(c.n_segments, 1);
         close_world(&w);
@@ -213,10 +213,10 @@ static void with_learn_all_prompts_are_learned_too(void **state)
 {
     (void)state;
     world w;
-    weft__data_options o = plain;
+    weft__dataset_options o = plain;
     o.learn_all = 1;
     open_world(&w, template, o);
-    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"who?\", \"completion\": \"the fox\"}");
+    add(&w, WEFT__DATASET_JSONL, "{\"prompt\": \"who?\", \"completion\": \"the fox\"}");
     weft__train_batch b = next(&w);
     expect_segment(&w, &b, 0, "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>",
                    "<|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>\n");
@@ -233,14 +233,14 @@ static void answers_to_prompts_are_learned(void **state)
                                 "\"assistant\", \"content\": \"the fox\"}]}";
     world w;
     open_world(&w, template, plain);
-    add(&w, WEFT__DATA_JSONL, records);
+    add(&w, WEFT__DATASET_JSONL, records);
     weft__train_batch b = next(&w);
     for (int i = 0; i < 3; i++)
         expect_segment(&w, &b, i, "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox",
                        "the fox<|im_end|>");
     close_world(&w);
     open_world(&w, NULL, plain); /* no template: the text goes on */
-    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"the\", \"completion\": \" fox\"}");
+    add(&w, WEFT__DATASET_JSONL, "{\"prompt\": \"the\", \"completion\": \" fox\"}");
     b = next(&w);
     expect_segment(&w, &b, 0, "<|start|>the fox", " fox<|stop|>");
     close_world(&w);
@@ -250,12 +250,12 @@ static void pairs_come_together(void **state)
 {
     (void)state;
     world w;
-    weft__data_options o = {.n_ctx = 60, .max_rows = 130, .pairs = 1, .seed = 3};
+    weft__dataset_options o = {.n_ctx = 60, .max_rows = 130, .pairs = 1, .seed = 3};
     open_world(&w, template, o);
     for (int i = 0; i < 9; i++) {
         char line[200];
         snprintf(line, sizeof line, "{\"prompt\": \"%d\", \"chosen\": \"the fox %d\", \"rejected\": \"owl %d\"}\n", i, i, i);
-        add(&w, WEFT__DATA_JSONL, line);
+        add(&w, WEFT__DATASET_JSONL, line);
     }
     int seen[9] = {0};
     while (weft__dataset_position(w.d).epoch == 0) {
@@ -265,13 +265,13 @@ static void pairs_come_together(void **state)
         for (int s = 0; s < n; s += 2) {
             for (int i = 0; i < 9; i++) {
                 char prompt[90], chosen[40], rejected[40], shown[200];
-                weft__ids ids = {0};
+                weft__tok_ids ids = {0};
                 snprintf(prompt, sizeof prompt, "<|start|><|im_start|>user\n%d<|im_end|>\n<|im_start|>assistant\n", i);
-                assert_int_equal(weft__tokenizer_encode(w.tok, prompt, strlen(prompt), WEFT__ENCODE_PARSE, &ids, NULL), WEFT_OK);
+                assert_int_equal(weft__tok_encode(w.tok, prompt, strlen(prompt), WEFT__TOK_ENCODE_PARSE, &ids, NULL), WEFT_OK);
                 int32_t first = 0;
                 while (b.segment[first] != s) first++;
                 int same = !memcmp(b.token + first, ids.data, ids.n * sizeof *ids.data);
-                weft__ids_free(&ids);
+                weft__tok_ids_free(&ids);
                 if (!same) continue;
                 seen[i]++;
                 snprintf(chosen, sizeof chosen, "the fox %d<|im_end|>", i);
@@ -291,9 +291,9 @@ static void pairs_come_together(void **state)
 static uint64_t hash_of_pair(const char *line)
 {
     world w;
-    weft__data_counts c;
-    open_world(&w, template, (weft__data_options){.n_ctx = 200, .max_rows = 400, .pairs = 1});
-    add(&w, WEFT__DATA_JSONL, line);
+    weft__dataset_totals c;
+    open_world(&w, template, (weft__dataset_options){.n_ctx = 200, .max_rows = 400, .pairs = 1});
+    add(&w, WEFT__DATASET_JSONL, line);
     weft__dataset_counts(w.d, &c);
     assert_int_equal(c.n_segments, 2);
     uint64_t hash = weft__dataset_hash(w.d);
@@ -336,12 +336,12 @@ static void pairs_without_a_difference_are_left_out(void **state)
 {
     (void)state;
     world w;
-    weft__data_options o = {.n_ctx = 28, .max_rows = 56, .pairs = 1};
-    weft__data_counts c;
+    weft__dataset_options o = {.n_ctx = 28, .max_rows = 56, .pairs = 1};
+    weft__dataset_totals c;
     weft__train_batch b;
     open_world(&w, template, o);
-    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"a\", \"chosen\": \"the fox\", \"rejected\": \"the fox\"}");
-    add(&w, WEFT__DATA_JSONL,
+    add(&w, WEFT__DATASET_JSONL, "{\"prompt\": \"a\", \"chosen\": \"the fox\", \"rejected\": \"the fox\"}");
+    add(&w, WEFT__DATASET_JSONL,
         "{\"prompt\": \"a\", \"chosen\": \"the fox and the owl sat by the mill, and so did who?\", \"rejected\": \"the fox and the "
         "owl sat by the mill, and so did the owl\"}");
     weft__dataset_counts(w.d, &c);
@@ -350,7 +350,7 @@ static void pairs_without_a_difference_are_left_out(void **state)
     assert_int_equal(c.n_cut, 1);
     assert_int_equal(c.n_segments + c.n_tokens + c.n_learned, 0);
     assert_int_equal(weft__dataset_next(w.d, &b, &w.err), WEFT_ARGUMENT);
-    add(&w, WEFT__DATA_JSONL,
+    add(&w, WEFT__DATASET_JSONL,
         "{\"prompt\": \"a\", \"chosen\": \"the fox\", \"rejected\": \"the fox sat\"}"); /* one begins the other */
     weft__dataset_counts(w.d, &c);
     assert_int_equal(c.n_dropped, 2);
@@ -369,13 +369,13 @@ static void add_numbers(world *w)
     for (int i = 0; i < N_TEXTS; i++) {
         char text[64];
         snprintf(text, sizeof text, "%d%.*s<|stop|>", 100 + i, i % 7, "fffffff");
-        add(w, WEFT__DATA_TEXT, text);
+        add(w, WEFT__DATASET_TEXT, text);
     }
 }
 
 typedef struct record_of_batches {
     uint64_t hash[MAX_BATCHES];
-    weft__data_position before[MAX_BATCHES];
+    weft__dataset_cursor before[MAX_BATCHES];
     int n;
 } record_of_batches;
 
@@ -399,7 +399,7 @@ static void every_epoch_has_each_text_once_in_another_order(void **state)
 {
     (void)state;
     world w;
-    weft__data_options o = {.n_ctx = 16, .max_rows = 40, .seed = 11};
+    weft__dataset_options o = {.n_ctx = 16, .max_rows = 40, .seed = 11};
     int order[3][N_TEXTS];
     open_world(&w, NULL, o);
     add_numbers(&w);
@@ -410,9 +410,8 @@ static void every_epoch_has_each_text_once_in_another_order(void **state)
             for (int32_t i = 0; i < b.n_rows; i++) {
                 if (i && b.segment[i] != b.segment[i - 1]) assert_int_equal(b.segment[i], b.segment[i - 1] + 1);
                 if (b.token[i] != START) continue;
-                weft__slice digits[3] = {weft__tokenizer_piece(w.tok, b.token[i + 1]),
-                                         weft__tokenizer_piece(w.tok, b.token[i + 2]),
-                                         weft__tokenizer_piece(w.tok, b.token[i + 3])};
+                weft__tok_slice digits[3] = {weft__tok_piece_of(w.tok, b.token[i + 1]), weft__tok_piece_of(w.tok, b.token[i + 2]),
+                                             weft__tok_piece_of(w.tok, b.token[i + 3])};
                 assert_true(n < N_TEXTS);
                 order[epoch][n++] = (digits[1].data[0] - '0') * 10 + digits[2].data[0] - '0' + 100 * (digits[0].data[0] - '1');
             }
@@ -431,7 +430,7 @@ static void any_position_resumes_exactly(void **state)
 {
     (void)state;
     world w, other;
-    weft__data_options o = {.n_ctx = 16, .max_rows = 40, .seed = 5};
+    weft__dataset_options o = {.n_ctx = 16, .max_rows = 40, .seed = 5};
     static record_of_batches all, rest;
     open_world(&w, NULL, o);
     add_numbers(&w);
@@ -445,7 +444,7 @@ static void any_position_resumes_exactly(void **state)
         assert_memory_equal(rest.hash, all.hash + k, (size_t)(60 - k) * sizeof *rest.hash);
         close_world(&other);
     }
-    assert_int_equal(weft__dataset_seek(w.d, (weft__data_position){0, N_TEXTS}, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__dataset_seek(w.d, (weft__dataset_cursor){0, N_TEXTS}, NULL), WEFT_ARGUMENT);
     o.seed = 6; /* another seed: another order, and the checksum tells */
     open_world(&other, NULL, o);
     add_numbers(&other);
@@ -462,10 +461,10 @@ static void any_position_resumes_exactly(void **state)
 static void a_byte_order_mark_is_no_text(void **state)
 {
     static const struct {
-        weft__data_form form;
+        weft__dataset_form form;
         const char *bytes;
-    } files[] = {{WEFT__DATA_TEXT, "\xEF\xBB\xBFthe fox<|stop|>\n\xEF\xBB\xBFthe owl"},
-                 {WEFT__DATA_JSONL, "\xEF\xBB\xBF{\"text\": \"the fox\"}\r\n{\"text\": \"\xEF\xBB\xBFthe owl\"}\n"}};
+    } files[] = {{WEFT__DATASET_TEXT, "\xEF\xBB\xBFthe fox<|stop|>\n\xEF\xBB\xBFthe owl"},
+                 {WEFT__DATASET_JSONL, "\xEF\xBB\xBF{\"text\": \"the fox\"}\r\n{\"text\": \"\xEF\xBB\xBFthe owl\"}\n"}};
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         world with, without;
@@ -482,9 +481,9 @@ static void a_byte_order_mark_is_no_text(void **state)
     }
     world w;
     open_world(&w, NULL, plain);
-    add(&w, WEFT__DATA_TEXT, "\xEF\xBB\xBF"); /* nothing behind it */
-    add(&w, WEFT__DATA_JSONL, "\xEF\xBB\xBF");
-    weft__data_counts c;
+    add(&w, WEFT__DATASET_TEXT, "\xEF\xBB\xBF"); /* nothing behind it */
+    add(&w, WEFT__DATASET_JSONL, "\xEF\xBB\xBF");
+    weft__dataset_totals c;
     weft__dataset_counts(w.d, &c);
     assert_int_equal(c.n_documents, 0);
     close_world(&w);
@@ -500,7 +499,7 @@ static void ids_are_read_in_two_widths(void **state)
     for (int wide = 0; wide < 2; wide++) {
         world w;
         open_world(&w, NULL, plain);
-        assert_int_equal(weft__dataset_add_bytes(w.d, "f", wide ? WEFT__DATA_U32 : WEFT__DATA_U16,
+        assert_int_equal(weft__dataset_add_bytes(w.d, "f", wide ? WEFT__DATASET_U32 : WEFT__DATASET_U16,
                                                  (const char *)(wide ? u32 : u16), wide ? sizeof u32 : sizeof u16, NULL),
                          WEFT_OK);
         weft__train_batch b = next(&w);
@@ -511,11 +510,11 @@ static void ids_are_read_in_two_widths(void **state)
         assert_memory_equal(b.segment, segment, sizeof segment);
         close_world(&w);
     }
-    assert_int_equal(weft__data_form_of("a.u16"), WEFT__DATA_U16);
-    assert_int_equal(weft__data_form_of("a.u32"), WEFT__DATA_U32);
-    assert_int_equal(weft__data_form_of("a.jsonl"), WEFT__DATA_JSONL);
-    assert_int_equal(weft__data_form_of("A.JSONL"), WEFT__DATA_JSONL);
-    assert_int_equal(weft__data_form_of("jsonl"), WEFT__DATA_TEXT);
+    assert_int_equal(weft__dataset_form_of("a.u16"), WEFT__DATASET_U16);
+    assert_int_equal(weft__dataset_form_of("a.u32"), WEFT__DATASET_U32);
+    assert_int_equal(weft__dataset_form_of("a.jsonl"), WEFT__DATASET_JSONL);
+    assert_int_equal(weft__dataset_form_of("A.JSONL"), WEFT__DATASET_JSONL);
+    assert_int_equal(weft__dataset_form_of("jsonl"), WEFT__DATASET_TEXT);
 }
 
 int main(void)

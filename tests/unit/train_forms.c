@@ -3,34 +3,34 @@
 #include "unit/train_world.h"
 
 static const struct {
-    weft__data_form form;
+    weft__dataset_form form;
     const char *bytes;
 } same_records[] = {
-    {WEFT__DATA_JSONL,
+    {WEFT__DATASET_JSONL,
      "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]}\n"},
-    {WEFT__DATA_JSONL,
+    {WEFT__DATASET_JSONL,
      "[" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]\n"},
-    {WEFT__DATA_JSONL,
+    {WEFT__DATASET_JSONL,
      "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
-    {WEFT__DATA_JSON,
+    {WEFT__DATASET_JSON,
      "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
-    {WEFT__DATA_JSON,
+    {WEFT__DATASET_JSON,
      "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]}\n"},
-    {WEFT__DATA_JSON, "\xEF\xBB\xBF[{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                          "assistant", "the fox") "]}]"},
-    {WEFT__DATA_JSONL,
+    {WEFT__DATASET_JSON, "\xEF\xBB\xBF[{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
+                             "assistant", "the fox") "]}]"},
+    {WEFT__DATASET_JSONL,
      "{\"id\": \"1\", \"conversations\": [{\"from\": \"system\", \"value\": \"be kind\"}, {\"from\": \"human\", \"value\": \"who?\\n\\nthere\"}, "
      "{\"from\": \"gpt\", \"value\": \"the fox\"}]}"},
-    {WEFT__DATA_JSON,
+    {WEFT__DATASET_JSON,
      "[{\"system\": \"be kind\", \"tools\": \"\", \"conversations\": [{\"from\": \"user\", \"value\": \"who?\\n\\nthere\"}, {\"from\": "
      "\"assistant\", \"value\": \"the fox\"}]}]"},
-    {WEFT__DATA_JSONL, "{\"conversations\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                           "assistant", "the fox") "]}"},
-    {WEFT__DATA_JSONL,
+    {WEFT__DATASET_JSONL, "{\"conversations\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
+                              "assistant", "the fox") "]}"},
+    {WEFT__DATASET_JSONL,
      "{\"instruction\": \"who?\", \"input\": \"there\", \"output\": \"the fox\", \"system\": \"be kind\", \"text\": \"all of it\"}"},
-    {WEFT__DATA_JSON,
+    {WEFT__DATASET_JSON,
      "[{\"instruction\": \"who?\\n\\nthere\", \"input\": \"\", \"output\": \"the fox\", \"system\": \"be kind\", \"history\": []}]"},
-    {WEFT__DATA_JSON,
+    {WEFT__DATASET_JSON,
      "{\"instruction\": \"who?\\n\\nthere\", \"output\": \"the fox\", \"system\": \"be kind\"}\n{\"instruction\": \"b\", \"output\": \"c\"}\n"},
 };
 
@@ -50,7 +50,7 @@ static void records_of_others_are_learned_as_ours(void **state)
     }
     world w;
     open_world(&w, template, plain);
-    add(&w, WEFT__DATA_JSONL,
+    add(&w, WEFT__DATASET_JSONL,
         "{\"instruction\": \"and?\", \"input\": null, \"output\": \"the owl\", \"history\": [[\"who?\", \"the fox\"]]}\n");
     weft__train_batch b = next(&w);
     expect_segment(
@@ -60,7 +60,7 @@ static void records_of_others_are_learned_as_ours(void **state)
         "the owl<|im_end|>");
     close_world(&w);
     open_world(&w, NULL, plain); /* no template: the text goes on */
-    add(&w, WEFT__DATA_JSONL, "{\"instruction\": \"the\", \"output\": \" fox\"}");
+    add(&w, WEFT__DATASET_JSONL, "{\"instruction\": \"the\", \"output\": \" fox\"}");
     b = next(&w);
     expect_segment(&w, &b, 0, "<|start|>the fox", " fox<|stop|>");
     close_world(&w);
@@ -72,9 +72,9 @@ static void records_of_others_are_learned_as_ours(void **state)
                  {"{\"text\": \"the fox\"}\n", 0},
                  {"[1]\nthe fox", 0}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) { /* a saved chat under any name; other JSON is text there */
-        weft__data_counts c;
+        weft__dataset_totals c;
         open_world(&w, template, plain);
-        add(&w, WEFT__DATA_TEXT, texts[i].bytes);
+        add(&w, WEFT__DATASET_TEXT, texts[i].bytes);
         b = next(&w);
         if (texts[i].is_chat)
             expect_segment(&w, &b, 0, "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox",
@@ -83,8 +83,8 @@ static void records_of_others_are_learned_as_ours(void **state)
         assert_int_equal(b.target[0] >= 0, !texts[i].is_chat); /* of text all is learned */
         close_world(&w);
     }
-    assert_int_equal(weft__data_form_of("a/chat.JSON"), WEFT__DATA_JSON);
-    assert_int_equal(weft__data_form_of("chat.jsonl"), WEFT__DATA_JSONL);
+    assert_int_equal(weft__dataset_form_of("a/chat.JSON"), WEFT__DATASET_JSON);
+    assert_int_equal(weft__dataset_form_of("chat.jsonl"), WEFT__DATASET_JSONL);
 }
 
 /* Tables have tools as JSON text. */
@@ -119,14 +119,14 @@ static void tools_as_text_are_tools(void **state)
             snprintf(record, sizeof record, records[r], tools[i][0]);
             snprintf(shown, sizeof shown, "<|start|>%s%s", tools[i][1], turns);
             open_world(&w, shows_tools, plain);
-            add(&w, WEFT__DATA_JSONL, record);
+            add(&w, WEFT__DATASET_JSONL, record);
             weft__train_batch b = next(&w);
             expect_segment(&w, &b, 0, shown, "the fox<|im_end|>");
             close_world(&w);
         }
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             snprintf(record, sizeof record, records[r], wrong[i][0]);
-            refuse(shows_tools, plain, WEFT__DATA_JSONL, record, strlen(record), WEFT_FORMAT, wrong[i][1]);
+            refuse(shows_tools, plain, WEFT__DATASET_JSONL, record, strlen(record), WEFT_FORMAT, wrong[i][1]);
         }
     }
 }
@@ -136,45 +136,46 @@ static void malformed_records_of_others_are_named(void **state)
 {
     (void)state;
     static const struct {
-        weft__data_form form;
+        weft__dataset_form form;
         weft_status status;
         const char *bytes, *words;
     } cases[] = {
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": \"a\"}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": \"a\"}",
          "f:1: \"conversations\" is no list of {\"from\", \"value\"}"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "\n{\"conversations\": [\"a\"]}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "\n{\"conversations\": [\"a\"]}",
          "f:2: conversations[0] is no object {\"from\", \"value\"}"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"value\": \"a\"}]}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"value\": \"a\"}]}",
          "f:1: conversations[0] has no \"from\" that is a string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"owl\", \"value\": \"a\"}]}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"owl\", \"value\": \"a\"}]}",
          "f:1: conversations[0].from is 'owl'; it must be human, gpt, system or tool"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"gpt\"}]}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"gpt\"}]}",
          "f:1: conversations[0] has no \"value\" that is a string"},
-        {WEFT__DATA_JSONL, WEFT_UNSUPPORTED, "{\"conversations\": [{\"from\": \"function_call\", \"value\": \"{}\"}]}",
+        {WEFT__DATASET_JSONL, WEFT_UNSUPPORTED, "{\"conversations\": [{\"from\": \"function_call\", \"value\": \"{}\"}]}",
          "f:1: conversations[0] is a function_call; make the record one of {\"messages\", \"tools\"}"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}",
          "f:1: \"conversations\" has no turn of the assistant"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": []}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": []}",
          "f:1: \"conversations\" is no list of messages, or an empty one"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [], \"system\": 1}", "f:1: \"system\" is no string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [], \"text\": \"a\"}", "f:1: the record is of more than one kind"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": 1, \"output\": \"a\"}", "f:1: \"instruction\" is no string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\"}", "f:1: beside \"instruction\" there is no \"output\""},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"input\": 1, \"output\": \"b\"}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": [], \"system\": 1}", "f:1: \"system\" is no string"},
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"conversations\": [], \"text\": \"a\"}",
+         "f:1: the record is of more than one kind"},
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"instruction\": 1, \"output\": \"a\"}", "f:1: \"instruction\" is no string"},
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\"}", "f:1: beside \"instruction\" there is no \"output\""},
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"input\": 1, \"output\": \"b\"}",
          "f:1: \"input\" is no string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": 1}", "f:1: \"output\" is neither a string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": \"b\", \"history\": [\"c\"]}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": 1}", "f:1: \"output\" is neither a string"},
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": \"b\", \"history\": [\"c\"]}",
          "f:1: history[0] is no [question, answer]"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": \"b\", \"history\": {}}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": \"b\", \"history\": {}}",
          "f:1: \"history\" is no list"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}",
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}",
          "f:1: the record is a pair"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[{\"text\": \"a\"}, 5]", "f: record 2: the record is no JSON object"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[{\"text\": \"a\"},\n{\"text\": 1}]", "f: record 2: \"text\" is no string"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[\n{\"text\": ]", "f: line 2, column"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n", "f:2: the record is of no known kind"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[" SAYS("user", "a") "]", "f: \"messages\" has no turn of the assistant"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "[\n" SAYS("user", "a") "\n]", "f: \"messages\" has no turn of the assistant"},
+        {WEFT__DATASET_JSON, WEFT_FORMAT, "[{\"text\": \"a\"}, 5]", "f: record 2: the record is no JSON object"},
+        {WEFT__DATASET_JSON, WEFT_FORMAT, "[{\"text\": \"a\"},\n{\"text\": 1}]", "f: record 2: \"text\" is no string"},
+        {WEFT__DATASET_JSON, WEFT_FORMAT, "[\n{\"text\": ]", "f: line 2, column"},
+        {WEFT__DATASET_JSON, WEFT_FORMAT, "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n", "f:2: the record is of no known kind"},
+        {WEFT__DATASET_JSON, WEFT_FORMAT, "[" SAYS("user", "a") "]", "f: \"messages\" has no turn of the assistant"},
+        {WEFT__DATASET_JSONL, WEFT_FORMAT, "[\n" SAYS("user", "a") "\n]", "f: \"messages\" has no turn of the assistant"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse(template, plain, cases[i].form, cases[i].bytes, strlen(cases[i].bytes), cases[i].status, cases[i].words);

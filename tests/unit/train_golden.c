@@ -33,7 +33,7 @@ static weft__trainer *open_trainer(const char *path, int32_t rank, float alpha, 
     weft__trainer *t;
     weft_error err = {0};
     weft__train_options_default(&o);
-    o.schedule = WEFT__LR_CONSTANT;
+    o.schedule = WEFT__TRAIN_LR_CONSTANT;
     o.n_threads = 2;
     o.max_rows = GOLDEN_TOKENS;
     o.lora_rank = rank;

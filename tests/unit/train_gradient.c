@@ -53,7 +53,7 @@ static double slope(oracle *o, double (*loss)(oracle *), int32_t p, const double
 static void compare(const weft__trainer *t, oracle *o, double (*loss)(oracle *), weft__rng *rng)
 {
     for (int32_t p = 0; p < t->n_params; p++) {
-        const struct weft__param *param = &t->params[p];
+        const struct weft__trainer_weight *param = &t->params[p];
         double *d = oracle_floats((size_t)param->n), norm = 0, largest = 0;
         for (int64_t i = 0; i < param->n; i++) {
             norm += (double)param->grad[i] * (double)param->grad[i];
@@ -130,7 +130,7 @@ static void lora_case(const tiny_kind *kind, uint32_t dtype, int32_t width, int3
     tiny_fill(&b, 6);
     oracle_init(&exact, t, &b.b);
     weft__train_loss l;
-    weft__pair_loss pl;
+    weft__train_preference_loss pl;
     if (pairs) assert_int_equal(weft__trainer_add_pairs(t, &b.b, (float)BETA, &pl, NULL), WEFT_OK);
     else assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_OK);
     double want = pairs ? pair_loss(&exact) : oracle_loss(&exact), got = pairs ? pl.loss : l.loss;

@@ -79,11 +79,11 @@ static void put_magic(const char *magic)
     size_t n = fread(bytes, 1, sizeof bytes, f);
     unsigned char *s = memmem(bytes, n, "WEFTJOB", 7);
     assert_true(n < sizeof bytes && s);
-    uint64_t sum = weft__hash(s, sizeof(weft__job_state));
+    uint64_t sum = weft__hash(s, sizeof(weft__train_job_state));
     unsigned char *at = memmem(bytes, n, &sum, sizeof sum); /* as little-endian as the file */
     assert_non_null(at);
     memcpy(s, magic, 8);
-    sum = weft__hash(s, sizeof(weft__job_state));
+    sum = weft__hash(s, sizeof(weft__train_job_state));
     memcpy(at, &sum, sizeof sum);
     rewind(f);
     assert_int_equal(fwrite(bytes, 1, n, f), n);
@@ -115,12 +115,12 @@ static void checkpoints_of_other_versions_are_refused(void **state)
 }
 
 /* A model of 24 tokens whose file stretches them, or does not. */
-static void open_stretched(weft__base *b, const char *type, float factor)
+static void open_stretched(weft__train_base *b, const char *type, float factor)
 {
-    static const weft__fresh_shape shape = {
+    static const weft__train_scratch_shape shape = {
         .n_vocab = 8, .n_ctx = 24, .n_layers = 1, .d_model = 8, .d_ff = 8, .n_heads = 1, .n_kv_heads = 1, .head_dim = 8};
     weft__gguf_writer *w;
-    *b = (weft__base){0};
+    *b = (weft__train_base){0};
     assert_int_equal(weft__gguf_writer_memory("keys", &w, NULL), WEFT_OK);
     if (type) {
         assert_int_equal(weft__gguf_put_string(w, "llama.rope.scaling.type", type, strlen(type), NULL), WEFT_OK);
@@ -129,8 +129,8 @@ static void open_stretched(weft__base *b, const char *type, float factor)
     assert_int_equal(weft__gguf_writer_bytes(w, &b->bytes, NULL), WEFT_OK);
     weft__gguf_writer_destroy(&w);
     assert_int_equal(weft__gguf_parse(b->bytes.data, b->bytes.len, "keys", &b->meta, NULL), WEFT_OK);
-    assert_int_equal(weft__fresh_create(&shape, b->meta, &b->fresh, NULL), WEFT_OK);
-    weft__fresh_source(b->fresh, &b->source);
+    assert_int_equal(weft__train_scratch_create(&shape, b->meta, &b->fresh, NULL), WEFT_OK);
+    weft__train_scratch_source(b->fresh, &b->source);
 }
 
 /* A text may be as long as the file's own rope scaling lets sessions be. */
@@ -147,17 +147,17 @@ static void texts_reach_as_far_as_sessions(void **state)
                  {"linear", 2, 48, "reaches 48"},
                  {"yarn", 4, 96, "reaches 96"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        weft__base b;
+        weft__train_base b;
         weft_error err = {0};
         int32_t n_ctx = 0;
         open_stretched(&b, cases[i].type, cases[i].factor);
-        assert_int_equal(weft__base_context(&b, 0, &n_ctx, &err), WEFT_OK);
+        assert_int_equal(weft__train_base_context(&b, 0, &n_ctx, &err), WEFT_OK);
         assert_int_equal(n_ctx, 24);
-        if (weft__base_context(&b, cases[i].most, &n_ctx, &err)) fail_msg("%s", err.message);
+        if (weft__train_base_context(&b, cases[i].most, &n_ctx, &err)) fail_msg("%s", err.message);
         assert_int_equal(n_ctx, cases[i].most);
-        assert_int_equal(weft__base_context(&b, cases[i].most + 1, &n_ctx, &err), WEFT_ARGUMENT);
+        assert_int_equal(weft__train_base_context(&b, cases[i].most + 1, &n_ctx, &err), WEFT_ARGUMENT);
         if (!strstr(err.message, cases[i].words)) fail_msg("%s", err.message);
-        weft__base_close(&b);
+        weft__train_base_close(&b);
     }
 }
 

@@ -37,7 +37,7 @@ typedef struct tiny {
     const tiny_kind *kind;
     int32_t width, n_heads, n_kv_heads, head, ff;
     uint32_t dtype; /* of matrices */
-    weft__text bytes;
+    weft__strbuf bytes;
     weft__gguf *meta;
     weft__tensor_set set;
     char names[TINY_TENSORS][WEFT_NAME_MAX];
@@ -167,7 +167,7 @@ static tiny *tiny_new(const tiny_kind *kind, uint32_t dtype, int32_t width, int3
 static void tiny_free(tiny *m)
 {
     weft__gguf_close(&m->meta);
-    weft__text_free(&m->bytes);
+    weft__strbuf_free(&m->bytes);
     for (size_t i = 0; i < m->set.n; i++) weft_buffer_release(&m->buffers[i]);
     weft__tensor_set_free(&m->set);
     weft__free(m);
@@ -206,7 +206,7 @@ static weft__train_options tiny_options(void)
     weft__train_options_default(&o);
     o.max_rows = TINY_ROWS;
     o.n_threads = 2;
-    o.schedule = WEFT__LR_CONSTANT;
+    o.schedule = WEFT__TRAIN_LR_CONSTANT;
     return o;
 }
 

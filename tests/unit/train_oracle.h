@@ -42,7 +42,7 @@ static void oracle_init(oracle *o, const weft__trainer *t, const weft__train_bat
     }
     for (int32_t i = 0; i < g->n_weights; i++) {
         const weft_weight *w = &g->weights[i];
-        if (weft__param_find(t, w->name) >= 0) continue;
+        if (weft__train_param_find(t, w->name) >= 0) continue;
         int64_t k = w->shape.d[0], n = w->shape.d[1];
         float row[1024];
         o->frozen[i] = oracle_floats((size_t)(k * n));
@@ -75,18 +75,18 @@ static const double *oracle_weight(const oracle *o, weft_weight_id w)
 {
     if (w == WEFT_NONE) return NULL;
     if (o->frozen[w]) return o->frozen[w];
-    return o->param[weft__param_find(o->t, o->t->graph->weights[w].name)] +
-           weft__param_row(o->t, w) * o->t->graph->weights[w].shape.d[0];
+    return o->param[weft__train_param_find(o->t, o->t->graph->weights[w].name)] +
+           weft__train_param_row(o->t, w) * o->t->graph->weights[w].shape.d[0];
 }
 
 static void oracle_linear(const oracle *o, const weft_node *n, int64_t rows)
 {
     const weft_weight *w = &o->t->graph->weights[n->w[0]];
     int64_t k = w->shape.d[0], out = w->shape.d[1], rank = o->t->o.lora_rank;
-    int32_t pair = o->adapter_on ? weft__pair_of(o->t, n) : -1;
+    int32_t pair = o->adapter_on ? weft__train_lora_of(o->t, n) : -1;
     const double *m = oracle_weight(o, n->w[0]), *bias = oracle_weight(o, n->attr.linear.bias[0]);
     const double *a = pair >= 0 ? o->param[o->t->pairs[pair].a] : NULL;
-    const double *b = pair >= 0 ? o->param[o->t->pairs[pair].b] + weft__param_row(o->t, n->w[0]) * rank : NULL;
+    const double *b = pair >= 0 ? o->param[o->t->pairs[pair].b] + weft__train_param_row(o->t, n->w[0]) * rank : NULL;
     for (int64_t r = 0; r < rows; r++) {
         const double *x = o->value[n->in[0]] + r * k;
         double shrunk[64];

@@ -15,7 +15,7 @@ enum { EVERY = 1 };
 enum { MOST = 530 };
 
 struct fix {
-    weft__multiplier *x[3]; /* of 1, 2 and 3 threads */
+    weft__train_multiplier *x[3]; /* of 1, 2 and 3 threads */
     weft__pool *pool[3];
     float *a, *c[3], *row;
     double *b;
@@ -36,8 +36,8 @@ static struct fix *fix_new(void)
     assert_non_null(f);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(weft__pool_create(i + 1, &f->pool[i], NULL), WEFT_OK);
-        assert_int_equal(weft__multiplier_create(f->pool[i], weft__cpu_tiers(), (MOST + WEFT__GEMM_MAX_MR) * MOST,
-                                                 (MOST + WEFT__GEMM_MAX_MR) * MOST, &f->x[i], NULL),
+        assert_int_equal(weft__train_multiplier_create(f->pool[i], weft__tier_mask(), (MOST + WEFT__GEMM_MAX_MR) * MOST,
+                                                       (MOST + WEFT__GEMM_MAX_MR) * MOST, &f->x[i], NULL),
                          WEFT_OK);
         f->c[i] = floats(MOST * MOST);
     }
@@ -54,7 +54,7 @@ static struct fix *fix_new(void)
 static void fix_free(struct fix *f)
 {
     for (int i = 0; i < 3; i++) {
-        weft__multiplier_destroy(&f->x[i]);
+        weft__train_multiplier_destroy(&f->x[i]);
         weft__pool_destroy(&f->pool[i]);
         weft__free(f->c[i]);
     }
@@ -66,7 +66,7 @@ static void fix_free(struct fix *f)
 }
 
 /* Random rows of a format as bytes, and what they decode to. */
-static weft__rows_of right(struct fix *f, uint32_t dtype, int64_t rows, int64_t width)
+static weft__train_rows_of right(struct fix *f, uint32_t dtype, int64_t rows, int64_t width)
 {
     uint64_t row_bytes = weft__quant_row_bytes(dtype, width);
     for (int64_t r = 0; r < rows; r++) {
@@ -74,7 +74,7 @@ static weft__rows_of right(struct fix *f, uint32_t dtype, int64_t rows, int64_t 
         weft__quant_decode_row(dtype, f->bytes + (uint64_t)r * row_bytes, f->row, width);
         for (int64_t i = 0; i < width; i++) f->b[r * width + i] = (double)f->row[i];
     }
-    return (weft__rows_of){f->bytes, row_bytes, dtype};
+    return (weft__train_rows_of){f->bytes, row_bytes, dtype};
 }
 
 /* NMSE of m rows of c, of width n, against double. */
@@ -106,7 +106,7 @@ static void product_case(struct fix *f, int64_t m, int64_t n, int64_t k, uint32_
     p.b = right(f, dtype, b_across ? k : n, b_across ? n : k);
     for (int i = 0; i < 3; i++) {
         p.c = memcpy(f->c[i], before, (size_t)n_c * sizeof *before);
-        weft__multiply(f->x[i], &p);
+        weft__train_multiplier_run(f->x[i], &p);
         if (memcmp(f->c[i], f->c[0], (size_t)n_c * sizeof *before))
             fail_msg("%lld x %lld x %lld: other bits with %d threads", (long long)m, (long long)n, (long long)k, i + 1);
     }
@@ -119,19 +119,19 @@ static void product_case(struct fix *f, int64_t m, int64_t n, int64_t k, uint32_
             fail_msg("wrote beyond column %lld", (long long)n);
     p.c = memcpy(f->c[1], before, (size_t)n_c * sizeof *before);
     p.same_a = 1; /* the left factor is still there */
-    weft__multiply(f->x[0], &p);
+    weft__train_multiplier_run(f->x[0], &p);
     assert_memory_equal(f->c[1], f->c[0], (size_t)n_c * sizeof *before);
     if (m > 1 && !a_across) { /* a row alone */
         p.c = memcpy(f->c[1], before, (size_t)n_c * sizeof *before);
         p.m = 1;
         p.same_a = 0;
-        weft__multiply(f->x[1], &p);
+        weft__train_multiplier_run(f->x[1], &p);
         assert_memory_equal(f->c[1], f->c[0], (size_t)n * sizeof *before);
     }
     if (dtype == WEFT_F32) {
         p.c = memcpy(f->c[1], before, (size_t)n_c * sizeof *before);
         p.m = m;
-        weft__multiply_alone(f->x[2], 2, &p);
+        weft__train_multiplier_run_alone(f->x[2], 2, &p);
         assert_memory_equal(f->c[1], f->c[0], (size_t)n_c * sizeof *before);
     }
     weft__free(before);
@@ -179,11 +179,11 @@ static int teardown(void **state)
 static int create(void *arg)
 {
     weft__pool *pool = arg;
-    weft__multiplier *x;
-    weft_status st = weft__multiplier_create(pool, weft__cpu_tiers(), 1000, 1000, &x, NULL);
+    weft__train_multiplier *x;
+    weft_status st = weft__train_multiplier_create(pool, weft__tier_mask(), 1000, 1000, &x, NULL);
     assert_true(st == WEFT_OK || st == WEFT_NO_MEMORY);
     if (st) assert_null(x);
-    weft__multiplier_destroy(&x);
+    weft__train_multiplier_destroy(&x);
     return st == WEFT_OK;
 }
 

@@ -10,7 +10,7 @@ static const char forgetful[] = "{%- for m in messages %}<|im_start|>{{ m.role }
                                 "m.content }}{% endif %}<|im_end|>\n"
                                 "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-static const weft__data_options pairs_of_16 = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
+static const weft__dataset_options pairs_of_16 = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
 
 static const struct {
     const char *line, *words;
@@ -47,7 +47,7 @@ static void malformed_records_are_named(void **state)
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         char bytes[400];
         int n = snprintf(bytes, sizeof bytes, "{\"text\": \"the fox\"}\n\n%s\n{\"text\": \"the owl\"}\n", malformed[i].line);
-        refuse(template, plain, WEFT__DATA_JSONL, bytes, (size_t)n, WEFT_FORMAT, malformed[i].words);
+        refuse(template, plain, WEFT__DATASET_JSONL, bytes, (size_t)n, WEFT_FORMAT, malformed[i].words);
     }
 }
 
@@ -62,7 +62,7 @@ static void malformed_parts_are_named(void **state)
                  "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, %s]}, {\"role\": "
                  "\"assistant\", \"content\": \"b\"}]}",
                  parts[i]);
-        refuse(template, plain, WEFT__DATA_JSONL, line, strlen(line), WEFT_UNSUPPORTED, "f:1: messages[0].content[1] is no {");
+        refuse(template, plain, WEFT__DATASET_JSONL, line, strlen(line), WEFT_UNSUPPORTED, "f:1: messages[0].content[1] is no {");
     }
 }
 
@@ -70,7 +70,7 @@ static void unknown_roles_are_named(void **state)
 {
     (void)state;
     const struct {
-        weft__data_options o;
+        weft__dataset_options o;
         const char *line, *where;
     } roles[] = {
         {plain, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}, {\"role\": \"critic\", \"content\": \"b\"}]}",
@@ -84,7 +84,7 @@ static void unknown_roles_are_named(void **state)
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         char words_of[80];
         snprintf(words_of, sizeof words_of, "f:1: %s.role is 'critic'; it must be system,", roles[i].where);
-        refuse(template, roles[i].o, WEFT__DATA_JSONL, roles[i].line, strlen(roles[i].line), WEFT_FORMAT, words_of);
+        refuse(template, roles[i].o, WEFT__DATASET_JSONL, roles[i].line, strlen(roles[i].line), WEFT_FORMAT, words_of);
     }
 }
 
@@ -114,43 +114,45 @@ static const struct {
 static void malformed_pairs_are_named(void **state)
 {
     (void)state;
-    const weft__data_options pairs = pairs_of_16;
+    const weft__dataset_options pairs = pairs_of_16;
     const char *one = "{\"prompt\": \"a\", \"chosen\": \"b\"}";
-    refuse(template, pairs, WEFT__DATA_JSONL, one, strlen(one), WEFT_FORMAT, "f:1: \"rejected\" is neither");
+    refuse(template, pairs, WEFT__DATASET_JSONL, one, strlen(one), WEFT_FORMAT, "f:1: \"rejected\" is neither");
     for (size_t i = 0; i < sizeof malformed_pairs / sizeof *malformed_pairs; i++) {
-        refuse(template, pairs, WEFT__DATA_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line), WEFT_FORMAT, "f:1: ");
-        refuse(template, pairs, WEFT__DATA_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line), WEFT_FORMAT,
+        refuse(template, pairs, WEFT__DATASET_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line), WEFT_FORMAT,
+               "f:1: ");
+        refuse(template, pairs, WEFT__DATASET_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line), WEFT_FORMAT,
                malformed_pairs[i].words);
     }
     const char *text = "{\"text\": \"a\"}";
-    refuse(template, pairs, WEFT__DATA_JSONL, text, strlen(text), WEFT_FORMAT, "f:1: the record is a text; pairs are wanted");
-    refuse(template, pairs, WEFT__DATA_TEXT, "a", 1, WEFT_FORMAT, "f: preference pairs come as .jsonl");
+    refuse(template, pairs, WEFT__DATASET_JSONL, text, strlen(text), WEFT_FORMAT, "f:1: the record is a text; pairs are wanted");
+    refuse(template, pairs, WEFT__DATASET_TEXT, "a", 1, WEFT_FORMAT, "f: preference pairs come as .jsonl");
 }
 
 static void files_that_cannot_be_learned_from_are_named(void **state)
 {
     (void)state;
-    refuse(NULL, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED, "f:1: the record is a conversation");
-    refuse(forgetful, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED,
+    refuse(NULL, plain, WEFT__DATASET_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED, "f:1: the record is a conversation");
+    refuse(forgetful, plain, WEFT__DATASET_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED,
            "f:1: turn 4: the chat template writes earlier turns differently");
-    refuse(template, plain, WEFT__DATA_TEXT, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
-    refuse(template, plain, WEFT__DATA_JSONL, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
-    refuse(template, plain, WEFT__DATA_JSONL, "\xEF\xBB\xBF{]", 5, WEFT_FORMAT, "f:1: line 1, column 2");
-    refuse(template, plain, WEFT__DATA_U16, "abc", 3, WEFT_FORMAT, "f: 3 bytes are no whole number of 2-byte ids");
-    refuse(template, plain, WEFT__DATA_U16, "a\0bc", 4, WEFT_FORMAT, "f: id 2 is 25442, and the vocabulary has 290 tokens");
+    refuse(template, plain, WEFT__DATASET_TEXT, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
+    refuse(template, plain, WEFT__DATASET_JSONL, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
+    refuse(template, plain, WEFT__DATASET_JSONL, "\xEF\xBB\xBF{]", 5, WEFT_FORMAT, "f:1: line 1, column 2");
+    refuse(template, plain, WEFT__DATASET_U16, "abc", 3, WEFT_FORMAT, "f: 3 bytes are no whole number of 2-byte ids");
+    refuse(template, plain, WEFT__DATASET_U16, "a\0bc", 4, WEFT_FORMAT, "f: id 2 is 25442, and the vocabulary has 290 tokens");
 }
 
 static void what_teaches_nothing_is_counted(void **state)
 {
     (void)state;
     world w;
-    weft__data_options o = {.n_ctx = 28, .max_rows = 56};
-    weft__data_counts c;
+    weft__dataset_options o = {.n_ctx = 28, .max_rows = 56};
+    weft__dataset_totals c;
     weft__train_batch b;
     open_world(&w, template, o);
     assert_int_equal(weft__dataset_next(w.d, &b, &w.err), WEFT_ARGUMENT);
-    add(&w, WEFT__DATA_JSONL, chat); /* the prompt alone is longer than 28 tokens */
-    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"a\", \"completion\": \"the fox and the owl sat by the mill\"}"); /* loses its end */
+    add(&w, WEFT__DATASET_JSONL, chat); /* the prompt alone is longer than 28 tokens */
+    add(&w, WEFT__DATASET_JSONL,
+        "{\"prompt\": \"a\", \"completion\": \"the fox and the owl sat by the mill\"}"); /* loses its end */
     weft__dataset_counts(w.d, &c);
     assert_int_equal(c.n_documents, 2);
     assert_int_equal(c.n_cut, 2);
@@ -162,7 +164,7 @@ static void what_teaches_nothing_is_counted(void **state)
     weft__dataset *d = NULL;
     assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
     assert_null(d);
-    o = (weft__data_options){.n_ctx = 1 << 30, .max_rows = 16, .pairs = 1}; /* two of them are more than an int32 holds */
+    o = (weft__dataset_options){.n_ctx = 1 << 30, .max_rows = 16, .pairs = 1}; /* two of them are more than an int32 holds */
     assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
     assert_null(d);
 }
@@ -171,27 +173,27 @@ static void what_teaches_nothing_is_counted(void **state)
 
 static int fill_and_read(void *arg)
 {
-    weft__renderer r;
+    weft__train_renderer r;
     weft__dataset *d = NULL;
     weft__train_batch b;
-    weft__data_options o = {.n_ctx = 64, .max_rows = 128};
-    weft_status st = weft__renderer_init(&r, arg, NULL, 0, NULL);
+    weft__dataset_options o = {.n_ctx = 64, .max_rows = 128};
+    weft_status st = weft__train_renderer_init(&r, arg, NULL, 0, NULL);
     if (!st) st = weft__dataset_create(&r, &o, &d, NULL);
-    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATA_JSONL, chat, strlen(chat), NULL);
-    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATA_TEXT, words, strlen(words), NULL);
+    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATASET_JSONL, chat, strlen(chat), NULL);
+    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATASET_TEXT, words, strlen(words), NULL);
     if (!st) st = weft__dataset_next(d, &b, NULL);
     if (st && st != WEFT_NO_MEMORY) fail_msg("status %d", (int)st);
     weft__dataset_destroy(&d);
-    weft__renderer_free(&r);
+    weft__train_renderer_free(&r);
     return !st;
 }
 
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
-    weft__tokenizer *tok = make_tokenizer(template);
+    weft__tok *tok = make_tokenizer(template);
     assert_true(fail_each(fill_and_read, tok) > 20);
-    weft__tokenizer_destroy(&tok);
+    weft__tok_destroy(&tok);
 }
 
 /* What does not fit is not rendered either: with a template that refuses more than 12 messages, so that no clock is needed. */
@@ -200,23 +202,23 @@ static void turns_that_do_not_fit_are_not_rendered(void **state)
     static const char few[] = "{% if messages|length > 12 %}{{ raise_exception('too many') }}{% endif %}"
                               "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
                               "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-    const weft__data_options o = {.n_ctx = 40, .max_rows = 40, .in_order = 1};
-    weft__text line = {0};
+    const weft__dataset_options o = {.n_ctx = 40, .max_rows = 40, .in_order = 1};
+    weft__strbuf line = {0};
     world w;
-    weft__data_counts c;
+    weft__dataset_totals c;
     (void)state;
-    weft__text_puts(&line, "{\"messages\": [");
+    weft__strbuf_puts(&line, "{\"messages\": [");
     for (int i = 0; i < 2000; i++)
-        weft__text_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "", i % 2 ? "assistant" : "user");
-    weft__text_puts(&line, "]}\n");
+        weft__strbuf_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "", i % 2 ? "assistant" : "user");
+    weft__strbuf_puts(&line, "]}\n");
     open_world(&w, few, o);
-    add(&w, WEFT__DATA_JSONL, line.data);
+    add(&w, WEFT__DATASET_JSONL, line.data);
     weft__dataset_counts(w.d, &c);
     assert_int_equal(c.n_cut, 1);
     assert_int_equal(c.n_documents, 1);
     assert_in_range(next(&w).n_rows, 20, 40);
     close_world(&w);
-    weft__text_free(&line);
+    weft__strbuf_free(&line);
 }
 
 int main(void)

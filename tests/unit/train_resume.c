@@ -46,7 +46,7 @@ static void resuming(void **state)
     resume_case(m, &o);
     o = tiny_options();
     resume_case(m, &o);
-    o.optimizer = WEFT__SGD;
+    o.optimizer = WEFT__TRAIN_SGD;
     resume_case(m, &o);
     assert_int_equal(files_in_folder(), 1);
     tiny_free(m);
@@ -117,7 +117,7 @@ static void other_training(void **state)
         int optimizer;
         const char *says;
     } others[] = {{m, 5, 8, NULL, 0, "rank"},           {m, 4, 9, NULL, 0, "scale"},
-                  {m, 4, 8, "attn_q", 0, "targets"},    {m, 4, 8, NULL, WEFT__SGD, "optimizer"},
+                  {m, 4, 8, "attn_q", 0, "targets"},    {m, 4, 8, NULL, WEFT__TRAIN_SGD, "optimizer"},
                   {m, 0, 8, NULL, 0, "rank"},           {wider, 4, 8, NULL, 0, "shape"},
                   {qwen, 4, 8, NULL, 0, "architecture"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

@@ -110,7 +110,7 @@ static void optimizer_case(int kind, float clip, uint32_t n_dims)
                lr = (double)o.lr;
         for (size_t i = 0; i < n; i++) {
             double g = (double)p.gradient[i] * by;
-            if (kind == WEFT__SGD) {
+            if (kind == WEFT__TRAIN_SGD) {
                 v[i] = (double)o.momentum * v[i] + g;
                 x[i] -= lr * (v[i] + decay * x[i]);
             } else {
@@ -135,7 +135,7 @@ static void optimizer_case(int kind, float clip, uint32_t n_dims)
 static void optimizers(void **state)
 {
     (void)state;
-    for (int kind = WEFT__ADAMW; kind <= WEFT__SGD; kind++) {
+    for (int kind = WEFT__TRAIN_ADAMW; kind <= WEFT__TRAIN_SGD; kind++) {
         optimizer_case(kind, 0, 2);
         optimizer_case(kind, 0.05f, 2);
         optimizer_case(kind, 0, 1);
@@ -145,15 +145,15 @@ static void optimizers(void **state)
 static void schedules(void **state)
 {
     (void)state;
-    weft__train_options o = {.lr = 2, .schedule = WEFT__LR_COSINE, .n_warmup = 10, .n_steps = 110, .lr_floor = 0.25f};
+    weft__train_options o = {.lr = 2, .schedule = WEFT__TRAIN_LR_COSINE, .n_warmup = 10, .n_steps = 110, .lr_floor = 0.25f};
     const struct {
         int32_t schedule;
         int64_t step;
         double lr;
-    } known[] = {{WEFT__LR_COSINE, 1, 0.2},       {WEFT__LR_COSINE, 10, 2},     {WEFT__LR_COSINE, 60, 1.25},
-                 {WEFT__LR_COSINE, 110, 0.5},     {WEFT__LR_COSINE, 500, 0.5},  {WEFT__LR_CONSTANT, 5, 1},
-                 {WEFT__LR_CONSTANT, 11, 2},      {WEFT__LR_CONSTANT, 1000, 2}, {WEFT__LR_ONE_CYCLE, 33, 2},
-                 {WEFT__LR_ONE_CYCLE, 110, 2e-4}, {WEFT__LR_ONE_CYCLE, 0, 0.08}};
+    } known[] = {{WEFT__TRAIN_LR_COSINE, 1, 0.2},       {WEFT__TRAIN_LR_COSINE, 10, 2},     {WEFT__TRAIN_LR_COSINE, 60, 1.25},
+                 {WEFT__TRAIN_LR_COSINE, 110, 0.5},     {WEFT__TRAIN_LR_COSINE, 500, 0.5},  {WEFT__TRAIN_LR_CONSTANT, 5, 1},
+                 {WEFT__TRAIN_LR_CONSTANT, 11, 2},      {WEFT__TRAIN_LR_CONSTANT, 1000, 2}, {WEFT__TRAIN_LR_ONE_CYCLE, 33, 2},
+                 {WEFT__TRAIN_LR_ONE_CYCLE, 110, 2e-4}, {WEFT__TRAIN_LR_ONE_CYCLE, 0, 0.08}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         o.schedule = known[i].schedule;
         double lr = weft__train_lr(&o, known[i].step);
@@ -245,7 +245,7 @@ static void flops_of_pairs(void **state)
     weft__trainer *t = tiny_trainer(m, &o);
     tiny_batch b;
     weft__train_loss reference, rows;
-    weft__pair_loss pairs;
+    weft__train_preference_loss pairs;
     tiny_fill(&b, 2);
     assert_int_equal(weft__trainer_loss(t, &b.b, 0, NULL, &reference, NULL), WEFT_OK);
     assert_int_equal(weft__trainer_add(t, &b.b, &rows, NULL), WEFT_OK);
@@ -264,7 +264,7 @@ static void preferring(void **state)
     weft__train_options o = lora_options();
     weft__trainer *t = tiny_trainer(m, &o);
     tiny_batch b;
-    weft__pair_loss first = {0}, last = {0};
+    weft__train_preference_loss first = {0}, last = {0};
     tiny_fill(&b, 2);
     for (int s = 0; s < LEARN_STEPS; s++) {
         assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, s ? &last : &first, NULL), WEFT_OK);
@@ -343,25 +343,25 @@ static void adapter_scale(void **state)
 static void model_file(void **state)
 {
     (void)state;
-    weft__fresh_shape shape = {.n_vocab = TINY_VOCAB,
-                               .n_ctx = TINY_CTX,
-                               .n_layers = 2,
-                               .d_model = 32,
-                               .d_ff = 48,
-                               .n_heads = 4,
-                               .n_kv_heads = 2,
-                               .head_dim = 8,
-                               .seed = 3};
+    weft__train_scratch_shape shape = {.n_vocab = TINY_VOCAB,
+                                       .n_ctx = TINY_CTX,
+                                       .n_layers = 2,
+                                       .d_model = 32,
+                                       .d_ff = 48,
+                                       .n_heads = 4,
+                                       .n_kv_heads = 2,
+                                       .head_dim = 8,
+                                       .seed = 3};
     for (shape.tied = 0; shape.tied < 2; shape.tied++) {
-        weft__fresh *f;
+        weft__train_scratch *f;
         weft__source src;
         weft__trainer *t, *again;
         weft__gguf *g;
         tiny_batch b;
         float before[TINY_ROWS], after[TINY_ROWS];
         weft__train_options o = tiny_options();
-        assert_int_equal(weft__fresh_create(&shape, NULL, &f, NULL), WEFT_OK);
-        weft__fresh_source(f, &src);
+        assert_int_equal(weft__train_scratch_create(&shape, NULL, &f, NULL), WEFT_OK);
+        weft__train_scratch_source(f, &src);
         assert_int_equal(weft__trainer_create(&src, &o, &t, NULL), WEFT_OK);
         tiny_fill(&b, 1);
         double first = mean_loss(t, &b);
@@ -372,7 +372,7 @@ static void model_file(void **state)
         }
         assert_int_equal(weft__trainer_loss(t, &b.b, 1, before, NULL, NULL), WEFT_OK);
         assert_true(mean_loss(t, &b) < first - 0.2);
-        assert_int_equal(weft__trainer_write_model(t, weft__fresh_meta(f), path, NULL), WEFT_OK);
+        assert_int_equal(weft__trainer_write_model(t, weft__train_scratch_meta(f), path, NULL), WEFT_OK);
         assert_int_equal(weft__gguf_open(path, &g, NULL), WEFT_OK);
         weft__source_gguf(g, path, &src);
         assert_int_equal(weft__trainer_create(&src, &o, &again, NULL), WEFT_OK);
@@ -382,7 +382,7 @@ static void model_file(void **state)
         weft__trainer_destroy(&again);
         weft__gguf_close(&g);
         weft__trainer_destroy(&t);
-        weft__fresh_destroy(&f);
+        weft__train_scratch_destroy(&f);
     }
 }
 
@@ -461,7 +461,7 @@ static void refused_options(void **state)
         if (i == 1) o.max_rows = 0;
         if (i == 2) o.lora_rank = 1 << 20;
         if (i == 3) o.beta1 = 1;
-        if (i == 4) o.schedule = WEFT__LR_COSINE, o.n_steps = 0;
+        if (i == 4) o.schedule = WEFT__TRAIN_LR_COSINE, o.n_steps = 0;
         if (i == 5) o.optimizer = 7;
         if (i == 6) o.lora_targets = "attn_q,attn_z";
         if (i == 7) o.lora_targets = "";

@@ -17,53 +17,53 @@ static const char words[] =
 enum { START, STOP, BEGIN, END, N_SPECIALS };
 static int with_bos = 1;
 
-static inline weft__tokenizer *make_tokenizer(const char *chat_template)
+static inline weft__tok *make_tokenizer(const char *chat_template)
 {
-    static const weft__bpe_special specials[] = {{WEFT__SLICE("<|start|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|stop|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|im_start|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|im_end|>"), WEFT__TOKEN_CONTROL}};
-    weft__bpe_options o = {WEFT__SLICE("qwen2"), specials, N_SPECIALS, 300, 1};
-    weft__bpe_training *t = NULL;
-    weft__tokenizer *tok = NULL;
-    assert_int_equal(weft__bpe_train_begin(&o, &t, NULL), WEFT_OK);
-    assert_int_equal(weft__bpe_train_add(t, words, strlen(words), NULL), WEFT_OK);
-    assert_int_equal(weft__bpe_train_run(t, NULL, NULL, NULL), WEFT_OK);
-    weft__vocab_spec spec = *weft__bpe_train_spec(t);
+    static const weft__tok_bpe_special specials[] = {{WEFT__TOK_SLICE("<|start|>"), WEFT__TOK_CONTROL},
+                                                     {WEFT__TOK_SLICE("<|stop|>"), WEFT__TOK_CONTROL},
+                                                     {WEFT__TOK_SLICE("<|im_start|>"), WEFT__TOK_CONTROL},
+                                                     {WEFT__TOK_SLICE("<|im_end|>"), WEFT__TOK_CONTROL}};
+    weft__tok_bpe_options o = {WEFT__TOK_SLICE("qwen2"), specials, N_SPECIALS, 300, 1};
+    weft__tok_bpe_training *t = NULL;
+    weft__tok *tok = NULL;
+    assert_int_equal(weft__tok_bpe_train_begin(&o, &t, NULL), WEFT_OK);
+    assert_int_equal(weft__tok_bpe_train_add(t, words, strlen(words), NULL), WEFT_OK);
+    assert_int_equal(weft__tok_bpe_train_run(t, NULL, NULL, NULL), WEFT_OK);
+    weft__tok_spec spec = *weft__tok_bpe_train_spec(t);
     spec.bos = START;
     spec.eos = STOP;
     spec.eot = END;
     spec.add_bos = with_bos;
-    if (chat_template) spec.chat_template = (weft__slice){chat_template, strlen(chat_template)};
-    assert_int_equal(weft__tokenizer_create(&spec, &tok, NULL), WEFT_OK);
-    weft__bpe_train_end(&t);
+    if (chat_template) spec.chat_template = (weft__tok_slice){chat_template, strlen(chat_template)};
+    assert_int_equal(weft__tok_create(&spec, &tok, NULL), WEFT_OK);
+    weft__tok_bpe_train_end(&t);
     return tok;
 }
 
 /* ---- a world: a tokenizer, a renderer, a dataset ---- */
 
 typedef struct world {
-    weft__tokenizer *tok;
-    weft__renderer renderer;
+    weft__tok *tok;
+    weft__train_renderer renderer;
     weft__dataset *d;
     weft_error err;
 } world;
 
-static inline void open_world(world *w, const char *chat_template, weft__data_options o)
+static inline void open_world(world *w, const char *chat_template, weft__dataset_options o)
 {
     *w = (world){.tok = make_tokenizer(chat_template)};
-    assert_int_equal(weft__renderer_init(&w->renderer, w->tok, NULL, 0, &w->err), WEFT_OK);
+    assert_int_equal(weft__train_renderer_init(&w->renderer, w->tok, NULL, 0, &w->err), WEFT_OK);
     if (weft__dataset_create(&w->renderer, &o, &w->d, &w->err)) fail_msg("%s", w->err.message);
 }
 
 static inline void close_world(world *w)
 {
     weft__dataset_destroy(&w->d);
-    weft__renderer_free(&w->renderer);
-    weft__tokenizer_destroy(&w->tok);
+    weft__train_renderer_free(&w->renderer);
+    weft__tok_destroy(&w->tok);
 }
 
-static inline void add(world *w, weft__data_form form, const char *bytes)
+static inline void add(world *w, weft__dataset_form form, const char *bytes)
 {
     if (weft__dataset_add_bytes(w->d, "f", form, bytes, strlen(bytes), &w->err)) fail_msg("%s", w->err.message);
 }
@@ -77,10 +77,10 @@ static inline weft__train_batch next(world *w)
 
 static inline void expect_text(const world *w, const int32_t *ids, size_t n, const char *want)
 {
-    weft__text text = {0};
-    assert_int_equal(weft__tokenizer_decode(w->tok, ids, n, WEFT__DECODE_SPECIAL, &text, NULL), WEFT_OK);
+    weft__strbuf text = {0};
+    assert_int_equal(weft__tok_decode(w->tok, ids, n, WEFT__TOK_DECODE_SPECIAL, &text, NULL), WEFT_OK);
     assert_string_equal(text.data ? text.data : "", want);
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
 }
 
 /* What segment `number` of the batch shows, and what is learned of it. */
@@ -99,12 +99,12 @@ static inline void expect_segment(const world *w, const weft__train_batch *b, in
     expect_text(w, targets, n_targets, learned);
 }
 
-static const weft__data_options plain = {.n_ctx = 128, .max_rows = 256, .in_order = 1};
+static const weft__dataset_options plain = {.n_ctx = 128, .max_rows = 256, .in_order = 1};
 
 #define SAYS(role, content) "{\"role\": \"" role "\", \"content\": \"" content "\"}"
 
-static inline void refuse(const char *chat_template, weft__data_options o, weft__data_form form, const char *bytes, size_t n,
-                          weft_status status, const char *words_of)
+static inline void refuse(const char *chat_template, weft__dataset_options o, weft__dataset_form form, const char *bytes,
+                          size_t n, weft_status status, const char *words_of)
 {
     world w;
     open_world(&w, chat_template, o);

@@ -14,15 +14,15 @@
 #define MARK "\\u2581"
 #define FILLED 3 /* rows of the embedding beyond the vocabulary */
 
-static inline void put_bytes(weft__text *out, int alphabet, int *id)
+static inline void put_bytes(weft__strbuf *out, int alphabet, int *id)
 {
     for (int b = 0; b < 256; b++) {
         char spelled[8];
         size_t n = alphabet ? weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), spelled)
                             : (size_t)snprintf(spelled, sizeof spelled, "<0x%02X>", (unsigned)b);
-        weft__text_puts(out, *id ? "," : "");
+        weft__strbuf_puts(out, *id ? "," : "");
         weft__json_write_string(out, spelled, n);
-        weft__text_printf(out, ":%d", (*id)++);
+        weft__strbuf_printf(out, ":%d", (*id)++);
     }
 }
 
@@ -33,23 +33,23 @@ static const char spm_merges[] =
     "[\"a\",\"b\"],[\"H\",\"i\"],[\"" MARK "\",\"Hi\"],[\"" MARK "\",\"a\"],[\"" MARK "\",\"" MARK "\"]";
 #define SPM_END 271
 
-static inline void compose_spm(weft__text *out, const char *added, const char *rest, const char *model)
+static inline void compose_spm(weft__strbuf *out, const char *added, const char *rest, const char *model)
 {
     int id = 0;
-    weft__text_printf(
+    weft__strbuf_printf(
         out, "{\"added_tokens\":[%s]%s,\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",%s\"merges\":[%s],\"vocab\":{", added,
         rest, model, spm_merges);
     put_bytes(out, 0, &id);
-    weft__text_printf(out, ",\"<unk>\":256,%s}}}", spm_pieces);
+    weft__strbuf_printf(out, ",\"<unk>\":256,%s}}}", spm_pieces);
 }
 
-static inline void compose_bytes(weft__text *out, const char *added, const char *rest, const char *merges)
+static inline void compose_bytes(weft__strbuf *out, const char *added, const char *rest, const char *merges)
 {
     int id = 0;
-    weft__text_printf(out, "{\"added_tokens\":[%s]%s,\"model\":{\"type\":\"BPE\",\"merges\":[%s],\"vocab\":{", added, rest,
-                      merges);
+    weft__strbuf_printf(out, "{\"added_tokens\":[%s]%s,\"model\":{\"type\":\"BPE\",\"merges\":[%s],\"vocab\":{", added, rest,
+                        merges);
     put_bytes(out, 1, &id);
-    weft__text_puts(out, ",\"ab\":256,\"abab\":257}}}");
+    weft__strbuf_puts(out, ",\"ab\":256,\"abab\":257}}}");
 }
 
 #define FALLBACK "\"byte_fallback\":true,\"fuse_unk\":true,"
@@ -82,23 +82,24 @@ typedef struct file_case {
     int usual;       /* the usual keys say all */
 } file_case;
 
-static inline weft__json_vocab *read_case(const file_case *c)
+static inline weft__tok_json_vocab *read_case(const file_case *c)
 {
-    weft__text json = {0};
-    weft__json_vocab *v;
+    weft__strbuf json = {0};
+    weft__tok_json_vocab *v;
     weft_error err = {0};
     if (c->kind == SPM) compose_spm(&json, c->added, c->rest, c->model);
     else if (c->kind == BYTE_LEVEL) compose_bytes(&json, c->added, c->rest, c->model);
-    else weft__text_puts(&json, c->rest);
-    const weft__json_files files = {.tokenizer = {json.data, json.len}, .config = {c->config, c->config ? strlen(c->config) : 0}};
-    if (weft__json_vocab_read(&files, &v, &err)) fail_msg("%s\n%s", json.data, err.message);
-    weft__text_free(&json);
+    else weft__strbuf_puts(&json, c->rest);
+    const weft__tok_json_files files = {.tokenizer = {json.data, json.len},
+                                        .config = {c->config, c->config ? strlen(c->config) : 0}};
+    if (weft__tok_json_vocab_read(&files, &v, &err)) fail_msg("%s\n%s", json.data, err.message);
+    weft__strbuf_free(&json);
     return v;
 }
 
 /* Keys as a file in memory. */
 typedef struct memory_file {
-    weft__text bytes;
+    weft__strbuf bytes;
     weft__gguf *g;
 } memory_file;
 
@@ -114,7 +115,7 @@ static inline void open_file(memory_file *f, weft__gguf_writer *w)
 static inline void close_file(memory_file *f)
 {
     weft__gguf_close(&f->g);
-    weft__text_free(&f->bytes);
+    weft__strbuf_free(&f->bytes);
 }
 
 static inline weft__gguf_writer *new_keys(void)
@@ -124,7 +125,7 @@ static inline weft__gguf_writer *new_keys(void)
     return w;
 }
 
-static inline void make_file(memory_file *f, const weft__vocab_spec *spec, const char *pre)
+static inline void make_file(memory_file *f, const weft__tok_spec *spec, const char *pre)
 {
     weft__gguf_writer *w = new_keys();
     weft_error err = {0};
@@ -132,9 +133,9 @@ static inline void make_file(memory_file *f, const weft__vocab_spec *spec, const
     open_file(f, w);
 }
 
-static inline weft__tokenizer *tokenizer_of(const memory_file *f)
+static inline weft__tok *tokenizer_of(const memory_file *f)
 {
-    weft__tokenizer *tok;
+    weft__tok *tok;
     weft_error err = {0};
     if (weft__vocab_tokenizer(f->g, &tok, &err)) fail_msg("%s", err.message);
     return tok;

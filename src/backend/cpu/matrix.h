@@ -73,7 +73,7 @@ static inline const uint8_t *weft__cpu_panels(const weft__cpu_matrix *m, int32_t
 }
 /* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: of weft__cpu_prefetch_of, or NULL. */
 static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
-                                      const size_t *offset, int64_t n, float *out, int64_t ldo, weft__ahead *ahead)
+                                      const size_t *offset, int64_t n, float *out, int64_t ldo, weft__kernel_prefetch *ahead)
 {
     weft__matmul_run(m->mm, weft__cpu_panels(m, expert, first), m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo,
                      ahead);

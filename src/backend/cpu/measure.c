@@ -22,21 +22,21 @@ typedef struct product {
     int64_t n;
 } product;
 
-typedef struct job {
+typedef struct measure_job {
     weft_backend *b;
     int n_rounds, spin_ms;
     double (*spin)(int ms);
     uint64_t (*read)(const void *p, size_t n_bytes);
     const uint8_t *data;
     product product;
-    double rate[WEFT__MAX_THREADS];               /* per thread */
-    atomic_int_least64_t next[WEFT__MAX_THREADS]; /* line of each thread's part that no thread has taken yet */
-    atomic_uint_fast64_t sum;                     /* so that the reads have a use */
-} job;
+    double rate[WEFT__POOL_MAX_THREADS];               /* per thread */
+    atomic_int_least64_t next[WEFT__POOL_MAX_THREADS]; /* line of each thread's part that no thread has taken yet */
+    atomic_uint_fast64_t sum;                          /* so that the reads have a use */
+} measure_job;
 
 static void spin_job(void *arg, int thread, int n_threads)
 {
-    job *j = arg;
+    measure_job *j = arg;
     (void)n_threads;
     j->rate[thread] = j->spin(j->spin_ms);
 }
@@ -45,7 +45,7 @@ static void spin_job(void *arg, int thread, int n_threads)
  * understates what they read together (Zen 4 at 55 to 60 GB/s: by 2 to 6 %; at 33 GB/s by nothing). */
 static void read_job(void *arg, int thread, int n_threads)
 {
-    job *j = arg;
+    measure_job *j = arg;
     const int64_t n_lines = READ_BYTES / WEFT__CPU_LINE;
     uint64_t value = 0;
     for (int i = 0; i < n_threads; i++) {
@@ -61,7 +61,7 @@ static void read_job(void *arg, int thread, int n_threads)
 
 static void fill_job(void *arg, int thread, int n_threads)
 {
-    uint8_t *data = (uint8_t *)((job *)arg)->data;
+    uint8_t *data = (uint8_t *)((measure_job *)arg)->data;
     int64_t n_lines = READ_BYTES / WEFT__CPU_LINE;
     int64_t first = weft__cpu_share(n_lines, thread, n_threads), last = weft__cpu_share(n_lines, thread + 1, n_threads);
     memset(data + first * WEFT__CPU_LINE, thread + 1, (size_t)(last - first) * WEFT__CPU_LINE);
@@ -80,7 +80,7 @@ static double median(double *x, int n)
 }
 
 /* The sum of the threads' rates, median of the rounds. */
-static double measure_rate(job *j, weft__pool_fn fn)
+static double measure_rate(measure_job *j, weft__pool_fn fn)
 {
     double rounds[ROUNDS];
     for (int r = 0; r < j->n_rounds; r++) {
@@ -91,7 +91,7 @@ static double measure_rate(job *j, weft__pool_fn fn)
     return median(rounds, j->n_rounds);
 }
 
-static double measure_spin(job *j, double (*spin)(int ms))
+static double measure_spin(measure_job *j, double (*spin)(int ms))
 {
     j->spin = spin;
     return spin ? measure_rate(j, spin_job) : 0;
@@ -125,8 +125,8 @@ static product product_of(const weft_backend *b)
 /* Rows of ones, and a matrix of zeros, which integers multiply as quickly as others. */
 static void fill_product_job(void *arg, int thread, int n_threads)
 {
-    const product *p = &((job *)arg)->product;
-    uint8_t *at = ((job *)arg)->b->product + (size_t)thread * p->bytes;
+    const product *p = &((measure_job *)arg)->product;
+    uint8_t *at = ((measure_job *)arg)->b->product + (size_t)thread * p->bytes;
     float x[PRODUCT_K];
     (void)n_threads;
     memset(at, 0, p->bytes);
@@ -136,7 +136,7 @@ static void fill_product_job(void *arg, int thread, int n_threads)
 
 static void product_job(void *arg, int thread, int n_threads)
 {
-    job *j = arg;
+    measure_job *j = arg;
     const product *p = &j->product;
     uint8_t *act = j->b->product + (size_t)thread * p->bytes, *out = act + p->act_bytes, *panels = out + p->out_bytes;
     const uint64_t begin = weft__clock_ns();
@@ -152,7 +152,7 @@ static void product_job(void *arg, int thread, int n_threads)
 }
 
 /* Its bytes stay with the provider, as it is measured between steps. */
-static weft_status measure_product(job *j, double *gops, weft_error *err)
+static weft_status measure_product(measure_job *j, double *gops, weft_error *err)
 {
     j->product = product_of(j->b);
     const size_t bytes = j->product.bytes * (size_t)j->b->n_threads;
@@ -168,7 +168,7 @@ static weft_status measure_product(job *j, double *gops, weft_error *err)
 /* ---- memory ---- */
 
 /* What is read stays with the provider: to fill it takes ten times as long as to read it. */
-static weft_status read_buffer(job *j, weft_error *err)
+static weft_status read_buffer(measure_job *j, weft_error *err)
 {
     weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = READ_BYTES, .flags = WEFT_BUFFER_HUGE};
     const int fresh = !j->b->to_read;
@@ -179,7 +179,7 @@ static weft_status read_buffer(job *j, weft_error *err)
     return WEFT_OK;
 }
 
-static weft_status measure_read(job *j, double *gb_s, weft_error *err)
+static weft_status measure_read(measure_job *j, double *gb_s, weft_error *err)
 {
     double rounds[ROUNDS];
     *gb_s = 0;
@@ -202,7 +202,8 @@ weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err)
     if (n < least) return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, least);
     weft__peak_kernels peaks;
     weft__peak_kernels_get(b->tiers, &peaks);
-    job j = {.b = b, .n_rounds = out->brief ? 1 : ROUNDS, .spin_ms = out->brief ? BRIEF_SPIN_MS : SPIN_MS, .read = peaks.read};
+    measure_job j = {
+        .b = b, .n_rounds = out->brief ? 1 : ROUNDS, .spin_ms = out->brief ? BRIEF_SPIN_MS : SPIN_MS, .read = peaks.read};
     weft_peaks p = {.size = out->size, .brief = out->brief};
     weft_status st = measure_read(&j, &p.read_gb_s, err);
     if (st) return st;

@@ -27,9 +27,9 @@ static weft_status set_option(settings *s, const char *text, size_t n, weft_erro
     if (!strncmp(option, "threads=", 8)) {
         char *end;
         long threads = strtol(option + 8, &end, 10);
-        if (end == option + 8 || *end || threads < 0 || threads > WEFT__MAX_THREADS)
+        if (end == option + 8 || *end || threads < 0 || threads > WEFT__POOL_MAX_THREADS)
             return weft_fail(err, WEFT_ARGUMENT, "option %s: give a number of threads from 1 to %d, or 0 to have it chosen",
-                             option, WEFT__MAX_THREADS);
+                             option, WEFT__POOL_MAX_THREADS);
         s->n_threads = (int)threads;
         return WEFT_OK;
     }
@@ -64,7 +64,7 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
     *out = NULL;
     weft_status st = read_options(options, &s, err);
     if (st) return st;
-    if ((st = weft__cpu_tiers_for(s.cpu[0] ? s.cpu : getenv("WEFT_CPU"), &tiers, err))) return st;
+    if ((st = weft__tier_mask_for(s.cpu[0] ? s.cpu : getenv("WEFT_CPU"), &tiers, err))) return st;
     if ((st = weft__kernel_tune_init(err))) return st;
     if (s.exact < 0) {
         const char *exact = getenv("WEFT_EXACT");
@@ -102,9 +102,9 @@ static weft_status cpu_describe(weft_backend *b, weft_backend_info *out, weft_er
     if (out->size < sizeof *out)
         return weft_fail(err, WEFT_ABI, "weft_backend_info has %u bytes; this provider fills %zu", out->size, sizeof *out);
     weft_backend_info info = {
-        .size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__cpu_memory_bytes()};
+        .size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__machine_memory_bytes()};
     /* Who keeps results, of adapters' products too, tells them apart by this. */
-    size_t n = (size_t)snprintf(info.device, sizeof info.device, "%s%s", weft__cpu_name(), b->exact ? ", exact" : "");
+    size_t n = (size_t)snprintf(info.device, sizeof info.device, "%s%s", weft__machine_processor(), b->exact ? ", exact" : "");
     for (int t = WEFT__TIER_COUNT - 1; t >= 0 && n < sizeof info.device; t--) {
         if (b->tiers >> t & 1)
             n += (size_t)snprintf(info.device + n, sizeof info.device - n, ", %s", weft__tier_name((weft__tier)t));

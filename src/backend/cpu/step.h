@@ -106,7 +106,7 @@ typedef struct weft__cpu_prefetch {
     int n, next;    /* of them; the first that was not prefetched whole */
     size_t n_bytes; /* of theirs that are left */
     int n_products;
-    weft__ahead list;
+    weft__kernel_prefetch list;
     weft__range range[1 + 2 * WEFT__CPU_PREFETCH];
 } weft__cpu_prefetch;
 

@@ -14,7 +14,7 @@ static double pair_of(const weft_attr_rope *a, double rotations)
 
 /* Radians per position of every pair: base^(-2i/n_rot) / factor_i, scaled; with YaRN the scaled and the original frequency are
  * mixed by a ramp between the pairs that turn beta_fast and beta_slow times. */
-void weft__rope_frequencies(const weft_attr_rope *a, const float *factors, double *freq)
+void weft__graph_rope_frequencies(const weft_attr_rope *a, const float *factors, double *freq)
 {
     double low = 0, high = 0;
     if (a->ext_factor != 0) {

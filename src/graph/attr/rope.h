@@ -5,6 +5,6 @@
 #include "weft/graph.h"
 
 /* freq [n_rot / 2]: radians per position of every pair (weft_attr_rope). factors [n_rot / 2] or NULL: all 1. */
-void weft__rope_frequencies(const weft_attr_rope *a, const float *factors, double *freq);
+void weft__graph_rope_frequencies(const weft_attr_rope *a, const float *factors, double *freq);
 
 #endif

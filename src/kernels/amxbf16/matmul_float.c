@@ -188,7 +188,8 @@ static void rows(const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_
     }
 }
 
-static void run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+static void matmul_float_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
+                             int64_t ldo)
 {
     enum { PAIR = 2 * MM_FLOAT_TILE };
     const int64_t n_steps = mm_unit_steps(k), row_bytes = n_steps * MM_UNITS * 4, whole = m / PAIR * PAIR;
@@ -221,5 +222,5 @@ const weft__matmul weft__matmul_bf16_amxbf16 = {
     .act = &act_form,
     .panel_bytes = panel_bytes,
     .pack = pack,
-    .run = run,
+    .run = matmul_float_run,
 };

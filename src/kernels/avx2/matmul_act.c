@@ -2,7 +2,7 @@
 #include "kernels/simd/matmul_act.h"
 #include "kernels/avx2/matmul.h"
 
-static void put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
+static void matmul_act_put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
     mm_act8_put(x, ldx, part, act);
 }
@@ -10,7 +10,7 @@ static void put(const float *x, int64_t ldx, const weft__act_part *part, void *a
 const weft__act weft__act_q8_avx2 = {.name = "q8_avx2",
                                      .tile = MM_TILE,
                                      .bytes = mm_act8_bytes,
-                                     .put = put,
+                                     .put = matmul_act_put,
                                      .take = mm_act8_take,
                                      .k_block = MM_BLOCK_STEPS * MM_STEP,
                                      .chunk_bytes = MM_CHUNK_BYTES};

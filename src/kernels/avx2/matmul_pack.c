@@ -90,7 +90,7 @@ MM_INLINE void mm_take_q3_k(const weft__block_q3_k *b, mm_span *s)
         const uint8_t *low = b->qs + 32 * (j / 4);
         for (int i = 0; i < 32; i++) s->q[32 * j + i] = (uint8_t)((low[i] >> j % 4 * 2 & 3) | (b->hmask[i] >> j & 1) << 2);
     }
-    for (int j = 0; j < 16; j++) s->head[j] = (uint8_t)weft__q3_k_scale(b->scales, j);
+    for (int j = 0; j < 16; j++) s->head[j] = (uint8_t)weft__block_q3_k_scale(b->scales, j);
     s->d[0] = b->d;
 }
 
@@ -98,7 +98,7 @@ MM_INLINE void mm_take_q3_k(const weft__block_q3_k *b, mm_span *s)
 MM_INLINE void mm_take_q45_k(const uint8_t *scales, const uint8_t *qs, const uint8_t *qh, mm_span *s)
 {
     for (int j = 0; j < 8; j++) {
-        weft__k4_scale_min(scales, j, &s->head[j], &s->head[8 + j]);
+        weft__block_k4_scale_min(scales, j, &s->head[j], &s->head[8 + j]);
         for (int i = 0; i < 32; i++) s->q[32 * j + i] = qs[32 * (j / 2) + i] >> j % 2 * 4 & 15;
         if (!qh) continue;
         for (int i = 0; i < 32; i++) s->q[32 * j + i] = (uint8_t)(s->q[32 * j + i] | (qh[i] >> j & 1) << 4);
@@ -122,7 +122,7 @@ MM_INLINE void mm_take_iq4_xs(const weft__block_iq4_xs *b, mm_span *s)
 {
     for (int j = 0; j < 8; j++) {
         mm_take_nibbles(b->qs + 16 * j, NULL, s->q + 32 * j);
-        s->head[j] = (uint8_t)weft__iq4_xs_scale(b, j);
+        s->head[j] = (uint8_t)weft__block_iq4_xs_scale(b, j);
     }
     s->d[0] = b->d;
 }
@@ -229,7 +229,7 @@ MM_INLINE void mm_take_span(int f, const uint8_t *b, int64_t n_left, mm_span *s)
 MM_INLINE void mm_pack(int f, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *panel)
 {
     const int per_span = mm_is_256(f) ? 1 : 2;
-    const int64_t n_blocks = mm_is_256(f) ? k / WEFT__QK_K : k / WEFT__QK;
+    const int64_t n_blocks = mm_is_256(f) ? k / WEFT__QUANT_QK_K : k / WEFT__QUANT_QK;
     mm_span s[MM_PANEL];
     if (n_rows < MM_PANEL) memset(panel, 0, mm_panel_bytes(f, k));
     for (int64_t i = 0; i < n_blocks; i += per_span, panel += mm_span_bytes(f)) {

@@ -7,7 +7,7 @@
 
 #include "quant/half.h"
 
-static void put(const float *x, int head_dim, int slot, uint32_t dtype, void *part)
+static void attn_put(const float *x, int head_dim, int slot, uint32_t dtype, void *part)
 {
     int64_t at = (int64_t)slot * head_dim;
     if (dtype == WEFT_F16) {
@@ -20,13 +20,13 @@ static void put(const float *x, int head_dim, int slot, uint32_t dtype, void *pa
 void weft__kv_put_k_ref(const float *k, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part)
 {
     (void)page_tokens;
-    put(k, head_dim, slot, dtype, part);
+    attn_put(k, head_dim, slot, dtype, part);
 }
 
 void weft__kv_put_v_ref(const float *v, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part)
 {
     (void)page_tokens;
-    put(v, head_dim, slot, dtype, part);
+    attn_put(v, head_dim, slot, dtype, part);
 }
 
 /* Element d of position t in the parts at `offset`. */

@@ -43,7 +43,7 @@ static void decode_q4_k(const weft__block_q4_k *b, int64_t n, float *dst)
         const float d = weft__f16_to_f32(b->d), dmin = weft__f16_to_f32(b->dmin);
         for (int j = 0; j < 8; j++, dst += 32) {
             uint8_t scale, min;
-            weft__k4_scale_min(b->scales, j, &scale, &min);
+            weft__block_k4_scale_min(b->scales, j, &scale, &min);
             const uint8_t *q = b->qs + 32 * (j / 2);
             const float by = d * (float)scale, less = dmin * (float)min;
             const int shift = 4 * (j % 2);

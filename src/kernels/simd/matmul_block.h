@@ -20,11 +20,11 @@ typedef struct mm_block {
     int64_t n_spans;
     const uint8_t *act; /* of row 0; tiles are row_bytes * MM_TILE apart */
     int64_t row_bytes;
-    int more;           /* sums go on from what is in out */
-    weft__ahead *ahead; /* or NULL */
+    int more;                     /* sums go on from what is in out */
+    weft__kernel_prefetch *ahead; /* or NULL */
 } mm_block;
 
-static inline void mm_next_range(weft__ahead *ahead)
+static inline void mm_next_range(weft__kernel_prefetch *ahead)
 {
     if (ahead->n == 0) {
         ahead->lines = 0;
@@ -37,7 +37,7 @@ static inline void mm_next_range(weft__ahead *ahead)
 }
 
 /* A step's lines. (More of them after every few steps cost more.) */
-MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
+MM_INLINE void mm_fetch_ahead(weft__kernel_prefetch *ahead)
 {
     const uintptr_t end = ahead->at + 64 * (uintptr_t)ahead->lines;
     for (; ahead->at < end; ahead->at += 64) _mm_prefetch((const char *)ahead->at, _MM_HINT_T1);
@@ -46,7 +46,7 @@ MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
 
 /* Spreads what is left to be asked for over n_steps, each with lines of one range; where there are hardly more steps than ranges, all of
  * it comes at once. */
-static inline void mm_spread(weft__ahead *ahead, int64_t n_steps)
+static inline void mm_spread(weft__kernel_prefetch *ahead, int64_t n_steps)
 {
     const int64_t even = n_steps - ahead->n - 1; /* the last lines of a range are fewer */
     size_t lines = ahead->end > ahead->at ? (ahead->end - ahead->at + 63) / 64 : 0;

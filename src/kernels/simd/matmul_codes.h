@@ -75,7 +75,7 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     switch (f) {
     case WEFT_IQ4_NL:
     case WEFT_IQ4_XS: {
-        vi table = vi_table(weft__iq4_values);
+        vi table = vi_table(weft__block_iq4_values);
         if (MM_DOT32) table = vi_xor(table, vi_bytes(0x80));
         return vi_lookup(table, mm_field(nibbles, 4 * h, 4, 0));
     }

@@ -189,7 +189,8 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
 /* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). Meanwhile each step asks for `lines` lines of two panels,
  * from `next` on and `stride` behind it. */
 MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
-                        const uint8_t *a, int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
+                        const uint8_t *a, int more, const char *next, int lines, weft__kernel_prefetch *ahead, float *out,
+                        int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f);
     const int n = pair_pass_rows(way);
@@ -253,7 +254,7 @@ MM_INLINE int pair_ask(const pair_asks *asks, int i, const char **next)
 /* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out; i: the number of its first pass. Returns 0, and has
  * put nothing into out, where the scales are not as `way` wants them. */
 MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a,
-                        int more, const pair_asks *asks, int i, weft__ahead *ahead, float *out, int64_t ldo)
+                        int more, const pair_asks *asks, int i, weft__kernel_prefetch *ahead, float *out, int64_t ldo)
 {
     const int n = pair_pass_rows(way);
     const char *next;

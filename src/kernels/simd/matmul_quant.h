@@ -120,7 +120,7 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
  * many outputs were computed. */
 static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, int64_t n_panels, const uint8_t *panels, size_t stride,
                                     int64_t n_out, int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out,
-                                    int64_t ldo, weft__ahead *ahead)
+                                    int64_t ldo, weft__kernel_prefetch *ahead)
 {
     const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f);
     const uint8_t *end_of_panels = panels + (size_t)n_panels * stride;
@@ -146,7 +146,7 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, int64
  * chunk has two, which share the fetching of a pair. */
 static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, mm_pairs_fn pairs, const void *panels,
                           size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo,
-                          weft__ahead *ahead)
+                          weft__kernel_prefetch *ahead)
 {
     enum { ENOUGH = 2 * MM_TILE, PAIR = 2 / MM_STRIPS, BEGINNING = 3072 /* bytes of what comes next */ };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
@@ -227,7 +227,7 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
         mm_run_row(WEFT_##format, id##_one, panels, stride, n_out, k, act, row, m, out, next);                                   \
     }                                                                                                                            \
     static void id##_run_ahead(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,          \
-                               float *out, int64_t ldo, weft__ahead *ahead)                                                      \
+                               float *out, int64_t ldo, weft__kernel_prefetch *ahead)                                            \
     {                                                                                                                            \
         static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
         mm_run(WEFT_##format, tiles, MM_FEWS(WEFT_##format, id), MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m,  \

@@ -51,7 +51,7 @@ typedef struct wide_next {
     const char *at, *stop; /* of the first panel */
     size_t stride;         /* to those of the second; of one panel, to the second half of its lines */
     int lines;
-    weft__ahead *ahead; /* or NULL */
+    weft__kernel_prefetch *ahead; /* or NULL */
 } wide_next;
 
 MM_INLINE void wide_ask(wide_next *next)

@@ -4,7 +4,7 @@
 
 #include "model/arch/arch.h"
 
-static weft_status hparams(const weft__source *src, weft__hparams *hp, weft_error *err)
+static weft_status gemma2_hparams(const weft__source *src, weft__hparams *hp, weft_error *err)
 {
     (void)src;
     (void)err;
@@ -16,12 +16,12 @@ static weft_status hparams(const weft__source *src, weft__hparams *hp, weft_erro
     return WEFT_OK;
 }
 
-static void build(weft__build *m)
+static void gemma2_build(weft__build *m)
 {
     const weft__hparams *hp = m->hp;
     weft_tensor_id x = weft__build_embed(m, sqrtf((float)hp->d_model));
     for (int l = 0; l < hp->n_layers; l++) {
-        weft__attn_block attn = weft__build_attn_usual(m, l);
+        weft__build_attn_block attn = weft__build_attn_usual(m, l);
         /* The 27B model (46 layers) scales its queries by D/H instead of the head's width. */
         if (hp->n_layers == 46) attn.scale = 1.0f / sqrtf((float)hp->d_model / (float)hp->n_heads);
         weft_tensor_id h = weft__build_attention(m, l, weft__build_norm(m, l, x, "attn_norm"), &attn);
@@ -32,4 +32,4 @@ static void build(weft__build *m)
     weft__build_head(m, x);
 }
 
-const weft__arch weft__arch_gemma2 = {"gemma2", hparams, build};
+const weft__arch weft__arch_gemma2 = {"gemma2", gemma2_hparams, gemma2_build};

@@ -7,22 +7,22 @@
 enum { PERIOD = 6 };
 static const float LOCAL_BASE = 10000.0f;
 
-static weft_status hparams(const weft__source *src, weft__hparams *hp, weft_error *err)
+static weft_status gemma3_hparams(const weft__source *src, weft__hparams *hp, weft_error *err)
 {
     (void)err;
     hp->rope.style = WEFT_ROPE_HALVES;
-    weft__meta meta;
+    weft__source_value meta;
     if (!src->meta(src, "gemma3.rope.freq_base", &meta)) hp->rope.base = 1000000.0f; /* of all released models */
     for (int32_t l = 0; l < hp->n_layers; l++) hp->window_of[l] = l % PERIOD < PERIOD - 1 ? hp->sliding_window : 0;
     return WEFT_OK;
 }
 
-static void build(weft__build *m)
+static void gemma3_build(weft__build *m)
 {
     const weft__hparams *hp = m->hp;
     weft_tensor_id x = weft__build_embed(m, sqrtf((float)hp->d_model));
     for (int l = 0; l < hp->n_layers; l++) {
-        weft__attn_block attn = weft__build_attn_usual(m, l);
+        weft__build_attn_block attn = weft__build_attn_usual(m, l);
         weft__build_need_qk_norm(m, l, &attn);
         if (hp->window_of[l] > 0) {
             attn.rope.base = LOCAL_BASE;
@@ -38,4 +38,4 @@ static void build(weft__build *m)
     weft__build_head(m, x);
 }
 
-const weft__arch weft__arch_gemma3 = {"gemma3", hparams, build};
+const weft__arch weft__arch_gemma3 = {"gemma3", gemma3_hparams, gemma3_build};

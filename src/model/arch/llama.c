@@ -4,7 +4,7 @@
 
 #include "model/arch/arch.h"
 
-static weft_status hparams(const weft__source *src, weft__hparams *hp, weft_error *err)
+static weft_status llama_hparams(const weft__source *src, weft__hparams *hp, weft_error *err)
 {
     char style[16] = "";
     weft_status st = weft__source_string(src, NULL, "weft.rope_style", 0, style, sizeof style, err);
@@ -15,13 +15,13 @@ static weft_status hparams(const weft__source *src, weft__hparams *hp, weft_erro
     return WEFT_OK;
 }
 
-static void build(weft__build *m)
+static void llama_build(weft__build *m)
 {
     const weft__hparams *hp = m->hp;
-    weft_weight_id factors = weft__build_weight(m, WEFT__OPTIONAL, hp->rope.n_rot / 2, 0, "rope_freqs.weight");
+    weft_weight_id factors = weft__build_weight(m, WEFT__BUILD_OPTIONAL, hp->rope.n_rot / 2, 0, "rope_freqs.weight");
     weft_tensor_id x = weft__build_embed(m, 1);
     for (int l = 0; l < hp->n_layers; l++) {
-        weft__attn_block attn = weft__build_attn_usual(m, l);
+        weft__build_attn_block attn = weft__build_attn_usual(m, l);
         attn.rope_factors = factors;
         x = weft__op_add(m->b, l, x, weft__build_attention(m, l, weft__build_norm(m, l, x, "attn_norm"), &attn));
         weft_tensor_id h = weft__build_norm(m, l, x, "ffn_norm");
@@ -32,4 +32,4 @@ static void build(weft__build *m)
     weft__build_head(m, x);
 }
 
-const weft__arch weft__arch_llama = {"llama", hparams, build};
+const weft__arch weft__arch_llama = {"llama", llama_hparams, llama_build};

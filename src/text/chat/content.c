@@ -32,7 +32,7 @@ weft__chat_content_error weft__chat_content_check(const weft__json *content, siz
 
 weft__chat_content_error weft__chat_content_flat(const weft__json *content, weft__json **out, size_t *part)
 {
-    weft__text text = {0};
+    weft__strbuf text = {0};
     const char *s;
     size_t n;
     weft__chat_content_error fault = weft__chat_content_check(content, part);
@@ -42,12 +42,12 @@ weft__chat_content_error weft__chat_content_flat(const weft__json *content, weft
     else {
         for (size_t i = 0; i < weft__json_size(content); i++) {
             const weft__json *part_i = weft__json_at(content, i);
-            if (text.len) weft__text_putc(&text, '\n');
+            if (text.len) weft__strbuf_putc(&text, '\n');
             if (weft__json_string(weft__json_get(part_i, text_member(weft__json_get(part_i, "type"))), &s, &n))
-                weft__text_put(&text, s, n);
+                weft__strbuf_put(&text, s, n);
         }
         if (!text.failed) *out = weft__json_new_string(text.data ? text.data : "", text.len);
     }
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     return *out ? WEFT__CHAT_CONTENT_FINE : WEFT__CHAT_CONTENT_NO_MEMORY;
 }

@@ -6,7 +6,7 @@
 
 #include "text/chat/content.h"
 
-static weft_status no_memory(weft_error *err)
+static weft_status messages_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the messages");
 }
@@ -51,19 +51,19 @@ static weft_status read_text(weft__chat_reading *r, const char *s, size_t n, con
     weft_error why = {0};
     if (is_blank(s, n)) {
         *out = weft__json_new_object();
-        return *out ? WEFT_OK : no_memory(err);
+        return *out ? WEFT_OK : messages_no_memory(err);
     }
     r->tree_bytes += weft__json_tree_bytes(s, n) - n;
     if (r->tree_bytes > WEFT__CHAT_ARGUMENTS_MAX_TREE)
         return weft_fail(err, WEFT_LIMIT, "'%s' has too many values: those of all calls would take more than %u MB",
                          name_field(r, where, "arguments"), WEFT__CHAT_ARGUMENTS_MAX_TREE >> 20);
     weft_status st = weft__json_parse(s, n, out, &why);
-    if (st == WEFT_NO_MEMORY) return no_memory(err);
+    if (st == WEFT_NO_MEMORY) return messages_no_memory(err);
     if (st) return refuse_arguments(r, where, st == WEFT_LIMIT ? st : WEFT_ARGUMENT, why.message, err);
     if (weft__json_is_null(*out)) {
         weft__json_free(out);
         *out = weft__json_new_object();
-        return *out ? WEFT_OK : no_memory(err);
+        return *out ? WEFT_OK : messages_no_memory(err);
     }
     if (weft__json_kind_of(*out) == WEFT__JSON_OBJECT) return WEFT_OK;
     weft__json_free(out);
@@ -72,10 +72,10 @@ static weft_status read_text(weft__chat_reading *r, const char *s, size_t n, con
 
 static weft__json *as_text(const weft__json *object)
 {
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft__json_write(&text, object, WEFT__JSON_SPACED); /* as templates write JSON */
     weft__json *out = text.failed ? NULL : weft__json_new_string(text.data, text.len);
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     return out;
 }
 
@@ -95,10 +95,10 @@ static weft_status normal_arguments(weft__chat_reading *r, const weft__json *v, 
     }
     int blank = is_blank(s, n);
     if (r->form == WEFT__CHAT_ARGUMENTS_TEXT) *out = text && !blank ? weft__json_copy(v) : as_text(text ? object : v);
-    else if (r->form == WEFT__ARGUMENTS_GIVEN && text && !blank) *out = weft__json_copy(v);
+    else if (r->form == WEFT__CHAT_ARGUMENTS_GIVEN && text && !blank) *out = weft__json_copy(v);
     else *out = weft__json_copy(text ? object : v);
     weft__json_free(&object);
-    return *out ? WEFT_OK : no_memory(err);
+    return *out ? WEFT_OK : messages_no_memory(err);
 }
 
 /* ---- calls ---- */
@@ -119,7 +119,7 @@ static weft_status normal_function(weft__chat_reading *r, const weft__json *v, c
     if (*out && (!arguments || weft__json_set(*out, "arguments", arguments))) return WEFT_OK;
     if (!*out) weft__json_free(&arguments);
     weft__json_free(out);
-    return no_memory(err);
+    return messages_no_memory(err);
 }
 
 /* {"id", "type", "function": {"name", "arguments"}}; or name and arguments without a function around them, as some templates have it. */
@@ -136,7 +136,7 @@ static weft_status normal_call(weft__chat_reading *r, const weft__json *v, const
     if (st) weft__json_free(&normal);
     else if (!weft__json_set(*out, "function", normal)) {
         weft__json_free(out);
-        st = no_memory(err);
+        st = messages_no_memory(err);
     }
     return st;
 }
@@ -148,12 +148,12 @@ static weft_status normal_calls(weft__chat_reading *r, const weft__json *v, cons
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
         return weft_fail(err, WEFT_ARGUMENT, "'%s' must be an array of calls", name_field(r, where, "tool_calls"));
     *out = weft__json_new_array();
-    weft_status st = *out ? WEFT_OK : no_memory(err);
+    weft_status st = *out ? WEFT_OK : messages_no_memory(err);
     for (size_t i = 0; !st && i < weft__json_size(v); i++) {
         weft__json *call;
         snprintf(at, sizeof at, "%.30s.tool_calls[%zu]", where, i);
         st = normal_call(r, weft__json_at(v, i), at, &call, err);
-        if (!st && !weft__json_append(*out, call)) st = no_memory(err);
+        if (!st && !weft__json_append(*out, call)) st = messages_no_memory(err);
     }
     if (st) weft__json_free(out);
     return st;
@@ -163,7 +163,7 @@ static weft_status normal_calls(weft__chat_reading *r, const weft__json *v, cons
 
 static int is_tools_dialect(const weft__chat_reading *r)
 {
-    return r->form != WEFT__ARGUMENTS_GIVEN && !r->functions;
+    return r->form != WEFT__CHAT_ARGUMENTS_GIVEN && !r->functions;
 }
 
 /* Is this member of message `of` a function_call that templates know as tool_calls? */
@@ -200,7 +200,7 @@ static weft_status refuse_content(weft__chat_reading *r, const weft__json *v, co
     const char *type = "";
     char at[64];
     size_t n;
-    if (what == WEFT__CHAT_CONTENT_NO_MEMORY) return no_memory(err);
+    if (what == WEFT__CHAT_CONTENT_NO_MEMORY) return messages_no_memory(err);
     if (what == WEFT__CHAT_CONTENT_KIND)
         return weft_fail(err, WEFT_ARGUMENT, "'%s' must be a string or an array of parts", name_field(r, where, "content"));
     snprintf(at, sizeof at, "%.30s.content[%zu]", where, i);
@@ -237,7 +237,7 @@ static weft_status normal_member(weft__chat_reading *r, const weft__json *of, co
     } else {
         *out = weft__json_copy(m->value);
     }
-    return *out ? WEFT_OK : no_memory(err);
+    return *out ? WEFT_OK : messages_no_memory(err);
 }
 
 /* What is left out; content without any is an empty string in its place. */
@@ -257,16 +257,16 @@ weft_status weft__chat_message_normal(weft__chat_reading *r, const weft__json *m
     if (weft__json_kind_of(m) != WEFT__JSON_OBJECT)
         return weft_fail(err, WEFT_ARGUMENT, "'%s' must be an object", name_field(r, where, NULL));
     weft_status st = WEFT_OK;
-    if (!(*out = weft__json_new_object())) return no_memory(err);
+    if (!(*out = weft__json_new_object())) return messages_no_memory(err);
     while (!st && weft__json_next(m, &member)) {
         if (is_none(&member)) continue;
         st = normal_member(r, m, &member, where, &value, err);
         const char *key = becomes_calls(r, m, &member) ? "tool_calls" : member.key;
-        if (!st && !weft__json_set(*out, key, value)) st = no_memory(err);
+        if (!st && !weft__json_set(*out, key, value)) st = messages_no_memory(err);
     }
     if (!st && !weft__json_get(m, "content")) {
         st = normal_content(r, m, where, &value, err);
-        if (!st && !weft__json_set(*out, "content", value)) st = no_memory(err);
+        if (!st && !weft__json_set(*out, "content", value)) st = messages_no_memory(err);
     }
     if (st) weft__json_free(out);
     return st;
@@ -279,12 +279,12 @@ weft_status weft__chat_messages_normal(weft__chat_reading *r, const weft__json *
     if (weft__json_kind_of(messages) != WEFT__JSON_ARRAY)
         return weft_fail(err, WEFT_ARGUMENT, "'%s' must be an array", name_field(r, "messages", NULL));
     *out = weft__json_new_array();
-    weft_status st = *out ? WEFT_OK : no_memory(err);
+    weft_status st = *out ? WEFT_OK : messages_no_memory(err);
     for (size_t i = 0; !st && i < weft__json_size(messages); i++) {
         weft__json *m;
         snprintf(where, sizeof where, "messages[%zu]", i);
         st = weft__chat_message_normal(r, weft__json_at(messages, i), where, &m, err);
-        if (!st && !weft__json_append(*out, m)) st = no_memory(err);
+        if (!st && !weft__json_append(*out, m)) st = messages_no_memory(err);
     }
     if (st) weft__json_free(out);
     return st;

@@ -22,14 +22,14 @@
 
 #include "text/chat/template.h"
 
-typedef enum weft__arguments_form {
+typedef enum weft__chat_arguments_form {
     WEFT__CHAT_ARGUMENTS_OBJECT, /* what most templates want */
     WEFT__CHAT_ARGUMENTS_TEXT,
-    WEFT__ARGUMENTS_GIVEN /* as they came, only checked: for who passes messages on */
-} weft__arguments_form;
+    WEFT__CHAT_ARGUMENTS_GIVEN /* as they came, only checked: for who passes messages on */
+} weft__chat_arguments_form;
 
 /* What this template wants: OBJECT or TEXT. Renders a few short conversations. */
-weft__arguments_form weft__chat_template_arguments(const weft__chat_template *t);
+weft__chat_arguments_form weft__chat_template_arguments(const weft__chat_template *t);
 
 /* Does this template know "function_call", and show what is in it? Renders a short conversation. */
 int weft__chat_template_functions(const weft__chat_template *t);
@@ -39,7 +39,7 @@ int weft__chat_template_functions(const weft__chat_template *t);
 
 /* Messages of one request. Set `form` and `functions`, leave the rest zero. */
 typedef struct weft__chat_reading {
-    weft__arguments_form form;
+    weft__chat_arguments_form form;
     int functions;     /* the template knows "function_call" */
     size_t tree_bytes; /* of arguments so far, about */
     char field[96];    /* after a failure: what it is about, "messages[2].tool_calls[0].function.arguments" */

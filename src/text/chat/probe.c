@@ -58,7 +58,7 @@ static int wants_text(const weft__chat_template *t, const weft__json *object, co
     return with_text == SHOWN;
 }
 
-weft__arguments_form weft__chat_template_arguments(const weft__chat_template *t)
+weft__chat_arguments_form weft__chat_template_arguments(const weft__chat_template *t)
 {
     weft__json *object = NULL, *text = NULL, *tools = NULL;
     int wants = -1;

@@ -5,18 +5,18 @@
 
 #include "base/alloc.h"
 
-size_t weft__chat_tokens(const weft__tokenizer *tok, weft__chat_token out[WEFT__CHAT_TOKENS])
+size_t weft__chat_tokens(const weft__tok *tok, weft__chat_token out[WEFT__CHAT_TOKENS])
 {
     static const struct {
         const char *name;
-        weft__token_role role;
-    } all[WEFT__CHAT_TOKENS] = {{"bos_token", WEFT__ROLE_BOS},      {"eos_token", WEFT__ROLE_EOS},
+        weft__tok_role role;
+    } all[WEFT__CHAT_TOKENS] = {{"bos_token", WEFT__TOK_ROLE_BOS},  {"eos_token", WEFT__TOK_ROLE_EOS},
                                 {"unk_token", WEFT__TOK_ROLE_UNK},  {"pad_token", WEFT__TOK_ROLE_PAD},
                                 {"sep_token", WEFT__TOK_ROLE_SEP},  {"cls_token", WEFT__TOK_ROLE_CLS},
                                 {"mask_token", WEFT__TOK_ROLE_MASK}};
     size_t n = 0;
     for (size_t i = 0; i < WEFT__CHAT_TOKENS; i++) {
-        weft__slice text = weft__tokenizer_text(tok, weft__tokenizer_role(tok, all[i].role));
+        weft__tok_slice text = weft__tok_text(tok, weft__tok_id_of_role(tok, all[i].role));
         if (text.data) out[n++] = (weft__chat_token){all[i].name, text.data};
     }
     return n;
@@ -34,7 +34,7 @@ static size_t trusted_spans(const weft__jinja_output *o, size_t skip, weft__tok_
     return n;
 }
 
-static weft_status put_bos(weft__ids *out, size_t at, int32_t bos, weft_error *err)
+static weft_status put_bos(weft__tok_ids *out, size_t at, int32_t bos, weft_error *err)
 {
     if (!weft__grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
@@ -44,8 +44,7 @@ static weft_status put_bos(weft__ids *out, size_t at, int32_t bos, weft_error *e
     return WEFT_OK;
 }
 
-weft_status weft__chat_encode(const weft__tokenizer *tok, const weft__jinja_output *o, size_t skip, weft__ids *out,
-                              weft_error *err)
+weft_status weft__chat_encode(const weft__tok *tok, const weft__jinja_output *o, size_t skip, weft__tok_ids *out, weft_error *err)
 {
     size_t before = out->n;
     if (skip > o->len) return weft_fail(err, WEFT_ARGUMENT, "byte %zu of a prompt of %zu", skip, o->len);
@@ -54,8 +53,8 @@ weft_status weft__chat_encode(const weft__tokenizer *tok, const weft__jinja_outp
     weft_status st = weft__tok_encode_spans(tok, o->text ? o->text + skip : "", o->len - skip, spans,
                                             trusted_spans(o, skip, spans), 0, out, err);
     weft__free(spans);
-    int32_t bos = weft__tokenizer_role(tok, WEFT__ROLE_BOS);
-    if (!st && skip == 0 && bos >= 0 && weft__tokenizer_adds_bos(tok) && !(out->n > before && out->data[before] == bos)) {
+    int32_t bos = weft__tok_id_of_role(tok, WEFT__TOK_ROLE_BOS);
+    if (!st && skip == 0 && bos >= 0 && weft__tok_adds_bos(tok) && !(out->n > before && out->data[before] == bos)) {
         st = put_bos(out, before, bos, err);
         if (st) out->n = before;
     }

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "text/grammar/parts.h"
 
-static weft_status no_memory(weft_error *err)
+static weft_status check_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
 }
@@ -53,7 +53,7 @@ static void mark_first(spread *s, int leaves)
 static weft_status spread_from(const weft__gram *g, int leaves, uint8_t *has, weft_error *err)
 {
     spread s = {g, has, weft__alloc_array(g->n_nodes, sizeof *s.missing), weft__alloc_array(g->n_nodes, sizeof *s.todo), 0};
-    weft_status st = s.missing && s.todo ? WEFT_OK : no_memory(err);
+    weft_status st = s.missing && s.todo ? WEFT_OK : check_no_memory(err);
     memset(has, 0, g->n_nodes);
     if (!st) mark_first(&s, leaves);
     while (!st && s.n_todo) {
@@ -153,11 +153,11 @@ static weft_status check_left_recursion(const weft__gram *g, weft_error *err)
     uint32_t *at = weft__alloc_array(g->n_rules + 1, sizeof *at);
     uint8_t *seen = weft__alloc_zero(g->n_rules + 1, 1);
     step *path = weft__alloc_array(g->n_rules + 1, sizeof *path);
-    weft_status st = at && seen && path ? WEFT_OK : no_memory(err);
+    weft_status st = at && seen && path ? WEFT_OK : check_no_memory(err);
     for (size_t i = 0; !st && i < g->n_rules; i++) {
         at[i] = (uint32_t)l.n;
         first_rules(&l, g->rules[i].body);
-        if (l.failed) st = no_memory(err);
+        if (l.failed) st = check_no_memory(err);
     }
     if (!st) {
         at[g->n_rules] = (uint32_t)l.n;
@@ -173,7 +173,7 @@ static weft_status check_left_recursion(const weft__gram *g, weft_error *err)
 weft_status weft__gram_check(weft__gram *g, weft_error *err)
 {
     uint8_t *has = weft__alloc(g->n_nodes);
-    if (!has) return no_memory(err);
+    if (!has) return check_no_memory(err);
     weft_status st = check_defined(g, err);
     if (!st) st = check_productive(g, has, err);
     if (!st) st = spread_from(g, 0, has, err);

@@ -10,7 +10,7 @@
 #include "text/grammar/parts.h"
 
 typedef struct subsets {
-    weft__automaton *a;
+    weft__gram_automaton *a;
     const weft__gram_nfa *nfa;
     int32_t rule;
     size_t base;   /* the first state of this rule */
@@ -32,7 +32,7 @@ typedef struct subsets {
     weft_status status;
 } subsets;
 
-static int fail(subsets *s, weft_status status)
+static int dfa_fail(subsets *s, weft_status status)
 {
     s->status = status;
     return 0;
@@ -40,7 +40,7 @@ static int fail(subsets *s, weft_status status)
 
 static int spend(subsets *s, size_t work)
 {
-    if (work > *s->budget) return fail(s, WEFT_LIMIT);
+    if (work > *s->budget) return dfa_fail(s, WEFT_LIMIT);
     *s->budget -= work;
     return 1;
 }
@@ -73,7 +73,7 @@ static int close_seeds(subsets *s)
             s->todo[n++] = edge->to;
         }
         if (!keep) continue;
-        if (!weft__grow(&s->pool, &s->pool_capacity, s->n_pool + 1, sizeof *s->pool)) return fail(s, WEFT_NO_MEMORY);
+        if (!weft__grow(&s->pool, &s->pool_capacity, s->n_pool + 1, sizeof *s->pool)) return dfa_fail(s, WEFT_NO_MEMORY);
         s->pool[s->n_pool++] = state;
     }
     size_t begin = s->at[s->a->n_states - s->base];
@@ -87,7 +87,7 @@ static int make_room(subsets *s, size_t n_sets)
     if (2 * (n_sets + 1) <= s->n_slots) return 1;
     size_t n = s->n_slots ? 2 * s->n_slots : 256;
     int32_t *slots = weft__alloc_array(n, sizeof *slots);
-    if (!slots) return fail(s, WEFT_NO_MEMORY);
+    if (!slots) return dfa_fail(s, WEFT_NO_MEMORY);
     memset(slots, 0xFF, n * sizeof *slots);
     for (size_t i = 0; i < n_sets; i++) {
         size_t h = (size_t)weft__strings_hash((const char *)(s->pool + s->at[i]), (s->at[i + 1] - s->at[i]) * sizeof *s->pool, 0);
@@ -114,12 +114,12 @@ static int32_t intern(subsets *s)
         return (int32_t)(s->base + i);
     }
     if (s->a->n_states >= WEFT__GRAM_MAX_STATES) {
-        fail(s, WEFT_LIMIT);
+        dfa_fail(s, WEFT_LIMIT);
         return -1;
     }
     if (!weft__grow(&s->at, &s->at_capacity, n + 2, sizeof *s->at) ||
         !weft__grow(&s->a->states, &s->a->states_capacity, s->a->n_states + 1, sizeof *s->a->states)) {
-        fail(s, WEFT_NO_MEMORY);
+        dfa_fail(s, WEFT_NO_MEMORY);
         return -1;
     }
     s->at[n + 1] = s->n_pool;
@@ -130,24 +130,24 @@ static int32_t intern(subsets *s)
 
 static int put_edge(subsets *s, size_t first, int lo, int hi, int32_t to)
 {
-    weft__automaton *a = s->a;
+    weft__gram_automaton *a = s->a;
     if (a->n_edges > first && a->edges[a->n_edges - 1].to == to && a->edges[a->n_edges - 1].hi == lo - 1) {
         a->edges[a->n_edges - 1].hi = (uint8_t)hi;
         return 1;
     }
-    if (a->n_edges >= WEFT__GRAM_MAX_EDGES) return fail(s, WEFT_LIMIT);
-    if (!weft__grow(&a->edges, &a->edges_capacity, a->n_edges + 1, sizeof *a->edges)) return fail(s, WEFT_NO_MEMORY);
+    if (a->n_edges >= WEFT__GRAM_MAX_EDGES) return dfa_fail(s, WEFT_LIMIT);
+    if (!weft__grow(&a->edges, &a->edges_capacity, a->n_edges + 1, sizeof *a->edges)) return dfa_fail(s, WEFT_NO_MEMORY);
     a->edges[a->n_edges++] = (weft__gram_edge){to, (uint8_t)lo, (uint8_t)hi};
     return 1;
 }
 
 static int put_call(subsets *s, size_t first, int32_t rule, int32_t to)
 {
-    weft__automaton *a = s->a;
+    weft__gram_automaton *a = s->a;
     for (size_t i = first; i < a->n_calls; i++)
         if (a->calls[i].rule == rule && a->calls[i].to == to) return 1;
-    if (a->n_calls >= WEFT__GRAM_MAX_EDGES) return fail(s, WEFT_LIMIT);
-    if (!weft__grow(&a->calls, &a->calls_capacity, a->n_calls + 1, sizeof *a->calls)) return fail(s, WEFT_NO_MEMORY);
+    if (a->n_calls >= WEFT__GRAM_MAX_EDGES) return dfa_fail(s, WEFT_LIMIT);
+    if (!weft__grow(&a->calls, &a->calls_capacity, a->n_calls + 1, sizeof *a->calls)) return dfa_fail(s, WEFT_NO_MEMORY);
     a->calls[a->n_calls++] = (weft__gram_call_edge){rule, to};
     return spend(s, a->n_calls - first);
 }
@@ -287,7 +287,7 @@ static int construct(subsets *s, int (*each)(subsets *s, size_t i))
     return 1;
 }
 
-weft_status weft__gram_automaton_add(weft__automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
+weft_status weft__gram_automaton_add(weft__gram_automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
                                      weft_error *err)
 {
     subsets s = {.a = a, .nfa = nfa, .rule = rule, .base = a->n_states, .budget = &budget[0]};
@@ -300,7 +300,7 @@ weft_status weft__gram_automaton_add(weft__automaton *a, const weft__gram_nfa *n
     s.later = weft__alloc_array(nfa->n_edges, sizeof *s.later);
     if (!s.seen || !s.todo || !s.single || !s.seeds || !s.open || !s.later ||
         !weft__grow(&s.at, &s.at_capacity, 2, sizeof *s.at)) {
-        fail(&s, WEFT_NO_MEMORY);
+        dfa_fail(&s, WEFT_NO_MEMORY);
         goto done;
     }
     for (size_t i = 0; i < nfa->n; i++) s.single[i] = -1;

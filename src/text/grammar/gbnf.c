@@ -6,20 +6,20 @@
 #include "text/grammar/grammar.h"
 #include "text/tokenizer/parts.h"
 
-typedef struct reader {
+typedef struct gbnf_reader {
     weft__gram *g;
     const char *s, *end;
     int line, depth;
     int32_t *items; /* expressions of the sequences and choices being read, one after the other */
     size_t n_items, capacity;
-} reader;
+} gbnf_reader;
 
-static int failed(const reader *r)
+static int failed(const gbnf_reader *r)
 {
     return weft__gram_failed(r->g) != WEFT_OK;
 }
 
-static int32_t fail(reader *r, const char *what)
+static int32_t gbnf_fail(gbnf_reader *r, const char *what)
 {
     char quote[WEFT__TOK_QUOTE];
     size_t n = 0;
@@ -30,13 +30,13 @@ static int32_t fail(reader *r, const char *what)
     return -1;
 }
 
-static int at(const reader *r, char c)
+static int at(const gbnf_reader *r, char c)
 {
     return r->s < r->end && *r->s == c;
 }
 
 /* Skips blanks and comments, and with `lines` ends of lines. */
-static void skip(reader *r, int lines)
+static void skip(gbnf_reader *r, int lines)
 {
     while (r->s < r->end) {
         if (*r->s == '#') {
@@ -58,7 +58,7 @@ static int is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-static size_t word_length(const reader *r)
+static size_t word_length(const gbnf_reader *r)
 {
     size_t n = 0;
     while (r->s + n < r->end && is_word(r->s[n])) n++;
@@ -66,7 +66,7 @@ static size_t word_length(const reader *r)
 }
 
 /* 1 when a rule begins here: a name and "::=". */
-static int at_rule(const reader *r)
+static int at_rule(const gbnf_reader *r)
 {
     size_t n = word_length(r);
     const char *s = r->s + n;
@@ -76,7 +76,7 @@ static int at_rule(const reader *r)
 
 /* ---- characters ---- */
 
-static int read_hex(reader *r, int digits, uint32_t *cp)
+static int read_hex(gbnf_reader *r, int digits, uint32_t *cp)
 {
     *cp = 0;
     for (int i = 0; i < digits; i++, r->s++) {
@@ -85,7 +85,7 @@ static int read_hex(reader *r, int digits, uint32_t *cp)
                          : (c | 32) >= 'a' && (c | 32) <= 'f' ? (uint32_t)((c | 32) - 'a' + 10)
                                                               : 16;
         if (digit == 16) {
-            fail(r, "hexadecimal digits must follow \\x (2), \\u (4) and \\U (8)");
+            gbnf_fail(r, "hexadecimal digits must follow \\x (2), \\u (4) and \\U (8)");
             return 0;
         }
         *cp = *cp << 4 | digit;
@@ -94,14 +94,14 @@ static int read_hex(reader *r, int digits, uint32_t *cp)
 }
 
 /* One character of a literal or a class, escaped or not. Returns 1, or 0 after a failure. */
-static int read_char(reader *r, uint32_t *cp)
+static int read_char(gbnf_reader *r, uint32_t *cp)
 {
     static const char names[] = "nrt\\\"[]", values[] = "\n\r\t\\\"[]";
     if (*r->s != '\\') {
         int bad = 0;
         size_t n = weft__utf8_decode(r->s, (size_t)(r->end - r->s), cp, &bad);
         if (bad) {
-            fail(r, "malformed UTF-8");
+            gbnf_fail(r, "malformed UTF-8");
             return 0;
         }
         r->line += *cp == '\n';
@@ -112,7 +112,7 @@ static int read_char(reader *r, uint32_t *cp)
     const char *name = c ? strchr(names, c) : NULL;
     int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (!name && !digits) {
-        fail(r, "an unknown escape; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH,");
+        gbnf_fail(r, "an unknown escape; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\xHH \\uHHHH \\UHHHHHHHH,");
         return 0;
     }
     r->s += 2;
@@ -125,16 +125,16 @@ static int read_char(reader *r, uint32_t *cp)
     return 1;
 }
 
-static int32_t read_literal(reader *r)
+static int32_t read_literal(gbnf_reader *r)
 {
-    weft__text text = {0};
+    weft__strbuf text = {0};
     int line = r->line;
     int32_t node = -1;
     uint32_t cp;
     r->s++;
     while (r->s < r->end && *r->s != '"') {
         if (!read_char(r, &cp)) goto done;
-        weft__text_put_utf8(&text, cp);
+        weft__strbuf_put_utf8(&text, cp);
     }
     if (r->s == r->end) {
         weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: a literal without a closing '\"'", line);
@@ -144,11 +144,11 @@ static int32_t read_literal(reader *r)
     if (text.failed) weft__gram_fail(r->g, WEFT_NO_MEMORY, "no memory for a grammar");
     node = weft__gram_text(r->g, text.data ? text.data : "", text.len);
 done:
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     return node;
 }
 
-static int32_t read_class(reader *r)
+static int32_t read_class(gbnf_reader *r)
 {
     weft__gram_range *ranges = NULL;
     size_t n = 0, capacity = 0;
@@ -189,13 +189,13 @@ done:
 
 /* ---- expressions ---- */
 
-static int32_t read_choice(reader *r, int nested);
+static int32_t read_choice(gbnf_reader *r, int nested);
 
-static int read_number(reader *r, uint32_t *out)
+static int read_number(gbnf_reader *r, uint32_t *out)
 {
     uint64_t value = 0;
     if (r->s == r->end || *r->s < '0' || *r->s > '9') {
-        fail(r, "a number must follow in {m}, {m,} or {m,n}");
+        gbnf_fail(r, "a number must follow in {m}, {m,} or {m,n}");
         return 0;
     }
     for (; r->s < r->end && *r->s >= '0' && *r->s <= '9'; r->s++)
@@ -209,7 +209,7 @@ static int read_number(reader *r, uint32_t *out)
 }
 
 /* {m}, {m,} or {m,n} */
-static int read_bounds(reader *r, int nested, uint32_t *min, uint32_t *max)
+static int read_bounds(gbnf_reader *r, int nested, uint32_t *min, uint32_t *max)
 {
     r->s++;
     skip(r, nested);
@@ -224,7 +224,7 @@ static int read_bounds(reader *r, int nested, uint32_t *min, uint32_t *max)
         skip(r, nested);
     }
     if (!at(r, '}')) {
-        fail(r, "'}' must end a repetition");
+        gbnf_fail(r, "'}' must end a repetition");
         return 0;
     }
     r->s++;
@@ -232,7 +232,7 @@ static int read_bounds(reader *r, int nested, uint32_t *min, uint32_t *max)
 }
 
 /* What follows an item: none, one or several of * + ? {}. */
-static int32_t read_repeats(reader *r, int nested, int32_t item)
+static int32_t read_repeats(gbnf_reader *r, int nested, int32_t item)
 {
     for (;;) {
         uint32_t min = 0, max = UINT32_MAX;
@@ -251,7 +251,7 @@ static int32_t read_repeats(reader *r, int nested, int32_t item)
     }
 }
 
-static int32_t read_group(reader *r)
+static int32_t read_group(gbnf_reader *r)
 {
     int line = r->line;
     if (r->depth >= WEFT__GRAM_MAX_NESTING) {
@@ -272,7 +272,7 @@ static int32_t read_group(reader *r)
 }
 
 /* -2: no item begins here. */
-static int32_t read_item(reader *r)
+static int32_t read_item(gbnf_reader *r)
 {
     char c = r->s < r->end ? *r->s : 0;
     if (c == '"') return read_literal(r);
@@ -282,7 +282,7 @@ static int32_t read_item(reader *r)
         r->s++;
         return weft__gram_class(r->g, &(weft__gram_range){0, 0x10FFFF}, 1, 0);
     }
-    if (c == '*' || c == '+' || c == '?' || c == '{') return fail(r, "nothing to be repeated");
+    if (c == '*' || c == '+' || c == '?' || c == '{') return gbnf_fail(r, "nothing to be repeated");
     if (c == '<' || c == '!') {
         weft__gram_fail(r->g, WEFT_UNSUPPORTED, "grammar: line %d: tokens by name or number ('<...>') are not supported",
                         r->line);
@@ -295,7 +295,7 @@ static int32_t read_item(reader *r)
     return weft__gram_ref(r->g, rule);
 }
 
-static int push(reader *r, int32_t node)
+static int push(gbnf_reader *r, int32_t node)
 {
     if (failed(r)) return 0;
     if (!weft__grow(&r->items, &r->capacity, r->n_items + 1, sizeof *r->items)) {
@@ -306,7 +306,7 @@ static int push(reader *r, int32_t node)
     return 1;
 }
 
-static int32_t read_sequence(reader *r, int nested)
+static int32_t read_sequence(gbnf_reader *r, int nested)
 {
     size_t first = r->n_items;
     for (;;) {
@@ -322,13 +322,13 @@ static int32_t read_sequence(reader *r, int nested)
 }
 
 /* Behind '|' and before a '|' at the beginning of a line, lines may end anywhere. */
-static int32_t read_choice(reader *r, int nested)
+static int32_t read_choice(gbnf_reader *r, int nested)
 {
     size_t first = r->n_items;
     for (;;) {
         skip(r, 1);
         if (!push(r, read_sequence(r, nested))) break;
-        reader ahead = *r;
+        gbnf_reader ahead = *r;
         skip(&ahead, 1);
         if (!at(&ahead, '|')) break;
         r->s = ahead.s + 1;
@@ -340,11 +340,11 @@ static int32_t read_choice(reader *r, int nested)
     return node;
 }
 
-static void read_rule(reader *r)
+static void read_rule(gbnf_reader *r)
 {
     size_t n = word_length(r);
     if (!at_rule(r)) {
-        fail(r, "a rule must begin with its name and '::='");
+        gbnf_fail(r, "a rule must begin with its name and '::='");
         return;
     }
     int line = r->line;
@@ -356,16 +356,16 @@ static void read_rule(reader *r)
     if (failed(r)) return;
     skip(r, 0);
     if (r->s < r->end && *r->s != '\n' && *r->s != '\r') {
-        fail(r, "the rule should end or go on");
+        gbnf_fail(r, "the rule should end or go on");
         return;
     }
     weft__gram_line(r->g, line);
     weft__gram_define(r->g, rule, body);
 }
 
-int32_t weft__gbnf_read(weft__gram *g, const char *source, size_t n)
+int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n)
 {
-    reader r = {.g = g, .s = source, .end = source + n, .line = 1};
+    gbnf_reader r = {.g = g, .s = source, .end = source + n, .line = 1};
     if (n > WEFT__GRAM_MAX_SOURCE) {
         weft__gram_fail(g, WEFT_LIMIT, "grammar: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;

@@ -51,7 +51,7 @@ void weft__gram_fail(weft__gram *g, weft_status status, const char *format, ...)
     weft_fail(&g->err, status, "%s", text);
 }
 
-static int32_t no_memory(weft__gram *g)
+static int32_t grammar_no_memory(weft__gram *g)
 {
     weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
     return -1;
@@ -89,7 +89,7 @@ int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n)
         return -1;
     }
     if (!weft__grow(&g->rules, &g->rules_capacity, g->n_rules + 1, sizeof *g->rules) || !weft__strings_add(&g->names, name, n, 1))
-        return no_memory(g);
+        return grammar_no_memory(g);
     g->rules[g->n_rules] = (weft__gram_rule_def){.body = -1, .mention = g->line, .refs = WEFT__GRAM_NONE};
     return (int32_t)g->n_rules++;
 }
@@ -134,7 +134,7 @@ static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_
                         WEFT__GRAM_MAX_NESTING);
         return -1;
     }
-    if (!weft__grow(&g->nodes, &g->nodes_capacity, g->n_nodes + 1, sizeof *g->nodes)) return no_memory(g);
+    if (!weft__grow(&g->nodes, &g->nodes_capacity, g->n_nodes + 1, sizeof *g->nodes)) return grammar_no_memory(g);
     g->nodes[g->n_nodes] = (weft__gram_node){a, b, -1, -1, g->line, nesting, (uint8_t)kind, 0};
     return (int32_t)g->n_nodes++;
 }
@@ -150,7 +150,7 @@ int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a literal of %zu bytes", g->line, n);
         return -1;
     }
-    if (!weft__grow(&g->bytes, &g->bytes_capacity, g->n_bytes + n, 1)) return no_memory(g);
+    if (!weft__grow(&g->bytes, &g->bytes_capacity, g->n_bytes + n, 1)) return grammar_no_memory(g);
     if (n) memcpy(g->bytes + g->n_bytes, s, n);
     g->n_bytes += n;
     return add_node(g, WEFT__GRAM_TEXT, (uint32_t)(g->n_bytes - n), (uint32_t)n, 1);
@@ -181,7 +181,7 @@ int32_t weft__gram_class(weft__gram *g, const weft__gram_range *ranges, size_t n
     weft__gram_range *own = weft__alloc_array(n, sizeof *own);
     if (!own || !weft__grow(&g->ranges, &g->ranges_capacity, at + 2 * n + 2, sizeof *own)) {
         weft__free(own);
-        return no_memory(g);
+        return grammar_no_memory(g);
     }
     if (n) memcpy(own, ranges, n * sizeof *own);
     qsort(own, n, sizeof *own, by_lo);
@@ -210,7 +210,7 @@ static int32_t add_list(weft__gram *g, weft__gram_kind kind, const int32_t *item
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAM_MAX_NODES);
         return -1;
     }
-    if (!weft__grow(&g->items, &g->items_capacity, g->n_items + n, sizeof *items)) return no_memory(g);
+    if (!weft__grow(&g->items, &g->items_capacity, g->n_items + n, sizeof *items)) return grammar_no_memory(g);
     for (size_t i = 0; i < n; i++) {
         if (!is_free(g, items[i])) return -1;
         g->nodes[items[i]].parent = (int32_t)g->n_nodes;
@@ -256,9 +256,9 @@ int32_t weft__gram_ref(weft__gram *g, int32_t rule)
 
 /* ---- compiling ---- */
 
-void weft__automaton_destroy(weft__automaton **p)
+void weft__gram_automaton_destroy(weft__gram_automaton **p)
 {
-    weft__automaton *a = p ? *p : NULL;
+    weft__gram_automaton *a = p ? *p : NULL;
     if (!a) return;
     weft__strings_free(&a->names);
     weft__free(a->lines);
@@ -270,7 +270,7 @@ void weft__automaton_destroy(weft__automaton **p)
     *p = NULL;
 }
 
-static int copy_rules(weft__automaton *a, const weft__gram *g)
+static int copy_rules(weft__gram_automaton *a, const weft__gram *g)
 {
     a->n_rules = g->n_rules;
     a->lines = weft__alloc_array(g->n_rules, sizeof *a->lines);
@@ -285,7 +285,7 @@ static int copy_rules(weft__automaton *a, const weft__gram *g)
 }
 
 /* Compiles root and every rule that is called, each when its first call is met. */
-static weft_status compile_rules(weft__automaton *a, const weft__gram *g, const weft__gram_plan *plan, weft_error *err)
+static weft_status compile_rules(weft__gram_automaton *a, const weft__gram *g, const weft__gram_plan *plan, weft_error *err)
 {
     weft__gram_nfa nfa = {0};
     size_t budget[2] = {(size_t)1 << 20, (size_t)1 << 21}, at = 0; /* tens of milliseconds */
@@ -307,7 +307,7 @@ static weft_status compile_rules(weft__automaton *a, const weft__gram *g, const 
 }
 
 /* The closing state, and what the others can do. */
-static int close_states(weft__automaton *a)
+static int close_states(weft__gram_automaton *a)
 {
     if (!weft__grow(&a->states, &a->states_capacity, a->n_states + 1, sizeof *a->states)) return 0;
     a->states[a->n_states] = (weft__gram_state){(uint32_t)a->n_edges, (uint32_t)a->n_calls, -1, 0};
@@ -319,12 +319,12 @@ static int close_states(weft__automaton *a)
     return 1;
 }
 
-weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__automaton **out, weft_error *err)
+weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__gram_automaton **out, weft_error *err)
 {
     weft__gram_plan plan = {0};
     *out = NULL;
     if (g->err.status) return weft_fail(err, (weft_status)g->err.status, "%s", g->err.message);
-    weft__automaton *a = weft__alloc_zero(1, sizeof *a);
+    weft__gram_automaton *a = weft__alloc_zero(1, sizeof *a);
     if (!a) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     a->root = root;
     a->depth = depth;
@@ -333,7 +333,7 @@ weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft
     if (!st) st = compile_rules(a, g, &plan, err);
     if (!st && !close_states(a)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     weft__gram_plan_free(&plan);
-    if (st) weft__automaton_destroy(&a);
+    if (st) weft__gram_automaton_destroy(&a);
     *out = a;
     return st;
 }

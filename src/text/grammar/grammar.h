@@ -22,9 +22,9 @@ enum {
     WEFT__GRAM_MAX_NESTING = 128,    /* expressions within expressions */
     WEFT__GRAM_MAX_STATES = 1 << 17, /* of the automaton, with repetitions written out */
     WEFT__GRAM_MAX_EDGES = 1 << 20,
-    WEFT__GRAM_MAX_NAME = 256,     /* bytes of a rule's name */
-    WEFT__GRAMMAR_DEPTH = 1 << 16, /* rules within rules while matching, tail calls not counted */
-    WEFT__JSON_DEPTH = 256         /* objects and arrays within each other, for the built-in JSON grammar */
+    WEFT__GRAM_MAX_NAME = 256,  /* bytes of a rule's name */
+    WEFT__GRAM_DEPTH = 1 << 16, /* rules within rules while matching, tail calls not counted */
+    WEFT__GRAM_JSON_DEPTH = 256 /* objects and arrays within each other, for the built-in JSON grammar */
 };
 
 /* A grammar under construction; belongs to one thread. The first failure is kept, makes what follows do nothing, and comes out
@@ -62,23 +62,23 @@ int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n);          
 int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max); /* max UINT32_MAX: no limit */
 int32_t weft__gram_ref(weft__gram *g, int32_t rule);
 
-typedef struct weft__automaton weft__automaton;
+typedef struct weft__gram_automaton weft__gram_automaton;
 
 /* Checks and compiles the language of rule `root`. At most `depth` calls lie within each other while matching. Fails with
  * WEFT_ARGUMENT, naming rule and line: a rule that is undefined, left-recursive, or that no finite text fulfils; WEFT_LIMIT;
  * WEFT_NO_MEMORY; or with what the builder met before. The grammar may be destroyed or compiled again afterwards. */
-weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__automaton **out, weft_error *err);
-void weft__automaton_destroy(weft__automaton **a);
+weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__gram_automaton **out, weft_error *err);
+void weft__gram_automaton_destroy(weft__gram_automaton **a);
 
 /* Reads GBNF into g and stores the rule `root`. The dialect of llama.cpp (grammars/README.md there): rules `name ::= ...`, `|`,
  * groups, "literals", [classes] and [^negated] ones, `.`, `* + ? {m} {m,} {m,n}`, escapes \n \r \t \\ \" \[ \] \xHH \uHHHH
  * \UHHHHHHHH (code points), `#` comments. Failures stay in g. */
-int32_t weft__gbnf_read(weft__gram *g, const char *source, size_t n);
+int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n);
 /* Any JSON object (RFC 8259), for response_format json_object. So that a model cannot lose itself and every parser takes the
- * result: at most WEFT__JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object, 20 digits before and
+ * result: at most WEFT__GRAM_JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object, 20 digits before and
  * after a decimal point, three in an exponent. Surrogates are escaped in pairs only. Returns the root. */
-int32_t weft__json_rules(weft__gram *g);
+int32_t weft__gram_json_object(weft__gram *g);
 /* Any JSON value, within the same bounds. */
-int32_t weft__json_value_rules(weft__gram *g);
+int32_t weft__gram_json_value(weft__gram *g);
 
 #endif

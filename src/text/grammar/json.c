@@ -60,12 +60,12 @@ static int32_t json_rules(weft__gram *g, int any)
     return root;
 }
 
-int32_t weft__json_rules(weft__gram *g)
+int32_t weft__gram_json_object(weft__gram *g)
 {
     return json_rules(g, 0);
 }
 
-int32_t weft__json_value_rules(weft__gram *g)
+int32_t weft__gram_json_value(weft__gram *g)
 {
     return json_rules(g, 1);
 }

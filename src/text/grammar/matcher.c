@@ -27,29 +27,29 @@ typedef struct weft__gram_table {
     uint64_t data[]; /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
 } weft__gram_table;
 
-struct weft__grammar {
+struct weft__gram_tables {
     atomic_size_t refs;
-    weft__automaton *a;
-    weft__token_trie *trie;
+    weft__gram_automaton *a;
+    weft__gram_trie *trie;
     _Atomic(weft__gram_table *) *tables; /* [a->n_states] */
     atomic_size_t table_bytes;
 };
 
 /* A depth of the walk: what is left after the bytes up to there. */
-typedef struct level {
+typedef struct matcher_level {
     weft__gram_set set;
     size_t n_frames, n_links;
-} level;
+} matcher_level;
 
-struct weft__matcher {
-    weft__grammar *g;
+struct weft__gram_matcher {
+    weft__gram_tables *g;
     weft__gram_run run; /* ways[0..n_ways): where the text is */
     int done, ended;
     uint64_t n_bytes;
-    size_t compact_at; /* frames */
-    size_t credit;     /* work that the text may still take */
-    level *levels;     /* [max_depth + 1] */
-    uint64_t *bits;    /* [n_words] */
+    size_t compact_at;     /* frames */
+    size_t credit;         /* work that the text may still take */
+    matcher_level *levels; /* [max_depth + 1] */
+    uint64_t *bits;        /* [n_words] */
     weft__gram_way *order;
     size_t order_capacity;
     uint32_t *escapes;
@@ -57,7 +57,7 @@ struct weft__matcher {
     unsigned char *piece; /* [max_depth] */
 };
 
-static size_t n_words(const weft__grammar *g)
+static size_t n_words(const weft__gram_tables *g)
 {
     return ((size_t)g->trie->n_tokens + 63) / 64;
 }
@@ -69,7 +69,7 @@ static void allow(uint64_t *bits, int32_t token)
     bits[token >> 6] |= (uint64_t)1 << (token & 63);
 }
 
-static void cut(weft__gram_run *r, const level *l)
+static void cut(weft__gram_run *r, const matcher_level *l)
 {
     r->n_ways = l->set.end;
     r->n_frames = l->n_frames;
@@ -78,21 +78,22 @@ static void cut(weft__gram_run *r, const level *l)
 
 /* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`. Notes the nodes at which
  * the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
-static void walk(weft__matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits, int escapes)
+static void walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits,
+                 int escapes)
 {
-    const weft__token_trie *t = m->g->trie;
+    const weft__gram_trie *t = m->g->trie;
     weft__gram_run *r = &m->run;
-    m->levels[0] = (level){start, r->n_frames, r->n_links};
+    m->levels[0] = (matcher_level){start, r->n_frames, r->n_links};
     for (uint32_t i = from; i < to && !r->status;) {
         const weft__gram_trie_node *node = &t->nodes[i];
-        level *l = &m->levels[node->depth - base];
+        matcher_level *l = &m->levels[node->depth - base];
         cut(r, l - 1);
         weft__gram_set set = weft__gram_run_step(r, l[-1].set, node->byte);
         if (set.begin == set.end && !set.done) {
             i = node->next;
             continue;
         }
-        *l = (level){set, r->n_frames, r->n_links};
+        *l = (matcher_level){set, r->n_frames, r->n_links};
         for (uint32_t k = node[0].token; k < node[1].token; k++) allow(bits, t->ids[k]);
         if (escapes && set.done && node->next > i + 1) {
             if (weft__grow(&m->escapes, &m->escapes_capacity, m->n_escapes + 1, sizeof *m->escapes))
@@ -106,7 +107,7 @@ static void walk(weft__matcher *m, weft__gram_set start, uint32_t from, uint32_t
 
 /* ---- tables ---- */
 
-static weft__gram_table *pack_table(const weft__matcher *m, uint32_t depth)
+static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth)
 {
     size_t words = n_words(m->g), n_tokens = 0;
     for (size_t w = 0; w < words; w++) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
@@ -126,7 +127,7 @@ static weft__gram_table *pack_table(const weft__matcher *m, uint32_t depth)
 }
 
 /* NULL with r->status set on failure. */
-static weft__gram_table *make_table(weft__matcher *m, int32_t state)
+static weft__gram_table *make_table(weft__gram_matcher *m, int32_t state)
 {
     weft__gram_run *r = &m->run;
     size_t begin = r->n_ways;
@@ -151,9 +152,9 @@ static weft__gram_table *make_table(weft__matcher *m, int32_t state)
 }
 
 /* The state's table, made and kept when it is new. *own: the caller frees it. */
-static weft__gram_table *table_of(weft__matcher *m, int32_t state, int *own)
+static weft__gram_table *table_of(weft__gram_matcher *m, int32_t state, int *own)
 {
-    weft__grammar *g = m->g;
+    weft__gram_tables *g = m->g;
     weft__gram_table *t = atomic_load_explicit(&g->tables[state], memory_order_acquire), *other = NULL;
     *own = 0;
     if (t || !(t = make_table(m, state))) return t;
@@ -171,11 +172,11 @@ static weft__gram_table *table_of(weft__matcher *m, int32_t state, int *own)
 /* ---- grammars ---- */
 
 /* Makes tables in the order of the states until the work is spent. */
-static weft_status make_ahead(weft__grammar *g, weft_error *err)
+static weft_status make_ahead(weft__gram_tables *g, weft_error *err)
 {
-    weft__matcher *m;
+    weft__gram_matcher *m;
     size_t left = AHEAD_WORK;
-    weft_status st = weft__matcher_create(g, &m, err);
+    weft_status st = weft__gram_matcher_create(g, &m, err);
     for (size_t i = 0; !st && i < g->a->n_states && left; i++) {
         int own;
         if (g->a->states[i].edge == g->a->states[i + 1].edge) continue;
@@ -187,16 +188,16 @@ static weft_status make_ahead(weft__grammar *g, weft_error *err)
         if (own || m->run.status == WEFT_LIMIT) break;
         if (!t) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     }
-    weft__matcher_destroy(&m);
+    weft__gram_matcher_destroy(&m);
     return st;
 }
 
-weft_status weft__grammar_create(weft__automaton *a, weft__token_trie *trie, weft__grammar **out, weft_error *err)
+weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *trie, weft__gram_tables **out, weft_error *err)
 {
     *out = NULL;
-    weft__grammar *g = weft__alloc_zero(1, sizeof *g);
+    weft__gram_tables *g = weft__alloc_zero(1, sizeof *g);
     if (!g) {
-        weft__automaton_destroy(&a);
+        weft__gram_automaton_destroy(&a);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     }
     atomic_init(&g->refs, 1);
@@ -206,45 +207,45 @@ weft_status weft__grammar_create(weft__automaton *a, weft__token_trie *trie, wef
     g->tables = weft__alloc_array(a->n_states, sizeof *g->tables);
     for (size_t i = 0; g->tables && i < a->n_states; i++) atomic_init(&g->tables[i], NULL);
     weft_status st = g->tables ? make_ahead(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    if (st) weft__grammar_release(&g);
+    if (st) weft__gram_tables_release(&g);
     *out = g;
     return st;
 }
 
-weft__grammar *weft__grammar_retain(weft__grammar *g)
+weft__gram_tables *weft__gram_tables_retain(weft__gram_tables *g)
 {
     atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);
     return g;
 }
 
-void weft__grammar_release(weft__grammar **p)
+void weft__gram_tables_release(weft__gram_tables **p)
 {
-    weft__grammar *g = p ? *p : NULL;
+    weft__gram_tables *g = p ? *p : NULL;
     if (!g) return;
     *p = NULL;
     if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1) return;
     for (size_t i = 0; g->tables && i < g->a->n_states; i++) weft__free(atomic_load(&g->tables[i]));
     weft__free(g->tables);
-    weft__token_trie_release(&g->trie);
-    weft__automaton_destroy(&g->a);
+    weft__gram_trie_release(&g->trie);
+    weft__gram_automaton_destroy(&g->a);
     weft__free(g);
 }
 
-int32_t weft__grammar_n_tokens(const weft__grammar *g)
+int32_t weft__gram_tables_n_tokens(const weft__gram_tables *g)
 {
     return g->trie->n_tokens;
 }
 
 /* ---- matchers ---- */
 
-static weft_status no_memory(weft_error *err)
+static weft_status matcher_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a text in a grammar");
 }
 
 /* Where the text is, for messages. */
 #define PLACE 224
-static const char *place(const weft__matcher *m, char out[PLACE])
+static const char *place(const weft__gram_matcher *m, char out[PLACE])
 {
     char label[WEFT__GRAM_RULE_LABEL];
     int32_t state = m->run.n_ways ? m->run.ways[0].state : m->g->a->starts[m->g->a->root];
@@ -255,35 +256,35 @@ static const char *place(const weft__matcher *m, char out[PLACE])
 }
 
 /* Reports and clears what made the run stop. */
-static weft_status stopped(weft__matcher *m, weft_error *err)
+static weft_status stopped(weft__gram_matcher *m, weft_error *err)
 {
     char where[PLACE];
     weft_status st = m->run.status;
     m->run.status = WEFT_OK;
-    if (st == WEFT_NO_MEMORY) return no_memory(err);
+    if (st == WEFT_NO_MEMORY) return matcher_no_memory(err);
     return weft_fail(err, st, "grammar: too many ways to go on %s; make it less ambiguous", place(m, where));
 }
 
 /* Everything but the ways. */
-static weft_status create_empty(weft__grammar *g, weft__matcher **out, weft_error *err)
+static weft_status create_empty(weft__gram_tables *g, weft__gram_matcher **out, weft_error *err)
 {
     *out = NULL;
-    weft__matcher *m = weft__alloc_zero(1, sizeof *m);
-    if (!m) return no_memory(err);
-    m->g = weft__grammar_retain(g);
+    weft__gram_matcher *m = weft__alloc_zero(1, sizeof *m);
+    if (!m) return matcher_no_memory(err);
+    m->g = weft__gram_tables_retain(g);
     m->compact_at = MIN_COMPACT;
     m->levels = weft__alloc_array((size_t)g->trie->max_depth + 1, sizeof *m->levels);
     m->bits = weft__alloc_array(n_words(g), sizeof *m->bits);
     m->piece = weft__alloc_array(g->trie->max_depth, 1);
     if (!weft__gram_run_init(&m->run, g->a) || !m->levels || !m->bits || !m->piece) {
-        weft__matcher_destroy(&m);
-        return no_memory(err);
+        weft__gram_matcher_destroy(&m);
+        return matcher_no_memory(err);
     }
     *out = m;
     return WEFT_OK;
 }
 
-weft_status weft__matcher_create(weft__grammar *g, weft__matcher **out, weft_error *err)
+weft_status weft__gram_matcher_create(weft__gram_tables *g, weft__gram_matcher **out, weft_error *err)
 {
     weft_status st = create_empty(g, out, err);
     if (st) return st;
@@ -291,11 +292,11 @@ weft_status weft__matcher_create(weft__grammar *g, weft__matcher **out, weft_err
     (*out)->done = weft__gram_run_start(&(*out)->run).done;
     if (!(*out)->run.status) return WEFT_OK;
     st = stopped(*out, err);
-    weft__matcher_destroy(out);
+    weft__gram_matcher_destroy(out);
     return st;
 }
 
-weft_status weft__matcher_copy(const weft__matcher *m, weft__matcher **out, weft_error *err)
+weft_status weft__gram_matcher_copy(const weft__gram_matcher *m, weft__gram_matcher **out, weft_error *err)
 {
     weft_status st = create_empty(m->g, out, err);
     if (st) return st;
@@ -304,8 +305,8 @@ weft_status weft__matcher_copy(const weft__matcher *m, weft__matcher **out, weft
     if (!weft__grow(&r->ways, &r->ways_capacity, from->n_ways, sizeof *r->ways) ||
         !weft__grow(&r->frames, &r->frames_capacity, from->n_frames, sizeof *r->frames) ||
         !weft__grow(&r->links, &r->links_capacity, from->n_links, sizeof *r->links)) {
-        weft__matcher_destroy(out);
-        return no_memory(err);
+        weft__gram_matcher_destroy(out);
+        return matcher_no_memory(err);
     }
     if (from->n_ways) memcpy(r->ways, from->ways, from->n_ways * sizeof *r->ways);
     memcpy(r->frames, from->frames, from->n_frames * sizeof *r->frames);
@@ -322,9 +323,9 @@ weft_status weft__matcher_copy(const weft__matcher *m, weft__matcher **out, weft
     return WEFT_OK;
 }
 
-void weft__matcher_destroy(weft__matcher **p)
+void weft__gram_matcher_destroy(weft__gram_matcher **p)
 {
-    weft__matcher *m = p ? *p : NULL;
+    weft__gram_matcher *m = p ? *p : NULL;
     if (!m) return;
     weft__free(m->piece);
     weft__free(m->escapes);
@@ -332,18 +333,18 @@ void weft__matcher_destroy(weft__matcher **p)
     weft__free(m->bits);
     weft__free(m->levels);
     weft__gram_run_free(&m->run);
-    weft__grammar_release(&m->g);
+    weft__gram_tables_release(&m->g);
     weft__free(m);
     *p = NULL;
 }
 
-int weft__matcher_complete(const weft__matcher *m)
+int weft__gram_matcher_complete(const weft__gram_matcher *m)
 {
     if (m->ended || (m->done && m->run.n_ways == 0)) return 2;
     return m->done;
 }
 
-static int is_end(const weft__token_trie *t, int32_t token)
+static int is_end(const weft__gram_trie *t, int32_t token)
 {
     for (int32_t i = 0; i < t->n_ends; i++)
         if (t->ends[i] == token) return 1;
@@ -363,7 +364,7 @@ static weft__gram_set step_all(weft__gram_run *r, const unsigned char *bytes, si
     return set;
 }
 
-static void go_to(weft__matcher *m, weft__gram_set set, size_t n)
+static void go_to(weft__gram_matcher *m, weft__gram_set set, size_t n)
 {
     weft__gram_run *r = &m->run;
     memmove(r->ways, r->ways + set.begin, (set.end - set.begin) * sizeof *r->ways);
@@ -374,9 +375,9 @@ static void go_to(weft__matcher *m, weft__gram_set set, size_t n)
         m->compact_at = 2 * r->n_frames > MIN_COMPACT ? 2 * r->n_frames : MIN_COMPACT;
 }
 
-weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *err)
+weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft_error *err)
 {
-    const weft__token_trie *t = m->g->trie;
+    const weft__gram_trie *t = m->g->trie;
     weft__gram_run *r = &m->run;
     char where[PLACE];
     if (token < 0 || token >= t->n_tokens)
@@ -391,7 +392,7 @@ weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *er
         return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d is not allowed %s", token, place(m, where));
     size_t n = t->nodes[node].depth;
     for (size_t i = n; i-- > 0; node = t->nodes[node].parent) m->piece[i] = t->nodes[node].byte;
-    level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+    matcher_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
     r->work = m->credit;
     weft__gram_set set = step_all(r, m->piece, n);
     m->credit = r->work;
@@ -414,9 +415,9 @@ static int by_state(const void *x, const void *y)
 }
 
 /* Allows what n ways, all in one state, allow; too much where r->too_deep comes of it. */
-static void mask_state(weft__matcher *m, const weft__gram_way *ways, size_t n, size_t *for_tables, uint64_t *bits)
+static void mask_state(weft__gram_matcher *m, const weft__gram_way *ways, size_t n, size_t *for_tables, uint64_t *bits)
 {
-    const weft__token_trie *t = m->g->trie;
+    const weft__gram_trie *t = m->g->trie;
     weft__gram_run *r = &m->run;
     uint32_t depth = 0;
     int own;
@@ -436,7 +437,7 @@ static void mask_state(weft__matcher *m, const weft__gram_way *ways, size_t n, s
         const uint32_t *list = (const uint32_t *)(table->data + (listed ? 0 : words));
         for (size_t w = 0; !listed && w < words; w++) bits[w] |= table->data[w];
         for (uint32_t i = 0; listed && i < table->n_tokens; i++) allow(bits, (int32_t)list[table->n_escapes + i]);
-        level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+        matcher_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
         weft__gram_set callers = {0};
         if (table->n_escapes) callers = weft__gram_run_return(r, ways, n);
         for (uint32_t i = 0; i < table->n_escapes && callers.begin < callers.end && !r->status; i++)
@@ -453,16 +454,16 @@ static int any(const uint64_t *bits, size_t words)
     return 0;
 }
 
-weft_status weft__matcher_mask(weft__matcher *m, uint64_t *bits, weft_error *err)
+weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_error *err)
 {
-    const weft__token_trie *t = m->g->trie;
+    const weft__gram_trie *t = m->g->trie;
     weft__gram_run *r = &m->run;
     size_t n = r->n_ways, for_tables = TABLE_WORK;
     int was_too_deep = r->too_deep;
     char where[PLACE];
     memset(bits, 0, n_words(m->g) * sizeof *bits);
     if (m->ended) return weft_fail(err, WEFT_STATE, "grammar: the text has ended; no token may follow");
-    if (!weft__grow(&m->order, &m->order_capacity, n, sizeof *m->order)) return no_memory(err);
+    if (!weft__grow(&m->order, &m->order_capacity, n, sizeof *m->order)) return matcher_no_memory(err);
     for (size_t i = 0; i < n; i++) m->order[i] = (weft__gram_way){r->ways[i].state, (uint32_t)i};
     if (n > 1) qsort(m->order, n, sizeof *m->order, by_state);
     for (size_t i = 0; i < n; i++) m->order[i].frame = r->ways[m->order[i].frame].frame;

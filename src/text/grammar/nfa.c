@@ -22,7 +22,7 @@ void weft__gram_nfa_free(weft__gram_nfa *nfa)
     *nfa = (weft__gram_nfa){0};
 }
 
-static int32_t fail(build *b, int no_memory)
+static int32_t nfa_fail(build *b, int no_memory)
 {
     if (b->status) return 0;
     b->status = no_memory
@@ -36,8 +36,8 @@ static int32_t new_state(build *b)
 {
     weft__gram_nfa *a = b->nfa;
     if (b->status) return 0;
-    if (a->n >= WEFT__GRAM_MAX_STATES) return fail(b, 0);
-    if (!weft__grow(&a->first, &a->capacity, a->n + 1, sizeof *a->first)) return fail(b, 1);
+    if (a->n >= WEFT__GRAM_MAX_STATES) return nfa_fail(b, 0);
+    if (!weft__grow(&a->first, &a->capacity, a->n + 1, sizeof *a->first)) return nfa_fail(b, 1);
     a->first[a->n] = -1;
     return (int32_t)a->n++;
 }
@@ -47,11 +47,11 @@ static void add_edge(build *b, int32_t from, weft__gram_nfa_edge edge)
     weft__gram_nfa *a = b->nfa;
     if (b->status) return;
     if (a->n_edges >= WEFT__GRAM_MAX_EDGES) {
-        fail(b, 0);
+        nfa_fail(b, 0);
         return;
     }
     if (!weft__grow(&a->edges, &a->edges_capacity, a->n_edges + 1, sizeof *a->edges)) {
-        fail(b, 1);
+        nfa_fail(b, 1);
         return;
     }
     edge.next = a->first[from];

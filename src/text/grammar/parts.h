@@ -109,7 +109,7 @@ typedef struct weft__gram_state {
     uint8_t flags;
 } weft__gram_state;
 
-struct weft__automaton {
+struct weft__gram_automaton {
     weft__gram_state *states; /* [n_states + 1] */
     size_t n_states, states_capacity;
     weft__gram_edge *edges; /* of a state in order of lo; overlapping where the rule could not be made deterministic */
@@ -126,7 +126,7 @@ struct weft__automaton {
 
 /* Appends the rule's states, the start first, to a (without the closing state). budget[0] is the work that may still be spent on
  * making rules deterministic; a rule that needs more keeps its alternatives side by side, which takes from budget[1]. */
-weft_status weft__gram_automaton_add(weft__automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
+weft_status weft__gram_automaton_add(weft__gram_automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
                                      weft_error *err);
 
 #endif

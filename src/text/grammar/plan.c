@@ -98,19 +98,19 @@ static int collect_refs(const weft__gram *g, order *o)
 }
 
 enum { OPEN = 1, DONE = 2 };
-typedef struct frame {
+typedef struct plan_frame {
     uint32_t rule, next;
-} frame;
+} plan_frame;
 
 /* Depth first from one rule; rules that are called in any case are left alone. */
-static void visit_from(const weft__gram *g, uint32_t from, order *o, uint8_t *seen, frame *path)
+static void visit_from(const weft__gram *g, uint32_t from, order *o, uint8_t *seen, plan_frame *path)
 {
     size_t n = 0;
     if (seen[from]) return;
-    path[n++] = (frame){from, o->at[from]};
+    path[n++] = (plan_frame){from, o->at[from]};
     seen[from] = OPEN;
     while (n) {
-        frame *top = &path[n - 1];
+        plan_frame *top = &path[n - 1];
         if (top->next == o->at[top->rule + 1]) {
             seen[top->rule] = DONE;
             o->done[o->n_done++] = top->rule;
@@ -122,14 +122,14 @@ static void visit_from(const weft__gram *g, uint32_t from, order *o, uint8_t *se
         if (seen[rule] == OPEN) o->recursive[rule] = 1;
         if (seen[rule]) continue;
         seen[rule] = OPEN;
-        path[n++] = (frame){rule, o->at[rule]};
+        path[n++] = (plan_frame){rule, o->at[rule]};
     }
 }
 
 static int visit_rules(const weft__gram *g, int32_t root, order *o)
 {
     uint8_t *seen = weft__alloc_zero(g->n_rules, 1);
-    frame *path = weft__alloc_array(g->n_rules, sizeof *path);
+    plan_frame *path = weft__alloc_array(g->n_rules, sizeof *path);
     o->recursive = weft__alloc_zero(g->n_rules, 1);
     o->done = weft__alloc_array(g->n_rules, sizeof *o->done);
     int ok = seen && path && o->recursive && o->done;

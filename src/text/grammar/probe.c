@@ -40,7 +40,7 @@ static int is_wide(const weft__gram_run *r, weft__gram_set set)
 }
 
 /* Takes `wanted` where it goes on (-1: never), or the best of the bytes; 0: there is none, or the work is spent. *work: what that byte took. */
-static int go_on(weft__gram_run *r, weft__gram_set *set, int wanted, size_t *work)
+static int probe_go_on(weft__gram_run *r, weft__gram_set *set, int wanted, size_t *work)
 {
     unsigned char bytes[TRIES];
     int n = bytes_of(r, *set, bytes), best = -1;
@@ -70,9 +70,9 @@ static int go_on(weft__gram_run *r, weft__gram_set *set, int wanted, size_t *wor
 enum { NO_MEMORY = -1, NOTHING, GROWS, IS_WIDE };
 
 /* What makes reading this rule take too much: that it takes more and more, or that it has too many alternatives at once. */
-static int search(const weft__automaton *a, int32_t rule, int text, size_t *all)
+static int search(const weft__gram_automaton *a, int32_t rule, int text, size_t *all)
 {
-    weft__automaton from = *a;
+    weft__gram_automaton from = *a;
     weft__gram_run r;
     size_t work = 0;
     from.root = rule;
@@ -84,7 +84,7 @@ static int search(const weft__automaton *a, int32_t rule, int text, size_t *all)
         int wanted = text < bytes_of(&r, set, first) ? first[text] : -1;
         for (int i = 0, on = 1; i < BYTES && !found && on; i++) {
             wide |= is_wide(&r, set);
-            on = go_on(&r, &set, wanted, &work);
+            on = probe_go_on(&r, &set, wanted, &work);
             found = on && work > STEP_WORK;
         }
         found |= r.status == WEFT_LIMIT && r.work > STEP_WORK; /* not the work, but the ways or the frames */
@@ -95,7 +95,7 @@ static int search(const weft__automaton *a, int32_t rule, int text, size_t *all)
     return !ok ? NO_MEMORY : !found ? NOTHING : wide ? IS_WIDE : GROWS;
 }
 
-weft_status weft__automaton_probe(const weft__automaton *a, weft_error *err)
+weft_status weft__gram_probe(const weft__gram_automaton *a, weft_error *err)
 {
     char label[WEFT__GRAM_RULE_LABEL];
     size_t work = ALL_WORK;

@@ -7,7 +7,7 @@
 
 enum { FEW = 12, SLOTS = 4 * WEFT__GRAM_RUN_MAX_WAYS };
 
-int weft__gram_run_init(weft__gram_run *r, const weft__automaton *a)
+int weft__gram_run_init(weft__gram_run *r, const weft__gram_automaton *a)
 {
     *r = (weft__gram_run){.a = a, .work = SIZE_MAX};
     r->called = weft__alloc_array(a->n_rules, sizeof *r->called);
@@ -29,14 +29,14 @@ void weft__gram_run_free(weft__gram_run *r)
     *r = (weft__gram_run){0};
 }
 
-static void fail(weft__gram_run *r, weft_status status)
+static void run_fail(weft__gram_run *r, weft_status status)
 {
     if (!r->status) r->status = status;
 }
 
 static void spend(weft__gram_run *r, size_t work)
 {
-    if (work > r->work) fail(r, WEFT_LIMIT);
+    if (work > r->work) run_fail(r, WEFT_LIMIT);
     else r->work -= work;
 }
 
@@ -71,7 +71,7 @@ static int make_slots(weft__gram_run *r, size_t begin)
             weft__free(r->slots);
             weft__free(r->slot_round);
             r->slots = r->slot_round = NULL;
-            fail(r, WEFT_NO_MEMORY);
+            run_fail(r, WEFT_NO_MEMORY);
             return 0;
         }
     }
@@ -80,7 +80,7 @@ static int make_slots(weft__gram_run *r, size_t begin)
 }
 
 /* Adds a way to the set that begins at `begin`, unless it is there. */
-static void add(weft__gram_run *r, size_t begin, int32_t state, uint32_t frame)
+static void run_add(weft__gram_run *r, size_t begin, int32_t state, uint32_t frame)
 {
     weft__gram_way way = {state, frame};
     size_t n = r->n_ways - begin;
@@ -93,11 +93,11 @@ static void add(weft__gram_run *r, size_t begin, int32_t state, uint32_t frame)
         if (!put_slot(r, begin, way, n)) return;
     }
     if (n >= WEFT__GRAM_RUN_MAX_WAYS) {
-        fail(r, WEFT_LIMIT);
+        run_fail(r, WEFT_LIMIT);
         return;
     }
     if (!weft__grow(&r->ways, &r->ways_capacity, r->n_ways + 1, sizeof way)) {
-        fail(r, WEFT_NO_MEMORY);
+        run_fail(r, WEFT_NO_MEMORY);
         return;
     }
     r->ways[r->n_ways++] = way;
@@ -123,11 +123,11 @@ static uint32_t frame_of(weft__gram_run *r, int32_t rule, uint32_t depth)
         return 0;
     }
     if (r->n_frames >= WEFT__GRAM_RUN_MAX_FRAMES) {
-        fail(r, WEFT_LIMIT);
+        run_fail(r, WEFT_LIMIT);
         return 0;
     }
     if (!weft__grow(&r->frames, &r->frames_capacity, r->n_frames + 1, sizeof *r->frames)) {
-        fail(r, WEFT_NO_MEMORY);
+        run_fail(r, WEFT_NO_MEMORY);
         return 0;
     }
     r->frames[r->n_frames] = (weft__gram_frame){-1, depth};
@@ -140,11 +140,11 @@ static uint32_t frame_of(weft__gram_run *r, int32_t rule, uint32_t depth)
 static void add_link(weft__gram_run *r, uint32_t frame, int32_t state, uint32_t to)
 {
     if (r->n_links >= 4 * (size_t)WEFT__GRAM_RUN_MAX_FRAMES) {
-        fail(r, WEFT_LIMIT);
+        run_fail(r, WEFT_LIMIT);
         return;
     }
     if (!weft__grow(&r->links, &r->links_capacity, r->n_links + 1, sizeof *r->links)) {
-        fail(r, WEFT_NO_MEMORY);
+        run_fail(r, WEFT_NO_MEMORY);
         return;
     }
     r->links[r->n_links] = (weft__gram_link){state, to, r->frames[frame].link};
@@ -157,13 +157,13 @@ static void follow_calls(weft__gram_run *r, size_t begin, weft__gram_way way)
     for (uint32_t c = s[0].call; c < s[1].call && !r->status; c++) {
         weft__gram_call_edge call = r->a->calls[c];
         if (r->a->states[call.to].flags & WEFT__GRAM_STATE_LAST) {
-            add(r, begin, r->a->starts[call.rule], way.frame);
+            run_add(r, begin, r->a->starts[call.rule], way.frame);
             continue;
         }
         uint32_t frame = frame_of(r, call.rule, r->frames[way.frame].depth + 1);
         if (!frame) continue;
         add_link(r, frame, call.to, way.frame);
-        add(r, begin, r->a->starts[call.rule], frame);
+        run_add(r, begin, r->a->starts[call.rule], frame);
     }
 }
 
@@ -182,7 +182,7 @@ static weft__gram_set close_set(weft__gram_run *r, size_t begin, size_t old_fram
             for (int32_t l = way.frame < old_frames ? r->frames[way.frame].link : -1; l >= 0 && !r->status;
                  l = r->links[l].next) {
                 spend(r, 1);
-                add(r, begin, r->links[l].state, r->links[l].frame);
+                run_add(r, begin, r->links[l].state, r->links[l].frame);
             }
         }
         follow_calls(r, begin, way);
@@ -199,7 +199,7 @@ weft__gram_set weft__gram_run_start(weft__gram_run *r)
 {
     size_t begin = r->n_ways;
     next_round(r);
-    add(r, begin, r->a->starts[r->a->root], 0);
+    run_add(r, begin, r->a->starts[r->a->root], 0);
     return close_set(r, begin, r->n_frames);
 }
 
@@ -217,7 +217,7 @@ weft__gram_set weft__gram_run_step(weft__gram_run *r, weft__gram_set set, unsign
             if (edge.lo > byte) break;
             if (edge.hi < byte) continue;
             plain &= r->a->states[edge.to].flags;
-            add(r, begin, edge.to, way.frame);
+            run_add(r, begin, edge.to, way.frame);
         }
     }
     spend(r, work);
@@ -232,7 +232,7 @@ weft__gram_set weft__gram_run_return(weft__gram_run *r, const weft__gram_way *wa
     for (size_t i = 0; i < n; i++) {
         for (int32_t l = r->frames[ways[i].frame].link; l >= 0 && !r->status; l = r->links[l].next) {
             spend(r, 1);
-            add(r, begin, r->links[l].state, r->links[l].frame);
+            run_add(r, begin, r->links[l].state, r->links[l].frame);
         }
     }
     return close_set(r, begin, old_frames);

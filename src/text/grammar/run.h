@@ -34,7 +34,7 @@ typedef struct weft__gram_link {
 } weft__gram_link;
 
 typedef struct weft__gram_run {
-    const weft__automaton *a;
+    const weft__gram_automaton *a;
     weft__gram_frame *frames;
     size_t n_frames, frames_capacity;
     weft__gram_link *links;
@@ -52,7 +52,7 @@ typedef struct weft__gram_run {
 } weft__gram_run;
 
 /* With the bottom frame only. 0 when there is no memory; free in any case. */
-int weft__gram_run_init(weft__gram_run *r, const weft__automaton *a);
+int weft__gram_run_init(weft__gram_run *r, const weft__gram_automaton *a);
 void weft__gram_run_free(weft__gram_run *r);
 
 /* A set of ways: ways[begin..end), of which each can take bytes. */
@@ -72,6 +72,6 @@ int weft__gram_run_compact(weft__gram_run *r);
 
 /* Refuses grammars of which reading a byte comes to cost more and more (probe.c): WEFT_LIMIT, by rule and line; or WEFT_NO_MEMORY.
  * What passes may still be such a grammar. */
-weft_status weft__automaton_probe(const weft__automaton *a, weft_error *err);
+weft_status weft__gram_probe(const weft__gram_automaton *a, weft_error *err);
 
 #endif

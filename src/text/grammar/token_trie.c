@@ -8,14 +8,14 @@
 #include "base/alloc.h"
 #include "text/tokenizer/parts.h"
 
-typedef struct entry {
-    weft__slice piece;
+typedef struct token_trie_entry {
+    weft__tok_slice piece;
     int32_t id;
-} entry;
+} token_trie_entry;
 
 static int by_bytes(const void *x, const void *y)
 {
-    const entry *a = x, *b = y;
+    const token_trie_entry *a = x, *b = y;
     size_t n = a->piece.len < b->piece.len ? a->piece.len : b->piece.len;
     int order = memcmp(a->piece.data, b->piece.data, n);
     if (order) return order;
@@ -23,26 +23,26 @@ static int by_bytes(const void *x, const void *y)
     return (a->id > b->id) - (a->id < b->id);
 }
 
-static int is_text(const weft__tokenizer *tok, int32_t id)
+static int is_text(const weft__tok *tok, int32_t id)
 {
-    int type = weft__tokenizer_type(tok, id);
-    if (type != WEFT__TOKEN_NORMAL && type != WEFT__TOKEN_USER_DEFINED && type != WEFT__TOKEN_BYTE) return 0;
-    return !weft__tokenizer_is_end(tok, id) && weft__tokenizer_piece(tok, id).len > 0;
+    int type = weft__tok_type_of(tok, id);
+    if (type != WEFT__TOK_NORMAL && type != WEFT__TOK_USER_DEFINED && type != WEFT__TOK_BYTE) return 0;
+    return !weft__tok_is_end(tok, id) && weft__tok_piece_of(tok, id).len > 0;
 }
 
 /* The tokens of text, sorted; n receives how many. NULL when there is no memory. */
-static entry *sorted_entries(const weft__tokenizer *tok, size_t *n)
+static token_trie_entry *sorted_entries(const weft__tok *tok, size_t *n)
 {
-    int32_t n_tokens = weft__tokenizer_n(tok);
-    entry *entries = weft__alloc_array((size_t)n_tokens, sizeof *entries);
+    int32_t n_tokens = weft__tok_n(tok);
+    token_trie_entry *entries = weft__alloc_array((size_t)n_tokens, sizeof *entries);
     *n = 0;
     for (int32_t id = 0; entries && id < n_tokens; id++)
-        if (is_text(tok, id)) entries[(*n)++] = (entry){weft__tokenizer_piece(tok, id), id};
+        if (is_text(tok, id)) entries[(*n)++] = (token_trie_entry){weft__tok_piece_of(tok, id), id};
     if (entries) qsort(entries, *n, sizeof *entries, by_bytes);
     return entries;
 }
 
-static size_t common(weft__slice a, weft__slice b)
+static size_t common(weft__tok_slice a, weft__tok_slice b)
 {
     size_t n = 0;
     while (n < a.len && n < b.len && a.data[n] == b.data[n]) n++;
@@ -50,11 +50,11 @@ static size_t common(weft__slice a, weft__slice b)
 }
 
 /* path[d]: the open node of depth d + 1; there is room for max_depth. */
-static int add_nodes(weft__token_trie *t, const entry *entries, size_t n, uint32_t *path)
+static int add_nodes(weft__gram_trie *t, const token_trie_entry *entries, size_t n, uint32_t *path)
 {
     size_t capacity = 0, open = 0;
     for (size_t i = 0; i <= n; i++) {
-        weft__slice piece = i < n ? entries[i].piece : (weft__slice){"", 0};
+        weft__tok_slice piece = i < n ? entries[i].piece : (weft__tok_slice){"", 0};
         size_t shared = i ? common(entries[i - 1].piece, piece) : 0;
         while (open > shared) t->nodes[path[--open]].next = t->n_nodes;
         if (!weft__grow(&t->nodes, &capacity, t->n_nodes + piece.len + 1, sizeof *t->nodes)) return 0;
@@ -71,12 +71,12 @@ static int add_nodes(weft__token_trie *t, const entry *entries, size_t n, uint32
     return 1;
 }
 
-static int find_ends(weft__token_trie *t, const weft__tokenizer *tok)
+static int find_ends(weft__gram_trie *t, const weft__tok *tok)
 {
     for (int pass = 0; pass < 2; pass++) {
         t->n_ends = 0;
         for (int32_t id = 0; id < t->n_tokens; id++) {
-            if (!weft__tokenizer_is_end(tok, id)) continue;
+            if (!weft__tok_is_end(tok, id)) continue;
             if (pass) t->ends[t->n_ends] = id;
             t->n_ends++;
         }
@@ -85,25 +85,25 @@ static int find_ends(weft__token_trie *t, const weft__tokenizer *tok)
     return 1;
 }
 
-weft_status weft__token_trie_create(const weft__tokenizer *tok, weft__token_trie **out, weft_error *err)
+weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, weft_error *err)
 {
     size_t n = 0;
     uint32_t *path = NULL;
-    entry *entries = NULL;
+    token_trie_entry *entries = NULL;
     *out = NULL;
     if (tok->model == WEFT__TOK_MODEL_WPM)
         return weft_fail(err, WEFT_UNSUPPORTED, "grammar: a WordPiece vocabulary's tokens do not spell text by themselves");
-    weft__token_trie *t = weft__alloc_zero(1, sizeof *t);
+    weft__gram_trie *t = weft__alloc_zero(1, sizeof *t);
     if (!t) goto no_memory;
     atomic_init(&t->refs, 1);
-    t->n_tokens = weft__tokenizer_n(tok);
+    t->n_tokens = weft__tok_n(tok);
     if (!(entries = sorted_entries(tok, &n))) goto no_memory;
     for (size_t i = 0; i < n; i++)
         if (entries[i].piece.len > t->max_depth) t->max_depth = (uint32_t)entries[i].piece.len;
     for (size_t i = 0, sum = 0; i < n; i++) {
         if ((sum += entries[i].piece.len) < UINT32_MAX) continue;
         weft__free(entries);
-        weft__token_trie_release(&t);
+        weft__gram_trie_release(&t);
         return weft_fail(err, WEFT_LIMIT, "grammar: the tokens have more than 4 GiB of text");
     }
     path = weft__alloc_array(t->max_depth, sizeof *path);
@@ -119,19 +119,19 @@ weft_status weft__token_trie_create(const weft__tokenizer *tok, weft__token_trie
 no_memory:
     weft__free(path);
     weft__free(entries);
-    weft__token_trie_release(&t);
+    weft__gram_trie_release(&t);
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the index of tokens");
 }
 
-weft__token_trie *weft__gram_trie_retain(weft__token_trie *t)
+weft__gram_trie *weft__gram_trie_retain(weft__gram_trie *t)
 {
     atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
     return t;
 }
 
-void weft__token_trie_release(weft__token_trie **p)
+void weft__gram_trie_release(weft__gram_trie **p)
 {
-    weft__token_trie *t = p ? *p : NULL;
+    weft__gram_trie *t = p ? *p : NULL;
     if (!t) return;
     *p = NULL;
     if (atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) > 1) return;

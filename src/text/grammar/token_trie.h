@@ -20,7 +20,7 @@ typedef struct weft__gram_trie_node {
 
 #define WEFT__GRAM_TRIE_NONE UINT32_MAX
 
-typedef struct weft__token_trie {
+typedef struct weft__gram_trie {
     atomic_size_t refs;
     weft__gram_trie_node *nodes; /* [n_nodes + 1]; the last closes */
     uint32_t n_nodes;
@@ -30,11 +30,11 @@ typedef struct weft__token_trie {
     uint32_t *node_of; /* [n_tokens] or WEFT__GRAM_TRIE_NONE */
     int32_t *ends;     /* [n_ends] tokens that end generation */
     int32_t n_ends;
-} weft__token_trie;
+} weft__gram_trie;
 
 /* WEFT_UNSUPPORTED for a vocabulary whose tokens do not spell text by themselves (WordPiece). */
-weft_status weft__token_trie_create(const weft__tokenizer *tok, weft__token_trie **out, weft_error *err);
-weft__token_trie *weft__gram_trie_retain(weft__token_trie *trie);
-void weft__token_trie_release(weft__token_trie **trie);
+weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, weft_error *err);
+weft__gram_trie *weft__gram_trie_retain(weft__gram_trie *trie);
+void weft__gram_trie_release(weft__gram_trie **trie);
 
 #endif

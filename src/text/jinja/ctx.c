@@ -37,7 +37,7 @@ void *weft__jinja_alloc(weft__jinja_ctx *c, size_t n_bytes)
 void *weft__jinja_alloc_array(weft__jinja_ctx *c, size_t n, size_t size)
 {
     uint64_t total;
-    if (!weft__mul_u64(n, size, &total) || total > SIZE_MAX / 2) total = SIZE_MAX / 2;
+    if (!weft__checked_mul(n, size, &total) || total > SIZE_MAX / 2) total = SIZE_MAX / 2;
     return weft__jinja_alloc(c, (size_t)total);
 }
 
@@ -49,7 +49,7 @@ weft_status weft__jinja_grow(weft__jinja_ctx *c, void *items_pp, size_t *capacit
     if (n > SIZE_MAX / 2 / size) n = need;
     void **items = items_pp;
     uint64_t bytes;
-    if (!weft__mul_u64(n, size, &bytes)) bytes = SIZE_MAX;
+    if (!weft__checked_mul(n, size, &bytes)) bytes = SIZE_MAX;
     void *grown = weft__jinja_arena_grow(&c->arena, *items, *capacity * size, (size_t)bytes);
     if (!grown) return no_room(c);
     *items = grown;

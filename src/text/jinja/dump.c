@@ -16,7 +16,7 @@ typedef struct dumper {
 
 static weft_status dump_value(dumper *d, weft__jinja_val v);
 
-static weft_status put(dumper *d, const char *text)
+static weft_status dump_put(dumper *d, const char *text)
 {
     return weft__jinja_puts(d->c, &d->out, text);
 }
@@ -47,7 +47,7 @@ static const char *json_escape(uint32_t cp, int ascii, char room[16])
 static weft_status dump_str(dumper *d, const weft__jinja_str *s)
 {
     d->any_user |= weft__jinja_str_any_user(s);
-    WEFT__JINJA_TRY(put(d, "\""));
+    WEFT__JINJA_TRY(dump_put(d, "\""));
     WEFT__JINJA_TRY(weft__jinja_spend(d->c, s->len / 16));
     size_t from = 0;
     for (size_t at = 0, n; at < s->len; at += n) {
@@ -57,11 +57,11 @@ static weft_status dump_str(dumper *d, const weft__jinja_str *s)
         const char *escape = json_escape(cp, d->how->ascii, room);
         if (!escape) continue;
         WEFT__JINJA_TRY(weft__jinja_put(d->c, &d->out, s->data + from, at - from, 0));
-        WEFT__JINJA_TRY(put(d, escape));
+        WEFT__JINJA_TRY(dump_put(d, escape));
         from = at + n;
     }
     WEFT__JINJA_TRY(weft__jinja_put(d->c, &d->out, s->data + from, s->len - from, 0));
-    return put(d, "\"");
+    return dump_put(d, "\"");
 }
 
 static weft_status dump_number(dumper *d, weft__jinja_val v)
@@ -70,20 +70,20 @@ static weft_status dump_number(dumper *d, weft__jinja_val v)
     if (v.type == WEFT__JINJA_INT) {
         snprintf(text, sizeof text, "%lld", (long long)v.u.i);
     } else if (isnan(v.u.f)) {
-        return put(d, "NaN");
+        return dump_put(d, "NaN");
     } else if (isinf(v.u.f)) {
-        return put(d, v.u.f < 0 ? "-Infinity" : "Infinity");
+        return dump_put(d, v.u.f < 0 ? "-Infinity" : "Infinity");
     } else {
         text[weft__jinja_print_double(v.u.f, text)] = 0;
     }
-    return put(d, text);
+    return dump_put(d, text);
 }
 
 static weft_status new_line(dumper *d)
 {
     if (!d->how->indent) return WEFT_OK;
     d->any_user |= weft__jinja_str_any_user(d->how->indent);
-    WEFT__JINJA_TRY(put(d, "\n"));
+    WEFT__JINJA_TRY(dump_put(d, "\n"));
     for (size_t i = 0; i < d->level; i++) {
         WEFT__JINJA_TRY(weft__jinja_spend(d->c, 1));
         WEFT__JINJA_TRY(weft__jinja_put(d->c, &d->out, d->how->indent->data, d->how->indent->len, 0));
@@ -93,7 +93,7 @@ static weft_status new_line(dumper *d)
 
 static weft_status put_separator(dumper *d, const weft__jinja_str *given, const char *otherwise)
 {
-    if (!given) return put(d, otherwise);
+    if (!given) return dump_put(d, otherwise);
     d->any_user |= weft__jinja_str_any_user(given);
     return weft__jinja_put(d->c, &d->out, given->data, given->len, 0);
 }
@@ -107,7 +107,7 @@ static weft_status before_item(dumper *d, size_t i)
 
 static weft_status dump_list(dumper *d, const weft__jinja_list *list)
 {
-    WEFT__JINJA_TRY(put(d, "["));
+    WEFT__JINJA_TRY(dump_put(d, "["));
     d->level++;
     for (size_t i = 0; i < list->n; i++) {
         WEFT__JINJA_TRY(before_item(d, i));
@@ -115,24 +115,24 @@ static weft_status dump_list(dumper *d, const weft__jinja_list *list)
     }
     d->level--;
     if (list->n) WEFT__JINJA_TRY(new_line(d));
-    return put(d, "]");
+    return dump_put(d, "]");
 }
 
 static weft_status dump_key(dumper *d, weft__jinja_val key)
 {
     if (key.type == WEFT__JINJA_STRING) return dump_str(d, key.u.s);
-    WEFT__JINJA_TRY(put(d, "\""));
+    WEFT__JINJA_TRY(dump_put(d, "\""));
     if (key.type == WEFT__JINJA_NONE) {
-        WEFT__JINJA_TRY(put(d, "null"));
+        WEFT__JINJA_TRY(dump_put(d, "null"));
     } else if (key.type == WEFT__JINJA_BOOL) {
-        WEFT__JINJA_TRY(put(d, key.u.i ? "true" : "false"));
+        WEFT__JINJA_TRY(dump_put(d, key.u.i ? "true" : "false"));
     } else if (key.type == WEFT__JINJA_INT || key.type == WEFT__JINJA_FLOAT) {
         WEFT__JINJA_TRY(dump_number(d, key));
     } else {
         return weft__jinja_fail(d->c, WEFT_ARGUMENT, "tojson: a key of type '%s' is not possible in JSON",
                                 weft__jinja_type_name(key));
     }
-    return put(d, "\"");
+    return dump_put(d, "\"");
 }
 
 /* The entries of dict ordered by key, as two lists. */
@@ -151,7 +151,7 @@ static weft_status dump_dict(dumper *d, const weft__jinja_dict *dict)
 {
     weft__jinja_val keys, values;
     if (d->how->sort_keys) WEFT__JINJA_TRY(sorted_entries(d, dict, &keys, &values));
-    WEFT__JINJA_TRY(put(d, "{"));
+    WEFT__JINJA_TRY(dump_put(d, "{"));
     d->level++;
     for (size_t i = 0; i < dict->n; i++) {
         WEFT__JINJA_TRY(before_item(d, i));
@@ -161,7 +161,7 @@ static weft_status dump_dict(dumper *d, const weft__jinja_dict *dict)
     }
     d->level--;
     if (dict->n) WEFT__JINJA_TRY(new_line(d));
-    return put(d, "}");
+    return dump_put(d, "}");
 }
 
 static weft_status dump_value(dumper *d, weft__jinja_val v)
@@ -169,8 +169,8 @@ static weft_status dump_value(dumper *d, weft__jinja_val v)
     weft_status status;
     WEFT__JINJA_TRY(weft__jinja_spend(d->c, 1));
     switch (v.type) {
-    case WEFT__JINJA_NONE: return put(d, "null");
-    case WEFT__JINJA_BOOL: return put(d, v.u.i ? "true" : "false");
+    case WEFT__JINJA_NONE: return dump_put(d, "null");
+    case WEFT__JINJA_BOOL: return dump_put(d, v.u.i ? "true" : "false");
     case WEFT__JINJA_INT:
     case WEFT__JINJA_FLOAT: return dump_number(d, v);
     case WEFT__JINJA_STRING: return dump_str(d, v.u.s);

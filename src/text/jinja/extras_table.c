@@ -444,8 +444,8 @@ static weft_status str_zfill(weft__jinja_ctx *c, weft__jinja_val self, const wef
     return weft__jinja_buf_finish(c, &b, out);
 }
 
-static weft_status find(weft__jinja_ctx *c, const char *what, weft__jinja_val self, const weft__jinja_args *args, int last,
-                        int must, weft__jinja_val *out)
+static weft_status extras_table_find(weft__jinja_ctx *c, const char *what, weft__jinja_val self, const weft__jinja_args *args,
+                                     int last, int must, weft__jinja_val *out)
 {
     const weft__jinja_str *s = self.u.s, *needle;
     weft__jinja_val v;
@@ -460,10 +460,10 @@ static weft_status find(weft__jinja_ctx *c, const char *what, weft__jinja_val se
     return WEFT_OK;
 }
 
-EXTRA(str_find, find(c, "find", self, args, 0, 0, out))
-EXTRA(str_rfind, find(c, "rfind", self, args, 1, 0, out))
-EXTRA(str_index, find(c, "index", self, args, 0, 1, out))
-EXTRA(str_rindex, find(c, "rindex", self, args, 1, 1, out))
+EXTRA(str_find, extras_table_find(c, "find", self, args, 0, 0, out))
+EXTRA(str_rfind, extras_table_find(c, "rfind", self, args, 1, 0, out))
+EXTRA(str_index, extras_table_find(c, "index", self, args, 0, 1, out))
+EXTRA(str_rindex, extras_table_find(c, "rindex", self, args, 1, 1, out))
 
 static weft_status str_count(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
 {

@@ -223,16 +223,16 @@ weft_status weft__jinja_path_or(weft__jinja_ctx *c, weft__jinja_val item, weft__
 /* ---- item by item ---- */
 
 /* What map, select and their kin do with each item. */
-typedef struct work {
+typedef struct filters_seq_work {
     const weft__jinja_function *function; /* filter or test; NULL: the item itself, or whether it is true */
     weft__jinja_args args;
     weft__jinja_val path, otherwise; /* the attribute to look at, MISSING for the item; and what stands in for an undefined one */
     int select, negate;
-} work;
+} filters_seq_work;
 
 static weft_status next_worked(weft__jinja_ctx *c, weft__jinja_iter *it, weft__jinja_val *out, int *got)
 {
-    const work *w = it->state;
+    const filters_seq_work *w = it->state;
     for (;;) {
         weft__jinja_val item, v;
         WEFT__JINJA_TRY(weft__jinja_next(c, it->inner, &item, got));
@@ -249,10 +249,10 @@ static weft_status next_worked(weft__jinja_ctx *c, weft__jinja_iter *it, weft__j
     }
 }
 
-static weft_status start_work(weft__jinja_ctx *c, weft__jinja_val v, const work *w, weft__jinja_val *out)
+static weft_status start_work(weft__jinja_ctx *c, weft__jinja_val v, const filters_seq_work *w, weft__jinja_val *out)
 {
     weft__jinja_iter *it = weft__jinja_alloc(c, sizeof *it);
-    work *copy = weft__jinja_alloc(c, sizeof *copy);
+    filters_seq_work *copy = weft__jinja_alloc(c, sizeof *copy);
     if (!it || !copy) return WEFT__JINJA_NO_ROOM(c);
     *copy = *w;
     memset(it, 0, sizeof *it);
@@ -270,7 +270,7 @@ static weft_status yield_nothing(weft__jinja_ctx *c, weft__jinja_val *out)
 
 /* The function that a positional argument names, with the arguments after it. */
 static weft_status find_function(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args, size_t at,
-                                 const weft__jinja_function *(*find)(const weft__jinja_str *), work *w)
+                                 const weft__jinja_function *(*find)(const weft__jinja_str *), filters_seq_work *w)
 {
     weft__jinja_val name = args->pos[at];
     w->args = *args;
@@ -285,7 +285,7 @@ static weft_status find_function(weft__jinja_ctx *c, const char *what, const wef
 static weft_status filter_map(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("attribute", "default");
-    work w = {0};
+    filters_seq_work w = {0};
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
     if (!weft__jinja_truthy(v)) return yield_nothing(c, out);
     if (args->n_pos) {
@@ -301,7 +301,7 @@ static weft_status filter_map(weft__jinja_ctx *c, weft__jinja_val v, const weft_
 weft_status weft__jinja_choose(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, int by_attribute, int negate,
                                weft__jinja_val *out)
 {
-    work w = {.select = 1, .negate = negate};
+    filters_seq_work w = {.select = 1, .negate = negate};
     size_t at = by_attribute != 0;
     if (!weft__jinja_truthy(v)) return yield_nothing(c, out);
     if (args->n_pos < at) return weft__jinja_fail(c, WEFT_ARGUMENT, "the filter needs the name of an attribute");

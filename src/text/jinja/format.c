@@ -22,7 +22,7 @@ typedef struct spec {
 #define MAX_WIDTH 100000
 #define MAX_PRECISION 500
 
-static weft_status fail(weft__jinja_ctx *c, const char *what)
+static weft_status format_fail(weft__jinja_ctx *c, const char *what)
 {
     return weft__jinja_fail(c, WEFT_ARGUMENT, "format: %s", what);
 }
@@ -154,25 +154,25 @@ static weft_status put_float(weft__jinja_ctx *c, weft__jinja_buf *b, double valu
 /* ---- format % values ---- */
 
 /* What a percent format takes its values from. */
-typedef struct source {
+typedef struct format_source {
     weft__jinja_val values;
     size_t used;
-} source;
+} format_source;
 
-static weft_status next_value(weft__jinja_ctx *c, source *from, weft__jinja_val *out)
+static weft_status next_value(weft__jinja_ctx *c, format_source *from, weft__jinja_val *out)
 {
     if (from->values.type == WEFT__JINJA_TUPLE) {
-        if (from->used >= from->values.u.list->n) return fail(c, "not enough values");
+        if (from->used >= from->values.u.list->n) return format_fail(c, "not enough values");
         *out = from->values.u.list->items[from->used++];
         return WEFT_OK;
     }
-    if (from->used++) return fail(c, "not enough values");
+    if (from->used++) return format_fail(c, "not enough values");
     *out = from->values;
     return WEFT_OK;
 }
 
 /* Digits, or * for the next value, at s[*at]; *out stays when there is neither. */
-static weft_status read_number(weft__jinja_ctx *c, const weft__jinja_str *s, size_t *at, source *from, int64_t *out)
+static weft_status read_number(weft__jinja_ctx *c, const weft__jinja_str *s, size_t *at, format_source *from, int64_t *out)
 {
     if (from && *at < s->len && s->data[*at] == '*') {
         weft__jinja_val v;
@@ -207,7 +207,7 @@ static weft_status put_percent(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jin
         f->align = f->align ? f->align : '>';
         f->precision = -1;
         if (v.type == WEFT__JINJA_STRING && v.u.s->n_chars == 1) return put_string(c, b, v.u.s, f);
-        if (!weft__jinja_is_int(v) || v.u.i < 0 || v.u.i > 0x10FFFF) return fail(c, "%c needs a character");
+        if (!weft__jinja_is_int(v) || v.u.i < 0 || v.u.i > 0x10FFFF) return format_fail(c, "%c needs a character");
         WEFT__JINJA_TRY(weft__jinja_put_char(c, &repr, (uint32_t)v.u.i, 1));
         WEFT__JINJA_TRY(weft__jinja_buf_finish(c, &repr, &v));
         return put_string(c, b, v.u.s, f);
@@ -217,8 +217,8 @@ static weft_status put_percent(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jin
         return weft__jinja_fail(c, WEFT_ARGUMENT, "format: %%%c needs a number, not '%s'", type, weft__jinja_type_name(v));
     if (strchr("eEfFgG", type)) return put_float(c, b, weft__jinja_number(v), f);
     if (v.type == WEFT__JINJA_FLOAT) {
-        if (strchr("oxX", type)) return fail(c, "%x and %o need an int");
-        if (!(fabs(v.u.f) < 9.2e18)) return fail(c, "%d of a number too large");
+        if (strchr("oxX", type)) return format_fail(c, "%x and %o need an int");
+        if (!(fabs(v.u.f) < 9.2e18)) return format_fail(c, "%d of a number too large");
         v = weft__jinja_int((int64_t)v.u.f);
     }
     if (f->precision > 0) return weft__jinja_fail(c, WEFT_UNSUPPORTED, "format: %%.Nd is not supported");
@@ -226,7 +226,7 @@ static weft_status put_percent(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jin
 }
 
 /* One conversion after its %; *at behind it. */
-static weft_status percent_one(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t *at, source *from)
+static weft_status percent_one(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t *at, format_source *from)
 {
     spec f = {.precision = -1};
     weft__jinja_val v = {0};
@@ -234,13 +234,13 @@ static weft_status percent_one(weft__jinja_ctx *c, weft__jinja_buf *b, const wef
     if (i < s->len && s->data[i] == '(') {
         size_t end = weft__jinja_find(s->data, i, s->len, ")", 1);
         weft__jinja_val key;
-        if (end == SIZE_MAX) return fail(c, "a key is never closed");
+        if (end == SIZE_MAX) return format_fail(c, "a key is never closed");
         if (from->values.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, from->values);
-        if (from->values.type != WEFT__JINJA_DICT) return fail(c, "a key needs a dict");
+        if (from->values.type != WEFT__JINJA_DICT) return format_fail(c, "a key needs a dict");
         WEFT__JINJA_TRY(weft__jinja_slice(c, s, i + 1, end, &key));
         weft__jinja_entry *e;
         WEFT__JINJA_TRY(weft__jinja_dict_find(c, from->values.u.dict, key, &e));
-        if (!e) return fail(c, "a key is not in the dict");
+        if (!e) return format_fail(c, "a key is not in the dict");
         v = e->value;
         i = end + 1;
     }
@@ -262,11 +262,11 @@ static weft_status percent_one(weft__jinja_ctx *c, weft__jinja_buf *b, const wef
         if (f.precision < 0) f.precision = 0;
     }
     while (i < s->len && s->data[i] && strchr("hlL", s->data[i])) i++;
-    if (i >= s->len) return fail(c, "it ends within a conversion");
+    if (i >= s->len) return format_fail(c, "it ends within a conversion");
     f.type = s->data[i];
     *at = i + 1;
     if (f.type == '%') return weft__jinja_puts(c, b, "%");
-    if (!f.type || !strchr("diouxXeEfFgGcrsa", f.type)) return fail(c, "an unknown conversion after %");
+    if (!f.type || !strchr("diouxXeEfFgGcrsa", f.type)) return format_fail(c, "an unknown conversion after %");
     if (v.type == WEFT__JINJA_MISSING) WEFT__JINJA_TRY(next_value(c, from, &v));
     return put_percent(c, b, v, &f);
 }
@@ -275,7 +275,7 @@ weft_status weft__jinja_percent(weft__jinja_ctx *c, const weft__jinja_str *forma
 {
     weft__jinja_buf b = {0};
     weft__jinja_val text;
-    source from = {.values = args};
+    format_source from = {.values = args};
     size_t at = 0;
     while (at < format->len) {
         size_t hit = weft__jinja_find(format->data, at, format->len, "%", 1);
@@ -288,7 +288,7 @@ weft_status weft__jinja_percent(weft__jinja_ctx *c, const weft__jinja_str *forma
     int mapping = args.type == WEFT__JINJA_DICT || args.type == WEFT__JINJA_LIST || args.type == WEFT__JINJA_RANGE ||
                   args.type == WEFT__JINJA_UNDEFINED;
     int taken = args.type == WEFT__JINJA_TUPLE ? from.used == args.u.list->n : from.used || mapping;
-    if (!taken) return fail(c, "not all values are used");
+    if (!taken) return format_fail(c, "not all values are used");
     WEFT__JINJA_TRY(weft__jinja_buf_finish(c, &b, &text));
     return weft__jinja_markup(c, text.u.s, format->markup, out);
 }
@@ -319,9 +319,9 @@ static weft_status argument(formatter *x, const weft__jinja_str *name, int whole
     } else if (digits && whole) {
         x->manual = 1;
     }
-    if (x->manual && x->automatic) return fail(x->c, "{} and {0} cannot be mixed");
+    if (x->manual && x->automatic) return format_fail(x->c, "{} and {0} cannot be mixed");
     if (digits) {
-        if ((uint64_t)number >= x->args->n_pos) return fail(x->c, "not enough values");
+        if ((uint64_t)number >= x->args->n_pos) return format_fail(x->c, "not enough values");
         *out = x->args->pos[number];
         return WEFT_OK;
     }
@@ -346,7 +346,7 @@ static weft_status field_value(formatter *x, const weft__jinja_str *s, size_t fr
         int is_item = s->data[at] == '[';
         size_t end = ++at;
         while (end < to && (is_item ? s->data[end] != ']' : s->data[end] != '.' && s->data[end] != '[')) end++;
-        if (end == at || (is_item && end == to)) return fail(x->c, "a field's name is malformed");
+        if (end == at || (is_item && end == to)) return format_fail(x->c, "a field's name is malformed");
         WEFT__JINJA_TRY(weft__jinja_slice(x->c, s, at, end, &part));
         if (is_item) {
             int digits = end - at < 10;
@@ -360,7 +360,8 @@ static weft_status field_value(formatter *x, const weft__jinja_str *s, size_t fr
             WEFT__JINJA_TRY(weft__jinja_getattr(x->c, *out, part.u.s, out));
         }
         at = is_item ? end + 1 : end;
-        if (is_item && at < to && s->data[at] != '.' && s->data[at] != '[') return fail(x->c, "a field's name is malformed");
+        if (is_item && at < to && s->data[at] != '.' && s->data[at] != '[')
+            return format_fail(x->c, "a field's name is malformed");
     }
     return WEFT_OK;
 }
@@ -395,10 +396,10 @@ static weft_status read_spec(weft__jinja_ctx *c, const weft__jinja_str *s, spec 
         size_t digits = ++at;
         f->precision = 0;
         WEFT__JINJA_TRY(read_number(c, s, &at, NULL, &f->precision));
-        if (at == digits) return fail(c, "a precision has no digits");
+        if (at == digits) return format_fail(c, "a precision has no digits");
     }
     if (at < s->len) f->type = s->data[at++];
-    return at == s->len ? WEFT_OK : fail(c, "a format specification is malformed");
+    return at == s->len ? WEFT_OK : format_fail(c, "a format specification is malformed");
 }
 
 static weft_status put_formatted(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jinja_val v, const weft__jinja_str *text)
@@ -408,7 +409,7 @@ static weft_status put_formatted(weft__jinja_ctx *c, weft__jinja_buf *b, weft__j
     WEFT__JINJA_TRY(read_spec(c, text, &f));
     if (v.type == WEFT__JINJA_STRING) {
         if ((f.type && f.type != 's') || f.sign || f.alternate || f.grouping || f.align == '=') {
-            return fail(c, "the specification is not for a str");
+            return format_fail(c, "the specification is not for a str");
         }
         weft__jinja_val zero;
         WEFT__JINJA_TRY(weft__jinja_literal(c, "0", &zero));
@@ -420,9 +421,9 @@ static weft_status put_formatted(weft__jinja_ctx *c, weft__jinja_buf *b, weft__j
     }
     int as_float = v.type == WEFT__JINJA_FLOAT || (f.type && strchr("eEfFgG%", f.type));
     if (as_float && (!f.type || strchr("eEfFgG%n", f.type))) return put_float(c, b, weft__jinja_number(v), &f);
-    if (as_float || f.precision >= 0) return fail(c, "the specification is not for this number");
+    if (as_float || f.precision >= 0) return format_fail(c, "the specification is not for this number");
     if (f.type == 'c') return weft__jinja_put_char(c, b, v.u.i < 0 || v.u.i > 0x10FFFF ? 0xFFFD : (uint32_t)v.u.i, 1);
-    if (f.type && !strchr("dboxXn", f.type)) return fail(c, "the specification is not for an int");
+    if (f.type && !strchr("dboxXn", f.type)) return format_fail(c, "the specification is not for an int");
     return put_int(c, b, v.u.i, &f);
 }
 
@@ -439,14 +440,14 @@ static weft_status put_field(formatter *x, const weft__jinja_str *s, size_t from
     WEFT__JINJA_TRY(field_value(x, s, from, name_end, &v));
     size_t at = name_end;
     if (at < to && s->data[at] == '!') {
-        if (at + 1 >= to || (at + 2 < to && s->data[at + 2] != ':')) return fail(x->c, "a conversion is malformed");
+        if (at + 1 >= to || (at + 2 < to && s->data[at + 2] != ':')) return format_fail(x->c, "a conversion is malformed");
         conversion = s->data[at + 1];
         at += 2;
     }
     weft__jinja_buf spec_text = {0};
     if (at < to) WEFT__JINJA_TRY(expand(x, s, at + 1, to, depth + 1, &spec_text));
     WEFT__JINJA_TRY(weft__jinja_buf_finish(x->c, &spec_text, &text));
-    if (conversion && conversion != 's' && conversion != 'r') return fail(x->c, "an unknown conversion after '!'");
+    if (conversion && conversion != 's' && conversion != 'r') return format_fail(x->c, "an unknown conversion after '!'");
     if (conversion) {
         weft__jinja_buf converted = {0};
         WEFT__JINJA_TRY(conversion == 'r' ? weft__jinja_put_repr(x->c, &converted, v)
@@ -458,7 +459,7 @@ static weft_status put_field(formatter *x, const weft__jinja_str *s, size_t from
 
 static weft_status expand(formatter *x, const weft__jinja_str *s, size_t from, size_t to, int depth, weft__jinja_buf *b)
 {
-    if (depth > 2) return fail(x->c, "fields nest too deeply");
+    if (depth > 2) return format_fail(x->c, "fields nest too deeply");
     while (from < to) {
         size_t at = from;
         while (at < to && s->data[at] != '{' && s->data[at] != '}') at++;
@@ -469,13 +470,13 @@ static weft_status expand(formatter *x, const weft__jinja_str *s, size_t from, s
             from = at + 2;
             continue;
         }
-        if (s->data[at] == '}') return fail(x->c, "a single '}'");
+        if (s->data[at] == '}') return format_fail(x->c, "a single '}'");
         size_t end = at + 1;
         for (int open = 1; end < to; end++) {
             open += (s->data[end] == '{') - (s->data[end] == '}');
             if (!open) break;
         }
-        if (end == to) return fail(x->c, "a '{' is never closed");
+        if (end == to) return format_fail(x->c, "a '{' is never closed");
         WEFT__JINJA_TRY(weft__jinja_spend(x->c, 1 + (end - at) / 16));
         WEFT__JINJA_TRY(put_field(x, s, at + 1, end, depth, b));
         from = end + 1;

@@ -3,16 +3,16 @@
 
 #include "text/jinja/value.h"
 
-typedef struct reader {
+typedef struct json_reader {
     weft__jinja_ctx *c;
     weft__jinja_trust trust;
     void *arg;
     int from_user; /* without `trust` */
-} reader;
+} json_reader;
 
-static weft_status read_value(reader *r, const weft__json *json, const char *key, int depth, weft__jinja_val *out);
+static weft_status read_value(json_reader *r, const weft__json *json, const char *key, int depth, weft__jinja_val *out);
 
-static weft_status read_array(reader *r, const weft__json *json, int depth, weft__jinja_val *out)
+static weft_status read_array(json_reader *r, const weft__json *json, int depth, weft__jinja_val *out)
 {
     weft__jinja_val list, item;
     size_t n = weft__json_size(json);
@@ -25,7 +25,7 @@ static weft_status read_array(reader *r, const weft__json *json, int depth, weft
     return WEFT_OK;
 }
 
-static weft_status read_object(reader *r, const weft__json *json, int depth, weft__jinja_val *out)
+static weft_status read_object(json_reader *r, const weft__json *json, int depth, weft__jinja_val *out)
 {
     weft__jinja_val dict, key, value;
     weft__json_member m = {0};
@@ -39,7 +39,7 @@ static weft_status read_object(reader *r, const weft__json *json, int depth, wef
     return WEFT_OK;
 }
 
-static weft_status read_string(reader *r, const weft__json *json, const char *key, int depth, weft__jinja_val *out)
+static weft_status read_string(json_reader *r, const weft__json *json, const char *key, int depth, weft__jinja_val *out)
 {
     const char *s = "";
     size_t n = 0;
@@ -48,7 +48,7 @@ static weft_status read_string(reader *r, const weft__json *json, const char *ke
     return weft__jinja_string_copy(r->c, s, n, !trusted, out);
 }
 
-static weft_status read_value(reader *r, const weft__json *json, const char *key, int depth, weft__jinja_val *out)
+static weft_status read_value(json_reader *r, const weft__json *json, const char *key, int depth, weft__jinja_val *out)
 {
     int boolean = 0;
     int64_t i = 0;
@@ -81,7 +81,7 @@ static weft_status read_value(reader *r, const weft__json *json, const char *key
 weft_status weft__jinja_from_json(weft__jinja_ctx *c, const weft__json *json, weft__jinja_trust trust, void *arg,
                                   weft__jinja_val *out)
 {
-    reader r = {.c = c, .trust = trust, .arg = arg, .from_user = 1};
+    json_reader r = {.c = c, .trust = trust, .arg = arg, .from_user = 1};
     return read_value(&r, json, "", 0, out);
 }
 
@@ -92,7 +92,7 @@ weft_status weft__jinja_parse_json(weft__jinja_ctx *c, const weft__jinja_str *te
     WEFT__JINJA_TRY(weft__jinja_spend(c, text->len / 8));
     weft_status status = weft__json_parse(text->data, text->len, &json, &why);
     if (status) return weft__jinja_fail(c, status == WEFT_FORMAT ? WEFT_ARGUMENT : status, "from_json: %s", why.message);
-    reader r = {.c = c, .from_user = weft__jinja_str_any_user(text)};
+    json_reader r = {.c = c, .from_user = weft__jinja_str_any_user(text)};
     status = read_value(&r, json, "", 0, out);
     weft__json_free(&json);
     return status;

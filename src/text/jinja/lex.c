@@ -19,7 +19,7 @@ typedef struct lexer {
     size_t n_brackets;
 } lexer;
 
-static weft_status fail(lexer *x, weft_status status, const char *what)
+static weft_status lex_fail(lexer *x, weft_status status, const char *what)
 {
     return weft__jinja_fail(x->c, status, "%s", what);
 }
@@ -116,7 +116,7 @@ static weft_status lex_raw(lexer *x, size_t body)
         return WEFT_OK;
     }
     /* jinja2 does not mind when nothing follows. */
-    return x->at < x->n ? fail(x, WEFT_FORMAT, "'raw' is never closed") : WEFT_OK;
+    return x->at < x->n ? lex_fail(x, WEFT_FORMAT, "'raw' is never closed") : WEFT_OK;
 }
 
 static weft_status lex_comment(lexer *x)
@@ -127,7 +127,7 @@ static weft_status lex_comment(lexer *x)
         advance(x, end);
         return WEFT_OK;
     }
-    return x->at < x->n ? fail(x, WEFT_FORMAT, "a comment is never closed") : WEFT_OK; /* as for raw */
+    return x->at < x->n ? lex_fail(x, WEFT_FORMAT, "a comment is never closed") : WEFT_OK; /* as for raw */
 }
 
 static int hex_digit(char ch)
@@ -173,11 +173,11 @@ static weft_status unescape(lexer *x, const char *s, size_t n, weft__jinja_token
             out[len++] = to[simple - from];
         } else if (ch == 'x' || ch == 'u' || ch == 'U' || (ch >= '0' && ch <= '7')) {
             size_t used = numeric_escape(s + i, n - i, &cp);
-            if (!used) return fail(x, WEFT_FORMAT, "a string holds a malformed \\x, \\u or \\U escape");
+            if (!used) return lex_fail(x, WEFT_FORMAT, "a string holds a malformed \\x, \\u or \\U escape");
             len += weft__utf8_encode(cp, out + len);
             i += used - 1;
         } else if (ch == 'N') {
-            return fail(x, WEFT_UNSUPPORTED, "\\N{...} escapes are not supported");
+            return lex_fail(x, WEFT_UNSUPPORTED, "\\N{...} escapes are not supported");
         } else if (ch != '\n') { /* an escape Python does not know stays as it is; an escaped newline goes */
             out[len++] = '\\';
             out[len++] = ch;
@@ -193,7 +193,7 @@ static weft_status lex_string(lexer *x)
     char quote = x->s[x->at];
     size_t i = x->at + 1;
     while (i < x->n && x->s[i] != quote) i += x->s[i] == '\\' ? 2 : 1;
-    if (i >= x->n) return fail(x, WEFT_FORMAT, "a string is never closed");
+    if (i >= x->n) return lex_fail(x, WEFT_FORMAT, "a string is never closed");
     weft__jinja_token token = {.type = WEFT__JINJA_TOKEN_STRING};
     WEFT__JINJA_TRY(unescape(x, x->s + x->at + 1, i - x->at - 1, &token));
     WEFT__JINJA_TRY(push(x, token));
@@ -236,7 +236,7 @@ static weft_status lex_float(lexer *x, size_t end)
         if (x->s[i] != '_') text[n++] = x->s[i];
     }
     text[n] = 0;
-    if (n + 1 >= sizeof text) return fail(x, WEFT_FORMAT, "a number is too long");
+    if (n + 1 >= sizeof text) return lex_fail(x, WEFT_FORMAT, "a number is too long");
     WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_FLOAT, .f = strtod(text, NULL)}));
     advance(x, end);
     return WEFT_OK;
@@ -267,7 +267,7 @@ static weft_status lex_int(lexer *x)
         if (digit < 0 || digit >= base) break;
         if (base == 10 && x->s[first] == '0' && digit) break; /* 012 is no number in Python */
         if (__builtin_mul_overflow(number, (int64_t)base, &number) || __builtin_add_overflow(number, (int64_t)digit, &number)) {
-            return fail(x, WEFT_LIMIT, "an integer exceeds 64 bits");
+            return lex_fail(x, WEFT_LIMIT, "an integer exceeds 64 bits");
         }
     }
     WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_INT, .i = number}));
@@ -304,7 +304,7 @@ static weft_status balance(lexer *x, char ch)
     static const char opening[] = "{([", closing[] = "})]";
     const char *open = memchr(opening, ch, 3);
     if (open) {
-        if (x->n_brackets == sizeof x->brackets) return fail(x, WEFT_LIMIT, "brackets nest too deeply");
+        if (x->n_brackets == sizeof x->brackets) return lex_fail(x, WEFT_LIMIT, "brackets nest too deeply");
         x->brackets[x->n_brackets++] = closing[open - opening];
         return WEFT_OK;
     }
@@ -430,7 +430,7 @@ weft_status weft__jinja_lex(weft__jinja_ctx *c, const char *source, size_t n, we
 {
     lexer x = {.c = c, .out = out, .line_starting = 1};
     c->line = 1;
-    if (!weft__utf8_valid(source, n)) return fail(&x, WEFT_FORMAT, "the template is not UTF-8");
+    if (!weft__utf8_valid(source, n)) return lex_fail(&x, WEFT_FORMAT, "the template is not UTF-8");
     WEFT__JINJA_TRY(normalise(&x, source, n));
     while (x.at < x.n) WEFT__JINJA_TRY(lex_text(&x));
     return push(&x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_EOF});

@@ -158,17 +158,17 @@ static weft_status parse_unary(weft__jinja_compiler *p, int with_filters, weft__
 }
 
 /* One level of operators that group to the left. `ops` ends with a 0. */
-typedef struct level {
+typedef struct parse_level {
     uint32_t ops[5];
     weft__jinja_op meaning[5];
-} level;
+} parse_level;
 
-static const level level_sum = {{'+', '-'}, {WEFT__JINJA_ADD, WEFT__JINJA_SUB}};
-static const level level_product = {{'*', '/', WEFT__JINJA_OP2('/', '/'), '%'},
-                                    {WEFT__JINJA_MUL, WEFT__JINJA_DIV, WEFT__JINJA_FLOORDIV, WEFT__JINJA_MOD}};
-static const level level_power = {{WEFT__JINJA_OP2('*', '*')}, {WEFT__JINJA_POW}};
+static const parse_level level_sum = {{'+', '-'}, {WEFT__JINJA_ADD, WEFT__JINJA_SUB}};
+static const parse_level level_product = {{'*', '/', WEFT__JINJA_OP2('/', '/'), '%'},
+                                          {WEFT__JINJA_MUL, WEFT__JINJA_DIV, WEFT__JINJA_FLOORDIV, WEFT__JINJA_MOD}};
+static const parse_level level_power = {{WEFT__JINJA_OP2('*', '*')}, {WEFT__JINJA_POW}};
 
-static int at_level(const weft__jinja_compiler *p, const level *l)
+static int at_level(const weft__jinja_compiler *p, const parse_level *l)
 {
     for (int i = 0; l->ops[i]; i++) {
         if (weft__jinja_at_op(p, l->ops[i])) return i;

@@ -12,12 +12,12 @@
 /* What a frame knows of a name. */
 enum { REF = 1, UNSET = 2, STORED = 4 };
 
-typedef struct frame {
-    const struct frame *parent;
+typedef struct scope_frame {
+    const struct scope_frame *parent;
     uint8_t *names; /* by the number of the name */
     int soft;       /* inside of an if: unknown filters are an error only once they are reached */
     int in_for;
-} frame;
+} scope_frame;
 
 typedef struct resolver {
     weft__jinja_compiler *p;
@@ -26,8 +26,8 @@ typedef struct resolver {
     size_t n_names;
 } resolver;
 
-static weft_status visit_body(resolver *r, frame *f, const weft__jinja_body *body);
-static weft_status visit_nested(resolver *r, const frame *f, const weft__jinja_body *body);
+static weft_status visit_body(resolver *r, scope_frame *f, const weft__jinja_body *body);
+static weft_status visit_nested(resolver *r, const scope_frame *f, const weft__jinja_body *body);
 
 static weft_status number_of(resolver *r, const weft__jinja_str *name, size_t *out)
 {
@@ -50,13 +50,13 @@ static weft_status new_names(resolver *r, const uint8_t *like, uint8_t **out)
     return WEFT_OK;
 }
 
-static weft_status new_frame(resolver *r, const frame *parent, frame *out)
+static weft_status new_frame(resolver *r, const scope_frame *parent, scope_frame *out)
 {
-    *out = (frame){.parent = parent, .in_for = parent->in_for};
+    *out = (scope_frame){.parent = parent, .in_for = parent->in_for};
     return new_names(r, NULL, &out->names);
 }
 
-static int known_outside(const frame *f, size_t name)
+static int known_outside(const scope_frame *f, size_t name)
 {
     for (f = f->parent; f; f = f->parent) {
         if (f->names[name] & REF) return 1;
@@ -64,7 +64,7 @@ static int known_outside(const frame *f, size_t name)
     return 0;
 }
 
-static weft_status load(resolver *r, frame *f, const weft__jinja_str *name)
+static weft_status scope_load(resolver *r, scope_frame *f, const weft__jinja_str *name)
 {
     size_t i;
     WEFT__JINJA_TRY(number_of(r, name, &i));
@@ -72,7 +72,7 @@ static weft_status load(resolver *r, frame *f, const weft__jinja_str *name)
     return WEFT_OK;
 }
 
-static weft_status store(resolver *r, frame *f, const weft__jinja_node *node)
+static weft_status store(resolver *r, scope_frame *f, const weft__jinja_node *node)
 {
     size_t i;
     if (f->in_for && node->name == r->t->name_loop) {
@@ -85,7 +85,7 @@ static weft_status store(resolver *r, frame *f, const weft__jinja_node *node)
     return WEFT_OK;
 }
 
-static weft_status declare(resolver *r, frame *f, const weft__jinja_str *name)
+static weft_status declare(resolver *r, scope_frame *f, const weft__jinja_str *name)
 {
     size_t i;
     WEFT__JINJA_TRY(number_of(r, name, &i));
@@ -93,7 +93,7 @@ static weft_status declare(resolver *r, frame *f, const weft__jinja_str *name)
     return WEFT_OK;
 }
 
-static weft_status check_known(resolver *r, const frame *f, const weft__jinja_node *node)
+static weft_status check_known(resolver *r, const scope_frame *f, const weft__jinja_node *node)
 {
     const char *what = node->kind == WEFT__JINJA_NODE_FILTER ? "filter" : "test";
     int n = (int)node->name->len;
@@ -104,9 +104,9 @@ static weft_status check_known(resolver *r, const frame *f, const weft__jinja_no
     return weft__jinja_fail(r->c, WEFT_FORMAT, "there is no %s named '%.*s'", what, n, node->name->data);
 }
 
-static weft_status visit_expr(resolver *r, frame *f, const weft__jinja_node *node);
+static weft_status visit_expr(resolver *r, scope_frame *f, const weft__jinja_node *node);
 
-static weft_status visit_args(resolver *r, frame *f, const weft__jinja_call_args *args)
+static weft_status visit_args(resolver *r, scope_frame *f, const weft__jinja_call_args *args)
 {
     if (!args) return WEFT_OK;
     for (size_t i = 0; i < args->n_pos; i++) WEFT__JINJA_TRY(visit_expr(r, f, args->pos[i]));
@@ -115,11 +115,11 @@ static weft_status visit_args(resolver *r, frame *f, const weft__jinja_call_args
     return visit_expr(r, f, args->star_star);
 }
 
-static weft_status visit_expr(resolver *r, frame *f, const weft__jinja_node *node)
+static weft_status visit_expr(resolver *r, scope_frame *f, const weft__jinja_node *node)
 {
     if (!node) return WEFT_OK;
     WEFT__JINJA_TRY(weft__jinja_spend(r->c, 1));
-    if (node->kind == WEFT__JINJA_NODE_NAME) return load(r, f, node->name);
+    if (node->kind == WEFT__JINJA_NODE_NAME) return scope_load(r, f, node->name);
     if (node->kind == WEFT__JINJA_NODE_FILTER || node->kind == WEFT__JINJA_NODE_TEST) WEFT__JINJA_TRY(check_known(r, f, node));
     int soft = f->soft;
     if (node->kind == WEFT__JINJA_NODE_COND) f->soft = 1;
@@ -131,9 +131,9 @@ static weft_status visit_expr(resolver *r, frame *f, const weft__jinja_node *nod
     return visit_args(r, f, node->args);
 }
 
-static weft_status visit_target(resolver *r, frame *f, const weft__jinja_node *target, int is_param)
+static weft_status visit_target(resolver *r, scope_frame *f, const weft__jinja_node *target, int is_param)
 {
-    if (target->kind == WEFT__JINJA_NODE_NSREF) return load(r, f, target->name);
+    if (target->kind == WEFT__JINJA_NODE_NSREF) return scope_load(r, f, target->name);
     if (target->kind == WEFT__JINJA_NODE_NAME) {
         if (!is_param) return store(r, f, target);
         if (target->name != r->t->name_loop) return declare(r, f, target->name);
@@ -145,7 +145,7 @@ static weft_status visit_target(resolver *r, frame *f, const weft__jinja_node *t
 }
 
 /* Puts what three alternatives learnt into f: what only some of them assign keeps its value from outside. */
-static weft_status merge_branches(resolver *r, frame *f, uint8_t *const branches[3])
+static weft_status merge_branches(resolver *r, scope_frame *f, uint8_t *const branches[3])
 {
     WEFT__JINJA_TRY(weft__jinja_spend(r->c, r->n_names / 16 + 1));
     for (size_t i = 0; i < r->n_names; i++) {
@@ -162,13 +162,13 @@ static weft_status merge_branches(resolver *r, frame *f, uint8_t *const branches
 }
 
 /* Alternative `from` of an if and, for elif, those after it: jinja2 sees the conditions and bodies of all elifs as one branch. */
-static weft_status visit_elifs(resolver *r, frame *f, const weft__jinja_node *node)
+static weft_status visit_elifs(resolver *r, scope_frame *f, const weft__jinja_node *node)
 {
     for (size_t i = 1; i < node->n_items; i++) {
         uint8_t *branches[3];
         WEFT__JINJA_TRY(visit_expr(r, f, node->items[i]));
         for (int b = 0; b < 3; b++) WEFT__JINJA_TRY(new_names(r, f->names, &branches[b]));
-        frame branch = *f;
+        scope_frame branch = *f;
         branch.names = branches[0];
         WEFT__JINJA_TRY(visit_body(r, &branch, &node->bodies[i]));
         WEFT__JINJA_TRY(merge_branches(r, f, branches));
@@ -176,10 +176,10 @@ static weft_status visit_elifs(resolver *r, frame *f, const weft__jinja_node *no
     return WEFT_OK;
 }
 
-static weft_status visit_if(resolver *r, frame *f, const weft__jinja_node *node)
+static weft_status visit_if(resolver *r, scope_frame *f, const weft__jinja_node *node)
 {
     uint8_t *branches[3];
-    frame branch = *f;
+    scope_frame branch = *f;
     int soft = f->soft;
     f->soft = 1;
     WEFT__JINJA_TRY(visit_expr(r, f, node->items[0]));
@@ -196,7 +196,7 @@ static weft_status visit_if(resolver *r, frame *f, const weft__jinja_node *node)
 }
 
 /* What a statement does to the frame it stands in, without what is inside of it if that is a scope of its own. */
-static weft_status visit_statement(resolver *r, frame *f, const weft__jinja_node *node)
+static weft_status visit_statement(resolver *r, scope_frame *f, const weft__jinja_node *node)
 {
     WEFT__JINJA_TRY(weft__jinja_spend(r->c, 1));
     switch (node->kind) {
@@ -215,14 +215,14 @@ static weft_status visit_statement(resolver *r, frame *f, const weft__jinja_node
     }
 }
 
-static weft_status visit_body(resolver *r, frame *f, const weft__jinja_body *body)
+static weft_status visit_body(resolver *r, scope_frame *f, const weft__jinja_body *body)
 {
     for (size_t i = 0; i < body->n; i++) WEFT__JINJA_TRY(visit_statement(r, f, body->items[i]));
     return WEFT_OK;
 }
 
 /* A scope: its own statements first, then the scopes inside of it. */
-static weft_status resolve_body(resolver *r, frame *f, weft__jinja_body *body)
+static weft_status resolve_body(resolver *r, scope_frame *f, weft__jinja_body *body)
 {
     WEFT__JINJA_TRY(visit_body(r, f, body));
     for (size_t i = 0; i < r->n_names; i++) {
@@ -234,14 +234,14 @@ static weft_status resolve_body(resolver *r, frame *f, weft__jinja_body *body)
     return visit_nested(r, f, body);
 }
 
-static weft_status resolve_for(resolver *r, const frame *f, const weft__jinja_node *node)
+static weft_status resolve_for(resolver *r, const scope_frame *f, const weft__jinja_node *node)
 {
-    frame inner;
+    scope_frame inner;
     WEFT__JINJA_TRY(new_frame(r, f, &inner));
     inner.in_for = 1;
     WEFT__JINJA_TRY(visit_target(r, &inner, node->a, 1));
     if (node->c) {
-        frame test;
+        scope_frame test;
         WEFT__JINJA_TRY(new_frame(r, f, &test));
         WEFT__JINJA_TRY(visit_target(r, &test, node->a, 1));
         WEFT__JINJA_TRY(visit_expr(r, &test, node->c));
@@ -294,7 +294,7 @@ static weft_status mentioned(resolver *r, const weft__jinja_node *node, const we
 }
 
 /* Whether a macro gets the special variable `name`: its body reads it and no parameter has that name. */
-static weft_status takes(resolver *r, frame *f, const weft__jinja_node *node, const weft__jinja_str *name, int *out)
+static weft_status takes(resolver *r, scope_frame *f, const weft__jinja_node *node, const weft__jinja_str *name, int *out)
 {
     int how = 0;
     for (size_t i = 0; i < node->params->n; i++) {
@@ -305,9 +305,9 @@ static weft_status takes(resolver *r, frame *f, const weft__jinja_node *node, co
     return *out ? declare(r, f, name) : WEFT_OK;
 }
 
-static weft_status resolve_function(resolver *r, const frame *f, const weft__jinja_node *node)
+static weft_status resolve_function(resolver *r, const scope_frame *f, const weft__jinja_node *node)
 {
-    frame inner;
+    scope_frame inner;
     weft__jinja_params *params = node->params;
     WEFT__JINJA_TRY(new_frame(r, f, &inner));
     for (size_t i = 0; params && i < params->n; i++) WEFT__JINJA_TRY(declare(r, &inner, params->names[i]));
@@ -320,9 +320,9 @@ static weft_status resolve_function(resolver *r, const frame *f, const weft__jin
     return resolve_body(r, &inner, &node->bodies[0]);
 }
 
-static weft_status resolve_nested(resolver *r, const frame *f, const weft__jinja_node *node)
+static weft_status resolve_nested(resolver *r, const scope_frame *f, const weft__jinja_node *node)
 {
-    frame inner;
+    scope_frame inner;
     switch (node->kind) {
     case WEFT__JINJA_NODE_IF:
         for (size_t i = 0; i < node->n_bodies; i++) WEFT__JINJA_TRY(visit_nested(r, f, &node->bodies[i]));
@@ -344,7 +344,7 @@ static weft_status resolve_nested(resolver *r, const frame *f, const weft__jinja
     return resolve_body(r, &inner, &node->bodies[0]);
 }
 
-static weft_status visit_nested(resolver *r, const frame *f, const weft__jinja_body *body)
+static weft_status visit_nested(resolver *r, const scope_frame *f, const weft__jinja_body *body)
 {
     for (size_t i = 0; i < body->n; i++) WEFT__JINJA_TRY(resolve_nested(r, f, body->items[i]));
     return WEFT_OK;
@@ -358,7 +358,7 @@ weft_status weft__jinja_resolve(weft__jinja_compiler *p, weft__jinja *t)
     WEFT__JINJA_TRY(weft__jinja_intern(p, "varargs", 7, &t->name_varargs));
     WEFT__JINJA_TRY(weft__jinja_intern(p, "kwargs", 6, &t->name_kwargs));
     r.n_names = p->names->n;
-    frame root = {0};
+    scope_frame root = {0};
     WEFT__JINJA_TRY(new_names(&r, NULL, &root.names));
     return resolve_body(&r, &root, &t->body);
 }

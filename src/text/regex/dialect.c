@@ -23,14 +23,14 @@
 typedef struct dialect {
     const char *p;
     size_t n, i;
-    weft__text *out;
+    weft__strbuf *out;
     weft_error *err;
     size_t groups[MAX_GROUPS]; /* where the open groups began in out */
     int n_groups;
     size_t atom; /* where what a quantifier would repeat began in out */
 } dialect;
 
-static weft_status refuse(dialect *d, const char *what)
+static weft_status dialect_refuse(dialect *d, const char *what)
 {
     return weft_fail(d->err, WEFT_UNSUPPORTED, "regular expression: %s at byte %zu is not supported", what, d->i);
 }
@@ -52,7 +52,7 @@ static int is_hex(int c)
 
 static void copy(dialect *d, size_t n)
 {
-    weft__text_put(d->out, d->p + d->i, n);
+    weft__strbuf_put(d->out, d->p + d->i, n);
     d->i += n;
 }
 
@@ -85,10 +85,10 @@ static weft_status code_point(dialect *d)
     for (size_t k = 0; k < digits; k++) {
         if (!is_hex(peek(d, 2 + k))) return malformed(d, "a malformed \\x or \\u");
     }
-    if (digits == 2 && peek(d, 2) >= '8') return refuse(d, "\\x of a byte beyond ASCII");
-    weft__text_puts(d->out, "\\x{");
-    weft__text_put(d->out, d->p + d->i + 2, digits);
-    weft__text_putc(d->out, '}');
+    if (digits == 2 && peek(d, 2) >= '8') return dialect_refuse(d, "\\x of a byte beyond ASCII");
+    weft__strbuf_puts(d->out, "\\x{");
+    weft__strbuf_put(d->out, d->p + d->i + 2, digits);
+    weft__strbuf_putc(d->out, '}');
     d->i += 2 + digits;
     return WEFT_OK;
 }
@@ -103,7 +103,7 @@ static int common_escape(dialect *d, weft_status *status)
     } else if (c == 'x' || c == 'u') {
         *status = code_point(d);
     } else if (c == 'v') {
-        weft__text_puts(d->out, "\\x{b}");
+        weft__strbuf_puts(d->out, "\\x{b}");
         d->i += 2;
     } else if (c > 0 && c < 0x80 && (strchr("dDnrtfae", c) || !((c | 32) >= 'a' && (c | 32) <= 'z')) && !(c >= '0' && c <= '9')) {
         copy(d, 2); /* a class or control character of the same meaning, or quoted punctuation */
@@ -119,7 +119,7 @@ static weft_status refuse_escape(dialect *d)
     if (c < 0) return malformed(d, "a backslash without anything behind it");
     char what[16] = "the escape \\?";
     what[12] = c > 32 && c < 127 ? (char)c : '?';
-    return refuse(d, what);
+    return dialect_refuse(d, what);
 }
 
 static weft_status outer_escape(dialect *d)
@@ -147,7 +147,7 @@ static weft_status outer_escape(dialect *d)
     if (common_escape(d, &status)) return status;
     for (size_t k = 0; k < sizeof rewritten / sizeof *rewritten; k++) {
         if (peek(d, 1) != rewritten[k].letter) continue;
-        weft__text_puts(d->out, rewritten[k].text);
+        weft__strbuf_puts(d->out, rewritten[k].text);
         if (!rewritten[k].is_atom) d->atom = NO_ATOM;
         d->i += 2;
         return WEFT_OK;
@@ -165,7 +165,7 @@ static weft_status class_escape(dialect *d)
     if (common_escape(d, &status)) return status;
     for (size_t k = 0; k < sizeof rewritten / sizeof *rewritten; k++) {
         if (peek(d, 1) != rewritten[k].letter) continue;
-        weft__text_puts(d->out, rewritten[k].text);
+        weft__strbuf_puts(d->out, rewritten[k].text);
         d->i += 2;
         return WEFT_OK;
     }
@@ -173,10 +173,10 @@ static weft_status class_escape(dialect *d)
 }
 
 /* Puts text at an earlier place of out. */
-static void insert(weft__text *out, size_t at, const char *text)
+static void insert(weft__strbuf *out, size_t at, const char *text)
 {
     size_t n = strlen(text);
-    weft__text_puts(out, text);
+    weft__strbuf_puts(out, text);
     if (out->failed) return;
     memmove(out->data + at + n, out->data + at, out->len - n - at);
     memcpy(out->data + at, text, n);
@@ -196,17 +196,17 @@ static weft_status bracket(dialect *d, int inner)
         if (peek(d, 0) == '\\') {
             status = class_escape(d);
         } else if (peek(d, 0) == '[') {
-            status = refuse(d, peek(d, 1) == ':' ? "a POSIX class ([:name:])" : "a class within a class");
+            status = dialect_refuse(d, peek(d, 1) == ':' ? "a POSIX class ([:name:])" : "a class within a class");
         } else if (peek(d, 0) == '&' && peek(d, 1) == '&') {
-            if (inner || negated || peek(d, 2) != '[') return refuse(d, "this form of &&");
+            if (inner || negated || peek(d, 2) != '[') return dialect_refuse(d, "this form of &&");
             d->i += 2;
-            weft__text_putc(d->out, ']');
+            weft__strbuf_putc(d->out, ']');
             insert(d->out, begin, "(?:");
-            weft__text_puts(d->out, "(?<=");
+            weft__strbuf_puts(d->out, "(?<=");
             status = bracket(d, 1);
             if (status) return status;
-            weft__text_puts(d->out, "))");
-            if (peek(d, 0) != ']') return refuse(d, "this form of &&");
+            weft__strbuf_puts(d->out, "))");
+            if (peek(d, 0) != ']') return dialect_refuse(d, "this form of &&");
             d->i++;
             return WEFT_OK;
         } else {
@@ -225,7 +225,7 @@ static weft_status open_group(dialect *d)
     if (d->n_groups == MAX_GROUPS) {
         return weft_fail(d->err, WEFT_LIMIT, "regular expression: groups nest more than %d deep", MAX_GROUPS);
     }
-    if (peek(d, 1) == '*') return refuse(d, "(*");
+    if (peek(d, 1) == '*') return dialect_refuse(d, "(*");
     d->groups[d->n_groups++] = d->out->len;
     d->atom = NO_ATOM;
     if (peek(d, 1) != '?') {
@@ -244,7 +244,7 @@ static weft_status open_group(dialect *d)
         copy(d, 4);
         return WEFT_OK;
     }
-    return refuse(d, "this kind of group ((?...)");
+    return dialect_refuse(d, "this kind of group ((?...)");
 }
 
 /* {n}, {n,}, {n,m} or {,m} at the brace. 1 and the numbers as text, or 0 when it is a literal brace. */
@@ -275,20 +275,20 @@ static weft_status quantifier(dialect *d)
     }
     if (!interval(d, &low_n, &high_n, &comma, &total)) {
         d->atom = d->out->len;
-        weft__text_puts(d->out, "\\{");
+        weft__strbuf_puts(d->out, "\\{");
         d->i++;
         return WEFT_OK;
     }
     if (d->atom == NO_ATOM) return malformed(d, "a quantifier with nothing to repeat");
-    weft__text_puts(d->out, low_n ? "{" : "{0");
-    weft__text_put(d->out, d->p + d->i + 1, total - 1);
+    weft__strbuf_puts(d->out, low_n ? "{" : "{0");
+    weft__strbuf_put(d->out, d->p + d->i + 1, total - 1);
     d->i += total;
     int mark = peek(d, 0);
     if (mark == '+' || (mark == '?' && !comma)) {
         insert(d->out, d->atom, "(?:");
-        weft__text_putc(d->out, ')');
+        weft__strbuf_putc(d->out, ')');
         copy(d, 1);
-        if (peek(d, 0) == '+' || peek(d, 0) == '?') return refuse(d, "a quantifier of a quantifier");
+        if (peek(d, 0) == '+' || peek(d, 0) == '?') return dialect_refuse(d, "a quantifier of a quantifier");
     } else if (mark == '?') {
         copy(d, 1);
     }
@@ -329,7 +329,7 @@ static weft_status element(dialect *d)
     }
 }
 
-weft_status weft__regex_translate(const char *pattern, size_t n, weft__text *out, weft_error *err)
+weft_status weft__regex_translate(const char *pattern, size_t n, weft__strbuf *out, weft_error *err)
 {
     dialect d = {pattern, n, 0, out, err, {0}, 0, NO_ATOM};
     if (n > WEFT__REGEX_MAX_BYTES) return weft_fail(err, WEFT_LIMIT, "regular expression: %zu bytes are too many", n);

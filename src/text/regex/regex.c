@@ -20,7 +20,7 @@ struct weft__regex {
     int jit;
 };
 
-static void *take(PCRE2_SIZE n, void *arg)
+static void *regex_take(PCRE2_SIZE n, void *arg)
 {
     (void)arg;
     return weft__alloc(n);
@@ -32,19 +32,19 @@ static void give(void *p, void *arg)
     weft__free(p);
 }
 
-static weft_status no_memory(weft_error *err)
+static weft_status regex_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "regular expression: out of memory");
 }
 
-static weft_status compile(const weft__text *text, weft__regex *regex, weft_error *err)
+static weft_status compile(const weft__strbuf *text, weft__regex *regex, weft_error *err)
 {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
     weft_status status = WEFT_OK;
-    pcre2_general_context *general = pcre2_general_context_create(take, give, NULL);
+    pcre2_general_context *general = pcre2_general_context_create(regex_take, give, NULL);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     if (!context) {
-        status = no_memory(err);
+        status = regex_no_memory(err);
         goto done;
     }
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
@@ -56,7 +56,7 @@ static weft_status compile(const weft__text *text, weft__regex *regex, weft_erro
         char message[160] = "";
         pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
         status = code == PCRE2_ERROR_HEAP_FAILED
-                     ? no_memory(err)
+                     ? regex_no_memory(err)
                      : weft_fail(err, WEFT_FORMAT, "regular expression: %s (near byte %zu)", message, (size_t)at);
         goto done;
     }
@@ -71,18 +71,18 @@ done:
 weft_status weft__regex_compile(const char *pattern, size_t n, weft__regex **out, weft_error *err)
 {
     *out = NULL;
-    weft__text text = {0};
+    weft__strbuf text = {0};
     weft__regex *regex = NULL;
     weft_status status = weft__regex_translate(pattern, n, &text, err);
     if (status) goto done;
     regex = weft__alloc_zero(1, sizeof *regex);
-    status = regex ? compile(&text, regex, err) : no_memory(err);
+    status = regex ? compile(&text, regex, err) : regex_no_memory(err);
     if (status) goto done;
     *out = regex;
     regex = NULL;
 done:
     weft__regex_free(&regex);
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     return status;
 }
 
@@ -103,10 +103,10 @@ void weft__regex_scratch_free(weft__regex_scratch *s)
     *s = (weft__regex_scratch){0};
 }
 
-static int prepare(weft__regex_scratch *s)
+static int regex_prepare(weft__regex_scratch *s)
 {
     if (s->context) return 1;
-    if (!s->general) s->general = pcre2_general_context_create(take, give, NULL);
+    if (!s->general) s->general = pcre2_general_context_create(regex_take, give, NULL);
     if (!s->general) return 0;
     if (!s->match_data) s->match_data = pcre2_match_data_create(1, s->general);
     if (!s->match_data) return 0;
@@ -137,7 +137,7 @@ static int retry(const weft__regex *regex, weft__regex_scratch *s, const char *t
 weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *s, const char *text, size_t n, size_t from,
                              int *found, size_t *start, size_t *end, weft_error *err)
 {
-    if (!prepare(s)) return no_memory(err);
+    if (!regex_prepare(s)) return regex_no_memory(err);
     int rc = regex->jit ? pcre2_jit_match(regex->code, (PCRE2_SPTR)text, n, from, 0, s->match_data, s->context)
                         : pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK, s->match_data, s->context);
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) rc = retry(regex, s, text, n, from, rc);
@@ -149,7 +149,7 @@ weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *s, c
         return WEFT_OK;
     }
     if (rc == PCRE2_ERROR_NOMATCH) return WEFT_OK;
-    if (rc == PCRE2_ERROR_NOMEMORY) return no_memory(err);
+    if (rc == PCRE2_ERROR_NOMEMORY) return regex_no_memory(err);
     char message[160] = "";
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)message, sizeof message);
     return weft_fail(err, WEFT_LIMIT, "a pattern gave up at byte %zu of %zu (%s)", from, n, message);

@@ -33,6 +33,6 @@ weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *scra
                              int *found, size_t *start, size_t *end, weft_error *err);
 
 /* Oniguruma's dialect to PCRE2's; appends to out. */
-weft_status weft__regex_translate(const char *pattern, size_t n, weft__text *out, weft_error *err);
+weft_status weft__regex_translate(const char *pattern, size_t n, weft__strbuf *out, weft_error *err);
 
 #endif

@@ -25,7 +25,7 @@ int weft__tok_byte_of_alphabet(uint32_t cp)
 }
 
 /* The symbol spelled s[0..n), made up when it is none yet; -1 when memory runs out. */
-static int32_t intern(weft__tokenizer *tok, const char *s, size_t n)
+static int32_t intern(weft__tok *tok, const char *s, size_t n)
 {
     int32_t id = weft__strings_find(&tok->texts, s, n);
     if (id >= 0) return id;
@@ -40,7 +40,7 @@ static uint64_t slot_of(uint64_t key, size_t n_slots)
 }
 
 /* Of equal pairs the first, which has the better rank, counts. */
-static void put_pair(weft__tokenizer *tok, uint64_t key, uint32_t rank, int32_t id)
+static void put_pair(weft__tok *tok, uint64_t key, uint32_t rank, int32_t id)
 {
     size_t i = slot_of(key, tok->n_pairs);
     for (; tok->pairs[i].key != UINT64_MAX; i = (i + 1) & (tok->n_pairs - 1)) {
@@ -49,15 +49,15 @@ static void put_pair(weft__tokenizer *tok, uint64_t key, uint32_t rank, int32_t 
     tok->pairs[i] = (weft__tok_bpe_pair){key, rank, id};
 }
 
-static weft_status add_merge(weft__tokenizer *tok, const weft__merge_pair *merge, size_t rank, weft__text *joined,
+static weft_status add_merge(weft__tok *tok, const weft__tok_merge_pair *merge, size_t rank, weft__strbuf *joined,
                              weft_error *err)
 {
     if (!merge->left.len || !merge->right.len || merge->left.len + merge->right.len > WEFT__TOK_MAX_BYTES) {
         return weft_fail(err, WEFT_FORMAT, "tokenizer: merge %zu is not two symbols", rank);
     }
     joined->len = 0;
-    weft__text_put(joined, merge->left.data, merge->left.len);
-    weft__text_put(joined, merge->right.data, merge->right.len);
+    weft__strbuf_put(joined, merge->left.data, merge->left.len);
+    weft__strbuf_put(joined, merge->right.data, merge->right.len);
     if (joined->failed) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     int32_t left = intern(tok, merge->left.data, merge->left.len);
     int32_t right = intern(tok, merge->right.data, merge->right.len);
@@ -67,9 +67,9 @@ static weft_status add_merge(weft__tokenizer *tok, const weft__merge_pair *merge
     return WEFT_OK;
 }
 
-weft_status weft__tok_bpe_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_bpe_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
-    weft__text joined = {0};
+    weft__strbuf joined = {0};
     weft_status status = WEFT_OK;
     if (spec->n_merges > INT32_MAX / 4) return weft_fail(err, WEFT_LIMIT, "tokenizer: %zu merges are too many", spec->n_merges);
     if (!spec->n_merges && !spec->explicit_steps) return weft_fail(err, WEFT_FORMAT, "tokenizer: a BPE vocabulary needs merges");
@@ -79,7 +79,7 @@ weft_status weft__tok_bpe_build(weft__tokenizer *tok, const weft__vocab_spec *sp
     if (!tok->pairs) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     for (size_t i = 0; i < tok->n_pairs; i++) tok->pairs[i].key = UINT64_MAX;
     for (size_t i = 0; !status && i < spec->n_merges; i++) status = add_merge(tok, &spec->merges[i], i, &joined, err);
-    weft__text_free(&joined);
+    weft__strbuf_free(&joined);
     for (int b = 0; !status && b < 256; b++) {
         char spelled[4];
         size_t n = weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), spelled);
@@ -91,7 +91,7 @@ weft_status weft__tok_bpe_build(weft__tokenizer *tok, const weft__vocab_spec *sp
 
 static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank, int32_t *id)
 {
-    const weft__tokenizer *tok = arg;
+    const weft__tok *tok = arg;
     if (left->id < 0 || right->id < 0) return 0;
     uint64_t key = (uint64_t)(uint32_t)left->id << 32 | (uint32_t)right->id;
     for (size_t i = slot_of(key, tok->n_pairs);; i = (i + 1) & (tok->n_pairs - 1)) {
@@ -107,14 +107,14 @@ static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__
 /* The token that is the whole piece, or -1. */
 static int32_t whole(weft__tok_encoding *e, const char *s, size_t n)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     int32_t id;
     if (n > tok->max_len) return -1;
     if (!tok->byte_level || tok->spelled) {
         id = weft__strings_find(&tok->texts, s, n);
     } else {
         e->scratch.len = 0;
-        for (size_t i = 0; i < n; i++) weft__text_put_utf8(&e->scratch, weft__tok_byte_alphabet((unsigned char)s[i]));
+        for (size_t i = 0; i < n; i++) weft__strbuf_put_utf8(&e->scratch, weft__tok_byte_alphabet((unsigned char)s[i]));
         if (e->scratch.failed) return -1;
         id = weft__strings_find(&tok->texts, e->scratch.data, e->scratch.len);
     }
@@ -123,7 +123,7 @@ static int32_t whole(weft__tok_encoding *e, const char *s, size_t n)
 
 static int add_symbols(weft__tok_encoding *e, const char *s, size_t n)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     weft__tok_merger_clear(&e->merger);
     for (size_t i = 0; i < n;) {
         size_t len = 1;
@@ -142,7 +142,7 @@ static int add_symbols(weft__tok_encoding *e, const char *s, size_t n)
 }
 
 /* The byte that the character at s[0..n) is or spells, -1 where the model is not over bytes; *len is its length. */
-static int byte_at(const weft__tokenizer *tok, const char *s, size_t n, size_t *len)
+static int byte_at(const weft__tok *tok, const char *s, size_t n, size_t *len)
 {
     uint32_t cp;
     *len = 1;
@@ -154,7 +154,7 @@ static int byte_at(const weft__tokenizer *tok, const char *s, size_t n, size_t *
 /* Symbols that are no tokens: over bytes, the token of each byte; over characters, the fallback for each. */
 static int put_symbol(weft__tok_encoding *e, const char *s, const weft__tok_symbol *symbol, size_t since)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     if (symbol->id >= 0 && (size_t)symbol->id < tok->n_tokens) return weft__tok_encoding_put(e, symbol->id);
     for (size_t i = 0, len; i < symbol->len; i += len) {
         const char *at = s + symbol->start + i;

@@ -23,21 +23,21 @@ typedef struct pair {
     uint32_t stamp;  /* the merge that last changed it: it is in `changed` once */
 } pair;
 
-typedef struct entry {
+typedef struct bpe_merges_entry {
     uint64_t count, key;
     uint32_t pair;
-} entry;
+} bpe_merges_entry;
 
 /* A word's symbols are symbols[begin, begin + n); it shrinks in place. */
-typedef struct word {
+typedef struct bpe_merges_word {
     size_t begin;
     uint32_t n;
-} word;
+} bpe_merges_word;
 
 typedef struct learner {
     const uint64_t *counts;
     uint32_t *symbols;
-    word *words;
+    bpe_merges_word *words;
     size_t n_words;
     pair *pairs;
     size_t n_pairs, pairs_capacity;
@@ -45,7 +45,7 @@ typedef struct learner {
     size_t n_slots;
     place *places;
     size_t n_places, places_capacity;
-    entry *heap;
+    bpe_merges_entry *heap;
     size_t n_heap, heap_capacity;
     uint32_t *changed;
     size_t n_changed, changed_capacity;
@@ -132,7 +132,7 @@ static int remove_word(learner *l, uint32_t w)
 
 /* ---- the heap: commonest first, then the smaller key ---- */
 
-static int before(const entry *a, const entry *b)
+static int before(const bpe_merges_entry *a, const bpe_merges_entry *b)
 {
     return a->count != b->count ? a->count > b->count : a->key < b->key;
 }
@@ -140,16 +140,16 @@ static int before(const entry *a, const entry *b)
 static int push(learner *l, uint32_t p)
 {
     if (!weft__grow(&l->heap, &l->heap_capacity, l->n_heap + 1, sizeof *l->heap)) return 0;
-    entry e = {l->pairs[p].count, l->pairs[p].key, p};
+    bpe_merges_entry e = {l->pairs[p].count, l->pairs[p].key, p};
     size_t i = l->n_heap++;
     for (; i > 0 && before(&e, &l->heap[(i - 1) / 2]); i = (i - 1) / 2) l->heap[i] = l->heap[(i - 1) / 2];
     l->heap[i] = e;
     return 1;
 }
 
-static entry pop(learner *l)
+static bpe_merges_entry pop(learner *l)
 {
-    entry top = l->heap[0], e = l->heap[--l->n_heap];
+    bpe_merges_entry top = l->heap[0], e = l->heap[--l->n_heap];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < l->n_heap; i = child) {
         if (child + 1 < l->n_heap && before(&l->heap[child + 1], &l->heap[child])) child++;
@@ -173,7 +173,7 @@ static int push_changed(learner *l)
 static uint32_t best_pair(learner *l, int *failed)
 {
     while (l->n_heap) {
-        entry e = pop(l);
+        bpe_merges_entry e = pop(l);
         uint64_t count = l->pairs[e.pair].count;
         if (e.count == count) return e.pair;
         if (count >= l->min_count && count < e.count && !push(l, e.pair)) {
@@ -210,11 +210,11 @@ static int merge_in_word(learner *l, uint32_t w, uint32_t left, uint32_t right, 
 /* The symbol that left and right make, new or not; -1: it may not be, -2: no memory. */
 static int64_t join(weft__tok_bpe_learnt *out, uint32_t left, uint32_t right, const weft__strings *taken, size_t max_bytes)
 {
-    weft__text text = {0};
+    weft__strbuf text = {0};
     size_t n_bytes = (size_t)out->bytes[left] + out->bytes[right];
     if (n_bytes > max_bytes) return -1;
-    weft__text_put(&text, weft__strings_data(&out->texts, left), weft__strings_len(&out->texts, left));
-    weft__text_put(&text, weft__strings_data(&out->texts, right), weft__strings_len(&out->texts, right));
+    weft__strbuf_put(&text, weft__strings_data(&out->texts, left), weft__strings_len(&out->texts, left));
+    weft__strbuf_put(&text, weft__strings_data(&out->texts, right), weft__strings_len(&out->texts, right));
     int64_t made = -2;
     if (!text.failed && weft__strings_find(taken, text.data, text.len) >= 0) {
         made = -1;
@@ -226,7 +226,7 @@ static int64_t join(weft__tok_bpe_learnt *out, uint32_t left, uint32_t right, co
             out->bytes[made] = (uint32_t)n_bytes;
         }
     }
-    weft__text_free(&text);
+    weft__strbuf_free(&text);
     return made;
 }
 
@@ -261,14 +261,14 @@ static int take_words(learner *l, const weft__strings *words)
     if (!l->words || !l->symbols || !grow_slots(l)) return 0;
     for (size_t w = 0; w < words->n; w++) {
         const unsigned char *s = (const unsigned char *)weft__strings_data(words, w);
-        l->words[w] = (word){n, (uint32_t)weft__strings_len(words, w)};
+        l->words[w] = (bpe_merges_word){n, (uint32_t)weft__strings_len(words, w)};
         for (uint32_t i = 0; i < l->words[w].n; i++) l->symbols[n++] = s[i];
         if (!add_word(l, (uint32_t)w)) return 0;
     }
     return push_changed(l);
 }
 
-static weft_status no_memory(weft_error *err)
+static weft_status bpe_merges_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn a vocabulary");
 }
@@ -276,20 +276,20 @@ static weft_status no_memory(weft_error *err)
 weft_status weft__tok_bpe_learn(const weft__tok_bpe_lesson *lesson, weft__tok_bpe_learnt *out, weft_error *err)
 {
     learner l = {.counts = lesson->counts, .stamp = 1, .min_count = lesson->min_count};
-    weft_status st = spell_bytes(out) && take_words(&l, lesson->words) ? WEFT_OK : no_memory(err);
+    weft_status st = spell_bytes(out) && take_words(&l, lesson->words) ? WEFT_OK : bpe_merges_no_memory(err);
     while (!st && out->texts.n < lesson->n_symbols) {
         int failed = 0;
         uint32_t p = best_pair(&l, &failed);
-        if (failed) st = no_memory(err);
+        if (failed) st = bpe_merges_no_memory(err);
         if (p == NONE) break;
         uint32_t left = (uint32_t)(l.pairs[p].key >> 32), right = (uint32_t)l.pairs[p].key;
         int64_t made = join(out, left, right, lesson->taken, lesson->max_bytes);
         if (made == -1) continue; /* left as two; nothing makes it a candidate again until its count changes */
         if (made < 0 || !weft__grow(&out->merges, &out->merges_capacity, out->n_merges + 1, sizeof *out->merges))
-            st = no_memory(err);
+            st = bpe_merges_no_memory(err);
         if (st) break;
         out->merges[out->n_merges++] = (weft__tok_bpe_merge){left, right};
-        if (!merge_pair(&l, p, (uint32_t)made)) st = no_memory(err);
+        if (!merge_pair(&l, p, (uint32_t)made)) st = bpe_merges_no_memory(err);
         if (!st && lesson->progress && lesson->progress(lesson->arg, "merges", (double)out->texts.n / (double)lesson->n_symbols))
             st = weft_fail(err, WEFT_CANCELLED, "cancelled");
     }

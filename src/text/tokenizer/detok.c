@@ -3,9 +3,9 @@
 
 #include "text/tokenizer/parts.h"
 
-void weft__detok_init(weft__detok *d, const weft__tokenizer *tok, unsigned flags)
+void weft__tok_detok_init(weft__tok_detok *d, const weft__tok *tok, unsigned flags)
 {
-    *d = (weft__detok){tok, flags, 0, {0}, 0};
+    *d = (weft__tok_detok){tok, flags, 0, {0}, 0};
 }
 
 /* How many of s[0..n), n >= 1, belong together when they are no character: the longest run that could begin one, at least 1.
@@ -31,7 +31,7 @@ static size_t ill_formed(const unsigned char *s, size_t n, int *open)
 }
 
 /* Appends the characters of s[0..n) and holds back what may still become one. */
-static void emit(weft__detok *d, const char *s, size_t n, weft__text *out)
+static void emit(weft__tok_detok *d, const char *s, size_t n, weft__strbuf *out)
 {
     size_t begin = 0, i = 0;
     while (i < n) {
@@ -42,22 +42,22 @@ static void emit(weft__detok *d, const char *s, size_t n, weft__text *out)
             i += len;
             continue;
         }
-        weft__text_put(out, s + begin, i - begin);
+        weft__strbuf_put(out, s + begin, i - begin);
         len = ill_formed((const unsigned char *)s + i, n - i, &open);
         if (open) {
             memcpy(d->held, s + i, len);
             d->n_held = (int)len;
         } else {
-            weft__text_put_utf8(out, 0xFFFD);
+            weft__strbuf_put_utf8(out, 0xFFFD);
         }
         i += len;
         begin = i;
     }
-    weft__text_put(out, s + begin, n - begin);
+    weft__strbuf_put(out, s + begin, n - begin);
 }
 
 /* The held bytes are completed one by one, so that no copy of a long piece is needed. */
-static void push_bytes(weft__detok *d, const char *s, size_t n, weft__text *out)
+static void push_bytes(weft__tok_detok *d, const char *s, size_t n, weft__strbuf *out)
 {
     while (d->n_held && n) {
         char joined[8];
@@ -71,15 +71,15 @@ static void push_bytes(weft__detok *d, const char *s, size_t n, weft__text *out)
     if (n) emit(d, s, n, out);
 }
 
-weft_status weft__detok_push(weft__detok *d, int32_t id, weft__text *out, weft_error *err)
+weft_status weft__tok_detok_push(weft__tok_detok *d, int32_t id, weft__strbuf *out, weft_error *err)
 {
-    int type = weft__tokenizer_type(d->tok, id);
+    int type = weft__tok_type_of(d->tok, id);
     if (id < 0) return weft_fail(err, WEFT_ARGUMENT, "detokenizer: %d is no id of a token", id);
     if (!type) return WEFT_OK; /* a row of the model beyond the names */
-    int special = type == WEFT__TOKEN_CONTROL || type == WEFT__TOKEN_UNKNOWN;
-    if (special && !(d->flags & WEFT__DECODE_SPECIAL)) return WEFT_OK;
-    weft__slice piece = weft__tokenizer_piece(d->tok, id);
-    if (!special && !d->started && d->tok->strip_leading && !(d->flags & WEFT__DECODE_CONTINUE) && piece.len &&
+    int special = type == WEFT__TOK_CONTROL || type == WEFT__TOK_UNKNOWN;
+    if (special && !(d->flags & WEFT__TOK_DECODE_SPECIAL)) return WEFT_OK;
+    weft__tok_slice piece = weft__tok_piece_of(d->tok, id);
+    if (!special && !d->started && d->tok->strip_leading && !(d->flags & WEFT__TOK_DECODE_CONTINUE) && piece.len &&
         *piece.data == ' ') {
         piece.data++;
         piece.len--;
@@ -89,21 +89,21 @@ weft_status weft__detok_push(weft__detok *d, int32_t id, weft__text *out, weft_e
     return out->failed ? weft_fail(err, WEFT_NO_MEMORY, "detokenizer: out of memory") : WEFT_OK;
 }
 
-weft_status weft__detok_finish(weft__detok *d, weft__text *out, weft_error *err)
+weft_status weft__tok_detok_finish(weft__tok_detok *d, weft__strbuf *out, weft_error *err)
 {
-    if (d->n_held) weft__text_put_utf8(out, 0xFFFD);
-    weft__detok_init(d, d->tok, d->flags);
+    if (d->n_held) weft__strbuf_put_utf8(out, 0xFFFD);
+    weft__tok_detok_init(d, d->tok, d->flags);
     return out->failed ? weft_fail(err, WEFT_NO_MEMORY, "detokenizer: out of memory") : WEFT_OK;
 }
 
-weft_status weft__tokenizer_decode(const weft__tokenizer *tok, const int32_t *ids, size_t n, unsigned flags, weft__text *out,
-                                   weft_error *err)
+weft_status weft__tok_decode(const weft__tok *tok, const int32_t *ids, size_t n, unsigned flags, weft__strbuf *out,
+                             weft_error *err)
 {
-    weft__detok d;
-    weft__detok_init(&d, tok, flags);
+    weft__tok_detok d;
+    weft__tok_detok_init(&d, tok, flags);
     for (size_t i = 0; i < n; i++) {
-        weft_status status = weft__detok_push(&d, ids[i], out, err);
+        weft_status status = weft__tok_detok_push(&d, ids[i], out, err);
         if (status) return status;
     }
-    return weft__detok_finish(&d, out, err);
+    return weft__tok_detok_finish(&d, out, err);
 }

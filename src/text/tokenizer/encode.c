@@ -33,7 +33,7 @@ typedef struct weft__tok_recent {
 _Static_assert(sizeof(weft__tok_recent) == 64, "a line of the cache");
 _Static_assert(offsetof(weft__tok_recent, key) + MAX_KEY == 2 * sizeof(weft__tok_recent), "two lines");
 
-void weft__ids_free(weft__ids *ids)
+void weft__tok_ids_free(weft__tok_ids *ids)
 {
     weft__free(ids->data);
     memset(ids, 0, sizeof *ids);
@@ -57,7 +57,7 @@ int weft__tok_encoding_no_memory(weft__tok_encoding *e)
 
 int weft__tok_encoding_put(weft__tok_encoding *e, int32_t id)
 {
-    weft__ids *out = e->out;
+    weft__tok_ids *out = e->out;
     if (out->n == out->capacity && !weft__grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data)) {
         return weft__tok_encoding_no_memory(e);
     }
@@ -67,7 +67,7 @@ int weft__tok_encoding_put(weft__tok_encoding *e, int32_t id)
 
 int weft__tok_encoding_put_unknown(weft__tok_encoding *e, const char *s, size_t n, size_t since)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     int all = tok->byte_fallback;
     for (size_t i = 0; i < n && all; i++) all = tok->byte_id[(unsigned char)s[i]] >= 0;
     if (all) {
@@ -103,7 +103,7 @@ static int run_model(weft__tok_encoding *e, const char *s, size_t n)
 /* Appends the ids that the same piece gave before. */
 static int repeat(weft__tok_encoding *e, const weft__tok_recent *seen)
 {
-    weft__ids *out = e->out;
+    weft__tok_ids *out = e->out;
     if (!weft__grow(&out->data, &out->capacity, out->n + MAX_IDS, sizeof *out->data)) return weft__tok_encoding_no_memory(e);
     if (seen->n_ids <= IDS_HERE) {
         memcpy(out->data + out->n, seen->ids, sizeof seen->ids);
@@ -160,7 +160,7 @@ static int encode_piece(weft__tok_encoding *e, const char *s, size_t n, uint64_t
 int weft__tok_encoding_cut(weft__tok_encoding *e, const char *s, size_t n)
 {
     e->work.len = 0;
-    weft__text_put(&e->work, s, n);
+    weft__strbuf_put(&e->work, s, n);
     if (e->work.failed) return weft__tok_encoding_no_memory(e);
     return weft__tok_normalize(e) && weft__tok_pretokenize(e);
 }
@@ -182,7 +182,7 @@ int weft__tok_encoding_work(weft__tok_encoding *e)
 /* ---- one call ---- */
 
 /* The table of recent pieces, in proportion to the text. */
-static int prepare(weft__tok_encoding *e, size_t n)
+static int encode_prepare(weft__tok_encoding *e, size_t n)
 {
     if (n < 256) return 1;
     size_t slots = 64;
@@ -199,15 +199,15 @@ void weft__tok_encoding_release(weft__tok_encoding *e)
 {
     weft__free(e->best);
     weft__free(e->path);
-    weft__text_free(&e->scratch);
+    weft__strbuf_free(&e->scratch);
     weft__free(e->recent);
     weft__regex_scratch_free(&e->regex);
     weft__tok_merger_free(&e->merger);
     weft__free(e->cut.items);
     weft__free(e->pieces.items);
-    weft__text_free(&e->other);
-    weft__text_free(&e->work);
-    weft__text_free(&e->whole);
+    weft__strbuf_free(&e->other);
+    weft__strbuf_free(&e->work);
+    weft__strbuf_free(&e->whole);
 }
 
 static weft_status check_spans(const weft__tok_span *spans, size_t n_spans, size_t n, weft_error *err)
@@ -222,16 +222,16 @@ static weft_status check_spans(const weft__tok_span *spans, size_t n_spans, size
     return WEFT_OK;
 }
 
-weft_status weft__tok_encode_spans(const weft__tokenizer *tok, const char *text, size_t n, const weft__tok_span *spans,
-                                   size_t n_spans, unsigned flags, weft__ids *out, weft_error *err)
+weft_status weft__tok_encode_spans(const weft__tok *tok, const char *text, size_t n, const weft__tok_span *spans, size_t n_spans,
+                                   unsigned flags, weft__tok_ids *out, weft_error *err)
 {
     if (n > MAX_TEXT) return weft_fail(err, WEFT_LIMIT, "tokenizer: %zu bytes of text are more than %zu", n, MAX_TEXT);
     weft_status status = check_spans(spans, n_spans, n, err);
     if (status) return status;
     weft__tok_encoding e = {.tok = tok, .out = out, .err = err};
     size_t before = out->n;
-    int special = flags & WEFT__ENCODE_SPECIAL;
-    int ok = prepare(&e, n);
+    int special = flags & WEFT__TOK_ENCODE_SPECIAL;
+    int ok = encode_prepare(&e, n);
     if (ok && special && tok->add_bos) ok = weft__tok_encoding_put(&e, tok->first);
     if (ok) ok = weft__tok_encode_text(&e, text, n, spans, n_spans);
     if (ok && special && tok->add_eos) ok = weft__tok_encoding_put(&e, tok->last);
@@ -240,9 +240,9 @@ weft_status weft__tok_encode_spans(const weft__tokenizer *tok, const char *text,
     return ok ? WEFT_OK : e.status;
 }
 
-weft_status weft__tokenizer_encode(const weft__tokenizer *tok, const char *text, size_t n, unsigned flags, weft__ids *out,
-                                   weft_error *err)
+weft_status weft__tok_encode(const weft__tok *tok, const char *text, size_t n, unsigned flags, weft__tok_ids *out,
+                             weft_error *err)
 {
     weft__tok_span all = {0, n};
-    return weft__tok_encode_spans(tok, text, n, &all, flags & WEFT__ENCODE_PARSE ? 1 : 0, flags, out, err);
+    return weft__tok_encode_spans(tok, text, n, &all, flags & WEFT__TOK_ENCODE_PARSE ? 1 : 0, flags, out, err);
 }

@@ -11,18 +11,18 @@
 
 /* ---- helpers ---- */
 
-static weft_status no_memory(weft__json_vocab *v)
+static weft_status json_no_memory(weft__tok_json_vocab *v)
 {
     return weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
 
-weft_status weft__tok_json_text(weft__json_vocab *v, const weft__json *value, const char *what, weft__slice *out)
+weft_status weft__tok_json_text(weft__tok_json_vocab *v, const weft__json *value, const char *what, weft__tok_slice *out)
 {
     if (weft__json_string(value, &out->data, &out->len)) return WEFT_OK;
     return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is no string", what);
 }
 
-weft_status weft__tok_json_flag(weft__json_vocab *v, const weft__json *object, const char *key, int missing, int *out)
+weft_status weft__tok_json_flag(weft__tok_json_vocab *v, const weft__json *object, const char *key, int missing, int *out)
 {
     const weft__json *value = weft__json_get(object, key);
     *out = missing;
@@ -30,16 +30,16 @@ weft_status weft__tok_json_flag(weft__json_vocab *v, const weft__json *object, c
     return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is neither true nor false", key);
 }
 
-weft__slice weft__tok_json_keep(weft__json_vocab *v, const char *s, size_t n)
+weft__tok_slice weft__tok_json_keep(weft__tok_json_vocab *v, const char *s, size_t n)
 {
-    if (!weft__grow(&v->made, &v->made_capacity, v->n_made + 1, sizeof *v->made)) return (weft__slice){NULL, 0};
+    if (!weft__grow(&v->made, &v->made_capacity, v->n_made + 1, sizeof *v->made)) return (weft__tok_slice){NULL, 0};
     char *copy = weft__strndup(s, n);
-    if (!copy) return (weft__slice){NULL, 0};
+    if (!copy) return (weft__tok_slice){NULL, 0};
     v->made[v->n_made++] = copy;
-    return (weft__slice){copy, n};
+    return (weft__tok_slice){copy, n};
 }
 
-weft_status weft__tok_json_type(weft__json_vocab *v, const weft__json *object, const char *what, weft__slice *out)
+weft_status weft__tok_json_type(weft__tok_json_vocab *v, const weft__json *object, const char *what, weft__tok_slice *out)
 {
     if (weft__json_kind_of(object) != WEFT__JSON_OBJECT) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is no object", what);
@@ -48,19 +48,19 @@ weft_status weft__tok_json_type(weft__json_vocab *v, const weft__json *object, c
     return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s has no type", what);
 }
 
-int weft__tok_slice_is(weft__slice s, const char *text)
+int weft__tok_slice_is(weft__tok_slice s, const char *text)
 {
     return s.len == strlen(text) && !memcmp(s.data, text, s.len);
 }
 
-weft_status weft__tok_json_refuse(weft__json_vocab *v, const char *what, weft__slice name)
+weft_status weft__tok_json_refuse(weft__tok_json_vocab *v, const char *what, weft__tok_slice name)
 {
     char quote[WEFT__TOK_QUOTE];
     return weft_fail(v->err, WEFT_UNSUPPORTED, "tokenizer.json: %s '%s' is not supported", what,
                      weft__tok_quote(quote, name.data, name.len));
 }
 
-int32_t weft__tok_json_find(const weft__json_vocab *v, weft__slice text)
+int32_t weft__tok_json_find(const weft__tok_json_vocab *v, weft__tok_slice text)
 {
     if (!text.len) return -1;
     if (v->index.n) {
@@ -73,14 +73,14 @@ int32_t weft__tok_json_find(const weft__json_vocab *v, weft__slice text)
     return -1;
 }
 
-weft_status weft__tok_json_index_add(weft__json_vocab *v, weft__slice text, int64_t id)
+weft_status weft__tok_json_index_add(weft__tok_json_vocab *v, weft__tok_slice text, int64_t id)
 {
-    if (!weft__grow(&v->index_ids, &v->index_capacity, v->index.n + 1, sizeof *v->index_ids)) return no_memory(v);
+    if (!weft__grow(&v->index_ids, &v->index_capacity, v->index.n + 1, sizeof *v->index_ids)) return json_no_memory(v);
     v->index_ids[v->index.n] = (int32_t)id;
-    return weft__strings_add(&v->index, text.data, text.len, 1) ? WEFT_OK : no_memory(v);
+    return weft__strings_add(&v->index, text.data, text.len, 1) ? WEFT_OK : json_no_memory(v);
 }
 
-weft_status weft__tok_json_index(weft__json_vocab *v)
+weft_status weft__tok_json_index(weft__tok_json_vocab *v)
 {
     weft_status status = WEFT_OK;
     for (size_t i = 0; !status && i < v->n_tokens; i++)
@@ -90,7 +90,7 @@ weft_status weft__tok_json_index(weft__json_vocab *v)
 
 /* ---- tokens ---- */
 
-weft_status weft__tok_json_reach(weft__json_vocab *v, int64_t id)
+weft_status weft__tok_json_reach(weft__tok_json_vocab *v, int64_t id)
 {
     if (id < 0 || id >= MAX_ID)
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: the id %lld is out of range", (long long)id);
@@ -100,31 +100,31 @@ weft_status weft__tok_json_reach(weft__json_vocab *v, int64_t id)
         !weft__grow(&v->scores, &v->scores_capacity, need, sizeof *v->scores) ||
         !weft__grow(&v->types, &v->types_capacity, need, sizeof *v->types) ||
         !weft__grow(&v->strips, &v->strips_capacity, need, sizeof *v->strips)) {
-        return no_memory(v);
+        return json_no_memory(v);
     }
     for (size_t i = v->n_tokens; i < need; i++) {
-        v->tokens[i] = (weft__slice){NULL, 0};
+        v->tokens[i] = (weft__tok_slice){NULL, 0};
         v->scores[i] = 0;
-        v->types[i] = WEFT__TOKEN_UNUSED;
+        v->types[i] = WEFT__TOK_UNUSED;
         v->strips[i] = 0;
     }
     v->n_tokens = need;
     return WEFT_OK;
 }
 
-static weft_status put_token(weft__json_vocab *v, int64_t id, const char *s, size_t n, float score)
+static weft_status put_token(weft__tok_json_vocab *v, int64_t id, const char *s, size_t n, float score)
 {
     weft_status status = weft__tok_json_reach(v, id);
     if (status) return status;
     if (v->tokens[id].data) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: two tokens have the id %lld", (long long)id);
-    v->tokens[id] = (weft__slice){s, n};
-    v->types[id] = WEFT__TOKEN_NORMAL;
+    v->tokens[id] = (weft__tok_slice){s, n};
+    v->types[id] = WEFT__TOK_NORMAL;
     v->scores[id] = score;
     return WEFT_OK;
 }
 
 /* {"token": id, ...} of BPE and WordPiece. */
-static weft_status read_vocab_object(weft__json_vocab *v, const weft__json *vocab)
+static weft_status read_vocab_object(weft__tok_json_vocab *v, const weft__json *vocab)
 {
     if (weft__json_kind_of(vocab) != WEFT__JSON_OBJECT) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: model.vocab is no object");
@@ -144,7 +144,7 @@ static weft_status read_vocab_object(weft__json_vocab *v, const weft__json *voca
 }
 
 /* [["token", score], ...] of Unigram. */
-static weft_status read_vocab_array(weft__json_vocab *v, const weft__json *vocab)
+static weft_status read_vocab_array(weft__tok_json_vocab *v, const weft__json *vocab)
 {
     if (weft__json_kind_of(vocab) != WEFT__JSON_ARRAY) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: model.vocab is no array");
@@ -165,7 +165,7 @@ static weft_status read_vocab_array(weft__json_vocab *v, const weft__json *vocab
 }
 
 /* "left right" or ["left", "right"]. */
-static weft_status read_merge(weft__json_vocab *v, const weft__json *entry, size_t i, weft__merge_pair *out)
+static weft_status read_merge(weft__tok_json_vocab *v, const weft__json *entry, size_t i, weft__tok_merge_pair *out)
 {
     const char *s;
     size_t n;
@@ -173,7 +173,7 @@ static weft_status read_merge(weft__json_vocab *v, const weft__json *entry, size
         const char *space = n > 1 ? memchr(s + 1, ' ', n - 1) : NULL;
         if (!space) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: entry %zu of model.merges has no space", i);
         size_t left = (size_t)(space - s);
-        *out = (weft__merge_pair){{s, left}, {space + 1, n - left - 1}};
+        *out = (weft__tok_merge_pair){{s, left}, {space + 1, n - left - 1}};
         return WEFT_OK;
     }
     if (weft__json_size(entry) != 2 || !weft__json_string(weft__json_at(entry, 0), &out->left.data, &out->left.len) ||
@@ -183,14 +183,14 @@ static weft_status read_merge(weft__json_vocab *v, const weft__json *entry, size
     return WEFT_OK;
 }
 
-static weft_status read_merges(weft__json_vocab *v, const weft__json *merges)
+static weft_status read_merges(weft__tok_json_vocab *v, const weft__json *merges)
 {
     if (weft__json_kind_of(merges) != WEFT__JSON_ARRAY) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: model.merges is no array");
     }
     size_t n = weft__json_size(merges);
     v->merges = weft__alloc_array(n, sizeof *v->merges);
-    if (!v->merges) return no_memory(v);
+    if (!v->merges) return json_no_memory(v);
     for (size_t i = 0; i < n; i++) {
         weft_status status = read_merge(v, weft__json_at(merges, i), i, &v->merges[i]);
         if (status) return status;
@@ -203,7 +203,7 @@ static weft_status read_merges(weft__json_vocab *v, const weft__json *merges)
 /* ---- the model ---- */
 
 /* A member that must be missing, null, empty or zero, since what it asks for is not done here. */
-static weft_status must_be_off(weft__json_vocab *v, const weft__json *model, const char *key)
+static weft_status must_be_off(weft__tok_json_vocab *v, const weft__json *model, const char *key)
 {
     const weft__json *value = weft__json_get(model, key);
     const char *s;
@@ -216,10 +216,10 @@ static weft_status must_be_off(weft__json_vocab *v, const weft__json *model, con
 }
 
 /* The unknown token, by its text. */
-static weft_status read_unk(weft__json_vocab *v, const weft__json *model, const char *usual)
+static weft_status read_unk(weft__tok_json_vocab *v, const weft__json *model, const char *usual)
 {
     const weft__json *value = weft__json_get(model, "unk_token");
-    weft__slice text = {usual, usual ? strlen(usual) : 0};
+    weft__tok_slice text = {usual, usual ? strlen(usual) : 0};
     if (value && !weft__json_is_null(value)) {
         weft_status status = weft__tok_json_text(v, value, "model.unk_token", &text);
         if (status) return status;
@@ -230,11 +230,11 @@ static weft_status read_unk(weft__json_vocab *v, const weft__json *model, const 
     return WEFT_OK;
 }
 
-static weft_status read_bpe(weft__json_vocab *v, const weft__json *model)
+static weft_status read_bpe(weft__tok_json_vocab *v, const weft__json *model)
 {
     static const char *const off[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
     int ignore;
-    v->spec.model = WEFT__SLICE("gpt2");
+    v->spec.model = WEFT__TOK_SLICE("gpt2");
     weft_status status = WEFT_OK;
     for (size_t i = 0; !status && i < sizeof off / sizeof *off; i++) status = must_be_off(v, model, off[i]);
     if (!status) status = weft__tok_json_flag(v, model, "fuse_unk", 0, &v->spec.fuse_unk);
@@ -246,21 +246,21 @@ static weft_status read_bpe(weft__json_vocab *v, const weft__json *model)
     return status;
 }
 
-static weft_status read_unigram(weft__json_vocab *v, const weft__json *model)
+static weft_status read_unigram(weft__tok_json_vocab *v, const weft__json *model)
 {
     v->unigram = 1;
-    v->spec.model = WEFT__SLICE("t5");
+    v->spec.model = WEFT__TOK_SLICE("t5");
     v->spec.fuse_unk = 1;
     weft_status status = weft__tok_json_flag(v, model, "byte_fallback", 0, &v->spec.byte_fallback);
     if (!status) status = read_vocab_array(v, weft__json_get(model, "vocab"));
     return status;
 }
 
-static weft_status read_word_piece(weft__json_vocab *v, const weft__json *model)
+static weft_status read_word_piece(weft__tok_json_vocab *v, const weft__json *model)
 {
     int64_t longest = 100;
     v->word_piece = 1;
-    v->spec.model = WEFT__SLICE("bert");
+    v->spec.model = WEFT__TOK_SLICE("bert");
     v->spec.strip_leading = 1;
     const weft__json *max = weft__json_get(model, "max_input_chars_per_word");
     if (max && (!weft__json_int(max, &longest) || longest < 1 || longest > INT32_MAX)) {
@@ -271,30 +271,30 @@ static weft_status read_word_piece(weft__json_vocab *v, const weft__json *model)
 }
 
 /* WordPiece marks what continues a word; here, what begins one is marked: "##s" becomes "s", and "the" becomes "▁the". */
-static weft_status respell_word_piece(weft__json_vocab *v, const weft__json *model)
+static weft_status respell_word_piece(weft__tok_json_vocab *v, const weft__json *model)
 {
-    weft__slice prefix = WEFT__SLICE("##");
+    weft__tok_slice prefix = WEFT__TOK_SLICE("##");
     const weft__json *value = weft__json_get(model, "continuing_subword_prefix");
     weft_status status = value ? weft__tok_json_text(v, value, "model.continuing_subword_prefix", &prefix) : WEFT_OK;
-    weft__text spelled = {0};
+    weft__strbuf spelled = {0};
     for (size_t i = 0; !status && i < v->n_tokens; i++) {
-        weft__slice *t = &v->tokens[i];
-        if (v->types[i] != WEFT__TOKEN_NORMAL || (int32_t)i == v->spec.unk) continue;
+        weft__tok_slice *t = &v->tokens[i];
+        if (v->types[i] != WEFT__TOK_NORMAL || (int32_t)i == v->spec.unk) continue;
         if (prefix.len && t->len > prefix.len && !memcmp(t->data, prefix.data, prefix.len)) {
-            *t = (weft__slice){t->data + prefix.len, t->len - prefix.len};
+            *t = (weft__tok_slice){t->data + prefix.len, t->len - prefix.len};
             continue;
         }
         spelled.len = 0;
-        weft__text_puts(&spelled, WEFT__TOK_LOWER_BLOCK);
-        weft__text_put(&spelled, t->data, t->len);
-        *t = spelled.failed ? (weft__slice){NULL, 0} : weft__tok_json_keep(v, spelled.data, spelled.len);
-        if (!t->data) status = no_memory(v);
+        weft__strbuf_puts(&spelled, WEFT__TOK_LOWER_BLOCK);
+        weft__strbuf_put(&spelled, t->data, t->len);
+        *t = spelled.failed ? (weft__tok_slice){NULL, 0} : weft__tok_json_keep(v, spelled.data, spelled.len);
+        if (!t->data) status = json_no_memory(v);
     }
-    weft__text_free(&spelled);
+    weft__strbuf_free(&spelled);
     return status;
 }
 
-static weft_status read_unigram_unk(weft__json_vocab *v, const weft__json *model)
+static weft_status read_unigram_unk(weft__tok_json_vocab *v, const weft__json *model)
 {
     const weft__json *value = weft__json_get(model, "unk_id");
     int64_t id;
@@ -307,25 +307,25 @@ static weft_status read_unigram_unk(weft__json_vocab *v, const weft__json *model
 }
 
 /* Types that no field states: the unknown token, and byte tokens where there is a fallback to them. */
-static void set_types(weft__json_vocab *v)
+static void set_types(weft__tok_json_vocab *v)
 {
-    if (v->spec.unk >= 0 && v->types[v->spec.unk] == WEFT__TOKEN_NORMAL) v->types[v->spec.unk] = WEFT__TOKEN_UNKNOWN;
+    if (v->spec.unk >= 0 && v->types[v->spec.unk] == WEFT__TOK_NORMAL) v->types[v->spec.unk] = WEFT__TOK_UNKNOWN;
     for (size_t i = 0; v->spec.byte_fallback && i < v->n_tokens; i++) {
-        const weft__slice *t = &v->tokens[i];
-        if (v->types[i] == WEFT__TOKEN_NORMAL && t->len == 6 && weft__tok_byte_token(t->data, 6) >= 0) {
-            v->types[i] = WEFT__TOKEN_BYTE;
+        const weft__tok_slice *t = &v->tokens[i];
+        if (v->types[i] == WEFT__TOK_NORMAL && t->len == 6 && weft__tok_byte_token(t->data, 6) >= 0) {
+            v->types[i] = WEFT__TOK_BYTE;
         }
     }
 }
 
-static weft_status read_model(weft__json_vocab *v, const weft__json *model, const weft__json *added)
+static weft_status read_model(weft__tok_json_vocab *v, const weft__json *model, const weft__json *added)
 {
-    weft__slice type = {NULL, 0};
+    weft__tok_slice type = {NULL, 0};
     if (weft__json_kind_of(model) != WEFT__JSON_OBJECT)
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: there is no model");
     /* Old files leave the type out; what the model has tells it. */
     if (!weft__json_string(weft__json_get(model, "type"), &type.data, &type.len)) {
-        type = weft__json_get(model, "merges") ? WEFT__SLICE("BPE") : WEFT__SLICE("WordPiece");
+        type = weft__json_get(model, "merges") ? WEFT__TOK_SLICE("BPE") : WEFT__TOK_SLICE("WordPiece");
     }
     weft_status status;
     if (weft__tok_slice_is(type, "BPE")) {
@@ -345,14 +345,14 @@ static weft_status read_model(weft__json_vocab *v, const weft__json *model, cons
 
 /* ---- tokenizer_config.json ---- */
 
-weft__slice weft__tok_json_content(const weft__json *value)
+weft__tok_slice weft__tok_json_content(const weft__json *value)
 {
-    weft__slice s = {NULL, 0};
+    weft__tok_slice s = {NULL, 0};
     if (!weft__json_string(value, &s.data, &s.len)) weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
     return s;
 }
 
-weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec, weft__named_template **list, weft_error *err)
+weft_status weft__tok_json_templates(const weft__json *value, weft__tok_spec *spec, weft__tok_template **list, weft_error *err)
 {
     const size_t n = weft__json_kind_of(value) == WEFT__JSON_ARRAY ? weft__json_size(value) : 0;
     if (!n) {
@@ -363,8 +363,8 @@ weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec
     if (!*list) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chat templates", n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *entry = weft__json_at(value, i);
-        const weft__named_template t = {weft__tok_json_content(weft__json_get(entry, "name")),
-                                        weft__tok_json_content(weft__json_get(entry, "template"))};
+        const weft__tok_template t = {weft__tok_json_content(weft__json_get(entry, "name")),
+                                      weft__tok_json_content(weft__json_get(entry, "template"))};
         if (weft__tok_slice_is(t.name, "default")) spec->chat_template = t.text;
         else if (t.name.len && t.text.data) (*list)[spec->n_templates++] = t;
     }
@@ -377,11 +377,11 @@ weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec
 static int class_has_flags(const weft__json *config)
 {
     static const char *const classes[] = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"};
-    const weft__slice name = weft__tok_json_content(weft__json_get(config, "tokenizer_class"));
+    const weft__tok_slice name = weft__tok_json_content(weft__json_get(config, "tokenizer_class"));
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         const size_t n = strlen(classes[i]);
         if (name.len < n || memcmp(name.data, classes[i], n) != 0) continue;
-        if (name.len == n || weft__tok_slice_is((weft__slice){name.data + n, name.len - n}, "Fast")) return 1;
+        if (name.len == n || weft__tok_slice_is((weft__tok_slice){name.data + n, name.len - n}, "Fast")) return 1;
     }
     return 0;
 }
@@ -394,7 +394,7 @@ static void read_flag(const weft__json *flag, int id, int *add, int32_t *slot)
     *slot = *add ? id : -1;
 }
 
-static weft_status read_config(weft__json_vocab *v, const weft__json *config)
+static weft_status read_config(weft__tok_json_vocab *v, const weft__json *config)
 {
     const struct {
         const char *key;
@@ -412,12 +412,12 @@ static weft_status read_config(weft__json_vocab *v, const weft__json *config)
     } else if (weft__json_bool(add_bos, &add) && add && v->spec.add_bos != 1 && v->spec.bos >= 0) {
         read_flag(add_bos, v->spec.bos, &v->spec.add_bos, &v->spec.first);
     }
-    return weft__json_templates(weft__json_get(config, "chat_template"), &v->spec, &v->templates, v->err);
+    return weft__tok_json_templates(weft__json_get(config, "chat_template"), &v->spec, &v->templates, v->err);
 }
 
 /* ---- the whole ---- */
 
-static weft_status read_all(weft__json_vocab *v, const weft__json *root, const weft__json *config)
+static weft_status json_read_all(weft__tok_json_vocab *v, const weft__json *root, const weft__json *config)
 {
     if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: it is no object");
     const weft__json *model = weft__json_get(root, "model");
@@ -444,9 +444,9 @@ static weft_status read_all(weft__json_vocab *v, const weft__json *root, const w
     return status;
 }
 
-void weft__json_vocab_free(weft__json_vocab **p)
+void weft__tok_json_vocab_free(weft__tok_json_vocab **p)
 {
-    weft__json_vocab *v = p ? *p : NULL;
+    weft__tok_json_vocab *v = p ? *p : NULL;
     if (!v) return;
     for (size_t i = 0; i < v->n_made; i++) weft__free(v->made[i]);
     weft__free(v->made);
@@ -467,24 +467,24 @@ void weft__json_vocab_free(weft__json_vocab **p)
     *p = NULL;
 }
 
-const weft__vocab_spec *weft__json_vocab_spec(const weft__json_vocab *v)
+const weft__tok_spec *weft__tok_json_vocab_spec(const weft__tok_json_vocab *v)
 {
     return &v->spec;
 }
 
-static weft_status parse(weft__slice file, const char *name, weft__json **out, weft_error *err)
+static weft_status parse(weft__tok_slice file, const char *name, weft__json **out, weft_error *err)
 {
     if (!file.data) return WEFT_OK;
     weft_status status = weft__json_parse(file.data, file.len, out, err);
     return status ? weft_fail_within(err, status, "%s", name) : WEFT_OK;
 }
 
-weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_vocab **out, weft_error *err)
+weft_status weft__tok_json_vocab_read(const weft__tok_json_files *files, weft__tok_json_vocab **out, weft_error *err)
 {
     *out = NULL;
-    weft__json_vocab *v = weft__alloc_zero(1, sizeof *v);
+    weft__tok_json_vocab *v = weft__alloc_zero(1, sizeof *v);
     if (!v) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
-    weft__vocab_spec_init(&v->spec);
+    weft__tok_spec_init(&v->spec);
     v->err = err;
     weft_status status = parse(files->tokenizer, "tokenizer.json", &v->root, err);
     if (!status) status = parse(files->config, "tokenizer_config.json", &v->beside, err);
@@ -492,9 +492,9 @@ weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_voca
     const int lists = weft__json_get(v->beside, "added_tokens_decoder") != NULL;
     if (!status && !lists) status = parse(files->added, "added_tokens.json", &v->added, err);
     if (!status && !lists) status = parse(files->map, "special_tokens_map.json", &v->map, err);
-    if (!status) status = read_all(v, v->root, v->beside);
+    if (!status) status = json_read_all(v, v->root, v->beside);
     v->err = NULL;
-    if (status) weft__json_vocab_free(&v);
+    if (status) weft__tok_json_vocab_free(&v);
     *out = v;
     return status;
 }

@@ -8,24 +8,24 @@
 
 /* A token and what it does. */
 typedef struct added_token {
-    weft__slice text;
+    weft__tok_slice text;
     int special;
     unsigned bits; /* WEFT__STRIP, WEFT__ADDED */
 } added_token;
 
-static int same(weft__slice a, weft__slice b)
+static int same(weft__tok_slice a, weft__tok_slice b)
 {
     return a.len == b.len && !memcmp(a.data, b.data, a.len);
 }
 
-static weft_status read_bits(weft__json_vocab *v, const weft__json *entry, unsigned *bits)
+static weft_status read_bits(weft__tok_json_vocab *v, const weft__json *entry, unsigned *bits)
 {
     static const struct {
         const char *key;
         unsigned bit;
-    } flags[] = {{"lstrip", WEFT__STRIP_LEFT},
-                 {"rstrip", WEFT__STRIP_RIGHT},
-                 {"single_word", WEFT__ADDED_WORD},
+    } flags[] = {{"lstrip", WEFT__TOK_STRIP_LEFT},
+                 {"rstrip", WEFT__TOK_STRIP_RIGHT},
+                 {"single_word", WEFT__TOK_ADDED_WORD},
                  {"normalized", WEFT__TOK_ADDED_NORMALIZED}};
     *bits = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
@@ -38,30 +38,30 @@ static weft_status read_bits(weft__json_vocab *v, const weft__json *entry, unsig
 }
 
 /* Makes the token at id, which is free or spelled so, an added one. What once was special stays so. */
-static weft_status set_token(weft__json_vocab *v, int64_t id, const added_token *t)
+static weft_status set_token(weft__tok_json_vocab *v, int64_t id, const added_token *t)
 {
     weft_status status = weft__tok_json_reach(v, id);
     if (status) return status;
-    const int special = t->special || v->types[id] == WEFT__TOKEN_CONTROL;
-    const unsigned outside = v->tokens[id].data ? v->strips[id] & WEFT__ADDED_OUTSIDE : WEFT__ADDED_OUTSIDE;
+    const int special = t->special || v->types[id] == WEFT__TOK_CONTROL;
+    const unsigned outside = v->tokens[id].data ? v->strips[id] & WEFT__TOK_ADDED_OUTSIDE : WEFT__TOK_ADDED_OUTSIDE;
     if (!v->tokens[id].data && v->index.n && (status = weft__tok_json_index_add(v, t->text, id))) return status;
     v->tokens[id] = t->text;
-    v->types[id] = special ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_USER_DEFINED;
+    v->types[id] = special ? WEFT__TOK_CONTROL : WEFT__TOK_USER_DEFINED;
     v->strips[id] = (uint8_t)(t->bits | outside);
     return WEFT_OK;
 }
 
-static weft_status taken(weft__json_vocab *v, const char *file, int64_t id, weft__slice text)
+static weft_status taken(weft__tok_json_vocab *v, const char *file, int64_t id, weft__tok_slice text)
 {
     char quote[WEFT__TOK_QUOTE], other[WEFT__TOK_QUOTE];
-    weft__slice there = v->tokens[id];
+    weft__tok_slice there = v->tokens[id];
     return weft_fail(v->err, WEFT_FORMAT, "%s: id %lld is '%s' in added_tokens and '%s' in model.vocab", file, (long long)id,
                      weft__tok_quote(quote, text.data, text.len), weft__tok_quote(other, there.data, there.len));
 }
 
 /* ---- tokenizer.json ---- */
 
-static weft_status read_added_token(weft__json_vocab *v, const weft__json *entry, size_t i)
+static weft_status read_added_token(weft__tok_json_vocab *v, const weft__json *entry, size_t i)
 {
     int64_t id;
     added_token t;
@@ -77,7 +77,7 @@ static weft_status read_added_token(weft__json_vocab *v, const weft__json *entry
     return set_token(v, id, &t);
 }
 
-weft_status weft__tok_json_added_tokens(weft__json_vocab *v, const weft__json *added)
+weft_status weft__tok_json_added_tokens(weft__tok_json_vocab *v, const weft__json *added)
 {
     if (!added || weft__json_is_null(added)) return WEFT_OK;
     if (weft__json_kind_of(added) != WEFT__JSON_ARRAY) {
@@ -98,14 +98,14 @@ static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_
 /* And more of them without a role: lists, or objects of them by name. */
 static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"};
 
-const weft__json *weft__tok_json_special(const weft__json_vocab *v, const char *key)
+const weft__json *weft__tok_json_special(const weft__tok_json_vocab *v, const char *key)
 {
     const weft__json *said = weft__json_get(v->map, key);
     return said && !weft__json_is_null(said) ? said : weft__json_get(v->beside, key);
 }
 
 /* Calls `take` for all that is named as special. */
-static weft_status each_special(weft__json_vocab *v, weft_status (*take)(weft__json_vocab *, const weft__json *))
+static weft_status each_special(weft__tok_json_vocab *v, weft_status (*take)(weft__tok_json_vocab *, const weft__json *))
 {
     weft_status status = WEFT_OK;
     for (size_t r = 0; !status && r < sizeof roles / sizeof *roles; r++) status = take(v, weft__tok_json_special(v, roles[r]));
@@ -120,15 +120,15 @@ static weft_status each_special(weft__json_vocab *v, weft_status (*take)(weft__j
     return status;
 }
 
-static weft_status note_name(weft__json_vocab *v, const weft__json *value)
+static weft_status note_name(weft__tok_json_vocab *v, const weft__json *value)
 {
-    const weft__slice s = weft__tok_json_content(value);
+    const weft__tok_slice s = weft__tok_json_content(value);
     if (!s.len || weft__strings_add(&v->named, s.data, s.len, 1)) return WEFT_OK;
     return weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
 
 /* The token of an entry at the id that it says, unless its text has one: that counts. */
-static weft_status add_at(weft__json_vocab *v, int64_t id, const added_token *t, const char *file)
+static weft_status add_at(weft__tok_json_vocab *v, int64_t id, const added_token *t, const char *file)
 {
     if (!t->text.len) return WEFT_OK;
     const int here = id >= 0 && (uint64_t)id < v->n_tokens && v->tokens[id].data && same(v->tokens[id], t->text);
@@ -140,7 +140,7 @@ static weft_status add_at(weft__json_vocab *v, int64_t id, const added_token *t,
 }
 
 /* {"32000": {"content": "<x>", ...}, ...} */
-static weft_status read_decoder_list(weft__json_vocab *v, const weft__json *list)
+static weft_status read_decoder_list(weft__tok_json_vocab *v, const weft__json *list)
 {
     static const char file[] = "tokenizer_config.json";
     weft__json_member m = {0};
@@ -163,38 +163,38 @@ static weft_status read_decoder_list(weft__json_vocab *v, const weft__json *list
 }
 
 /* {"<x>": 32000, ...} */
-static weft_status read_added_file(weft__json_vocab *v)
+static weft_status read_added_file(weft__tok_json_vocab *v)
 {
     static const char file[] = "added_tokens.json";
     weft__json_member m = {0};
     weft_status status = v->added ? each_special(v, note_name) : WEFT_OK;
     while (!status && weft__json_next(v->added, &m)) {
-        const weft__slice text = {m.key, m.key_len};
+        const weft__tok_slice text = {m.key, m.key_len};
         const int special = weft__strings_find(&v->named, text.data, text.len) >= 0;
         const added_token t = {text, special, special ? 0 : WEFT__TOK_ADDED_NORMALIZED};
         int64_t id;
         if (!weft__json_int(m.value, &id)) return weft_fail(v->err, WEFT_FORMAT, "%s: an entry has no id", file);
         const int32_t own = weft__tok_json_find(v, text);
         /* What tokenizer.json adds itself says more than this file. */
-        if (own >= 0 && (v->types[own] == WEFT__TOKEN_CONTROL || v->types[own] == WEFT__TOKEN_USER_DEFINED)) continue;
+        if (own >= 0 && (v->types[own] == WEFT__TOK_CONTROL || v->types[own] == WEFT__TOK_USER_DEFINED)) continue;
         status = add_at(v, id, &t, file);
     }
     return status;
 }
 
 /* A token that is named as special is one, and the next that there is where the vocabulary lacks it. */
-static weft_status add_named(weft__json_vocab *v, const weft__json *value)
+static weft_status add_named(weft__tok_json_vocab *v, const weft__json *value)
 {
     added_token t = {.text = weft__tok_json_content(value), .special = 1};
     if (!t.text.len) return WEFT_OK;
     const int32_t own = weft__tok_json_find(v, t.text);
-    if (own >= 0 && v->types[own] != WEFT__TOKEN_NORMAL) return WEFT_OK;
+    if (own >= 0 && v->types[own] != WEFT__TOK_NORMAL) return WEFT_OK;
     weft_status status = WEFT_OK;
     if (weft__json_kind_of(value) == WEFT__JSON_OBJECT) status = read_bits(v, value, &t.bits);
     return status ? status : set_token(v, own >= 0 ? own : (int64_t)v->n_tokens, &t);
 }
 
-weft_status weft__tok_json_added_beside(weft__json_vocab *v)
+weft_status weft__tok_json_added_beside(weft__tok_json_vocab *v)
 {
     if (!v->beside && !v->added && !v->map) return WEFT_OK;
     weft_status status = weft__tok_json_index(v);

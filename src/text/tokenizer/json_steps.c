@@ -8,14 +8,14 @@
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-static weft_status too_deep(weft__json_vocab *v)
+static weft_status too_deep(weft__tok_json_vocab *v)
 {
     return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: sequences nest more than %d deep", WEFT__TOK_JSON_NESTED);
 }
 
 /* Runs `read` on each element of object[key]. */
-static weft_status each(weft__json_vocab *v, const weft__json *object, const char *key, int depth,
-                        weft_status (*read)(weft__json_vocab *, const weft__json *, int))
+static weft_status each(weft__tok_json_vocab *v, const weft__json *object, const char *key, int depth,
+                        weft_status (*read)(weft__tok_json_vocab *, const weft__json *, int))
 {
     const weft__json *list = weft__json_get(object, key);
     if (depth >= WEFT__TOK_JSON_NESTED) return too_deep(v);
@@ -30,7 +30,8 @@ static weft_status each(weft__json_vocab *v, const weft__json *object, const cha
 }
 
 /* {"String": "..."} or {"Regex": "..."}. */
-static weft_status read_pattern(weft__json_vocab *v, const weft__json *object, const char *what, weft__slice *text, int *regex)
+static weft_status read_pattern(weft__tok_json_vocab *v, const weft__json *object, const char *what, weft__tok_slice *text,
+                                int *regex)
 {
     const weft__json *pattern = weft__json_get(object, "pattern");
     *regex = 1;
@@ -42,7 +43,7 @@ static weft_status read_pattern(weft__json_vocab *v, const weft__json *object, c
 
 /* ---- normalizers ---- */
 
-static weft_status add_norm(weft__json_vocab *v, weft__norm_step step)
+static weft_status add_norm(weft__tok_json_vocab *v, weft__tok_norm_step step)
 {
     if (v->spec.n_norms == WEFT__TOK_JSON_STEPS) {
         return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: more than %d normalizers", WEFT__TOK_JSON_STEPS);
@@ -51,14 +52,14 @@ static weft_status add_norm(weft__json_vocab *v, weft__norm_step step)
     return WEFT_OK;
 }
 
-static weft_status add_norm_kind(weft__json_vocab *v, weft__norm_kind kind)
+static weft_status add_norm_kind(weft__tok_json_vocab *v, weft__tok_norm_kind kind)
 {
-    return add_norm(v, (weft__norm_step){.kind = kind});
+    return add_norm(v, (weft__tok_norm_step){.kind = kind});
 }
 
-static weft_status read_replace(weft__json_vocab *v, const weft__json *object)
+static weft_status read_replace(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__norm_step step = {.kind = WEFT__NORM_REPLACE};
+    weft__tok_norm_step step = {.kind = WEFT__TOK_NORM_REPLACE};
     int regex;
     weft_status status = read_pattern(v, object, "a Replace normalizer", &step.a, &regex);
     if (!status) status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Replace normalizer's content", &step.b);
@@ -66,7 +67,7 @@ static weft_status read_replace(weft__json_vocab *v, const weft__json *object)
     return status ? status : add_norm(v, step);
 }
 
-static weft_status read_bert_normalizer(weft__json_vocab *v, const weft__json *object)
+static weft_status read_bert_normalizer(weft__tok_json_vocab *v, const weft__json *object)
 {
     int clean, chinese, lower, accents;
     weft_status status = weft__tok_json_flag(v, object, "clean_text", 1, &clean);
@@ -88,10 +89,10 @@ static int base64_value(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-static weft_status read_charsmap(weft__json_vocab *v, const weft__json *object)
+static weft_status read_charsmap(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__slice text;
-    weft__text bytes = {0};
+    weft__tok_slice text;
+    weft__strbuf bytes = {0};
     weft_status status = weft__tok_json_text(v, weft__json_get(object, "precompiled_charsmap"), "precompiled_charsmap", &text);
     if (status) return status;
     uint32_t bits = 0;
@@ -99,40 +100,41 @@ static weft_status read_charsmap(weft__json_vocab *v, const weft__json *object)
     for (size_t i = 0; i < text.len; i++) {
         int value = base64_value(text.data[i]);
         if (value < 0) {
-            weft__text_free(&bytes);
+            weft__strbuf_free(&bytes);
             return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: precompiled_charsmap is no base64");
         }
         bits = bits << 6 | (uint32_t)value;
-        if (i % 4) weft__text_putc(&bytes, (char)(bits >> (6 - 2 * (i % 4))));
+        if (i % 4) weft__strbuf_putc(&bytes, (char)(bits >> (6 - 2 * (i % 4))));
     }
-    weft__slice kept = bytes.failed ? (weft__slice){NULL, 0} : weft__tok_json_keep(v, bytes.data ? bytes.data : "", bytes.len);
-    weft__text_free(&bytes);
+    weft__tok_slice kept =
+        bytes.failed ? (weft__tok_slice){NULL, 0} : weft__tok_json_keep(v, bytes.data ? bytes.data : "", bytes.len);
+    weft__strbuf_free(&bytes);
     if (!kept.data) return weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
     if (!kept.len) return WEFT_OK; /* an empty map changes nothing */
-    return add_norm(v, (weft__norm_step){.kind = WEFT__NORM_CHARSMAP, .a = kept});
+    return add_norm(v, (weft__tok_norm_step){.kind = WEFT__TOK_NORM_CHARSMAP, .a = kept});
 }
 
-static weft_status read_strip(weft__json_vocab *v, const weft__json *object)
+static weft_status read_strip(weft__tok_json_vocab *v, const weft__json *object)
 {
     int left = 0, right = 0;
     weft_status status = weft__tok_json_flag(v, object, "strip_left", 1, &left);
     if (!status) status = weft__tok_json_flag(v, object, "strip_right", 1, &right);
-    unsigned flags = (left ? WEFT__STRIP_LEFT : 0u) | (right ? WEFT__STRIP_RIGHT : 0u);
-    return status ? status : add_norm(v, (weft__norm_step){.kind = WEFT__TOK_NORM_STRIP, .flags = flags});
+    unsigned flags = (left ? WEFT__TOK_STRIP_LEFT : 0u) | (right ? WEFT__TOK_STRIP_RIGHT : 0u);
+    return status ? status : add_norm(v, (weft__tok_norm_step){.kind = WEFT__TOK_NORM_STRIP, .flags = flags});
 }
 
-weft_status weft__tok_json_normalizer(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_normalizer(weft__tok_json_vocab *v, const weft__json *object, int depth)
 {
     static const struct {
         const char *type;
-        weft__norm_kind kind;
+        weft__tok_norm_kind kind;
     } plain[] = {{"NFC", WEFT__TOK_NORM_NFC},
                  {"NFD", WEFT__TOK_NORM_NFD},
                  {"NFKC", WEFT__TOK_NORM_NFKC},
                  {"NFKD", WEFT__TOK_NORM_NFKD},
                  {"Lowercase", WEFT__TOK_NORM_LOWERCASE},
                  {"StripAccents", WEFT__TOK_NORM_STRIP_ACCENTS}};
-    weft__slice type;
+    weft__tok_slice type;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
     weft_status status = weft__tok_json_type(v, object, "a normalizer", &type);
     if (status) return status;
@@ -145,14 +147,14 @@ weft_status weft__tok_json_normalizer(weft__json_vocab *v, const weft__json *obj
     if (weft__tok_slice_is(type, "Precompiled")) return read_charsmap(v, object);
     if (weft__tok_slice_is(type, "Strip")) return read_strip(v, object);
     if (!weft__tok_slice_is(type, "Prepend")) return weft__tok_json_refuse(v, "the normalizer", type);
-    weft__norm_step step = {.kind = WEFT__NORM_PREPEND};
+    weft__tok_norm_step step = {.kind = WEFT__TOK_NORM_PREPEND};
     status = weft__tok_json_text(v, weft__json_get(object, "prepend"), "a Prepend normalizer's prepend", &step.a);
     return status ? status : add_norm(v, step);
 }
 
 /* ---- pre-tokenizers ---- */
 
-static weft_status add_split(weft__json_vocab *v, weft__split_step step)
+static weft_status add_split(weft__tok_json_vocab *v, weft__tok_split_step step)
 {
     if (v->spec.n_splits == WEFT__TOK_JSON_STEPS) {
         return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: more than %d pre-tokenizers", WEFT__TOK_JSON_STEPS);
@@ -161,22 +163,23 @@ static weft_status add_split(weft__json_vocab *v, weft__split_step step)
     return WEFT_OK;
 }
 
-static weft_status add_split_kind(weft__json_vocab *v, weft__split_kind kind, weft__slice pattern, int invert)
+static weft_status add_split_kind(weft__tok_json_vocab *v, weft__tok_split_kind kind, weft__tok_slice pattern, int invert)
 {
-    return add_split(v, (weft__split_step){kind, pattern, invert, {NULL, 0}, 0});
+    return add_split(v, (weft__tok_split_step){kind, pattern, invert, {NULL, 0}, 0});
 }
 
-static weft_status read_behavior(weft__json_vocab *v, const weft__json *object, const char *missing, weft__split_kind *kind)
+static weft_status read_behavior(weft__tok_json_vocab *v, const weft__json *object, const char *missing,
+                                 weft__tok_split_kind *kind)
 {
     static const struct {
         const char *name;
-        weft__split_kind kind;
+        weft__tok_split_kind kind;
     } behaviors[] = {{"Isolated", WEFT__TOK_SPLIT_ISOLATE},
                      {"Removed", WEFT__TOK_SPLIT_REMOVE},
                      {"MergedWithPrevious", WEFT__TOK_SPLIT_MERGE_PREV},
                      {"MergedWithNext", WEFT__TOK_SPLIT_MERGE_NEXT},
                      {"Contiguous", WEFT__TOK_SPLIT_CONTIGUOUS}};
-    weft__slice name = {missing, missing ? strlen(missing) : 0};
+    weft__tok_slice name = {missing, missing ? strlen(missing) : 0};
     const weft__json *value = weft__json_get(object, "behavior");
     if (value || !missing) {
         weft_status status = weft__tok_json_text(v, value, "a pre-tokenizer's behavior", &name);
@@ -191,22 +194,22 @@ static weft_status read_behavior(weft__json_vocab *v, const weft__json *object, 
 }
 
 /* A pattern that matches the text literally. */
-static weft_status quote_pattern(weft__json_vocab *v, weft__slice *text)
+static weft_status quote_pattern(weft__tok_json_vocab *v, weft__tok_slice *text)
 {
-    weft__text quoted = {0};
+    weft__strbuf quoted = {0};
     for (size_t i = 0; i < text->len; i++) {
-        if (text->data[i] > ' ' && strchr("\\^$.|?*+()[]{}#-&", text->data[i])) weft__text_putc(&quoted, '\\');
-        weft__text_putc(&quoted, text->data[i]);
+        if (text->data[i] > ' ' && strchr("\\^$.|?*+()[]{}#-&", text->data[i])) weft__strbuf_putc(&quoted, '\\');
+        weft__strbuf_putc(&quoted, text->data[i]);
     }
-    *text = quoted.failed ? (weft__slice){NULL, 0} : weft__tok_json_keep(v, quoted.data ? quoted.data : "", quoted.len);
-    weft__text_free(&quoted);
+    *text = quoted.failed ? (weft__tok_slice){NULL, 0} : weft__tok_json_keep(v, quoted.data ? quoted.data : "", quoted.len);
+    weft__strbuf_free(&quoted);
     return text->data ? WEFT_OK : weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
 
-static weft_status read_split(weft__json_vocab *v, const weft__json *object)
+static weft_status read_split(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__slice pattern;
-    weft__split_kind kind;
+    weft__tok_slice pattern;
+    weft__tok_split_kind kind;
     int regex, invert;
     weft_status status = read_pattern(v, object, "a Split pre-tokenizer", &pattern, &regex);
     if (!status) status = read_behavior(v, object, NULL, &kind);
@@ -215,27 +218,27 @@ static weft_status read_split(weft__json_vocab *v, const weft__json *object)
     return status ? status : add_split_kind(v, kind, pattern, invert);
 }
 
-static weft_status read_byte_level(weft__json_vocab *v, const weft__json *object)
+static weft_status read_byte_level(weft__tok_json_vocab *v, const weft__json *object)
 {
     int prefix, use_regex;
     weft_status status = weft__tok_json_flag(v, object, "add_prefix_space", 1, &prefix);
     if (!status) status = weft__tok_json_flag(v, object, "use_regex", 1, &use_regex);
     if (!status && prefix) {
         v->spec.strip_leading = 0; /* its decoder keeps the space */
-        status = add_split(v, (weft__split_step){WEFT__SPLIT_REWRITE, {NULL, 0}, 0, WEFT__SLICE(" "), 0});
+        status = add_split(v, (weft__tok_split_step){WEFT__TOK_SPLIT_REWRITE, {NULL, 0}, 0, WEFT__TOK_SLICE(" "), 0});
     }
-    if (!status && use_regex) status = add_split_kind(v, WEFT__TOK_SPLIT_ISOLATE, WEFT__SLICE(GPT2), 0);
+    if (!status && use_regex) status = add_split_kind(v, WEFT__TOK_SPLIT_ISOLATE, WEFT__TOK_SLICE(GPT2), 0);
     v->spec.byte_level = 1;
     return status;
 }
 
 /* Where Metaspace puts its mark: "always", "first" or "never"; old files say add_prefix_space. */
-static weft_status read_scheme(weft__json_vocab *v, const weft__json *object, weft__slice *scheme)
+static weft_status read_scheme(weft__tok_json_vocab *v, const weft__json *object, weft__tok_slice *scheme)
 {
     const weft__json *value = weft__json_get(object, "prepend_scheme");
     int add;
     weft_status status = weft__tok_json_flag(v, object, "add_prefix_space", 1, &add);
-    *scheme = add ? WEFT__SLICE("always") : WEFT__SLICE("never");
+    *scheme = add ? WEFT__TOK_SLICE("always") : WEFT__TOK_SLICE("never");
     if (!status && value) status = weft__tok_json_text(v, value, "Metaspace's prepend_scheme", scheme);
     if (status) return status;
     if (weft__tok_slice_is(*scheme, "always") || weft__tok_slice_is(*scheme, "first") || weft__tok_slice_is(*scheme, "never"))
@@ -243,61 +246,61 @@ static weft_status read_scheme(weft__json_vocab *v, const weft__json *object, we
     return weft__tok_json_refuse(v, "the prepend_scheme", *scheme);
 }
 
-static weft_status check_replacement(weft__json_vocab *v, const weft__json *object)
+static weft_status check_replacement(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__slice mark;
+    weft__tok_slice mark;
     weft_status status = weft__tok_json_text(v, weft__json_get(object, "replacement"), "Metaspace's replacement", &mark);
     if (status || weft__tok_slice_is(mark, WEFT__TOK_LOWER_BLOCK)) return status;
     return weft__tok_json_refuse(v, "Metaspace's replacement", mark);
 }
 
-static weft_status read_metaspace(weft__json_vocab *v, const weft__json *object)
+static weft_status read_metaspace(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__slice mark = WEFT__SLICE(WEFT__TOK_LOWER_BLOCK), scheme;
+    weft__tok_slice mark = WEFT__TOK_SLICE(WEFT__TOK_LOWER_BLOCK), scheme;
     int split;
     weft_status status = check_replacement(v, object);
     if (!status) status = read_scheme(v, object, &scheme);
     if (!status) status = weft__tok_json_flag(v, object, "split", 1, &split);
     if (status) return status;
-    weft__slice prefix = weft__tok_slice_is(scheme, "never") ? (weft__slice){NULL, 0} : mark;
-    status = add_split(v, (weft__split_step){WEFT__SPLIT_REWRITE, mark, 0, prefix, weft__tok_slice_is(scheme, "first")});
+    weft__tok_slice prefix = weft__tok_slice_is(scheme, "never") ? (weft__tok_slice){NULL, 0} : mark;
+    status = add_split(v, (weft__tok_split_step){WEFT__TOK_SPLIT_REWRITE, mark, 0, prefix, weft__tok_slice_is(scheme, "first")});
     if (!status && split) status = add_split_kind(v, WEFT__TOK_SPLIT_MERGE_NEXT, mark, 0);
     return status;
 }
 
-static weft_status read_digits(weft__json_vocab *v, const weft__json *object)
+static weft_status read_digits(weft__tok_json_vocab *v, const weft__json *object)
 {
     int individual;
     weft_status status = weft__tok_json_flag(v, object, "individual_digits", 0, &individual);
     if (status) return status;
-    return add_split_kind(v, individual ? WEFT__TOK_SPLIT_ISOLATE : WEFT__TOK_SPLIT_CONTIGUOUS, WEFT__SLICE("\\p{N}"), 0);
+    return add_split_kind(v, individual ? WEFT__TOK_SPLIT_ISOLATE : WEFT__TOK_SPLIT_CONTIGUOUS, WEFT__TOK_SLICE("\\p{N}"), 0);
 }
 
-static weft_status read_punctuation(weft__json_vocab *v, const weft__json *object)
+static weft_status read_punctuation(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__split_kind kind;
+    weft__tok_split_kind kind;
     weft_status status = read_behavior(v, object, "Isolated", &kind);
-    return status ? status : add_split_kind(v, kind, WEFT__SLICE(WEFT__TOK_PUNCTUATION), 0);
+    return status ? status : add_split_kind(v, kind, WEFT__TOK_SLICE(WEFT__TOK_PUNCTUATION), 0);
 }
 
-static weft_status read_delimiter(weft__json_vocab *v, const weft__json *object)
+static weft_status read_delimiter(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__slice delimiter;
+    weft__tok_slice delimiter;
     weft_status status =
         weft__tok_json_text(v, weft__json_get(object, "delimiter"), "the delimiter of CharDelimiterSplit", &delimiter);
     if (!status) status = quote_pattern(v, &delimiter);
     return status ? status : add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, delimiter, 0);
 }
 
-static weft_status read_bert_pre_tokenizer(weft__json_vocab *v)
+static weft_status read_bert_pre_tokenizer(weft__tok_json_vocab *v)
 {
-    weft_status status = add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0);
-    return status ? status : add_split_kind(v, WEFT__TOK_SPLIT_ISOLATE, WEFT__SLICE(WEFT__TOK_PUNCTUATION), 0);
+    weft_status status = add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\s+"), 0);
+    return status ? status : add_split_kind(v, WEFT__TOK_SPLIT_ISOLATE, WEFT__TOK_SLICE(WEFT__TOK_PUNCTUATION), 0);
 }
 
-weft_status weft__tok_json_pre_tokenizer(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_pre_tokenizer(weft__tok_json_vocab *v, const weft__json *object, int depth)
 {
-    weft__slice type;
+    weft__tok_slice type;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
     weft_status status = weft__tok_json_type(v, object, "a pre-tokenizer", &type);
     if (status) return status;
@@ -306,7 +309,7 @@ weft_status weft__tok_json_pre_tokenizer(weft__json_vocab *v, const weft__json *
         return weft__tok_json_refuse(v, "a second pre-tokenizer", type);
     if (v->spec.byte_level && !v->spec.spelled) { /* what stands behind ByteLevel sees its alphabet */
         v->spec.spelled = 1;
-        status = add_split_kind(v, WEFT__TOK_SPLIT_ALPHABET, (weft__slice){NULL, 0}, 0);
+        status = add_split_kind(v, WEFT__TOK_SPLIT_ALPHABET, (weft__tok_slice){NULL, 0}, 0);
         if (status) return status;
     }
     if (weft__tok_slice_is(type, "ByteLevel")) return read_byte_level(v, object);
@@ -316,9 +319,9 @@ weft_status weft__tok_json_pre_tokenizer(weft__json_vocab *v, const weft__json *
     if (weft__tok_slice_is(type, "Punctuation")) return read_punctuation(v, object);
     if (weft__tok_slice_is(type, "BertPreTokenizer")) return read_bert_pre_tokenizer(v);
     if (weft__tok_slice_is(type, "CharDelimiterSplit")) return read_delimiter(v, object);
-    if (weft__tok_slice_is(type, "WhitespaceSplit")) return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0);
+    if (weft__tok_slice_is(type, "WhitespaceSplit")) return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\s+"), 0);
     if (weft__tok_slice_is(type, "Whitespace")) {
-        return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\w+|[^\\w\\s]+"), 1);
+        return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\w+|[^\\w\\s]+"), 1);
     }
     return weft__tok_json_refuse(v, "the pre-tokenizer", type);
 }
@@ -326,7 +329,7 @@ weft_status weft__tok_json_pre_tokenizer(weft__json_vocab *v, const weft__json *
 /* ---- post-processors ---- */
 
 /* One token before the text, or one behind it. */
-static weft_status add_around(weft__json_vocab *v, int behind, int64_t id)
+static weft_status add_around(weft__tok_json_vocab *v, int behind, int64_t id)
 {
     int32_t *slot = behind ? &v->spec.last : &v->spec.first;
     if (id < 0 || (size_t)id >= v->n_tokens) {
@@ -347,7 +350,7 @@ static weft_status add_around(weft__json_vocab *v, int behind, int64_t id)
     return WEFT_OK;
 }
 
-static weft_status read_template(weft__json_vocab *v, const weft__json *object)
+static weft_status read_template(weft__tok_json_vocab *v, const weft__json *object)
 {
     const weft__json *single = weft__json_get(object, "single"), *table = weft__json_get(object, "special_tokens");
     int behind = 0;
@@ -376,7 +379,7 @@ static weft_status read_template(weft__json_vocab *v, const weft__json *object)
 }
 
 /* {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]} */
-static weft_status read_cls_sep(weft__json_vocab *v, const weft__json *object)
+static weft_status read_cls_sep(weft__tok_json_vocab *v, const weft__json *object)
 {
     int64_t cls, sep;
     if (!weft__json_int(weft__json_at(weft__json_get(object, "cls"), 1), &cls) ||
@@ -387,9 +390,9 @@ static weft_status read_cls_sep(weft__json_vocab *v, const weft__json *object)
     return status ? status : add_around(v, 1, sep);
 }
 
-weft_status weft__tok_json_post_processor(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_post_processor(weft__tok_json_vocab *v, const weft__json *object, int depth)
 {
-    weft__slice type;
+    weft__tok_slice type;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
     weft_status status = weft__tok_json_type(v, object, "a post-processor", &type);
     if (status) return status;
@@ -403,9 +406,9 @@ weft_status weft__tok_json_post_processor(weft__json_vocab *v, const weft__json 
 
 /* ---- decoders: what they say beyond the model is whether a leading space goes ---- */
 
-static weft_status read_replace_decoder(weft__json_vocab *v, const weft__json *object)
+static weft_status read_replace_decoder(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__slice from, to;
+    weft__tok_slice from, to;
     int regex;
     weft_status status = read_pattern(v, object, "a Replace decoder", &from, &regex);
     if (!status) status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Replace decoder's content", &to);
@@ -414,9 +417,9 @@ static weft_status read_replace_decoder(weft__json_vocab *v, const weft__json *o
     return weft__tok_json_refuse(v, "the decoder that replaces", from);
 }
 
-static weft_status read_strip_decoder(weft__json_vocab *v, const weft__json *object)
+static weft_status read_strip_decoder(weft__tok_json_vocab *v, const weft__json *object)
 {
-    weft__slice content;
+    weft__tok_slice content;
     int64_t start, stop;
     weft_status status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Strip decoder's content", &content);
     if (status) return status;
@@ -429,9 +432,9 @@ static weft_status read_strip_decoder(weft__json_vocab *v, const weft__json *obj
     return WEFT_OK;
 }
 
-weft_status weft__tok_json_decoder(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_decoder(weft__tok_json_vocab *v, const weft__json *object, int depth)
 {
-    weft__slice type, scheme;
+    weft__tok_slice type, scheme;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
     weft_status status = weft__tok_json_type(v, object, "a decoder", &type);
     if (status) return status;

@@ -10,7 +10,7 @@
 /* What an unknown character costs Unigram beyond the worst token (SentencePiece's constant). */
 #define UNK_PENALTY 10.0
 
-weft_status weft__tok_lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_lexicon_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
     size_t n = 0;
     int unigram = tok->model == WEFT__TOK_MODEL_UNIGRAM;
@@ -22,8 +22,8 @@ weft_status weft__tok_lexicon_build(weft__tokenizer *tok, const weft__vocab_spec
     if (!ids) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     for (size_t i = 0; i < tok->n_tokens; i++) {
         int type = tok->types[i];
-        if (tok->strips && tok->strips[i] & WEFT__ADDED_OUTSIDE) continue;
-        if (type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_USER_DEFINED || type == WEFT__TOKEN_UNUSED) ids[n++] = (int32_t)i;
+        if (tok->strips && tok->strips[i] & WEFT__TOK_ADDED_OUTSIDE) continue;
+        if (type == WEFT__TOK_NORMAL || type == WEFT__TOK_USER_DEFINED || type == WEFT__TOK_UNUSED) ids[n++] = (int32_t)i;
     }
     weft__tok_prefix_build(&tok->lexicon, &tok->texts, ids, n);
     if (!unigram) return WEFT_OK;
@@ -33,8 +33,8 @@ weft_status weft__tok_lexicon_build(weft__tokenizer *tok, const weft__vocab_spec
     for (size_t i = 0; i < tok->n_tokens; i++) {
         /* An infinite one would leave texts without a way to spell them. */
         if (!isfinite(spec->scores[i])) return weft_fail(err, WEFT_FORMAT, "tokenizer: the score of token %zu is not finite", i);
-        tok->scores[i] = tok->types[i] == WEFT__TOKEN_USER_DEFINED ? 0.0f : spec->scores[i];
-        if (tok->types[i] == WEFT__TOKEN_NORMAL && spec->scores[i] < worst) worst = spec->scores[i];
+        tok->scores[i] = tok->types[i] == WEFT__TOK_USER_DEFINED ? 0.0f : spec->scores[i];
+        if (tok->types[i] == WEFT__TOK_NORMAL && spec->scores[i] < worst) worst = spec->scores[i];
     }
     tok->unk_score = (worst == FLT_MAX ? 0.0 : (double)worst) - UNK_PENALTY;
     return WEFT_OK;
@@ -50,14 +50,14 @@ static size_t count_chars(const char *s, size_t n)
 /* A word is spelled with U+2581 before it; when some part of it is in no token, all of it is unknown. */
 int weft__tok_wpm_encode(weft__tok_encoding *e, const char *s, size_t n)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     size_t before = e->out->n, len = 0;
     if (tok->max_word_chars > 0 && count_chars(s, n) > (size_t)tok->max_word_chars) {
         return weft__tok_encoding_put(e, tok->role[WEFT__TOK_ROLE_UNK]);
     }
     e->scratch.len = 0;
-    weft__text_puts(&e->scratch, WEFT__TOK_LOWER_BLOCK);
-    weft__text_put(&e->scratch, s, n);
+    weft__strbuf_puts(&e->scratch, WEFT__TOK_LOWER_BLOCK);
+    weft__strbuf_put(&e->scratch, s, n);
     if (e->scratch.failed) return weft__tok_encoding_no_memory(e);
     for (size_t i = 0; i < e->scratch.len; i += len) {
         int32_t id = weft__tok_prefix_longest(&tok->lexicon, e->scratch.data + i, e->scratch.len - i, &len);
@@ -74,7 +74,7 @@ int weft__tok_wpm_encode(weft__tok_encoding *e, const char *s, size_t n)
 /* best[i]: the score of the best way to spell s[0..i); path[i]: its last token, or -1 - length for an unknown character. */
 static int search(weft__tok_encoding *e, const char *s, size_t n)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     if (!weft__grow(&e->best, &e->best_capacity, n + 1, sizeof *e->best)) return weft__tok_encoding_no_memory(e);
     if (!weft__grow(&e->path, &e->path_capacity, n + 1, sizeof *e->path)) return weft__tok_encoding_no_memory(e);
     for (size_t i = 0; i <= n; i++) e->best[i] = -DBL_MAX;
@@ -105,7 +105,7 @@ static int search(weft__tok_encoding *e, const char *s, size_t n)
 
 int weft__tok_unigram_encode(weft__tok_encoding *e, const char *s, size_t n)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     size_t since = e->out->n;
     if (!search(e, s, n)) return 0;
     /* The path is known from its end: turn it into one from the start, in place, by marking where each token begins. */

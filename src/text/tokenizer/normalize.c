@@ -19,7 +19,7 @@ static uint32_t little32(const unsigned char *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static charsmap open_charsmap(weft__slice blob)
+static charsmap open_charsmap(weft__tok_slice blob)
 {
     const unsigned char *p = (const unsigned char *)blob.data;
     uint32_t bytes = little32(p);
@@ -48,7 +48,7 @@ static int64_t map_prefix(const charsmap *map, const char *s, size_t n, uint32_t
     return longest;
 }
 
-static int apply_charsmap(weft__tok_encoding *e, weft__slice blob)
+static int apply_charsmap(weft__tok_encoding *e, weft__tok_slice blob)
 {
     charsmap map = open_charsmap(blob);
     const char *s = e->work.data;
@@ -58,46 +58,46 @@ static int apply_charsmap(weft__tok_encoding *e, weft__slice blob)
         int64_t len = map_prefix(&map, s + i, n - i, &text);
         if (len < 0) return weft__tok_encoding_fail(e, WEFT_FORMAT, "tokenizer: the precompiled charsmap is damaged");
         if (len > 0) {
-            weft__text_puts(&e->other, map.texts + text);
+            weft__strbuf_puts(&e->other, map.texts + text);
             i += (size_t)len;
         } else {
             i += weft__utf8_decode(s + i, n - i, &cp, NULL);
-            weft__text_put_utf8(&e->other, cp);
+            weft__strbuf_put_utf8(&e->other, cp);
         }
     }
     return 1;
 }
 
-static int starts_with(const weft__text *t, weft__slice s)
+static int starts_with(const weft__strbuf *t, weft__tok_slice s)
 {
     return t->len >= s.len && !memcmp(t->data, s.data, s.len);
 }
 
 /* A single byte, which is the usual pattern, through memchr: memmem is prepared anew for each hit, and where sanitizers watch it
  * they look at all that is left of the text each time. */
-static const char *find(const char *s, size_t n, weft__slice what)
+static const char *normalize_find(const char *s, size_t n, weft__tok_slice what)
 {
     if (!what.len) return NULL;
     return what.len == 1 ? memchr(s, (unsigned char)what.data[0], n) : memmem(s, n, what.data, what.len);
 }
 
 /* Literal replacement, left to right. */
-static void replace(weft__text *out, const weft__text *in, weft__slice from, weft__slice to, size_t room)
+static void replace(weft__strbuf *out, const weft__strbuf *in, weft__tok_slice from, weft__tok_slice to, size_t room)
 {
     const char *at = in->data, *end = in->data + in->len;
     while (at < end && out->len <= room) {
-        const char *hit = find(at, (size_t)(end - at), from);
+        const char *hit = normalize_find(at, (size_t)(end - at), from);
         if (!hit) hit = end;
-        weft__text_put(out, at, (size_t)(hit - at));
+        weft__strbuf_put(out, at, (size_t)(hit - at));
         if (hit == end) break;
-        weft__text_put(out, to.data, to.len);
+        weft__strbuf_put(out, to.data, to.len);
         at = hit + from.len;
     }
 }
 
 static void exchange(weft__tok_encoding *e)
 {
-    weft__text t = e->work;
+    weft__strbuf t = e->work;
     e->work = e->other;
     e->other = t;
     e->other.len = 0;
@@ -109,7 +109,7 @@ static void sanitize(weft__tok_encoding *e)
     for (size_t i = 0; i < e->work.len;) {
         uint32_t cp;
         i += weft__utf8_decode(e->work.data + i, e->work.len - i, &cp, NULL);
-        weft__text_put_utf8(&e->other, cp);
+        weft__strbuf_put_utf8(&e->other, cp);
     }
     exchange(e);
 }
@@ -125,18 +125,18 @@ static int replace_regex(weft__tok_encoding *e, const weft__tok_norm *norm)
         e->status = weft__regex_find(norm->regex, &e->regex, s, n, from, &found, &start, &end, e->err);
         if (e->status) return 0;
         if (!found) break;
-        weft__text_put(&e->other, s + at, start - at);
-        weft__text_put(&e->other, norm->step.b.data, norm->step.b.len);
+        weft__strbuf_put(&e->other, s + at, start - at);
+        weft__strbuf_put(&e->other, norm->step.b.data, norm->step.b.len);
         at = end;
         from = end;
         if (end == start) from += end < n ? (size_t)weft__utf8_length((unsigned char)s[end]) : 1;
     }
-    weft__text_put(&e->other, s + at, n - at);
+    weft__strbuf_put(&e->other, s + at, n - at);
     return 1;
 }
 
 /* The steps that look at one character at a time. */
-static void rewrite_chars(weft__text *out, const weft__text *in, weft__norm_kind kind)
+static void rewrite_chars(weft__strbuf *out, const weft__strbuf *in, weft__tok_norm_kind kind)
 {
     for (size_t i = 0; i < in->len;) {
         uint32_t cp;
@@ -148,21 +148,21 @@ static void rewrite_chars(weft__text *out, const weft__text *in, weft__norm_kind
         if (kind == WEFT__TOK_NORM_LOWERCASE) {
             weft__unicode_put_lower(out, cp);
         } else if (kind == WEFT__TOK_NORM_SPACE_CJK && cjk) {
-            weft__text_putc(out, ' ');
-            weft__text_put(out, in->data + i, len);
-            weft__text_putc(out, ' ');
+            weft__strbuf_putc(out, ' ');
+            weft__strbuf_put(out, in->data + i, len);
+            weft__strbuf_putc(out, ' ');
         } else if (kind == WEFT__TOK_NORM_CLEAN && (cp == 0xFFFD || (!line && weft__unicode_is_other(cp)))) {
             /* dropped */
         } else if (kind == WEFT__TOK_NORM_CLEAN && weft__unicode_is_space(cp)) {
-            weft__text_putc(out, ' ');
+            weft__strbuf_putc(out, ' ');
         } else if (kind != WEFT__TOK_NORM_STRIP_ACCENTS || !weft__unicode_is_mark(cp)) {
-            weft__text_put(out, in->data + i, len);
+            weft__strbuf_put(out, in->data + i, len);
         }
         i += len;
     }
 }
 
-static void strip(weft__text *out, const weft__text *in, unsigned flags)
+static void strip(weft__strbuf *out, const weft__strbuf *in, unsigned flags)
 {
     size_t begin = 0, end = 0;
     int seen = 0;
@@ -176,55 +176,55 @@ static void strip(weft__text *out, const weft__text *in, unsigned flags)
         }
         i += len;
     }
-    if (!(flags & WEFT__STRIP_LEFT)) begin = 0;
-    if (!(flags & WEFT__STRIP_RIGHT)) end = in->len;
+    if (!(flags & WEFT__TOK_STRIP_LEFT)) begin = 0;
+    if (!(flags & WEFT__TOK_STRIP_RIGHT)) end = in->len;
     if (!seen && flags) return;
-    weft__text_put(out, in->data + begin, end - begin);
+    weft__strbuf_put(out, in->data + begin, end - begin);
 }
 
-static void squeeze(weft__text *out, const weft__text *in)
+static void squeeze(weft__strbuf *out, const weft__strbuf *in)
 {
     for (size_t i = 0; i < in->len; i++) {
         if (in->data[i] != ' ') {
-            weft__text_putc(out, in->data[i]);
+            weft__strbuf_putc(out, in->data[i]);
         } else if (out->len && i + 1 < in->len && in->data[i + 1] != ' ') {
-            weft__text_putc(out, ' ');
+            weft__strbuf_putc(out, ' ');
         }
     }
 }
 
 static int apply(weft__tok_encoding *e, const weft__tok_norm *norm)
 {
-    const weft__norm_step *step = &norm->step;
-    weft__text *in = &e->work, *out = &e->other;
+    const weft__tok_norm_step *step = &norm->step;
+    weft__strbuf *in = &e->work, *out = &e->other;
     switch (step->kind) {
-    case WEFT__NORM_PREPEND:
-    case WEFT__NORM_PREPEND_ONCE:
-        if (step->kind == WEFT__NORM_PREPEND || !starts_with(in, step->a)) weft__text_put(out, step->a.data, step->a.len);
-        weft__text_put(out, in->data, in->len);
+    case WEFT__TOK_NORM_PREPEND:
+    case WEFT__TOK_NORM_PREPEND_ONCE:
+        if (step->kind == WEFT__TOK_NORM_PREPEND || !starts_with(in, step->a)) weft__strbuf_put(out, step->a.data, step->a.len);
+        weft__strbuf_put(out, in->data, in->len);
         return 1;
     case WEFT__TOK_NORM_APPEND:
-        weft__text_put(out, in->data, in->len);
-        weft__text_put(out, step->a.data, step->a.len);
+        weft__strbuf_put(out, in->data, in->len);
+        weft__strbuf_put(out, step->a.data, step->a.len);
         return 1;
-    case WEFT__NORM_REPLACE: replace(out, in, step->a, step->b, e->room); return 1;
+    case WEFT__TOK_NORM_REPLACE: replace(out, in, step->a, step->b, e->room); return 1;
     case WEFT__TOK_NORM_REPLACE_REGEX: return replace_regex(e, norm);
     case WEFT__TOK_NORM_NFC: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFC); return 1;
     case WEFT__TOK_NORM_NFD: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFD); return 1;
     case WEFT__TOK_NORM_NFKC: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFKC); return 1;
     case WEFT__TOK_NORM_NFKD: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFKD); return 1;
     case WEFT__TOK_NORM_STRIP: strip(out, in, step->flags); return 1;
-    case WEFT__NORM_CHARSMAP: return apply_charsmap(e, step->a);
-    case WEFT__NORM_SQUEEZE: squeeze(out, in); return 1;
+    case WEFT__TOK_NORM_CHARSMAP: return apply_charsmap(e, step->a);
+    case WEFT__TOK_NORM_SQUEEZE: squeeze(out, in); return 1;
     default: rewrite_chars(out, in, step->kind); return 1;
     }
 }
 
 /* 1 when the step takes bytes as they come. */
-static int takes_any_bytes(weft__norm_kind kind)
+static int takes_any_bytes(weft__tok_norm_kind kind)
 {
-    return kind == WEFT__NORM_PREPEND || kind == WEFT__NORM_PREPEND_ONCE || kind == WEFT__TOK_NORM_APPEND ||
-           kind == WEFT__NORM_REPLACE || kind == WEFT__NORM_SQUEEZE || kind == WEFT__NORM_CHARSMAP;
+    return kind == WEFT__TOK_NORM_PREPEND || kind == WEFT__TOK_NORM_PREPEND_ONCE || kind == WEFT__TOK_NORM_APPEND ||
+           kind == WEFT__TOK_NORM_REPLACE || kind == WEFT__TOK_NORM_SQUEEZE || kind == WEFT__TOK_NORM_CHARSMAP;
 }
 
 int weft__tok_encoding_fits(weft__tok_encoding *e, size_t n)
@@ -237,7 +237,7 @@ int weft__tok_encoding_fits(weft__tok_encoding *e, size_t n)
 
 int weft__tok_normalize(weft__tok_encoding *e)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     int any_bytes = 1;
     e->other.len = 0;
     e->room = e->work.len * WEFT__TOK_GROWTH + WEFT__TOK_GROWTH_ROOM;

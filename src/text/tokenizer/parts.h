@@ -1,6 +1,6 @@
 /* parts.h: what the tokenizer's files share: the tokenizer itself, and one call of encode.
  *
- * Invariant: a weft__tokenizer is not changed after weft__tokenizer_create returned it. An encoding belongs to one call. */
+ * Invariant: a weft__tok is not changed after weft__tok_create returned it. An encoding belongs to one call. */
 #ifndef WEFT_TEXT_TOKENIZER_PARTS_H
 #define WEFT_TEXT_TOKENIZER_PARTS_H
 
@@ -31,12 +31,12 @@ typedef struct weft__tok_bpe_pair {
 
 /* Steps with texts of their own and patterns compiled. */
 typedef struct weft__tok_norm {
-    weft__norm_step step; /* a and b are owned */
+    weft__tok_norm_step step; /* a and b are owned */
     weft__regex *regex;
 } weft__tok_norm;
 
 typedef struct weft__tok_split {
-    weft__split_step step; /* pattern and prefix are owned */
+    weft__tok_split_step step; /* pattern and prefix are owned */
     weft__regex *regex;
 } weft__tok_split;
 
@@ -49,7 +49,7 @@ typedef struct weft__tok_late {
     weft__tok_prefix_index control_early; /* of the tokenizer's control tokens those that are not late */
 } weft__tok_late;
 
-struct weft__tokenizer {
+struct weft__tok {
     weft__tok_model model;
     size_t n_tokens;
     /* Token i is string i. Beyond n_tokens: symbols that only merges know. Findable are the tokens that the model may produce
@@ -99,21 +99,21 @@ typedef struct weft__tok_pieces {
 
 /* One call of encode. Failures are stored in `status` (and err) at once, so that deep callers only return. */
 typedef struct weft__tok_encoding {
-    const weft__tokenizer *tok;
-    weft__ids *out;
+    const weft__tok *tok;
+    weft__tok_ids *out;
     weft_error *err;
     weft_status status;
     int at_start;                 /* the fragment at hand begins the text */
     size_t room;                  /* bytes that normalization and splitting may make of it */
     int parse;                    /* it is one in which control tokens are parsed: for late ones */
-    weft__text whole;             /* the fragment, normalized, where late tokens cut it once more */
-    weft__text work, other;       /* the fragment, normalized; and the next form of it */
+    weft__strbuf whole;           /* the fragment, normalized, where late tokens cut it once more */
+    weft__strbuf work, other;     /* the fragment, normalized; and the next form of it */
     weft__tok_pieces pieces, cut; /* the pieces of the fragment; and the next form of them */
     weft__tok_merger merger;
     weft__regex_scratch regex;
     struct weft__tok_recent *recent; /* pieces met before, and their ids */
     size_t n_recent;
-    weft__text scratch;
+    weft__strbuf scratch;
     int32_t *path; /* Unigram */
     double *best;
     size_t path_capacity, best_capacity;
@@ -141,9 +141,9 @@ int weft__tok_wpm_encode(weft__tok_encoding *e, const char *s, size_t n);
 int weft__tok_unigram_encode(weft__tok_encoding *e, const char *s, size_t n);
 
 /* The models' tables, built once from the checked vocabulary. */
-weft_status weft__tok_spm_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err);
-weft_status weft__tok_bpe_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err);
-weft_status weft__tok_lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err);
+weft_status weft__tok_spm_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err);
+weft_status weft__tok_bpe_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err);
+weft_status weft__tok_lexicon_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err);
 
 /* GPT-2's alphabet: the character that spells each byte, and back (-1: none). */
 uint32_t weft__tok_byte_alphabet(unsigned char byte);
@@ -157,8 +157,8 @@ int weft__tok_pretokenize(weft__tok_encoding *e);
 int weft__tok_encoding_cut(weft__tok_encoding *e, const char *s, size_t n);
 
 /* Compiles the steps that spec gives or that its model and pre-tokenizer stand for, and sets the options that hang on them. */
-weft_status weft__tok_steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err);
-void weft__tok_steps_free(weft__tokenizer *tok);
+weft_status weft__tok_steps_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err);
+void weft__tok_steps_free(weft__tok *tok);
 
 /* The normalized fragment e->work to ids. */
 int weft__tok_encoding_work(weft__tok_encoding *e);
@@ -167,8 +167,8 @@ int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, con
 void weft__tok_encoding_release(weft__tok_encoding *e);
 
 /* Indexes the special tokens that are looked for in normalized text, once the steps are built. */
-weft_status weft__tok_late_build(weft__tokenizer *tok, weft_error *err);
-void weft__tok_late_free(weft__tokenizer *tok);
+weft_status weft__tok_late_build(weft__tok *tok, weft_error *err);
+void weft__tok_late_free(weft__tok *tok);
 
 /* The byte that the token text <0xHH> names, or -1. */
 int weft__tok_byte_token(const char *s, size_t n);

@@ -107,13 +107,13 @@ static const struct {
     {"kimi-k2", &kimi},
 };
 
-static weft_status no_memory(weft_error *err)
+static weft_status pretok_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
 }
 
 /* 1 when name is one of the words of `names`. */
-static int listed(const char *names, weft__slice name)
+static int listed(const char *names, weft__tok_slice name)
 {
     for (const char *at = names; *at; at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
@@ -123,7 +123,7 @@ static int listed(const char *names, weft__slice name)
     return 0;
 }
 
-static const recipe *find_recipe(weft__slice pre)
+static const recipe *find_recipe(weft__tok_slice pre)
 {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         if (listed(recipes[i].names, pre)) return recipes[i].recipe;
@@ -134,7 +134,7 @@ static const recipe *find_recipe(weft__slice pre)
 /* ---- the way back: from explicit steps to a name ---- */
 
 /* Writes the pattern with its \\x{...} as characters, so that spellings of one pattern compare equal. */
-static void spell_out(weft__text *out, const char *s, size_t n)
+static void spell_out(weft__strbuf *out, const char *s, size_t n)
 {
     out->len = 0;
     for (size_t i = 0; i < n;) {
@@ -148,54 +148,54 @@ static void spell_out(weft__text *out, const char *s, size_t n)
             }
         }
         if (end > i + 3 && end < n && s[end] == '}') {
-            weft__text_put_utf8(out, cp);
+            weft__strbuf_put_utf8(out, cp);
             i = end + 1;
         } else {
-            weft__text_putc(out, s[i++]);
+            weft__strbuf_putc(out, s[i++]);
         }
     }
 }
 
-static int same_pattern(const char *a, weft__slice b)
+static int same_pattern(const char *a, weft__tok_slice b)
 {
-    weft__text x = {0}, y = {0};
+    weft__strbuf x = {0}, y = {0};
     spell_out(&x, a, strlen(a));
     spell_out(&y, b.data, b.len);
     int same = !x.failed && !y.failed && x.len == y.len && !memcmp(x.data, y.data, x.len);
-    weft__text_free(&y);
-    weft__text_free(&x);
+    weft__strbuf_free(&y);
+    weft__strbuf_free(&x);
     return same;
 }
 
-static int splits_as(const recipe *r, const weft__vocab_spec *spec)
+static int splits_as(const recipe *r, const weft__tok_spec *spec)
 {
     size_t n = 0;
     while (n < MAX_PATTERNS && r->patterns[n]) n++;
     if (spec->n_splits != n || ((r->flags & WHOLE_FIRST) != 0) != (spec->ignore_merges == 1)) return 0;
     for (size_t i = 0; i < n; i++) {
-        const weft__split_step *step = &spec->splits[i];
+        const weft__tok_split_step *step = &spec->splits[i];
         if (step->kind != WEFT__TOK_SPLIT_ISOLATE || step->invert || !same_pattern(r->patterns[i], step->pattern)) return 0;
     }
     return 1;
 }
 
-weft__slice weft__pretok_name(const weft__vocab_spec *spec)
+weft__tok_slice weft__tok_pretok_name(const weft__tok_spec *spec)
 {
     for (size_t i = 0; i < spec->n_norms; i++) {
-        if (spec->norms[i].kind != WEFT__TOK_NORM_NFC) return (weft__slice){NULL, 0};
+        if (spec->norms[i].kind != WEFT__TOK_NORM_NFC) return (weft__tok_slice){NULL, 0};
     }
     for (size_t i = 0; spec->byte_level && i < sizeof recipes / sizeof *recipes; i++) {
-        if (splits_as(recipes[i].recipe, spec)) return (weft__slice){recipes[i].names, strcspn(recipes[i].names, " ")};
+        if (splits_as(recipes[i].recipe, spec)) return (weft__tok_slice){recipes[i].names, strcspn(recipes[i].names, " ")};
     }
-    return (weft__slice){NULL, 0};
+    return (weft__tok_slice){NULL, 0};
 }
 
-int weft__pretok_known(weft__slice pre)
+int weft__tok_pretok_known(weft__tok_slice pre)
 {
     return find_recipe(pre) != NULL;
 }
 
-static weft_status unknown_pre(weft__slice pre, weft_error *err)
+static weft_status unknown_pre(weft__tok_slice pre, weft_error *err)
 {
     char quote[WEFT__TOK_QUOTE];
     return weft_fail(err, WEFT_UNSUPPORTED,
@@ -206,18 +206,18 @@ static weft_status unknown_pre(weft__slice pre, weft_error *err)
 
 /* ---- putting steps into the tokenizer ---- */
 
-static int copy_slice(weft__slice *s)
+static int copy_slice(weft__tok_slice *s)
 {
     char *copy = weft__strndup(s->data ? s->data : "", s->len);
     if (!copy) {
-        *s = (weft__slice){NULL, 0};
+        *s = (weft__tok_slice){NULL, 0};
         return 0;
     }
     s->data = copy;
     return 1;
 }
 
-static weft_status check_charsmap(weft__slice blob, weft_error *err)
+static weft_status check_charsmap(weft__tok_slice blob, weft_error *err)
 {
     const unsigned char *p = (const unsigned char *)blob.data;
     uint32_t bytes = blob.len >= 4 ? (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24 : 0;
@@ -228,51 +228,51 @@ static weft_status check_charsmap(weft__slice blob, weft_error *err)
 }
 
 /* Patterns are matched against characters, in which no text of a step may leave anything else. */
-static weft_status check_utf8(weft__slice a, weft__slice b, weft_error *err)
+static weft_status check_utf8(weft__tok_slice a, weft__tok_slice b, weft_error *err)
 {
     if ((!a.len || weft__utf8_valid(a.data, a.len)) && (!b.len || weft__utf8_valid(b.data, b.len))) return WEFT_OK;
     return weft_fail(err, WEFT_FORMAT, "tokenizer: a text of a step is not UTF-8");
 }
 
-static weft_status add_norm(weft__tokenizer *tok, const weft__norm_step *step, weft_error *err)
+static weft_status add_norm(weft__tok *tok, const weft__tok_norm_step *step, weft_error *err)
 {
-    const weft__slice map = {NULL, 0};
-    weft_status status = check_utf8(step->kind == WEFT__NORM_CHARSMAP ? map : step->a, step->b, err);
+    const weft__tok_slice map = {NULL, 0};
+    weft_status status = check_utf8(step->kind == WEFT__TOK_NORM_CHARSMAP ? map : step->a, step->b, err);
     if (status) return status;
     weft__tok_norm *norm = &tok->norms[tok->n_norms++];
     norm->step = *step;
-    norm->step.b = (weft__slice){NULL, 0};
-    if (!copy_slice(&norm->step.a)) return no_memory(err);
+    norm->step.b = (weft__tok_slice){NULL, 0};
+    if (!copy_slice(&norm->step.a)) return pretok_no_memory(err);
     norm->step.b = step->b;
-    if (!copy_slice(&norm->step.b)) return no_memory(err);
-    if (step->kind == WEFT__NORM_CHARSMAP) return check_charsmap(step->a, err);
-    if (step->kind == WEFT__NORM_REPLACE && !step->a.len) {
+    if (!copy_slice(&norm->step.b)) return pretok_no_memory(err);
+    if (step->kind == WEFT__TOK_NORM_CHARSMAP) return check_charsmap(step->a, err);
+    if (step->kind == WEFT__TOK_NORM_REPLACE && !step->a.len) {
         return weft_fail(err, WEFT_FORMAT, "tokenizer: a normalizer replaces the empty string");
     }
     if (step->kind != WEFT__TOK_NORM_REPLACE_REGEX) return WEFT_OK;
     return weft__regex_compile(step->a.data, step->a.len, &norm->regex, err);
 }
 
-static weft_status add_split(weft__tokenizer *tok, const weft__split_step *step, weft_error *err)
+static weft_status add_split(weft__tok *tok, const weft__tok_split_step *step, weft_error *err)
 {
     weft_status status = check_utf8(step->pattern, step->prefix, err);
     if (status) return status;
     weft__tok_split *split = &tok->splits[tok->n_splits++];
     split->step = *step;
-    split->step.pattern = (weft__slice){NULL, 0};
-    if (!copy_slice(&split->step.prefix)) return no_memory(err);
+    split->step.pattern = (weft__tok_slice){NULL, 0};
+    if (!copy_slice(&split->step.prefix)) return pretok_no_memory(err);
     split->step.pattern = step->pattern;
-    if (!copy_slice(&split->step.pattern)) return no_memory(err);
-    if (step->kind == WEFT__TOK_SPLIT_ALPHABET || step->kind == WEFT__SPLIT_REWRITE) return WEFT_OK;
+    if (!copy_slice(&split->step.pattern)) return pretok_no_memory(err);
+    if (step->kind == WEFT__TOK_SPLIT_ALPHABET || step->kind == WEFT__TOK_SPLIT_REWRITE) return WEFT_OK;
     return weft__regex_compile(step->pattern.data, step->pattern.len, &split->regex, err);
 }
 
-static weft_status add_all(weft__tokenizer *tok, const weft__norm_step *norms, size_t n_norms, const weft__split_step *splits,
+static weft_status add_all(weft__tok *tok, const weft__tok_norm_step *norms, size_t n_norms, const weft__tok_split_step *splits,
                            size_t n_splits, weft_error *err)
 {
     tok->norms = weft__alloc_zero(n_norms, sizeof *tok->norms);
     tok->splits = weft__alloc_zero(n_splits, sizeof *tok->splits);
-    if (!tok->norms || !tok->splits) return no_memory(err);
+    if (!tok->norms || !tok->splits) return pretok_no_memory(err);
     for (size_t i = 0; i < n_norms; i++) {
         weft_status status = add_norm(tok, &norms[i], err);
         if (status) return weft_fail_within(err, status, "normalizer %zu", i);
@@ -284,7 +284,7 @@ static weft_status add_all(weft__tokenizer *tok, const weft__norm_step *norms, s
     return WEFT_OK;
 }
 
-void weft__tok_steps_free(weft__tokenizer *tok)
+void weft__tok_steps_free(weft__tok *tok)
 {
     for (size_t i = 0; i < tok->n_norms; i++) {
         weft__regex_free(&tok->norms[i].regex);
@@ -310,14 +310,14 @@ static int choose(int given, int usual)
     return given < 0 ? usual : given != 0;
 }
 
-static const weft__norm_step escape_spaces = {WEFT__NORM_REPLACE, {" ", 1}, {WEFT__TOK_LOWER_BLOCK, 3}, 0, 0};
-static const weft__norm_step prepend_space = {WEFT__NORM_PREPEND, {" ", 1}, {NULL, 0}, 0, 0};
+static const weft__tok_norm_step escape_spaces = {WEFT__TOK_NORM_REPLACE, {" ", 1}, {WEFT__TOK_LOWER_BLOCK, 3}, 0, 0};
+static const weft__tok_norm_step prepend_space = {WEFT__TOK_NORM_PREPEND, {" ", 1}, {NULL, 0}, 0, 0};
 
-static weft_status spm_steps(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status spm_steps(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
-    weft__norm_step norms[2];
+    weft__tok_norm_step norms[2];
     size_t n = 0;
-    tok->add_bos = choose(spec->add_bos, tok->role[WEFT__ROLE_BOS] >= 0);
+    tok->add_bos = choose(spec->add_bos, tok->role[WEFT__TOK_ROLE_BOS] >= 0);
     tok->add_eos = choose(spec->add_eos, 0);
     tok->strip_leading = choose(spec->add_space_prefix, 1);
     tok->byte_fallback = tok->fuse_unk = 1;
@@ -326,37 +326,37 @@ static weft_status spm_steps(weft__tokenizer *tok, const weft__vocab_spec *spec,
     return add_all(tok, norms, n, NULL, 0, err);
 }
 
-static weft_status bpe_steps(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status bpe_steps(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
-    weft__slice pre = spec->pre;
+    weft__tok_slice pre = spec->pre;
     if (!pre.len) {
         weft__log(WEFT__LOG_WARN, "tokenizer: the file names no pre-tokenizer (tokenizer.ggml.pre); using 'default', which may "
                                   "not be what the model was trained with");
-        pre = WEFT__SLICE("default");
+        pre = WEFT__TOK_SLICE("default");
     }
     const recipe *r = find_recipe(pre);
     if (!r) return unknown_pre(pre, err);
-    weft__split_step splits[MAX_PATTERNS];
+    weft__tok_split_step splits[MAX_PATTERNS];
     size_t n = 0;
     for (; n < MAX_PATTERNS && r->patterns[n]; n++) {
-        splits[n] = (weft__split_step){WEFT__TOK_SPLIT_ISOLATE, {r->patterns[n], strlen(r->patterns[n])}, 0, {NULL, 0}, 0};
+        splits[n] = (weft__tok_split_step){WEFT__TOK_SPLIT_ISOLATE, {r->patterns[n], strlen(r->patterns[n])}, 0, {NULL, 0}, 0};
     }
-    tok->add_bos = choose(spec->add_bos, (r->flags & ADD_BOS) != 0 && tok->role[WEFT__ROLE_BOS] >= 0);
+    tok->add_bos = choose(spec->add_bos, (r->flags & ADD_BOS) != 0 && tok->role[WEFT__TOK_ROLE_BOS] >= 0);
     tok->add_eos = choose(spec->add_eos, 0);
     tok->ignore_merges = choose(spec->ignore_merges, (r->flags & WHOLE_FIRST) != 0);
     tok->byte_level = 1;
     return add_all(tok, NULL, 0, splits, n, err);
 }
 
-static weft_status wpm_steps(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status wpm_steps(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
-    static const weft__norm_step norms[] = {{WEFT__TOK_NORM_CLEAN},
-                                            {WEFT__TOK_NORM_SPACE_CJK},
-                                            {WEFT__TOK_NORM_NFD},
-                                            {WEFT__TOK_NORM_STRIP_ACCENTS},
-                                            {WEFT__TOK_NORM_LOWERCASE}};
-    const weft__split_step splits[] = {{WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0, {NULL, 0}, 0},
-                                       {WEFT__TOK_SPLIT_ISOLATE, WEFT__SLICE(WEFT__TOK_PUNCTUATION), 0, {NULL, 0}, 0}};
+    static const weft__tok_norm_step norms[] = {{WEFT__TOK_NORM_CLEAN},
+                                                {WEFT__TOK_NORM_SPACE_CJK},
+                                                {WEFT__TOK_NORM_NFD},
+                                                {WEFT__TOK_NORM_STRIP_ACCENTS},
+                                                {WEFT__TOK_NORM_LOWERCASE}};
+    const weft__tok_split_step splits[] = {{WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\s+"), 0, {NULL, 0}, 0},
+                                           {WEFT__TOK_SPLIT_ISOLATE, WEFT__TOK_SLICE(WEFT__TOK_PUNCTUATION), 0, {NULL, 0}, 0}};
     int cased = spec->lowercase == 0;
     tok->add_bos = choose(spec->add_bos, 1);
     tok->add_eos = choose(spec->add_eos, 1);
@@ -364,22 +364,22 @@ static weft_status wpm_steps(weft__tokenizer *tok, const weft__vocab_spec *spec,
     return add_all(tok, norms, cased ? 2 : 5, splits, 2, err);
 }
 
-static weft_status unigram_steps(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status unigram_steps(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
-    weft__norm_step norms[4];
+    weft__tok_norm_step norms[4];
     size_t n = 0;
     tok->add_bos = choose(spec->add_bos, 0);
-    tok->add_eos = choose(spec->add_eos, tok->role[WEFT__ROLE_EOS] >= 0);
+    tok->add_eos = choose(spec->add_eos, tok->role[WEFT__TOK_ROLE_EOS] >= 0);
     tok->strip_leading = choose(spec->add_space_prefix, 1);
     tok->fuse_unk = 1;
-    if (spec->charsmap.len) norms[n++] = (weft__norm_step){WEFT__NORM_CHARSMAP, spec->charsmap, {NULL, 0}, 0, 0};
-    if (choose(spec->remove_extra_whitespaces, 0)) norms[n++] = (weft__norm_step){.kind = WEFT__NORM_SQUEEZE};
+    if (spec->charsmap.len) norms[n++] = (weft__tok_norm_step){WEFT__TOK_NORM_CHARSMAP, spec->charsmap, {NULL, 0}, 0, 0};
+    if (choose(spec->remove_extra_whitespaces, 0)) norms[n++] = (weft__tok_norm_step){.kind = WEFT__TOK_NORM_SQUEEZE};
     if (tok->strip_leading) norms[n++] = prepend_space;
     norms[n++] = escape_spaces;
     return add_all(tok, norms, n, NULL, 0, err);
 }
 
-weft_status weft__tok_steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_steps_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
     tok->max_word_chars = spec->max_word_chars;
     if (spec->explicit_steps) {

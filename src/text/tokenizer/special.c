@@ -82,7 +82,7 @@ static int begins_special(const cutting *c, unsigned char byte)
 /* Cuts text[0..n) at special tokens. e->at_start says whether the whole begins at the start of what was asked for. */
 static int cut_out(weft__tok_encoding *e, const cutting *c, const char *text, size_t n)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     const int at_start = e->at_start;
     size_t begin = 0, span = 0;
     for (size_t i = 0; i < n;) {
@@ -98,16 +98,16 @@ static int cut_out(weft__tok_encoding *e, const cutting *c, const char *text, si
             continue;
         }
         unsigned bits = tok->strips ? tok->strips[id] : 0;
-        if (bits & WEFT__ADDED_WORD && (word_before(text, i) || word_after(text + i + len, n - i - len))) {
+        if (bits & WEFT__TOK_ADDED_WORD && (word_before(text, i) || word_after(text + i + len, n - i - len))) {
             i += len; /* a part of a word, which no other token is looked for in */
             continue;
         }
-        size_t end = bits & WEFT__STRIP_LEFT ? spaces_before(text, begin, i) : i;
+        size_t end = bits & WEFT__TOK_STRIP_LEFT ? spaces_before(text, begin, i) : i;
         e->at_start = at_start && begin == 0;
         if (end > begin && !c->between(e, text + begin, end - begin)) return 0;
         if (!weft__tok_encoding_put(e, id)) return 0;
         i += len;
-        if (bits & WEFT__STRIP_RIGHT) i = spaces_behind(text, i, n);
+        if (bits & WEFT__TOK_STRIP_RIGHT) i = spaces_behind(text, i, n);
         begin = i;
     }
     e->at_start = at_start && begin == 0;
@@ -117,7 +117,7 @@ static int cut_out(weft__tok_encoding *e, const cutting *c, const char *text, si
 static int encode_normalized(weft__tok_encoding *e, const char *s, size_t n)
 {
     e->work.len = 0;
-    weft__text_put(&e->work, s, n);
+    weft__strbuf_put(&e->work, s, n);
     return e->work.failed ? weft__tok_encoding_no_memory(e) : weft__tok_encoding_work(e);
 }
 
@@ -125,11 +125,11 @@ static int encode_fragment(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tok_late *late = &e->tok->late;
     e->work.len = 0;
-    weft__text_put(&e->work, s, n);
+    weft__strbuf_put(&e->work, s, n);
     if (e->work.failed) return weft__tok_encoding_no_memory(e);
     if (!weft__tok_normalize(e)) return 0;
     if (!late->n) return weft__tok_encoding_work(e);
-    weft__text work = e->work;
+    weft__strbuf work = e->work;
     e->work = e->whole;
     e->whole = work;
     const weft__tok_span all = {0, work.len};
@@ -139,7 +139,7 @@ static int encode_fragment(weft__tok_encoding *e, const char *s, size_t n)
 
 int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, const weft__tok_span *spans, size_t n_spans)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     /* Where only parts are parsed, nothing tells whose part a place in the normalized text was: control tokens are looked for as they
      * are spelled. */
     e->parse = tok->late.n && n_spans == 1 && spans[0].len == n;
@@ -150,10 +150,10 @@ int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, con
 
 /* ---- late tokens ---- */
 
-static weft_status spell_late(weft__tokenizer *tok, weft__tok_encoding *e, int32_t id, weft_error *err)
+static weft_status spell_late(weft__tok *tok, weft__tok_encoding *e, int32_t id, weft_error *err)
 {
     e->work.len = 0;
-    weft__text_put(&e->work, weft__strings_data(&tok->texts, (size_t)id), weft__strings_len(&tok->texts, (size_t)id));
+    weft__strbuf_put(&e->work, weft__strings_data(&tok->texts, (size_t)id), weft__strings_len(&tok->texts, (size_t)id));
     if (e->work.failed) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     if (!weft__tok_normalize(e)) return e->status;
     if (e->work.len > WEFT__TOK_SPECIAL_MAX_BYTES)
@@ -164,7 +164,7 @@ static weft_status spell_late(weft__tokenizer *tok, weft__tok_encoding *e, int32
                : weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
 }
 
-weft_status weft__tok_late_build(weft__tokenizer *tok, weft_error *err)
+weft_status weft__tok_late_build(weft__tok *tok, weft_error *err)
 {
     weft__tok_late *late = &tok->late;
     weft__tok_encoding e = {.tok = tok, .err = err};
@@ -177,7 +177,7 @@ weft_status weft__tok_late_build(weft__tokenizer *tok, weft_error *err)
     if (!late->ids || !control || !user) status = weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     for (size_t i = 0; !status && i < tok->n_tokens; i++) {
         int type = tok->types[i];
-        int is_user = type == WEFT__TOKEN_USER_DEFINED, is_control = type == WEFT__TOKEN_CONTROL || type == WEFT__TOKEN_UNKNOWN;
+        int is_user = type == WEFT__TOK_USER_DEFINED, is_control = type == WEFT__TOK_CONTROL || type == WEFT__TOK_UNKNOWN;
         if (!(tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED) || !(is_user || is_control)) continue;
         if ((status = spell_late(tok, &e, (int32_t)i, err))) break;
         if (is_user) user[n_user++] = (int32_t)late->n;
@@ -195,7 +195,7 @@ weft_status weft__tok_late_build(weft__tokenizer *tok, weft_error *err)
     return WEFT_OK;
 }
 
-void weft__tok_late_free(weft__tokenizer *tok)
+void weft__tok_late_free(weft__tok *tok)
 {
     weft__tok_prefix_free(&tok->late.control_early);
     weft__tok_prefix_free(&tok->late.user);

@@ -47,7 +47,7 @@ static int begin_pieces(weft__tok_encoding *e)
 }
 
 /* Adds the stretch [begin, end) to what became of one piece. *last_match says what the stretch before was: -1 none yet. */
-static int emit(weft__tok_encoding *e, weft__split_kind kind, size_t begin, size_t end, int match, int *last_match)
+static int emit(weft__tok_encoding *e, weft__tok_split_kind kind, size_t begin, size_t end, int match, int *last_match)
 {
     int join = (kind == WEFT__TOK_SPLIT_MERGE_PREV && match && *last_match == 0) ||
                (kind == WEFT__TOK_SPLIT_MERGE_NEXT && !match && *last_match == 1) ||
@@ -67,7 +67,7 @@ static int split_piece(weft__tok_encoding *e, const weft__tok_split *split, weft
     const char *s = e->work.data + piece.offset;
     size_t n = piece.len, at = 0, from = 0, start, end;
     int found, last = -1, match = !split->step.invert;
-    weft__split_kind kind = split->step.kind;
+    weft__tok_split_kind kind = split->step.kind;
     while (from < n) {
         e->status = weft__regex_find(split->regex, &e->regex, s, n, from, &found, &start, &end, e->err);
         if (e->status) return 0;
@@ -86,7 +86,7 @@ static int split_piece(weft__tok_encoding *e, const weft__tok_split *split, weft
 
 static void take_other(weft__tok_encoding *e)
 {
-    weft__text t = e->work;
+    weft__strbuf t = e->work;
     e->work = e->other;
     e->other = t;
 }
@@ -99,7 +99,7 @@ static int spell(weft__tok_encoding *e)
         weft__tok_piece piece = e->pieces.items[i];
         size_t begin = e->other.len;
         for (size_t k = 0; k < piece.len; k++) {
-            weft__text_put_utf8(&e->other, weft__tok_byte_alphabet((unsigned char)e->work.data[piece.offset + k]));
+            weft__strbuf_put_utf8(&e->other, weft__tok_byte_alphabet((unsigned char)e->work.data[piece.offset + k]));
         }
         if (e->other.failed) return weft__tok_encoding_no_memory(e);
         if (!weft__tok_encoding_fits(e, e->other.len)) return 0;
@@ -110,9 +110,9 @@ static int spell(weft__tok_encoding *e)
 }
 
 /* Writes the pieces anew, with their spaces replaced and each with the prefix that it lacks. */
-static int rewrite(weft__tok_encoding *e, const weft__split_step *step)
+static int rewrite(weft__tok_encoding *e, const weft__tok_split_step *step)
 {
-    weft__slice prefix = step->prefix, space = step->pattern;
+    weft__tok_slice prefix = step->prefix, space = step->pattern;
     e->other.len = 0;
     for (size_t i = 0; i < e->pieces.n; i++) {
         weft__tok_piece piece = e->pieces.items[i];
@@ -121,15 +121,15 @@ static int rewrite(weft__tok_encoding *e, const weft__split_step *step)
         int wanted = !step->first_only || (e->at_start && piece.offset == 0);
         int there = piece.len >= prefix.len && !memcmp(s, prefix.data, prefix.len);
         if (space.len && piece.len && *s == ' ') there = 1; /* which becomes the prefix */
-        if (wanted && !there) weft__text_put(&e->other, prefix.data, prefix.len);
+        if (wanted && !there) weft__strbuf_put(&e->other, prefix.data, prefix.len);
         for (size_t k = 0; space.len && k < piece.len; k++) {
             if (s[k] == ' ') {
-                weft__text_put(&e->other, space.data, space.len);
+                weft__strbuf_put(&e->other, space.data, space.len);
             } else {
-                weft__text_putc(&e->other, s[k]);
+                weft__strbuf_putc(&e->other, s[k]);
             }
         }
-        if (!space.len) weft__text_put(&e->other, s, piece.len);
+        if (!space.len) weft__strbuf_put(&e->other, s, piece.len);
         if (e->other.failed) return weft__tok_encoding_no_memory(e);
         if (!weft__tok_encoding_fits(e, e->other.len)) return 0;
         if (!push(e, &e->cut, begin, e->other.len, piece.raw)) return 0;
@@ -159,11 +159,11 @@ static int cut_at_spaces(weft__tok_encoding *e, weft__tok_piece piece)
 
 int weft__tok_pretokenize(weft__tok_encoding *e)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     if (!begin_pieces(e)) return 0;
     for (size_t k = 0; k < tok->n_splits; k++) {
         const weft__tok_split *split = &tok->splits[k];
-        if (split->step.kind == WEFT__SPLIT_REWRITE) {
+        if (split->step.kind == WEFT__TOK_SPLIT_REWRITE) {
             if (!rewrite(e, &split->step)) return 0;
         } else if (split->step.kind == WEFT__TOK_SPLIT_ALPHABET) {
             if (!spell(e)) return 0;

@@ -19,7 +19,7 @@ static int by_score(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-weft_status weft__tok_spm_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_spm_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
     if (!spec->n_scores) return weft_fail(err, WEFT_FORMAT, "tokenizer: a SentencePiece vocabulary needs scores");
     scored *order = weft__alloc_array(tok->n_tokens, sizeof *order);
@@ -40,14 +40,14 @@ weft_status weft__tok_spm_build(weft__tokenizer *tok, const weft__vocab_spec *sp
 }
 
 /* What the pair function looks at. */
-typedef struct word {
-    const weft__tokenizer *tok;
+typedef struct spm_word {
+    const weft__tok *tok;
     const char *s;
-} word;
+} spm_word;
 
 static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank, int32_t *id)
 {
-    const word *w = arg;
+    const spm_word *w = arg;
     size_t n = (size_t)left->len + right->len;
     if (n > w->tok->max_len) return 0;
     *id = weft__strings_find(&w->tok->texts, w->s + left->start, n);
@@ -58,9 +58,9 @@ static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__
 
 int weft__tok_spm_encode(weft__tok_encoding *e, const char *s, size_t n)
 {
-    const weft__tokenizer *tok = e->tok;
+    const weft__tok *tok = e->tok;
     weft__tok_merger *m = &e->merger;
-    word w = {tok, s};
+    spm_word w = {tok, s};
     weft__tok_merger_clear(m);
     for (size_t i = 0; i < n;) {
         uint32_t cp;

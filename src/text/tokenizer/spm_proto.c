@@ -13,9 +13,9 @@ enum { MAX_PIECES = 10000000 };
 
 /* ---- protocol buffers ---- */
 
-typedef struct cursor {
+typedef struct spm_proto_cursor {
     const unsigned char *p, *end;
-} cursor;
+} spm_proto_cursor;
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
@@ -23,10 +23,10 @@ enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 typedef struct field {
     uint32_t number, wire;
     uint64_t value;
-    cursor bytes;
+    spm_proto_cursor bytes;
 } field;
 
-static int take_varint(cursor *c, uint64_t *out)
+static int take_varint(spm_proto_cursor *c, uint64_t *out)
 {
     *out = 0;
     for (int shift = 0; shift < 64 && c->p < c->end; shift += 7) {
@@ -38,7 +38,7 @@ static int take_varint(cursor *c, uint64_t *out)
     return 0;
 }
 
-static int take_fixed(cursor *c, int n, uint64_t *out)
+static int take_fixed(spm_proto_cursor *c, int n, uint64_t *out)
 {
     *out = 0;
     if (c->end - c->p < n) return 0;
@@ -48,7 +48,7 @@ static int take_fixed(cursor *c, int n, uint64_t *out)
 }
 
 /* The next field: 1, 0 at the end, -1 when the bytes are no message. */
-static int take_field(cursor *c, field *f)
+static int take_field(spm_proto_cursor *c, field *f)
 {
     uint64_t tag, n;
     if (c->p == c->end) return 0;
@@ -60,47 +60,47 @@ static int take_field(cursor *c, field *f)
     case WIRE_32: return take_fixed(c, 4, &f->value) ? 1 : -1;
     case WIRE_BYTES:
         if (!take_varint(c, &n) || n > (uint64_t)(c->end - c->p)) return -1;
-        f->bytes = (cursor){c->p, c->p + n};
+        f->bytes = (spm_proto_cursor){c->p, c->p + n};
         c->p += n;
         return 1;
     default: return -1;
     }
 }
 
-static weft__slice slice_of(cursor c)
+static weft__tok_slice slice_of(spm_proto_cursor c)
 {
-    return (weft__slice){(const char *)c.p, (size_t)(c.end - c.p)};
+    return (weft__tok_slice){(const char *)c.p, (size_t)(c.end - c.p)};
 }
 
 /* ---- SentencePiece's message ---- */
 
-struct weft__spm_model {
-    weft__vocab_spec spec;
-    weft__slice *tokens;
+struct weft__tok_spm_model {
+    weft__tok_spec spec;
+    weft__tok_slice *tokens;
     float *scores;
     int32_t *types;
     size_t tokens_capacity, scores_capacity, types_capacity;
     int kind; /* TrainerSpec.model_type */
     int32_t unk, bos, eos, pad;
     int dummy_prefix, squeeze, escape;
-    weft__slice normalizer, charsmap;
+    weft__tok_slice normalizer, charsmap;
     weft_error *err;
 };
 
 enum { KIND_UNIGRAM = 1, KIND_BPE = 2 };
 
-static weft_status damaged(const weft__spm_model *m, const char *what)
+static weft_status damaged(const weft__tok_spm_model *m, const char *what)
 {
     return weft_fail(m->err, WEFT_FORMAT, LABEL ": %s is damaged", what);
 }
 
-static weft_status read_piece(weft__spm_model *m, cursor c)
+static weft_status read_piece(weft__tok_spm_model *m, spm_proto_cursor c)
 {
     size_t i = m->spec.n_tokens;
-    weft__slice text = {"", 0};
+    weft__tok_slice text = {"", 0};
     float score = 0;
     uint32_t bits;
-    uint64_t type = WEFT__TOKEN_NORMAL;
+    uint64_t type = WEFT__TOK_NORMAL;
     field f;
     int got;
     while ((got = take_field(&c, &f)) > 0) {
@@ -110,7 +110,7 @@ static weft_status read_piece(weft__spm_model *m, cursor c)
     }
     if (got < 0) return damaged(m, "a piece");
     if (!weft__utf8_valid(text.data, text.len)) return weft_fail(m->err, WEFT_FORMAT, LABEL ": piece %zu is not UTF-8", i);
-    if (type < WEFT__TOKEN_NORMAL || type > WEFT__TOKEN_BYTE)
+    if (type < WEFT__TOK_NORMAL || type > WEFT__TOK_BYTE)
         return weft_fail(m->err, WEFT_FORMAT, LABEL ": piece %zu has the unknown type %llu", i, (unsigned long long)type);
     if (i == MAX_PIECES) return weft_fail(m->err, WEFT_LIMIT, LABEL ": more than %d pieces", MAX_PIECES);
     if (!weft__grow(&m->tokens, &m->tokens_capacity, i + 1, sizeof *m->tokens) ||
@@ -124,7 +124,7 @@ static weft_status read_piece(weft__spm_model *m, cursor c)
     return WEFT_OK;
 }
 
-static weft_status read_trainer(weft__spm_model *m, cursor c)
+static weft_status read_trainer(weft__tok_spm_model *m, spm_proto_cursor c)
 {
     field f;
     int got;
@@ -143,7 +143,7 @@ static weft_status read_trainer(weft__spm_model *m, cursor c)
     return got < 0 ? damaged(m, "trainer_spec") : WEFT_OK;
 }
 
-static weft_status read_normalizer(weft__spm_model *m, cursor c)
+static weft_status read_normalizer(weft__tok_spm_model *m, spm_proto_cursor c)
 {
     field f;
     int got;
@@ -158,7 +158,7 @@ static weft_status read_normalizer(weft__spm_model *m, cursor c)
     return got < 0 ? damaged(m, "normalizer_spec") : WEFT_OK;
 }
 
-static weft_status read_model(weft__spm_model *m, cursor c)
+static weft_status read_model(weft__tok_spm_model *m, spm_proto_cursor c)
 {
     field f;
     int got;
@@ -174,14 +174,14 @@ static weft_status read_model(weft__spm_model *m, cursor c)
 }
 
 /* An id as the trainer wrote it: out of range means there is none (the trainer writes -1, or keeps a default). */
-static int32_t id_of(const weft__spm_model *m, int32_t id)
+static int32_t id_of(const weft__tok_spm_model *m, int32_t id)
 {
     return id >= 0 && (size_t)id < m->spec.n_tokens ? id : -1;
 }
 
-static weft_status finish(weft__spm_model *m)
+static weft_status finish(weft__tok_spm_model *m)
 {
-    weft__vocab_spec *s = &m->spec;
+    weft__tok_spec *s = &m->spec;
     if (s->n_tokens == 0) return weft_fail(m->err, WEFT_FORMAT, LABEL ": it holds no pieces");
     if (m->kind != KIND_BPE && m->kind != KIND_UNIGRAM)
         return weft_fail(m->err, WEFT_UNSUPPORTED, LABEL ": models of kind %d are not supported; BPE and Unigram are", m->kind);
@@ -190,7 +190,7 @@ static weft_status finish(weft__spm_model *m)
         return weft_fail(m->err, WEFT_UNSUPPORTED,
                          LABEL ": a BPE model that normalizes its text ('%.*s') is not supported; a tokenizer.json would be",
                          (int)(m->normalizer.len < 40 ? m->normalizer.len : 40), m->normalizer.data ? m->normalizer.data : "");
-    s->model = m->kind == KIND_BPE ? WEFT__SLICE("llama") : WEFT__SLICE("t5");
+    s->model = m->kind == KIND_BPE ? WEFT__TOK_SLICE("llama") : WEFT__TOK_SLICE("t5");
     s->tokens = m->tokens;
     s->scores = m->scores;
     s->types = m->types;
@@ -205,34 +205,34 @@ static weft_status finish(weft__spm_model *m)
     return WEFT_OK;
 }
 
-weft_status weft__spm_model_read(const void *bytes, size_t n, weft__spm_model **out, weft_error *err)
+weft_status weft__tok_spm_model_read(const void *bytes, size_t n, weft__tok_spm_model **out, weft_error *err)
 {
     *out = NULL;
-    weft__spm_model *m = weft__alloc_zero(1, sizeof *m);
+    weft__tok_spm_model *m = weft__alloc_zero(1, sizeof *m);
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, LABEL ": out of memory");
-    weft__vocab_spec_init(&m->spec);
+    weft__tok_spec_init(&m->spec);
     m->err = err;
     m->kind = KIND_UNIGRAM; /* these are the message's defaults */
     m->bos = 1;
     m->eos = 2;
     m->pad = -1;
     m->dummy_prefix = m->squeeze = m->escape = 1;
-    weft_status status = read_model(m, (cursor){bytes, (const unsigned char *)bytes + n});
+    weft_status status = read_model(m, (spm_proto_cursor){bytes, (const unsigned char *)bytes + n});
     if (!status) status = finish(m);
     m->err = NULL;
-    if (status) weft__spm_model_free(&m);
+    if (status) weft__tok_spm_model_free(&m);
     *out = m;
     return status;
 }
 
-const weft__vocab_spec *weft__spm_model_spec(const weft__spm_model *m)
+const weft__tok_spec *weft__tok_spm_model_spec(const weft__tok_spm_model *m)
 {
     return &m->spec;
 }
 
-void weft__spm_model_free(weft__spm_model **p)
+void weft__tok_spm_model_free(weft__tok_spm_model **p)
 {
-    weft__spm_model *m = p ? *p : NULL;
+    weft__tok_spm_model *m = p ? *p : NULL;
     if (!m) return;
     weft__free(m->types);
     weft__free(m->scores);

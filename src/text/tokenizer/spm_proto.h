@@ -7,13 +7,13 @@
 
 #include "text/tokenizer/tokenizer.h"
 
-typedef struct weft__spm_model weft__spm_model;
+typedef struct weft__tok_spm_model weft__tok_spm_model;
 
 /* bytes[0..n) are borrowed until free. Fails with WEFT_FORMAT (damaged), WEFT_UNSUPPORTED (word and character models, and
  * normalizers that this engine does not apply to BPE, by name), WEFT_LIMIT or WEFT_NO_MEMORY; *out is NULL then. */
-weft_status weft__spm_model_read(const void *bytes, size_t n, weft__spm_model **out, weft_error *err);
-/* For weft__tokenizer_create ("llama" or "t5"); lives until free. */
-const weft__vocab_spec *weft__spm_model_spec(const weft__spm_model *m);
-void weft__spm_model_free(weft__spm_model **m);
+weft_status weft__tok_spm_model_read(const void *bytes, size_t n, weft__tok_spm_model **out, weft_error *err);
+/* For weft__tok_create ("llama" or "t5"); lives until free. */
+const weft__tok_spec *weft__tok_spm_model_spec(const weft__tok_spm_model *m);
+void weft__tok_spm_model_free(weft__tok_spm_model **m);
 
 #endif

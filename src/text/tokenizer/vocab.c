@@ -12,7 +12,7 @@ const char *weft__tok_quote(char out[WEFT__TOK_QUOTE], const char *s, size_t n)
     return weft__utf8_show(out, WEFT__TOK_QUOTE, s, n);
 }
 
-void weft__vocab_spec_init(weft__vocab_spec *spec)
+void weft__tok_spec_init(weft__tok_spec *spec)
 {
     memset(spec, 0, sizeof *spec);
     spec->bos = spec->eos = spec->unk = spec->sep = spec->pad = spec->cls = spec->mask = spec->eot = spec->eom = -1;
@@ -21,7 +21,7 @@ void weft__vocab_spec_init(weft__vocab_spec *spec)
         spec->lowercase = -1;
 }
 
-static weft_status no_memory(weft_error *err)
+static weft_status vocab_no_memory(weft_error *err)
 {
     return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
 }
@@ -46,7 +46,7 @@ static weft_status check_id(const char *name, int32_t id, size_t n_tokens, weft_
     return WEFT_OK;
 }
 
-static weft_status find_model(const weft__vocab_spec *spec, weft__tok_model *model, weft_error *err)
+static weft_status find_model(const weft__tok_spec *spec, weft__tok_model *model, weft_error *err)
 {
     static const struct {
         const char *name;
@@ -66,7 +66,7 @@ static weft_status find_model(const weft__vocab_spec *spec, weft__tok_model *mod
                      weft__tok_quote(name, spec->model.data, spec->model.len));
 }
 
-static weft_status check_tokens(const weft__vocab_spec *spec, weft_error *err)
+static weft_status check_tokens(const weft__tok_spec *spec, weft_error *err)
 {
     if (spec->n_tokens == 0) return weft_fail(err, WEFT_FORMAT, "tokenizer: the vocabulary has no tokens");
     if (spec->n_tokens > INT32_MAX / 2 || !spec->tokens) {
@@ -79,7 +79,7 @@ static weft_status check_tokens(const weft__vocab_spec *spec, weft_error *err)
         }
     }
     for (size_t i = 0; i < spec->n_types; i++) {
-        if (spec->types[i] < 0 || spec->types[i] > WEFT__TOKEN_BYTE) {
+        if (spec->types[i] < 0 || spec->types[i] > WEFT__TOK_BYTE) {
             return weft_fail(err, WEFT_FORMAT, "tokenizer: token %zu has the unknown type %d", i, spec->types[i]);
         }
     }
@@ -89,7 +89,7 @@ static weft_status check_tokens(const weft__vocab_spec *spec, weft_error *err)
     return WEFT_OK;
 }
 
-static weft_status check(const weft__vocab_spec *spec, weft_error *err)
+static weft_status vocab_check(const weft__tok_spec *spec, weft_error *err)
 {
     const struct {
         const char *name;
@@ -115,37 +115,37 @@ static weft_status check(const weft__vocab_spec *spec, weft_error *err)
 
 static int findable(int type)
 {
-    return type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_USER_DEFINED || type == WEFT__TOKEN_UNUSED;
+    return type == WEFT__TOK_NORMAL || type == WEFT__TOK_USER_DEFINED || type == WEFT__TOK_UNUSED;
 }
 
 /* What converters write where a vocabulary has no name for a row of its model: nothing, or "[PAD7]" for row 7. */
 static int is_free(int type, const char *s, size_t n, size_t id)
 {
     char pad[32];
-    if (type != WEFT__TOKEN_UNUSED || n == 0) return type == WEFT__TOKEN_UNUSED;
+    if (type != WEFT__TOK_UNUSED || n == 0) return type == WEFT__TOK_UNUSED;
     int length = snprintf(pad, sizeof pad, "[PAD%zu]", id);
     return n == (size_t)length && !memcmp(s, pad, n);
 }
 
-static weft_status copy_tokens(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status copy_tokens(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
     tok->n_tokens = spec->n_tokens;
     tok->types = weft__alloc(spec->n_tokens);
     tok->ends = weft__alloc_zero(spec->n_tokens, 1);
-    if (!tok->types || !tok->ends) return no_memory(err);
+    if (!tok->types || !tok->ends) return vocab_no_memory(err);
     if (spec->n_strips) {
         tok->strips = weft__alloc(spec->n_tokens);
-        if (!tok->strips) return no_memory(err);
+        if (!tok->strips) return vocab_no_memory(err);
         for (size_t i = 0; i < spec->n_tokens; i++) tok->strips[i] = spec->strips[i] & WEFT__TOK_ADDED_BITS;
     }
     for (size_t i = 0; i < spec->n_tokens; i++) {
-        int type = spec->n_types ? spec->types[i] : WEFT__TOKEN_NORMAL;
-        if (type == 0) type = WEFT__TOKEN_NORMAL; /* "undefined" */
+        int type = spec->n_types ? spec->types[i] : WEFT__TOK_NORMAL;
+        if (type == 0) type = WEFT__TOK_NORMAL; /* "undefined" */
         tok->types[i] = (uint8_t)type;
         size_t n = spec->tokens[i].len;
         const int known = findable(type) && !is_free(type, spec->tokens[i].data, n, i) &&
-                          !(tok->strips && tok->strips[i] & WEFT__ADDED_OUTSIDE);
-        if (!weft__strings_add(&tok->texts, spec->tokens[i].data, n, n && known)) return no_memory(err);
+                          !(tok->strips && tok->strips[i] & WEFT__TOK_ADDED_OUTSIDE);
+        if (!weft__strings_add(&tok->texts, spec->tokens[i].data, n, n && known)) return vocab_no_memory(err);
         if (known && n > tok->max_len) tok->max_len = n;
     }
     return WEFT_OK;
@@ -160,19 +160,19 @@ int weft__tok_byte_token(const char *s, size_t n)
 }
 
 /* Which token each byte falls back to: <0xHH>, else the token that is this byte alone. */
-static weft_status find_bytes(weft__tokenizer *tok, weft_error *err)
+static weft_status find_bytes(weft__tok *tok, weft_error *err)
 {
     for (int b = 0; b < 256; b++) tok->byte_id[b] = -1;
     for (size_t i = 0; i < tok->n_tokens; i++) {
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
         int byte = weft__tok_byte_token(s, n);
-        if (byte < 0 && tok->types[i] == WEFT__TOKEN_BYTE) {
+        if (byte < 0 && tok->types[i] == WEFT__TOK_BYTE) {
             char quote[WEFT__TOK_QUOTE];
             return weft_fail(err, WEFT_FORMAT, "tokenizer: token %zu is of type byte but spelled '%s' and not <0xHH>", i,
                              weft__tok_quote(quote, s, n));
         }
-        if (byte >= 0 && (tok->types[i] == WEFT__TOKEN_BYTE || tok->byte_fallback) && tok->byte_id[byte] < 0) {
+        if (byte >= 0 && (tok->types[i] == WEFT__TOK_BYTE || tok->byte_fallback) && tok->byte_id[byte] < 0) {
             tok->byte_id[byte] = (int32_t)i;
         }
     }
@@ -184,7 +184,7 @@ static weft_status find_bytes(weft__tokenizer *tok, weft_error *err)
 }
 
 /* Appends what a token text of a byte-level BPE spells; as it is when it leaves the alphabet. */
-static void put_alphabet(weft__text *out, const char *s, size_t n)
+static void put_alphabet(weft__strbuf *out, const char *s, size_t n)
 {
     size_t begin = out->len;
     for (size_t i = 0; i < n;) {
@@ -193,62 +193,63 @@ static void put_alphabet(weft__text *out, const char *s, size_t n)
         int byte = weft__tok_byte_of_alphabet(cp);
         if (byte < 0) {
             out->len = begin;
-            weft__text_put(out, s, n);
+            weft__strbuf_put(out, s, n);
             return;
         }
-        weft__text_putc(out, (char)byte);
+        weft__strbuf_putc(out, (char)byte);
     }
 }
 
-static void put_spaces(weft__text *out, const char *s, size_t n)
+static void put_spaces(weft__strbuf *out, const char *s, size_t n)
 {
     for (size_t i = 0; i < n;) {
         if (n - i >= 3 && !memcmp(s + i, WEFT__TOK_LOWER_BLOCK, 3)) {
-            weft__text_putc(out, ' ');
+            weft__strbuf_putc(out, ' ');
             i += 3;
         } else {
-            weft__text_putc(out, s[i++]);
+            weft__strbuf_putc(out, s[i++]);
         }
     }
 }
 
-static weft_status build_pieces(weft__tokenizer *tok, weft_error *err)
+static weft_status build_pieces(weft__tok *tok, weft_error *err)
 {
-    weft__text piece = {0};
+    weft__strbuf piece = {0};
     weft_status status = WEFT_OK;
     for (size_t i = 0; !status && i < tok->n_tokens; i++) {
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
         piece.len = 0;
         if (is_free(tok->types[i], s, n, i)) {
-            weft__text_put(&piece, "", 0);
-        } else if (tok->types[i] == WEFT__TOKEN_BYTE) {
-            weft__text_putc(&piece, (char)weft__tok_byte_token(s, n));
-        } else if (!findable(tok->types[i]) || (tok->byte_level && tok->types[i] == WEFT__TOKEN_USER_DEFINED)) {
-            weft__text_put(&piece, s, n); /* spelled as text spells it; without an alphabet, merges may find a user's token too */
+            weft__strbuf_put(&piece, "", 0);
+        } else if (tok->types[i] == WEFT__TOK_BYTE) {
+            weft__strbuf_putc(&piece, (char)weft__tok_byte_token(s, n));
+        } else if (!findable(tok->types[i]) || (tok->byte_level && tok->types[i] == WEFT__TOK_USER_DEFINED)) {
+            weft__strbuf_put(&piece, s,
+                             n); /* spelled as text spells it; without an alphabet, merges may find a user's token too */
         } else if (tok->byte_level) {
             put_alphabet(&piece, s, n);
         } else if (tok->byte_fallback && weft__tok_byte_token(s, n) >= 0 &&
                    tok->byte_id[weft__tok_byte_token(s, n)] == (int32_t)i) {
-            weft__text_putc(&piece, (char)weft__tok_byte_token(s, n));
+            weft__strbuf_putc(&piece, (char)weft__tok_byte_token(s, n));
         } else {
             put_spaces(&piece, s, n);
         }
-        if (piece.failed || !weft__strings_add(&tok->pieces, piece.data, piece.len, 0)) status = no_memory(err);
+        if (piece.failed || !weft__strings_add(&tok->pieces, piece.data, piece.len, 0)) status = vocab_no_memory(err);
     }
-    weft__text_free(&piece);
+    weft__strbuf_free(&piece);
     return status;
 }
 
 /* ---- special tokens ---- */
 
 /* Indexes the tokens of the types in the mask that are cut out of texts; early: without those that are looked for later. */
-static weft_status index_types(weft__tokenizer *tok, unsigned types, int early, weft__tok_prefix_index *index, weft_error *err)
+static weft_status index_types(weft__tok *tok, unsigned types, int early, weft__tok_prefix_index *index, weft_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) n += types >> tok->types[i] & 1;
     int32_t *ids = weft__alloc_array(n, sizeof *ids);
-    if (!ids) return no_memory(err);
+    if (!ids) return vocab_no_memory(err);
     n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) {
         if (!(types >> tok->types[i] & 1) || (early && tok->strips && tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED)) continue;
@@ -263,7 +264,7 @@ static weft_status index_types(weft__tokenizer *tok, unsigned types, int early, 
     return WEFT_OK;
 }
 
-int32_t weft__tok_find(const weft__tokenizer *tok, const char *text, size_t n)
+int32_t weft__tok_find(const weft__tok *tok, const char *text, size_t n)
 {
     int32_t id = weft__strings_find(&tok->texts, text, n);
     if (id >= 0 && (size_t)id < tok->n_tokens) return id;
@@ -273,20 +274,20 @@ int32_t weft__tok_find(const weft__tokenizer *tok, const char *text, size_t n)
     id = weft__tok_prefix_longest(&tok->user, text, n, &len);
     if (id >= 0 && len == n) return id;
     for (size_t i = 0; i < tok->late.n; i++) {
-        const weft__slice s = weft__tokenizer_text(tok, tok->late.ids[i]);
+        const weft__tok_slice s = weft__tok_text(tok, tok->late.ids[i]);
         if (s.len == n && !memcmp(s.data, text, n)) return tok->late.ids[i];
     }
     return -1;
 }
 
-static int32_t find_text(const weft__tokenizer *tok, const char *text)
+static int32_t find_text(const weft__tok *tok, const char *text)
 {
     return weft__tok_find(tok, text, strlen(text));
 }
 
 /* Files often name only one token that ends generation, or none; these are the others in use. Some models use a name for
  * something else: where <|return|> or <|flush|> and <|call|> end a turn, <|end|> only ends a message of many. */
-static void mark_ends(weft__tokenizer *tok, const weft__vocab_spec *spec)
+static void mark_ends(weft__tok *tok, const weft__tok_spec *spec)
 {
     static const char *const names[] = {
         "<|eot_id|>",
@@ -314,21 +315,21 @@ static void mark_ends(weft__tokenizer *tok, const weft__vocab_spec *spec)
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t id = find_text(tok, names[i]);
-        if (id >= 0 && tok->types[id] != WEFT__TOKEN_NORMAL) tok->ends[id] = 1;
+        if (id >= 0 && tok->types[id] != WEFT__TOK_NORMAL) tok->ends[id] = 1;
     }
     int call = find_text(tok, "<|call|>") >= 0 || find_text(tok, "<|calls|>") >= 0;
     int other = find_text(tok, "<|return|>") >= 0 || find_text(tok, "<|flush|>") >= 0;
     int32_t end = find_text(tok, "<|end|>"), s = find_text(tok, "</s>");
     if (call && other && end >= 0) tok->ends[end] = 0;
     if (find_text(tok, "<|tool_response>") >= 0 && s >= 0) tok->ends[s] = 0;
-    if (tok->role[WEFT__ROLE_EOT] < 0) {
+    if (tok->role[WEFT__TOK_ROLE_EOT] < 0) {
         static const char *const turns[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<EOT>", "[EOT]"};
-        for (size_t i = 0; i < sizeof turns / sizeof *turns && tok->role[WEFT__ROLE_EOT] < 0; i++) {
+        for (size_t i = 0; i < sizeof turns / sizeof *turns && tok->role[WEFT__TOK_ROLE_EOT] < 0; i++) {
             int32_t id = find_text(tok, turns[i]);
-            if (id >= 0 && tok->ends[id]) tok->role[WEFT__ROLE_EOT] = id;
+            if (id >= 0 && tok->ends[id]) tok->role[WEFT__TOK_ROLE_EOT] = id;
         }
     }
-    static const weft__token_role roles[] = {WEFT__ROLE_EOS, WEFT__ROLE_EOT, WEFT__TOK_ROLE_EOM};
+    static const weft__tok_role roles[] = {WEFT__TOK_ROLE_EOS, WEFT__TOK_ROLE_EOT, WEFT__TOK_ROLE_EOM};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         if (tok->role[roles[i]] >= 0) tok->ends[tok->role[roles[i]]] = 1;
     }
@@ -336,25 +337,25 @@ static void mark_ends(weft__tokenizer *tok, const weft__vocab_spec *spec)
 }
 
 /* The ids by role, with the defaults of the model's family where the file is silent and the vocabulary has them. */
-static void set_roles(weft__tokenizer *tok, const weft__vocab_spec *spec)
+static void set_roles(weft__tok *tok, const weft__tok_spec *spec)
 {
     const int32_t ids[WEFT__TOK_ROLE_COUNT] = {spec->bos, spec->eos,  spec->unk, spec->sep, spec->pad,
                                                spec->cls, spec->mask, spec->eot, spec->eom};
     memcpy(tok->role, ids, sizeof ids);
     static const struct {
         weft__tok_model model;
-        weft__token_role role;
+        weft__tok_role role;
         int32_t id;
         int type;
     } defaults[] = {
-        {WEFT__TOK_MODEL_SPM, WEFT__TOK_ROLE_UNK, 0, WEFT__TOKEN_UNKNOWN},
-        {WEFT__TOK_MODEL_SPM, WEFT__ROLE_BOS, 1, WEFT__TOKEN_CONTROL},
-        {WEFT__TOK_MODEL_SPM, WEFT__ROLE_EOS, 2, WEFT__TOKEN_CONTROL},
-        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_UNK, 100, WEFT__TOKEN_CONTROL},
-        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_CLS, 101, WEFT__TOKEN_CONTROL},
-        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_SEP, 102, WEFT__TOKEN_CONTROL},
-        {WEFT__TOK_MODEL_UNIGRAM, WEFT__TOK_ROLE_UNK, 2, WEFT__TOKEN_UNKNOWN},
-        {WEFT__TOK_MODEL_UNIGRAM, WEFT__ROLE_EOS, 1, WEFT__TOKEN_CONTROL},
+        {WEFT__TOK_MODEL_SPM, WEFT__TOK_ROLE_UNK, 0, WEFT__TOK_UNKNOWN},
+        {WEFT__TOK_MODEL_SPM, WEFT__TOK_ROLE_BOS, 1, WEFT__TOK_CONTROL},
+        {WEFT__TOK_MODEL_SPM, WEFT__TOK_ROLE_EOS, 2, WEFT__TOK_CONTROL},
+        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_UNK, 100, WEFT__TOK_CONTROL},
+        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_CLS, 101, WEFT__TOK_CONTROL},
+        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_SEP, 102, WEFT__TOK_CONTROL},
+        {WEFT__TOK_MODEL_UNIGRAM, WEFT__TOK_ROLE_UNK, 2, WEFT__TOK_UNKNOWN},
+        {WEFT__TOK_MODEL_UNIGRAM, WEFT__TOK_ROLE_EOS, 1, WEFT__TOK_CONTROL},
     };
     if (spec->explicit_steps) return;
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
@@ -364,11 +365,11 @@ static void set_roles(weft__tokenizer *tok, const weft__vocab_spec *spec)
     }
 }
 
-static weft_status set_surroundings(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status set_surroundings(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
     int wpm = tok->model == WEFT__TOK_MODEL_WPM;
-    tok->first = tok->role[WEFT__ROLE_BOS];
-    tok->last = tok->role[WEFT__ROLE_EOS];
+    tok->first = tok->role[WEFT__TOK_ROLE_BOS];
+    tok->last = tok->role[WEFT__TOK_ROLE_EOS];
     if (wpm && tok->role[WEFT__TOK_ROLE_CLS] >= 0) tok->first = tok->role[WEFT__TOK_ROLE_CLS];
     if (wpm && tok->role[WEFT__TOK_ROLE_SEP] >= 0) tok->last = tok->role[WEFT__TOK_ROLE_SEP];
     if (spec->first >= 0) tok->first = spec->first;
@@ -382,7 +383,7 @@ static weft_status set_surroundings(weft__tokenizer *tok, const weft__vocab_spec
 
 /* 1 when no symbol has U+2581 behind another character, so that texts may be cut before it: no merge reaches across, and each
  * word is tokenized (and remembered) on its own. */
-static int may_cut_at_spaces(const weft__tokenizer *tok)
+static int may_cut_at_spaces(const weft__tok *tok)
 {
     if (tok->byte_level || tok->ignore_merges || weft__strings_find(&tok->texts, WEFT__TOK_LOWER_BLOCK, 3) < 0) return 0;
     for (size_t i = 0; i < tok->texts.n; i++) {
@@ -395,7 +396,7 @@ static int may_cut_at_spaces(const weft__tokenizer *tok)
     return 1;
 }
 
-static weft_status build_model(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status build_model(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
     switch (tok->model) {
     case WEFT__TOK_MODEL_SPM: return weft__tok_spm_build(tok, spec, err);
@@ -404,19 +405,19 @@ static weft_status build_model(weft__tokenizer *tok, const weft__vocab_spec *spe
     }
 }
 
-static weft_status build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+static weft_status vocab_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err)
 {
     weft_status status = find_model(spec, &tok->model, err);
-    if (!status) status = check(spec, err);
+    if (!status) status = vocab_check(spec, err);
     if (!status) status = copy_tokens(tok, spec, err);
     if (status) return status;
     set_roles(tok, spec);
     status = weft__tok_steps_build(tok, spec, err);
     if (!status) status = set_surroundings(tok, spec, err);
     if (!status) status = find_bytes(tok, err);
-    const unsigned control = 1u << WEFT__TOKEN_CONTROL | 1u << WEFT__TOKEN_UNKNOWN;
+    const unsigned control = 1u << WEFT__TOK_CONTROL | 1u << WEFT__TOK_UNKNOWN;
     if (!status) status = index_types(tok, control, 0, &tok->control, err);
-    if (!status) status = index_types(tok, 1u << WEFT__TOKEN_USER_DEFINED, 1, &tok->user, err);
+    if (!status) status = index_types(tok, 1u << WEFT__TOK_USER_DEFINED, 1, &tok->user, err);
     if (!status) status = weft__tok_late_build(tok, err);
     if (!status && tok->late.n) status = index_types(tok, control, 1, &tok->late.control_early, err);
     if (!status) status = build_pieces(tok, err);
@@ -427,29 +428,29 @@ static weft_status build(weft__tokenizer *tok, const weft__vocab_spec *spec, wef
     mark_ends(tok, spec);
     if (spec->chat_template.len) {
         tok->chat_template = weft__strndup(spec->chat_template.data, spec->chat_template.len);
-        if (!tok->chat_template) return no_memory(err);
+        if (!tok->chat_template) return vocab_no_memory(err);
         tok->chat_template_len = spec->chat_template.len;
     }
     return WEFT_OK;
 }
 
-weft_status weft__tokenizer_create(const weft__vocab_spec *spec, weft__tokenizer **out, weft_error *err)
+weft_status weft__tok_create(const weft__tok_spec *spec, weft__tok **out, weft_error *err)
 {
     *out = NULL;
-    weft__tokenizer *tok = weft__alloc_zero(1, sizeof *tok);
-    if (!tok) return no_memory(err);
-    weft_status status = build(tok, spec, err);
+    weft__tok *tok = weft__alloc_zero(1, sizeof *tok);
+    if (!tok) return vocab_no_memory(err);
+    weft_status status = vocab_build(tok, spec, err);
     if (status) {
-        weft__tokenizer_destroy(&tok);
+        weft__tok_destroy(&tok);
         return status;
     }
     *out = tok;
     return WEFT_OK;
 }
 
-void weft__tokenizer_destroy(weft__tokenizer **tok)
+void weft__tok_destroy(weft__tok **tok)
 {
-    weft__tokenizer *t = tok ? *tok : NULL;
+    weft__tok *t = tok ? *tok : NULL;
     if (!t) return;
     weft__free(t->chat_template);
     weft__free(t->scores);
@@ -471,56 +472,56 @@ void weft__tokenizer_destroy(weft__tokenizer **tok)
 
 /* ---- questions ---- */
 
-static int in_range(const weft__tokenizer *tok, int32_t id)
+static int in_range(const weft__tok *tok, int32_t id)
 {
     return id >= 0 && (size_t)id < tok->n_tokens;
 }
 
-int32_t weft__tokenizer_n(const weft__tokenizer *tok)
+int32_t weft__tok_n(const weft__tok *tok)
 {
     return (int32_t)tok->n_tokens;
 }
 
-int32_t weft__tokenizer_role(const weft__tokenizer *tok, weft__token_role role)
+int32_t weft__tok_id_of_role(const weft__tok *tok, weft__tok_role role)
 {
     return role < WEFT__TOK_ROLE_COUNT ? tok->role[role] : -1;
 }
 
-int weft__tokenizer_adds_bos(const weft__tokenizer *tok)
+int weft__tok_adds_bos(const weft__tok *tok)
 {
     return tok->add_bos;
 }
 
-int weft__tokenizer_is_end(const weft__tokenizer *tok, int32_t id)
+int weft__tok_is_end(const weft__tok *tok, int32_t id)
 {
     return in_range(tok, id) && tok->ends[id];
 }
 
-int weft__tokenizer_is_named(const weft__tokenizer *tok, int32_t id)
+int weft__tok_is_named(const weft__tok *tok, int32_t id)
 {
     if (!in_range(tok, id)) return 0;
-    weft__slice s = weft__tokenizer_text(tok, id);
+    weft__tok_slice s = weft__tok_text(tok, id);
     return !is_free(tok->types[id], s.data, s.len, (size_t)id);
 }
 
-int weft__tokenizer_type(const weft__tokenizer *tok, int32_t id)
+int weft__tok_type_of(const weft__tok *tok, int32_t id)
 {
     return in_range(tok, id) ? tok->types[id] : 0;
 }
 
-weft__slice weft__tokenizer_text(const weft__tokenizer *tok, int32_t id)
+weft__tok_slice weft__tok_text(const weft__tok *tok, int32_t id)
 {
-    if (!in_range(tok, id)) return (weft__slice){NULL, 0};
-    return (weft__slice){weft__strings_data(&tok->texts, (size_t)id), weft__strings_len(&tok->texts, (size_t)id)};
+    if (!in_range(tok, id)) return (weft__tok_slice){NULL, 0};
+    return (weft__tok_slice){weft__strings_data(&tok->texts, (size_t)id), weft__strings_len(&tok->texts, (size_t)id)};
 }
 
-weft__slice weft__tokenizer_piece(const weft__tokenizer *tok, int32_t id)
+weft__tok_slice weft__tok_piece_of(const weft__tok *tok, int32_t id)
 {
-    if (!in_range(tok, id)) return (weft__slice){NULL, 0};
-    return (weft__slice){weft__strings_data(&tok->pieces, (size_t)id), weft__strings_len(&tok->pieces, (size_t)id)};
+    if (!in_range(tok, id)) return (weft__tok_slice){NULL, 0};
+    return (weft__tok_slice){weft__strings_data(&tok->pieces, (size_t)id), weft__strings_len(&tok->pieces, (size_t)id)};
 }
 
-weft__slice weft__tokenizer_chat_template(const weft__tokenizer *tok)
+weft__tok_slice weft__tok_chat_template(const weft__tok *tok)
 {
-    return (weft__slice){tok->chat_template, tok->chat_template_len};
+    return (weft__tok_slice){tok->chat_template, tok->chat_template_len};
 }

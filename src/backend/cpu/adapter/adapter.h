@@ -124,8 +124,8 @@ static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_
 weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_program *p, const weft__cpu_step *s, int thread);
 /* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. next: what is read right behind
  * the matrix, or NULL. NULL: nothing, or the matrix's kernel prefetches nothing. */
-weft__ahead *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
-                                   const uint8_t *next);
+weft__kernel_prefetch *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
+                                             const uint8_t *next);
 /* The B that is read first, of groups [g, ...), for outputs of matrix m from `first` on; `then` where there is none. */
 const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft__cpu_matrix *m, int64_t first,
                                  const uint8_t *then);

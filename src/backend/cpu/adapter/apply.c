@@ -137,7 +137,7 @@ static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k
 {
     const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
     const weft__range range = {next, 1};
-    weft__ahead ahead = {.range = &range, .n = 1};
+    weft__kernel_prefetch ahead = {.range = &range, .n = 1};
     int prefetches = next && pair->mm->run_ahead;
     if (!prefetches) fetch(next);
     weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, prefetches ? &ahead : NULL);

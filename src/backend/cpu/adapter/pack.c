@@ -33,14 +33,14 @@ static const weft__matmul *kernel_of_a(const weft_backend *b, uint32_t dtype, in
 /* ---- places ---- */
 
 /* Gives out memory from `base` on, which is never 0: NULL means that there is no place yet. */
-typedef struct layout {
+typedef struct pack_layout {
     weft_adapter *a;
     const weft_adapter_spec *spec;
     uintptr_t base;
     uint64_t used;
-} layout;
+} pack_layout;
 
-static const void *take(layout *l, uint64_t n_bytes)
+static const void *pack_take(pack_layout *l, uint64_t n_bytes)
 {
     const void *p = (const void *)(l->base + l->used);
     l->used += weft__cpu_round(n_bytes);
@@ -52,7 +52,7 @@ static int64_t panels(int64_t n, int64_t rows)
     return (n + rows - 1) / rows;
 }
 
-static void place_a(layout *l, weft_weight_id id)
+static void place_a(pack_layout *l, weft_weight_id id)
 {
     const weft_program *p = l->a->program;
     const weft_weight *w = &p->graph->weights[id];
@@ -64,28 +64,28 @@ static void place_a(layout *l, weft_weight_id id)
     pair->a_stride = pair->mm->panel_bytes ? pair->mm->panel_bytes(w->shape.d[0])
                                            : (size_t)w->shape.d[0] / info.block_elems * info.block_bytes;
     pair->a_expert = (size_t)panels(pair->rank, pair->mm->panel_rows) * pair->a_stride;
-    pair->a = take(l, (uint64_t)w->shape.d[2] * pair->a_expert);
+    pair->a = pack_take(l, (uint64_t)w->shape.d[2] * pair->a_expert);
 }
 
-static void place_gain(layout *l, weft_weight_id id, int64_t n)
+static void place_gain(pack_layout *l, weft_weight_id id, int64_t n)
 {
     weft__cpu_pair *pair = &l->a->pair[id];
     if (!l->spec->lora[id].gain || pair->gain) return;
     pair->n_gain = n;
-    pair->gain = take(l, (uint64_t)n * sizeof(float));
+    pair->gain = pack_take(l, (uint64_t)n * sizeof(float));
 }
 
-static void place_b(layout *l, weft_weight_id id)
+static void place_b(pack_layout *l, weft_weight_id id)
 {
     const weft_weight *w = &l->a->program->graph->weights[id];
     weft__cpu_pair *pair = &l->a->pair[id];
     place_gain(l, id, w->shape.d[2] * w->shape.d[1]);
     if (l->spec->lora[id].rank == 0) return;
     pair->b_expert = (size_t)panels(w->shape.d[1], WEFT__EXPAND_ROWS) * l->a->expand->panel_bytes(pair->rank);
-    pair->b = take(l, (uint64_t)w->shape.d[2] * pair->b_expert);
+    pair->b = pack_take(l, (uint64_t)w->shape.d[2] * pair->b_expert);
 }
 
-static void place_embedding(layout *l, weft_weight_id id)
+static void place_embedding(pack_layout *l, weft_weight_id id)
 {
     const weft_weight *w = &l->a->program->graph->weights[id];
     weft__cpu_pair *pair = &l->a->pair[id];
@@ -93,11 +93,11 @@ static void place_embedding(layout *l, weft_weight_id id)
     if (l->spec->lora[id].rank == 0) return;
     pair->rank = l->spec->lora[id].rank;
     pair->row_bytes = (size_t)pair->rank * (l->a->row_dtype == WEFT_F32 ? 4 : 2);
-    pair->rows = take(l, (uint64_t)w->shape.d[1] * pair->row_bytes);
-    pair->columns = take(l, (uint64_t)panels(w->shape.d[0], WEFT__EXPAND_ROWS) * l->a->expand->panel_bytes(pair->rank));
+    pair->rows = pack_take(l, (uint64_t)w->shape.d[1] * pair->row_bytes);
+    pair->columns = pack_take(l, (uint64_t)panels(w->shape.d[0], WEFT__EXPAND_ROWS) * l->a->expand->panel_bytes(pair->rank));
 }
 
-static void place_all(layout *l)
+static void place_all(pack_layout *l)
 {
     const weft_program *p = l->a->program;
     memset(l->a->pair, 0, (size_t)p->graph->n_weights * sizeof l->a->pair[0]);
@@ -239,7 +239,7 @@ static weft_status check_values(const weft_adapter *a, const weft_weight *w, con
 }
 
 /* Everything about one weight that has a place. */
-static weft_status fill(const weft_adapter *a, weft_weight_id id, const weft_lora *lora, void *scratch, weft_error *err)
+static weft_status pack_fill(const weft_adapter *a, weft_weight_id id, const weft_lora *lora, void *scratch, weft_error *err)
 {
     const weft_weight *w = &a->program->graph->weights[id];
     const weft__cpu_pair *pair = &a->pair[id];
@@ -279,7 +279,7 @@ static size_t shift_of(weft_backend *b)
     return (size_t)(atomic_fetch_add_explicit(&b->n_adapters, 1, memory_order_relaxed) % N_SHIFTS) * SHIFT;
 }
 
-static weft_status check(const weft_program *p, const weft_adapter_spec *spec, weft_error *err)
+static weft_status pack_check(const weft_program *p, const weft_adapter_spec *spec, weft_error *err)
 {
     if (spec->size < sizeof *spec)
         return weft_fail(err, WEFT_ABI, "weft_adapter_spec has %u bytes; this provider reads %zu", spec->size, sizeof *spec);
@@ -300,7 +300,7 @@ static weft_status check(const weft_program *p, const weft_adapter_spec *spec, w
 weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err)
 {
     *out = NULL;
-    weft_status st = check(p, spec, err);
+    weft_status st = pack_check(p, spec, err);
     if (st) return st;
     void *scratch = NULL;
     weft_adapter *a = weft__alloc_zero(1, sizeof *a + (size_t)spec->n_weights * sizeof a->pair[0]);
@@ -308,7 +308,7 @@ weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec
     a->program = p;
     a->expand = weft__expand_find(type_of(p->backend, spec->dtype), p->backend->tiers);
     a->row_dtype = a->expand->dtype == WEFT_F32 ? WEFT_F32 : WEFT_BF16;
-    layout l = {.a = a, .spec = spec, .base = WEFT__CPU_LINE}; /* only sizes matter */
+    pack_layout l = {.a = a, .spec = spec, .base = WEFT__CPU_LINE}; /* only sizes matter */
     place_all(&l);
     size_t shift = shift_of(p->backend);
     weft_buffer_spec memory = {
@@ -322,10 +322,10 @@ weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec
         goto fail;
     }
     a->n_bytes = sizeof *a + (size_t)spec->n_weights * sizeof a->pair[0] + l.used + shift;
-    l = (layout){.a = a, .spec = spec, .base = (uintptr_t)a->memory->data + shift};
+    l = (pack_layout){.a = a, .spec = spec, .base = (uintptr_t)a->memory->data + shift};
     place_all(&l);
     for (int32_t i = 0; i < spec->n_weights; i++)
-        if ((st = fill(a, i, &spec->lora[i], scratch, err))) goto fail;
+        if ((st = pack_fill(a, i, &spec->lora[i], scratch, err))) goto fail;
     weft__free(scratch);
     *out = a;
     return WEFT_OK;

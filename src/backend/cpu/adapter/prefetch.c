@@ -70,8 +70,8 @@ static int share_of_a(weft__cpu_prefetch *a, weft__range *to)
     return n;
 }
 
-weft__ahead *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
-                                   const uint8_t *next)
+weft__kernel_prefetch *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
+                                             const uint8_t *next)
 {
     weft__cpu_prefetch *a = d->ahead;
     int n = 0;
@@ -86,6 +86,6 @@ weft__ahead *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_mat
             (weft__range){weft__cpu_b(adapter, pair, d->expert, first), n_panels * adapter->expand->panel_bytes(pair->rank)};
     }
     n += share_of_a(a, a->range + n);
-    a->list = (weft__ahead){.range = a->range, .n = n};
+    a->list = (weft__kernel_prefetch){.range = a->range, .n = n};
     return n ? &a->list : NULL;
 }

@@ -92,7 +92,7 @@ static weft_status make_tables(weft_program *p, weft_error *err)
 /* Memory for packed weights, or the image that has them. */
 static weft_status make_packed(weft_program *p, const weft_image *image, weft_error *err)
 {
-    uint64_t n, limit = weft__cpu_memory_bytes();
+    uint64_t n, limit = weft__machine_memory_bytes();
     weft_status st;
     if (image) {
         if ((st = weft__cpu_take_image(p, image, err))) return st;
@@ -267,7 +267,7 @@ static void drop_source(const weft_weight *w)
     if (w->buffer->domain != WEFT_DOMAIN_MAPPED) return;
     uint64_t n = w->row_bytes * (uint64_t)(w->shape.d[1] * w->shape.d[2]);
     if (n > w->buffer->n_bytes - w->offset) n = w->buffer->n_bytes - w->offset;
-    (void)weft__mem_advise(w->buffer, w->offset, n, WEFT__ADVICE_DONTNEED, NULL); /* a wish */
+    (void)weft__mem_advise(w->buffer, w->offset, n, WEFT__MEM_ADVICE_DONTNEED, NULL); /* a wish */
 }
 
 /* ---- memory near the threads ---- */
@@ -281,7 +281,7 @@ static void small_pages(weft_program *p, const uint8_t *at, uint64_t n_bytes)
     first &= ~(uint64_t)(HUGE_PAGE - 1); /* the buffer begins at one */
     last = (last + HUGE_PAGE - 1) & ~(uint64_t)(HUGE_PAGE - 1);
     if (last > p->packed->n_bytes) last = p->packed->n_bytes;
-    (void)weft__mem_advise(p->packed, first, last - first, WEFT__ADVICE_SMALL, NULL); /* a wish */
+    (void)weft__mem_advise(p->packed, first, last - first, WEFT__MEM_ADVICE_SMALL, NULL); /* a wish */
 }
 
 /* A page lies on the NUMA node of the thread that packs into it first. Where the shares of two nodes meet, a huge page would be
@@ -331,7 +331,7 @@ static weft_status pack_weights(weft_program *p, const weft_compile_options *o, 
 /* ---- in words ---- */
 
 /* One line per kernel that multiplies: how many weights of which type, how many bytes. */
-static void describe_matrices(const weft_program *p, weft__text *t)
+static void describe_matrices(const weft_program *p, weft__strbuf *t)
 {
     int n;
     const weft__kernel_entry *list = weft__kernel_list(&n);
@@ -350,27 +350,27 @@ static void describe_matrices(const weft_program *p, weft__text *t)
             }
         }
         if (!count) continue;
-        weft__text_printf(t, "linear %s: %s, input %s, %d matrices, %.1f MB\n", list[e].format, list[e].matmul->name,
-                          list[e].matmul->act->name, count, (double)bytes / 1e6);
+        weft__strbuf_printf(t, "linear %s: %s, input %s, %d matrices, %.1f MB\n", list[e].format, list[e].matmul->name,
+                            list[e].matmul->act->name, count, (double)bytes / 1e6);
         const weft__kernel_tune *tune =
             weft__kernel_tune_of((weft__uarch)weft__kernel_uarch, list[e].matmul->tier, list[e].matmul->dtype);
         if (!tune) continue;
         char words[200];
         weft__kernel_tune_describe(tune, words, sizeof words);
-        weft__text_printf(t, "  tuned for %s: %s\n", weft__uarch_name((weft__uarch)weft__kernel_uarch), words);
+        weft__strbuf_printf(t, "  tuned for %s: %s\n", weft__uarch_name((weft__uarch)weft__kernel_uarch), words);
     }
 }
 
 static weft_status describe(weft_program *p, weft_error *err)
 {
-    weft__text t = {0};
+    weft__strbuf t = {0};
     describe_matrices(p, &t);
-    weft__text_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables, %d inputs handed on prepared\n",
-                      weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes, p->n_direct);
-    weft__text_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
-                      (double)p->shared->n_bytes / 1e6);
+    weft__strbuf_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables, %d inputs handed on prepared\n",
+                        weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes, p->n_direct);
+    weft__strbuf_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
+                        (double)p->shared->n_bytes / 1e6);
     if (t.failed) {
-        weft__text_free(&t);
+        weft__strbuf_free(&t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to describe a program");
     }
     p->text = t.data;

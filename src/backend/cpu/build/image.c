@@ -50,7 +50,7 @@ static void list_types(const weft_program *p, uint8_t *used, size_t n_types)
 }
 
 /* "Q4_0: matmul_q4_0_avx2 1f0e...; Q6_K: ...". */
-static weft_status put_layout(const weft_program *p, weft__text *t, weft_error *err)
+static weft_status put_layout(const weft_program *p, weft__strbuf *t, weft_error *err)
 {
     uint8_t used[64] = {0};
     list_types(p, used, sizeof used);
@@ -58,10 +58,10 @@ static weft_status put_layout(const weft_program *p, weft__text *t, weft_error *
         const weft__matmul *mm = used[dtype] ? weft__matmul_find(dtype, p->backend->tiers) : NULL;
         uint64_t sum = 0;
         if (!mm) continue;
-        weft__text_printf(t, "%s%s: %s ", t->len ? "; " : "", weft_dtype_describe(dtype).name,
-                          mm->panels ? mm->panels : mm->name);
-        if (!mm->panel_bytes) weft__text_puts(t, "in place");
-        else if (specimen(mm, &sum)) weft__text_printf(t, "%016llx", (unsigned long long)sum);
+        weft__strbuf_printf(t, "%s%s: %s ", t->len ? "; " : "", weft_dtype_describe(dtype).name,
+                            mm->panels ? mm->panels : mm->name);
+        if (!mm->panel_bytes) weft__strbuf_puts(t, "in place");
+        else if (specimen(mm, &sum)) weft__strbuf_printf(t, "%016llx", (unsigned long long)sum);
         else t->failed = 1;
     }
     return t->failed || !t->len ? weft_fail(err, t->failed ? WEFT_NO_MEMORY : WEFT_UNSUPPORTED, "no %s",
@@ -94,7 +94,7 @@ static weft_status other_layout(const char *theirs, const char *ours, weft_error
 
 weft_status weft__cpu_take_image(weft_program *p, const weft_image *image, weft_error *err)
 {
-    weft__text layout = {0};
+    weft__strbuf layout = {0};
     if (image->size < sizeof *image || image->n_weights != p->graph->n_weights || !image->offset || !image->layout)
         return weft_fail(err, WEFT_ARGUMENT, "packed weights of %d weights; the graph has %d", image->n_weights,
                          p->graph->n_weights);
@@ -102,7 +102,7 @@ weft_status weft__cpu_take_image(weft_program *p, const weft_image *image, weft_
         return weft_fail(err, WEFT_ARGUMENT, "packed weights that are not aligned to %d bytes", WEFT__CPU_LINE);
     weft_status st = put_layout(p, &layout, err);
     if (!st && strcmp(layout.data, image->layout)) st = other_layout(image->layout, layout.data, err);
-    weft__text_free(&layout);
+    weft__strbuf_free(&layout);
     if (!st) p->image = image;
     return st;
 }
@@ -136,7 +136,7 @@ static void list_own(const weft_program *p, uint8_t *own)
 weft_status weft__cpu_describe_image(weft_program *p, weft_error *err)
 {
     const size_t n = (size_t)p->graph->n_weights;
-    weft__text layout = {0};
+    weft__strbuf layout = {0};
     weft_status st = put_layout(p, &layout, NULL);
     if (!st) {
         p->described.layout = weft__cpu_own(p, layout.len + 1, 1);
@@ -151,7 +151,7 @@ weft_status weft__cpu_describe_image(weft_program *p, weft_error *err)
                 p->weight_panels[i] ? (uint64_t)(p->weight_panels[i] - (uint8_t *)p->packed->data) : UINT64_MAX;
         list_own(p, p->described.own);
     }
-    weft__text_free(&layout);
+    weft__strbuf_free(&layout);
     if (st == WEFT_OK || st == WEFT_UNSUPPORTED) return WEFT_OK;
     return weft_fail(err, st, "no memory to describe %zu packed weights", n);
 }

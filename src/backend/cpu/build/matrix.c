@@ -30,8 +30,8 @@ static int panel_total(const weft_weight *w, const weft__matmul *mm, uint64_t *n
 {
     *n = 0;
     if (!mm->panel_bytes) return 1;
-    return weft__mul_u64((uint64_t)ceil_div(w->shape.d[1], mm->panel_rows), mm->panel_bytes(w->shape.d[0]), n) &&
-           weft__mul_u64(*n, (uint64_t)w->shape.d[2], n);
+    return weft__checked_mul((uint64_t)ceil_div(w->shape.d[1], mm->panel_rows), mm->panel_bytes(w->shape.d[0]), n) &&
+           weft__checked_mul(*n, (uint64_t)w->shape.d[2], n);
 }
 
 weft_status weft__cpu_packed_bytes(weft_program *p, uint64_t *n, weft_error *err)
@@ -45,7 +45,7 @@ weft_status weft__cpu_packed_bytes(weft_program *p, uint64_t *n, weft_error *err
             const weft_weight *w = &p->graph->weights[id];
             uint64_t bytes;
             if (p->weight_panels[id]) continue;
-            if (!panel_total(w, weft__matmul_find(w->dtype, p->backend->tiers), &bytes) || !weft__add_u64(*n, bytes, n))
+            if (!panel_total(w, weft__matmul_find(w->dtype, p->backend->tiers), &bytes) || !weft__checked_add(*n, bytes, n))
                 return weft_fail(err, WEFT_LIMIT, "weight %s is larger than can be counted", w->name);
             p->weight_panels[id] = (uint8_t *)p; /* counted */
         }

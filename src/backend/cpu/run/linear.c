@@ -73,11 +73,11 @@ typedef struct rows_at {
  * driven out of the caches since. (Of a prompt of 512 on a Zen 5 0.5 %.) */
 typedef struct residual_prefetch {
     weft__range row[PREFETCHED];
-    weft__ahead ahead;
+    weft__kernel_prefetch ahead;
 } residual_prefetch;
 
-static weft__ahead *prefetch_residuals(const weft_program *p, const weft__cpu_linear *l, weft__cpu_outputs o, const rows_at *r,
-                                       residual_prefetch *prefetch)
+static weft__kernel_prefetch *prefetch_residuals(const weft_program *p, const weft__cpu_linear *l, weft__cpu_outputs o,
+                                                 const rows_at *r, residual_prefetch *prefetch)
 {
     const weft__cpu_matrix *m = &l->m[o.i];
     const float *residual = residual_of(p, l, o.i);
@@ -86,7 +86,7 @@ static weft__ahead *prefetch_residuals(const weft_program *p, const weft__cpu_li
     for (int i = 0; i < n; i++)
         prefetch->row[i] = (weft__range){(const uint8_t *)(residual + (r->row + i) * m->n + o.first),
                                          (size_t)(o.last - o.first) * sizeof *residual};
-    prefetch->ahead = (weft__ahead){.range = prefetch->row, .n = n};
+    prefetch->ahead = (weft__kernel_prefetch){.range = prefetch->row, .n = n};
     return &prefetch->ahead;
 }
 
@@ -102,7 +102,8 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, wef
     }
     const weft__cpu_matrix *m = &l->m[o.i];
     residual_prefetch prefetch;
-    weft__ahead *ahead = weft__cpu_prefetch_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, 0, m, o.first, next));
+    weft__kernel_prefetch *ahead =
+        weft__cpu_prefetch_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, 0, m, o.first, next));
     if (!ahead) ahead = prefetch_residuals(p, l, o, &r, &prefetch);
     weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width, ahead);
     weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width, next);

@@ -27,7 +27,7 @@ static weft__cpu_rope *rope_of(weft_program *p, const weft_attr_rope *a, weft_we
     double *freq = weft__cpu_own(p, pairs, sizeof *freq);
     float *cs = weft__cpu_own(p, (size_t)p->segment->max_rows * pairs, 2 * sizeof *cs);
     if (failed || !freq || !cs) return NULL;
-    weft__rope_frequencies(a, f, freq);
+    weft__graph_rope_frequencies(a, f, freq);
     weft__cpu_rope *r = &p->ropes[p->n_ropes++];
     *r = (weft__cpu_rope){*a, factors, freq, cs};
     return r;
