@@ -107,6 +107,9 @@ class Source:
             elif depth == 0 and t.kind == "word" and i > 2 and [piece[i - 2].text, piece[i - 1].text] == ["(", "*"]:
                 names = [t]
                 break
+            elif depth == 0 and t.kind == "word" and i > 1 and piece[i + 1].text == "(" and piece[i + 2].text != "*":  # of a function
+                names = [t]
+                break
         if names:
             self.types.append((names[0].text, names[0].line))
 

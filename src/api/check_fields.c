@@ -2,79 +2,79 @@
 
 #include "api/readers.h"
 
-static int check_stream(const weft__api_params *ask, weft__api_error *fault)
+static int check_stream(const weft__api_params *params, weft__api_error *error)
 {
-    if (weft__json_get(ask->root, "stream_options") && !weft__json_is_null(weft__json_get(ask->root, "stream_options")) &&
-        !ask->stream)
-        return weft__api_error_set(fault, 400, "stream_options", "'stream_options' is only allowed when 'stream' is true");
+    if (weft__json_get(params->root, "stream_options") && !weft__json_is_null(weft__json_get(params->root, "stream_options")) &&
+        !params->stream)
+        return weft__api_error_set(error, 400, "stream_options", "'stream_options' is only allowed when 'stream' is true");
     return 1;
 }
 
-static int check_constraint(const weft__api_params *ask, weft__api_error *fault)
+static int check_constraint(const weft__api_params *params, weft__api_error *error)
 {
-    const char *format = ask->json_object ? "response_format" : "json_schema";
-    if (ask->grammar && (ask->json_object || ask->json_value))
-        return weft__api_error_set(fault, 400, "grammar", "'grammar' and '%s' exclude each other", format);
-    if (ask->json_object && ask->json_value)
-        return weft__api_error_set(fault, 400, "json_schema", "'json_schema' and '%s' exclude each other", format);
+    const char *format = params->json_object ? "response_format" : "json_schema";
+    if (params->grammar && (params->json_object || params->json_value))
+        return weft__api_error_set(error, 400, "grammar", "'grammar' and '%s' exclude each other", format);
+    if (params->json_object && params->json_value)
+        return weft__api_error_set(error, 400, "json_schema", "'json_schema' and '%s' exclude each other", format);
     return 1;
 }
 
 /* OpenAI's penalties see the text so far, all of it: the prompt too, as those of /completion. */
-static void set_window(weft__api_params *ask)
+static void set_window(weft__api_params *params)
 {
-    ask->penalty_last_n = -1;
+    params->penalty_last_n = -1;
 }
 
 /* Of names for the same number the first that is given counts, whatever the order in the body. */
-static void take_first(const weft__api_params *ask, const char *const *names, int64_t *to)
+static void take_first(const weft__api_params *params, const char *const *names, int64_t *to)
 {
     for (; *names; names++) {
-        const weft__json *v = weft__json_get(ask->root, *names);
+        const weft__json *v = weft__json_get(params->root, *names);
         if (v && !weft__json_is_null(v) && weft__json_int(v, to)) return;
     }
 }
 
-int weft__api_check_chat(weft__api_params *ask, weft__api_error *fault)
+int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
 {
     static const char *const limits[] = {"max_completion_tokens", "max_tokens", NULL};
-    const weft__json *top = weft__json_get(ask->root, "top_logprobs");
-    if (top && !weft__json_is_null(top) && !ask->logprobs)
-        return weft__api_error_set(fault, 400, "top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true");
-    if (!ask->logprobs) ask->n_top = -1;
-    take_first(ask, limits, &ask->max_tokens);
-    ask->generation_prompt = 1;
-    set_window(ask);
-    return check_stream(ask, fault) && check_constraint(ask, fault);
+    const weft__json *top = weft__json_get(params->root, "top_logprobs");
+    if (top && !weft__json_is_null(top) && !params->logprobs)
+        return weft__api_error_set(error, 400, "top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true");
+    if (!params->logprobs) params->n_top = -1;
+    take_first(params, limits, &params->max_tokens);
+    params->generation_prompt = 1;
+    set_window(params);
+    return check_stream(params, error) && check_constraint(params, error);
 }
 
-int weft__api_check_completions(weft__api_params *ask, weft__api_error *fault)
+int weft__api_check_completions(weft__api_params *params, weft__api_error *error)
 {
     int64_t best_of;
-    if (weft__json_int(weft__json_get(ask->root, "best_of"), &best_of) && best_of != ask->n)
-        return weft__api_error_set(fault, 400, "best_of", "'best_of' other than 'n' is not supported by this server");
-    set_window(ask);
-    return check_stream(ask, fault) && check_constraint(ask, fault);
+    if (weft__json_int(weft__json_get(params->root, "best_of"), &best_of) && best_of != params->n)
+        return weft__api_error_set(error, 400, "best_of", "'best_of' other than 'n' is not supported by this server");
+    set_window(params);
+    return check_stream(params, error) && check_constraint(params, error);
 }
 
 /* llama-server takes OpenAI's names where its own are absent, or, of n_probs, 0. */
-int weft__api_check_completion(weft__api_params *ask, weft__api_error *fault)
+int weft__api_check_completion(weft__api_params *params, weft__api_error *error)
 {
     static const char *const limits[] = {"n_predict", "max_completion_tokens", "max_tokens", NULL};
     static const char *const answers[] = {"n_cmpl", "n", NULL};
-    take_first(ask, limits, &ask->max_tokens);
-    take_first(ask, answers, &ask->n);
-    if (!ask->n_top) ask->n_top = ask->logprobs ? ask->logprobs : -1;
-    if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
-    if (ask->stream) ask->return_tokens = 1; /* its streams have them */
-    weft__api_switch_samplers_off(ask);
-    return check_constraint(ask, fault);
+    take_first(params, limits, &params->max_tokens);
+    take_first(params, answers, &params->n);
+    if (!params->n_top) params->n_top = params->logprobs ? params->logprobs : -1;
+    if (params->grammar && !*params->grammar) params->grammar = NULL;
+    if (params->stream) params->return_tokens = 1; /* its streams have them */
+    weft__api_switch_samplers_off(params);
+    return check_constraint(params, error);
 }
 
-int weft__api_check_embedding(weft__api_params *ask, weft__api_error *fault)
+int weft__api_check_embedding(weft__api_params *params, weft__api_error *error)
 {
-    if (!ask->content) ask->content = ask->input;
-    return ask->content
+    if (!params->content) params->content = params->input;
+    return params->content
                ? 1
-               : weft__api_error_set(fault, 400, "content", "'content' is missing; it must be %s", WEFT__API_PROMPT_TYPE);
+               : weft__api_error_set(error, 400, "content", "'content' is missing; it must be %s", WEFT__API_PROMPT_TYPE);
 }

@@ -8,26 +8,26 @@
 
 #include "base/alloc.h"
 
-int weft__api_error_set(weft__api_error *fault, int status, const char *field, const char *format, ...)
+int weft__api_error_set(weft__api_error *error, int status, const char *field, const char *format, ...)
 {
     va_list args;
-    fault->status = status;
-    fault->retry_s = 0;
-    fault->code = NULL;
-    snprintf(fault->field, sizeof fault->field, "%s", field ? field : "");
+    error->status = status;
+    error->retry_s = 0;
+    error->code = NULL;
+    snprintf(error->field, sizeof error->field, "%s", field ? field : "");
     va_start(args, format);
-    vsnprintf(fault->message, sizeof fault->message, format, args);
+    vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
     return 0;
 }
 
-void weft__api_params_free(weft__api_params *ask)
+void weft__api_params_free(weft__api_params *params)
 {
-    weft__json_free(&ask->root);
-    weft__json_free(&ask->flat);
-    weft__free(ask->bias);
-    weft__free(ask->bias_texts);
-    *ask = (weft__api_params){0};
+    weft__json_free(&params->root);
+    weft__json_free(&params->flat);
+    weft__free(params->bias);
+    weft__free(params->bias_texts);
+    *params = (weft__api_params){0};
 }
 
 static const weft__api_field *fields_find(const weft__api_table *form, const char *name)
@@ -49,11 +49,11 @@ static int is_borrowed(const void *form, const char *key)
     return f && (f->kind == WEFT__FIELD_STRING || !strcmp(key, "stop") || !strcmp(key, "logit_bias"));
 }
 
-void weft__api_params_settle(weft__api_params *ask)
+void weft__api_params_settle(weft__api_params *params)
 {
-    ask->prompt = ask->messages = ask->input = ask->content = ask->tokens = ask->kwargs = NULL;
-    weft__json_free(&ask->flat);
-    if (ask->root) weft__json_filter(ask->root, is_borrowed, ask->form);
+    params->prompt = params->messages = params->input = params->content = params->tokens = params->kwargs = NULL;
+    weft__json_free(&params->flat);
+    if (params->root) weft__json_filter(params->root, is_borrowed, params->form);
 }
 
 static const char *kind_text(const weft__json *v)
@@ -69,9 +69,9 @@ static const char *wanted_text(const weft__api_field *f)
     return f->kind <= WEFT__FIELD_STRING ? texts[f->kind] : f->type;
 }
 
-static int wrong_type(const weft__api_field *f, const weft__json *v, weft__api_error *fault)
+static int wrong_type(const weft__api_field *f, const weft__json *v, weft__api_error *error)
 {
-    return weft__api_error_set(fault, 400, f->name, "'%s' must be %s, not %s", f->name, wanted_text(f), kind_text(v));
+    return weft__api_error_set(error, 400, f->name, "'%s' must be %s, not %s", f->name, wanted_text(f), kind_text(v));
 }
 
 static int has_range(const weft__api_field *f)
@@ -85,45 +85,45 @@ static int64_t whole(double bound)
     return bound >= 0x1p63 ? INT64_MAX : (int64_t)bound;
 }
 
-static int int_in_range(const weft__api_field *f, int64_t value, weft__api_error *fault)
+static int int_in_range(const weft__api_field *f, int64_t value, weft__api_error *error)
 {
     int64_t min = whole(f->min), max = whole(f->max);
     if (!has_range(f) || (value >= min && value <= max)) return 1;
-    return weft__api_error_set(fault, 400, f->name, "'%s' must be from %lld to %lld, not %lld", f->name, (long long)min,
+    return weft__api_error_set(error, 400, f->name, "'%s' must be from %lld to %lld, not %lld", f->name, (long long)min,
                                (long long)max, (long long)value);
 }
 
-static int in_range(const weft__api_field *f, double value, weft__api_error *fault)
+static int in_range(const weft__api_field *f, double value, weft__api_error *error)
 {
     if (!has_range(f) || (value >= f->min && value <= f->max)) return 1;
-    return weft__api_error_set(fault, 400, f->name, "'%s' must be from %.12g to %.12g, not %.12g", f->name, f->min, f->max,
+    return weft__api_error_set(error, 400, f->name, "'%s' must be from %.12g to %.12g, not %.12g", f->name, f->min, f->max,
                                value);
 }
 
-static int read_string(weft__api_params *ask, const weft__api_field *f, const weft__json *v, weft__api_error *fault)
+static int read_string(weft__api_params *params, const weft__api_field *f, const weft__json *v, weft__api_error *error)
 {
     const char *s;
     size_t n;
-    if (!weft__json_string(v, &s, &n)) return wrong_type(f, v, fault);
-    if (strlen(s) != n) return weft__api_error_set(fault, 400, f->name, "'%s' must not contain NUL", f->name);
+    if (!weft__json_string(v, &s, &n)) return wrong_type(f, v, error);
+    if (strlen(s) != n) return weft__api_error_set(error, 400, f->name, "'%s' must not contain NUL", f->name);
     if (has_range(f) && (double)n > f->max)
-        return weft__api_error_set(fault, 400, f->name, "'%s' must have at most %.0f bytes, not %zu", f->name, f->max, n);
-    memcpy((char *)ask + f->offset, &s, sizeof s);
-    return f->read ? f->read(ask, f->name, v, fault) : 1;
+        return weft__api_error_set(error, 400, f->name, "'%s' must have at most %.0f bytes, not %zu", f->name, f->max, n);
+    memcpy((char *)params + f->offset, &s, sizeof s);
+    return f->read ? f->read(params, f->name, v, error) : 1;
 }
 
-static int read_only(const weft__api_field *f, const weft__json *v, weft__api_error *fault)
+static int read_only(const weft__api_field *f, const weft__json *v, weft__api_error *error)
 {
     double value;
     int flag;
     if (weft__json_bool(v, &flag)) value = flag;
     else if (!weft__json_double(v, &value))
-        return weft__api_error_set(fault, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
+        return weft__api_error_set(error, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
     if (value == f->fallback) return 1;
-    return weft__api_error_set(fault, 400, f->name, "'%s' other than %.12g is not supported", f->name, f->fallback);
+    return weft__api_error_set(error, 400, f->name, "'%s' other than %.12g is not supported", f->name, f->fallback);
 }
 
-static int read_empty(const weft__api_field *f, const weft__json *v, weft__api_error *fault)
+static int read_empty(const weft__api_field *f, const weft__json *v, weft__api_error *error)
 {
     const char *s;
     size_t n;
@@ -132,43 +132,43 @@ static int read_empty(const weft__api_field *f, const weft__json *v, weft__api_e
     if (weft__json_string(v, &s, &n) && !n) return 1;
     if ((weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && !weft__json_size(v))
         return 1;
-    return weft__api_error_set(fault, 400, f->name, "'%s' is not supported by this server", f->name);
+    return weft__api_error_set(error, 400, f->name, "'%s' is not supported by this server", f->name);
 }
 
-static int read_field(weft__api_params *ask, const weft__api_field *f, const weft__json *v, weft__api_error *fault)
+static int read_field(weft__api_params *params, const weft__api_field *f, const weft__json *v, weft__api_error *error)
 {
-    char *to = (char *)ask + f->offset;
+    char *to = (char *)params + f->offset;
     int64_t integer;
     double number;
     int flag;
     switch (f->kind) {
     case WEFT__FIELD_BOOL:
-        if (!weft__json_bool(v, &flag)) return wrong_type(f, v, fault);
+        if (!weft__json_bool(v, &flag)) return wrong_type(f, v, error);
         memcpy(to, &flag, sizeof flag);
         break;
     case WEFT__FIELD_INT:
-        if (!weft__json_int(v, &integer)) return wrong_type(f, v, fault);
-        if (!int_in_range(f, integer, fault)) return 0;
+        if (!weft__json_int(v, &integer)) return wrong_type(f, v, error);
+        if (!int_in_range(f, integer, error)) return 0;
         memcpy(to, &integer, sizeof integer);
         break;
     case WEFT__FIELD_NUMBER:
-        if (!weft__json_double(v, &number)) return wrong_type(f, v, fault);
-        if (!in_range(f, number, fault)) return 0;
+        if (!weft__json_double(v, &number)) return wrong_type(f, v, error);
+        if (!in_range(f, number, error)) return 0;
         memcpy(to, &number, sizeof number);
         break;
-    case WEFT__FIELD_STRING: return read_string(ask, f, v, fault);
+    case WEFT__FIELD_STRING: return read_string(params, f, v, error);
     case WEFT__FIELD_JSON: memcpy(to, &v, sizeof v); break;
     case WEFT__FIELD_READ: break;
-    case WEFT__FIELD_ONLY: return read_only(f, v, fault);
-    case WEFT__FIELD_EMPTY: return read_empty(f, v, fault);
+    case WEFT__FIELD_ONLY: return read_only(f, v, error);
+    case WEFT__FIELD_EMPTY: return read_empty(f, v, error);
     case WEFT__FIELD_NOTE: return 1;
     }
-    return f->read ? f->read(ask, f->name, v, fault) : 1;
+    return f->read ? f->read(params, f->name, v, error) : 1;
 }
 
-static void set_default(weft__api_params *ask, const weft__api_field *f)
+static void set_default(weft__api_params *params, const weft__api_field *f)
 {
-    char *to = (char *)ask + f->offset;
+    char *to = (char *)params + f->offset;
     int64_t integer;
     int flag;
     if (isnan(f->fallback)) return;
@@ -187,48 +187,48 @@ static void show_name(char out[64], const char *name)
     snprintf(out, 64, "%.*s%s", (int)kept, name, kept < n ? "..." : "");
 }
 
-static int read_members(const weft__api_table *form, weft__api_params *ask, weft__api_error *fault)
+static int read_members(const weft__api_table *form, weft__api_params *params, weft__api_error *error)
 {
     weft__json_member m = {0};
     char name[64];
-    while (weft__json_next(ask->root, &m)) {
+    while (weft__json_next(params->root, &m)) {
         if (weft__json_is_null(m.value)) continue; /* absence, of what is not known, too */
         const weft__api_field *f = fields_find(form, m.key);
         if (!f && form->strict) {
             show_name(name, m.key);
-            return weft__api_error_set(fault, 400, name, "Unrecognized request argument supplied: %s", name);
+            return weft__api_error_set(error, 400, name, "Unrecognized request argument supplied: %s", name);
         }
-        if (f && !read_field(ask, f, m.value, fault)) return 0;
+        if (f && !read_field(params, f, m.value, error)) return 0;
     }
     for (const weft__api_field *f = form->fields; f->name; f++)
-        if (f->required && (!weft__json_get(ask->root, f->name) || weft__json_is_null(weft__json_get(ask->root, f->name))))
-            return weft__api_error_set(fault, 400, f->name, "'%s' is missing; it must be %s", f->name, wanted_text(f));
-    weft__json_filter(ask->root, is_known, form);
-    return !form->check || form->check(ask, fault);
+        if (f->required && (!weft__json_get(params->root, f->name) || weft__json_is_null(weft__json_get(params->root, f->name))))
+            return weft__api_error_set(error, 400, f->name, "'%s' is missing; it must be %s", f->name, wanted_text(f));
+    weft__json_filter(params->root, is_known, form);
+    return !form->check || form->check(params, error);
 }
 
-int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__api_error *fault)
+int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__api_error *error)
 {
     weft_error err = {0};
-    if (weft__json_tree_bytes(body, n) > WEFT__MAX_TREE + n)
-        return weft__api_error_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB",
-                                   WEFT__MAX_TREE >> 20);
+    if (weft__json_tree_bytes(body, n) > WEFT__API_MAX_TREE + n)
+        return weft__api_error_set(error, 413, NULL, "the body has too many values: together they would take more than %d MB",
+                                   WEFT__API_MAX_TREE >> 20);
     weft_status st = weft__json_parse(body, n, root, &err);
-    if (st == WEFT_NO_MEMORY) return weft__api_error_set(fault, 503, NULL, "no memory for the request");
-    return !st || weft__api_error_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);
+    if (st == WEFT_NO_MEMORY) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    return !st || weft__api_error_set(error, 400, NULL, "the body is not valid JSON: %s", err.message);
 }
 
-int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *ask,
-                           weft__api_error *fault)
+int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *params,
+                           weft__api_error *error)
 {
-    *ask = (weft__api_params){.form = form, .n_vocab = n_vocab};
-    *fault = (weft__api_error){0};
-    for (const weft__api_field *f = form->fields; f->name; f++) set_default(ask, f);
-    if (!n) return weft__api_error_set(fault, 400, NULL, "the body is empty; it must be a JSON object");
-    if (!weft__api_body_parse(body, n, &ask->root, fault)) return 0;
-    if (weft__json_kind_of(ask->root) != WEFT__JSON_OBJECT)
-        return weft__api_error_set(fault, 400, NULL, "the body must be a JSON object, not %s", kind_text(ask->root));
-    return read_members(form, ask, fault);
+    *params = (weft__api_params){.form = form, .n_vocab = n_vocab};
+    *error = (weft__api_error){0};
+    for (const weft__api_field *f = form->fields; f->name; f++) set_default(params, f);
+    if (!n) return weft__api_error_set(error, 400, NULL, "the body is empty; it must be a JSON object");
+    if (!weft__api_body_parse(body, n, &params->root, error)) return 0;
+    if (weft__json_kind_of(params->root) != WEFT__JSON_OBJECT)
+        return weft__api_error_set(error, 400, NULL, "the body must be a JSON object, not %s", kind_text(params->root));
+    return read_members(form, params, error);
 }
 
 /* ---- the tables as JSON ---- */

@@ -30,23 +30,23 @@ typedef struct weft__api_error {
     int64_t n_prompt, n_ctx; /* with code "context_length_exceeded" */
 } weft__api_error;
 
-/* Fills the fault and returns 0. field NULL: none. */
-int weft__api_error_set(weft__api_error *fault, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
+/* Fills the error and returns 0. field NULL: none. */
+int weft__api_error_set(weft__api_error *error, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
 
-enum { WEFT__MAX_TREE = 32 << 20 }; /* bytes that the values of a body may take, beyond its own */
+enum { WEFT__API_MAX_TREE = 32 << 20 }; /* bytes that the values of a body may take, beyond its own */
 enum {
-    WEFT__MAX_STOPS = 128, /* clients that play several people send one for each name */
-    WEFT__MAX_STOP_BYTES = 1000,
-    WEFT__MAX_STOPS_BYTES = 16000, /* of all: each of the answers holds them three times over */
-    WEFT__MAX_BIASES = 2048,
-    WEFT__MAX_N = 128,       /* answers of a request */
-    WEFT__MAX_INPUTS = 2048, /* texts to be embedded */
-    WEFT__MAX_MESSAGES = 16384
+    WEFT__API_MAX_STOPS = 128, /* clients that play several people send one for each name */
+    WEFT__API_MAX_STOP_BYTES = 1000,
+    WEFT__API_MAX_STOPS_BYTES = 16000, /* of all: each of the answers holds them three times over */
+    WEFT__API_MAX_BIASES = 2048,
+    WEFT__API_MAX_N = 128,       /* answers of a request */
+    WEFT__API_MAX_INPUTS = 2048, /* texts to be embedded */
+    WEFT__API_MAX_MESSAGES = 16384
 };
 /* Tokens that the answers of a request keep until the last one ends, and the likeliest ones with each: fifty megabytes of JSON. An answer
- * whose length the request does not limit is to have WEFT__FEW_TOKENS at least. */
-enum { WEFT__MAX_ENTRIES = 1 << 20, WEFT__FEW_TOKENS = 4096 };
-enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
+ * whose length the request does not limit is to have WEFT__API_FEW_TOKENS at least. */
+enum { WEFT__API_MAX_ENTRIES = 1 << 20, WEFT__API_FEW_TOKENS = 4096 };
+enum { WEFT__API_MAX_TENANT = 16 /* of a key */, WEFT__API_MAX_FILENAME = 111 };
 
 typedef struct weft__api_bias_text {
     const char *text;
@@ -54,7 +54,7 @@ typedef struct weft__api_bias_text {
     float bias;
 } weft__api_bias_text;
 
-enum { WEFT__MAX_LORAS = 8, WEFT__ADAPTER_NAME = 129 /* bytes */, WEFT__ADAPTERS_SHOWN = 160 /* bytes */ };
+enum { WEFT__API_MAX_LORAS = 8, WEFT__API_ADAPTER_NAME = 129 /* bytes */, WEFT__API_ADAPTERS_SHOWN = 160 /* bytes */ };
 typedef struct weft__api_adapter_scale {
     int64_t id; /* as /lora-adapters counts them */
     double scale;
@@ -67,7 +67,7 @@ typedef struct weft__api_params {
     int32_t n_vocab;
     const char *model, *user;
     char adapter
-        [WEFT__ADAPTER_NAME]; /* that `model` stands for, by its name in the engine, found when the request came; "": none */
+        [WEFT__API_ADAPTER_NAME]; /* that `model` stands for, by its name in the engine, found when the request came; "": none */
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
     weft__json
         *flat; /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
@@ -85,21 +85,21 @@ typedef struct weft__api_params {
     int generation_prompt;
     const char *grammar, *filename;
     int lora_given, n_loras;
-    weft__api_adapter_scale loras[WEFT__MAX_LORAS];
+    weft__api_adapter_scale loras[WEFT__API_MAX_LORAS];
     const char *lora_name, *lora_path;
     int load_inplace, publish;
     double scale;
     int n_stops;
     size_t n_stop_bytes;
-    const char *stops[WEFT__MAX_STOPS]; /* with lengths, not empty */
-    size_t stop_lengths[WEFT__MAX_STOPS];
+    const char *stops[WEFT__API_MAX_STOPS]; /* with lengths, not empty */
+    size_t stop_lengths[WEFT__API_MAX_STOPS];
     weft_logit_bias *bias; /* owned [n_bias] */
     int32_t n_bias;
     weft__api_bias_text *bias_texts; /* owned: biases of texts, to be tokenized */
     int32_t n_bias_texts;
 } weft__api_params;
 
-void weft__api_params_free(weft__api_params *ask);
+void weft__api_params_free(weft__api_params *params);
 
 typedef struct weft__api_field {
     const char *name; /* NULL ends a table */
@@ -109,8 +109,8 @@ typedef struct weft__api_field {
     double fallback;  /* NAN: none */
     double min, max;  /* numbers; both 0: any; 0x1p63 as max of integers: all of 64 bits */
     const char *type; /* for documents, where the kind does not tell: "string or array of strings" */
-    /* 1, or 0 with the fault filled. Never called with null. */
-    int (*read)(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault);
+    /* 1, or 0 with the error filled. Never called with null. */
+    int (*read)(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error);
 } weft__api_field;
 
 /* A kind of request. */
@@ -119,19 +119,19 @@ typedef struct weft__api_table {
     const char *path; /* "/v1/chat/completions" */
     int strict;       /* 1: unknown fields are refused */
     const weft__api_field *fields;
-    int (*check)(weft__api_params *ask, weft__api_error *fault); /* what fields demand of each other; NULL: nothing */
+    int (*check)(weft__api_params *params, weft__api_error *error); /* what fields demand of each other; NULL: nothing */
     const char *n, *tokens, *top; /* of forms that generate: the names of ask's n, max_tokens and n_top */
 } weft__api_table;
 
-/* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the fault filled. */
-int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__api_error *fault);
+/* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the error filled. */
+int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__api_error *error);
 
-/* Parses body[0..n) as a request of this form. 1, or 0 with the fault filled. The ask is to be freed either way. */
-int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *ask,
-                           weft__api_error *fault);
+/* Parses body[0..n) as a request of this form. 1, or 0 with the error filled. The ask is to be freed either way. */
+int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *params,
+                           weft__api_error *error);
 
 /* Lets go of what was only to be read: prompts, messages, tokens and whatever is no string that the ask names. */
-void weft__api_params_settle(weft__api_params *ask);
+void weft__api_params_settle(weft__api_params *params);
 
 extern const weft__api_table weft__api_table_chat, weft__api_table_completions, weft__api_table_embeddings;    /* OpenAI's */
 extern const weft__api_table weft__api_table_completion, weft__api_table_tokenize, weft__api_table_detokenize, /* llama.cpp's */
@@ -143,8 +143,8 @@ extern const weft__api_table *const weft__api_tables[];
 /* 1: a prompt is one: a string, or an array with a number in it; otherwise it is an array of prompts. */
 int weft__api_is_one_prompt(const weft__json *v);
 
-/* Reads llama.cpp's [{"id": 0, "scale": 0.5}, ...] into ask->loras. 1, or 0 with the fault filled. */
-int weft__api_read_adapter_scales(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault);
+/* Reads llama.cpp's [{"id": 0, "scale": 0.5}, ...] into ask->loras. 1, or 0 with the error filled. */
+int weft__api_read_adapter_scales(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error);
 
 /* The tables as JSON: {"chat": {"path": ..., "strict": ..., "fields": {"temperature": {"type": "number", "minimum": 0, ...}}}}. */
 void weft__api_tables_write(weft__strbuf *out);

@@ -57,7 +57,7 @@
 
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                          \
-    INT("n", n, 1, 1, WEFT__MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                \
+    INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),            \
         NUMBER("presence_penalty", presence_penalty, 0, -2, 2), NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),        \
         {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed},                                \
         READ("logit_bias", "object of token ids and numbers", weft__api_read_bias), READ("stop", TEXTS, weft__api_read_stop),    \
@@ -123,8 +123,8 @@ static const weft__api_field completion_fields[] = {
     INT("n_predict", max_tokens, -1, -1, MAX_INT),
     INT("max_completion_tokens", max_tokens, -1, -1, MAX_INT),
     INT("max_tokens", max_tokens, -1, -1, MAX_INT),
-    INT("n_cmpl", n, 1, 1, WEFT__MAX_N),
-    INT("n", n, 1, 1, WEFT__MAX_N),
+    INT("n_cmpl", n, 1, 1, WEFT__API_MAX_N),
+    INT("n", n, 1, 1, WEFT__API_MAX_N),
     NUMBER("temperature", temperature, WEFT__SAMPLE_TEMPERATURE, -100, 100),
     INT("top_k", top_k, WEFT__SAMPLE_TOP_K, -1, MAX_INT),
     NUMBER("top_p", top_p, WEFT__SAMPLE_TOP_P, 0, 1),
@@ -199,7 +199,7 @@ static const weft__api_field embedding_fields[] = {
 };
 
 static const weft__api_field slot_fields[] = {
-    {"filename", WEFT__FIELD_STRING, 0, AT(filename), NONE, 0, WEFT__MAX_FILENAME, NULL, NULL},
+    {"filename", WEFT__FIELD_STRING, 0, AT(filename), NONE, 0, WEFT__API_MAX_FILENAME, NULL, NULL},
     END,
 };
 

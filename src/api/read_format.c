@@ -12,76 +12,76 @@ int weft__api_read_word(const weft__json *v, const char **s)
     return 1;
 }
 
-int weft__api_read_stream_options(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault)
+int weft__api_read_stream_options(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
     weft__json_member m = {0};
-    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__api_error_set(fault, 400, name, "'%s' must be an object", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__api_error_set(error, 400, name, "'%s' must be an object", name);
     while (weft__json_next(v, &m)) {
         if (weft__json_is_null(m.value)) continue;
-        int ignored, *to = !strcmp(m.key, "include_usage")         ? &ask->include_usage
+        int ignored, *to = !strcmp(m.key, "include_usage")         ? &params->include_usage
                            : !strcmp(m.key, "include_obfuscation") ? &ignored
                                                                    : NULL;
-        if (!to) return weft__api_error_set(fault, 400, name, "Unrecognized request argument supplied: %s.%.40s", name, m.key);
+        if (!to) return weft__api_error_set(error, 400, name, "Unrecognized request argument supplied: %s.%.40s", name, m.key);
         if (!weft__json_bool(m.value, to))
-            return weft__api_error_set(fault, 400, "stream_options", "'%s.%s' must be a boolean", name, m.key);
+            return weft__api_error_set(error, 400, "stream_options", "'%s.%s' must be a boolean", name, m.key);
     }
     return 1;
 }
 
 /* Whatever else it has would change the answer: schema, strict. */
-static int check_format_members(const char *name, const weft__json *v, weft__api_error *fault)
+static int check_format_members(const char *name, const weft__json *v, weft__api_error *error)
 {
     weft__json_member m = {0};
     char where[96];
     while (weft__json_next(v, &m)) {
         if (!strcmp(m.key, "type") || weft__json_is_null(m.value)) continue;
         snprintf(where, sizeof where, "%s.%.40s", name, m.key);
-        return weft__api_error_set(fault, 400, where, "Unrecognized request argument supplied: %s", where);
+        return weft__api_error_set(error, 400, where, "Unrecognized request argument supplied: %s", where);
     }
     return 1;
 }
 
-int weft__api_read_response_format(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault)
+int weft__api_read_response_format(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
     const char *type;
     if (!weft__api_read_word(weft__json_get(v, "type"), &type))
-        return weft__api_error_set(fault, 400, name, "'%s' must be an object with a 'type': text or json_object", name);
+        return weft__api_error_set(error, 400, name, "'%s' must be an object with a 'type': text or json_object", name);
     if (!strcmp(type, "json_schema"))
-        return weft__api_error_set(fault, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
-    ask->json_object = !strcmp(type, "json_object");
-    if (ask->json_object || !strcmp(type, "text")) return check_format_members(name, v, fault);
-    return weft__api_error_set(fault, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'", name, type);
+        return weft__api_error_set(error, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
+    params->json_object = !strcmp(type, "json_object");
+    if (params->json_object || !strcmp(type, "text")) return check_format_members(name, v, error);
+    return weft__api_error_set(error, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'", name, type);
 }
 
 /* llama-server makes a grammar of any schema; that of {} is of any value. */
-int weft__api_read_json_schema(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault)
+int weft__api_read_json_schema(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
-    ask->json_value = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
-    return ask->json_value ? 1
-                           : weft__api_error_set(fault, 400, name, "'%s' other than {} is not supported by this server", name);
+    params->json_value = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
+    return params->json_value ? 1
+                              : weft__api_error_set(error, 400, name, "'%s' other than {} is not supported by this server", name);
 }
 
-int weft__api_read_encoding(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault)
+int weft__api_read_encoding(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
     const char *s = NULL;
     weft__api_read_word(v, &s);
-    ask->base64 = s && !strcmp(s, "base64");
-    return ask->base64 || (s && !strcmp(s, "float"))
+    params->base64 = s && !strcmp(s, "base64");
+    return params->base64 || (s && !strcmp(s, "float"))
                ? 1
-               : weft__api_error_set(fault, 400, name, "'%s' must be 'float' or 'base64'", name);
+               : weft__api_error_set(error, 400, name, "'%s' must be 'float' or 'base64'", name);
 }
 
 /* ONE of a few strings without which nothing else is there: tool_choice, modalities. */
-int weft__api_read_tool_choice(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault)
+int weft__api_read_tool_choice(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
-    (void)ask;
+    (void)params;
     if (weft__json_is(v, "none") || weft__json_is(v, "auto")) return 1;
-    return weft__api_error_set(fault, 400, name, "'%s' must be none or auto: this server calls no functions", name);
+    return weft__api_error_set(error, 400, name, "'%s' must be none or auto: this server calls no functions", name);
 }
 
-int weft__api_read_modalities(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault)
+int weft__api_read_modalities(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
-    (void)ask;
+    (void)params;
     if (weft__json_size(v) == 1 && weft__json_is(weft__json_at(v, 0), "text")) return 1;
-    return weft__api_error_set(fault, 400, name, "'%s' must be [\"text\"]", name);
+    return weft__api_error_set(error, 400, name, "'%s' must be [\"text\"]", name);
 }

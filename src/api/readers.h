@@ -1,19 +1,19 @@
 /* readers.h: the readers of fields that are more than a number or a string, and what fields demand of each other; for fields_table.c.
  *
- * Each takes what it wants of the value into the request and returns 1, or 0 with the fault filled. One thread per request. */
+ * Each takes what it wants of the value into the request and returns 1, or 0 with the error filled. One thread per request. */
 #ifndef WEFT_API_READERS_H
 #define WEFT_API_READERS_H
 
 #include "api/fields.h"
 
-typedef int weft__api_reader(weft__api_params *ask, const char *name, const weft__json *v, weft__api_error *fault);
+typedef int weft__api_reader(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error);
 
 /* read_sampling.c */
 weft__api_reader weft__api_read_stop, weft__api_read_bias, weft__api_read_bias_llama, weft__api_read_samplers,
     weft__api_read_best_of, weft__api_read_logprobs_llama, weft__api_read_no_limit, weft__api_read_seed,
     weft__api_read_seed_llama;
 /* Those that `samplers` does not name do nothing, whatever their own fields say. */
-void weft__api_switch_samplers_off(weft__api_params *ask);
+void weft__api_switch_samplers_off(weft__api_params *params);
 
 /* read_format.c */
 weft__api_reader weft__api_read_stream_options, weft__api_read_response_format, weft__api_read_json_schema,
@@ -26,10 +26,10 @@ weft__api_reader weft__api_read_ids, weft__api_read_content, weft__api_read_prom
     weft__api_read_messages, weft__api_read_kwargs;
 #define WEFT__API_PROMPT_TYPE "string, array of strings, array of token ids, or array of those"
 
-/* check_fields.c: 1, or 0 with the fault filled. They settle what several fields say together. */
-int weft__api_check_chat(weft__api_params *ask, weft__api_error *fault);
-int weft__api_check_completions(weft__api_params *ask, weft__api_error *fault);
-int weft__api_check_completion(weft__api_params *ask, weft__api_error *fault);
-int weft__api_check_embedding(weft__api_params *ask, weft__api_error *fault);
+/* check_fields.c: 1, or 0 with the error filled. They settle what several fields say together. */
+int weft__api_check_chat(weft__api_params *params, weft__api_error *error);
+int weft__api_check_completions(weft__api_params *params, weft__api_error *error);
+int weft__api_check_completion(weft__api_params *params, weft__api_error *error);
+int weft__api_check_embedding(weft__api_params *params, weft__api_error *error);
 
 #endif

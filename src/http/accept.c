@@ -11,7 +11,7 @@ enum { AT_ONCE = 16, PAUSE_MS = 10 };
 static int is_full(weft__http *h)
 {
     pthread_mutex_lock(&h->lock);
-    int full = h->counts.n_connections >= h->config.max_connections + SPARE_CONNECTIONS;
+    int full = h->counts.n_connections >= h->config.max_connections + HTTP_SPARE_CONNECTIONS;
     pthread_mutex_unlock(&h->lock);
     return full;
 }

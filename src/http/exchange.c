@@ -24,7 +24,7 @@ static ssize_t receive(struct weft__http_connection *k, char *to, size_t n)
 static enum result transmit(struct weft__http_connection *k, const char *bytes, size_t n, size_t *at)
 {
     for (int blocks = 0; *at < n; blocks++) {
-        size_t now = n - *at < 4 * BLOCK ? n - *at : 4 * BLOCK;
+        size_t now = n - *at < 4 * HTTP_BLOCK ? n - *at : 4 * HTTP_BLOCK;
         if (blocks == BLOCKS_AT_ONCE) return weft__http_rouse(k), BLOCKED;
         ssize_t sent =
             k->tls ? weft__http_tls_send(k->tls, bytes + *at, now) : send(k->fd, bytes + *at, now, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -78,7 +78,7 @@ static uint64_t body_deadline(const weft__http_request *r)
     const char *length = weft__http_header(r, "Content-Length");
     uint64_t n = length ? strtoull(length, NULL, 10) : r->n_in, first = c->idle_s < 10 ? (uint64_t)c->idle_s : 10;
     if (n > c->max_body) n = c->max_body;
-    return r->head_ns + (first + (r->unwanted ? 0 : n / 16384)) * SECOND_NS;
+    return r->head_ns + (first + (r->unwanted ? 0 : n / 16384)) * HTTP_SECOND_NS;
 }
 
 /* Its answer was given. */
@@ -94,7 +94,7 @@ static enum result start_answer(struct weft__http_connection *k, weft__http_requ
     weft__http_answer_head(r, k);
     if (!strcmp(r->method, "HEAD")) k->whole_at = r->n_whole;
     else if (!r->stream) r->n_out = r->n_whole;
-    if (!r->stream && r->n_whole <= BLOCK && k->whole_at < r->n_whole) { /* one packet */
+    if (!r->stream && r->n_whole <= HTTP_BLOCK && k->whole_at < r->n_whole) { /* one packet */
         weft__strbuf_put(&k->out, r->whole, r->n_whole);
         k->whole_at = r->n_whole;
     }
@@ -152,7 +152,7 @@ static enum result take_body(weft__http_request *r, const char *bytes, size_t n)
 {
     r->n_in += n;
     if (r->n_in > r->http->config.max_body) r->too_long = 1;
-    if (r->n_in > r->http->config.max_body + SWALLOW) return CLOSE;
+    if (r->n_in > r->http->config.max_body + HTTP_SWALLOW) return CLOSE;
     if (!r->too_long && !r->no_room && !r->unwanted) keep(r, bytes, n);
     if (r->too_long || r->no_room) weft__http_free_body(r);
     if (!weft__http_header(r, "Content-Length")) weft__http_set_deadline(r, body_deadline(r));
@@ -192,7 +192,7 @@ static enum result take_end(struct weft__http_connection *k, weft__http_request 
 /* More bytes; those before in_at are used up. */
 static enum result fetch(struct weft__http_connection *k)
 {
-    char bytes[BLOCK];
+    char bytes[HTTP_BLOCK];
     enum result result = flush(k); /* 100 Continue */
     if (result != AGAIN) return result;
     ssize_t got = receive(k, bytes, sizeof bytes);
@@ -247,7 +247,7 @@ static enum result exchange_fill(struct weft__http_connection *k, weft__http_req
     enum result result = AGAIN;
     if (k->has_left) weft__http_mark_gone(r, 0);
     pthread_mutex_lock(&r->lock);
-    size_t left = r->gone ? 0 : r->out.len - r->out_at, n = left < BLOCK ? left : BLOCK;
+    size_t left = r->gone ? 0 : r->out.len - r->out_at, n = left < HTTP_BLOCK ? left : HTTP_BLOCK;
     if (r->gone || r->full || r->http->stopping) result = CLOSE;
     else if (left) {
         if (k->is_chunked) weft__strbuf_printf(&k->out, "%zx\r\n", n);
@@ -279,10 +279,10 @@ static void set_blocked(struct weft__http_connection *k, weft__http_request *r, 
 
 static enum result linger(struct weft__http_connection *k)
 {
-    char bytes[BLOCK];
+    char bytes[HTTP_BLOCK];
     ssize_t got;
     while ((got = recv(k->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
-        if ((k->n_lingered += (size_t)got) > SWALLOW) return CLOSE;
+        if ((k->n_lingered += (size_t)got) > HTTP_SWALLOW) return CLOSE;
     return got < 0 && errno == EAGAIN ? BLOCKED : CLOSE;
 }
 
@@ -304,7 +304,7 @@ static enum result end_answer(struct weft__http_connection *k, weft__http_reques
     shutdown(k->fd, SHUT_WR);
     if (k->refuse && linger(k) == BLOCKED) return CLOSE;
     pthread_mutex_lock(&k->http->lock);
-    k->deadline_ns = weft__clock_ns() + (idle < REFUSED_S ? idle : REFUSED_S) * SECOND_NS;
+    k->deadline_ns = weft__clock_ns() + (idle < HTTP_REFUSED_S ? idle : HTTP_REFUSED_S) * HTTP_SECOND_NS;
     pthread_mutex_unlock(&k->http->lock);
     return AGAIN;
 }

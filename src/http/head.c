@@ -169,6 +169,6 @@ int weft__http_check_head(weft__http_request *r, const char **message)
     if (!length || strtoull(length, NULL, 10) <= config->max_body) return 0;
     /* Who cannot be stopped (Expect) before sending it all sees the answer only when all was read. */
     r->too_long = 1;
-    if (strtoull(length, NULL, 10) <= config->max_body + SWALLOW && !weft__http_header(r, "Expect")) return 0;
+    if (strtoull(length, NULL, 10) <= config->max_body + HTTP_SWALLOW && !weft__http_header(r, "Expect")) return 0;
     return wrong(message, 413, "the body is too long");
 }

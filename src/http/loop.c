@@ -32,9 +32,9 @@ static void start(struct weft__http_connection *k)
     int same = n_same(h, &k->peer);
     if (h->n_begun >= h->config.max_connections) k->refuse = 503;
     else if (most && same >= most) k->refuse = 429;
-    if (k->refuse && patience > REFUSED_S) patience = REFUSED_S;
-    k->deadline_ns = weft__clock_ns() + patience * SECOND_NS;
-    if (most && same >= most + SPARE_PER_IP) shutdown(k->fd, SHUT_RDWR); /* it would take the place of others */
+    if (k->refuse && patience > HTTP_REFUSED_S) patience = HTTP_REFUSED_S;
+    k->deadline_ns = weft__clock_ns() + patience * HTTP_SECOND_NS;
+    if (most && same >= most + HTTP_SPARE_PER_IP) shutdown(k->fd, SHUT_RDWR); /* it would take the place of others */
     h->counts.n_refused_full += k->refuse != 0;
     h->n_begun++;
     k->has_begun = 1;
@@ -56,7 +56,7 @@ static void enlist(struct weft__http_connection *k)
 int weft__http_open(weft__http *h, int fd, const struct sockaddr *peer)
 {
     struct weft__http_connection *k = weft__alloc_zero(1, sizeof *k);
-    const int size = SEND_BUFFER, on = 1;
+    const int size = HTTP_SEND_BUFFER, on = 1;
     if (k && h->tls) k->tls = weft__http_tls_accept(h->tls, fd);
     if (!k || (h->tls && !k->tls)) {
         weft__free(k);

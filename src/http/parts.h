@@ -32,14 +32,14 @@
 #include "http/tls.h"
 #include "http/turns.h"
 
-#define SECOND_NS 1000000000ull
-#define BLOCK 16384           /* bytes that are read or made ready to be sent at once */
-#define SWALLOW (16ull << 20) /* bytes of a body beyond the limit that are read so that its sender sees the answer */
-#define SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
-#define SPARE_PER_IP 16       /* the same of one address */
-#define REFUSED_S 5           /* in which such a one asks for something, if the limit on idling gives no less */
-#define TRIM_BYTES (4 << 20)  /* of requests that ended: the heap is trimmed then though others run, once a second at most */
-#define SEND_BUFFER (256 * 1024)
+#define HTTP_SECOND_NS 1000000000ull
+#define HTTP_BLOCK 16384           /* bytes that are read or made ready to be sent at once */
+#define HTTP_SWALLOW (16ull << 20) /* bytes of a body beyond the limit that are read so that its sender sees the answer */
+#define HTTP_SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
+#define HTTP_SPARE_PER_IP 16       /* the same of one address */
+#define HTTP_REFUSED_S 5           /* in which such a one asks for something, if the limit on idling gives no less */
+#define HTTP_TRIM_BYTES (4 << 20)  /* of requests that ended: the heap is trimmed then though others run, once a second at most */
+#define HTTP_SEND_BUFFER (256 * 1024)
 
 /* Whose budgets a request counts to; in the list while it has one. */
 struct weft__http_client {

@@ -77,7 +77,7 @@ void weft__http_set_deadline(weft__http_request *r, uint64_t ns)
 uint64_t weft__http_read_by(const weft__http_request *r, size_t n)
 {
     uint64_t more = n / 65536 < 120 ? n / 65536 : 120;
-    return weft__clock_ns() + ((uint64_t)r->http->config.slow_s + more) * SECOND_NS;
+    return weft__clock_ns() + ((uint64_t)r->http->config.slow_s + more) * HTTP_SECOND_NS;
 }
 
 void weft__http_mark_gone(weft__http_request *r, int slow)
@@ -122,7 +122,7 @@ static void forget(weft__http_request *r, int complete, int slow)
     weft__http *h = r->http;
     pthread_mutex_lock(&h->lock);
     if (r->connection) {
-        r->connection->deadline_ns = weft__clock_ns() + (uint64_t)h->config.idle_s * SECOND_NS;
+        r->connection->deadline_ns = weft__clock_ns() + (uint64_t)h->config.idle_s * HTTP_SECOND_NS;
         r->connection->request = NULL;
         r->connection = NULL;
     }

@@ -8,7 +8,8 @@
 static int is_expired(const struct weft__http_connection *k, uint64_t now)
 {
     const uint64_t active = atomic_load(&k->active_ns);
-    return (k->deadline_ns && k->deadline_ns <= now) || (active && active + (uint64_t)k->http->config.idle_s * SECOND_NS <= now);
+    return (k->deadline_ns && k->deadline_ns <= now) ||
+           (active && active + (uint64_t)k->http->config.idle_s * HTTP_SECOND_NS <= now);
 }
 
 /* Shuts down one connection whose time is over; its request, with a reference, in *r. 0: there is none. */
@@ -36,7 +37,7 @@ static int cut_one(weft__http *h, uint64_t now, weft__http_request **r)
 
 static void ping(weft__http *h, uint64_t now)
 {
-    uint64_t after = (uint64_t)h->config.ping_s * SECOND_NS;
+    uint64_t after = (uint64_t)h->config.ping_s * HTTP_SECOND_NS;
     if (!after) return;
     pthread_mutex_lock(&h->lock);
     for (weft__http_request *r = h->requests; r; r = r->next) {
@@ -58,7 +59,7 @@ static void ping(weft__http *h, uint64_t now)
 static uint64_t trim(weft__http *h, uint64_t now, uint64_t trimmed)
 {
     pthread_mutex_lock(&h->lock);
-    int due = now >= trimmed + SECOND_NS && (h->n_freed >= TRIM_BYTES || (h->n_freed && !h->n_live));
+    int due = now >= trimmed + HTTP_SECOND_NS && (h->n_freed >= HTTP_TRIM_BYTES || (h->n_freed && !h->n_live));
     if (due) h->n_freed = 0;
     pthread_mutex_unlock(&h->lock);
     if (!due) return trimmed;

@@ -27,18 +27,18 @@ int weft__server_is_model_name(const weft_server *s, const char *name)
 
 /* ---- whose an adapter is ---- */
 
-enum { OWNER = WEFT__MAX_TENANT + 1 /* bytes of "key-0123456789ab." */, OWN_MAX = 48 /* of a key */ };
+enum { OWNER = WEFT__API_MAX_TENANT + 1 /* bytes of "key-0123456789ab." */, OWN_MAX = 48 /* of a key */ };
 
 /* Where keys are wanted, what a key loads is known to the engine by a name that begins with its tenant. 1: it is such a name. */
 static int is_own(const weft_server *s, const char *name)
 {
-    return s->wants_keys && !strncmp(name, "key-", 4) && strspn(name + 4, "0123456789abcdef") == WEFT__MAX_TENANT - 4 &&
-           name[WEFT__MAX_TENANT] == '.';
+    return s->wants_keys && !strncmp(name, "key-", 4) && strspn(name + 4, "0123456789abcdef") == WEFT__API_MAX_TENANT - 4 &&
+           name[WEFT__API_MAX_TENANT] == '.';
 }
 
 static int is_owner(const char *tenant, const char *name)
 {
-    return strlen(tenant) == WEFT__MAX_TENANT && !strncmp(tenant, name, WEFT__MAX_TENANT);
+    return strlen(tenant) == WEFT__API_MAX_TENANT && !strncmp(tenant, name, WEFT__API_MAX_TENANT);
 }
 
 /* Is it there for this tenant? */
@@ -54,17 +54,17 @@ static const char *shown_name(const weft_server *s, const char *tenant, const ch
 }
 
 /* The engine's name of what a tenant calls so: its own, or what was published. 0: there is none. */
-static int find_name(const weft_server *s, const char *tenant, const char *name, char out[WEFT__ADAPTER_NAME])
+static int find_name(const weft_server *s, const char *tenant, const char *name, char out[WEFT__API_ADAPTER_NAME])
 {
     weft_engine_adapter a = {.size = sizeof a};
-    int n = snprintf(out, WEFT__ADAPTER_NAME, "%s.%s", tenant, name);
-    if (*tenant && n < WEFT__ADAPTER_NAME && !weft_engine_adapter_find(s->engine, out, &a, NULL)) return 1;
-    n = snprintf(out, WEFT__ADAPTER_NAME, "%s", name);
-    return n < WEFT__ADAPTER_NAME && !is_own(s, name) && !weft_engine_adapter_find(s->engine, name, &a, NULL);
+    int n = snprintf(out, WEFT__API_ADAPTER_NAME, "%s.%s", tenant, name);
+    if (*tenant && n < WEFT__API_ADAPTER_NAME && !weft_engine_adapter_find(s->engine, out, &a, NULL)) return 1;
+    n = snprintf(out, WEFT__API_ADAPTER_NAME, "%s", name);
+    return n < WEFT__API_ADAPTER_NAME && !is_own(s, name) && !weft_engine_adapter_find(s->engine, name, &a, NULL);
 }
 
 /* "adapter" or "base:adapter". The model's own names come first, so that no adapter takes one of them over. */
-void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__ADAPTER_NAME])
+void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__API_ADAPTER_NAME])
 {
     const char *colon = strrchr(model, ':');
     int found = 0;
@@ -86,16 +86,16 @@ static int by_index(const weft_server *s, int64_t id, weft_engine_adapter *out)
 
 /* All of them must be there, for this tenant. */
 static int check_listed(const weft_server *s, const char *tenant, const weft__api_adapter_scale *loras, int n,
-                        weft__api_error *fault)
+                        weft__api_error *error)
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
         if (!by_index(s, loras[i].id, &a) || !is_visible(s, tenant, a.name))
-            return weft__api_error_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
+            return weft__api_error_set(error, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
     return 1;
 }
 
-/* What is wrong with a file that the server has is no fault of the request, unless it brings a scale that the values cannot have. */
+/* What is wrong with a file that the server has is no error of the request, unless it brings a scale that the values cannot have. */
 static int faults_file(const weft_server *s, const weft_request_adapter *adapters, int n, weft_status st)
 {
     weft_engine_adapter a = {.size = sizeof a};
@@ -109,7 +109,7 @@ static int faults_file(const weft_server *s, const weft_request_adapter *adapter
 
 /* By their names or their numbers; shown is filled when they are taken. */
 static int adapters_take(weft_server *s, const char *tenant, const weft_request_adapter *adapters, int n, int *ready,
-                         weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
+                         weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
 {
     weft_error err = {0};
     weft_engine_adapter a;
@@ -117,57 +117,58 @@ static int adapters_take(weft_server *s, const char *tenant, const weft_request_
     shown[0] = 0;
     for (int i = 0; i < n; i++) {
         const char *name = adapters[i].name ? adapters[i].name : by_index(s, adapters[i].index, &a) ? a.name : "";
-        int more = snprintf(shown + at, WEFT__ADAPTERS_SHOWN - at, "%s%s", at ? "+" : "", shown_name(s, tenant, name));
-        at = at + (size_t)more < WEFT__ADAPTERS_SHOWN ? at + (size_t)more : WEFT__ADAPTERS_SHOWN - 1;
+        int more = snprintf(shown + at, WEFT__API_ADAPTERS_SHOWN - at, "%s%s", at ? "+" : "", shown_name(s, tenant, name));
+        at = at + (size_t)more < WEFT__API_ADAPTERS_SHOWN ? at + (size_t)more : WEFT__API_ADAPTERS_SHOWN - 1;
     }
     weft_status st = ready ? weft_engine_lease_ready(s->engine, adapters, n, ready, out, &err)
                            : weft_engine_lease_new(s->engine, adapters, n, out, &err);
     if (!st) return 1;
     if (faults_file(s, adapters, n, st)) st = WEFT_IO;
     if (st == WEFT_LIMIT) st = WEFT_NO_MEMORY; /* of adapters: it is the server's */
-    weft__api_error_of(fault, st, err.message);
+    weft__server_error_of(error, st, err.message);
     return 0;
 }
 
 /* By number: one that is unloaded, and its name loaded again, is another then. */
 static int take_listed(weft_server *s, const char *tenant, const weft__api_adapter_scale *loras, int n, int *ready,
-                       weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
+                       weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
 {
-    weft_request_adapter adapters[WEFT__MAX_LORAS] = {{0}};
+    weft_request_adapter adapters[WEFT__API_MAX_LORAS] = {{0}};
     for (int i = 0; i < n; i++) adapters[i] = (weft_request_adapter){NULL, (float)loras[i].scale, (int32_t)loras[i].id};
-    return adapters_take(s, tenant, adapters, n, ready, out, shown, fault);
+    return adapters_take(s, tenant, adapters, n, ready, out, shown, error);
 }
 
 /* Those whose scales were set for all. Which were unloaded since change nothing. */
-static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
+static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN],
+                    weft__api_error *error)
 {
     for (;;) {
-        weft__api_adapter_scale set[WEFT__MAX_LORAS];
+        weft__api_adapter_scale set[WEFT__API_MAX_LORAS];
         weft_engine_adapter a;
         int n = 0;
         pthread_mutex_lock(&s->loras_lock);
         for (int i = 0; i < s->n_loras; i++)
             if (by_index(s, s->loras[i].id, &a)) set[n++] = s->loras[i];
         pthread_mutex_unlock(&s->loras_lock);
-        if (take_listed(s, "", set, n, ready, out, shown, fault)) return 1;
+        if (take_listed(s, "", set, n, ready, out, shown, error)) return 1;
         if (check_listed(s, "", set, n, &(weft__api_error){0})) return 0; /* it was not for one that was just unloaded */
-        *fault = (weft__api_error){0};
+        *error = (weft__api_error){0};
     }
 }
 
 /* Who names a model means that: the base is the base, whatever was set for requests that name none. */
-int weft__server_adapters_lease(weft_server *s, const weft__api_params *ask, const char *tenant, int *ready,
-                                weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault)
+int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, const char *tenant, int *ready,
+                                weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
 {
-    const weft_request_adapter one = {ask->adapter, NAN, 0};
-    if (*ask->adapter && ask->lora_given)
-        return weft__api_error_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
-    if (*ask->adapter) return adapters_take(s, tenant, &one, 1, ready, out, shown, fault);
-    if (ask->lora_given)
-        return check_listed(s, tenant, ask->loras, ask->n_loras, fault) &&
-               take_listed(s, tenant, ask->loras, ask->n_loras, ready, out, shown, fault);
-    if (ask->model && *ask->model) return take_listed(s, tenant, NULL, 0, ready, out, shown, fault);
-    return take_set(s, ready, out, shown, fault);
+    const weft_request_adapter one = {params->adapter, NAN, 0};
+    if (*params->adapter && params->lora_given)
+        return weft__api_error_set(error, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
+    if (*params->adapter) return adapters_take(s, tenant, &one, 1, ready, out, shown, error);
+    if (params->lora_given)
+        return check_listed(s, tenant, params->loras, params->n_loras, error) &&
+               take_listed(s, tenant, params->loras, params->n_loras, ready, out, shown, error);
+    if (params->model && *params->model) return take_listed(s, tenant, NULL, 0, ready, out, shown, error);
+    return take_set(s, ready, out, shown, error);
 }
 
 /* ---- listing ---- */
@@ -273,11 +274,11 @@ static void put_entry(const weft_server *s, const weft__server_caller *who, cons
 
 /* ---- endpoints ---- */
 
-static void answer(weft__http_request *r, weft__strbuf *out, const weft__api_error *fault)
+static void answer(weft__http_request *r, weft__strbuf *out, const weft__api_error *error)
 {
-    if (fault->status) {
+    if (error->status) {
         weft__strbuf_free(out);
-        weft__server_reply_error(r, fault);
+        weft__server_reply_error(r, error);
     } else {
         weft__server_reply_json(r, 200, out);
     }
@@ -285,22 +286,22 @@ static void answer(weft__http_request *r, weft__strbuf *out, const weft__api_err
 }
 
 /* What is everybody's, an admin alone changes. */
-static int may_change_all(const weft__server_caller *who, const char *field, const char *what, weft__api_error *fault)
+static int may_change_all(const weft__server_caller *who, const char *field, const char *what, weft__api_error *error)
 {
     if (who->is_admin) return 1;
-    return weft__api_error_set(fault, 403, field,
+    return weft__api_error_set(error, 403, field,
                                "%s changes what others get; it wants an admin's key (--admin-key, or 'admin' behind a key in "
                                "--api-key-file), or without keys a caller on the server's machine, through no proxy",
                                what);
 }
 
 /* Whose it is alone changes no one else's answers. */
-static int all_published(const weft_server *s, const weft__api_adapter_scale *loras, int n, weft__api_error *fault)
+static int all_published(const weft_server *s, const weft__api_adapter_scale *loras, int n, weft__api_error *error)
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
         if (by_index(s, loras[i].id, &a) && is_own(s, a.name))
-            return weft__api_error_set(fault, 400, "lora",
+            return weft__api_error_set(error, 400, "lora",
                                        "the adapter with id %lld is a key's own; load it with 'publish' first",
                                        (long long)loras[i].id);
     return 1;
@@ -308,16 +309,17 @@ static int all_published(const weft_server *s, const weft__api_adapter_scale *lo
 
 /* POST: the scales of requests that name no adapter; those not listed are 0. */
 static void set_scales(weft_server *s, const weft__server_caller *who, const char *body, size_t n, weft__strbuf *out,
-                       weft__api_error *fault)
+                       weft__api_error *error)
 {
     weft__json *root = NULL;
-    weft__api_params ask = {0};
-    if (!may_change_all(who, NULL, "setting adapters for all", fault) || !weft__api_body_parse(body, n, &root, fault)) return;
-    if (weft__api_read_adapter_scales(&ask, "lora", root, fault) && check_listed(s, who->tenant, ask.loras, ask.n_loras, fault) &&
-        all_published(s, ask.loras, ask.n_loras, fault)) {
+    weft__api_params params = {0};
+    if (!may_change_all(who, NULL, "setting adapters for all", error) || !weft__api_body_parse(body, n, &root, error)) return;
+    if (weft__api_read_adapter_scales(&params, "lora", root, error) &&
+        check_listed(s, who->tenant, params.loras, params.n_loras, error) &&
+        all_published(s, params.loras, params.n_loras, error)) {
         pthread_mutex_lock(&s->loras_lock);
-        memcpy(s->loras, ask.loras, sizeof s->loras);
-        s->n_loras = ask.n_loras;
+        memcpy(s->loras, params.loras, sizeof s->loras);
+        s->n_loras = params.n_loras;
         pthread_mutex_unlock(&s->loras_lock);
         weft__strbuf_puts(out, "{\"success\":true}");
     }
@@ -327,44 +329,44 @@ static void set_scales(weft_server *s, const weft__server_caller *who, const cha
 void weft__server_adapters_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     size_t n;
     const char *body = weft__http_body(r, &n);
     if (!strcmp(weft__http_method(r), "POST")) {
-        set_scales(s, who, body, n, &out, &fault);
+        set_scales(s, who, body, n, &out, &error);
     } else {
         weft__strbuf_putc(&out, '[');
         each_adapter(s, who, put_entry, &out);
         weft__strbuf_putc(&out, ']');
     }
-    answer(r, &out, &fault);
+    answer(r, &out, &error);
 }
 
 /* Without a folder for clients, what the operator loaded stays as it is. */
-static int may_change(const weft_server *s, const char *field, weft__api_error *fault)
+static int may_change(const weft_server *s, const char *field, weft__api_error *error)
 {
     if (s->adapter_dir) return 1;
     return weft__api_error_set(
-        fault, 403, field,
+        error, 403, field,
         "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
 }
 
-/* The file that a client means: beneath the folder for it, links followed. 0 with the fault filled. */
-static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__api_error *fault)
+/* The file that a client means: beneath the folder for it, links followed. 0 with the error filled. */
+static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__api_error *error)
 {
     char joined[PATH_MAX];
-    if (!may_change(s, "lora_path", fault)) return 0;
+    if (!may_change(s, "lora_path", error)) return 0;
     if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) || strstr(path, "/../") ||
         (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) ||
         (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
-        return weft__api_error_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+        return weft__api_error_set(error, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
     if (!realpath(joined, out)) {
         if (errno == ENOENT || errno == ENOTDIR)
-            return weft__api_error_set(fault, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
-        return weft__api_error_set(fault, 400, "lora_path", "'lora_path': %s", strerror(errno));
+            return weft__api_error_set(error, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
+        return weft__api_error_set(error, 400, "lora_path", "'lora_path': %s", strerror(errno));
     }
     if (!is_within(s, out) || !members_are_within(s, out))
-        return weft__api_error_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+        return weft__api_error_set(error, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
     return 1;
 }
 
@@ -378,14 +380,14 @@ static void put_loaded(const weft_server *s, const char *tenant, const char *nam
                             shown_name(s, tenant, a.name), a.version);
 }
 
-/* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the file's fault. */
-static int name_is_free(const weft_server *s, const char *name, weft__api_error *fault)
+/* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the file's error. */
+static int name_is_free(const weft_server *s, const char *name, weft__api_error *error)
 {
     weft_error err = {0};
-    if (weft_engine_adapter_check_name(name, &err)) return weft__api_error_set(fault, 400, "lora_name", "%s", err.message);
+    if (weft_engine_adapter_check_name(name, &err)) return weft__api_error_set(error, 400, "lora_name", "%s", err.message);
     return !weft__server_is_model_name(s, name)
                ? 1
-               : weft__api_error_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
+               : weft__api_error_set(error, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
 }
 
 weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *err)
@@ -463,93 +465,93 @@ static int count_own(const weft_server *s, const char *tenant)
 }
 
 /* What a key loads is its own, unless an admin publishes it. Without keys there is nobody whose own it could be. name: of the engine. */
-static int name_of_load(const weft_server *s, const weft__server_caller *who, const weft__api_params *ask,
-                        char name[WEFT__ADAPTER_NAME], weft__api_error *fault)
+static int name_of_load(const weft_server *s, const weft__server_caller *who, const weft__api_params *params,
+                        char name[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
     weft_engine_adapter a = {.size = sizeof a};
-    if (!name_is_free(s, ask->lora_name, fault)) return 0;
-    if (ask->publish || !*who->tenant) {
-        snprintf(name, WEFT__ADAPTER_NAME, "%s", ask->lora_name);
+    if (!name_is_free(s, params->lora_name, error)) return 0;
+    if (params->publish || !*who->tenant) {
+        snprintf(name, WEFT__API_ADAPTER_NAME, "%s", params->lora_name);
         if (is_own(s, name))
-            return weft__api_error_set(fault, 400, "lora_name", "'%.100s' is a name as a key's own adapters have",
-                                       ask->lora_name);
-        return may_change_all(who, *who->tenant ? "publish" : NULL, "an adapter for all", fault);
+            return weft__api_error_set(error, 400, "lora_name", "'%.100s' is a name as a key's own adapters have",
+                                       params->lora_name);
+        return may_change_all(who, *who->tenant ? "publish" : NULL, "an adapter for all", error);
     }
-    if (snprintf(name, WEFT__ADAPTER_NAME, "%s.%s", who->tenant, ask->lora_name) >= WEFT__ADAPTER_NAME)
-        return weft__api_error_set(fault, 400, "lora_name", "'lora_name' must have at most %d bytes where keys are wanted",
-                                   WEFT__ADAPTER_NAME - 1 - OWNER);
+    if (snprintf(name, WEFT__API_ADAPTER_NAME, "%s.%s", who->tenant, params->lora_name) >= WEFT__API_ADAPTER_NAME)
+        return weft__api_error_set(error, 400, "lora_name", "'lora_name' must have at most %d bytes where keys are wanted",
+                                   WEFT__API_ADAPTER_NAME - 1 - OWNER);
     if (weft_engine_adapter_find(s->engine, name, &a, NULL) && count_own(s, who->tenant) >= OWN_MAX)
-        return weft__api_error_set(fault, 400, "lora_name", "a key may have %d adapters of its own; unload one first", OWN_MAX);
+        return weft__api_error_set(error, 400, "lora_name", "a key may have %d adapters of its own; unload one first", OWN_MAX);
     return 1;
 }
 
 /* The name can be used, and the scale is finite: the form saw to it. */
-static void adapters_load(weft_server *s, const weft__server_caller *who, const weft__api_params *ask, const char *name,
-                          const char *place, weft__strbuf *out, weft__api_error *fault)
+static void adapters_load(weft_server *s, const weft__server_caller *who, const weft__api_params *params, const char *name,
+                          const char *place, weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
     weft_status st =
-        weft_engine_adapter_add(s->engine, name, place, (float)ask->scale,
-                                WEFT_ADAPTER_DISCREET | (ask->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
+        weft_engine_adapter_add(s->engine, name, place, (float)params->scale,
+                                WEFT_ADAPTER_DISCREET | (params->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
     weft__server_hide_tenants(err.message, who->tenant);
     if (st == WEFT_EXISTS)
-        weft__api_error_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
-                            ask->lora_name);
-    else if (st == WEFT_STATE) weft__api_error_set(fault, 400, "lora_name", "%s", err.message);
-    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__api_error_of(fault, st, err.message);
-    else if (st) weft__api_error_set(fault, 400, "lora_path", "%s", err.message);
+        weft__api_error_set(error, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
+                            params->lora_name);
+    else if (st == WEFT_STATE) weft__api_error_set(error, 400, "lora_name", "%s", err.message);
+    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__server_error_of(error, st, err.message);
+    else if (st) weft__api_error_set(error, 400, "lora_path", "%s", err.message);
     else put_loaded(s, who->tenant, name, out);
 }
 
 void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__api_error fault = {0};
-    weft__api_params ask = {0};
-    char place[PATH_MAX], name[WEFT__ADAPTER_NAME];
+    weft__api_error error = {0};
+    weft__api_params params = {0};
+    char place[PATH_MAX], name[WEFT__API_ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__api_params_parse(&weft__api_table_load_adapter, s->n_vocab, body, n, &ask, &fault) &&
-        name_of_load(s, who, &ask, name, &fault) && place_of(s, ask.lora_path, place, &fault) &&
-        weft__server_disk_enter(s, r, NULL, &fault)) {
-        adapters_load(s, who, &ask, name, place, &out, &fault);
+    if (weft__api_params_parse(&weft__api_table_load_adapter, s->n_vocab, body, n, &params, &error) &&
+        name_of_load(s, who, &params, name, &error) && place_of(s, params.lora_path, place, &error) &&
+        weft__server_disk_enter(s, r, NULL, &error)) {
+        adapters_load(s, who, &params, name, place, &out, &error);
         weft__server_disk_leave(s, r);
     }
-    weft__api_params_free(&ask);
-    answer(r, &out, &fault);
+    weft__api_params_free(&params);
+    answer(r, &out, &error);
 }
 
 /* The engine's name of what this caller may unload: its own, or for an admin what was published, and by its full name that of another key. */
-static int name_of_unload(const weft_server *s, const weft__server_caller *who, const char *given, char name[WEFT__ADAPTER_NAME],
-                          weft__api_error *fault)
+static int name_of_unload(const weft_server *s, const weft__server_caller *who, const char *given,
+                          char name[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
     weft_engine_adapter a = {.size = sizeof a};
     int found = find_name(s, who->tenant, given, name);
     if (!found && who->is_admin && is_own(s, given)) {
-        snprintf(name, WEFT__ADAPTER_NAME, "%s", given);
+        snprintf(name, WEFT__API_ADAPTER_NAME, "%s", given);
         found = !weft_engine_adapter_find(s->engine, name, &a, NULL);
     }
-    if (!found) return weft__api_error_set(fault, 404, "lora_name", "there is no adapter '%.128s'", given);
-    return is_own(s, name) || may_change_all(who, "lora_name", "unloading an adapter that is there for all", fault);
+    if (!found) return weft__api_error_set(error, 404, "lora_name", "there is no adapter '%.128s'", given);
+    return is_own(s, name) || may_change_all(who, "lora_name", "unloading an adapter that is there for all", error);
 }
 
 void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__api_error fault = {0};
-    weft__api_params ask = {0};
+    weft__api_error error = {0};
+    weft__api_params params = {0};
     weft_error err = {0};
-    char name[WEFT__ADAPTER_NAME];
+    char name[WEFT__API_ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__api_params_parse(&weft__api_table_unload_adapter, s->n_vocab, body, n, &ask, &fault) &&
-        may_change(s, "lora_name", &fault) && name_of_unload(s, who, ask.lora_name, name, &fault)) {
+    if (weft__api_params_parse(&weft__api_table_unload_adapter, s->n_vocab, body, n, &params, &error) &&
+        may_change(s, "lora_name", &error) && name_of_unload(s, who, params.lora_name, name, &error)) {
         if (weft_engine_adapter_remove(s->engine, name, &err))
-            weft__api_error_set(&fault, 404, "lora_name", "there is no adapter '%.128s'", ask.lora_name);
+            weft__api_error_set(&error, 404, "lora_name", "there is no adapter '%.128s'", params.lora_name);
         else weft__strbuf_puts(&out, "{\"status\":\"ok\"}");
     }
-    weft__api_params_free(&ask);
-    answer(r, &out, &fault);
+    weft__api_params_free(&params);
+    answer(r, &out, &error);
 }
 
 void weft__server_adapters_forget(weft_server *s)
@@ -559,7 +561,7 @@ void weft__server_adapters_forget(weft_server *s)
     do {
         n = weft_engine_adapters(s->engine, first, page, PAGE);
         for (int32_t i = 0; i < n && i < PAGE; i++) {
-            char tenant[WEFT__MAX_TENANT + 1];
+            char tenant[WEFT__API_MAX_TENANT + 1];
             snprintf(tenant, sizeof tenant, "%s", page[i].name);
             if (is_own(s, page[i].name) && !weft__server_keys_have(&s->keys, tenant))
                 weft_engine_adapter_remove(s->engine, page[i].name, NULL);

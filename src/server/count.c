@@ -6,7 +6,7 @@
 
 int weft__server_first_of_prompt(const weft__server_choice *c)
 {
-    return c->index % (int)c->gen->ask.n == 0;
+    return c->index % (int)c->gen->params.n == 0;
 }
 
 void weft__server_count_began(weft__server_choice *c, double queue_ms)

@@ -34,7 +34,7 @@ static void unref(weft__server_response *g)
     for (int i = 0; i < g->n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
     weft__server_prompts_free(&g->prompts);
-    weft__api_params_free(&g->ask);
+    weft__api_params_free(&g->params);
     weft_engine_lease_free(g->server->engine, &g->lease);
     weft_grammar_free(&g->grammar);
     weft__strbuf_free(&g->scratch);
@@ -131,7 +131,7 @@ static void send_delta(weft__server_choice *c, int last)
 {
     weft__server_response *g = c->gen;
     size_t n_text = c->text.len - c->shown, n_entries = entries_ready(c, last && c->stop->found < 0);
-    if (!g->ask.stream || (!n_text && !(last && n_entries > c->n_shown))) return;
+    if (!g->params.stream || (!n_text && !(last && n_entries > c->n_shown))) return;
     g->writer->delta(c, n_text, n_entries, &g->scratch);
     c->shown = c->text.len;
     c->n_shown = n_entries;
@@ -145,9 +145,9 @@ static void on_began(weft__server_choice *c, const weft_event *e)
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
-        c->slot = weft__server_slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids,
-                                          c->prompt->n, (int32_t)g->ask.max_tokens, c->with_adapters);
-    if (!g->ask.stream || !g->writer->stream_begin) return;
+        c->slot = weft__server_slots_take(&g->server->slots, (int32_t)g->params.id_slot, e->request, g->tenant, c->prompt->ids,
+                                          c->prompt->n, (int32_t)g->params.max_tokens, c->with_adapters);
+    if (!g->params.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c, &g->scratch);
     if (!send(g)) fail_memory(c);
 }
@@ -200,9 +200,9 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
                     : e->finish == WEFT_FINISH_FAILED  ? e->status
                                                        : WEFT_OK,
                     e->message);
-    if (!c->failed && c->status == WEFT_TIMEOUT && c->gen->ask.timeout_ms > 0) /* the engine was told what was left of it */
+    if (!c->failed && c->status == WEFT_TIMEOUT && c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->message, sizeof c->message, "not finished within the %lld ms of its 'timeout_ms'",
-                 (long long)c->gen->ask.timeout_ms);
+                 (long long)c->gen->params.timeout_ms);
     c->n_prompt = e->n_prompt;
     c->n_cached = e->n_cached;
     c->queue_ms = e->queue_ms;
@@ -293,16 +293,16 @@ static void set_note(weft__server_response *g)
 
 void weft__server_response_answer(weft__server_response *g)
 {
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     set_note(g);
-    for (int i = 0; i < g->n_choices && !fault.status; i++)
-        if (g->choices[i].status) weft__api_error_of(&fault, g->choices[i].status, g->choices[i].message);
-    fault.retry_s = g->retry_s;
-    if (!fault.status) {
+    for (int i = 0; i < g->n_choices && !error.status; i++)
+        if (g->choices[i].status) weft__server_error_of(&error, g->choices[i].status, g->choices[i].message);
+    error.retry_s = g->retry_s;
+    if (!error.status) {
         g->writer->whole(g, &g->scratch);
-        if (g->scratch.failed) weft__api_error_of(&fault, WEFT_NO_MEMORY, "no memory for the answer");
+        if (g->scratch.failed) weft__server_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
     }
-    if (fault.status) weft__server_reply_error(g->r, &fault);
+    if (error.status) weft__server_reply_error(g->r, &error);
     else weft__server_reply_json(g->r, 200, &g->scratch);
     unref(g);
 }
@@ -314,7 +314,7 @@ static void send_end(weft__server_response *g)
         "data: {\"error\":{\"message\":\"no memory for the answer\",\"type\":\"server_error\",\"param\":null,"
         "\"code\":\"service_unavailable\"}}\n\n",
         "data: {\"error\":{\"code\":503,\"message\":\"no memory for the answer\",\"type\":\"unavailable_error\"}}\n\n"};
-    const char *text = said[weft__server_dialect_of(weft__http_path(g->r)) == WEFT__LLAMA];
+    const char *text = said[weft__server_dialect_of(weft__http_path(g->r)) == WEFT__SERVER_LLAMA];
     if (!send(g)) weft__http_write(g->r, text, strlen(text));
 }
 
@@ -343,11 +343,11 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     pthread_mutex_lock(&g->lock);
     int refused = g->refused, last = g->n_left == 0;
     pthread_mutex_unlock(&g->lock);
-    if (!refused && last && !g->ask.stream) {
+    if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);
         return;
     }
-    if (!refused && g->ask.stream) {
+    if (!refused && g->params.stream) {
         if (!c->status) send_delta(c, 1);
         c->status = c->failed ? c->failed : c->status;
         g->writer->choice_end(c, &g->scratch);
@@ -377,23 +377,24 @@ static int on_event(void *arg, const weft_event *e)
 
 /* Biases of texts become biases of their tokens, which count as those given by id: each choice holds them all, and each of its tokens looks
  * at them all. */
-static int add_text_biases(weft__server_response *g, weft__api_error *fault)
+static int add_text_biases(weft__server_response *g, weft__api_error *error)
 {
-    weft__api_params *a = &g->ask;
+    weft__api_params *a = &g->params;
     size_t capacity = (size_t)a->n_bias;
     for (int32_t i = 0; i < a->n_bias_texts; i++) {
-        int32_t ids[WEFT__MAX_STOP_BYTES + 16];
+        int32_t ids[WEFT__API_MAX_STOP_BYTES + 16];
         size_t n;
         weft_error err = {0};
         weft_status st = weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids,
-                                       WEFT__MAX_STOP_BYTES + 16, &n, &err);
+                                       WEFT__API_MAX_STOP_BYTES + 16, &n, &err);
         if (st)
-            return weft__api_error_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s", err.message);
-        if ((size_t)a->n_bias + n > WEFT__MAX_BIASES)
-            return weft__api_error_set(fault, 400, "logit_bias",
-                                       "'logit_bias' must have at most %d tokens, those of its texts included", WEFT__MAX_BIASES);
+            return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s", err.message);
+        if ((size_t)a->n_bias + n > WEFT__API_MAX_BIASES)
+            return weft__api_error_set(error, 400, "logit_bias",
+                                       "'logit_bias' must have at most %d tokens, those of its texts included",
+                                       WEFT__API_MAX_BIASES);
         if (!weft__grow(&a->bias, &capacity, (size_t)a->n_bias + n, sizeof *a->bias))
-            return weft__api_error_set(fault, 503, NULL, "no memory for the request");
+            return weft__api_error_set(error, 503, NULL, "no memory for the request");
         for (size_t k = 0; k < n; k++) a->bias[a->n_bias++] = (weft_logit_bias){ids[k], a->bias_texts[i].bias};
     }
     return 1;
@@ -415,105 +416,107 @@ static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, wef
     return st;
 }
 
-static int compile_grammar(weft__server_response *g, weft__api_error *fault)
+static int compile_grammar(weft__server_response *g, weft__api_error *error)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
-    if (g->ask.grammar)
-        st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->ask.grammar, strlen(g->ask.grammar), &g->grammar, &err);
-    else st = json_grammar(g->server, g->ask.json_value, &g->grammar, &err);
+    if (g->params.grammar)
+        st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar, strlen(g->params.grammar), &g->grammar,
+                              &err);
+    else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
     if (!st) return 1;
-    const char *field = constraint_of(&g->ask);
-    return weft__api_error_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
+    const char *field = constraint_of(&g->params);
+    return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
 }
 
-static int check_length(weft__server_response *g, weft__api_error *fault)
+static int check_length(weft__server_response *g, weft__api_error *error)
 {
     int32_t n_ctx = g->server->n_ctx;
     for (size_t i = 0; i < g->prompts.n; i++) {
         int32_t n = g->prompts.items[i].n, room = n_ctx - n;
-        if (!n) return weft__api_error_set(fault, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
-        if (room >= (g->embedding || g->ask.max_tokens == 0 ? 0 : 1)) continue;
-        weft__api_error_set(fault, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n,
+        if (!n) return weft__api_error_set(error, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
+        if (room >= (g->embedding || g->params.max_tokens == 0 ? 0 : 1)) continue;
+        weft__api_error_set(error, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n,
                             n_ctx);
-        fault->code = "context_length_exceeded";
-        fault->n_prompt = n;
-        fault->n_ctx = n_ctx;
+        error->code = "context_length_exceeded";
+        error->n_prompt = n;
+        error->n_ctx = n_ctx;
         return 0;
     }
     return 1;
 }
 
-static int refuse_entries(const weft__server_response *g, int64_t n_tokens, int64_t most, weft__api_error *fault)
+static int refuse_entries(const weft__server_response *g, int64_t n_tokens, int64_t most, weft__api_error *error)
 {
-    const weft__api_params *a = &g->ask;
+    const weft__api_params *a = &g->params;
     const weft__api_table *f = a->form;
     char remedy[96] = "";
     if (most > 0) snprintf(remedy, sizeof remedy, "at most %lld as '%s', or ", (long long)most, f->tokens);
     return weft__api_error_set(
-        fault, 400, a->n > 1 || a->n_top < 1 ? f->n : f->top,
+        error, 400, a->n > 1 || a->n_top < 1 ? f->n : f->top,
         "%lld answers ('%s' times the prompts), %s%lld tokens in all, with %lld likeliest ones beside each "
         "('%s'), come to more than the %d that a request may have; give %sa smaller '%s' or '%s'",
         (long long)a->n * (long long)g->prompts.n, f->n, a->echo ? "their prompts included, " : "", (long long)n_tokens,
-        (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__MAX_ENTRIES, remedy, f->n, f->top);
+        (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__API_MAX_ENTRIES, remedy, f->n, f->top);
 }
 
 /* Entries are kept until the last answer has ended, those of streams too. Answers to a request that sets no limit of tokens end where all
  * entries are used up; where that would leave them few, it is refused, as one whose own limit is beyond that. */
-static int check_entries(weft__server_response *g, weft__api_error *fault)
+static int check_entries(weft__server_response *g, weft__api_error *error)
 {
-    weft__api_params *a = &g->ask;
+    weft__api_params *a = &g->params;
     if (!g->keep_entries) return 1;
-    int64_t all = WEFT__MAX_ENTRIES / (a->n * (1 + (a->n_top > 0 ? a->n_top : 0))); /* tokens, when each prompt had one answer */
+    int64_t all =
+        WEFT__API_MAX_ENTRIES / (a->n * (1 + (a->n_top > 0 ? a->n_top : 0))); /* tokens, when each prompt had one answer */
     int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
-            limit = a->max_tokens < 0 ? WEFT__FEW_TOKENS : a->max_tokens;
+            limit = a->max_tokens < 0 ? WEFT__API_FEW_TOKENS : a->max_tokens;
     for (int64_t i = 0; i < n_prompts; i++) {
         int64_t room = g->server->n_ctx - g->prompts.items[i].n;
         asked += limit < room ? limit : room;
         if (a->echo) echoed += g->prompts.items[i].n;
     }
     int64_t most = n_prompts ? (all - echoed) / n_prompts : 0;
-    if (echoed + asked > all) return refuse_entries(g, a->n * (echoed + asked), most, fault);
+    if (echoed + asked > all) return refuse_entries(g, a->n * (echoed + asked), most, error);
     if (a->max_tokens < 0 && most < g->server->n_ctx) a->max_tokens = most;
     return 1;
 }
 
-static int begin_choice(weft__server_response *g, int i, weft__api_error *fault)
+static int begin_choice(weft__server_response *g, int i, weft__api_error *error)
 {
     weft__server_choice *c = &g->choices[i];
     c->gen = g;
     c->index = i;
     c->slot = -1;
-    c->prompt = &g->prompts.items[i / (int)g->ask.n];
+    c->prompt = &g->prompts.items[i / (int)g->params.n];
     c->stop = weft__alloc_zero(1, sizeof *c->stop);
-    if (!c->stop) return weft__api_error_set(fault, 503, NULL, "no memory for the request");
+    if (!c->stop) return weft__api_error_set(error, 503, NULL, "no memory for the request");
     weft_error err = {0};
-    weft_status st = weft__stop_begin(c->stop, g->ask.stops, g->ask.stop_lengths, g->ask.n_stops, &err);
+    weft_status st = weft__stop_begin(c->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
     if (!st) st = weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
-    if (st) weft__api_error_of(fault, st, err.message);
+    if (st) weft__server_error_of(error, st, err.message);
     return !st;
 }
 
-static int gen_prepare(weft__server_response *g, weft__api_error *fault)
+static int gen_prepare(weft__server_response *g, weft__api_error *error)
 {
-    int64_t n = (int64_t)g->prompts.n * g->ask.n;
-    if (!g->embedding && n > WEFT__MAX_N)
-        return weft__api_error_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N,
-                                   (long long)n);
+    int64_t n = (int64_t)g->prompts.n * g->params.n;
+    if (!g->embedding && n > WEFT__API_MAX_N)
+        return weft__api_error_set(error, 400, "n", "'n' times the number of prompts must be at most %d, not %lld",
+                                   WEFT__API_MAX_N, (long long)n);
     if (!g->embedding && n > g->server->max_requests)
-        return weft__api_error_set(fault, 400, g->ask.n > 1 ? "n" : "prompt",
+        return weft__api_error_set(error, 400, g->params.n > 1 ? "n" : "prompt",
                                    "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
                                    (long long)n, g->server->max_requests);
-    if (!check_length(g, fault) || !check_entries(g, fault) ||
-        !weft__server_adapters_lease(g->server, &g->ask, g->tenant, &g->has_lease, &g->lease, g->adapters, fault) ||
-        !add_text_biases(g, fault))
+    if (!check_length(g, error) || !check_entries(g, error) ||
+        !weft__server_adapters_lease(g->server, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
+        !add_text_biases(g, error))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
-    if (!g->choices) return weft__api_error_set(fault, 503, NULL, "no memory for the request");
+    if (!g->choices) return weft__api_error_set(error, 503, NULL, "no memory for the request");
     /* Drawn ones have 31 bits: /completion tells them, and llama.cpp's clients read them as a number of 32. */
-    uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 33;
+    uint64_t seed = g->params.seed_given ? (uint64_t)g->params.seed : weft__rng_entropy() >> 33;
     for (; g->n_choices < n; g->n_choices++) {
-        if (!begin_choice(g, g->n_choices, fault)) {
+        if (!begin_choice(g, g->n_choices, error)) {
             g->n_choices++; /* half-built: freed with the others */
             return 0;
         }
@@ -531,7 +534,7 @@ static int gen_prepare(weft__server_response *g, weft__api_error *fault)
 
 static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
 {
-    const weft__api_params *a = &c->gen->ask;
+    const weft__api_params *a = &c->gen->params;
     weft_sampler_params_default(p);
     p->temperature = (float)(a->temperature > 0 ? a->temperature : 0);
     p->top_k = (int32_t)(a->top_k > 0 ? a->top_k : 0);
@@ -551,13 +554,13 @@ static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
 /* Milliseconds until the request's deadline, which counts from its head, at least 1; 0: it has none. */
 static uint64_t time_left(const weft__server_response *g)
 {
-    uint64_t all = (uint64_t)g->ask.timeout_ms, gone = (weft__clock_ns() - weft__http_began_ns(g->r)) / 1000000;
+    uint64_t all = (uint64_t)g->params.timeout_ms, gone = (weft__clock_ns() - weft__http_began_ns(g->r)) / 1000000;
     return !all ? 0 : gone < all ? all - gone : 1;
 }
 
 uint64_t weft__server_response_deadline(const weft__server_response *g)
 {
-    return g->ask.timeout_ms ? weft__http_began_ns(g->r) + (uint64_t)g->ask.timeout_ms * 1000000 : 0;
+    return g->params.timeout_ms ? weft__http_began_ns(g->r) + (uint64_t)g->params.timeout_ms * 1000000 : 0;
 }
 
 /* The engine sees to it that a tenant leaves room for the others: max_requests are what one ever gets. An address whose requests name many users is
@@ -570,7 +573,7 @@ static int most_of_address(const weft_server *s)
 static weft_status submit(weft__server_choice *c, double *retry_after_s, weft_error *err)
 {
     weft__server_response *g = c->gen;
-    const weft__api_params *a = &g->ask;
+    const weft__api_params *a = &g->params;
     weft_request_params p;
     uint64_t id = 0;
     int64_t room = g->server->n_ctx - c->prompt->n;
@@ -612,7 +615,7 @@ static weft_status submit(weft__server_choice *c, double *retry_after_s, weft_er
 }
 
 /* All that is asked for at once, or none. */
-static int submit_all(weft__server_response *g, weft__api_error *fault)
+static int submit_all(weft__server_response *g, weft__api_error *error)
 {
     weft_error err = {0};
     double retry_after_s = 1;
@@ -624,8 +627,8 @@ static int submit_all(weft__server_response *g, weft__api_error *fault)
         g->refused = 1;
         pthread_mutex_unlock(&g->lock);
         cancel_all(g);
-        weft__api_error_of(fault, st, err.message);
-        fault->retry_s = (int)ceil(retry_after_s);
+        weft__server_error_of(error, st, err.message);
+        error->retry_s = (int)ceil(retry_after_s);
         return 0;
     }
     if (all) weft_engine_lease_free(g->server->engine, &g->lease); /* else those that are asked for later need it */
@@ -666,21 +669,21 @@ static int has_left(weft__server_response *g)
 /* Submits; takes over the caller's share of it. */
 static void set_off(weft__server_response *g)
 {
-    weft__api_error fault = {0};
-    if (!submit_all(g, &fault)) weft__server_reply_error(g->r, &fault);
-    else if (g->ask.stream) weft__http_begin(g->r);
+    weft__api_error error = {0};
+    if (!submit_all(g, &error)) weft__server_reply_error(g->r, &error);
+    else if (g->params.stream) weft__http_begin(g->r);
     if (has_left(g)) cancel_all(g); /* while we were submitting */
     unref(g);
 }
 
-static int set_late(const char *what, weft__api_error *fault)
+static int set_late(const char *what, weft__api_error *error)
 {
-    return weft__api_error_set(fault, 504, NULL, "the deadline passed before %s was ready", what);
+    return weft__api_error_set(error, 504, NULL, "the deadline passed before %s was ready", what);
 }
 
-static void gen_refuse(weft__server_response *g, const weft__api_error *fault)
+static void gen_refuse(weft__server_response *g, const weft__api_error *error)
 {
-    weft__server_reply_error(g->r, fault);
+    weft__server_reply_error(g->r, error);
     unref(g);
 }
 
@@ -688,17 +691,17 @@ static void gen_refuse(weft__server_response *g, const weft__api_error *fault)
 static void gen_go_on(weft__server_response *g)
 {
     weft_server *s = g->server;
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     if (!g->has_lease) {
         if (weft__server_wait_queue_put(&s->adapters, g)) return;
-        weft__api_error_set(&fault, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
-        fault.retry_s = 2;
-        gen_refuse(g, &fault);
-    } else if (constraint_of(&g->ask)) {
+        weft__api_error_set(&error, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
+        error.retry_s = 2;
+        gen_refuse(g, &error);
+    } else if (constraint_of(&g->params)) {
         if (weft__server_wait_queue_put(&s->grammars, g)) return;
-        weft__api_error_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
-        fault.retry_s = 2;
-        gen_refuse(g, &fault);
+        weft__api_error_set(&error, 429, constraint_of(&g->params), "too many grammars wait to be compiled; try again in 2 s");
+        error.retry_s = 2;
+        gen_refuse(g, &error);
     } else {
         set_off(g);
     }
@@ -709,49 +712,49 @@ enum { ROOM_S = 60 /* since the request came */, LOOK_MS = 100 };
 /* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in this line; a little at a
  * time, as others in it may need ones for which there is room. Not for ever: adapters that are ready are lent past the line, and may be in
  * use again and again. */
-int weft__server_response_lease(weft__server_response *g, weft__api_error *fault)
+int weft__server_response_lease(weft__server_response *g, weft__api_error *error)
 {
     uint64_t deadline = weft__server_response_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;
     if (has_left(g)) {
-        weft__api_error_of(fault, WEFT_CANCELLED, "the client left");
+        weft__server_error_of(error, WEFT_CANCELLED, "the client left");
         return 0;
     }
-    if (weft__server_adapters_lease(g->server, &g->ask, g->tenant, NULL, &g->lease, g->adapters, fault)) return 1;
+    if (weft__server_adapters_lease(g->server, &g->params, g->tenant, NULL, &g->lease, g->adapters, error)) return 1;
     uint64_t now = weft__clock_ns();
-    if (fault->status != 429 || now >= until) return 0;
-    if (deadline && now >= deadline) return set_late(g->server->adapters.what, fault);
+    if (error->status != 429 || now >= until) return 0;
+    if (deadline && now >= deadline) return set_late(g->server->adapters.what, error);
     weft_engine_lease_wait(g->server->engine, LOOK_MS);
     return -1;
 }
 
-void weft__server_response_leased(weft__server_response *g, const weft__api_error *fault)
+void weft__server_response_leased(weft__server_response *g, const weft__api_error *error)
 {
     g->has_lease = 1;
-    if (fault) gen_refuse(g, fault);
+    if (error) gen_refuse(g, error);
     else gen_go_on(g);
 }
 
-int weft__server_response_compile(weft__server_response *g, weft__api_error *fault)
+int weft__server_response_compile(weft__server_response *g, weft__api_error *error)
 {
-    if (!has_left(g)) return compile_grammar(g, fault);
-    weft__api_error_of(fault, WEFT_CANCELLED, "the client left");
+    if (!has_left(g)) return compile_grammar(g, error);
+    weft__server_error_of(error, WEFT_CANCELLED, "the client left");
     return 0;
 }
 
 void weft__server_response_expired(weft__server_response *g, const char *what)
 {
-    weft__api_error fault = {0};
-    set_late(what, &fault);
-    weft__server_reply_error(g->r, &fault);
+    weft__api_error error = {0};
+    set_late(what, &error);
+    weft__server_reply_error(g->r, &error);
 }
 
-void weft__server_response_compiled(weft__server_response *g, const weft__api_error *fault)
+void weft__server_response_compiled(weft__server_response *g, const weft__api_error *error)
 {
-    if (!fault) {
+    if (!error) {
         set_off(g);
         return;
     }
-    weft__server_reply_error(g->r, fault);
+    weft__server_reply_error(g->r, error);
     unref(g);
 }
 
@@ -761,32 +764,32 @@ void weft__server_response_drop(weft__server_response *g)
 }
 
 void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
-                                 const weft__server_caller *who, const char *tenant, const char *id_prefix, weft__api_params *ask,
-                                 weft__server_prompts *prompts, int embedding)
+                                 const weft__server_caller *who, const char *tenant, const char *id_prefix,
+                                 weft__api_params *params, weft__server_prompts *prompts, int embedding)
 {
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     weft__server_response *g = new_gen(s, r, writer, who, tenant);
     if (!g) {
-        weft__api_error_set(&fault, 503, NULL, "no memory for the request");
-        weft__server_reply_error(r, &fault);
-        weft__api_params_free(ask);
+        weft__api_error_set(&error, 503, NULL, "no memory for the request");
+        weft__server_reply_error(r, &error);
+        weft__api_params_free(params);
         weft__server_prompts_free(prompts);
         weft__http_release(r);
         return;
     }
-    g->ask = *ask;
+    g->params = *params;
     g->prompts = *prompts;
     g->embedding = embedding;
-    if (embedding) g->ask.n = 1;
-    g->keep_entries = !embedding && (g->ask.n_top >= 0 || g->ask.return_tokens);
+    if (embedding) g->params.n = 1;
+    g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);
     g->several = g->prompts.n > 1;
     make_id(g->id, sizeof g->id, id_prefix);
-    snprintf(g->model, sizeof g->model, "%s", g->ask.model && *g->ask.model ? g->ask.model : s->name);
-    int ready = gen_prepare(g, &fault);
-    if (ready) weft__api_params_settle(&g->ask);
+    snprintf(g->model, sizeof g->model, "%s", g->params.model && *g->params.model ? g->params.model : s->name);
+    int ready = gen_prepare(g, &error);
+    if (ready) weft__api_params_settle(&g->params);
     weft__http_free_body(r);
     if (!ready) {
-        gen_refuse(g, &fault);
+        gen_refuse(g, &error);
         return;
     }
     atomic_fetch_add(&g->refs, 1);

@@ -32,8 +32,8 @@ static void *serve_all(void *arg)
         weft__server_response *g = line->now = gen_of(weft__http_turns_take(&line->waiting));
         if (!g) break;
         pthread_mutex_unlock(&line->lock);
-        weft__api_error fault = {0};
-        int is_done = line->work(g, &fault);
+        weft__api_error error = {0};
+        int is_done = line->work(g, &error);
         pthread_mutex_lock(&line->lock);
         line->now = NULL;
         int again = is_done < 0 && !g->too_late;
@@ -42,7 +42,7 @@ static void *serve_all(void *arg)
         if (again)
             ;
         else if (g->too_late) weft__server_response_drop(g);
-        else line->go_on(g, is_done > 0 ? NULL : &fault);
+        else line->go_on(g, is_done > 0 ? NULL : &error);
         pthread_mutex_lock(&line->lock);
     }
     pthread_mutex_unlock(&line->lock);

@@ -26,7 +26,7 @@ static void put_prob(weft__strbuf *out, const weft__server_response *g, int32_t 
 
 static void put_probs(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
 {
-    if (c->gen->ask.n_top < 0) return;
+    if (c->gen->params.n_top < 0) return;
     weft__strbuf_puts(out, ",\"completion_probabilities\":[");
     for (size_t i = from; i < to; i++) {
         const weft__server_entry *e = &c->entries[i];
@@ -46,7 +46,7 @@ static void put_probs(weft__strbuf *out, const weft__server_choice *c, size_t fr
 static void put_tokens(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
 {
     weft__strbuf_puts(out, ",\"tokens\":[");
-    for (size_t i = from; c->gen->ask.return_tokens && i < to; i++)
+    for (size_t i = from; c->gen->params.return_tokens && i < to; i++)
         weft__strbuf_printf(out, "%s%d", i > from ? "," : "", c->entries[i].token);
     weft__strbuf_putc(out, ']');
 }
@@ -68,7 +68,7 @@ static void put_timings(weft__strbuf *out, const weft__server_choice *c)
 
 static void put_settings(weft__strbuf *out, const weft__server_choice *c)
 {
-    const weft__api_params *a = &c->gen->ask;
+    const weft__api_params *a = &c->gen->params;
     weft__strbuf_printf(
         out,
         ",\"generation_settings\":{\"n_predict\":%lld,\"max_tokens\":%lld,\"seed\":%llu,\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
@@ -119,7 +119,7 @@ static void delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft_
     put_tokens(out, c, c->n_shown, n_entries);
     weft__strbuf_printf(out, ",\"stop\":false,\"id_slot\":%d,\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->slot,
                         c->n_generated, c->prompt->n);
-    if (c->gen->ask.timings) put_timings(out, c);
+    if (c->gen->params.timings) put_timings(out, c);
     put_probs(out, c, c->n_shown, n_entries);
     weft__strbuf_puts(out, "}\n\n");
 }
@@ -127,7 +127,7 @@ static void delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft_
 static void choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__LLAMA, c, out);
+        weft__server_put_error_event(WEFT__SERVER_LLAMA, c, out);
         return;
     }
     weft__strbuf_puts(out, "data: ");
@@ -142,7 +142,7 @@ static void stream_end(weft__server_response *g, weft__strbuf *out)
 
 static void whole(weft__server_response *g, weft__strbuf *out)
 {
-    int array = g->several || g->ask.n > 1;
+    int array = g->several || g->params.n > 1;
     if (array) weft__strbuf_putc(out, '[');
     for (int i = 0; i < g->n_choices; i++) {
         if (i) weft__strbuf_putc(out, ',');

@@ -73,7 +73,7 @@ static void buckets(weft__strbuf *out, const char *name, const double *bounds, c
 
 static void histogram(weft__strbuf *out, const char *name, const char *help, const weft__server_histogram *h)
 {
-    uint64_t counts[WEFT__BOUNDS + 1];
+    uint64_t counts[WEFT__SERVER_BOUNDS + 1];
     for (int i = 0; i <= h->n; i++) counts[i] = h->counts[i];
     head(out, name, "histogram", help);
     buckets(out, name, h->bounds, counts, h->n, (double)h->sum_us / 1e6);

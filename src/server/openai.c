@@ -45,7 +45,7 @@ static void put_usage(weft__strbuf *out, const weft__server_response *g)
     int64_t prompt = 0, cached = 0, generated = 0;
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
-        if (i % g->ask.n == 0) prompt += c->prompt->n, cached += c->n_cached;
+        if (i % g->params.n == 0) prompt += c->prompt->n, cached += c->n_cached;
         generated += c->n_generated;
     }
     weft__strbuf_printf(out,
@@ -79,7 +79,7 @@ static void put_chat_token(weft__strbuf *out, const weft__server_response *g, in
 /* Log-probabilities of entries [from, to). */
 static void put_chat_logprobs(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
 {
-    if (c->gen->ask.n_top < 0) {
+    if (c->gen->params.n_top < 0) {
         weft__strbuf_puts(out, "\"logprobs\":null");
         return;
     }
@@ -109,7 +109,7 @@ static void begin_chunk(weft__strbuf *out, const weft__server_choice *c)
 
 static void end_chunk(weft__strbuf *out, const weft__server_response *g)
 {
-    weft__strbuf_puts(out, g->ask.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
+    weft__strbuf_puts(out, g->params.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
 }
 
 static void chat_begin(weft__server_choice *c, weft__strbuf *out)
@@ -133,7 +133,7 @@ static void chat_delta(weft__server_choice *c, size_t n_text, size_t n_entries, 
 static void chat_choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__OPENAI, c, out);
+        weft__server_put_error_event(WEFT__SERVER_OPENAI, c, out);
         return;
     }
     begin_chunk(out, c);
@@ -144,7 +144,7 @@ static void chat_choice_end(weft__server_choice *c, weft__strbuf *out)
 static void stream_end(weft__server_response *g, weft__strbuf *out, const char *object)
 {
     if (any_failed(g)) return; /* the error was the last word */
-    if (g->ask.include_usage) {
+    if (g->params.include_usage) {
         weft__strbuf_puts(out, "data: ");
         put_head(out, g, object);
         weft__strbuf_puts(out, ",\"choices\":[],");
@@ -231,7 +231,7 @@ static void put_named(weft__strbuf *out, const weft__server_choice *c, const cha
 /* The likeliest, and the token itself where it is none of them. */
 static void put_top_object(weft__strbuf *out, const weft__server_choice *c, const weft__server_entry *e)
 {
-    if (isnan(e->logprob) || c->gen->ask.n_top == 0) {
+    if (isnan(e->logprob) || c->gen->params.n_top == 0) {
         weft__strbuf_puts(out, "null");
         return;
     }
@@ -297,7 +297,7 @@ static void put_offsets(weft__strbuf *out, const weft__server_choice *c, const s
 static void put_completion_logprobs(weft__strbuf *out, const weft__server_choice *c, int with_prompt, size_t from, size_t to)
 {
     struct span spans[2] = {{c->prompt_entries, 0, with_prompt ? c->n_prompt_entries : 0}, {c->entries, from, to}};
-    if (c->gen->ask.n_top < 0) {
+    if (c->gen->params.n_top < 0) {
         weft__strbuf_puts(out, "\"logprobs\":null");
         return;
     }
@@ -336,17 +336,17 @@ static void put_echo(weft__server_choice *c, weft__strbuf *out)
 
 static void completions_first_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
-    if (c->gen->ask.echo && !c->shown && !c->n_shown) put_echo(c, out);
+    if (c->gen->params.echo && !c->shown && !c->n_shown) put_echo(c, out);
     completions_delta(c, n_text, n_entries, out);
 }
 
 static void completions_choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__OPENAI, c, out);
+        weft__server_put_error_event(WEFT__SERVER_OPENAI, c, out);
         return;
     }
-    if (c->gen->ask.echo && !c->shown && !c->n_shown) put_echo(c, out);
+    if (c->gen->params.echo && !c->shown && !c->n_shown) put_echo(c, out);
     put_completion_chunk(out, c, "", 0, 0, c->n_shown, finish_text(c));
 }
 
@@ -363,12 +363,12 @@ static void completions_whole(weft__server_response *g, weft__strbuf *out)
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
         both.len = 0;
-        if (g->ask.echo) weft__strbuf_put(&both, c->prompt->text, c->prompt->n_text);
+        if (g->params.echo) weft__strbuf_put(&both, c->prompt->text, c->prompt->n_text);
         weft__strbuf_put(&both, c->text.data ? c->text.data : "", c->text.len);
         weft__strbuf_printf(out, "%s{\"index\":%d,\"text\":", i ? "," : "", i);
         weft__json_write_string(out, both.data ? both.data : "", both.len);
         weft__strbuf_putc(out, ',');
-        put_completion_logprobs(out, c, g->ask.echo, 0, weft__server_entries_shown(c));
+        put_completion_logprobs(out, c, g->params.echo, 0, weft__server_entries_shown(c));
         weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
     }
     weft__strbuf_puts(out, "],");
@@ -419,7 +419,7 @@ static void embeddings_whole(weft__server_response *g, weft__strbuf *out)
     for (int i = 0; i < g->n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
         weft__strbuf_printf(out, "%s{\"object\":\"embedding\",\"index\":%d,\"embedding\":", i ? "," : "", i);
-        if (g->ask.base64) put_base64(out, c->embedding, c->n_embedding);
+        if (g->params.base64) put_base64(out, c->embedding, c->n_embedding);
         else weft__server_put_floats(out, c->embedding, c->n_embedding);
         weft__strbuf_putc(out, '}');
         n += c->prompt->n;

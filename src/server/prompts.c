@@ -15,20 +15,20 @@ void weft__server_prompts_free(weft__server_prompts *p)
     *p = (weft__server_prompts){0};
 }
 
-static int prompts_no_memory(weft__api_error *fault)
+static int prompts_no_memory(weft__api_error *error)
 {
-    return weft__api_error_set(fault, 503, NULL, "no memory for the prompt");
+    return weft__api_error_set(error, 503, NULL, "no memory for the prompt");
 }
 
 /* No text of so many bytes fits: it need not be tokenized to know. */
-static int too_long(const weft_server *s, const char *field, size_t n, weft__api_error *fault)
+static int too_long(const weft_server *s, const char *field, size_t n, weft__api_error *error)
 {
     if (n / (size_t)s->longest_token <= (size_t)s->n_ctx) return 0;
-    weft__api_error_set(fault, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included",
+    weft__api_error_set(error, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included",
                         field, n, s->n_ctx);
-    fault->code = "context_length_exceeded";
-    fault->n_prompt = (int64_t)(n / (size_t)s->longest_token);
-    fault->n_ctx = s->n_ctx;
+    error->code = "context_length_exceeded";
+    error->n_prompt = (int64_t)(n / (size_t)s->longest_token);
+    error->n_ctx = s->n_ctx;
     return 1;
 }
 
@@ -38,26 +38,26 @@ struct prompts_reading {
     const char *field;
     uint32_t flags; /* of weft_tokenize */
     int with_text, bounded;
-    weft__api_error *fault;
+    weft__api_error *error;
 };
 
 /* Appends the tokens of text[0..n). */
 static int add_text(const struct prompts_reading *r, const char *text, size_t n, uint32_t flags, weft__server_prompt *p)
 {
     const weft_server *s = r->server;
-    weft__api_error *fault = r->fault;
+    weft__api_error *error = r->error;
     weft_error err = {0};
     size_t capacity = n + 16, got = 0;
-    if (r->bounded && too_long(s, r->field, n, fault)) return 0;
+    if (r->bounded && too_long(s, r->field, n, error)) return 0;
     for (int attempt = 0;; attempt++) {
         int32_t *grown = weft__realloc_array(p->ids, (size_t)p->n + capacity, sizeof *grown);
-        if (!grown) return prompts_no_memory(fault);
+        if (!grown) return prompts_no_memory(error);
         p->ids = grown;
         weft_status st = weft_tokenize(s->tokenizer, text, n, flags, p->ids + p->n, capacity, &got, &err);
         if (!st) break;
         if (st != WEFT_LIMIT || attempt || got <= capacity) {
-            weft__api_error_of(fault, st, err.message);
-            snprintf(fault->field, sizeof fault->field, "%s", r->field);
+            weft__server_error_of(error, st, err.message);
+            snprintf(error->field, sizeof error->field, "%s", r->field);
             return 0;
         }
         capacity = got;
@@ -74,7 +74,7 @@ static int add_id(weft__server_prompt *p, size_t *capacity, int32_t id)
 }
 
 /* The text that tokens read as. */
-static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_error *fault)
+static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_error *error)
 {
     weft_detok *detok = NULL;
     weft__strbuf text = {0};
@@ -92,8 +92,8 @@ static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_err
     weft__strbuf_put(&text, "", 1); /* so that there is something to point to */
     if (st || text.failed) {
         weft__strbuf_free(&text);
-        if (!st) return prompts_no_memory(fault);
-        weft__api_error_of(fault, st, err.message);
+        if (!st) return prompts_no_memory(error);
+        weft__server_error_of(error, st, err.message);
         return 0;
     }
     p->text = text.data;
@@ -113,22 +113,22 @@ static int read_one(const struct prompts_reading *r, const weft__json *v, weft__
         if (!r->with_text) return 1;
         p->text = weft__strndup(text, n);
         p->n_text = n;
-        return p->text ? 1 : prompts_no_memory(r->fault);
+        return p->text ? 1 : prompts_no_memory(r->error);
     }
     if (r->bounded && weft__json_size(v) > (size_t)s->n_ctx &&
-        too_long(s, r->field, (size_t)s->longest_token * (weft__json_size(v) + 1), r->fault))
+        too_long(s, r->field, (size_t)s->longest_token * (weft__json_size(v) + 1), r->error))
         return 0;
     for (size_t i = 0; i < weft__json_size(v); i++) {
         const weft__json *e = weft__json_at(v, i);
         if (weft__json_int(e, &id)) {
             if (capacity < (size_t)p->n) capacity = (size_t)p->n;
-            if (!add_id(p, &capacity, (int32_t)id)) return prompts_no_memory(r->fault);
+            if (!add_id(p, &capacity, (int32_t)id)) return prompts_no_memory(r->error);
         } else if (weft__json_string(e, &text, &n)) {
             if (!add_text(r, text, n, p->n ? r->flags & ~(uint32_t)WEFT_TOKENIZE_BOS : r->flags, p)) return 0;
             capacity = (size_t)p->n;
         }
     }
-    return !r->with_text || make_text(s, p, r->fault);
+    return !r->with_text || make_text(s, p, r->error);
 }
 
 static int prompts_read_all(const struct prompts_reading *r, const weft__json *v, weft__server_prompts *out)
@@ -138,7 +138,7 @@ static int prompts_read_all(const struct prompts_reading *r, const weft__json *v
     *out = (weft__server_prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
     if (!out->items) {
         out->n = 0;
-        return prompts_no_memory(r->fault);
+        return prompts_no_memory(r->error);
     }
     for (size_t i = 0; i < n; i++)
         if (!read_one(r, one ? v : weft__json_at(v, i), &out->items[i])) return 0;
@@ -151,65 +151,65 @@ static uint32_t flags_of(int special, int parse)
 }
 
 int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                              weft__server_prompts *out, weft__api_error *fault)
+                              weft__server_prompts *out, weft__api_error *error)
 {
-    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 1, fault};
+    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 1, error};
     return prompts_read_all(&r, v, out);
 }
 
 int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                            weft__server_prompts *out, weft__api_error *fault)
+                            weft__server_prompts *out, weft__api_error *error)
 {
-    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 0, fault};
+    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 0, error};
     return prompts_read_all(&r, v, out);
 }
 
 /* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. One that calls tools has ended: its
  * text is not its end, and what goes on from it would be without the calls. */
-static int what_follows(const weft__api_params *ask)
+static int what_follows(const weft__api_params *params)
 {
-    const size_t n = weft__json_size(ask->flat);
-    const weft__json *last = n ? weft__json_at(ask->flat, n - 1) : NULL;
+    const size_t n = weft__json_size(params->flat);
+    const weft__json *last = n ? weft__json_at(params->flat, n - 1) : NULL;
     int begun = weft__json_is(weft__json_get(last, "role"), "assistant") &&
                 weft__json_kind_of(weft__json_get(last, "content")) == WEFT__JSON_STRING &&
                 !weft__json_size(weft__json_get(last, "tool_calls")) && !weft__json_get(last, "function_call");
-    return ask->generation_prompt && begun ? WEFT_CHAT_CONTINUE : ask->generation_prompt;
+    return params->generation_prompt && begun ? WEFT_CHAT_CONTINUE : params->generation_prompt;
 }
 
-int weft__server_chat_text(const weft_server *s, const weft__api_params *ask, weft_chat_prompt **out, weft__api_error *fault)
+int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out, weft__api_error *error)
 {
     weft__strbuf messages = {0}, kwargs = {0};
     weft_error err = {0};
     *out = NULL;
     if (!s->chat)
-        return weft__api_error_set(fault, 400, "messages", "%s",
+        return weft__api_error_set(error, 400, "messages", "%s",
                                    s->chat_fault ? s->chat_fault : "the model has no chat template");
-    weft__json_write(&messages, ask->flat, WEFT__JSON_COMPACT);
-    if (ask->kwargs) weft__json_write(&kwargs, ask->kwargs, WEFT__JSON_COMPACT);
-    weft_status st =
-        messages.failed || kwargs.failed
-            ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
-            : weft_chat_render(s->chat, messages.data, NULL, ask->kwargs ? kwargs.data : NULL, what_follows(ask), out, &err);
+    weft__json_write(&messages, params->flat, WEFT__JSON_COMPACT);
+    if (params->kwargs) weft__json_write(&kwargs, params->kwargs, WEFT__JSON_COMPACT);
+    weft_status st = messages.failed || kwargs.failed
+                         ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
+                         : weft_chat_render(s->chat, messages.data, NULL, params->kwargs ? kwargs.data : NULL,
+                                            what_follows(params), out, &err);
     weft__strbuf_free(&messages);
     weft__strbuf_free(&kwargs);
     if (!st) return 1;
-    weft__api_error_of(fault, st, err.message);
-    snprintf(fault->field, sizeof fault->field, "messages");
+    weft__server_error_of(error, st, err.message);
+    snprintf(error->field, sizeof error->field, "messages");
     return 0;
 }
 
 /* A text of n bytes may be more tokens than that: a blank in it can be three where the vocabulary has none. */
-static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, size_t n, weft__api_error *fault)
+static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, size_t n, weft__api_error *error)
 {
     size_t capacity = n + 16, got = 0;
     for (int attempt = 0;; attempt++) {
         weft_error err = {0};
         int32_t *grown = weft__realloc_array(p->ids, capacity, sizeof *grown);
-        if (!grown) return prompts_no_memory(fault);
+        if (!grown) return prompts_no_memory(error);
         p->ids = grown;
         weft_status st = weft_chat_prompt_tokenize(rendered, 0, p->ids, capacity, &got, &err);
         if (!st) p->n = (int32_t)got;
-        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__api_error_of(fault, st, err.message);
+        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__server_error_of(error, st, err.message);
         else if (st) {
             capacity = got;
             continue;
@@ -218,19 +218,19 @@ static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, si
     }
 }
 
-int weft__server_prompts_chat(const weft_server *s, const weft__api_params *ask, weft__server_prompts *out,
-                              weft__api_error *fault)
+int weft__server_prompts_chat(const weft_server *s, const weft__api_params *params, weft__server_prompts *out,
+                              weft__api_error *error)
 {
     weft_chat_prompt *rendered;
     size_t n_text;
     *out = (weft__server_prompts){0};
-    if (!weft__server_chat_text(s, ask, &rendered, fault)) return 0;
+    if (!weft__server_chat_text(s, params, &rendered, error)) return 0;
     weft_chat_prompt_text(rendered, &n_text);
-    int ok = !too_long(s, "messages", n_text, fault);
+    int ok = !too_long(s, "messages", n_text, error);
     if (ok) {
         out->items = weft__alloc_zero(1, sizeof *out->items);
         out->n = out->items != NULL;
-        ok = out->n ? add_chat(&out->items[0], rendered, n_text, fault) : prompts_no_memory(fault);
+        ok = out->n ? add_chat(&out->items[0], rendered, n_text, error) : prompts_no_memory(error);
     }
     weft_chat_prompt_free(&rendered);
     return ok;

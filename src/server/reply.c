@@ -7,8 +7,8 @@
 
 weft__server_dialect weft__server_dialect_of(const char *path)
 {
-    return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models") ? WEFT__OPENAI
-                                                                                                       : WEFT__LLAMA;
+    return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models") ? WEFT__SERVER_OPENAI
+                                                                                                       : WEFT__SERVER_LLAMA;
 }
 
 static const char *openai_type(int status)
@@ -67,35 +67,35 @@ static void put_llama(weft__strbuf *out, const weft__api_error *f)
     weft__strbuf_puts(out, "}}");
 }
 
-char *weft__api_error_body(weft__server_dialect dialect, const weft__api_error *fault, size_t *n)
+char *weft__server_error_body(weft__server_dialect dialect, const weft__api_error *error, size_t *n)
 {
     weft__strbuf out = {0};
-    if (dialect == WEFT__OPENAI) put_openai(&out, fault);
-    else put_llama(&out, fault);
+    if (dialect == WEFT__SERVER_OPENAI) put_openai(&out, error);
+    else put_llama(&out, error);
     if (out.failed) weft__strbuf_free(&out);
     *n = out.len;
     return out.data;
 }
 
-void weft__server_reply_error(weft__http_request *r, const weft__api_error *fault)
+void weft__server_reply_error(weft__http_request *r, const weft__api_error *error)
 {
     size_t n;
-    char *body = weft__api_error_body(weft__server_dialect_of(weft__http_path(r)), fault, &n);
-    if (fault->status == 401) weft__http_add_header(r, "WWW-Authenticate", "Bearer");
-    if (fault->status == 429 || fault->status == 503) { /* clients that heed nothing else come again at once, all together */
+    char *body = weft__server_error_body(weft__server_dialect_of(weft__http_path(r)), error, &n);
+    if (error->status == 401) weft__http_add_header(r, "WWW-Authenticate", "Bearer");
+    if (error->status == 429 || error->status == 503) { /* clients that heed nothing else come again at once, all together */
         char seconds[16];
-        snprintf(seconds, sizeof seconds, "%d", fault->retry_s > 1 ? fault->retry_s : 1);
+        snprintf(seconds, sizeof seconds, "%d", error->retry_s > 1 ? error->retry_s : 1);
         weft__http_add_header(r, "Retry-After", seconds);
     }
-    weft__http_reply(r, fault->status, "application/json; charset=utf-8", body, n);
+    weft__http_reply(r, error->status, "application/json; charset=utf-8", body, n);
 }
 
 void weft__server_put_error_event(weft__server_dialect dialect, const weft__server_choice *c, weft__strbuf *out)
 {
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     size_t n;
-    weft__api_error_of(&fault, c->status, c->message);
-    char *body = weft__api_error_body(dialect, &fault, &n);
+    weft__server_error_of(&error, c->status, c->message);
+    char *body = weft__server_error_body(dialect, &error, &n);
     if (body) {
         weft__strbuf_puts(out, "data: ");
         weft__strbuf_put(out, body, n);
@@ -108,11 +108,11 @@ void weft__server_put_error_event(weft__server_dialect dialect, const weft__serv
 
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body)
 {
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     if (body->failed) {
         weft__strbuf_free(body);
-        weft__api_error_set(&fault, 503, NULL, "no memory for the answer");
-        weft__server_reply_error(r, &fault);
+        weft__api_error_set(&error, 503, NULL, "no memory for the answer");
+        weft__server_reply_error(r, &error);
         return;
     }
     weft__http_reply(r, status, "application/json; charset=utf-8", body->data, body->len);
@@ -122,7 +122,7 @@ void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *bo
 void weft__server_hide_tenants(char *message, const char *tenant)
 {
     static const char in_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    const size_t n = WEFT__MAX_TENANT + 1;
+    const size_t n = WEFT__API_MAX_TENANT + 1;
     for (char *at = message; (at = strstr(at, "key-"));) {
         if (strspn(at + 4, "0123456789abcdef") != n - 5 || at[n - 1] != '.') {
             at++;
@@ -134,7 +134,7 @@ void weft__server_hide_tenants(char *message, const char *tenant)
     }
 }
 
-void weft__api_error_of(weft__api_error *fault, weft_status status, const char *message)
+void weft__server_error_of(weft__api_error *error, weft_status status, const char *message)
 {
     int http;
     switch (status) {
@@ -151,6 +151,6 @@ void weft__api_error_of(weft__api_error *fault, weft_status status, const char *
     case WEFT_NO_MEMORY: http = 503; break;
     default: http = 500; break;
     }
-    weft__api_error_set(fault, http, NULL, "%s", message && *message ? message : weft_status_text(status));
-    weft__server_hide_tenants(fault->message, NULL);
+    weft__api_error_set(error, http, NULL, "%s", message && *message ? message : weft_status_text(status));
+    weft__server_hide_tenants(error->message, NULL);
 }

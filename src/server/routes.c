@@ -21,16 +21,17 @@ static void reply(weft__http_request *r, weft__strbuf *out)
     weft__http_release(r);
 }
 
-static void routes_refuse(weft__http_request *r, const weft__api_error *fault)
+static void routes_refuse(weft__http_request *r, const weft__api_error *error)
 {
-    weft__server_reply_error(r, fault);
+    weft__server_reply_error(r, error);
     weft__http_release(r);
 }
 
 /* ---- asking the model ---- */
 
 /* adapter: that the name stands for, or "". */
-static int is_served(const weft_server *s, const weft__server_caller *who, const char *model, char adapter[WEFT__ADAPTER_NAME])
+static int is_served(const weft_server *s, const weft__server_caller *who, const char *model,
+                     char adapter[WEFT__API_ADAPTER_NAME])
 {
     adapter[0] = 0;
     if (!model || !*model || weft__server_is_model_name(s, model)) return 1;
@@ -40,101 +41,102 @@ static int is_served(const weft_server *s, const weft__server_caller *who, const
     return *adapter != 0;
 }
 
-static int check_model(const weft_server *s, const weft__server_caller *who, const char *model, char adapter[WEFT__ADAPTER_NAME],
-                       weft__api_error *fault)
+static int check_model(const weft_server *s, const weft__server_caller *who, const char *model,
+                       char adapter[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
     if (is_served(s, who, model, adapter)) return 1;
-    weft__api_error_set(fault, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
-    fault->code = "model_not_found";
+    weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
+    error->code = "model_not_found";
     return 0;
 }
 
 /* The body as a request of this form. 0: it was refused. */
 static int parse(weft_server *s, weft__http_request *r, const weft__server_caller *who, const weft__api_table *form,
-                 weft__api_params *ask)
+                 weft__api_params *params)
 {
-    weft__api_error fault;
+    weft__api_error error;
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__api_params_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, who, ask->model, ask->adapter, &fault))
+    if (weft__api_params_parse(form, s->n_vocab, body, n, params, &error) &&
+        check_model(s, who, params->model, params->adapter, &error))
         return 1;
-    weft__api_params_free(ask);
-    routes_refuse(r, &fault);
+    weft__api_params_free(params);
+    routes_refuse(r, &error);
     return 0;
 }
 
-/* Starts what was asked for, or answers with the fault where it is set; takes over the parameters and the prompts. */
+/* Starts what was asked for, or answers with the error where it is set; takes over the parameters and the prompts. */
 static void start_generating(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
-                             const weft__server_caller *who, const char *prefix, weft__api_params *ask,
-                             weft__server_prompts *prompts, weft__api_error *fault, int embedding)
+                             const weft__server_caller *who, const char *prefix, weft__api_params *params,
+                             weft__server_prompts *prompts, weft__api_error *error, int embedding)
 {
     char own[64];
-    if (!fault->status && (s->wants_keys || !ask->user)) {
+    if (!error->status && (s->wants_keys || !params->user)) {
         snprintf(own, sizeof own, "%s", who->tenant);
-    } else if (!fault->status) { /* without keys, clients say themselves who they are */
+    } else if (!error->status) { /* without keys, clients say themselves who they are */
         weft_error err = {0};
-        weft_status st = weft__server_tenant_of_user(ask->user, own, &err);
-        if (st) weft__api_error_of(fault, st, err.message);
+        weft_status st = weft__server_tenant_of_user(params->user, own, &err);
+        if (st) weft__server_error_of(error, st, err.message);
     }
-    if (!fault->status) {
-        weft__server_response_start(s, r, writer, who, own, prefix, ask, prompts, embedding);
+    if (!error->status) {
+        weft__server_response_start(s, r, writer, who, own, prefix, params, prompts, embedding);
         return;
     }
     weft__server_prompts_free(prompts);
-    weft__api_params_free(ask);
-    routes_refuse(r, fault);
+    weft__api_params_free(params);
+    routes_refuse(r, error);
 }
 
 static void answer_chat(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts = {0};
-    weft__api_error fault = {0};
-    if (!parse(s, r, who, &weft__api_table_chat, &ask)) return;
-    weft__server_prompts_chat(s, &ask, &prompts, &fault);
-    ask.id_slot = -1;
-    start_generating(s, r, &weft__server_write_chat, who, "chatcmpl-", &ask, &prompts, &fault, 0);
+    weft__api_error error = {0};
+    if (!parse(s, r, who, &weft__api_table_chat, &params)) return;
+    weft__server_prompts_chat(s, &params, &prompts, &error);
+    params.id_slot = -1;
+    start_generating(s, r, &weft__server_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_completions(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts = {0};
-    weft__api_error fault = {0};
-    if (!parse(s, r, who, &weft__api_table_completions, &ask)) return;
-    weft__server_prompts_read(s, "prompt", ask.prompt, 1, 1, ask.echo || ask.n_top >= 0, &prompts, &fault);
-    ask.id_slot = -1;
-    start_generating(s, r, &weft__server_write_completions, who, "cmpl-", &ask, &prompts, &fault, 0);
+    weft__api_error error = {0};
+    if (!parse(s, r, who, &weft__api_table_completions, &params)) return;
+    weft__server_prompts_read(s, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts, &error);
+    params.id_slot = -1;
+    start_generating(s, r, &weft__server_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_completion(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts = {0};
-    weft__api_error fault = {0};
-    if (!parse(s, r, who, &weft__api_table_completion, &ask)) return;
-    weft__server_prompts_read(s, "prompt", ask.prompt, 1, 1, 1, &prompts, &fault);
-    start_generating(s, r, &weft__server_write_completion, who, "cmpl-", &ask, &prompts, &fault, 0);
+    weft__api_error error = {0};
+    if (!parse(s, r, who, &weft__api_table_completion, &params)) return;
+    weft__server_prompts_read(s, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
+    start_generating(s, r, &weft__server_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_openai_embeddings(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts = {0};
-    weft__api_error fault = {0};
-    if (!parse(s, r, who, &weft__api_table_embeddings, &ask)) return;
-    weft__server_prompts_read(s, "input", ask.input, 1, 0, 0, &prompts, &fault);
-    start_generating(s, r, &weft__server_write_openai_embeddings, who, "embd-", &ask, &prompts, &fault, 1);
+    weft__api_error error = {0};
+    if (!parse(s, r, who, &weft__api_table_embeddings, &params)) return;
+    weft__server_prompts_read(s, "input", params.input, 1, 0, 0, &prompts, &error);
+    start_generating(s, r, &weft__server_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
 }
 
 static void answer_embedding(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts = {0};
-    weft__api_error fault = {0};
-    if (!parse(s, r, who, &weft__api_table_embedding, &ask)) return;
-    weft__server_prompts_read(s, "content", ask.content, 1, 0, 0, &prompts, &fault);
-    start_generating(s, r, &weft__server_write_embedding, who, "embd-", &ask, &prompts, &fault, 1);
+    weft__api_error error = {0};
+    if (!parse(s, r, who, &weft__api_table_embedding, &params)) return;
+    weft__server_prompts_read(s, "content", params.content, 1, 0, 0, &prompts, &error);
+    start_generating(s, r, &weft__server_write_embedding, who, "embd-", &params, &prompts, &error, 1);
 }
 
 /* ---- asking the tokenizer and the template ---- */
@@ -170,52 +172,53 @@ static void put_pieces(const weft_server *s, const weft__server_prompts *prompts
 
 static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts = {0};
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     weft__strbuf out = {0};
-    if (!parse(s, r, who, &weft__api_table_tokenize, &ask)) return;
-    int none = !ask.content || (weft__json_kind_of(ask.content) == WEFT__JSON_ARRAY && !weft__json_size(ask.content));
-    int ok = none || weft__server_texts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
-    if (ok) put_pieces(s, &prompts, ask.with_pieces, &out);
+    if (!parse(s, r, who, &weft__api_table_tokenize, &params)) return;
+    int none = !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
+    int ok = none ||
+             weft__server_texts_read(s, "content", params.content, params.add_special, params.parse_special, 0, &prompts, &error);
+    if (ok) put_pieces(s, &prompts, params.with_pieces, &out);
     weft__server_prompts_free(&prompts);
-    weft__api_params_free(&ask);
+    weft__api_params_free(&params);
     if (ok) reply(r, &out);
-    else routes_refuse(r, &fault);
+    else routes_refuse(r, &error);
 }
 
 static void answer_detokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts = {0};
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     weft__strbuf out = {0};
-    if (!parse(s, r, who, &weft__api_table_detokenize, &ask)) return;
-    int ok = !weft__json_size(ask.tokens) || weft__server_texts_read(s, "tokens", ask.tokens, 0, 0, 1, &prompts, &fault);
+    if (!parse(s, r, who, &weft__api_table_detokenize, &params)) return;
+    int ok = !weft__json_size(params.tokens) || weft__server_texts_read(s, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
     weft__strbuf_puts(&out, "{\"content\":");
     weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "", prompts.n && ok ? prompts.items[0].n_text : 0);
     weft__strbuf_puts(&out, "}");
     weft__server_prompts_free(&prompts);
-    weft__api_params_free(&ask);
+    weft__api_params_free(&params);
     if (ok) {
         reply(r, &out);
         return;
     }
     weft__strbuf_free(&out);
-    routes_refuse(r, &fault);
+    routes_refuse(r, &error);
 }
 
 static void answer_apply_template(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
-    weft__api_params ask;
-    weft__api_error fault = {0};
+    weft__api_params params;
+    weft__api_error error = {0};
     weft__strbuf out = {0};
     weft_chat_prompt *prompt = NULL;
-    if (!parse(s, r, who, &weft__api_table_apply_template, &ask)) return;
-    int ok = weft__server_chat_text(s, &ask, &prompt, &fault);
-    weft__api_params_free(&ask);
+    if (!parse(s, r, who, &weft__api_table_apply_template, &params)) return;
+    int ok = weft__server_chat_text(s, &params, &prompt, &error);
+    weft__api_params_free(&params);
     if (!ok) {
-        routes_refuse(r, &fault);
+        routes_refuse(r, &error);
         return;
     }
     size_t n;
@@ -232,11 +235,11 @@ static void answer_apply_template(weft_server *s, weft__http_request *r, const w
 static void answer_health(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     (void)who;
     if (s->draining) {
-        weft__api_error_set(&fault, 503, NULL, "the server is shutting down");
-        routes_refuse(r, &fault);
+        weft__api_error_set(&error, 503, NULL, "the server is shutting down");
+        routes_refuse(r, &error);
         return;
     }
     weft__strbuf_puts(&out, "{\"status\":\"ok\"}");
@@ -273,12 +276,12 @@ static void answer_models(weft_server *s, weft__http_request *r, const weft__ser
 static void answer_model(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     const char *name = weft__http_path(r) + strlen("/v1/models/");
-    char named[WEFT__ADAPTER_NAME];
+    char named[WEFT__API_ADAPTER_NAME];
     weft_engine_adapter adapter = {.size = sizeof adapter};
-    if (!check_model(s, who, name, named, &fault)) {
-        routes_refuse(r, &fault);
+    if (!check_model(s, who, name, named, &error)) {
+        routes_refuse(r, &error);
         return;
     }
     if (*named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL))
@@ -326,47 +329,48 @@ static void answer_props(weft_server *s, weft__http_request *r, const weft__serv
 static void answer_slots(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     const char *fail = weft__http_query(r, "fail_on_no_slot");
     if (!weft__server_slots_write(s, who, &out) && fail && *fail) {
         weft__strbuf_free(&out);
-        weft__api_error_set(&fault, 503, NULL, "no slot available");
-        routes_refuse(r, &fault);
+        weft__api_error_set(&error, 503, NULL, "no slot available");
+        routes_refuse(r, &error);
         return;
     }
     reply(r, &out);
 }
 
-static int read_filename(weft_server *s, weft__http_request *r, weft__api_params *ask, const char *action, weft__api_error *fault)
+static int read_filename(weft_server *s, weft__http_request *r, weft__api_params *params, const char *action,
+                         weft__api_error *error)
 {
     size_t n;
     const char *body = weft__http_body(r, &n);
-    *ask = (weft__api_params){0};
+    *params = (weft__api_params){0};
     int erase = !strcmp(action, "erase"); /* of the slot, or by name of what was saved */
     if (erase && !n) return 1;
-    if (!weft__api_params_parse(&weft__api_table_slot, s->n_vocab, body, n, ask, fault)) return 0;
-    return erase || ask->filename || weft__api_error_set(fault, 400, "filename", "'filename' is missing; it must be a string");
+    if (!weft__api_params_parse(&weft__api_table_slot, s->n_vocab, body, n, params, error)) return 0;
+    return erase || params->filename || weft__api_error_set(error, 400, "filename", "'filename' is missing; it must be a string");
 }
 
 static void answer_slot_action(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__api_error fault = {0};
-    weft__api_params ask = {0};
+    weft__api_error error = {0};
+    weft__api_params params = {0};
     const char *action = weft__http_query(r, "action"), *part = weft__http_path(r) + strlen("/slots/");
     size_t n = strlen(part);
     long id = n && n < 6 && strspn(part, "0123456789") == n ? strtol(part, NULL, 10) : -1;
     int ok = 0;
-    if (id < 0 || id >= s->slots.n) weft__api_error_set(&fault, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
+    if (id < 0 || id >= s->slots.n) weft__api_error_set(&error, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
     else if (!action || (strcmp(action, "save") && strcmp(action, "restore") && strcmp(action, "erase")))
-        weft__api_error_set(&fault, 400, "action", "'action' must be save, restore or erase");
-    else if (read_filename(s, r, &ask, action, &fault))
-        ok = !weft__server_slot_action(s, r, (int32_t)id, who->tenant, action, ask.filename, &out, &fault);
-    weft__api_params_free(&ask);
+        weft__api_error_set(&error, 400, "action", "'action' must be save, restore or erase");
+    else if (read_filename(s, r, &params, action, &error))
+        ok = !weft__server_slot_action(s, r, (int32_t)id, who->tenant, action, params.filename, &out, &error);
+    weft__api_params_free(&params);
     if (ok) reply(r, &out);
     else {
         weft__strbuf_free(&out);
-        routes_refuse(r, &fault);
+        routes_refuse(r, &error);
     }
 }
 
@@ -411,7 +415,7 @@ static const route routes[] = {
     {"/v1/unload_lora_adapter", POST, weft__server_adapter_unload},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
-_Static_assert((int)N_ROUTES < (int)WEFT__ROUTES_MAX, "one is for paths that are none of these");
+_Static_assert((int)N_ROUTES < (int)WEFT__SERVER_ROUTES_MAX, "one is for paths that are none of these");
 
 static int matches(const char *pattern, const char *path)
 {
@@ -439,25 +443,25 @@ static const char *given_key(const weft__http_request *r)
     return weft__http_header(r, "X-Api-Key");
 }
 
-/* Who asks. 0 with the fault filled when a key is wanted and none that counts was given. Without keys there are no others to be kept from anything
+/* Who asks. 0 with the error filled when a key is wanted and none that counts was given. Without keys there are no others to be kept from anything
  * but on other machines: whoever is on this one is an admin. */
-static int identify(weft_server *s, const weft__http_request *r, int open, weft__server_caller *who, weft__api_error *fault)
+static int identify(weft_server *s, const weft__http_request *r, int open, weft__server_caller *who, weft__api_error *error)
 {
     const char *key = given_key(r);
     *who = (weft__server_caller){.is_admin = !s->wants_keys && weft__http_is_local(r)};
     if (!s->wants_keys || open) return 1;
-    if (!key) return weft__api_error_set(fault, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
+    if (!key) return weft__api_error_set(error, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
     pthread_rwlock_rdlock(&s->keys_lock);
     int known = weft__server_keys_check(&s->keys, key, who);
     pthread_rwlock_unlock(&s->keys_lock);
-    return known || weft__api_error_set(fault, 401, NULL, "the API key is not one of this server's");
+    return known || weft__api_error_set(error, 401, NULL, "the API key is not one of this server's");
 }
 
 int weft__server_admit(void *arg, const weft__http_request *r, char client[WEFT__HTTP_CLIENT])
 {
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     weft__server_caller who;
-    if (!identify(arg, r, 0, &who, &fault)) return 0;
+    if (!identify(arg, r, 0, &who, &error)) return 0;
     memcpy(client, who.tenant, sizeof who.tenant);
     return 1;
 }
@@ -468,20 +472,20 @@ void weft__server_route(void *arg, weft__http_request *r)
     const char *method = weft__http_method(r);
     int i = weft__server_route_index(weft__http_path(r));
     int given = !strcmp(method, "GET") || !strcmp(method, "HEAD") ? GET : !strcmp(method, "POST") ? POST : 0;
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     weft__server_caller who;
-    if (i == N_ROUTES) weft__api_error_set(&fault, 404, NULL, "there is no %.100s here", weft__http_path(r));
+    if (i == N_ROUTES) weft__api_error_set(&error, 404, NULL, "there is no %.100s here", weft__http_path(r));
     else if (!(routes[i].methods & given)) {
         int both = (routes[i].methods & GET) && (routes[i].methods & POST), get = routes[i].methods & GET;
-        weft__api_error_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path,
+        weft__api_error_set(&error, 405, NULL, "%s wants %s, not %.16s", routes[i].path,
                             both  ? "GET or POST"
                             : get ? "GET"
                                   : "POST",
                             method);
         weft__http_add_header(r, "Allow", both ? "GET, HEAD, POST" : get ? "GET, HEAD" : "POST");
-    } else if (!identify(s, r, routes[i].methods & OPEN, &who, &fault))
+    } else if (!identify(s, r, routes[i].methods & OPEN, &who, &error))
         ;
-    else if (s->draining && given == POST) weft__api_error_set(&fault, 503, NULL, "the server is shutting down");
-    if (fault.status) routes_refuse(r, &fault);
+    else if (s->draining && given == POST) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
+    if (error.status) routes_refuse(r, &error);
     else routes[i].answer(s, r, &who);
 }

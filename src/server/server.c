@@ -157,10 +157,10 @@ static weft_status learn_model(weft_server *s, const weft_server_params *p, weft
 
 static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
 {
-    weft__api_error fault = {0};
+    weft__api_error error = {0};
     (void)arg;
-    weft__api_error_set(&fault, r->status, NULL, "%s", r->message);
-    return weft__api_error_body(weft__server_dialect_of(r->path), &fault, n);
+    weft__api_error_set(&error, r->status, NULL, "%s", r->message);
+    return weft__server_error_body(weft__server_dialect_of(r->path), &error, n);
 }
 
 static void record(void *arg, const weft__http_record *r, void *note)
@@ -321,7 +321,7 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
     return st ? st : weft__server_wait_queue_begin(&s->adapters, err);
 }
 
-int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *fault)
+int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *error)
 {
     const void *client = weft__http_client_of(r);
     const int most = client && s->max_at_disk > 1 ? s->max_at_disk - 1 : s->max_at_disk; /* a client leaves room for another */
@@ -332,8 +332,8 @@ int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const c
     if (room) s->at_disk[s->n_at_disk++] = client;
     pthread_mutex_unlock(&s->disk_lock);
     if (room) return 1;
-    return full ? weft__api_error_set(fault, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk)
-                : weft__api_error_set(fault, 429, field, "%d requests of this client wait for the disk; try again in 1 s", n);
+    return full ? weft__api_error_set(error, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk)
+                : weft__api_error_set(error, 429, field, "%d requests of this client wait for the disk; try again in 1 s", n);
 }
 
 void weft__server_disk_leave(weft_server *s, const weft__http_request *r)

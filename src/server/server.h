@@ -77,20 +77,20 @@ void weft__server_slots_give(weft__server_slots *slots, int32_t slot);
 
 /* ---- counters (metrics.c) ---- */
 
-enum { WEFT__BOUNDS = 16 };
+enum { WEFT__SERVER_BOUNDS = 16 };
 typedef struct weft__server_histogram {
     const double *bounds; /* [n] */
     int n;
-    _Atomic uint64_t counts[WEFT__BOUNDS + 1];
+    _Atomic uint64_t counts[WEFT__SERVER_BOUNDS + 1];
     _Atomic uint64_t sum_us;
 } weft__server_histogram;
 
 /* Seconds. */
 void weft__server_histogram_add(weft__server_histogram *h, double seconds);
 
-enum { WEFT__ROUTES_MAX = 32, WEFT__STATUSES_MAX = 24 };
+enum { WEFT__SERVER_ROUTES_MAX = 32, WEFT__SERVER_STATUSES_MAX = 24 };
 typedef struct weft__server_metrics {
-    _Atomic uint64_t responses[WEFT__ROUTES_MAX][WEFT__STATUSES_MAX];
+    _Atomic uint64_t responses[WEFT__SERVER_ROUTES_MAX][WEFT__SERVER_STATUSES_MAX];
     _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens; /* these move with every step, and so do the next four */
     _Atomic uint64_t prompt_us, generate_us;
     _Atomic uint64_t fresh_tokens; /* of prompts, less the cached: a difference of two counters may fall while they grow */
@@ -135,9 +135,9 @@ typedef struct weft__server_response weft__server_response;
 typedef struct weft__server_wait_queue {
     const char *what;    /* they wait for: "its grammar" */
     int max, max_of_one; /* that wait, in all and of a tenant; of an address, whose users are many tenants, half as many more */
-    /* What they wait for: 1; 0 with the fault filled; -1: not yet, and others may come first. */
-    int (*work)(weft__server_response *g, weft__api_error *fault);
-    void (*go_on)(weft__server_response *g, const weft__api_error *fault); /* takes the line's share of it; NULL: it was done */
+    /* What they wait for: 1; 0 with the error filled; -1: not yet, and others may come first. */
+    int (*work)(weft__server_response *g, weft__api_error *error);
+    void (*go_on)(weft__server_response *g, const weft__api_error *error); /* takes the line's share of it; NULL: it was done */
     pthread_t thread, clock;                                               /* that works; that tells those whose time is over */
     pthread_mutex_t lock;                                                  /* all below */
     pthread_cond_t wake, tick;
@@ -169,7 +169,7 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
-enum { WEFT__WORKERS_MAX = 64 };
+enum { WEFT__SERVER_WORKERS_MAX = 64 };
 
 struct weft_server {
     weft_model *model;
@@ -195,11 +195,11 @@ struct weft_server {
     pthread_mutex_t
         disk_lock; /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
     int n_at_disk, max_at_disk;
-    const void *at_disk[WEFT__WORKERS_MAX];
+    const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     pthread_mutex_t loras_lock;
-    weft__api_adapter_scale loras[WEFT__MAX_LORAS]; /* of requests that name none */
+    weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
     int n_loras;
     weft__server_log log;
     int stop_fd, reload_fd;
@@ -210,19 +210,19 @@ struct weft_server {
 
 /* ---- one request (gen.c): from submit to the last byte ---- */
 
-typedef enum weft__server_dialect { WEFT__OPENAI, WEFT__LLAMA } weft__server_dialect;
+typedef enum weft__server_dialect { WEFT__SERVER_OPENAI, WEFT__SERVER_LLAMA } weft__server_dialect;
 weft__server_dialect weft__server_dialect_of(const char *path);
 
 /* An error's JSON in the dialect of the path; NULL when memory runs out. */
-char *weft__api_error_body(weft__server_dialect dialect, const weft__api_error *fault, size_t *n);
+char *weft__server_error_body(weft__server_dialect dialect, const weft__api_error *error, size_t *n);
 /* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to whose it is, and
  * "?" to any other. tenant: who reads it, NULL: whose it is. */
 void weft__server_hide_tenants(char *message, const char *tenant);
-void weft__server_reply_error(weft__http_request *r, const weft__api_error *fault);
+void weft__server_reply_error(weft__http_request *r, const weft__api_error *error);
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
-/* The fault of a failed call of the engine. */
-void weft__api_error_of(weft__api_error *fault, weft_status status, const char *message);
+/* The error of a failed call of the engine. */
+void weft__server_error_of(weft__api_error *error, weft_status status, const char *message);
 
 typedef struct weft__server_prompt {
     int32_t *ids;
@@ -238,17 +238,17 @@ typedef struct weft__server_prompts {
 
 void weft__server_prompts_free(weft__server_prompts *prompts);
 /* Tokens of a "prompt": string, ids, a mix, or an array of those. special: BOS and the like are added; parse: special tokens
- * spelled in it become those. with_text: fills text. 1, or 0 with the fault filled. */
+ * spelled in it become those. with_text: fills text. 1, or 0 with the error filled. */
 int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                              weft__server_prompts *out, weft__api_error *fault);
+                              weft__server_prompts *out, weft__api_error *error);
 /* The same of what no request will run: only the body's limit bounds it. */
 int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                            weft__server_prompts *out, weft__api_error *fault);
+                            weft__server_prompts *out, weft__api_error *error);
 /* The one prompt that messages become. */
-int weft__server_prompts_chat(const weft_server *s, const weft__api_params *ask, weft__server_prompts *out,
-                              weft__api_error *fault);
+int weft__server_prompts_chat(const weft_server *s, const weft__api_params *params, weft__server_prompts *out,
+                              weft__api_error *error);
 /* Text of messages; weft__free. */
-int weft__server_chat_text(const weft_server *s, const weft__api_params *ask, weft_chat_prompt **out, weft__api_error *fault);
+int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out, weft__api_error *error);
 
 /* A token of the answer (or of an echoed prompt), kept for log-probabilities and ids. */
 typedef struct weft__server_entry {
@@ -322,7 +322,7 @@ struct weft__server_response {
     atomic_int refs;
     pthread_mutex_t lock; /* n_left, failed, gone and the choices' `submitted` */
     int n_left, refused, gone;
-    weft__api_params ask;
+    weft__api_params params;
     weft__server_prompts prompts;
     weft__server_choice *choices;
     int n_choices;
@@ -334,8 +334,8 @@ struct weft__server_response {
     int has_lease;            /* 0: its adapters must be read first */
     weft_engine_lease *lease; /* its adapters, until everything is submitted */
     char id[48], model[160], tenant[64];
-    char label[32], adapters[WEFT__ADAPTERS_SHOWN]; /* for /metrics */
-    size_t usage_place;                             /* of these; of the engine's thread */
+    char label[32], adapters[WEFT__API_ADAPTERS_SHOWN]; /* for /metrics */
+    size_t usage_place;                                 /* of these; of the engine's thread */
     int64_t created;
     int keep_entries, several; /* several: prompts were given as an array */
     int embedding;
@@ -345,8 +345,8 @@ struct weft__server_response {
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: who shares the engine's time, the key's or, without keys,
  * who the request says it is from. Frees itself after the last event. */
 void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
-                                 const weft__server_caller *who, const char *tenant, const char *id_prefix, weft__api_params *ask,
-                                 weft__server_prompts *prompts, int embedding);
+                                 const weft__server_caller *who, const char *tenant, const char *id_prefix,
+                                 weft__api_params *params, weft__server_prompts *prompts, int embedding);
 
 /* Answers what has finished and was no stream, and takes over the last choice's share of it. */
 void weft__server_response_answer(weft__server_response *g);
@@ -365,22 +365,22 @@ weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_er
 void weft__server_wait_queue_end(weft__server_wait_queue *line);
 /* Hands a gen over until it goes on or is answered, at its deadline if it has one; 0: too many wait, and it stays the caller's. */
 int weft__server_wait_queue_put(weft__server_wait_queue *line, weft__server_response *g);
-/* gen.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the fault. */
-int weft__server_response_lease(weft__server_response *g, weft__api_error *fault);
-int weft__server_response_compile(weft__server_response *g, weft__api_error *fault);
+/* gen.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error. */
+int weft__server_response_lease(weft__server_response *g, weft__api_error *error);
+int weft__server_response_compile(weft__server_response *g, weft__api_error *error);
 /* When its deadline passes, ns; 0: never. */
 uint64_t weft__server_response_deadline(const weft__server_response *g);
 /* Answers that it has passed before there was what it waited for; the gen stays. */
 void weft__server_response_expired(weft__server_response *g, const char *what);
-/* Goes on with it; answers with the fault if that is not NULL. All take over the line's share of it, and so does weft__server_response_drop, which
+/* Goes on with it; answers with the error if that is not NULL. All take over the line's share of it, and so does weft__server_response_drop, which
  * does nothing more. */
-void weft__server_response_leased(weft__server_response *g, const weft__api_error *fault);
-void weft__server_response_compiled(weft__server_response *g, const weft__api_error *fault);
+void weft__server_response_leased(weft__server_response *g, const weft__api_error *error);
+void weft__server_response_compiled(weft__server_response *g, const weft__api_error *error);
 void weft__server_response_drop(weft__server_response *g);
 
 /* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already, in all or for this client, and the
- * fault, of this field, is set. */
-int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *fault);
+ * error, of this field, is set. */
+int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *error);
 void weft__server_disk_leave(weft_server *s, const weft__http_request *r);
 
 /* A JSON array of them. */
@@ -405,11 +405,11 @@ weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *
  * may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *err);
 /* The adapter that a model's name stands for, for who asks: the engine's name of it; "": none. */
-void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__ADAPTER_NAME]);
-/* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the fault filled. ready: NULL, or nothing is
+void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__API_ADAPTER_NAME]);
+/* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled. ready: NULL, or nothing is
  * read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with "+" between. */
-int weft__server_adapters_lease(weft_server *s, const weft__api_params *ask, const char *tenant, int *ready,
-                                weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__api_error *fault);
+int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, const char *tenant, int *ready,
+                                weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error);
 void weft__server_adapter_put_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
                                     weft__strbuf *out);
 /* All that are there for who asks, as models, each with a comma in front. */
@@ -428,7 +428,7 @@ int weft__server_admit(void *server, const weft__http_request *r, char client[WE
 /* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
 extern const char weft__server_openapi[];
 extern const size_t weft__server_openapi_n;
-/* For counters: an index in [0, WEFT__ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the last is "other",
+/* For counters: an index in [0, WEFT__SERVER_ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the last is "other",
  * and NULL stands behind it. */
 int weft__server_route_index(const char *path);
 const char *weft__server_route_at(int index);
@@ -443,7 +443,7 @@ void weft__server_log_request(weft_server *s, const weft__http_record *record, c
 
 /* r: whose disk it is for a while. */
 weft_status weft__server_slot_action(weft_server *s, const weft__http_request *r, int32_t id, const char *tenant,
-                                     const char *action, const char *filename, weft__strbuf *out, weft__api_error *fault);
+                                     const char *action, const char *filename, weft__strbuf *out, weft__api_error *error);
 /* Of the slots of others who asks is told only that they are there, and whether something runs in them. Returns how many are idle. */
 int32_t weft__server_slots_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out);
 

@@ -129,12 +129,12 @@ int32_t weft__server_slots_write(weft_server *server, const weft__server_caller 
     return n_idle;
 }
 
-enum { STORED_MAX_BYTES = WEFT__MAX_TENANT + 1 + WEFT__MAX_FILENAME };
+enum { STORED_MAX_BYTES = WEFT__API_MAX_TENANT + 1 + WEFT__API_MAX_FILENAME };
 _Static_assert(STORED_MAX_BYTES == 128, "what the store's names have at most");
 
 /* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by that name. */
 static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n,
-                               char owner[64], weft__api_error *fault)
+                               char owner[64], weft__api_error *error)
 {
     weft_status st = WEFT_OK;
     pthread_mutex_lock(&s->lock);
@@ -151,12 +151,12 @@ static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *te
         else st = WEFT_NO_MEMORY;
     }
     pthread_mutex_unlock(&s->lock);
-    if (st == WEFT_STATE) weft__api_error_set(fault, 409, "id_slot", "slot %d is running a request", id);
-    else if (st == WEFT_NOT_FOUND) weft__api_error_set(fault, 400, "id_slot", "slot %d holds nothing of yours to save", id);
+    if (st == WEFT_STATE) weft__api_error_set(error, 409, "id_slot", "slot %d is running a request", id);
+    else if (st == WEFT_NOT_FOUND) weft__api_error_set(error, 400, "id_slot", "slot %d holds nothing of yours to save", id);
     else if (st == WEFT_UNSUPPORTED)
-        weft__api_error_set(fault, 400, "id_slot",
+        weft__api_error_set(error, 400, "id_slot",
                             "slot %d ran with adapters; only what the model alone has computed can be saved", id);
-    else if (st) weft__api_error_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
+    else if (st) weft__api_error_set(error, 503, NULL, "no memory for the tokens of slot %d", id);
     return st;
 }
 
@@ -167,60 +167,60 @@ static void put_result(weft__strbuf *out, int32_t id, const char *filename, cons
                         n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
 }
 
-/* What the server's disk or the file there is to blame for is no fault of the request. limit: the HTTP status of a limit. */
-static void disk_fault(weft__api_error *fault, weft_status status, int limit, const char *message)
+/* What the server's disk or the file there is to blame for is no error of the request. limit: the HTTP status of a limit. */
+static void disk_fault(weft__api_error *error, weft_status status, int limit, const char *message)
 {
-    weft__api_error_of(fault, status == WEFT_FORMAT ? WEFT_IO : status, message);
-    if (status == WEFT_UNSUPPORTED) fault->status = 501; /* no store, or of another version */
-    if (status == WEFT_LIMIT) fault->status = limit;
+    weft__server_error_of(error, status == WEFT_FORMAT ? WEFT_IO : status, message);
+    if (status == WEFT_UNSUPPORTED) error->status = 501; /* no store, or of another version */
+    if (status == WEFT_LIMIT) error->status = limit;
 }
 
 static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
-                        weft__strbuf *out, weft__api_error *fault)
+                        weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
     char owner[64];
     int32_t *tokens, n, n_saved = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
-    weft_status st = copy_tokens(&server->slots, id, tenant, &tokens, &n, owner, fault);
+    weft_status st = copy_tokens(&server->slots, id, tenant, &tokens, &n, owner, error);
     if (st) return st;
     st = weft_engine_save(server->engine, owner, tokens, n, stored, &n_saved, &n_bytes, &err);
     weft__free(tokens);
-    if (st) disk_fault(fault, st, 507, err.message);
+    if (st) disk_fault(error, st, 507, err.message);
     else put_result(out, id, filename, "n_saved", n_saved, "n_written", n_bytes, "save_ms", began);
     return st;
 }
 
-/* With the lock: the fault of a slot that may not be emptied, or WEFT_OK. */
-static weft_status check_erase(const weft__server_slot *slot, int32_t id, const char *tenant, weft__api_error *fault)
+/* With the lock: the error of a slot that may not be emptied, or WEFT_OK. */
+static weft_status check_erase(const weft__server_slot *slot, int32_t id, const char *tenant, weft__api_error *error)
 {
     int busy = slot->busy, other = is_others(slot, tenant);
-    if (busy) weft__api_error_set(fault, 409, "id_slot", "slot %d is running a request", id);
-    else if (other) weft__api_error_set(fault, 400, "id_slot", "slot %d holds nothing of yours to erase", id);
+    if (busy) weft__api_error_set(error, 409, "id_slot", "slot %d is running a request", id);
+    else if (other) weft__api_error_set(error, 400, "id_slot", "slot %d holds nothing of yours to erase", id);
     return busy || other ? WEFT_STATE : WEFT_OK;
 }
 
-/* With the lock: the fault of a slot that may not be restored over, or WEFT_OK. Another's may be where a request of this tenant's would get
+/* With the lock: the error of a slot that may not be restored over, or WEFT_OK. Another's may be where a request of this tenant's would get
  * it: otherwise who came first to all slots would keep all others from what they saved. */
-static weft_status check_restore(const weft__server_slots *s, int32_t id, const char *tenant, weft__api_error *fault)
+static weft_status check_restore(const weft__server_slots *s, int32_t id, const char *tenant, weft__api_error *error)
 {
     const weft__server_slot *slot = &s->all[id];
     int busy = slot->busy;
     int32_t next = !busy && is_others(slot, tenant) ? least_used(s, tenant) : id;
-    if (busy) weft__api_error_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    if (busy) weft__api_error_set(error, 409, "id_slot", "slot %d is running a request", id);
     else if (next != id)
-        weft__api_error_set(fault, 400, "id_slot", "slot %d holds nothing of yours to restore over; slot %d may be restored over",
+        weft__api_error_set(error, 400, "id_slot", "slot %d holds nothing of yours to restore over; slot %d may be restored over",
                             id, next);
     return busy || next != id ? WEFT_STATE : WEFT_OK;
 }
 
 /* The slot holds these tokens now. */
 static weft_status slots_fill(weft__server_slots *s, int32_t id, const char *tenant, const int32_t *tokens, int32_t n,
-                              weft__api_error *fault)
+                              weft__api_error *error)
 {
     weft__server_slot *slot = &s->all[id];
     pthread_mutex_lock(&s->lock);
-    weft_status st = check_restore(s, id, tenant, fault); /* a request may have come meanwhile */
+    weft_status st = check_restore(s, id, tenant, error); /* a request may have come meanwhile */
     if (!st) {
         slot->n_prompt = slot->n_decoded = slot->with_adapters = 0;
         slot->used = ++s->n_uses;
@@ -233,24 +233,24 @@ static weft_status slots_fill(weft__server_slots *s, int32_t id, const char *ten
 }
 
 static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
-                           weft__strbuf *out, weft__api_error *fault)
+                           weft__strbuf *out, weft__api_error *error)
 {
     weft__server_slots *s = &server->slots;
     weft_error err = {0};
     int32_t n = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
     pthread_mutex_lock(&s->lock);
-    weft_status st = check_restore(s, id, tenant, fault);
+    weft_status st = check_restore(s, id, tenant, error);
     pthread_mutex_unlock(&s->lock);
     if (st) return st;
     int32_t *tokens = weft__alloc_array((size_t)s->n_ctx, sizeof *tokens);
     if (!tokens) {
-        weft__api_error_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
+        weft__api_error_set(error, 503, NULL, "no memory for the tokens of slot %d", id);
         return WEFT_NO_MEMORY;
     }
     st = weft_engine_restore(server->engine, stored, tokens, s->n_ctx, &n, &n_bytes, &err);
-    if (st) disk_fault(fault, st, 503, err.message);
-    else st = slots_fill(s, id, tenant, tokens, n, fault);
+    if (st) disk_fault(error, st, 503, err.message);
+    else st = slots_fill(s, id, tenant, tokens, n, error);
     weft__free(tokens);
     if (!st) put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
     return st;
@@ -258,21 +258,21 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
 
 /* What was saved under a name, whoever is in the slot. */
 static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored, weft__strbuf *out,
-                               weft__api_error *fault)
+                               weft__api_error *error)
 {
     weft_error err = {0};
     weft_status st = weft_engine_erase(server->engine, stored, &err);
-    if (st) disk_fault(fault, st, 503, err.message);
+    if (st) disk_fault(error, st, 503, err.message);
     else weft__strbuf_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"n_erased\":0}", id, filename);
     return st;
 }
 
-static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, weft__strbuf *out, weft__api_error *fault)
+static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, weft__strbuf *out, weft__api_error *error)
 {
     pthread_mutex_lock(&s->lock);
     weft__server_slot *slot = &s->all[id];
     int32_t n = slot->n_tokens;
-    weft_status st = check_erase(slot, id, tenant, fault);
+    weft_status st = check_erase(slot, id, tenant, error);
     if (!st) {
         slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
         slot->used = 0;
@@ -283,22 +283,22 @@ static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, 
 }
 
 weft_status weft__server_slot_action(weft_server *server, const weft__http_request *r, int32_t id, const char *tenant,
-                                     const char *action, const char *filename, weft__strbuf *out, weft__api_error *fault)
+                                     const char *action, const char *filename, weft__strbuf *out, weft__api_error *error)
 {
-    if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, fault);
+    if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, error);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
-    if (!weft__path_is_plain_name(filename, WEFT__MAX_FILENAME)) {
-        weft__api_error_set(fault, 400, "filename",
+    if (!weft__path_is_plain_name(filename, WEFT__API_MAX_FILENAME)) {
+        weft__api_error_set(error, 400, "filename",
                             "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path",
-                            WEFT__MAX_FILENAME);
+                            WEFT__API_MAX_FILENAME);
         return WEFT_ARGUMENT;
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
     weft_status st;
-    if (!weft__server_disk_enter(server, r, "action", fault)) return WEFT_BUSY;
-    if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, fault);
-    else if (!strcmp(action, "save")) st = save(server, id, tenant, filename, stored, out, fault);
-    else st = restore(server, id, tenant, filename, stored, out, fault);
+    if (!weft__server_disk_enter(server, r, "action", error)) return WEFT_BUSY;
+    if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, error);
+    else if (!strcmp(action, "save")) st = save(server, id, tenant, filename, stored, out, error);
+    else st = restore(server, id, tenant, filename, stored, out, error);
     weft__server_disk_leave(server, r);
     return st;
 }

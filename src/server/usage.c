@@ -11,7 +11,7 @@
 enum { KEYS = 256, ADAPTERS = 8 };
 
 struct weft__server_usage_row {
-    char key[32], adapters[WEFT__ADAPTERS_SHOWN];
+    char key[32], adapters[WEFT__API_ADAPTERS_SHOWN];
     weft__server_used used;
 };
 

@@ -14,14 +14,14 @@ enum { N_VOCAB = 300 };
 
 static void check(const weft__api_params *a)
 {
-    if (a->n < 0 || a->n > WEFT__MAX_N || a->n_stops > WEFT__MAX_STOPS || a->n_bias > WEFT__MAX_BIASES ||
-        a->n_bias_texts > WEFT__MAX_BIASES)
+    if (a->n < 0 || a->n > WEFT__API_MAX_N || a->n_stops > WEFT__API_MAX_STOPS || a->n_bias > WEFT__API_MAX_BIASES ||
+        a->n_bias_texts > WEFT__API_MAX_BIASES)
         abort();
     if (!(a->temperature >= 0 && a->temperature <= 100) || !(a->top_p >= 0 && a->top_p <= 1) || a->max_tokens < -1 ||
         a->n_top < -1 || a->n_top > 20)
         abort();
     for (int i = 0; i < a->n_stops; i++)
-        if (!a->stop_lengths[i] || a->stop_lengths[i] > WEFT__MAX_STOP_BYTES) abort();
+        if (!a->stop_lengths[i] || a->stop_lengths[i] > WEFT__API_MAX_STOP_BYTES) abort();
     for (int32_t i = 0; i < a->n_bias; i++)
         if (a->bias[i].token < 0 || a->bias[i].token >= N_VOCAB || isnan(a->bias[i].bias) || a->bias[i].bias == INFINITY) abort();
 }
@@ -48,16 +48,16 @@ static void check_stops(const weft__api_params *a, const char *text, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t before = weft__alloc_live(), n_forms = 0;
-    weft__api_params ask;
-    weft__api_error fault;
+    weft__api_params params;
+    weft__api_error error;
     while (weft__api_tables[n_forms]) n_forms++;
     if (!n) return 0;
-    int ok = weft__api_params_parse(weft__api_tables[data[0] % n_forms], N_VOCAB, (const char *)data + 1, n - 1, &ask, &fault);
+    int ok = weft__api_params_parse(weft__api_tables[data[0] % n_forms], N_VOCAB, (const char *)data + 1, n - 1, &params, &error);
     if (ok) {
-        check(&ask);
-        if (ask.n_stops) check_stops(&ask, (const char *)data + 1, n - 1);
-    } else if (fault.status < 400 || !fault.message[0]) abort();
-    weft__api_params_free(&ask);
+        check(&params);
+        if (params.n_stops) check_stops(&params, (const char *)data + 1, n - 1);
+    } else if (error.status < 400 || !error.message[0]) abort();
+    weft__api_params_free(&params);
     if (weft__alloc_live() != before) abort();
     return 0;
 }

@@ -19,11 +19,11 @@ static const struct {
 static int body(void *arg)
 {
     size_t i = *(size_t *)arg;
-    weft__api_params ask;
-    weft__api_error fault;
-    int ok = weft__api_params_parse(REQUESTS[i].form, 300, REQUESTS[i].body, strlen(REQUESTS[i].body), &ask, &fault);
-    if (!ok) assert_int_equal(fault.status, 503);
-    weft__api_params_free(&ask);
+    weft__api_params params;
+    weft__api_error error;
+    int ok = weft__api_params_parse(REQUESTS[i].form, 300, REQUESTS[i].body, strlen(REQUESTS[i].body), &params, &error);
+    if (!ok) assert_int_equal(error.status, 503);
+    weft__api_params_free(&params);
     return ok;
 }
 
@@ -36,30 +36,30 @@ static void without_memory(void **state)
 static void what_only_a_reader_takes_has_no_place(void **state)
 {
     static const char body[] = "{\"prompt\":\"x\",\"stop\":[\"a\"],\"logit_bias\":{\"3\":1}}";
-    weft__api_params ask;
-    weft__api_error fault;
+    weft__api_params params;
+    weft__api_error error;
     (void)state;
-    assert_true(weft__api_params_parse(&weft__api_table_completions, 300, body, sizeof body - 1, &ask, &fault));
-    assert_null(ask.content);
-    assert_int_equal(ask.n_stops, 1);
-    assert_int_equal(ask.n_bias, 1);
-    weft__api_params_free(&ask);
+    assert_true(weft__api_params_parse(&weft__api_table_completions, 300, body, sizeof body - 1, &params, &error));
+    assert_null(params.content);
+    assert_int_equal(params.n_stops, 1);
+    assert_int_equal(params.n_bias, 1);
+    weft__api_params_free(&params);
 }
 
 /* Texts that are keys are borrowed as well: they outlive what is let go once prompts are read. */
 static void texts_of_an_object_stay(void **state)
 {
     static const char body[] = "{\"prompt\":\"x\",\"logit_bias\":{\"some text\":1,\"3\":false}}";
-    weft__api_params ask;
-    weft__api_error fault;
+    weft__api_params params;
+    weft__api_error error;
     (void)state;
-    assert_true(weft__api_params_parse(&weft__api_table_completion, 300, body, sizeof body - 1, &ask, &fault));
-    weft__api_params_settle(&ask);
-    assert_int_equal(ask.n_bias, 1);
-    assert_int_equal(ask.n_bias_texts, 1);
-    assert_string_equal(ask.bias_texts[0].text, "some text");
-    assert_int_equal(ask.bias_texts[0].n, 9);
-    weft__api_params_free(&ask);
+    assert_true(weft__api_params_parse(&weft__api_table_completion, 300, body, sizeof body - 1, &params, &error));
+    weft__api_params_settle(&params);
+    assert_int_equal(params.n_bias, 1);
+    assert_int_equal(params.n_bias_texts, 1);
+    assert_string_equal(params.bias_texts[0].text, "some text");
+    assert_int_equal(params.bias_texts[0].n, 9);
+    weft__api_params_free(&params);
 }
 
 int main(void)
