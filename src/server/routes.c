@@ -1,4 +1,4 @@
-/* routes.c: which function answers which path. Runs on workers; each answers, or hands the request to gen.c, which does. */
+/* routes.c: which function answers which path. Runs on workers; each answers, or hands the request to response.c, which does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

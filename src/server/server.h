@@ -131,7 +131,7 @@ typedef struct weft__server_strings {
 
 typedef struct weft__server_response weft__server_response;
 
-/* Requests that wait for one thing (line.c). */
+/* Requests that wait for one thing (wait_queue.c). */
 typedef struct weft__server_wait_queue {
     const char *what;    /* they wait for: "its grammar" */
     int max, max_of_one; /* that wait, in all and of a tenant; of an address, whose users are many tenants, half as many more */
@@ -208,7 +208,7 @@ struct weft_server {
     weft__http *http;
 };
 
-/* ---- one request (gen.c): from submit to the last byte ---- */
+/* ---- one request (response.c): from submit to the last byte ---- */
 
 typedef enum weft__server_dialect { WEFT__SERVER_OPENAI, WEFT__SERVER_LLAMA } weft__server_dialect;
 weft__server_dialect weft__server_dialect_of(const char *path);
@@ -358,14 +358,14 @@ void weft__server_answers_end(weft__server_answers *a);
 /* weft__server_response_answer, soon. */
 void weft__server_answers_put(weft__server_answers *a, weft__server_response *g);
 
-/* ---- line.c: what takes long, on a thread of its own ---- */
+/* ---- wait_queue.c: what takes long, on a thread of its own ---- */
 /* what, max, max_of_one, work and go_on are set. */
 weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_error *err);
 /* After the last request was released; nothing when it has not begun. */
 void weft__server_wait_queue_end(weft__server_wait_queue *line);
 /* Hands a gen over until it goes on or is answered, at its deadline if it has one; 0: too many wait, and it stays the caller's. */
 int weft__server_wait_queue_put(weft__server_wait_queue *line, weft__server_response *g);
-/* gen.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error. */
+/* response.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error. */
 int weft__server_response_lease(weft__server_response *g, weft__api_error *error);
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error);
 /* When its deadline passes, ns; 0: never. */

@@ -1,0 +1,27 @@
+/* response.h: the inside of a response, for response*.c: response.c has its life, what the engine's events become, and its end; response_submit.c
+ * what the engine is asked for. */
+#ifndef WEFT_SERVER_RESPONSE_H
+#define WEFT_SERVER_RESPONSE_H
+
+#include "server/server.h"
+
+/* ---- response.c ---- */
+/* Lets go of it; the last one frees it. */
+void weft__server_response_unref(weft__server_response *g);
+/* Cancels what was submitted and has not finished. Not under the lock: the engine may be waiting for it in on_event. */
+void weft__server_response_cancel_all(weft__server_response *g);
+/* What the engine tells of a choice; on the engine's thread. */
+int weft__server_response_on_event(void *choice, const weft_event *e);
+
+/* ---- response_submit.c; 0: refused, and why stands in the error ---- */
+/* The field that constrains the answer; NULL: none. */
+const char *weft__server_response_constraint_of(const weft__api_params *a);
+int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error);
+/* Its choices, with what they have in common. */
+int weft__server_response_prepare(weft__server_response *g, weft__api_error *error);
+/* One choice to the engine. */
+weft_status weft__server_response_submit(weft__server_choice *c, double *retry_after_s, weft_error *err);
+/* All that is asked for at once, or none. */
+int weft__server_response_submit_all(weft__server_response *g, weft__api_error *error);
+
+#endif

@@ -1,0 +1,271 @@
+/* response_submit.c: what a response asks the engine for: its prompts, grammar, sampler and limits (response.h). */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "server/response.h"
+#include "text/stop.h"
+
+/* Biases of texts become biases of their tokens, which count as those given by id: each choice holds them all, and each of its tokens looks
+ * at them all. */
+static int add_text_biases(weft__server_response *g, weft__api_error *error)
+{
+    weft__api_params *a = &g->params;
+    size_t capacity = (size_t)a->n_bias;
+    for (int32_t i = 0; i < a->n_bias_texts; i++) {
+        int32_t ids[WEFT__API_MAX_STOP_BYTES + 16];
+        size_t n;
+        weft_error err = {0};
+        weft_status st = weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids,
+                                       WEFT__API_MAX_STOP_BYTES + 16, &n, &err);
+        if (st)
+            return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s", err.message);
+        if ((size_t)a->n_bias + n > WEFT__API_MAX_BIASES)
+            return weft__api_error_set(error, 400, "logit_bias",
+                                       "'logit_bias' must have at most %d tokens, those of its texts included",
+                                       WEFT__API_MAX_BIASES);
+        if (!weft__grow(&a->bias, &capacity, (size_t)a->n_bias + n, sizeof *a->bias))
+            return weft__api_error_set(error, 503, NULL, "no memory for the request");
+        for (size_t k = 0; k < n; k++) a->bias[a->n_bias++] = (weft_logit_bias){ids[k], a->bias_texts[i].bias};
+    }
+    return 1;
+}
+
+/* The field that constrains the answer; NULL: none. */
+const char *weft__server_response_constraint_of(const weft__api_params *a)
+{
+    return a->grammar ? "grammar" : a->json_object ? "response_format" : a->json_value ? "json_schema" : NULL;
+}
+
+/* The grammars of JSON are compiled once. On the thread of grammars. */
+static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, weft_error *err)
+{
+    weft_grammar **json = &s->json[any];
+    const uint32_t kind = any ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON;
+    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->tokenizer, kind, NULL, 0, json, err);
+    *out = st ? NULL : weft_grammar_retain(*json);
+    return st;
+}
+
+int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error)
+{
+    weft_error err = {0};
+    weft_status st = WEFT_OK;
+    if (g->params.grammar)
+        st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar, strlen(g->params.grammar), &g->grammar,
+                              &err);
+    else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
+    if (!st) return 1;
+    const char *field = weft__server_response_constraint_of(&g->params);
+    return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
+}
+
+static int check_length(weft__server_response *g, weft__api_error *error)
+{
+    int32_t n_ctx = g->server->n_ctx;
+    for (size_t i = 0; i < g->prompts.n; i++) {
+        int32_t n = g->prompts.items[i].n, room = n_ctx - n;
+        if (!n) return weft__api_error_set(error, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
+        if (room >= (g->embedding || g->params.max_tokens == 0 ? 0 : 1)) continue;
+        weft__api_error_set(error, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n,
+                            n_ctx);
+        error->code = "context_length_exceeded";
+        error->n_prompt = n;
+        error->n_ctx = n_ctx;
+        return 0;
+    }
+    return 1;
+}
+
+static int refuse_entries(const weft__server_response *g, int64_t n_tokens, int64_t most, weft__api_error *error)
+{
+    const weft__api_params *a = &g->params;
+    const weft__api_table *f = a->form;
+    char remedy[96] = "";
+    if (most > 0) snprintf(remedy, sizeof remedy, "at most %lld as '%s', or ", (long long)most, f->tokens);
+    return weft__api_error_set(
+        error, 400, a->n > 1 || a->n_top < 1 ? f->n : f->top,
+        "%lld answers ('%s' times the prompts), %s%lld tokens in all, with %lld likeliest ones beside each "
+        "('%s'), come to more than the %d that a request may have; give %sa smaller '%s' or '%s'",
+        (long long)a->n * (long long)g->prompts.n, f->n, a->echo ? "their prompts included, " : "", (long long)n_tokens,
+        (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__API_MAX_ENTRIES, remedy, f->n, f->top);
+}
+
+/* Entries are kept until the last answer has ended, those of streams too. Answers to a request that sets no limit of tokens end where all
+ * entries are used up; where that would leave them few, it is refused, as one whose own limit is beyond that. */
+static int check_entries(weft__server_response *g, weft__api_error *error)
+{
+    weft__api_params *a = &g->params;
+    if (!g->keep_entries) return 1;
+    int64_t all =
+        WEFT__API_MAX_ENTRIES / (a->n * (1 + (a->n_top > 0 ? a->n_top : 0))); /* tokens, when each prompt had one answer */
+    int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
+            limit = a->max_tokens < 0 ? WEFT__API_FEW_TOKENS : a->max_tokens;
+    for (int64_t i = 0; i < n_prompts; i++) {
+        int64_t room = g->server->n_ctx - g->prompts.items[i].n;
+        asked += limit < room ? limit : room;
+        if (a->echo) echoed += g->prompts.items[i].n;
+    }
+    int64_t most = n_prompts ? (all - echoed) / n_prompts : 0;
+    if (echoed + asked > all) return refuse_entries(g, a->n * (echoed + asked), most, error);
+    if (a->max_tokens < 0 && most < g->server->n_ctx) a->max_tokens = most;
+    return 1;
+}
+
+static int begin_choice(weft__server_response *g, int i, weft__api_error *error)
+{
+    weft__server_choice *c = &g->choices[i];
+    c->gen = g;
+    c->index = i;
+    c->slot = -1;
+    c->prompt = &g->prompts.items[i / (int)g->params.n];
+    c->stop = weft__alloc_zero(1, sizeof *c->stop);
+    if (!c->stop) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    weft_error err = {0};
+    weft_status st = weft__stop_begin(c->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
+    if (!st) st = weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
+    if (st) weft__server_error_of(error, st, err.message);
+    return !st;
+}
+
+int weft__server_response_prepare(weft__server_response *g, weft__api_error *error)
+{
+    int64_t n = (int64_t)g->prompts.n * g->params.n;
+    if (!g->embedding && n > WEFT__API_MAX_N)
+        return weft__api_error_set(error, 400, "n", "'n' times the number of prompts must be at most %d, not %lld",
+                                   WEFT__API_MAX_N, (long long)n);
+    if (!g->embedding && n > g->server->max_requests)
+        return weft__api_error_set(error, 400, g->params.n > 1 ? "n" : "prompt",
+                                   "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
+                                   (long long)n, g->server->max_requests);
+    if (!check_length(g, error) || !check_entries(g, error) ||
+        !weft__server_adapters_lease(g->server, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
+        !add_text_biases(g, error))
+        return 0;
+    g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
+    if (!g->choices) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    /* Drawn ones have 31 bits: /completion tells them, and llama.cpp's clients read them as a number of 32. */
+    uint64_t seed = g->params.seed_given ? (uint64_t)g->params.seed : weft__rng_entropy() >> 33;
+    for (; g->n_choices < n; g->n_choices++) {
+        if (!begin_choice(g, g->n_choices, error)) {
+            g->n_choices++; /* half-built: freed with the others */
+            return 0;
+        }
+        g->choices[g->n_choices].seed = seed + (uint64_t)g->n_choices;
+    }
+    g->n_left = g->n_asked = g->n_at_once = g->n_choices;
+    if (g->embedding) { /* twice the slots keep them busy; as many as another leaves at least are asked for at first */
+        int most = 2 * g->server->n_slots < g->server->max_requests ? 2 * g->server->n_slots : g->server->max_requests;
+        int first = g->server->max_requests / 8 > 1 ? g->server->max_requests / 8 : 1;
+        if (g->n_at_once > most) g->n_asked = g->n_at_once = most;
+        if (g->n_asked > first) g->n_asked = first;
+    }
+    return 1;
+}
+
+static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
+{
+    const weft__api_params *a = &c->gen->params;
+    weft_sampler_params_default(p);
+    p->temperature = (float)(a->temperature > 0 ? a->temperature : 0);
+    p->top_k = (int32_t)(a->top_k > 0 ? a->top_k : 0);
+    p->top_p = (float)(a->top_p > 1e-6 ? a->top_p : 1e-6); /* 0: the likeliest alone */
+    p->min_p = (float)a->min_p;
+    p->repeat_penalty = (float)a->repeat_penalty;
+    p->presence_penalty = (float)a->presence_penalty;
+    p->frequency_penalty = (float)a->frequency_penalty;
+    /* What no text fills is all of it, and needs no list of what leaves. */
+    p->penalty_last_n = a->penalty_last_n < c->gen->server->n_ctx ? (int32_t)a->penalty_last_n : -1;
+    p->n_bias = a->n_bias;
+    p->bias = a->bias;
+    p->seed = c->seed;
+    p->seed_given = 1;
+}
+
+/* Milliseconds until the request's deadline, which counts from its head, at least 1; 0: it has none. */
+static uint64_t time_left(const weft__server_response *g)
+{
+    uint64_t all = (uint64_t)g->params.timeout_ms, gone = (weft__clock_ns() - weft__http_began_ns(g->r)) / 1000000;
+    return !all ? 0 : gone < all ? all - gone : 1;
+}
+
+uint64_t weft__server_response_deadline(const weft__server_response *g)
+{
+    return g->params.timeout_ms ? weft__http_began_ns(g->r) + (uint64_t)g->params.timeout_ms * 1000000 : 0;
+}
+
+/* The engine sees to it that a tenant leaves room for the others: max_requests are what one ever gets. An address whose requests name many users is
+ * many tenants to it, and gets a little more than one, so that its users find room beside each other, and not all there is. */
+static int most_of_address(const weft_server *s)
+{
+    return s->wants_keys ? INT_MAX : s->max_requests + 1 + s->max_requests / 32;
+}
+
+weft_status weft__server_response_submit(weft__server_choice *c, double *retry_after_s, weft_error *err)
+{
+    weft__server_response *g = c->gen;
+    const weft__api_params *a = &g->params;
+    weft_request_params p;
+    uint64_t id = 0;
+    int64_t room = g->server->n_ctx - c->prompt->n;
+    weft_request_params_default(&p);
+    p.tokens = c->prompt->ids;
+    p.n_tokens = c->prompt->n;
+    p.max_tokens = g->embedding ? 0 : (int32_t)(a->max_tokens < room ? a->max_tokens : room);
+    p.cut_to_fit = 1; /* clients ask for more than they expect: what context and pages hold is enough */
+    p.ignore_end = a->ignore_end;
+    fill_sampler(c, &p.sampler);
+    p.grammar = g->grammar;
+    p.lease = g->lease;
+    c->with_adapters = g->lease != NULL;
+    p.n_top = g->embedding ? -1 : (int32_t)a->n_top;
+    p.prompt_logprobs = a->echo && a->n_top >= 0;
+    p.embedding = g->embedding;
+    p.priority = (int32_t)a->priority;
+    p.no_cache = !a->cache_prompt && !g->embedding;
+    p.tenant = g->tenant;
+    p.deadline_ms = time_left(g);
+    p.read_events = 1;
+    p.event = weft__server_response_on_event;
+    p.arg = c;
+    if (!weft__http_client_add(g->r, 1, most_of_address(g->server)))
+        return weft_fail(err, WEFT_BUSY, "%d requests of this address are here already; try again in 1 s",
+                         most_of_address(g->server));
+    atomic_fetch_add(&g->refs, 1);
+    weft_status st = weft_engine_submit(g->server->engine, &p, &id, retry_after_s, err);
+    if (st) {
+        weft__http_client_add(g->r, -1, 0);
+        weft__server_response_unref(g);
+        return st;
+    }
+    pthread_mutex_lock(&g->lock);
+    c->request = id;
+    c->submitted = 1;
+    pthread_mutex_unlock(&g->lock);
+    return WEFT_OK;
+}
+
+/* All that is asked for at once, or none. */
+int weft__server_response_submit_all(weft__server_response *g, weft__api_error *error)
+{
+    weft_error err = {0};
+    double retry_after_s = 1;
+    const int n = g->n_asked, all = n == g->n_choices; /* the engine's thread may ask for more soon */
+    for (int i = 0; i < n; i++) {
+        weft_status st = weft__server_response_submit(&g->choices[i], &retry_after_s, &err);
+        if (!st) continue;
+        pthread_mutex_lock(&g->lock);
+        g->refused = 1;
+        pthread_mutex_unlock(&g->lock);
+        weft__server_response_cancel_all(g);
+        weft__server_error_of(error, st, err.message);
+        error->retry_s = (int)ceil(retry_after_s);
+        return 0;
+    }
+    if (all) weft_engine_lease_free(g->server->engine, &g->lease); /* else those that are asked for later need it */
+    return 1;
+}
