@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The front door; CMake does the work (CMakePresets.json), scripts/ the rest. `make help` lists the targets.
 WEFT_SHARED ?= ../shared
 # Our own model, where `make model` has made it; else the reference material's (tests look for theirs: docs/howto/material.md).

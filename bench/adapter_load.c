@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapter_load.c: what loading an adapter does to those who are being served meanwhile: streams of an engine over a model of random
  * weights, and for how long each of their tokens is late while a file is read and packed.
  *

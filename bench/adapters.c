@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapters.c: what adapters cost: steps with and without them, in turn, on a model of random weights.
  *
  * bench_adapters [--shape S] [--type T] [-t THREADS] [-r ROUNDS] [-d DEPTH] [--check] [TEXT]: only cases whose name contains TEXT. Steps without

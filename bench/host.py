@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What others take of the time while a script of bench/ measures: the host of a virtual machine (stolen), other processes (others), the
 quota of a control group (throttled). src/base/taken.h says the same of one process; weft bench prints it. Unknown is None, never 0.
 WEFT_HOST_ROOT stands before the paths of /proc and /sys, for tests."""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* instructions.c: fixed work for bench/check, which counts its instructions under valgrind's callgrind.
  *
  * Every case runs once between two requests to callgrind, which writes the count of that stretch to a file of its own, labelled with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* load.c: many HTTP clients in one thread, for bench/serve and bench/soak: sends prepared requests, reads server-sent events, and
  * prints when each of them came. It parses no JSON and keeps no thread per client, so that a core which it shares with the server
  * stays the server's: a few microseconds per token; what it used is its last line.

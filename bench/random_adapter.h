@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* random_adapter.h: the values of an adapter that nobody trained, for bench/adapters.c and bench/adapter_load.c. One thread. */
 #ifndef WEFT_BENCH_RANDOM_ADAPTER_H
 #define WEFT_BENCH_RANDOM_ADAPTER_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the scripts of bench/ share: the machine; for servers, their processes, plans for bench_load, and what its results say."""
 import json
 import math

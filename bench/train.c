@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train.c: how fast training is, against what the machine's multiply-add units reach on registers in the same run.
  *
  * bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-b SHARE]

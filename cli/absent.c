@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* absent.c: the commands that this build was configured without (WEFT_HUB, WEFT_SERVER of CMakeLists.txt): they say so, and the remedy. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapter_train.c: weft adapter train: a LoRA adapter from records of conversations, or from pairs of answers. */
 #include <stdio.h>
 

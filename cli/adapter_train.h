@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapter_train.h: the part of 'weft adapter' that learns. */
 #ifndef WEFT_CLI_ADAPTER_TRAIN_H
 #define WEFT_CLI_ADAPTER_TRAIN_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapters.c: --adapter NAME=PATH[:SCALE] (adapters.h). */
 #include "adapters.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapters.h: the option --adapter NAME=PATH[:SCALE], for the commands that take it. */
 #ifndef WEFT_CLI_ADAPTERS_H
 #define WEFT_CLI_ADAPTERS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench.h: what the files of weft bench share: its options, the sessions that a measurement runs on, one measured row, and how rows
  * are printed. One thread. */
 #ifndef WEFT_CLI_BENCH_H

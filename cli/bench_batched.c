@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_batched.c: weft bench --batched: several sequences, first their prompts, then generation together; columns and fields of
  * llama-batched-bench. The prompts are read one after the other, nothing of them is shared. Times are medians. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_case.c: the sessions that a measurement runs on (bench.h). */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_limit.c: what the machine allows for a row of weft bench (bench.h). */
 #include "bench.h"
 

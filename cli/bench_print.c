@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_print.c: rows of weft bench as llama-bench prints them: a table, JSON, JSON lines, CSV. Fields have llama-bench's names;
  * n_parallel, limit_* and share are Weft's own. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_profile.c: weft bench --profile: where the time of a row goes, per op and per layer.
  * Invariant: the times of all entries and the time between ops add up to the time of the steps. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_trace.c: profiled steps in Chrome's trace event format (chrome://tracing, ui.perfetto.dev): every test is a process with two
  * rows, its steps and the ops of the thread that leads them; the time that this thread waits for the others lies inside its ops. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cells.c: see cells.h. Widths and the borders of clusters are those of utf8proc. */
 #include "cells.h"
 

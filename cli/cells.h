@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cells.h: how text fills the cells of a terminal. UTF-8; of no locale. Thread-safe. */
 #ifndef WEFT_CLI_CELLS_H
 #define WEFT_CLI_CELLS_H

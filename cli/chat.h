@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* chat.h: what the files of weft chat share: the conversation, who types, and the commands. One thread. */
 #ifndef WEFT_CLI_CHAT_H
 #define WEFT_CLI_CHAT_H

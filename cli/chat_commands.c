@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* chat_commands.c: what begins with '/' at the prompt of weft chat (chat.h). */
 #include "chat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* chat_complete.c: what Tab makes of a line at the prompt of weft chat (chat.h): commands, adapters, files. */
 #include "chat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* chat_input.c: see chat_input.h. */
 #include "chat_input.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* chat_input.h: lines, typed or from a pipe, made into what is said. One thread. */
 #ifndef WEFT_CLI_CHAT_INPUT_H
 #define WEFT_CLI_CHAT_INPUT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_adapter.c: weft adapter: what adapters hold, other formats, merging, learning; finds the subcommand. */
 #include "adapters.h"
 

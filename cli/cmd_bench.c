@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_bench.c: weft bench: prompt reading and generation over grids of sizes, against the limits measured in the same run. */
 #include <stdio.h>
 #include <stdlib.h>

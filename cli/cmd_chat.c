@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_chat.c: weft chat: a conversation at the terminal; also fed line by line from a pipe. */
 #include <stdio.h>
 #include <stdlib.h>

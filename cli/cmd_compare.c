@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_compare.c: weft compare: one prompt under several adapters, all in one batch. Answers are printed when all are there, in the order of
  * the adapters, the base's own first. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_compile.c: weft compile: a model packed for this machine, so that starting it is mapping it. */
 #include <stdio.h>
 

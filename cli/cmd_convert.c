@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_convert.c: weft convert: a Hugging Face folder to a GGUF file. */
 #include <stdio.h>
 

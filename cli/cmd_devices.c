@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_devices.c: weft devices: what can compute here. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_eval.c: weft eval: numbers for researchers; finds the subcommand. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_imatrix.c: weft imatrix: which inputs of a model's matrices matter, for weft quantize. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_info.c: weft info: metadata, tensors and sizes of a model file, whether or not its architecture can be run. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_list.c: weft list: the models that were pulled. */
 #include <stdio.h>
 #include <string.h>

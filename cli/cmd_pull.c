@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_pull.c: weft pull: fetches a model, with a bar, speed and time left. Ctrl-C stops; what was fetched stays. */
 #include <signal.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_quantize.c: weft quantize: a GGUF file in fewer bits. */
 #include <stdio.h>
 

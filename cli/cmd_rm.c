@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_rm.c: weft rm: removes pulled models. */
 #include <stdio.h>
 

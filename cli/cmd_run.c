@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_run.c: weft run: continues a text. The text streams to stdout, statistics go to stderr. */
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew and reads its keys again. */
 #include <malloc.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_tokenize.c: weft tokenize: ids separated by spaces. Works on files that hold a vocabulary only. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_top.c: weft top: what a running server does, read from its /metrics and /slots; redrawn on a terminal, else once as text. */
 #include <limits.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_train.c: weft train: a model from text, or the further training of one. */
 #include <stdio.h>
 

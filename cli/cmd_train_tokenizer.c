@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_train_tokenizer.c: weft train-tokenizer: a vocabulary from text. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* commands.h: one function per command; each takes its own argv (argv[0] the command's name) and returns the exit status. */
 #ifndef WEFT_CLI_COMMANDS_H
 #define WEFT_CLI_COMMANDS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* conversation.c: see conversation.h. */
 #include "conversation.h"
 

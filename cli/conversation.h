@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* conversation.h: messages, the session that holds their tokens, and the next answer. One thread.
  *
  * Invariant: `held` are the tokens in the session, and they and `lacking` stand for `held_text`; when the conversation as the

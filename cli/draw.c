@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* draw.c: see draw.h. Each change is one write, so that nothing half drawn is seen. */
 #include "draw.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* draw.h: a text that is being typed, on the rows of a terminal. Rows end where this says, not where the terminal would break them, so that it
  * is known where the cursor is; what is higher than the window shows the part with the cursor. One thread. */
 #ifndef WEFT_CLI_DRAW_H

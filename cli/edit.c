@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* edit.c: see edit.h. */
 #include "edit.h"
 

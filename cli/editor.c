@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* editor.c: see editor.h. Draws when no more keys are waiting, so that a pasted block is drawn once. */
 #include "editor.h"
 

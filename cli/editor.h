@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* editor.h: a line, or several, typed at a terminal with the keys that people know from shells. One thread; one per process (tty.h). */
 #ifndef WEFT_CLI_EDITOR_H
 #define WEFT_CLI_EDITOR_H

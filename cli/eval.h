@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* eval.h: the subcommands of weft eval; each takes its own argv (argv[0] its name) and returns the exit status. */
 #ifndef WEFT_CLI_EVAL_H
 #define WEFT_CLI_EVAL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* eval_documents.c: weft eval documents: how well a model predicts documents, each alone and from its first token, as it was trained on
  * them. */
 #include <stdio.h>

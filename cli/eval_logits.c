@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* eval_logits.c: weft eval logits: the logits at every position of a token sequence, as raw float32. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* eval_perplexity.c: weft eval perplexity: how well a model predicts a text, and how far its probabilities are from another's. */
 #include <stdio.h>
 #include <stdlib.h>

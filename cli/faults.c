@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* faults.c: see faults.h. The handler runs on the thread that read, and calls only what a handler may: no memory is asked for, and files
  * are read by their descriptors. Threads that share a product fault together, so each has its own line. */
 #include "faults.h"

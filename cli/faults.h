@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* faults.h: what is said when a mapped file ends before its mapping does. */
 #ifndef WEFT_CLI_FAULTS_H
 #define WEFT_CLI_FAULTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* generate.c: weft_generate for the commands: what comes is kept and shown. One thread; SIGINT only raises a flag. */
 #include "generate.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* generate.h: tokens from a session, as text, until something ends it. Used by every command that writes text. */
 #ifndef WEFT_CLI_GENERATE_H
 #define WEFT_CLI_GENERATE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* history.c: see history.h. An entry is a line; a newline in it is "\n", a backslash "\\". A lock keeps what several processes write apart. */
 #include "history.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* history.h: what was typed, kept between runs in a file that only its owner reads. One thread; several processes may share a file, each seeing
  * what the others wrote before it began. */
 #ifndef WEFT_CLI_HISTORY_H

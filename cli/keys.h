@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* keys.h: what a terminal sends, taken apart into keys and pasted blocks. One thread. */
 #ifndef WEFT_CLI_KEYS_H
 #define WEFT_CLI_KEYS_H

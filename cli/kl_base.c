@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kl_base.c: reading base files; see kl_base.h. */
 #include "kl_base.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kl_base.h: reading base files: the recorded probabilities that a divergence is measured from. The format stands in quality.h; either
  * weft eval perplexity --kl-base or llama-perplexity writes them.
  *

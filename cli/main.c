@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* main.c: weft COMMAND ...: finds the command and hands over. Results go to stdout, everything else to stderr. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* near.c: see near.h. Names of other programs are facts of their manuals, as of November 2026. */
 #include "near.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* options.c: getopt_long driven by a command's table. */
 #include "options.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* options.h: a subcommand's options as a table: parsing, range checks and help come from the one table. */
 #ifndef WEFT_CLI_OPTIONS_H
 #define WEFT_CLI_OPTIONS_H

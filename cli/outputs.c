@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* outputs.c: see outputs.h. */
 #include "outputs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* outputs.h: where a command cannot write, and what it must not write over: its own inputs, and models and adapters that are something else than it makes. */
 #ifndef WEFT_CLI_OUTPUTS_H
 #define WEFT_CLI_OUTPUTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prompt.c: see prompt.h. */
 #include "prompt.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prompt.h: text from arguments, files or standard input, and its tokens. */
 #ifndef WEFT_CLI_PROMPT_H
 #define WEFT_CLI_PROMPT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* provider.h: --provider, of every command that runs a model. */
 #ifndef WEFT_CLI_PROVIDER_H
 #define WEFT_CLI_PROVIDER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quality.c: the sums behind perplexity and divergence; see quality.h for the definitions. */
 #include "quality.h"
 

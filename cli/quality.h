@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quality.h: perplexity of a text and divergence from recorded probabilities, with the definitions of llama-perplexity, so that
  * either engine can be the other's reference.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quality_print.c: means, errors and percentiles, in the words and columns of llama-perplexity. */
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* shown.c: see shown.h. The size of the terminal is asked for again and again, as windows change theirs. */
 #include "shown.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* shown.h: text of a model on its way to people. On a terminal, lines are broken between words and nothing of the text can steer it; anywhere
  * else it is written as it is. One thread. */
 #ifndef WEFT_CLI_SHOWN_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* terminal.c: a progress bar with time left, and error lines. One thread; signals only raise a flag. */
 #include "terminal.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* terminal.h: what people see while they wait, on stderr (nothing of it when stderr is no terminal), and text from files that is shown
  * to them. */
 #ifndef WEFT_CLI_TERMINAL_H

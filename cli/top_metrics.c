@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* top_metrics.c: see top_metrics.h. Lines that are none of the format are passed over. */
 #include "top_metrics.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* top_print.c: see top_print.h. */
 #include "top_print.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* top_print.h: what weft top shows, as lines. One thread. */
 #ifndef WEFT_CLI_TOP_PRINT_H
 #define WEFT_CLI_TOP_PRINT_H

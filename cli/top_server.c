@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* top_server.c: see top_server.h. */
 #include "top_server.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* top_server.h: what weft top asks of a server, over HTTP, HTTPS or a unix socket. One thread. */
 #ifndef WEFT_CLI_TOP_SERVER_H
 #define WEFT_CLI_TOP_SERVER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM, SIGHUP) saves its state first; while data are still read there is
  * none, and it ends at once. */
 #include "training.h"

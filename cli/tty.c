@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tty.c: see tty.h. A pipe to itself wakes the program that waits when a signal comes just before. */
 #include "tty.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tty.h: the modes of the one terminal that people type at, given back however the program leaves: at its end, by a signal, and while it is
  * stopped (Ctrl-Z) until it goes on. One thread; handlers of signals do only what they may. */
 #ifndef WEFT_CLI_TTY_H

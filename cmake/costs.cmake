@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # About how many seconds the long tests take where programs are slow (sanitizers, emulation); the others take 5 at most. CTest begins with
 # the longest, so that none is still running when all others are done; and a test that hangs costs a few times of what it takes.
 set(weft_test_costs

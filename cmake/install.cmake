@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The library as programs outside this tree have it: libweft.so, libweft.a, the headers, and packages for pkg-config and CMake
 # (make install; docs/howto/embed.md). Both libraries export the functions of include/weft and nothing else.
 include(GNUInstallDirs)

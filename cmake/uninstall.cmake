@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Removes what the last `make install` of this tree put there, and the folders that were made for it, where nothing else
 # is in them. Usage: cmake -D BUILD=build -P uninstall.cmake
 if(NOT EXISTS ${BUILD}/install_manifest.txt)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The project's own build words: weft_room, weft_unit, weft_fuzz; and the costs and limits of tests.
 include(${CMAKE_CURRENT_LIST_DIR}/costs.cmake)
 set(CMAKE_C_STANDARD 17)

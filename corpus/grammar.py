@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small grammar: "[a|b [c|d]]" is a choice, "{he}" a slot; and random numbers that are the same in every version of Python."""
 import random
 

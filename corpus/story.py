@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stories: plots as lists of beats, each beat a sentence or two of grammar. A story knows the facts that questions may be asked about."""
 from grammar import capital, say
 from world import COLOURS, PEOPLE, PLACES, THINGS, article

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three ways of speaking that are seen at a glance, for adapters; and pairs of answers of which one is preferred."""
 import re
 

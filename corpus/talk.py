@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversations: about the village, about stories, with tools, records as JSON, and words said again. A conversation is a dict as in chat files: "messages",
 and "tools" where there are some."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The village of Alderbrook: who lives there, and what is true of them. Every text of the corpus keeps to these facts."""
 
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapter.c: what an adapter is, and what it changes: the likeliest next token with and without it.  Usage: adapter MODEL ADAPTER TEXT */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* generate.c: continues a text, token by token.  Usage: generate MODEL TEXT [TOKENS]
  *
  * A model is loaded once; a session is one sequence of tokens with its keys and values; a sampler picks from the logits. */

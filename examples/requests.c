@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* requests.c: many requests at once, each with an adapter of its own, in one batch.  Usage: requests MODEL PROMPT [NAME=ADAPTER ...]
  *
  * An engine owns a thread that steps the model. Answers arrive as events on that thread; what a request answers does not depend on what

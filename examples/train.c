@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train.c: an adapter learned from conversations.  Usage: train MODEL RECORDS.jsonl FOLDER [STEPS]
  *
  * Each line of the records is {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]}. The folder then

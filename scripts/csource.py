@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What check-names and check-limits read of C: tokens, and the names that a file declares at its top level. No preprocessor: macros that make
 functions are seen as what they are written as."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the suite consists of, for scripts/test: each test's room, source and claim, what each part takes, the record of that
 (bench/history/suite.json), what exceeds it, and the table made of both (docs/howto/test.md)."""
 import datetime

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* claims.h: what was not tested is no pass. A test that lacks reference material or a machine to run on says so with skip_claim; a
  * program in which a claim was skipped and none failed exits with 77. So that the rest still counts, such a program has two groups:
  * weft_unit(NAME) runs it as it is, weft_unit_material(NAME) with the argument "material". Include it after cmocka.h. */

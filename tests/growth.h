@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* growth.h: claims about how cost grows. No clock is the same on two machines, nor on one that others use; what two sizes of the same
  * work take in one run is, when it is the thread's own time and the least of several. Thread-safe. */
 #ifndef WEFT_TESTS_GROWTH_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json_tokenizer.h: the tokenizer of a tokenizer.json and, unless it is NULL, of a tokenizer_config.json in memory. */
 #ifndef WEFT_TESTS_JSON_TOKENIZER_H
 #define WEFT_TESTS_JSON_TOKENIZER_H

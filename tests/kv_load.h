@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_load.h: the first n tokens of a snapshot, all at once. */
 #ifndef WEFT_TESTS_KV_LOAD_H
 #define WEFT_TESTS_KV_LOAD_H

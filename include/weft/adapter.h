@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapter.h: low-rank changes of a model (LoRA, rsLoRA, DoRA) as files. */
 #ifndef WEFT_ADAPTER_H
 #define WEFT_ADAPTER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend.h: the table of functions through which the core uses a provider of compute, and all that a plugin may see of
  * the core.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* buffer.h: element types, and bytes in one of six memory domains.
  *
  * A buffer is a run of bytes with one owner. It is created by the core (host, mapped, shared) or by a provider (pinned, device,

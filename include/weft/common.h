@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* common.h: what the other public headers share: handles, progress, devices. */
 #ifndef WEFT_COMMON_H
 #define WEFT_COMMON_H

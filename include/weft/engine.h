@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* engine.h: many requests at once over one model. */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* error.h: the status every Weft function returns, and the details that go with a failure.
  *
  * Contract: a function that can fail returns weft_status and takes a `weft_error *` as its last argument. WEFT_OK is

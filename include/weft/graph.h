@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* graph.h: what crosses the waist of the engine: a model as a DAG of ops, and a step as a set of rows.
  *
  * Shapes are written in these letters: R rows of a step, W rows whose logits are wanted, D model width, H heads, G key/value

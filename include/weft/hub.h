@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hub.h: models pulled from a Hugging Face server. */
 #ifndef WEFT_HUB_H
 #define WEFT_HUB_H

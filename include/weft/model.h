@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* model.h: files, models and what they run on. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H

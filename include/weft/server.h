@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* server.h: one engine behind HTTP, with the endpoints of OpenAI and of llama.cpp.
  *
  * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive

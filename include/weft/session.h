@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* session.h: one sequence of tokens, and how tokens are sampled. */
 #ifndef WEFT_SESSION_H
 #define WEFT_SESSION_H

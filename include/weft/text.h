@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text.h: tokenizers, chat templates and grammars. */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H

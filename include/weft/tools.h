@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tools.h: models converted, packed, quantized, synthesized and measured. */
 #ifndef WEFT_TOOLS_H
 #define WEFT_TOOLS_H

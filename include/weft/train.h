@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train.h: vocabularies, models and adapters learned on this machine, for programs that embed the engine.
  *
  * Parameter structs begin with `size`: fill them with the ..._default function, then change fields. Strings and

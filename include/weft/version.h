@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* version.h: which Weft these headers are of. The build reads the numbers here, and nowhere else. */
 #ifndef WEFT_VERSION_H
 #define WEFT_VERSION_H

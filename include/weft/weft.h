@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* weft.h: the engine, for programs that embed it: all headers of the library but those of training (train.h), of the
  * server (server.h) and of plugins (backend.h, graph.h). Each may be included alone.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt.h: adapters: low-rank changes of a model's matrices, read from GGUF files and PEFT folders into one form, checked against a
  * base model, woven into what a program runs, written, merged.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* assemble.c: from the tensors of a file to pairs in float32: halves, shapes, finite values, rows in GGUF's order (parts.h). */
 #include <math.h>
 #include <stdio.h>

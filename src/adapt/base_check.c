@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_check.c: the base's own embedding or output head, which PEFT saves beside its change (save_embedding_layers, by default where one of them
  * is changed): is it the base's? Rows of it are kept for that, and nothing else comes of them. One thread builds an adapter; a whole one is
  * immutable. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* merge.c: several adapters as one (adapt.h has the methods and their sources). One thread; the result is a new adapter in float32. */
 #include <math.h>
 #include <stdio.h>

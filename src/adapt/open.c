@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* open.c: an adapter from a path: a GGUF file, or the two files of a PEFT folder.
  *
  * Files are read, not mapped: they may be replaced or cut while a server has them (a mapped file that is cut kills the process). What does

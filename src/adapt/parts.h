@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* parts.h: what the files of this room share while an adapter is read. One thread builds an adapter. */
 #ifndef WEFT_ADAPT_PARTS_H
 #define WEFT_ADAPT_PARTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peft_config.c: adapter_config.json: what changes the numbers is read, or refused by name; what only concerned the training is left.
  * Source: the LoraConfig class of PEFT (huggingface/peft) for the fields, their defaults, and how patterns choose modules. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peft_pattern.c: the patterns of adapter_config.json: Python's regular expressions, held against names of modules (parts.h). */
 #include <string.h>
 

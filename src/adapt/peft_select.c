@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peft_select.c: which modules adapter_config.json speaks of. PEFT gives a change to the modules that are selected and to no others, whatever
  * tensors a file holds; here a tensor of another module is refused, so that an adapter never does more than its configuration says.
  * Source: check_target_module_exists of PEFT (huggingface/peft). */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* read_gguf.c: adapters as llama.cpp keeps them: NAME.lora_a and NAME.lora_b for tensor NAME, adapter.lora.alpha for all.
  *
  * Two suffixes are this engine's own, so that no other reader applies half of what the file means: NAME.lora_magnitude (DoRA), and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* read_peft.c: adapters as PEFT saves them: base_model.model.MODULE.lora_A.weight and its kin (parts.h). Owner: the thread that reads.
  *
  * Invariant: every tensor of the file is part of a pair or refused by name, and its rank is what the configuration says. */

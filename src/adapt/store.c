@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store.c: named adapters (store.h); store_lease.c has what of them is packed, store_read.c their files.
  *
  * `lock` guards everything and is held for moments; `loading` is held, before it, by the one thread that has files read and stacks packed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store.h: adapters by name, for many requests at once: read when first asked for, packed once per content and weights, pinned while in
  * use, evicted by least use under a budget.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store_parts.h: what the files of the store share: names, packed stacks, and files that are read for them (store.c has the locks). */
 #ifndef WEFT_ADAPT_STORE_PARTS_H
 #define WEFT_ADAPT_STORE_PARTS_H

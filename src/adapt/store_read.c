@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store_read.c: files of named adapters, read and checked against the base (store.h). */
 #include <ctype.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* values.c: are an adapter's values, finite as they are, numbers that a step can compute with? Looked at before it is served; commands that
  * only read and write adapters take what is finite. Reentrant. */
 #include <math.h>

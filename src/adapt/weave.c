@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* weave.c: adapters against a base: which matrices they may change, whether they fit, and a weighted stack of them as one change per
  * matrix (adapt.h). Owner: the thread that weaves. */
 #include <math.h>

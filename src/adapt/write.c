@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* write.c: adapters to files: GGUF as llama.cpp reads it (with this engine's suffixes where a file means more: read_gguf.c), and PEFT folders.
  *
  * Invariant: what is read back has the same id. A file appears under its name only when it is complete. One thread. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_fields.c: what the fields of a request demand of each other. */
 
 #include "api/readers.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fields.c: reading a request by its table. */
 #include "api/fields.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fields.h: what a request's JSON may hold, as tables: parsing, errors and the check of docs/openapi.json come from them.
  *
  * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a weft__api_params. Values

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fields_table.c: the tables of fields. They are constant; readers.h declares what reads a field that is more than a number or a string. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* read_format.c: readers of how an answer is to look: streams, formats, encodings, tools. */
 #include <stdio.h>
 #include <string.h>

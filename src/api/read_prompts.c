@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* read_prompts.c: readers of what is asked: prompts, token ids, messages. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* read_sampling.c: readers of what an answer is sampled with and where it ends: stop strings, biases, seeds, samplers, adapters. */
 #include <math.h>
 #include <stdlib.h>

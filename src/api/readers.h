@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* readers.h: the readers of fields that are more than a number or a string, and what fields demand of each other; for fields_table.c.
  *
  * Each takes what it wants of the value into the request and returns 1, or 0 with the error filled. One thread per request. */

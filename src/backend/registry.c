@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* registry.c: finding providers, and refusing those that do not fit.
  *
  * A plugin's code runs only after its table passed weft__provider_check; the entry function, which returns that table, is the one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* registry.h: the providers of compute: those linked in, and those in shared objects.
  *
  * A weft__provider is an opened backend together with its table. Every table, the CPU's included, passes the same checks

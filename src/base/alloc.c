@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* alloc.c: the one door to the heap (alloc.h). Owns the count of live blocks and the gate that tests install. */
 #include "base/alloc.h"
 

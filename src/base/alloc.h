@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* alloc.h: every heap byte of the core comes from here.
  *
  * Invariant: memory from weft__alloc* goes back through weft__free, and nothing else allocates (libraries that take allocator

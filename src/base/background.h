@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* background.h: work that others are not to notice: it has a thread of its own, which gives way to every other one.
  *
  * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is served. A thread

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cgroup.c: control group limits of this process (cgroup.h). No state; any thread. */
 #include "base/cgroup.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cgroup.h: the limits that Linux control groups (v1 and v2) put on this process. Reads files; keeps no state; thread-safe.
  *
  * `root` stands before every path ("" is the running system), so that a test can lay out a machine of its own. Limits of

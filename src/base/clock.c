@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* clock.c: monotonic time (clock.h). No state. */
 #include "base/clock.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* clock.h: monotonic time. Thread-safe. */
 #ifndef WEFT_BASE_CLOCK_H
 #define WEFT_BASE_CLOCK_H

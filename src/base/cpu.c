@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cpu.c: processor features and the share of the machine that is ours (cpu.h). State: written once, read-only afterwards. */
 #include "base/cpu.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cpu.h: what this processor can do, and how much of the machine we may use.
  *
  * Detection reads cpuid and XCR0 (the system must save the registers too) once; WEFT_CPU=ref|avx2|avx512|avx512vnni|... masks every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* error.c: status texts and error messages (include/weft/error.h). No state. */
 #include "weft/error.h"
 

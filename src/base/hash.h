@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hash.h: 64-bit checksums of files (XXH3; xxhash.com). They find damage, not malice.
  * The same bytes give the same number on every machine, in one piece or in many. A hasher belongs to one thread. */
 #ifndef WEFT_BASE_HASH_H

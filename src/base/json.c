@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json.c: parsing, reading and building through jansson (json.h). Shared state: jansson's allocator and hash seed, set once.
  * A weft__json is a json_t under another name. Writing stands in json_write.c. */
 #include "base/json.h"

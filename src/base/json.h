@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json.h: JSON values; the only door to the JSON library (jansson), so that another one can take its place.
  *
  * A value tree has one owner, who frees its root; everything reached through a reader borrows from that root. Object members

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json_write.c: JSON values to text (json.h). No state. */
 #include <math.h>
 #include <stdio.h>

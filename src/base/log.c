@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* log.c: one line per message on stderr (log.h). State: the level, read from WEFT_LOG at first use. */
 #include "base/log.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* params.h: the public structs that begin with `size`, between programs and libraries of different versions.
  *
  * Fields are only ever appended, so a smaller struct is a beginning of a larger one. A size is a multiple of the type's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pool.c: the thread team (pool.h).
  *
  * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all who run it, so the

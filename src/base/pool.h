@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pool.h: a team of threads that runs one function together.
  *
  * The caller is thread 0; the others spin for a tenth of a millisecond between jobs and at barriers, then sleep. There is one job

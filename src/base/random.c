@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* random.c: xoshiro256** 1.0 seeded through SplitMix64 (random.h). A generator belongs to one thread. */
 #include "base/random.h"
 

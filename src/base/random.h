@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* random.h: reproducible random numbers (xoshiro256**, seeded through SplitMix64; Blackman and Vigna 2018).
  * The same seed gives the same numbers on every machine. A generator belongs to one thread. */
 #ifndef WEFT_BASE_RANDOM_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sha256.h: SHA-256 of a stream; the only door to the library that computes it (GnuTLS). One thread per object. */
 #ifndef WEFT_BASE_SHA256_H
 #define WEFT_BASE_SHA256_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* taken.c: what others take of this process's time (taken.h). Invariant: what cannot be read stays NAN on its way to the output. No state;
  * any thread. */
 #include "base/taken.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* taken.h: what others take of the time that this process could have on its processors: the host of a virtual machine (stolen), other
  * processes of this system (others), the quota of a control group (throttled). Reads /proc/stat and cgroup files; keeps no state;
  * thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* team.c: leaving out threads whose cores are taken away (team.h).
  *
  * Invariant: decisions are made once per window of at least WINDOW_NS of jobs, all of them with the same n. */

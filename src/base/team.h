@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* team.h: how many threads a job is worth.
  *
  * Threads that share their work evenly are as fast as the slowest. When another process takes a core away, the thread that had it

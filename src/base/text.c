@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text.c: growing byte strings and UTF-8 (text.h). No shared state. */
 #include "base/text.h"
 

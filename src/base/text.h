@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text.h: a growing byte string, and UTF-8. Strings here carry a length and may hold any byte. Not thread-safe per object. */
 #ifndef WEFT_BASE_TEXT_H
 #define WEFT_BASE_TEXT_H

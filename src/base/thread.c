@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* thread.c: see thread.h. Stateless. */
 #include "base/thread.h"
 

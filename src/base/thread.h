@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* thread.h: the one way to start a thread (`make check-layers` finds any other).
  *
  * A thread of ours takes no signals: they are for the program's own threads, whose handlers and masks are its business. Writes to a reader

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* topology.c: cores in the order in which threads get them (topology.h).
  *
  * Invariant: an hwloc topology is only read after it was loaded; what the calling thread may use is asked anew for each count

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* topology.h: the machine's cores, and which of them the threads of a team get. topology.c is the only file that knows hwloc.
  *
  * Cores are taken fastest kind first; within a kind evenly from all NUMA nodes, because each node's memory adds its bandwidth;

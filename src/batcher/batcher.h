@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batcher.h: the inside of an engine (weft.h), for the files of this room.
  *
  *   engine.c    parameters, life, drain

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fetch.c: prefixes that come back from the disk. A request whose prefix may be there waits for it outside of the scheduler: the prefix
  * tree was not looked at yet (ASKING), the disk is being read (FETCHING), it was read (FETCHED). A request that waits ends at its deadline
  * or when it is cancelled, whatever the disk does. The store's thread only hands over what it read; all else is the engine's thread. */

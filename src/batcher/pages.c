@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pages.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
  * scheduler sees it. Owner: the engine's thread; batcher.h names the two functions that others call. */
 #include <string.h>

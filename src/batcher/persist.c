@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* persist.c: prefixes that the disk store should have. The tokens of a finished request wait until there is a quiet moment, or a second
  * has gone by; then the pages that the tree still has of them are copied for the store, a piece after each step, and the store writes them in the
  * background. Owner: the engine's thread. */

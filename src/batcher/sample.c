@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
  * from the request's own sampler; nothing is allocated after weft__batcher_prepare. Owner: the engine's thread. */
 #include <math.h>

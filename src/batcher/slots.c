@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* slots.c: slots that are saved, restored and erased by name: what callers wait for, and the commands of which the engine's thread and the
  * store's do it. */
 #include <stdio.h>

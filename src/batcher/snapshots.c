@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* snapshots.c: pages between the prefix tree and the snapshots that the disk store reads and writes, a piece between two steps, so that no
  * token waits for them. What comes from a snapshot is held by a sequence of its own until all of it is there, which gives its pages up as
  * soon as a request needs them: to the scheduler they are as good as free. Owner: the engine's thread. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* stats.c: the engine's counters. All under its lock. */
 #include "base/params.h"
 #include "batcher/batcher.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* step.c: what the scheduler planned, as steps of the model. A plan is one step, unless more rows want logits than one step
  * gives (log-probabilities of prompts): then it is cut into several, which changes no bit. Nothing is allocated here but by the prefix
  * tree, when prompts are read. Owner: the engine's thread. */

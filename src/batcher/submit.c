@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* submit.c: a request from what the caller hands over to the scheduler's queue, or to those that wait for the disk; and its cancellation.
  * Any thread. */
 #include <string.h>

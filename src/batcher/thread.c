@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute. Events are
  * told here and in the step, never under the lock. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1: steps;
  * row 2: ops of the thread that leads them; rows 16 and up: requests by record. A trace that cannot be written ends; the engine goes on.
  * Owner: the engine's thread. */

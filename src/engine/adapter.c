@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapter.c: weft.h's adapter files, and a model as adapters see it: its matrices, and its modules' names in a folder.
  * Immutable once made: any thread may read. */
 #include <math.h>

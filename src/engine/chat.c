@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* chat.c: weft_chat: the model's chat template and tokenizer, put together so that what a user wrote never becomes a special
  * token. A chat is immutable; a prompt belongs to one thread. */
 #include <string.h>

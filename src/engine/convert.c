@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* convert.c: weft_convert: a Hugging Face folder to a GGUF file. */
 #include "engine/handles.h"
 

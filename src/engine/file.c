@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* file.c: weft_file: metadata and tensors of a model file, for people and scripts. Read-only once open. */
 #include <string.h>
 

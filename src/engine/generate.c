@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* generate.c: weft_generate: sample, accept, detokenize, look for stop strings, evaluate. Belongs to the session's thread. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* grammar.c: weft.h's grammars and matchers over those of room text. A grammar is shared by threads; a matcher belongs to one. */
 #include "base/alloc.h"
 #include "engine/handles.h"

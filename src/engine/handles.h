@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* handles.h: what stands behind the opaque handles of weft.h; for the files of this room. */
 #ifndef WEFT_ENGINE_HANDLES_H
 #define WEFT_ENGINE_HANDLES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* imatrix.c: reading importance matrices.
  * GGUF form: for tensor NAME, "NAME.in_sum2" [k, experts] sums of squares and "NAME.counts" [1, experts] how many were summed.
  * Older form: i32 n, then n times {i32 length, name, i32 calls, i32 values, f32 values[]}. */

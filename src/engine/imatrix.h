@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* imatrix.h: importance matrices: per input of a matrix, how large it usually is. Read from llama-imatrix's files, the GGUF form
  * and the older one. Read-only once open. */
 #ifndef WEFT_ENGINE_IMATRIX_H

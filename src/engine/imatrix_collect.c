@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* imatrix_collect.c: weft_imatrix_collect: the model's graph, unfused, with the inputs of its matrices as outputs, run over a
  * text; squares are summed in double. One thread steps; the model's own plan is not touched. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* model.c: weft_model: from a file, or a synthetic shape, to a plan that can run.
  * Loading is one thread's; afterwards the model is read-only but for the plan's scratch (weft__engine_step). */
 #include <stdio.h>

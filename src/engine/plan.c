@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan.c: compiled plans: writing one (weft_plan_write), and a plan as the source of a model's numbers. */
 #include <stdio.h>
 #include <string.h>

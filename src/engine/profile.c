@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* profile.c: what a step costs, and the record of profiled steps, for programs that embed the engine. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* provider.c: weft.h's view of the providers. */
 #include "engine/handles.h"
 

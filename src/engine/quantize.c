@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quantize.c: weft_quantize: a GGUF file to another with its matrices in fewer bits, and weft_adapter_apply, which changes them on the way. Streams: what is held at a time is a few
  * megabytes of rows, whatever the tensor. */
 #include <assert.h>

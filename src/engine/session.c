@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* session.c: weft_session: one sequence, its pages, and the loop over steps.
  * Owner: the thread that steps the model; weft_session_cancel may come from anywhere. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* synthetic.c: weft_synthetic_write: a model of random weights as a file. */
 #include "engine/handles.h"
 

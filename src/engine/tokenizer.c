@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tokenizer.c: weft.h's tokenizer and detokenizer over those of room text. Tokenizers are immutable; a detokenizer belongs to one
  * thread. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* arena.c: a chain of blocks that double in size; a request too large for that gets a block of its own size.
  * Invariant: blocks before the last are never taken from again. One thread at a time. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf.c: opens, reads and closes a GGUF file; the parts of a header are read in gguf_meta.c and gguf_tensors.c.
  *
  * Layout: "GGUF", u32 version, u64 tensors, u64 metadata entries; the entries; the tensor descriptions; padding; tensor data.

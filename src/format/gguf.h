@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf.h: reading GGUF model files (versions 2 and 3, little-endian, one file or split into parts).
  *
  * Source: the GGUF specification published with ggml (docs/gguf.md).

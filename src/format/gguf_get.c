@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_get.c: values out of an opened file, converted where that loses nothing. Read-only; any thread. */
 #include <float.h>
 #include <math.h>

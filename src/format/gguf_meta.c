@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_meta.c: reads the metadata entries of one part.
  *
  * Invariant: memory grows with the entries actually found, never with a count that the file claims. One thread. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_parts.h: what the gguf_*.c files share; private to this room.
  *
  * Invariant: a cursor never points past its bytes, and every read through it is checked. One thread builds a weft__gguf. */

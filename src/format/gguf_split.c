@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_split.c: the parts of a split model: their names, their numbers, and that they are all there.
  *
  * Convention (of the tool that splits models): the parts of NAME are NAME-00001-of-00003.gguf and so on; every part holds

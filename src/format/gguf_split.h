@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_split.h: how the parts of a split model are called. Pure. */
 #ifndef WEFT_FORMAT_GGUF_SPLIT_H
 #define WEFT_FORMAT_GGUF_SPLIT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_tensors.c: reads the tensor descriptions of one part and checks where their data lie.
  *
  * Invariant: while a part is being read, its descriptors' offsets count from the start of the part's data section; once all

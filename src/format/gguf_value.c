@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_value.c: encoded metadata values: their types, the check of a value from outside, and lists for walking arrays.
  *
  * Source: the GGUF specification: strings are a u64 length and bytes; arrays are a u32 element type, a u64 count and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_write.c: collects the header in memory, then streams tensor data (gguf_write.h).
  *
  * Invariant: a tensor begins at the aligned end of the one before it; while writing, `due` is the tensor that the next

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_write.h: writing a GGUF file (version 3) as a stream: metadata, then the list of tensors, then their data in that order.
  *
  * Order of calls: create; put... and declare... in any mixture; begin; write...; finish; destroy (always, also after a failure).

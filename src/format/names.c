@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* names.c: open addressing with linear probing; the hash is SipHash-1-3 (Aumasson and Bernstein 2012).
  * Invariant: at least half of the slots are free. One writer. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* names.h: from names (of tensors, of metadata keys) to positions in a list, and names made fit for a message.
  *
  * Invariant: the table borrows its names, which must not move while it lives. Its hash is keyed with a secret of this process,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* out_file.c: see out_file.h. Buffers small writes; large ones go straight to the file. One thread, but for the list of temporary files, which
  * threads share and signal handlers read: its places are claimed and given back by one atomic each, and no memory is asked for. */
 #include <errno.h>

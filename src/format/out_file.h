@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* out_file.h: the one way in which files are written whose names people give.
  *
  * What stands at a path decides how: nothing, or a regular file, becomes a file that appears under its name only when it is complete:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan_file.c: opens and checks a compiled plan (plan_file.h). One thread until open returns, then read-only. */
 #include <fcntl.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan_file.h: a compiled plan on the disk: a model whose matrices are packed for one provider, so that starting it is mapping it.
  *
  * Layout, little-endian:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan_parts.h: what plan_file.c and plan_write.c share: the header and the names of the keys; private to this room. */
 #ifndef WEFT_FORMAT_PLAN_PARTS_H
 #define WEFT_FORMAT_PLAN_PARTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan_write.c: writes a compiled plan (plan_file.h). Everything is summed up before the first byte is written, so that the file is
  * written from front to back. One thread. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* safetensors.c: the header of one file to checked tensor descriptors (safetensors.h). One thread.
  *
  * Invariant: when a file was read without failure, its tensors tile its data section exactly. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* safetensors.h: reading safetensors files, one by one or all the shards of a folder.
  *
  * Source: the format's description in its own repository (huggingface/safetensors, README): 8 bytes of length, a JSON object of

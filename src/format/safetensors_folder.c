@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* safetensors_folder.c: a folder's model.safetensors, or the shards that its index names (safetensors.h). One thread.
  *
  * Invariant: only files directly in the folder are opened, whatever the index says. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tensors.c: sizes of tensors, sets of tensors, and the search for tensors that overlap.
  * Invariant: names[i] in a set's table is items[i].name. One writer. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tensors.h: named tensors as every file format describes them, and sets of them.
  *
  * Invariant: a described tensor has a known type, 1 to 4 dimensions, none of them 0, whole blocks in its first dimension, at

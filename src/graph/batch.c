@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batch.c: a step's rows, put together (batch.h). */
 #include "graph/batch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batch.h: a step's rows, put together one by one: the columns that weft_rows points to, and room for hidden rows.
  *
  * A sequence is added first, then its rows, in order of position; both in the order in which the step has them. Nothing is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* builder.c: collecting a graph node by node, and the usual nodes.
  * Invariant: once `status` is set, nothing is added any more. One thread. */
 #include <stdarg.h>

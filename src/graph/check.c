@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check.c: is every node of a graph well-formed? Each fault names the node and the tensor or weight. Reentrant; no state.
  *
  * After weft__graph_check all ids are in range (WEFT_NONE only where an operand is optional) and all widths agree, so nothing

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cost.c: what an op must move and multiply at least, from the graph and the shape of a step alone. Reentrant; no state. */
 #include "graph/graph.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* describe.c: a plan in words. Reentrant; no state. */
 #include <string.h>
 

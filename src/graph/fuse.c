@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuse.c: replacing groups of nodes by their fused forms. The arithmetic of a row stays what it was; what is saved is passes over
  * memory and barriers between steps.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* graph.c: a graph as a value: names, copying, producers, release. Reentrant; no state. */
 #include <stdio.h>
 #include <string.h>

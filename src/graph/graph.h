@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* graph.h: building a model's graph, ordering and fusing it, planning its memory, and running it on providers.
  *
  * A builder is used once, by one thread. A plan is immutable; running it needs one thread at a time (the programs own scratch). */

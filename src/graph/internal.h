@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* internal.h: what the files of this room share. Nothing outside src/graph includes it. */
 #ifndef WEFT_GRAPH_INTERNAL_H
 #define WEFT_GRAPH_INTERNAL_H

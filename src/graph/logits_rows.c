@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* logits_rows.c: which nodes are there for wanted rows alone. Reentrant; no state. */
 #include "base/alloc.h"
 #include "graph/internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* memory.c: which bytes of an arena each tensor gets, so that tensors whose lives do not overlap share. Reentrant; no state. */
 #include <stdlib.h>
 

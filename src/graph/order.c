@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* order.c: an executable order of a graph's nodes. Reentrant; no state. */
 #include <string.h>
 

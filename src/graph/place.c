@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* place.c: which provider runs a node, where one segment ends and the next begins, and where their tensors lie.
  * Reentrant; no state. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan.h: the inside of a plan; for plan*.c only. */
 #ifndef WEFT_GRAPH_PLAN_H
 #define WEFT_GRAPH_PLAN_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* profile.c: a record of the ops of profiled steps: when, how many bytes, how many operations.
  * The providers fill a log of events per run (backend.h); here they become ops of a step. Owner: the thread that runs the plan. */
 #include <string.h>

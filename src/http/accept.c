@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* accept.c: the acceptor, a thread that takes connections and gives them to the loops, until it is told to stop. */
 #include "http/parts.h"
 

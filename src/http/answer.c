@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* answer.c: heads of answers. By the loop of the connection, under the request's lock. */
 #include "http/parts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* budget.c: what each client holds of what all need: bytes of bodies, bytes of answers that nobody has read yet, requests.
  *
  * A client is who shows a key, or without keys an address; those who come by a unix socket or from a trusted proxy are many behind one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* exchange.c: a connection's requests, one after the other: read, handed to a worker, answered. What a client sends before its answer is
  * complete waits. By the loop of the connection. */
 #include "http/parts.h"

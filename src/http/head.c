@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* head.c: heads that are read (reader.c) are refused where they are for another host, from another origin, or announce a body that could mean
  * different things to us and to a proxy in front of us: two lengths, a length beside an encoding, an encoding in HTTP/1.0, any but "chunked", a
  * body where the method has none, a target that names another host than Host. Runs on the loops. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http.c: the façade starts to listen, stops to accept, and ends (http.h, parts.h). Owner: the thread that serves. */
 #include "http/parts.h"
 

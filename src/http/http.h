@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http.h: HTTP/1.0 and HTTP/1.1 for the server, over sockets or TLS (GnuTLS); docs/http.md says what it refuses, and why it is ours.
  *
  * A request is handed to the handler when its head and body are complete and within the limits, on one of the worker

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* parts.h: the inside of the HTTP server (http.h); for the files of this room.
  *
  *   http.c      start and stop; the socket it listens on

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peer.c: see peer.h. Stateless. */
 #include "http/peer.h"
 

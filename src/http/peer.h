@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peer.h: who is at the other end of a connection. */
 #ifndef WEFT_HTTP_PEER_H
 #define WEFT_HTTP_PEER_H

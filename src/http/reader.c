@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* reader.c: see reader.h. A line is looked at when all of it is there, a body as it comes. */
 #include "http/reader.h"
 

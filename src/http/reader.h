@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* reader.h: reads requests of HTTP/1.0 and HTTP/1.1 (RFC 9112) out of bytes: request line, fields, a body by length or in chunks.
  *
  * It reads what the standard's grammar has and nothing beside it: what a proxy in front of us could take for something else is refused, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* request.c: one request: what handlers read of it, and how they answer. Any thread; its lock guards the answer. */
 #include "http/parts.h"
 

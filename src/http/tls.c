@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tls.c: see tls.h. */
 #include "http/tls.h"
 

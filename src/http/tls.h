@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tls.h: TLS of accepted connections, by GnuTLS. A session belongs to the thread that moves its connection's bytes. */
 #ifndef WEFT_HTTP_TLS_H
 #define WEFT_HTTP_TLS_H

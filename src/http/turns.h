@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* turns.h: a queue whose members take turns: one of each that waits, then a second of each, whatever was put first; members of one
  * in their order.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* watch.c: the watcher, which keeps deadlines and trims the heap, and the workers, which run handlers. */
 #include "http/parts.h"
 

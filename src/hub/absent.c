@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* absent.c: the functions of weft/hub.h in a library that was configured without libcurl (-DWEFT_HUB=OFF): files and folders are found as ever,
  * all else is refused with the remedy. Any thread. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cache.c: folders and locks of the cache (cache.h). State: the disk only. */
 #include "hub/cache.h"
 

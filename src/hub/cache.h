@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cache.h: where pulled models lie, and how they are reached.
  *
  *   ROOT/models/OWNER/NAME/PATH             a complete file

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* choose.c: which files of a repository are wanted (weft__listing_choose in hub.h). No state. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* download.c: see download.h. */
 #include "hub/download.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* download.h: one file from the server into the cache, whole and verified or not at all.
  *
  * Bytes go to LEAF.part; LEAF.part.json says which content they are of (ETag, size, id), so that a later run goes on where this

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http.c: one GET with its redirects (http.h).
  *
  * libcurl is asked for one response at a time; redirects are decided here, because only here is it known what the token may see.

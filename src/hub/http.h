@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http.h: GET over HTTP; the only door to libcurl.
  *
  * Invariant: a token travels only to the origin (scheme, host, port) of the URL that the caller gave, over TLS or to this very

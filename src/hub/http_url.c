@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_url.c: where URLs lead, and who may see the token (http.h). libcurl's parser does the reading. No state. */
 #include <curl/curl.h>
 #include <stdio.h>

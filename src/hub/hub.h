@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hub.h: names of models on a Hugging Face server, what a repository holds, and which of its files are wanted.
  *
  * A name is OWNER/NAME or OWNER/NAME:WHAT; WHAT is a file's path in the repository or a quantization ("Q4_K_M").

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* listing.c: the server's JSON about a repository's files, turned into checked records. No state. */
 #include <stdlib.h>
 #include <string.h>

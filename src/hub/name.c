@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* name.c: names of models and paths inside repositories, checked before anything is done with them. No state. */
 #include <string.h>
 

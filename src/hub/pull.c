@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pull.c: weft_pull: from a name to files in the cache. One thread per call; processes exclude each other by the
  * repository's lock. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pulled.c: weft_resolve_model and weft_pulled_each: what the cache holds. Reads the disk only; any thread. */
 #include <dirent.h>
 #include <errno.h>

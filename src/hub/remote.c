@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* remote.c: see remote.h. */
 #include "hub/remote.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* remote.h: the server: its address, the token, listings, and what its refusals mean.
  *
  * Environment: HF_ENDPOINT (https://huggingface.co), HF_TOKEN, WEFT_PULL_TIMEOUT (seconds, 30), WEFT_PULL_RETRIES (5).

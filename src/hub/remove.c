@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* remove.c: weft_pulled_remove: deleting from the cache, and only from it. State: the disk only.
  *
  * Everything goes through descriptors of folders that were opened without following links (cache.h), so that whatever someone

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* scan.c: what lies in a folder of the cache, and the small records beside the files (cache.h). State: the disk only. */
 #include <dirent.h>
 #include <errno.h>

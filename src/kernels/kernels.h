@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kernels.h: contracts of the numeric kernels, and how one is chosen.
  *
  * Kernels see raw pointers, shapes and strides. Letters: M rows (tokens), N outputs (rows of the weight matrix), k inputs.

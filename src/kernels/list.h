@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* list.h: prototypes of all kernels, made from kernels.def. Every file that defines a kernel includes it, so that a definition
  * which does not match its slot is a compile error. */
 #ifndef WEFT_KERNELS_LIST_H

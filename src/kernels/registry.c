@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* registry.c: which kernel serves which tiers (kernels.h). Everything here is expanded from kernels.def.
  * State: the tables of all sets of tiers, written once and read-only afterwards. */
 #include "kernels/list.h"

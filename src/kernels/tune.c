@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tune.c: which rows of tune.def are in force (tune.h). State: written before kernels run, read-only afterwards. */
 #include "kernels/tune.h"
 

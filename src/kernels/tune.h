@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tune.h: what products do otherwise on one microarchitecture than on another, as data (tune.def).
  *
  * Results are the same bits in every row of tune.def: a row decides what is prefetched when, and which of several equal ways is taken. Rows are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv.h: pages of keys and values, and the block tables of sequences.
  *
  * A pool holds a fixed number of pages per group, in one buffer each; taking and returning a page is O(1). A sequence is one

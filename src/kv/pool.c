@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pool.c: pages of one kind per group, counted references, a free list per group as a stack.
  * Owner: the engine thread. */
 #include "kv/pool.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pool.h: the inside of pools and sequences, for the files of this room.
  *
  * The prefix tree keeps a page by owning it: that counts as one reference, and `owner` says which node. An owned page whose count

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefix.c: the prefix tree (prefix.h): matching, insertion, eviction.
  * Owner: the engine thread. */
 #include "kv/prefix.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefix.h: the prefix tree: which pages hold which tokens, so that a request begins where an earlier one has been.
  *
  * A root per key; below it, edges are blocks of token ids (as long as the largest page of any group; the last block of a path may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefix_node.c: nodes of the prefix tree (prefix_node.h).
  * Owner: the engine thread. */
 #include "kv/prefix_node.h"

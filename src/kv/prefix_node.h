@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefix_node.h: nodes of the prefix tree: their tokens, pages and sorted children. For prefix.c only.
  *
  * Invariant: children are sorted by their tokens (lexicographic, a prefix before what continues it), and none is a prefix of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* seq.c: one sequence: a block table per group, its length, and which pages a sliding window has let go.
  * Owner: the engine thread. */
 #include <string.h>

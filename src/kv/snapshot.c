@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* snapshot.c: pages to a file's bytes and back (snapshot.h). No state. */
 #include "kv/snapshot.h"
 

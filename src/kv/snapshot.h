@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* snapshot.h: a copy of the pages of a prefix, laid out byte for byte as the file in which the disk store keeps it.
  *
  *   head     88 bytes, struct weft__kv_snapshot_head; its sum covers what stands before it and the tokens

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store.c: the queue and the thread of the disk store (store.h).
  * The store's thread alone touches files and adds to or removes from the index; the lock covers queue, index and counters, and is
  * never held while the disk works. */

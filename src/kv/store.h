@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store.h: prefixes that outlive the process: a folder of snapshots (snapshot.h), kept by a thread of its own.
  *
  *   p-HASH.kv   the pages of a prefix, named by a hash of root and tokens; the least recently used go when the cap is reached

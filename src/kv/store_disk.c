@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store_disk.c: the files of the disk store: complete or absent (store_parts.h). State: the disk only.
  * Owner: the store's thread; weft__kv_store_open before that thread exists. */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store_index.c: the list of files, sorted so that the longest match stands beside the place (store_parts.h).
  * Owner: the store, under its lock. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store_parts.h: the inside of the disk store: store.c has the queue and the thread, store_index.c the list of files,
  * store_disk.c the files themselves. For these only. */
 #ifndef WEFT_KV_STORE_PARTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* host.c: buffers in this process's own memory, and borrowed ones.
  *
  * Invariant: `base` and `n_mapped` describe a mapping to be undone; n_mapped == 0 means that `base` came from the heap (or is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* map.c: files mapped read-only, and advice about ranges of any mapping.
  *
  * Invariant: the descriptor is closed before weft__mem_map returns; the mapping keeps the file alive. Any thread. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mem.h: buffers that the core itself creates: host memory, borrowed memory, files mapped read-only. Each comes
  * back as a weft_buffer with its release function set; free it with weft_buffer_release.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* beyond.c: see beyond.h. */
 #include "model/beyond.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* beyond.h: values that the types of a file cannot hold, over all its tensors. One thread. */
 #ifndef WEFT_MODEL_BEYOND_H
 #define WEFT_MODEL_BEYOND_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* blocks.c: the parts that most architectures are made of. */
 #include <math.h>
 

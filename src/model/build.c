@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* build.c: weights by name, KV groups, and the build of a whole model. */
 #include "model/build.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* build.h: what an architecture file is written with: weights found by name and checked, and the blocks that models share.
  *
  * An architecture file is straight-line code: the first failure is kept in the build and every later call is a no-op that

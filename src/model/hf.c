@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf.c: a folder from opening to closing, and the small reads that its other files share (hf.h, hf_parts.h). */
 #include "model/hf.h"
 

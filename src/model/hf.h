@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf.h: a Hugging Face folder (config.json, safetensors, tokenizer files) as a model: metadata and tensors under the names
  * that GGUF has for them, and the way to a GGUF file.
  *

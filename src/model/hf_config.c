@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf_config.c: config.json: which family of models it describes, and its sizes with the defaults of that family's
  * configuration class in transformers (hf_parts.h). */
 #include <string.h>

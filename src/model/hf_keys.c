@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf_keys.c: the architecture's metadata, and the refusal of what config.json asks for and this engine does not compute
  * (hf_parts.h). Rope has a file of its own. */
 #include <stdarg.h>

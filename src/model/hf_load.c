@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf_load.c: the tensors that do not stand in the files as the engine needs them, computed in memory (hf.h). */
 #include <string.h>
 

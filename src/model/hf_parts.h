@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf_parts.h: what the hf_*.c files share. One thread builds a weft__hf; it is not changed once loaded. */
 #ifndef WEFT_MODEL_HF_PARTS_H
 #define WEFT_MODEL_HF_PARTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf_rope.c: rope_theta, rope_scaling and rope_parameters of config.json as GGUF keys, and the factors of Llama 3 and LongRoPE as
  * tensors (hf_parts.h). Formulas: transformers' modeling_rope_utils. */
 #include <math.h>

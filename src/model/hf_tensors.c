@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf_tensors.c: the tensors of a folder by rules: what each is called here and in GGUF, its shape in terms of config.json, and
  * what becomes of it (hf_parts.h).
  *

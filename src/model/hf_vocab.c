@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hf_vocab.c: a folder's tokenizer: tokenizer.json or tokenizer.model, and what the files beside it add: roles, template,
  * tokens that end generation (hf.h, hf_parts.h). */
 #include <stdio.h>

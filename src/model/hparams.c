@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hparams.c: metadata to hyperparameters. Every value is checked before anything is computed from it. */
 #include "model/hparams.h"
 

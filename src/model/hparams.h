@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hparams.h: the numbers that describe a model, read from its metadata and checked. */
 #ifndef WEFT_MODEL_HPARAMS_H
 #define WEFT_MODEL_HPARAMS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quant_mix.c: the rules of the mixes. They are facts about the files that people exchange: which tensors of a "Q4_K_M" are
  * Q6_K, and so on. */
 #include "model/quant_mix.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quant_mix.h: which type each tensor of a model gets when it is quantized: the mixes that go by llama.cpp's names, so that files
  * of the two engines have the same sizes. */
 #ifndef WEFT_MODEL_QUANT_MIX_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rope_keys.c: see rope_keys.h. */
 #include "model/rope_keys.h"
 

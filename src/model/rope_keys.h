@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rope_keys.h: a source whose keys about rope are those that were asked for, and for all else another's: what options say is read where
  * what a file says is, and so is the same, bit for bit. Read-only once made. */
 #ifndef WEFT_MODEL_ROPE_KEYS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* source.c: typed and checked reads over any source, and the source that is a GGUF file. */
 #include "model/source.h"
 

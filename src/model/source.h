@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* source.h: where a model's numbers come from: metadata by key and tensors by name, whatever the container.
  *
  * GGUF files, Hugging Face folders and synthetic models each implement the same few functions; architecture files and

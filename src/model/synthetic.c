@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* synthetic.c: the shapes, their metadata as a GGUF file would state it, and tensors of random blocks. */
 #include "model/synthetic.h"
 

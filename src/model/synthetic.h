@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* synthetic.h: models of known shapes with random weights, made in memory, for benchmarks. */
 #ifndef WEFT_MODEL_SYNTHETIC_H
 #define WEFT_MODEL_SYNTHETIC_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* synthetic_write.c: a synthetic model as a GGUF file that any reader of the format accepts. Reentrant. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab.c: from a GGUF file's tokenizer.ggml.* keys to the vocabulary that the text room takes (vocab.h). The arrays made on the
  * way live for the call; their strings are the file's. */
 #include "model/vocab.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab.h: the tokenizer that a GGUF file carries (keys tokenizer.ggml.*, as the GGUF specification names them). Stateless. */
 #ifndef WEFT_MODEL_VOCAB_H
 #define WEFT_MODEL_VOCAB_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab_check.c: two tokenizers on a built-in set of texts (vocab.h). */
 #include <ctype.h>
 #include <stdio.h>

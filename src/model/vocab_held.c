@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab_held.c: the keys of a vocabulary are written into memory, read, and held against it, before they go into a file (vocab.h). */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab_put.c: a vocabulary as the usual keys tokenizer.* of a GGUF file (vocab_weft.h).
  *
  * GGUF knows tokenizers by name: byte-level BPE by the name of its pre-tokenizer, SentencePiece by scores. A tokenizer.json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab_weft.c: the keys tokenizer.weft.*, written and read (vocab_weft.h). Steps are spelled out as the text room has them, so that
  * a file's tokenizer is its folder's, member by member. */
 #include "model/vocab_weft.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab_weft.h: the keys tokenizer.weft.*, which say what GGUF's usual keys have no words for (docs/howto/convert.md). Other programs do
  * not know them. Stateless. */
 #ifndef WEFT_MODEL_VOCAB_WEFT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* blocks.h: the bytes of each block format, as GGUF files store them, and the scalar helpers to read them.
  * Blocks are read through these structs only after a copy, or at any alignment: every member is a byte or packed.
  * Letters: d scale, m or dmin minimum, q codes. */

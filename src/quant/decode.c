@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* decode.c: decoders by type. */
 #include "quant/families.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dtype.c: element types by id and by name. */
 #include <strings.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* encode.c: checks rows, prepares their weights and hands them to the encoder of their type.
  * A row is encoded in pieces of whole blocks, so that the weights of a piece fit on the stack. */
 #include "quant/encode.h"

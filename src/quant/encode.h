@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* encode.h: rows of weights into block formats, with the smallest error that a bounded search finds.
  *
  * What is minimised, in each block (or super-block) by itself, is the sum of importance[column] * (x - decoded x)^2.

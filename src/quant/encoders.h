@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* encoders.h: the encoders of each family; for the files of this room.
  * Each writes the n / block blocks of one row. x is finite; w [n] is finite, positive and about 1 on average. */
 #ifndef WEFT_QUANT_ENCODERS_H

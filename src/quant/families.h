@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* families.h: the decoders of each family; for the files of this room. */
 #ifndef WEFT_QUANT_FAMILIES_H
 #define WEFT_QUANT_FAMILIES_H

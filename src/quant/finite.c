@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* finite.c: see finite.h. */
 #include "quant/finite.h"
 

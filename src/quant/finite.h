@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* finite.h: weights that are copied as they are must be numbers; those that are encoded are looked at by their encoders (encode.h). */
 #ifndef WEFT_QUANT_FINITE_H
 #define WEFT_QUANT_FINITE_H

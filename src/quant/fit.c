@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fit.c: candidates for scale and offset, judged by their true error and improved by least squares. */
 #include "quant/fit.h"
 

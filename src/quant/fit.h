@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fit.h: the search for the scale d and the offset m that make x[i] ~ d * level(q[i]) + m with the least weighted squared error.
  *
  * Levels are whole numbers lo..hi, or the sixteen of a table. Every candidate (d, m) is judged by its true error, each x taking

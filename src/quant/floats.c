@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* floats.c: the formats that are floats. */
 #include "quant/families.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* iq4.c: four bits that index sixteen uneven values: IQ4_NL, IQ4_XS. */
 #include "quant/families.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* iq4_encode.c: encoders of the formats whose four bits index sixteen uneven values: IQ4_NL, IQ4_XS. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* q_k.c: super-blocks of 256 with quantized scales: Q2_K to Q6_K. */
 #include "quant/families.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* q_k_encode.c: encoders of the super-blocks of 256 with quantized scales: Q2_K to Q6_K. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* q_small.c: blocks of 32 with one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0. */
 #include "quant/families.h"
 

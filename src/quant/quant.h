@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quant.h: rows of weights in block formats: sizes, decoding, random rows.
  * A row is n elements, n a multiple of the format's block; rows may lie at any alignment. Everything is reentrant. */
 #ifndef WEFT_QUANT_QUANT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* random.c: rows of random blocks: random bytes for the codes, then scales that give a sane spread. */
 #include "quant/families.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* small.c: blocks of 32. The search knows nothing of f16; the rounded numbers nearest to its result are then compared. */
 #include "quant/small.h"
 

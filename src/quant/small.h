@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* small.h: fitting a block of 32 whose scale (and offset) are f16 numbers of its own. For the files of this room. */
 #ifndef WEFT_QUANT_SMALL_H
 #define WEFT_QUANT_SMALL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* super.c: super-blocks. First each sub-block is fitted alone; then, for several common scales, each sub-block takes the whole
  * numbers around its own fit that give the least true error, and the common scales are refitted to what was chosen. */
 #include "quant/super.h"

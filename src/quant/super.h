@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* super.h: fitting a super-block of 256: sub-blocks whose scales (and minima) are whole multiples of a common f16.
  *
  * Values are first brought to a largest magnitude of 1 to 4 by a power of two, so that squares neither overflow nor vanish; only

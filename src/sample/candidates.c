@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* candidates.c: lazily sorted candidates, so that a vocabulary of 128 k costs a few passes that vectorize.
  *
  * Logits are counted into buckets by their distance from the largest. Buckets are loaded as far as a filter asks, a few hundred

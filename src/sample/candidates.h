@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* candidates.h: the tokens still in play, and how the filters narrow them.
  *
  * Order is by logit, largest first, the lower id first among equals: a total order, so that every result is one and the same.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mask.c: logits of tokens that a constraint forbids (mask.h). */
 #include "sample/mask.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mask.h: logits of tokens that a constraint forbids. Nothing here allocates. */
 #ifndef WEFT_SAMPLE_MASK_H
 #define WEFT_SAMPLE_MASK_H

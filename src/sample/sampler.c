@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sampler.c: the sampler chain behind weft_sampler, in the order that weft.h documents.
  * Owner: one thread per sampler. */
 #include <math.h>

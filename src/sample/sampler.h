@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sampler.h: what the core asks of samplers beyond weft.h. Thread-safe. */
 #ifndef WEFT_SAMPLE_SAMPLER_H
 #define WEFT_SAMPLE_SAMPLER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* heap.c: see heap.h. Invariant: at[items[i]] == i, and no item is before its parent. */
 #include "sched/heap.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* parts.h: what the files of sched share: the records of requests, tenants and lines, and who does what with them.
  *
  * A *line* is what one tenant has waiting at one level of priority, first come first. Each level has a heap of its lines, the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* queue.c: tenants, what they have used, and who starts next.
  * Invariant: a line exists exactly while it has a request, and stands in the heap of its level; a line's key is at most what its
  * tenant's counter and first request say now. Owner: the engine thread. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sched.c: the scheduler's life, and that of a request: accepted, finished.
  * Invariant: a request is accepted only when it could run alone, and is finished exactly once. Owner: the engine thread. */
 #include "base/alloc.h"

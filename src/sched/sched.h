@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sched.h: which requests run, and which rows each step has. Knows counts of tokens, never their values, and no model.
  *
  * The engine thread drives it: weft__sched_next says what the next step computes, the engine computes and samples, and

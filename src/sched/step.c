@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* step.c: the rows of a step, and what its end changes.
  * Invariant: outside of a step no request has rows. Owner: the engine thread. */
 #include <assert.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* absent.c: the functions of weft/server.h in a library that was configured with -DWEFT_SERVER=OFF: there are no servers, and
  * weft_server_new says why. Any thread. */
 #include "base/params.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapters.c: adapters over HTTP: which ones a request means, and whose they are (its model's name, or llama.cpp's "lora" field, or the scales that were set for all),
  * and the endpoints that list, load and unload them. Workers; the engine's store has its own locks.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* auth.c: API keys. Only their SHA-256 is kept; a comparison looks at every byte of every hash, whatever it finds. */
 #include <ctype.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* count.c: what a request adds to the counters as it goes (server.h): with each step, not at its end, so that rates show what happens now. The
  * engine's thread.
  * Invariant: at its end a request has added what its answer tells, once: tokens as `usage` has them, times as the engine measured them. */

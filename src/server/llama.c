@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* llama.c: answers as llama.cpp's server gives them: /completion and /embedding. Field names: its tools/server/README.md.
  * Runs on the engine's thread. */
 #include <math.h>

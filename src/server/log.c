@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* log.c: the request log: a line of JSON per request, by a thread of its own. Any thread hands lines over; only that thread touches the file.
  *
  * Who reads a log may stall (a pipe, a terminal that is stopped), and a disk may take its time: no request waits for that, nor does the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* metrics.c: counters and histograms, and /metrics in Prometheus' text format (version 0.0.4), with llama.cpp's names beside ours
  * where both mean the same. Counters are added to by any thread. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* openai.c: answers as OpenAI's endpoints give them: chat completions, completions, embeddings; whole and as streams.
  * Shapes: the API reference at platform.openai.com. Runs on the engine's thread. */
 #include <math.h>

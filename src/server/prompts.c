@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prompts.c: prompts to tokens. Runs on workers. */
 #include <stdio.h>
 #include <string.h>

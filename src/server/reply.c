@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* reply.c: errors in the JSON of each dialect. Any thread. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* response.c: one request from its start to its last byte: what the engine tells becomes text, and text a dialect's answer.
  *
  * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and weft__server_response_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices from submit to FINISHED;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* response_submit.c: what a response asks the engine for: its prompts, grammar, sampler and limits (response.h). */
 #include <limits.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* routes.c: which function answers which path. Runs on workers; each answers, or hands the request to response.c, which does. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* server.c: weft/server.h: puts the parts together and takes them apart. The thread that calls weft_server_run waits there. */
 #include "weft/server.h"
 

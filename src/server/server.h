@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* server.h: what the files of this room share: the server, a request's answer, slots, counters.
  *
  * Lifetime: a weft_server outlives every request of its HTTP façade, since freeing it stops that first. */

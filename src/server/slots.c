@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* slots.c: slots as llama.cpp shows them: where a request runs, and the tokens of the one that ran there last, whose keys and values
  * can be saved under a name. Any thread; the engine's only under the lock for a moment.
  *

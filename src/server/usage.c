@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* usage.c: what was asked for and used, by key and by adapters, for /metrics. Any thread.
  *
  * Invariant: the labels that there ever are have a bound: KEYS of them, and of each key ADAPTERS, whatever names it gives to its adapters; all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* wait_queue.c: requests that wait in a line for something that takes long, which is done for one after the other on a thread of the line's own:
  * grammars to be compiled, adapters to be read. A flood of slow ones costs one processor and delays those in the same line, and neither the
  * workers nor the engine. What a grammar costs the engine afterwards, at each token, is bounded where its masks are made (matcher.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* stop.h: stop strings, found in a text as it grows.
  *
  * Bytes that may still become a stop string are held back. The stop string that is complete first ends the text; of several that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* strings.c: byte strings and their hash table (strings.h). No state of its own. */
 #include "text/strings.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* strings.h: an append-only list of byte strings with a hash table over them.
  *
  * Invariant: string i keeps its index; each is followed by a NUL. Of equal strings only the first one put into the table is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* unicode.c: characters and normal forms (unicode.h) from utf8proc's tables. Reordering is our own: utf8proc's takes time in the
  * square of the length of a run of combining marks. */
 #include "text/unicode.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* unicode.h: what the tokenizers ask about characters; the only door to utf8proc. Stateless; thread-safe. */
 #ifndef WEFT_TEXT_UNICODE_H
 #define WEFT_TEXT_UNICODE_H

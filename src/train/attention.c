@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* attention.c: causal attention inside the segments of a batch, and back.
  *
  * One unit of work is a segment and a key/value head, with all query heads that share it; a thread takes a unit whole, so that sums

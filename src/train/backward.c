@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backward.c: the ops of a graph, undone: from the gradient of what an op made to that of what it read and of what it learns.
  *
  * Sums over rows (weights of norms, biases, embeddings) are taken column by column, each in order of the rows, by whichever thread

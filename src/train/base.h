@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base.h: what a training begins with: a model file, or a fresh model with another file's vocabulary; and its tokenizer.
  * Immutable once open. */
 #ifndef WEFT_TRAIN_BASE_H

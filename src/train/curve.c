@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* curve.c: see curve.h: the points and their lines. The picture is drawn in curve_svg.c. */
 #include "train/curve.h"
 

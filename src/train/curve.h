@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* curve.h: how a training went: a line of JSON per step, appended as it happens, and a picture (SVG) of the loss.
  *
  * Invariant: the file of lines holds the points of the steps that were made, in order (step 0: before the first); a run that resumes at step s drops what came after

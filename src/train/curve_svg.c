@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* curve_svg.c: the picture of a loss curve (curve.h): every step in a light line, their running mean in a dark one, held-out losses as
  * dots. Stateless. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* data.c: see data.h: segments, their order, batches and positions. Reading files is in data_read.c. */
 #include "train/data_parts.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* data.h: what a model learns from: files to packed batches, in an order that a seed decides.
  *
  * A dataset is filled (add...), then read (next...). Files: text (documents separated by the end-of-text token as it is spelled; line

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* data_parts.h: what data.c and data_read.c share: the dataset itself. */
 #ifndef WEFT_TRAIN_DATA_PARTS_H
 #define WEFT_TRAIN_DATA_PARTS_H

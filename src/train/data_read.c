@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* data_read.c: files to documents, documents to segments (data.h). */
 #include <string.h>
 #include <strings.h>

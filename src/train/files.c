@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* files.c: checkpoints, adapters and models as GGUF files, each complete or absent (train.h).
  *
  * A checkpoint holds every parameter under its name, with .m and .v behind it what the optimizer keeps, and in its metadata what it

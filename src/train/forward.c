@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* forward.c: the ops of a graph over packed rows, each with all threads. Rows are shared evenly; which thread has a row does not show. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fresh.c: a model with random weights in memory (fresh.h): metadata as the bytes of a GGUF file, tensors in one buffer. */
 #include "train/fresh.h"
 

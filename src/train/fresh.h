@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fresh.h: a model that has not learned anything yet: hyperparameters, and weights drawn from a seed.
  * Matrices are normal with deviation 0.02, those that end a residual branch 0.02 / sqrt(2 L) (Radford et al. 2019), norms are 1.
  * The same shape and seed give the same model. Immutable once made. */

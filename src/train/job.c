@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* job.c: weft_train (weft/train.h): the steps, what is told about them, and the files that they leave. */
 #include "train/job.h"
 

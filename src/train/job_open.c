@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* job_open.c: see job.h: parameters are checked, files opened, data read, and a checkpoint taken up, before the first step. */
 #include <dirent.h>
 #include <errno.h>

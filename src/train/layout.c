@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* layout.c: a graph as a list of ops to go through and back: what each needs, and where everything lies. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* loss.c: batches: what they must be, their forward pass, cross-entropy on the rows that have a target, preferences between pairs of
  * segments, and the way back. The head passes in chunks of rows: logits of a whole batch are never there at once. */
 #include <math.h>

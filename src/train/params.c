@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* params.c: what learns: all weights of a model, or LoRA pairs on some of its matrices. */
 #include "train/params.h"
 

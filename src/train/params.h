@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* params.h: what learns, by name; for the files of this room. */
 #ifndef WEFT_TRAIN_PARAMS_H
 #define WEFT_TRAIN_PARAMS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* parts.h: what the files of this room share: the model as a list of ops with what each keeps, and the trainer's state.
  *
  * Ops stand in the graph's order: first those over all rows of a batch (the body), then those over the rows that have a target (the

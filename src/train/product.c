@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* product.c: products of matrices by packed strips (product.h).
  *
  * The left factor is packed whole, once, by all threads; after a barrier each thread takes a range of columns (or of rows, where

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* product.h: products of matrices of which the right one may be quantized: decoded panel by panel, multiplied in f32.
  *
  * C[M,N] = A[M,K] B[K,N], or added to C. An element is one chain per KC = 256 of k, and these are added in order: its bits depend on

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* record.c: see record.h. Stateless. */
 #include "train/record.h"
 

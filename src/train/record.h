@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* record.h: one line of a JSONL file, or one value of a JSON file, as something to learn from.
  *
  * Known are {"text": ...}, {"messages": [...], "tools": [...]}, {"prompt", "completion"} and {"prompt", "chosen", "rejected"}; a prompt

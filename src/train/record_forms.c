@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* record_forms.c: see record_forms.h. */
 #include "train/record_forms.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* record_forms.h: records as other programs write them, in the form that record.h has. Pure. */
 #ifndef WEFT_TRAIN_RECORD_FORMS_H
 #define WEFT_TRAIN_RECORD_FORMS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* render.c: see render.h. */
 #include "train/render.h"
 

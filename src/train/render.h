@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* render.h: a record to the tokens that a model sees, and which of them it learns.
  *
  * Conversations go through the model's own chat template, turn by turn: what the assistant says is tokenized apart from the prompt

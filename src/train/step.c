@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* step.c: from gradients to parameters: clipping, learning rates, AdamW and SGD (train.h). Sums of squares are taken in parts of
  * fixed size and added in order; a parameter is moved by whichever thread has it. */
 #include <math.h>

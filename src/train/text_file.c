@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_file.c: see text_file.h. Stateless. */
 #include "train/text_file.h"
 

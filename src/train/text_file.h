@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_file.h: where the text of a file of training data begins. */
 #ifndef WEFT_TRAIN_TEXT_FILE_H
 #define WEFT_TRAIN_TEXT_FILE_H

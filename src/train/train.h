@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train.h: a model that learns: gradients over packed batches, an optimizer, checkpoints that resume bit for bit.
  *
  * A trainer walks the same graph that the engine runs (src/model), op by op, forward and back, so every dense architecture learns

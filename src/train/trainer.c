@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* trainer.c: creating a trainer out of a model, and describing it (train.h). */
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocabulary.c: weft_train_tokenizer: text files to a GGUF file that holds a vocabulary (weft/train.h). Everything lives for the call. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the Python tests share: where the program and the reference material are, and how outcomes become an exit status.
 
 A test that needs what may be absent (reference material, a tool) is marked with `needs`: it is skipped then, and a program in which

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small GGUF file in which everything can be wrong: a model whose parts a test changes before its bytes are made. Types are the
 format's numbers: U8 0, I32 5, U32 4, F32 6, BOOL 7, STRING 8, ARRAY 9, U64 10."""
 import json

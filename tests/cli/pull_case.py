@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of weft pull share: a cache and a server for each test, and what it means that a pull worked or was refused."""
 import hashlib
 import os

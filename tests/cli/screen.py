@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program on a terminal of the test's own: what it writes, as a person would see it, and the keys that are pressed. usage: tests import it"""
 import codecs
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of weft bench beyond its plain rows: --batched, --profile, --trace, --write, what others took, and the limits."""
 import csv
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the scripts of bench/: what they say of programs whose figures are known, what they judge, and what they do not."""
 import argparse
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about weft chat: commands, reuse of what the session holds, and text that stays text. usage: test_chat.py build/weft"""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the command line: what it prints, where, and its exit status. usage: test_cli.py build/weft"""
 import csv
 import io

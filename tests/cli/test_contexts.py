@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A context beyond the one that a model was trained for is refused with the number, by every command, unless the file's keys or the options of
 rope scaling stretch it; and what options say is what keys say, bit for bit. usage: test_contexts.py build/weft"""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the corpus of the repository's own model. usage: test_corpus.py build/weft"""
 import importlib.util
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about `make demo`: a story of our own model, then one prompt under its three adapters; it runs from a fresh clone, and where a real model
 cannot be fetched it says how to get one. What that answers is claimed in tests/model/smollm2.py. usage: test_demo.py build/weft"""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about README.md, CONTRIBUTING.md, models/README.md and docs/: what they tell a newcomer to type is there. Commands and their options are those of
 --help, targets those of make, tests those of CTest (behind what builds them), files those of the tree, and variables of the environment those
 of the source. usage: test_documents.py build/weft"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about grammars on the command line: what a model writes under one follows it. usage: test_grammar.py build/weft"""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about hostile files: whatever is wrong with a model, `weft` ends with status 1 and one message on stderr that names the file and
 the thing, and prints nothing else. usage: test_hostile.py build/weft"""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about scripts/make-model, on a model too small to be any good. usage: test_make_model.py build/weft"""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about names that are none: who misspells a command, a kind or an option is told what he may have meant, and who knows llama.cpp, Ollama or
 vLLM what stands here for what they have; usage, before anything is opened. usage: test_near.py build/weft"""
 import os

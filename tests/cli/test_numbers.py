@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers that are none end in an error that says where, and are null in JSON; nor is it a success where nothing was done, or less than was asked
 for: importance that fits no matrix, values beyond F16, a JSON object that breaks off. usage: test_numbers.py build/weft"""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command that writes to a name that people give follows one rule: files appear when they are complete, links are followed, devices and
 FIFOs are written into, and what cannot be written is refused before anything is read. usage: test_outputs.py build/weft"""
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about compiled plans: they stand wherever a model does, with the same results; what is damaged, cut off or made for another
 tier is refused with a remedy; they start at once and share their pages; and about memory while weights are packed.
 usage: test_plan.py build/weft"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about --provider: a plugin computes the ops that it ranks above the CPU, whatever command runs the model, and what comes out is what
 came out without it. The plugin is plugins/test, which tells in its log how many nodes it ran. usage: test_provider.py build/weft"""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about weft pull: which files a name means, who sees the token, listings that lie, and what is refused with which words.
 
 usage: test_pull.py build/weft"""

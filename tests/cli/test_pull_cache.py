@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about what was pulled: weft list, weft rm, links and damage in the cache, and names of pulled models as models.
 
 usage: test_pull_cache.py build/weft"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the downloads of weft pull: servers that drop, lie, change their mind or stall; two pulls at once, and interrupted ones.
 
 usage: test_pull_transfer.py build/weft"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about perplexity, divergence, quantizing and importance matrices. usage: test_quality.py build/weft"""
 import collections
 import json

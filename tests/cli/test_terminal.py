@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about weft at a terminal: what is typed arrives, what is shown is what was written, and the terminal is given back. usage: test_terminal.py
 build/weft"""
 import json

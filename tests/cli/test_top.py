@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about weft top before a server whose numbers are known: keys and adapters, live rates, q, TLS, and what is wrong with an address or a key.
 usage: test_top.py build/weft"""
 import http.server

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about weft train and weft adapter train. usage: test_train.py build/weft"""
 import json
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about weft train-tokenizer. usage: test_train_tokenizer.py build/weft"""
 import json
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* immintrin.h: AVX-512 (F, BW, DQ, VL, VNNI, BF16) and AMX on a processor with AVX2, for tests: what the kernels of those tiers use.
  *
  * Found before the compiler's header of this name where WEFT_EMULATE is set (make emulated), so that the same sources are compiled

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* immintrin_names.h: the compiler's names for what immintrin.h emulates, which includes it at its end. */
 #ifndef WEFT_TESTS_EMULATED_IMMINTRIN_NAMES_H
 #define WEFT_TESTS_EMULATED_IMMINTRIN_NAMES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tiers.c: the tiers of AVX-512 and AMX where their instructions are emulated (immintrin.h here): the linker puts these functions in the place
  * of those of base/cpu.h, which still say what there is besides. What a Zen 4 takes otherwise is WEFT_TUNE=zen4 here, too. Reentrant. */
 #include <stdlib.h>

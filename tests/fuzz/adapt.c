@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt.c: fuzzes the readers of adapters: any bytes, as a GGUF file or as a PEFT folder (the configuration, a NUL byte, the tensors), are refused
  * with a message or give pairs that are whole and finite. With WEFT_FUZZ_WHOLE in the environment nothing may be refused: so seeds are looked at
  * (adapt_seeds.py), which a reader that has become stricter would otherwise make useless without a word. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Seeds of the fuzz target adapt: one small adapter of every kind that the readers take, as adapt.c wants its inputs, so that fuzzing begins behind
 the headers. All are whole: what is wrong with an adapter, mutations find out. Values are small numbers that differ.
 

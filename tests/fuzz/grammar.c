@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* grammar.c: any bytes as a grammar and a text: a mask says before each byte what accept then does. The input is GBNF up to a byte 0xFF and
  * the text behind it (without one: JSON, and the text). */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hub_listing.c: any bytes as the server's listing: whatever is chosen of what comes through has a path that stays in its folder, and the
  * parts of a set are all there. The first line is what was asked for. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* imatrix.c: fuzzes the reader of importance matrices, both forms: any bytes are refused with a message that names the file, or every
  * value of every entry is finite, not negative and within reach.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* jinja.c: any bytes as a template, rendered with a small conversation under tight limits: it ends in text that segments cover, or is refused.
  * The first byte chooses whether it may change lists and dicts. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json.c: any bytes through the JSON façade: what parses is written as text that parses to the same text again. */
 #include <stdlib.h>
 #include <string.h>

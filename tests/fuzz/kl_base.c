@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kl_base.c: fuzzes the reader of base files: any bytes are refused with a message that names the file, or all records that the head
  * announces are there, each of them probabilities, and what is summed of them is a number.
  *

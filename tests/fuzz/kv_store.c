@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_store.c: fuzzes the files of the disk store: any bytes are refused, or are a snapshot that loads into pages and matches no
  * more than its own tokens.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan.c: fuzzes the reader of compiled plans behind its checksums: a plan is made around the input, signed, and opened.
  *
  * An input is 10 bits of tensor bytes, 10 bits of image bytes (in steps of 64, in two bytes each), and metadata. What is accepted is walked from end

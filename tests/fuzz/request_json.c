@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* request_json.c: any bytes as the body of each kind of request: what comes through is within its ranges, and a refusal has a status, a
  * message, and leaves nothing behind. The first byte chooses the kind. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* spm.c: a vocabulary made of the input's first lines, and the rest as text: the text comes back byte for byte where all bytes are tokens,
  * and control tokens never come out of text that is not parsed. */
 #include <stdlib.h>

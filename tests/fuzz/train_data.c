@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_data.c: any bytes as training data: what is read gives batches whose rows are in range, and a position gives its batch again. The
  * first byte chooses the form (a JSON file: 32) and the kind of training. */
 #include <stdlib.h>

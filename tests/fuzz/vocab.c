@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab.c: any bytes as a GGUF file with a tokenizer, of the keys tokenizer.weft.* too. What loads encodes the end of the input without
  * harm, decodes it as UTF-8, and is the same tokenizer when the keys are read again. */
 #include <stdio.h>

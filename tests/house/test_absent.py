@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Without hub and server libcurl is not linked, and nothing listens; what is absent says so. usage: test_absent.py
 
 Builds in build-bare/ (the preset `bare`), where the compiler cache has most of it and a second run nearly all."""

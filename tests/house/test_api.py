@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/api.md is what the headers give, each public function has a contract there, and what is stale or silent is found. usage: test_api.py"""
 import os
 import shutil

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The check of dead code names each internal function that no program reaches, and no other.  Usage: test_dead.py"""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that docs/design.md and its neighbours name are where they say, and what moved or is gone is found. usage: test_design.py"""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about tests/faults: its patches apply to this tree, and its runner calls a fault found only where the tests that are to find it
 pass without it and fail with it. The latter in a project of one file, with CMake and CTest as they are. usage: test_faults.py"""
 import os

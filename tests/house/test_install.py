@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is installed serves programs outside this tree: they compile with what pkg-config and CMake say, link either library, and run; what the
 libraries export is what the headers declare; programs of older headers run; uninstalling leaves nothing.  Usage: test_install.py build/weft"""
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about tests/cli/common.py and scripts/test: a sanitizer's report is a failure whatever the exit status, and what was not
 tested is no pass. And about scripts/clients, scripts/smollm2 and the Makefile's quoting. usage: test_outcomes.py"""
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of measurements are what bench/render makes of bench/history, and a figure that is edited by hand is found. usage: test_render.py"""
 import json
 import os

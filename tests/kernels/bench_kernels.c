@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_kernels.c: how fast every kernel of kernels.def is, against the limits of this machine (make bench-kernels).
  *
  * bench_kernels [-t THREADS] [TEXT]: only functions whose name contains TEXT. Each number is the median of several runs. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_kernels.h: what the files of the benchmark of kernels share. */
 #ifndef WEFT_TESTS_KERNELS_BENCH_KERNELS_H
 #define WEFT_TESTS_KERNELS_BENCH_KERNELS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_rows.c: kernels that work on rows alone, by one thread, in the first level of cache. */
 #include "kernels/bench_kernels.h"
 

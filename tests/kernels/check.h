@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check.h: what the files of the kernel checker share. One program, one thread.
  *
  * A check runs one line of kernels.def against ref on many cases and keeps the worst error. Cases are drawn from a generator that

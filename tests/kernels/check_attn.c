@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_attn.c: attention over pages against ref (check.h). Pages lie in random order, every byte that no token was stored in is
  * 0xFF (a NaN in both types), and every query must give the same bits alone as in company. */
 #include "check.h"

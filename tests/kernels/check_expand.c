@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_expand.c: adding an adapter's B h to outputs, against ref and exact arithmetic (check.h): every number of outputs up to two
  * panels and one, 1 to 9 rows, ranks around every group; each row has the same bits whatever comes with it.
  *

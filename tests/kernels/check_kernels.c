@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_kernels.c: every line of kernels.def against ref, under the bound that the line declares (make check-kernels).
  *
  * check_kernels [TEXT]: only functions whose name contains TEXT. A line of products is run once with each row of tune.def that changes it, or

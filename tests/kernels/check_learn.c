@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_learn.c: what training adds: tiles of products, turned rows, and the backward operations on rows (check.h). */
 #include "check.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_matmul.c: matrix products against ref (check.h): every number of outputs up to a panel and one, 1 to 17 rows, unaligned
  * weights, random and extreme blocks, strange activations; each row has the same bits whatever comes with it.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_rows.c: the operations on rows against ref (check.h): all lengths up to two vectors and a few long ones, any alignment of
  * floats, in place and not, every pattern of values. */
 #include "check.h"

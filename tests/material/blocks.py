@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every type of weights in NumPy: rows to blocks of bytes and back, written from the formats' layouts, independently of the engine.
 
 An encoder tries few scales and keeps the nearest: what a file holds need not be the best that its type can do. All sizes are of a whole

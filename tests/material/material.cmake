@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What tests need where the reference material is not there (docs/howto/material.md): the test `material` makes it before those that
 # read models or goldens begin, in any configuration, once for all of them.
 if(WEFT_TESTS)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tiny models as GGUF files, and their logits: seeded random weights of every architecture, and the way from any such file to the plain
 forward pass of tests/model/hf_folder.py. NumPy only."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How well a model predicts a text and how far another's probabilities are from its, by the definitions of llama-perplexity; in double
 precision, from the logits of the plain forward pass."""
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SentencePiece's pairs in Python: a small vocabulary learned from a text, and the ids of a text by their scores. Independent of the
 engine, and as slow as it is plain."""
 import collections

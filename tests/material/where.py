@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where tests find models and goldens: in the folder WEFT_SHARED, else in ../shared, the reference material, and where that is absent, in
 build/material, which tests/material/make makes."""
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapters.c: claims about adapters in whole models on the tier that WEFT_CPU names: the goldens; that a request's answer is the same bits alone and
  * beside others with other adapters; and that a prefix computed under one adapter is never used under another, another scale or version.
  * Models and adapters but for the goldens' are random and made here. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about adapters on whole models: random PEFT folders over random models of every architecture give the logits of a plain forward pass
 over the changed weights, alone and in stacks, from folders, GGUF files and merged models; files are converted without loss; adapters are
 merged with each other as their formulas say.

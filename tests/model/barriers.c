@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* barriers.c: the claim of docs/howto/measure.md about a Llama's step: how often its threads wait for each other, which is what a step of
  * few rows costs beside reading. */
 #include <setjmp.h>

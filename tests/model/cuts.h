@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cuts.h: the claim that a text's logits have the same bits however it is cut into steps and shared among threads. */
 #ifndef WEFT_TESTS_CUTS_H
 #define WEFT_TESTS_CUTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* generate.c: weft_generate gives the tokens and the text of a loop by hand: penalties and grammars advance, text is whole characters, and it
  * ends at an end token, before a stop string, at a limit, or when the callback says so. */
 #include "unit/fixture.h"

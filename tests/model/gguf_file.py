@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads GGUF files independently of the engine: metadata, tensors as bytes, and those of F32 as arrays. NumPy only."""
 import struct
 

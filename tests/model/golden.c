@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* golden.c: claims about whole models on the tier that WEFT_CPU names: logits and greedy ids against the goldens, and the same
  * bits for every chunking and number of threads. CTest runs it once per tier. With the argument "goldens" it
  * is those alone. */

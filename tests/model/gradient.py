@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the gradient of a whole model: what one step of `weft adapter train` with plain descent moves is the learning rate times the
 gradient that NumPy computes in 64 bits, for every value of A and B of every linear layer. The reference shares nothing with the trainer but the
 format of files: its way forth and back are written below.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small random Hugging Face folders, one per architecture, and a plain forward pass over them in double precision.
 
 NumPy only: safetensors, config.json and the tokenizer files are written here, independently of the engine. The forward pass follows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about Hugging Face folders: every architecture gives the logits of a plain forward pass in double precision, from the folder
 itself and from the GGUF file that `weft convert` makes of it; and what is malformed is refused by name.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* memory.c: claims: wherever an allocation fails between opening a model and its last token, there is an error, no crash and no
  * leak; a step allocates nothing. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan.c: claims about compiled plans of whole models, on the tier that WEFT_CPU names: bit for bit the logits of the model they
  * were made of, for every format and architecture; and memory that runs out, while they are written and while they are used, is an
  * error and no leak. CTest runs it once per tier. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* random_adapters.h: GGUF adapters of random numbers for a model that is described; content i is the same whenever it is written. */
 #ifndef WEFT_TESTS_MODEL_RANDOM_ADAPTERS_H
 #define WEFT_TESTS_MODEL_RANDOM_ADAPTERS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* same.c: claims about models made in memory on the tier that WEFT_CPU names: the same bits for every cut of a text and for every
  * batch. CTest runs it once per tier. */
 #include <setjmp.h>

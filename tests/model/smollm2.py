@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about a real model, SmolLM2-135M-Instruct, as a person uses it: it answers what it knows, predicts a text as llama.cpp has it predict it, to
 the bit whatever the chunks, threads and batches, is quantized, learns an adapter, and is served to 16 clients.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* structs.c: programs that were built with smaller public structs run: each size up to this build's is read and filled, on the heap, where
  * a sanitizer sees what is beyond; none is refused, nor what is larger and zero there. */
 #include "unit/fixture.h"

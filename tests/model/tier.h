@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tier.h: the tier that WEFT_CPU names, for programs that CTest runs once per tier. */
 #ifndef WEFT_TESTS_TIER_H
 #define WEFT_TESTS_TIER_H

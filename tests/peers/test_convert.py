@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `weft convert` makes of a Hugging Face folder, llama.cpp loads: same logits, same tokens. usage: test_convert.py build/weft
 
 Needs python3-numpy, Node.js and the npm package node-llama-cpp, which carries llama.cpp prebuilt; WEFT_NODE_LLAMA names the folder it

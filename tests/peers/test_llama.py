@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Weft writes, llama.cpp reads: quantized files give the same logits there. usage: test_llama.py build/weft
 
 Needs Node.js and the npm package node-llama-cpp, which carries llama.cpp prebuilt; WEFT_NODE_LLAMA names the folder it was

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adapters that PEFT makes give PEFT's logits, merged as it merges them and with each other as it mixes them; and a step of training has
 torch's loss and gradient. usage: test_peft.py build/weft
 

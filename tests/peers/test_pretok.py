@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every pre-tokenizer cuts texts where llama.cpp cuts them: the same vocabulary under each name gives the same ids.
 usage: test_pretok.py build/weft
 

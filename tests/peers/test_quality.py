@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Perplexity, base files and importance matrices: what Weft writes llama.cpp's own tools read, and the other way round, with the same
 numbers. usage: test_quality.py build/weft
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random tokenizer.json files give the ids of Hugging Face's tokenizers, from the folder and from the GGUF file that `weft convert` makes of it.
 usage: test_tokenizers.py build/weft
 

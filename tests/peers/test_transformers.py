@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plain forward pass that hf_reference.py holds Weft against gives the logits of transformers. usage: test_transformers.py build/weft
 
 Needs python3-numpy, transformers and torch (tests/peers/run installs them). Skipped where one of them is absent."""

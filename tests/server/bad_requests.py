@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests that must be refused, each with its own status and message."""
 from servers import CHAT, LLAMA, TEXT, user
 

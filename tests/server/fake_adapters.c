@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fake_adapters.c: the adapters of the engine's double, and leases on them; what a file's name makes of them stands in fake_engine.c. */
 #include "fake_engine.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fake_engine.c: a double of the engine for tests of the server: the functions of weft.h about requests and adapters that the server calls,
  * over fake_model.c. It says what its prompt tells it to; a prompt holds orders:
  *   [say TEXT]   generates TEXT, a token per byte, then ends      [loop TEXT]  TEXT again and again

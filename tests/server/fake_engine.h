@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fake_engine.h: what the two files of the engine's double share (fake_engine.c, fake_adapters.c). */
 #ifndef WEFT_TESTS_SERVER_FAKE_ENGINE_H
 #define WEFT_TESTS_SERVER_FAKE_ENGINE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fake_model.c: a double of a model for tests of the server: the functions of weft.h about models, tokenizers, chat templates and grammars
  * that the server calls. A chat template writes <|ROLE|>CONTENT, and <|assistant|> at the end. A GBNF grammar must begin with "root"; one with
  * each "slow" in it takes 0.1 s, one with "held" as long as fake_hold does. All but the references of a grammar is constant after it is made. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 while the disk store is being written, again and again: whatever was left half written, the next server starts, serves the
 same answers, and reads no slot other than one that was saved as a whole.
 

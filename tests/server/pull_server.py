@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small Hugging Face server for tests: listings, files with ranges and ETags, and every way to misbehave.
 
     with PullServer({"owner/name": {"model.gguf": b"..."}}) as server:

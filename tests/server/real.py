@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the real `weft serve` share: the program, as a Server, with the model of our own.
 
 usage: PROGRAM build/weft"""

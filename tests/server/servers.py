@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the server share: a server as a process (Server), its answers, and one that is scripted (Case: fake_server.c).
 
 usage: PROGRAM build/fake_server"""

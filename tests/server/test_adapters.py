@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about adapters over HTTP, over a scripted model (fake_engine.c): which adapters a request means, how they are listed, loaded and
 unloaded, and that no client leaves the folder for them.
 

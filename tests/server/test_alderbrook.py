@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the model of our own that the repository ships, and its adapters: what its card says, heard over HTTP. What is true of the
 village is asked of corpus/, which wrote what the model learned.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about clients and places, over a scripted model (fake_engine.c): those that leave, do not read or are too many; sockets, TLS, the log;
 ending in order.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The llama.cpp endpoints as scripts call them: curl against the real program.
 
 usage: test_curl.py build/weft"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults, against the real program: bad requests, clients that go at every stage, too few pages, a full queue, files that may
 not grow (test_faults_disk.py: a full disk), SIGTERM under load. Whatever happened, what is served afterwards is what was served before.
 

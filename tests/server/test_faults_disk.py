@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A full disk, against the real program. It is a file system of 64 KB that is mounted for this: a program of its own, so that the other
 faults count where nobody may mount.
 

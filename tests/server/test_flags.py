@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What options of `weft serve` do, with the real program: keys, origins, hosts, TLS, and the limits on connections and their times. What is behind
 them is claimed over a scripted model (test_hostile.py, test_clients.py), whose program has options of its own.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the folder of adapters of the real `weft serve`: what of it is served at the start, under which paths, and what is left out; and
 that adapters come, change and go while requests run. Most files are empty: none is read before somebody asks for it. And that hundreds lie there
 while there is memory for tens.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each request of the table in docs/http.md gets the status that stands there, as JSON of the dialect, and its connection is closed.
 
 usage: test_heads.py build/fake_server"""

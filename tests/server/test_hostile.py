@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about refusals, over a scripted model (fake_engine.c): bad requests, hostile heads and bodies, keys, hosts and origins.
 
 usage: test_hostile.py build/fake_server"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the shapes of messages: server, chat and `weft adapter train` show a template the same conversation, however a client spelled it, with the
 arguments of calls in the form that the template wants.
 

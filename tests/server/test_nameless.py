@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about ids without text: where a model has more rows than its vocabulary has names, such an id is never sampled, however likely it is, unless
 it is asked for, and gives no text then; for `weft run`, `chat` and `serve` alike.
 

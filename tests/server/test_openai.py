@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the OpenAI endpoints, through the official client: every endpoint, whole and streamed, and its errors.
 
 usage: test_openai.py build/fake_server | build/weft     the latter serves a small model with a chat template

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may change what others get, and see what they do: keys have roles, names of their own for adapters, slots that nobody else takes, and their
 own part of the counters; SIGHUP reads them again. Over a scripted model (fake_engine.c).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Same answer, always, over HTTP against the real program: requests of mixed prompts, lengths, seeds and temperatures give the same
 bytes alone and many at once, with chunks of 16 and 512, from a warm prefix tree, where pages are so few that requests give way to
 each other, and from the disk store of a server that has ended. A third of them name an adapter, or two: the same openings under others.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about the server over a scripted model (fake_engine.c): answers in both dialects, as the documents say them.
 
 usage: test_server.py build/fake_server"""

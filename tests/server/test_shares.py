@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One client holds all that it can of what all need, and every request of another is answered: bodies, answers, connections, workers, queues,
 grammars and the disk have shares, of keys or without them of addresses. Over a scripted model (fake_engine.c).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the real server says of a model whose vocabulary is SentencePiece's: a trained one, with a template.
 
 usage: test_spm.py build/weft     skipped (77) where there is no such model"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims about what `weft serve` tells of itself: /metrics, the log of requests, the trace, and `weft top`, over a small real model.
 
 usage: test_telemetry.py build/weft"""

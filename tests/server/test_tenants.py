@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whom the real program takes a request to be of, and what follows: API keys, and without them the field `user`, share the one slot in turns;
 a lower `priority` comes after all others; and with --isolate-tenants nobody finds what another has left in the cache.
 

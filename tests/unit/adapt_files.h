@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt_files.h: adapters for tests, written with the writers of src/format and by hand: a base of four matrices, GGUF files and PEFT folders
  * of what a test asks for. */
 #ifndef WEFT_TESTS_ADAPT_FILES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt_open.h: for tests of adapters: a folder with a GGUF file and a PEFT folder in it, made, opened or refused. */
 #ifndef WEFT_TESTS_ADAPT_OPEN_H
 #define WEFT_TESTS_ADAPT_OPEN_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt_peft.c: claims about PEFT folders: what they mean, and what must be refused by name; and about writing them. */
 #include "unit/adapt_open.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt_read.c: claims about reading adapters: what GGUF files mean, everything that must be refused by name, and what is finite. */
 #include "unit/adapt_open.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt_store.c: claims about the store of adapters: versions, leases, eviction, and what is refused. */
 #include "unit/adapt_store_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt_store_threads.c: threads that lease what others load, replace and remove get what the name, or the number, stood for. */
 #include "unit/adapt_store_fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapt_weave.c: claims about stacks of adapters as one change of a matrix, against plain arithmetic in double. */
 #include "unit/adapt_store_fixture.h"
 

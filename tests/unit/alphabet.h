@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* alphabet.h: GPT-2's alphabet of bytes, from its definition, as an oracle for the library's own table. */
 #ifndef WEFT_TESTS_ALPHABET_H
 #define WEFT_TESTS_ALPHABET_H

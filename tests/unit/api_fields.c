@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* api_fields.c: every kind of request, without memory at each moment. */
 #include "unit/fixture.h"
 

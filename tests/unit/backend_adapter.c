@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_adapter.c: claims about adapters at the waist: what is refused and by which words, one weight that is looked up and multiplied
  * by, plans made of packed weights, and a failing allocator. That they compute the right thing is backend_conformance's. */
 #include "waist.h"

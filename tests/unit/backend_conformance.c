@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_conformance.c: does a provider compute what the graph says? Random small graphs of all ops, run unfused on the CPU's ref
  * tier and, in every way that must not matter, on the provider under test.
  *

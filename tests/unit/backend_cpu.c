@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_cpu.c: the CPU provider as a provider: options, description, buffers, steps that it must refuse, numbers of ops that
  * have a closed form, cancelling, memory that runs out. */
 #include "waist.h"

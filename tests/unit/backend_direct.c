@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_direct.c: rows that a step packs for the next product (src/backend/cpu/build/direct.c) come to the same bits as floats that are prepared
  * later: in every number of rows, with adapters of the same form and of another, of many rows and of one, and where rows that nobody wants
  * are left out. The same model with its inner tensors as outputs hands nothing on. Nor do gated rows where whole parts (64 outputs) would

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_image.c: claims about packed weights that leave a program: another program takes them and gives the same bits, on every
  * tier and for every format, without the weights' own bytes; what does not fit is refused by name. */
 #include "waist.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_long.c: attention over contexts of several splits computes what ref does, and the same bits for every number of threads, in chunks
  * or row by row beside another sequence, all rows wanted or some. */
 #include "waist.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_plugin.c: loading plugins, refusing those that do not fit, and a plan that is placed partly on one. */
 #include "waist.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_steal.c: blocks of a product's shares: they cover each share once, none is larger or smaller than its bounds allow, and however many
  * threads take them, each is taken once. */
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* backend_threads.c: who computes, who packs and who reads. Teams that change from step to step give the same bits; each page of
  * packed weights is first touched by a thread of the NUMA node that will read it, on a machine of two nodes that is not there; a system
  * that refuses all advice about memory changes nothing. */

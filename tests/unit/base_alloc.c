@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_alloc.c: the allocator's counter and gate, growth, overflow; error messages. */
 #include "unit/fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_background.c: work with a thread that gives way, and without one. */
 #include "unit/fixture.h"
 

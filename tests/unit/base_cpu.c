@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_cpu.c: the tier mask, thread counts, and control group limits on machines laid out in a temporary directory. */
 #include "unit/fixture.h"
 #include "unit/machine.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_hash.c: claims: the checksum is XXH3's, does not depend on how the bytes come, and any changed bit changes it. */
 #include "fixture.h"
 

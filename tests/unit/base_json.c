@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_json.c: what the JSON façade accepts, refuses and writes. */
 #include "unit/fixture.h"
 

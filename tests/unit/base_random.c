@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_random.c: known answers and rough statistics of the generator. */
 #include "unit/fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_taken.c: what others took of the time, out of counters laid out in a temporary directory; when a round is measured again. */
 #include "unit/fixture.h"
 #include "unit/machine.h"

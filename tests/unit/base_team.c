@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_team.c: when threads are left out of the team and let in again, on machines that are simulated. */
 #include "unit/fixture.h"
 

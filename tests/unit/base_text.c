@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_text.c: growing strings and UTF-8. Decoding is checked against every code point and every malformed pair of bytes. */
 #include "unit/fixture.h"
 

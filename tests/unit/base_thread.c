@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_thread.c: a thread of ours takes no signal but those of its own faults, whose handler is called, and the caller's mask is as before. */
 #include "unit/fixture.h"
 

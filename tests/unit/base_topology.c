@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* base_topology.c: which cores threads get, on machines that are not there, and the one that is. */
 #include "unit/fixture.h"
 

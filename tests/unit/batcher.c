@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batcher.c: what requests bring is what a session of the model brings: tokens, log-probabilities, embeddings; a long prompt does not hold
  * others up; a trace tells of it all. */
 #include "unit/fixture.h"

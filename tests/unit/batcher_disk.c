@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batcher_disk.c: how long requests, slots and the engine's end wait for a disk that is slow, or that does not answer; and that
  * nothing is lost or leaks by it. Each test has a scene, whose end lets go of the disk and of what runs, however the test ended. */
 #include "unit/fixture.h"

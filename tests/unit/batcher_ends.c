@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batcher_ends.c: every request ends exactly once, whatever happens to it; what cannot work is refused by name. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"

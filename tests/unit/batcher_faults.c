@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batcher_faults.c: saved slots, large prefixes that come back, and memory that is refused. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"

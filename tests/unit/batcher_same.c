@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batcher_same.c: the same answer, always: whatever runs beside a request, however its prompt is cut, wherever its prefix comes from. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"

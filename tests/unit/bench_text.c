@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_text.c: how fast text becomes tokens, what the grammars cost that attack it, and what a pick from a large vocabulary takes: make
  * bench-text. That none of it grows out of bounds is claimed by tests (text_speed, text_grammar_limits, sample), whatever the machine; the
  * bounds here are for a machine of today that does nothing else.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cli_terminal.c: what people see while they wait, on a terminal of the test's own. */
 #include "unit/fixture.h"
 

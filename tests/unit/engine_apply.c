@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* engine_apply.c: adapters that are merged into a file (weft_adapter_apply): only into the base that they were trained on. Our own model and
  * one of its styles, and that model with another last norm. */
 #include "unit/fixture.h"

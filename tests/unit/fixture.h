@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fixture.h: what every unit test begins with: cmocka, and an allocator that fails on purpose.
  *
  * `fail_each(body)` runs body once per allocation it makes, with that allocation refused, until a run needs no more; body must

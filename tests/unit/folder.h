@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* folder.h: a folder of its own for one test program, with one file in it, and the count of what else is left there. */
 #ifndef WEFT_TESTS_FOLDER_H
 #define WEFT_TESTS_FOLDER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_build.h: GGUF bytes made by hand, independent of the reader and the writer, for tests and as seeds for fuzzing.
  * Uses malloc directly, so that a test can count the core's own blocks. */
 #ifndef WEFT_TESTS_GGUF_BUILD_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_malformed.c: files that must be refused, each with a message that names the fault.
  *
  * Most cases are the sample of gguf_build.h with one number changed (table `patches`); the others are built (table `built`).

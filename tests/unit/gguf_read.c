@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_read.c: well-formed files: every type of value and its conversions, lists, tensors, reference models, large counts, and
  * every failing allocation. */
 #include <dirent.h>

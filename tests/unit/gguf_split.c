@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_split.c: split models: opened from the first part, and every way in which the parts may not belong together. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gguf_write.c: what the writer writes the reader reads back; misuse, full disks and failing allocations leave no file. */
 #include <fcntl.h>
 #include <setjmp.h>

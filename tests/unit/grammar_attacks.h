@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* grammar_attacks.h: grammars that attack time and memory, and what it takes to meet one: for a test that holds it against what an
  * ordinary grammar takes (text_grammar_limits.c), and a benchmark that says how long it is (bench_text.c). One thread. */
 #ifndef WEFT_TESTS_GRAMMAR_ATTACKS_H

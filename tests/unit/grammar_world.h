@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* grammar_world.h: what the tests of grammars share: small vocabularies of all bytes, tokens given, one control and one end token;
  * and short ways from a source to a grammar and from a text to what becomes of it. One thread, but for grammars that are shared. */
 #ifndef WEFT_TESTS_GRAMMAR_WORLD_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* graph_batch.c: rows that are put together one by one (graph/batch.h) are the columns of a step: sequences in the order in which they were
  * added, each adapter once, and nothing of the step before. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* graph_build.c: the builder's checks, each with the fault it must find and the names it must give; the order; copies that fail. */
 #include "waist.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* graph_plan.c: fusion, memory reuse, placement and segments, seen through providers that only write down what they are given. */
 #include "waist.h"
 

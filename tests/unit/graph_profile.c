@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* graph_profile.c: what ops cost, by hand; and the record of profiled steps on the CPU provider. */
 #include "waist.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_peer.c: what counts as one address where connections of each are limited. */
 #include "unit/fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_server.c: the façade over HTTP by itself: how it takes connections, and how it stops to. */
 #include "unit/fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_turns.c: who waits for what all need takes turns with the others, however much he has put there before them. */
 #include "unit/fixture.h"
 

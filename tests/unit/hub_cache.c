@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hub_cache.c: the cache as the library sees it: finding, listing and removing models, with and without memory. */
 #include "unit/fixture.h"
 

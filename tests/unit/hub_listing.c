@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hub_listing.c: what is read from a listing, and which files are chosen from one. */
 #include "unit/fixture.h"
 

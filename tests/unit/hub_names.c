@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hub_names.c: names of models, paths in repositories, and who may see the token. */
 #include "unit/fixture.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conversations that jinja_oracle.py renders with every shared template: (title, {messages, tools, kwargs})."""
 import json
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* jinja_driver.c: renders templates for jinja_oracle.py, which compares with jinja2. Reads one JSON object per line:
  *   {"template": ..., "context": {...}, "now": seconds}      every variable of the context is set, as the user's
  *   {"template": ..., "chat": {"messages", "tools", "kwargs", "tokens", "add_generation_prompt"}, "now": seconds}

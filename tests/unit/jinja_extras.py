@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Filters and methods that no chat template uses stand in extras_table.c, and those that one uses do not.  Usage: jinja_extras.py all|own
 
 `own` holds the templates of this tree against the table; `all` those of the reference material too, and sees that each name outside of the

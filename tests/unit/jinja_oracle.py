@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The interpreter prints what Debian's python3-jinja2 prints, set up as Hugging Face does.  Usage: jinja_oracle.py
 language|templates|templates_own|shapes|shapes_own DRIVER
 

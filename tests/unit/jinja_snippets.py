@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snippets of Jinja that jinja_oracle.py renders on both sides, each in a sandbox that forbids changing lists and dicts and in one
 that allows it. A snippet tests one thing; what both refuse is as good as what both print."""
 

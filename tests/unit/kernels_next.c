@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kernels_next.c: what kernels ask for early (kernels/simd/next.h): every unit once, in place of what lies behind the panels. */
 #include "unit/fixture.h"
 

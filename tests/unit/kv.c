@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv.c: claims about KV pages and block tables: O(1) pages with counts, failure leaves a sequence as it was, windows let go. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_prefix.c: claims about the prefix tree: a match attaches exactly what earlier sequences evaluated, pages in use are never
  * written nor evicted, no page is lost. */
 #include "kv_world.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_store.c: claims about the disk store: what was saved is found after a restart and is what its tokens give; what is damaged or
  * foreign is dropped and never used. */
 #include "store_world.h"

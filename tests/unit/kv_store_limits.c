@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_store_limits.c: claims about the disk store where something is short: full caps, full disks, processes that are killed while they
  * write, many callers, refused allocations. Nothing half-written is ever used, and all goes on. */
 #include "store_world.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_world.h: a model that stands in, for the tests of pages: it "evaluates" a token by writing a hash of the whole token history
  * into its slot of the page, so that every wrong reuse shows. */
 #ifndef WEFT_TESTS_KV_WORLD_H

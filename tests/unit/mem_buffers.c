@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mem_buffers.c: host, borrowed and mapped buffers, their failures, and every failing allocation. */
 #include <errno.h>
 #include <fcntl.h>

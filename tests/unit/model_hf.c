@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* model_hf.c: a tiny Llama folder and a tiny Mixtral folder, opened, loaded, tokenized and converted while memory runs out at
  * every allocation in turn; and the order of rows that a conversion gives q. The mathematics is checked by
  * tests/model/hf_reference.py. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* model_vocab.c: whatever a tokenizer.json says, the tokenizer of the GGUF file that is made of it is the same, a copy of that file's
  * too (model_vocab_keys.c has what is refused). */
 #include "unit/vocab_files.h"

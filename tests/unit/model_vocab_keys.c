@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* model_vocab_keys.c: what a GGUF file cannot say of a tokenizer is refused, and so are keys that are malformed, missing or of another type. */
 #include "unit/vocab_files.h"
 

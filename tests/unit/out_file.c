@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* out_file.c: what a name stands for decides how it is written: files are replaced when they are complete, links are followed, devices and
  * FIFOs are written into, permissions stay, all else is refused before anything is there; and a signal leaves no temporary file. */
 #include <errno.h>

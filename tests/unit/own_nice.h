@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* own_nice.h: how far the calling thread gives way to others, for the tests of what runs in the background. */
 #ifndef WEFT_TESTS_OWN_NICE_H
 #define WEFT_TESTS_OWN_NICE_H

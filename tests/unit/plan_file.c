@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan_file.c: claims about compiled plans on the disk: what was written is read back; any damage to what an index is made of is
  * refused when the plan is opened, any other by the check; hostile tables under right checksums are refused by name; a plan
  * appears whole or not at all. */

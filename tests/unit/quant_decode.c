@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quant_decode.c: every format's decoder against the format's definition, written here element by element from byte offsets;
  * sizes and names; random bytes at odd addresses; random rows. */
 #include "unit/fixture.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quant_encode.c: the encoders on made-up rows: errors against a plain encoder that is computed here, importance, exact cases,
  * extremes, refusals. */
 #include "unit/fixture.h"

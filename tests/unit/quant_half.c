@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quant_half.c: 16-bit floats against their definition: all values, and every place where rounding turns. */
 #include "unit/fixture.h"
 

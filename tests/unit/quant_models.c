@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* quant_models.c: files of one model in every format: what they decode to is close to the f16 weights, and our encoding
  * of the same weights is at least as close, tensor by tensor. The files are another encoder's. */
 #include "unit/fixture.h"

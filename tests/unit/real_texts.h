@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* real_texts.h: real vocabularies and what is read with them: English in a vocabulary of 128 k, and hostile texts; for a test of how time
  * grows (text_speed.c) and a benchmark of how long it is (bench_text.c). One thread. */
 #ifndef WEFT_TESTS_REAL_TEXTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* safetensors.c: the reader of safetensors files and folders: what a good file gives, and that each bad one is refused with a
  * message that names the fault. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sample.c: claims about the sampler chain: each filter against a plain sort, the order, the draw's distribution, refusals. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sampling.h: logits as models have them, and the ways of sampling that cost the most, for whoever measures a pick: a test how it grows
  * (sample.c), a benchmark how long it takes (bench_text.c). One thread. */
 #ifndef WEFT_TESTS_SAMPLING_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sched_heap.c: the scheduler's heap against a list that is searched: whatever is pushed, removed or gets another key, the top is the
  * least, every item knows its place, and no key from before a change decides anything. */
 #include "unit/fixture.h"

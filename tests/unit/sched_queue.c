@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sched_queue.c: claims about the scheduler's edges: what is refused, queues that overflow or lose most of those who wait, ids that are
  * no more, a store that lies, refused allocations. Every step is checked by sched_world.h. */
 #include "unit/sched_world.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sched_sim.c: claims about the scheduler: thousands of random workloads in which sched_world.h checks every step, and worlds
  * made to break one promise each: starvation, unfair shares, priorities, memory that runs out. */
 #include "unit/sched_world.h"

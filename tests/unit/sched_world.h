@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sched_world.h: a world for the scheduler without a model: clients, a clock that a cost model advances, and a store that counts
  * pages. It holds every step against what sched.h promises, from its own books; a breach ends the test and names the seed. */
 #ifndef WEFT_TESTS_SCHED_WORLD_H

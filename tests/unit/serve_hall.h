@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* serve_hall.h: what tests of engines share: requests (ask), what they bring (answer), where answers are waited for (the_hall), and
  * engines over small models. Include it after fixture.h. */
 #ifndef WEFT_TESTS_SERVE_HALL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store_world.h: what the tests of the disk store share: a store in a folder of its own with a world to fill it from (kv_world.h), and
  * short ways to save and to fetch. What is asked is waited for. One thread. */
 #ifndef WEFT_TESTS_STORE_WORLD_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_added.c: tokens that are cut out of texts do it as Hugging Face's tokenizers does: as they are spelled or as the normalizer spells
  * them, whole words alone, with the whitespace beside them; and those that stand only in the files beside tokenizer.json are there. */
 #include <stdio.h>

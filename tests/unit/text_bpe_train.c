@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_bpe_train.c: the vocabulary that is learnt is the one that a slow and simple learner finds; the tokenizer made of it does what
  * its merges say; every text comes back. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_chat_content.c: what the content of a message may be, and the string that it becomes. */
 #include "unit/fixture.h"
 

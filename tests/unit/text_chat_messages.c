@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_chat_messages.c: whatever a client's dialect makes of messages, a template sees them in one shape, calls with the arguments that it
  * wants; and what is no shape of a message is refused by its place. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_golden.c: the vocabularies of real models give the ids that the reference implementation gives, string by string: read from GGUF, and written as tokenizer.json and read from that. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_grammar.c: claims about grammars: GBNF as it is written, what is refused and by which name and line; JSON against the JSON
  * reader; ends, control tokens, and vocabularies that cannot spell what a grammar wants. */
 #include "unit/grammar_world.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_grammar_limits.c: grammars that attack time and memory, texts without end, refused allocations, and threads that share one. */
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_grammar_masks.c: random grammars against a naive recognizer of their own syntax trees, which tries everything: what is refused
  * as unsound, what a mask allows token by token, where a text may end. And near the limit of depth, against what accept takes. */
 #include "unit/grammar_world.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_jinja.c: the Jinja interpreter and the chat-template front by their API: where each byte comes from, limits, errors,
  * memory. What the language prints is compared with jinja2 itself in jinja_oracle.py. */
 #include "unit/fixture.h"

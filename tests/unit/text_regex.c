@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_regex.c: patterns written for Oniguruma find here what they find there. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_speed.c: the time in which text becomes tokens grows with its length and no faster, be it English or whatever
  * somebody made up: with real vocabularies, or with the argument "own" with those of the tree. How long it is, bench_text.c says. */
 #include "unit/real_texts.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_spm_proto.c: SentencePiece models: what a good one gives, and what is refused. */
 #include <stdio.h>
 #include <stdlib.h>

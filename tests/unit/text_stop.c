@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_stop.c: stop strings against a search that is obviously right, and what is held back meanwhile. */
 #include "unit/fixture.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_tokenizer.c: tokenizers against slow and simple models of themselves, and their promises about special tokens and bytes. */
 #include "unit/tokenizer_world.h"
 

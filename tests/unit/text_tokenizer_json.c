@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_tokenizer_json.c: small tokenizer.json files, step by step, and malformed ones, which are refused by name. */
 #include <stdio.h>
 

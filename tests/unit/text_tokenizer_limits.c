@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text_tokenizer_limits.c: what tokenizers promise about time and memory, and which vocabularies they refuse or take although they are
  * odd. */
 #include "unit/tokenizer_world.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tokenizer_world.h: what the tests of tokenizers share: small vocabularies of every kind, and short ways to ids. One thread. */
 #ifndef WEFT_TESTS_TOKENIZER_WORLD_H
 #define WEFT_TESTS_TOKENIZER_WORLD_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_curve.c: a loss curve keeps the points of the steps that were made, across stops and lines that were cut short, and its picture is
  * well-formed whatever the numbers are. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_data.c: what the reader of training data hands out: whose words are learned, every token once, each record whole and alone, the
  * same order for the same seed, from any position. */
 #include <stdio.h>

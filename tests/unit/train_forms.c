@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_forms.c: records as ShareGPT, Alpaca and `weft chat` write them are learned as our own form of them, to the token; what is wrong with
  * one is named by file and line, or by its number in a list, with what it must be. */
 #include "unit/train_world.h"

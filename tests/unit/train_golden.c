@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_golden.c: the forward pass that training differentiates, against the golden logits of whole models: every dense
  * architecture, every format, LoRA; and experts, which are refused. */
 #include <math.h>

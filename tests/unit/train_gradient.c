@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_gradient.c: gradients of whole models of every dense architecture against finite differences in double (train_oracle.h): so
  * every op's way back, on every path that leads through it; for all weights, for LoRA over quantized bases, and for preferences. */
 #include "train_model.h"

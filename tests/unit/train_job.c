@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_job.c: weft_train as programs call it: what it tells before the first step, how long its texts may be, and the checkpoints of other versions that it refuses. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_model.h: small models of every dense architecture in memory, with random weights, for the tests of training. */
 #ifndef WEFT_TESTS_TRAIN_MODEL_H
 #define WEFT_TESTS_TRAIN_MODEL_H

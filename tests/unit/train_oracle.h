@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_oracle.h: the loss of a batch in double precision, by walking the model's graph one number at a time: what gradients are held
  * against. It shares nothing with the trainer but the graph and the names of its parameters. */
 #ifndef WEFT_TESTS_TRAIN_ORACLE_H

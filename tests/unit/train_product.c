@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_product.c: products of matrices against double, for shapes at and around the edges of tiles and panels, every format of the
  * right factor; and the same bits whatever the number of threads and rows. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_refused.c: what the reader of training data refuses, by file and line; what it leaves out and counts; and that every failed
  * allocation is survived. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_resume.c: training goes on from a checkpoint as if it had never stopped; one that a killed process leaves is whole, one that is
  * damaged or of another training is refused. */
 #include <signal.h>

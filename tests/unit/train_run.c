@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_run.c: training as a run: the same bits for every number of threads and with recomputation; optimizers against double; losses
  * that fall over quantized bases; what is refused, and how. */
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_steps.h: what tests of whole runs share: options of a low-rank adapter, steps over random batches, and equality of all numbers. */
 #ifndef WEFT_TESTS_TRAIN_STEPS_H
 #define WEFT_TESTS_TRAIN_STEPS_H

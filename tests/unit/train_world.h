@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* train_world.h: a tokenizer, a renderer and a dataset for the tests of training data, and what a batch shows and lets learn. */
 #ifndef WEFT_TESTS_TRAIN_WORLD_H
 #define WEFT_TESTS_TRAIN_WORLD_H

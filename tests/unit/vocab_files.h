@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab_files.h: for tests of vocabularies: tokenizer.json files put together from parts, and the keys made of them as files in memory. */
 #ifndef WEFT_TESTS_VOCAB_FILES_H
 #define WEFT_TESTS_VOCAB_FILES_H

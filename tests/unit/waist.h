@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* waist.h: what the tests of graph and backend share: weights in host buffers, pages for a few sequences, and running steps.
  *
  * A stage owns the weights of one graph; a store owns the pages and the plan of one way of running it. Everything is reproducible

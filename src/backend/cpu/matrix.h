@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matrix.h: weights as the provider's kernels read them, and the forms of their input. For what builds products, and what runs them. */
 #ifndef WEFT_BACKEND_CPU_MATRIX_H
 #define WEFT_BACKEND_CPU_MATRIX_H

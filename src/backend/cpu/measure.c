@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* measure.c: the limits of this machine with the provider's threads: what memory can be read, what the units can multiply.
  * Each figure is the median of several rounds, or one brief one; a round is timed from the common start to the last thread's end. */
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* program.h: a program of the CPU provider, and what builds and runs it.
  *
  * A program is a flat list of steps. weft_backend_api.run enters the thread pool once; every thread then walks all steps and does

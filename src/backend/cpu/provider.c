@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* provider.c: the CPU provider's table: opening, what it is, what it can run, and its buffers. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* step.h: what the steps of a program hold: the data of each kind, and what a thread has of its own while it walks them. */
 #ifndef WEFT_BACKEND_CPU_STEP_H
 #define WEFT_BACKEND_CPU_STEP_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rope.c: frequencies of rotary position embedding (rope.h). */
 #include "graph/attr/rope.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rope.h: frequencies of rotary position embedding: the same numbers for whoever runs a graph. Reentrant. */
 #ifndef WEFT_GRAPH_ATTR_ROPE_H
 #define WEFT_GRAPH_ATTR_ROPE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the inputs that share a scale in one
  * instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h). Those are 32, where scales are small integers too
  * (mm_small_scales), which are multiplied into the codes; Q6_K's 16 take as long as 32.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_act.c: 8-bit activations for AMX: those of VPDPBUSD, in tiles of 16 rows (simd/matmul_layout.h). Reentrant. */
 #include "kernels/amx/matmul.h"
 #include "kernels/avx512vnni/matmul_act.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile.h: how tile registers are set up, loaded and stored (Intel's manual, volume 1, chapter 18). (Where they are emulated, the instructions
  * here are functions of tests/emulated.) */
 #ifndef WEFT_KERNELS_AMX_TILE_H

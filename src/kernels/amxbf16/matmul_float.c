@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_float.c: products with BF16 weights by TDPBF16PS: 16 rows, 16 outputs and 32 inputs at a time. Activations are rounded to bf16,
  * sums of products are f32, and subnormal numbers count as zero. Panels and activations lie as VDPBF16PS wants them
  * (simd/matmul_float.h), in tiles of 16 rows and whole steps of 32 inputs: they are tiles as they are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* attn.c: attention in AVX2; the loops are in simd/attn.h. */
 #include "kernels/avx2/vec.h"
 

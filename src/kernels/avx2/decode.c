@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* decode.c: rows of weights to floats in AVX2; the loops are in simd/decode.h. */
 #include "kernels/avx2/vec.h"
 

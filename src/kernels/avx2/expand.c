@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expand.c: adding B h to outputs in AVX2; the loops are in simd/expand.h and simd/expand_dot.h. Reentrant. */
 #include "kernels/avx2/matmul_vec.h"
 

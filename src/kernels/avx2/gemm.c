@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gemm.c: products of f32 matrices in AVX2, 12 accumulators (simd/gemm.h). Reentrant. */
 #include "kernels/avx2/vec.h"
 

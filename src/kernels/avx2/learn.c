@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* learn.c: the backward operations on rows in AVX2; the loops are in simd/learn.h. */
 #include "kernels/avx2/vec.h"
 

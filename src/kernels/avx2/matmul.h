@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul.h: the 8-bit activations of this tier. */
 #ifndef WEFT_KERNELS_AVX2_MATMUL_H
 #define WEFT_KERNELS_AVX2_MATMUL_H

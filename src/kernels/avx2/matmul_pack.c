@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_pack.c: from the rows of a file to panels (simd/matmul_layout.h). Plain C. Reentrant.
  *
  * One span of one row is first taken apart into numbers (mm_span), then put in place; what the numbers mean is in src/quant. */

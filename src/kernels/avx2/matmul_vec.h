@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_vec.h: registers of 32 bytes for the matrix products (simd/matmul_quant.h, where the words are explained). */
 #ifndef WEFT_KERNELS_AVX2_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX2_MATMUL_VEC_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peak.c: what AVX2 reaches on registers, and when reading (kernels.h). Reentrant. */
 #include <immintrin.h>
 

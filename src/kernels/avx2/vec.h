@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vec.h: vectors of 8 floats in AVX2 with FMA and F16C, for the templates in simd/ (words: simd/vecmath.h). */
 #ifndef WEFT_KERNELS_AVX2_VEC_H
 #define WEFT_KERNELS_AVX2_VEC_H

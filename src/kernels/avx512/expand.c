@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expand.c: adding B h to outputs in AVX512; the loops are in simd/expand.h. Reentrant. */
 #include "kernels/avx512/matmul_vec.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* learn.c: the backward operations on rows in AVX512; the loops are in simd/learn.h. */
 #include "kernels/avx512/vec.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul.h: the 8-bit activations of this tier (simd/matmul_layout.h), one form for every quantized format. */
 #ifndef WEFT_KERNELS_AVX512_MATMUL_H
 #define WEFT_KERNELS_AVX512_MATMUL_H

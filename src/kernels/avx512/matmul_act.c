@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_act.c: 8-bit activations for VPMADDUBSW on registers of 64 bytes. Reentrant. */
 #include "kernels/simd/matmul_act.h"
 #include "kernels/avx512/matmul.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_vec.h: registers of 64 bytes for the matrix products (simd/matmul_quant.h, where the words are explained), without VNNI. */
 #ifndef WEFT_KERNELS_AVX512_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX512_MATMUL_VEC_H

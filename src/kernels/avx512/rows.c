@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rows.c: the operations on rows in AVX512; the loops are in simd/rows.h. */
 #include "kernels/avx512/vec.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vec.h: vectors of 16 floats in AVX-512, for the templates in simd/ (words: simd/vecmath.h). */
 #ifndef WEFT_KERNELS_AVX512_VEC_H
 #define WEFT_KERNELS_AVX512_VEC_H

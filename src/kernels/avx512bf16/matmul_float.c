@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_float.c: products with BF16 weights by VDPBF16PS: activations are rounded to bf16, sums of products are f32, and
  * subnormal numbers count as zero (simd/matmul_float.h). WEFT_CPU=avx512vnni keeps f32 activations instead. Reentrant. */
 #include "kernels/avx512bf16/matmul_vec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_vec.h: AVX-512 with BF16 for the products of floats (simd/matmul_float.h). */
 #ifndef WEFT_KERNELS_AVX512BF16_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX512BF16_MATMUL_VEC_H

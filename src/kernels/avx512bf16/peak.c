@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peak.c: what VDPBF16PS reaches on registers (kernels.h). Reentrant. */
 #include <immintrin.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expand.c: adding B h to outputs by VPDPBUSD; the loops are in simd/expand_dot.h. Reentrant. */
 #include "kernels/avx512vnni/matmul_vec.h"
 

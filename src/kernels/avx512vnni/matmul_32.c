@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_32.c: products with weights in blocks of 32, by VPDPBUSD (simd/matmul_quant.h). Reentrant. */
 #include "kernels/avx512vnni/matmul.h"
 

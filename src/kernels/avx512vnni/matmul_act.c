@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_act.c: 8-bit activations for VPDPBUSD (simd/matmul_layout.h). Reentrant. */
 #include "kernels/avx512vnni/matmul_act.h"
 #include "kernels/avx512vnni/matmul.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_act.h: preparing 8-bit activations for VPDPBUSD and AMX, in the tiles of mm_tile_first. Eight steps of 64 inputs are prepared side by
  * side, of eight rows or of one: a scale is then a lane, and the long way from inputs to sums is gone once for all of them (step by step it
  * took three times as long). */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_vec.h: AVX-512 with VPDPBUSD for the matrix products (simd/matmul_quant.h). */
 #ifndef WEFT_KERNELS_AVX512VNNI_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX512VNNI_MATMUL_VEC_H

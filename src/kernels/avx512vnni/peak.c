@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peak.c: what VPDPBUSD reaches on registers (kernels.h). Reentrant. */
 #include <immintrin.h>
 

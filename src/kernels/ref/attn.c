@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* attn.c: attention over pages, readable (kernels.h): the oracle of the other tiers. Both parts of a page are [slot][head_dim].
  * Sums are taken in double, so the result is exact to the rounding of the inputs. Reentrant; no state. */
 #include "kernels/list.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expand.c: adding B h to outputs, readable (kernels.h; layout: simd/expand_layout.h). Invariant: an output is one sum in rising rank.
  * Reentrant; no state. */
 #include "kernels/list.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gemm.c: products of f32 matrices, readable (kernels.h). Reentrant; no state. */
 #include "kernels/list.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* learn.c: the backward operations on rows, readable (kernels.h): products and transcendental functions in double, rounded once.
  * Reentrant; no state. */
 #include "kernels/list.h"

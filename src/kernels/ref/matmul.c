@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul.c: the matrix product for every format, readable (kernels.h): weights are used where they lie, decoded a piece at a
  * time, and multiplied in float. Invariant: element i of a row goes into partial sum i % LANES, in rising i, and the partial sums
  * are added in one order, so a result does not depend on the number of rows. Reentrant; no state. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* peak.c: what plain C reaches on registers (kernels.h): the limit that the ref tier is measured against. Reentrant. */
 #include "kernels/list.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* attn.h: attention over pages, for the vectors of the file that includes it (contracts: kernels.h).
  *
  * Order inside a page's part of one head: keys are transposed in blocks of 16 tokens, element (d, slot) at

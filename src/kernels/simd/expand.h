@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expand.h: adding B h to outputs by fused multiply-add in f32, for any vector tier (layout: simd/expand_layout.h).
  *
  * The including file has included its tier's matmul_vec.h. An output is one chain over the ranks in order, so the number of rows does

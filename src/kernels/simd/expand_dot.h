@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expand_dot.h: adding B h to outputs by dot products of bytes: h is rounded to 8 bits with one scale (layout: simd/expand_layout.h). Sums
  * are exact, then there is one fused multiply-add; so the number of rows does not change a bit.
  *

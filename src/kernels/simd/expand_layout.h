@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expand_layout.h: how the B of an adapter lies in memory, and how its codes are made. Plain C: ref uses it, too.
  *
  * A panel is 16 outputs x all ranks. 8 and 4 bits begin with scales: the largest, bf16, and a nibble per output, [8] bytes, low ones

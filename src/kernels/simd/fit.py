@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes poly.h: python3 src/kernels/simd/fit.py | clang-format > src/kernels/simd/poly.h (needs mpmath).
 
 Each polynomial interpolates its function in the Chebyshev points of the interval, weighted by nothing: for functions this smooth

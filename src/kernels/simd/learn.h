@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* learn.h: the backward operations on rows, for the vectors of the file that includes it (contracts: kernels.h). TIER(name) makes
  * the function's name. */
 #include <math.h>

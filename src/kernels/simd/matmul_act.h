@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_act.h: preparing activations for the products with quantized weights: the 8-bit form of matmul_layout.h. Needs AVX2.
  * MM_DOT32 says what a bias is (matmul_sums.h), and whether a scale is made of powers of two (mm_powers). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_ACT_H

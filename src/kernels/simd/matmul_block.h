@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_block.h: a block of a matrix, which functions that take two panels at once work on, and what they prefetch meanwhile for their callers
  * (words: matmul_quant.h). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_BLOCK_H

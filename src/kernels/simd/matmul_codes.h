@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_codes.h: what the bytes of a panel of quantized weights are (matmul_layout.h): codes, a register at a time, and scales. The
  * including file has included its tier's matmul_vec.h. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_CODES_H

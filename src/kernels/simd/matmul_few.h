@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_few.h: a tile of rows times a pair of panels, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
  *
  * Panel by panel each product loads its word of activations, and a row has one sum. Two panels at once load it half as often, and half of

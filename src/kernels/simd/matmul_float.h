@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_float.h: products of F32, F16 and BF16 weights, for any vector tier.
  *
  * The including file has included its tier's matmul_vec.h. A unit is what one instruction takes of a row: one input, which is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_layout.h: how quantized weights and 8-bit activations lie in memory for the vector tiers.
  *
  * Letters: R = 16 rows of a panel, k inputs. A "register" is 4 * R bytes, one of AVX-512's and two of AVX2's, which belong to a strip of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_pack.h: packing into panels (matmul_layout.h), plain C that all tiers of vectors share; it is built with AVX2 (avx2/matmul_pack.c). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PACK_H
 #define WEFT_KERNELS_SIMD_MATMUL_PACK_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_pair.h: two neighbouring panels at once, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
  *
  * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32 registers

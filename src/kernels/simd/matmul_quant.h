@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_quant.h: products of quantized weights and 8-bit activations, for any vector tier (layouts: matmul_layout.h).
  *
  * The including file has included its tier's matmul_vec.h, which gives registers (vi, of MM_R rows of four bytes; vf, of MM_R

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_sums.h: what 32 inputs of a panel and some rows of activations come to (words: matmul_quant.h, which includes this).
  *
  * Integer part. The sum of 32 products (16 where scales are by 16) is exact, in one of three ways:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_tile.h: one panel of weights times one tile of activations, and how what is read next is asked for meanwhile (words:
  * matmul_quant.h, which includes this). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_TILE_H

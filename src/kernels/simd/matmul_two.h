@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_two.h: what the functions that multiply a pair at once, two neighbouring panels or both strips of one, have in common (words:
  * matmul_quant.h, which includes this): the pieces that products come in, scales as floats, minimums, and the outputs that are soon written. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_TWO_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_wide.h: products with weights that are costly to take apart, where many rows share them (words: matmul_quant.h, which includes
  * this). What is multiplied how is the including tier's: matmul_wide_dot.h, matmul_wide_bytes.h.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_wide_bytes.h: what a pair of panels that was taken apart comes to, by VPMADDUBSW (matmul_wide.h, which includes this).
  *
  * Of 16 registers 8 hold sums; what has been summed of the rows waits in memory for the end of each half. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matmul_wide_dot.h: what a pair of panels that was taken apart comes to, by VPDPBUSD (matmul_wide.h, which includes this). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* next.h: asking for memory before it is used. Panels are read a unit at a time; with each unit, the one `distance` farther on is
  * asked for. Behind the end of the panels, what is read next is asked for instead, from its beginning. */
 #ifndef WEFT_KERNELS_SIMD_NEXT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* poly.h: polynomials of the vectorised functions. Written by fit.py; do not edit. Coefficients from x^0 upwards. */
 #ifndef WEFT_KERNELS_SIMD_POLY_H
 #define WEFT_KERNELS_SIMD_POLY_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rows.h: the operations on rows, for the vectors of the file that includes it (contracts: kernels.h). TIER(name) makes the
  * function's name. Every row is computed alone, so results do not depend on what else is computed. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tuned.h: the rows of tune.def that belong to the including tier (MM_TIER) and a constant format. */
 #ifndef WEFT_KERNELS_SIMD_TUNED_H
 #define WEFT_KERNELS_SIMD_TUNED_H

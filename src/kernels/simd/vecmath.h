@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vecmath.h: functions on vectors of floats, for any tier that offers the words below (its vec.h is included first).
  *
  * vf: VF_N floats; vm: a mask of as many lanes. vf_load, vf_store: any alignment; ..._part(p, n): the first n lanes only, others

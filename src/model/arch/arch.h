@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* arch.h: the architectures of this folder: one line here for each file. */
 #ifndef WEFT_MODEL_ARCH_ARCH_H
 #define WEFT_MODEL_ARCH_ARCH_H

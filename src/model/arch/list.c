@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* list.c: architectures by name. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* phi3.c: Phi 3 and 3.5: q, k and v in one matrix, gate and up in another, a window on every layer, and for the long-context
  * variants two sets of rope factors, chosen by the context in use. */
 #include <math.h>

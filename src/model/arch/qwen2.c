@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* qwen2.c: Qwen 2 and 2.5: as Llama, with biases on q, k and v and rope over halves. */
 #include "model/arch/arch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* qwen3.c: Qwen 3, dense: as Llama, with a norm on each head of q and k, and rope over halves. */
 #include "model/arch/arch.h"
 

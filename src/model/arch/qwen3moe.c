@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* qwen3moe.c: Qwen 3 with routed experts in every layer; the chosen experts' weights are divided by their sum. */
 #include "model/arch/arch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* content.c: see content.h. */
 #include "text/chat/content.h"
 

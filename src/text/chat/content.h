@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* content.h: what a message's "content" may be, and the one string that chat templates see of it.
  *
  * Known are a string and a list of {"type": "text", "text": ...} and {"type": "refusal", "refusal": ...}: of those each begins a line.

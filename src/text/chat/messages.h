@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* messages.h: the messages of a conversation as chat templates take them, whatever a client's dialect made of them.
  *
  * One normalization, for who serves a model, chats with it and trains it:

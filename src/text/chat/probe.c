@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* probe.c: which form of a call's arguments a template wants, and under which name, found by asking it (messages.h says how). Stateless. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* template.c: from a chat request to the variables of its template (template.h). No state beyond the template. */
 #include "text/chat/template.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* template.h: a conversation into the text a model was trained on, by the model's own template.
  *
  * The template gets the variables Hugging Face gives it: messages, tools, documents (none unless a kwarg sets it),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tokens.c: see tokens.h. */
 #include "text/chat/tokens.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tokens.h: between a tokenizer and its chat template: special tokens as templates name them, and a rendered conversation as ids.
  * Stateless. */
 #ifndef WEFT_TEXT_CHAT_TOKENS_H

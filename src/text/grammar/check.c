@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check.c: what a grammar must be before it is compiled: all rules defined, each fulfilled by some finite text, none
  * left-recursive. Each question takes time linear in the size of the grammar. */
 #include <string.h>

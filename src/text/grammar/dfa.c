@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dfa.c: one rule's automaton without empty edges: deterministic where that stays small (subset construction, Rabin and
  * Scott 1959), else with alternatives side by side.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gbnf.c: GBNF text to rules (grammar.h names the dialect). Recursive descent; depth is bounded before the machine's stack is. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* grammar.c: grammars as they are built, and the way from rules to the automaton. */
 #include "text/grammar/grammar.h"
 

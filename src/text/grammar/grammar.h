@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* grammar.h: grammars that constrain what a model writes, from rules to an automaton over bytes.
  *
  * A grammar is a set of named rules over expressions. It is put together by the functions below, node by node: GBNF text and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json.c: the built-in grammars of JSON (RFC 8259), put together by the builder as any other caller does it. */
 #include "text/grammar/grammar.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matcher.c: tables per state, masks from them, and texts on their way (matcher.h).
  * Tables are published by compare-and-swap: two threads may make the same one, and the loser's is dropped. */
 #include "text/grammar/matcher.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matcher.h: a grammar over a vocabulary: which tokens may come next.
  *
  * For each state of the automaton a table is computed once, of the tokens that fit whatever called the rule, and of the places

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* nfa.c: one rule as an automaton with empty edges (Thompson 1968), characters spelled in UTF-8.
  *
  * Each expression is built from a given state and returns the state behind it. Invariant: no expression adds an edge into the

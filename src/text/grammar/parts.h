@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* parts.h: what the files of the grammar compiler share: the rules as built, the automaton of one rule before it is made
  * deterministic, and the result. */
 #ifndef WEFT_TEXT_GRAMMAR_PARTS_H

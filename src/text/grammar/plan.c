@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* plan.c: which rules are inlined where they are mentioned, and which are called with a stack.
  *
  * A rule is called when a cycle of mentions comes back to it in a depth-first search from the root, or when copies of it would be

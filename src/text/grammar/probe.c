@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* probe.c: grammars whose ways of reading a text grow with the text are found before a text is begun (run.h).
  *
  * Each rule that is called is read from its start, byte by byte: one byte as often as it goes on, for each it may begin with, and else the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* run.c: steps of an automaton over sets of ways (run.h). */
 #include "text/grammar/run.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* run.h: an automaton at work: all ways in which the bytes so far fit the grammar, side by side.
  *
  * A way is a state and a frame: where to go on when the rule of that state ends. Frames are shared: all calls of a rule at one

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* token_trie.c: builds the trie from the tokens in the order of their bytes, where each token shares its beginning with the one
  * before it. */
 #include "text/grammar/token_trie.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* arena.c: bump allocation in heap blocks (arena.h). Owned by one template or one rendering. */
 #include "text/jinja/arena.h"
 

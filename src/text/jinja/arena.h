@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* arena.h: memory that is taken piece by piece and freed all at once; a template has one, and so has each rendering.
  * Not thread-safe. */
 #ifndef WEFT_TEXT_JINJA_ARENA_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* ast.h: a template between its text and its rendering: tokens, syntax tree, scopes.
  *
  * Invariant: everything here lies in the arena of its template and does not change after compiling; names are interned, so that

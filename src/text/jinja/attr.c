@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* attr.c: attributes, items and slices, in the order in which jinja2 tries them (value.h).
  * A dot looks for a method first and an item second, brackets the other way round; what is not there is undefined, and only
  * asking something of an undefined value fails. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* builtins.h: what the files of filters and methods share. Owned by the rendering.
  *
  * Those that no chat template we know uses stand in extras_table.c; weft__jinja_filter and its kin look there last. */

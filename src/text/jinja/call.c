@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* call.c: arguments to parameters, and the global functions (value.h). Owned by the rendering. */
 #include <string.h>
 #include <time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* case.c: upper, lower and title case as Python's str has them (value.h). No state. */
 #include <string.h>
 #include <utf8proc.h>

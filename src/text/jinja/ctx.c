@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* ctx.c: failing and spending during a rendering (value.h). Everything that costs time or memory passes here. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dump.c: Python's json.dumps, for the filter tojson (value.h). Owned by the rendering. */
 #include <math.h>
 #include <stdio.h>

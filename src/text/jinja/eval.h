@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* eval.h: what the two halves of the evaluator share: expressions (expr.c) and statements (exec.c).
  * Owned by the rendering. */
 #ifndef WEFT_TEXT_JINJA_EVAL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* exec.c: running statements (eval.h). Output goes to c->out, which blocks that capture swap for a while. */
 #include <string.h>
 

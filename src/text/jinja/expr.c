@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expr.c: the value of an expression (eval.h), by walking its tree. */
 #include <string.h>
 

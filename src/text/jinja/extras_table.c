@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* extras_table.c: the filters and methods that no chat template we know uses (builtins.h), as jinja2 and Python have them;
  * tests/unit/jinja_extras.py holds that. What a template begins to use moves to the file of its kind.
  * Names without a function are known to Python, not to this interpreter. Owned by the rendering. */

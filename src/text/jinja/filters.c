@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* filters.c: filters of text and single values (value.h), as jinja2 and Hugging Face define them. Those of numbers
  * are in filters_number.c, those of sequences in filters_seq.c. Owned by the rendering. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* filters_number.c: filters that make or change numbers (value.h): int (others: extras_table.c). Owned by the rendering. */
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* filters_seq.c: filters of sequences (value.h). map, select and their kin yield generators, which work item by
  * item as they are walked. Owned by the rendering. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* format.c: `format % values` and str.format (value.h), the parts of Python's formatting that work on the values a
  * template can have. Text keeps its origin; what is made from numbers is ours. Owned by the rendering. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* iter.c: walking over values (value.h). A walk looks at a container's present size at every step, so that one that
  * changes meanwhile does no harm. */
 #include <string.h>

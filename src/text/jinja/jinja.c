@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* jinja.c: compiling and rendering as a whole (jinja.h). */
 #include "text/jinja/jinja.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* jinja.h: chat templates, as jinja2 would render them the way Hugging Face sets it up (sandboxed, trim_blocks, lstrip_blocks,
  * loop controls, its own tojson, raise_exception, strftime_now).
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json.c: JSON into values (value.h), with what is trusted of it decided string by string. Owned by the rendering. */
 #include <string.h>
 

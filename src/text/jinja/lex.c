@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* lex.c: the text of a template into tokens (ast.h), with jinja2's rules for white space around tags: trim_blocks
  * (the newline after a block tag goes), lstrip_blocks (blanks before a block tag that begins its line go), and the signs - and +.
  * Runs once per template, in the thread that compiles. */

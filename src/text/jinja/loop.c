@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* loop.c: the variable `loop` (loop.h). Items are read ahead only when asked whether there is a next one. */
 #include "text/jinja/loop.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* loop.h: the state of a for loop, which templates see as `loop`. Owned by the rendering. */
 #ifndef WEFT_TEXT_JINJA_LOOP_H
 #define WEFT_TEXT_JINJA_LOOP_H

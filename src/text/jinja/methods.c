@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* methods.c: the methods of Python's str (value.h). Those of lists and dicts are in methods_of.c.
  * Owned by the rendering. Parameters named "" can be given by position only, as in Python. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* methods_of.c: the methods of lists, tuples and dicts (value.h). Those that change their container are reached only
  * where mutation is allowed (attr.c). Owned by the rendering. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* nodes.c: what both halves of the parser stand on: looking at tokens, and making nodes (ast.h).
  * Runs once per template, in the thread that compiles. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* ops.c: Python's operators on values (value.h). Integers have 64 bits here; where Python's would go on growing,
  * the rendering fails. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* parse.c: expressions (ast.h), by recursive descent with jinja2's precedences: conditional, or, and, not,
  * comparison, + and -, ~, * and its kin, **, sign, then what follows a value (postfix.c).
  * Runs once per template, in the thread that compiles. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* postfix.c: what follows a value in an expression (ast.h): .a [b] (c) |filter is test.
  * Runs once per template, in the thread that compiles. */
 #include <stdio.h>

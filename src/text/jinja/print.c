@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* print.c: values as text, the way Python prints them (value.h).
  * A container that holds any of the user's text is the user's as a whole once printed: its brackets and quotes come from the
  * user's structure as much as from us. Owned by the rendering. */

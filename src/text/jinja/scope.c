@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* scope.c: which names a scope owns (ast.h).
  *
  * jinja2 decides while compiling where a name is looked up, and that shows: in a scope that assigns a name without reading it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* statement.c: tags and the text between them into statements (ast.h).
  * Runs once per template, in the thread that compiles. */
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* str.c: strings that know which of their bytes are the user's, and the buffers that build them (value.h).
  * Owned by the rendering. Text is UTF-8 throughout and cut only between characters. */
 #include <string.h>

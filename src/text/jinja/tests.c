@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tests.c: what may follow `is` (value.h), as in jinja2. Owned by the rendering. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text.c: padding, replacing, splitting and joining strings (text.h); every piece keeps its origin. */
 #include "text/jinja/text.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text.h: text operations that filters and methods of strings share (text.c). Owned by the rendering. */
 #ifndef WEFT_TEXT_JINJA_TEXT_H
 #define WEFT_TEXT_JINJA_TEXT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Written by upper.py; do not edit. X(code point, upper case, title case) in UTF-8, ordered. */
 /* clang-format off */
 #define WEFT__JINJA_LONG_CASE(X) \

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes upper.h: the characters whose upper or title case is more than one character (Unicode SpecialCasing), which the
 simple mapping of the Unicode library leaves out."""
 print("/* Written by upper.py; do not edit. X(code point, upper case, title case) in UTF-8, ordered. */")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* value.c: Python's containers and their comparison (value.h). Owned by the rendering.
  * Anything that can nest counts its depth and anything that can be long spends steps, also where no template node is visited. */
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* value.h: what the parts of the Jinja interpreter share while rendering: values with Python's behaviour, strings that know
  * which of their bytes are the user's, and the state of one rendering.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dialect.c: from Oniguruma's dialect (as Ruby reads it) to PCRE2's (regex.h).
  *
  * What differs, and is translated:  X{n,m}+ repeats the group there and is possessive here;  X{n}? makes the group optional

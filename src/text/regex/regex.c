@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* regex.c: PCRE2 behind regex.h. Compiled code is immutable; limits are set on every search, since patterns come from files.
  *
  * A search runs compiled to machine code on 32 KiB of stack. When it runs out of stack (-46) it gets a larger one; when that

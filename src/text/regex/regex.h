@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* regex.h: the regular expressions of pre-tokenizers; the only door to PCRE2.
  *
  * Patterns are written for Oniguruma (Ruby's dialect), which is what tokenizer files mean; they are translated where PCRE2 would

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bpe.c: BPE by merge ranks (Sennrich et al. 2016), over bytes in GPT-2's alphabet or over characters. No state of its own.
  *
  * Merges are kept as pairs of symbol numbers. A symbol is a token, or (number n_tokens and up) a string that only merges know;

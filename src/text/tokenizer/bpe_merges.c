@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bpe_merges.c: see bpe_merges.h. Counts of pairs are kept up to date word by word; a heap holds (count, pair) entries that may be
  * stale and are checked when they come up. All state belongs to one call. */
 #include "text/tokenizer/bpe_merges.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bpe_merges.h: which pairs of symbols become one, learnt from words and how often each occurs; for bpe_train.c.
  *
  * A symbol is a byte (0 .. 255) or what a merge made. Invariant: symbol i is string i of `texts`, spelled in GPT-2's alphabet; no two

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bpe_train.c: see bpe_train.h. Texts become words with counts here; bpe_merges.c learns from them. A training owns all it holds. */
 #include "text/tokenizer/bpe_train.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bpe_train.h: a byte-level BPE vocabulary from text (Sennrich et al. 2016): the commonest pair of neighbours becomes a token, again
  * and again.
  *

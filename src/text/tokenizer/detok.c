@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* detok.c: ids to text as they come (tokenizer.h). A decoder belongs to one thread; the tokenizer it borrows is shared. */
 #include <string.h>
 

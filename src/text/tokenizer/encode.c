@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* encode.c: one text to ids: special tokens are cut out first (special.c), each fragment between them is normalized, cut into pieces
  * and given to the model; pieces met before are answered from a small table. An encoding belongs to the calling thread. */
 #include <stdarg.h>

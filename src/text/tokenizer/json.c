@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json.c: tokenizer.json's model, added tokens and roles (json.h). */
 #include "text/tokenizer/json.h"
 

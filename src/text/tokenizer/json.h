@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json.h: tokenizers from Hugging Face's tokenizer.json (and the names in tokenizer_config.json beside it). Stateless.
  *
  * Read: models BPE, Unigram, WordPiece; added tokens; the normalizers, pre-tokenizers, post-processors and decoders that these

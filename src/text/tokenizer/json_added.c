@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json_added.c: tokens that are cut out of texts: those that tokenizer.json lists, and those that only the files beside it name
  * (tokenizer_config.json, else added_tokens.json and special_tokens_map.json), as transformers adds them when it loads a folder. */
 #include <string.h>

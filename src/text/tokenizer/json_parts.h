@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json_parts.h: what the reader's files share: the vocabulary under construction. One thread. */
 #ifndef WEFT_TEXT_TOKENIZER_JSON_PARTS_H
 #define WEFT_TEXT_TOKENIZER_JSON_PARTS_H

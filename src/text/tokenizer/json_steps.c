@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* json_steps.c: tokenizer.json's normalizers, pre-tokenizers, post-processors and decoders, as the steps and options
  * that tokenizer.h knows. Whatever has no equal there is refused by name. */
 #include <string.h>

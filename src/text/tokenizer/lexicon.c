@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* lexicon.c: the two models that look words up in the vocabulary: WordPiece (longest match first, Schuster and Nakajima 2012)
  * and Unigram (most probable segmentation, Kudo 2018). No state of its own. */
 #include <float.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* merge.c: best-first merging over a linked list with a binary heap (merge.h). No state of its own. */
 #include "text/tokenizer/merge.h"
 

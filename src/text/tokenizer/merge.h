@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* merge.h: the merging of neighbouring symbols, best pair first, that both kinds of BPE share.
  *
  * Symbols form a linked list; candidate pairs lie in a heap ordered by rank, then by position. An entry whose symbols have

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* normalize.c: rewriting a fragment before it is split (the weft__tok_norm steps). Reads e->work, writes e->other, exchanges them. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* parts.h: what the tokenizer's files share: the tokenizer itself, and one call of encode.
  *
  * Invariant: a weft__tok is not changed after weft__tok_create returned it. An encoding belongs to one call. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefix.c: the sorted prefix index (prefix.h). No state of its own. */
 #include "text/tokenizer/prefix.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefix.h: which of a set of strings a text begins with.
  *
  * The strings are sorted; walking down a text narrows a range of them byte by byte through binary searches, so a walk costs

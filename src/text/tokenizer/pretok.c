@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pretok.c: the normalization and splitting that a model's name and tokenizer.ggml.pre stand for.
  *
  * Sources: the tokenizer.json files of the models, as collected in llama.cpp's conversion table; each list is applied in order,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* same.c: in which ways two tokenizers differ (tokenizer.h): member by member, as they are immutable data. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* special.c: special tokens are cut out of a text, and what lies between them is normalized. Most are looked for in the text as it comes;
  * late ones (WEFT__TOK_ADDED_NORMALIZED) in what the normalizer made of the fragments that the others left. An encoding belongs to the
  * calling thread. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* split.c: cutting a normalized fragment into pieces (the weft__tok_split steps). Reads e->pieces, writes e->cut, exchanges them.
  *
  * Invariant: pieces are in order, without overlaps, inside e->work; those marked raw are no UTF-8 and are not cut further. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* spm.c: SentencePiece's BPE: neighbouring symbols are merged while the vocabulary has what they spell, the best score first, of
  * equals the leftmost (Kudo and Richardson 2018). Characters that it lacks fall back to byte tokens. No state of its own. */
 #include <stdlib.h>

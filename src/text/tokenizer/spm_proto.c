@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* spm_proto.c: a reader of protocol buffers, as far as SentencePiece's message needs it, and that message (spm_proto.h).
  *
  * Invariant: a cursor never points past its bytes, and every read through it is checked. One thread per model. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* spm_proto.h: vocabularies from SentencePiece's own model files (tokenizer.model). Stateless.
  *
  * The file is a protocol buffer; the message and its fields are those of sentencepiece_model.proto in SentencePiece's repository.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tokenizer.h: text to token ids and back.
  *
  * A tokenizer is built from a vocabulary given as plain data (this room knows no file format) and is immutable afterwards: any

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* vocab.c: from a vocabulary as data to a tokenizer: checking, token texts and types, special tokens, and what they stand for.
  * Owns nothing; a tokenizer under construction belongs to the calling thread. */
 #include <math.h>

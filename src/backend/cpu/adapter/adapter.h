@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* adapter.h: adapters inside the CPU provider: how they are kept (pack.c), how a step applies them (apply.c), and what it prefetches
  * (prefetch.c).
  *

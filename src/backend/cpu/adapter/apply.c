@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* apply.c: what adapters add to the rows of a step (adapter.h). */
 #include <sched.h>
 #include <string.h>

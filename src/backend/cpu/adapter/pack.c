@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pack.c: an adapter as steps read it: A as panels of a matrix, B as panels of its own kernels, in the order of the program's nodes,
  * so that what one node needs is one stretch of memory. Invariant: immutable once made; nothing of the program is changed. Reentrant. */
 #include <float.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefetch.c: what a thread prefetches while it multiplies (adapter.h).
  *
  * With few rows all of memory's time is taken, and A and B are best read in one go, before and behind a product: kernels of

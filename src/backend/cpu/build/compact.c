@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* compact.c: the end of a program, whose rows matter only where they are wanted (WEFT_NODE_IF_WANTED). A step that does not want all of
  * its rows moves those that it wants together, in the tensors that the end begins with; from there on all is as if it had no others. The
  * attention before it passes over the others' queries (attention.c). */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* compile.c: from a segment of the graph to a program: steps, scratch, packed weights. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* direct.c: rows that a step packs for the product right behind it, in the form that this reads: what attention makes, and the hidden values
  * of a feed-forward network. As floats they would be written and read again by whoever prepares them, and with more rows than a tile a
  * barrier would stand behind that; so each part is prepared by the thread that has just made it, in the memory that the floats would have

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* image.c: packed weights that leave a program, and ones that come from outside.
  *
  * Invariant: an image is taken only where its layout, a text, is the one that this program would have given. The text names the

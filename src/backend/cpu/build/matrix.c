@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* matrix.c: weights as kernels read them, the forms of their input, and the split of their outputs over threads. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* accept.c: may this step run? Every number of a step that a later index is made of is checked here, before anything runs. */
 #include "backend/cpu/adapter/adapter.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* attention.c: attention over paged keys and values.
  *
  * Rows of one sequence are taken in tiles; a tile and a key/value head make one set of queries (rows × the heads that share it).

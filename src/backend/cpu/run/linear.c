@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* linear.c: products with the weights: norm in front, up to three matrices of one input, gate and residual behind.
  *
  * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and saves a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* moe.c: routing to experts, and the experts.
  *
  * A slot is one (row, chosen expert) pair. Slots are put in order of expert (and of row within an expert), cut into blocks that run

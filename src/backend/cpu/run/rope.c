@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rope.c: rotary position embedding, and keys and values on their way into pages.
  *
  * Angles are computed in double, once per step for every distinct configuration: a layer only multiplies. */

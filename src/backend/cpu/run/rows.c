@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rows.c: steps whose rows have nothing to do with each other: embedding, norms, elementwise ops, picking rows. */
 #include <math.h>
 #include <string.h>

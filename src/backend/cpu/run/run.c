@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* run.c: one step: every thread walks the program (program.h), and thread 0 keeps the time where a profile is made. */
 #include "backend/cpu/program.h"
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* steal.c: shares of a product in blocks (steal.h). */
 #include "backend/cpu/run/steal.h"
 

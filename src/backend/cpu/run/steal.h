@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* steal.h: a thread's share of a product in blocks, which other threads take when they are done with their own.
  *
  * The shares are a split of the outputs; a block belongs to a share, and a count for each share and chunk of rows says how many of its blocks were
