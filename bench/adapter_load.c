@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapter_load.c: what loading an adapter does to those who are being served meanwhile: streams of an engine over a model of random
- * weights, and for how long each of their tokens is late while a file is read and packed.
+/* adapter_load.c: what loading an adapter does to those who are being served meanwhile: streams of an engine over a
+ * model of random weights, and for how long each of their tokens is late while a file is read and packed.
  *
- * bench_adapter_load [--shape S] [--type T] [-t THREADS] [-r LOADS] [-s STREAMS] [--json] [--check]. A load during which others took more
- * than 3 % of the time is measured again while that helps; where one stays, nothing is judged (exit status 75 with --check). --check: exit status 1 where the latest
- * token of a load is later than the limit, in the median of the loads, or the latest of all is later, by more than the limit, than the latest
- * of as long a time without loading. A token comes with every step; its delay is the time since the one before it, less the median of such
- * times without loading. Loads and stretches of the same length without alternate, so that what the machine's other guests do shows in both.
- * Owner: the main thread loads; the engine's notes the times. */
+ * bench_adapter_load [--shape S] [--type T] [-t THREADS] [-r LOADS] [-s STREAMS] [--json] [--check]. A load during
+ * which others took more than 3 % of the time is measured again while that helps; where one stays, nothing is judged
+ * (exit status 75 with --check). --check: exit status 1 where the latest token of a load is later than the limit, in
+ * the median of the loads, or the latest of all is later, by more than the limit, than the latest of as long a time
+ * without loading. A token comes with every step; its delay is the time since the one before it, less the median of
+ * such times without loading. Loads and stretches of the same length without alternate, so that what the machine's
+ * other guests do shows in both. Owner: the main thread loads; the engine's notes the times. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -219,30 +220,31 @@ static void print(const bench *b, const char *name, const times *t, double usual
     double q[4];
     for (int i = 0; i < 4; i++) q[i] = quantile(t->ms, t->n, (const double[]){0.5, 0.9, 0.99, 1}[i]) - usual;
     if (b->json)
-        printf(
-            "{\"case\":\"%s\",\"tokens\":%zu,\"usual_ms\":%.3f,\"delay_p50_ms\":%.3f,\"delay_p90_ms\":%.3f,\"delay_p99_ms\":%.3f,\"delay_max_ms\":%.3f,"
-            "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f}\n",
-            name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+        printf("{\"case\":\"%s\",\"tokens\":%zu,\"usual_ms\":%.3f,\"delay_p50_ms\":%.3f,\"delay_p90_ms\":%.3f,\"delay_"
+               "p99_ms\":%.3f,\"delay_max_ms\":%.3f,"
+               "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f}\n",
+               name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS);
     else
-        printf(
-            "%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, median %6.2f ms (limit %.0f)\n",
-            name, t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+        printf("%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, "
+               "median %6.2f ms (limit %.0f)\n",
+               name, t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS);
 }
 
-/* By how much later the latest token was than the latest of as long a time without loading; each load's own difference shows what the
- * machine does by itself. */
+/* By how much later the latest token was than the latest of as long a time without loading; each load's own difference
+ * shows what the machine does by itself. */
 static void print_more(const bench *b, double later, double *more, size_t n)
 {
     qsort(more, n, sizeof *more, compare);
-    printf(
-        b->json
-            ? "{\"case\":\"latest with less latest without\",\"ms\":%.3f,\"limit_ms\":%.0f,\"load_median_ms\":%.3f,"
-              "\"load_min_ms\":%.3f,\"load_max_ms\":%.3f}\n"
-            : "the latest token, less the latest without loading: %+.2f ms, at most %.0f; load by load: median %+.2f (%+.2f to %+.2f)\n",
-        later, LIMIT_MS, quantile(more, n, 0.5), more[0], more[n - 1]);
+    printf(b->json
+               ? "{\"case\":\"latest with less latest without\",\"ms\":%.3f,\"limit_ms\":%.0f,\"load_median_ms\":%.3f,"
+                 "\"load_min_ms\":%.3f,\"load_max_ms\":%.3f}\n"
+               : "the latest token, less the latest without loading: %+.2f ms, at most %.0f; load by load: median "
+                 "%+.2f (%+.2f to %+.2f)\n",
+           later, LIMIT_MS, quantile(more, n, 0.5), more[0], more[n - 1]);
 }
 
-/* A load, then as much time without; again while others took too much of the time and that helps. Streams have begun when it returns. */
+/* A load, then as much time without; again while others took too much of the time and that helps. Streams have begun
+ * when it returns. */
 static void load_and_rest(bench *b, int *number, stretch s[2], weft__taken_again *again)
 {
     weft__taken_mark from, to;
@@ -270,7 +272,9 @@ static void print_taken(const bench *b)
 {
     char text[WEFT__TAKEN_ROOM];
     if (b->json) printf("{\"case\":\"taken\",%s,\"disturbed\":%d}\n", weft__taken_json(&b->taken, text), b->disturbed);
-    else printf("taken of the time: %s; too much in %d loads\n", weft__taken_text(&b->taken, b->disturbed, text), b->disturbed);
+    else
+        printf("taken of the time: %s; too much in %d loads\n", weft__taken_text(&b->taken, b->disturbed, text),
+               b->disturbed);
 }
 
 /* Is the limit kept? */
@@ -307,9 +311,9 @@ static int measure(bench *b)
     qsort(took, n, sizeof *took, compare);
     double usual = quantile(without.ms, without.n, 0.5);
     if (!b->json)
-        printf(
-            "%d streams, %d loads of an adapter of rank %d on all linears; a step takes %.2f ms, a load %.0f ms (%.0f to %.0f)\n",
-            b->streams, b->loads, RANK, usual, quantile(took, n, 0.5), took[0], took[n - 1]);
+        printf("%d streams, %d loads of an adapter of rank %d on all linears; a step takes %.2f ms, a load %.0f ms "
+               "(%.0f to %.0f)\n",
+               b->streams, b->loads, RANK, usual, quantile(took, n, 0.5), took[0], took[n - 1]);
     print(b, "without loading", &without, usual, quantile(most_without, n, 0.5) - usual);
     print(b, "while an adapter is loaded", &with, usual, quantile(most, n, 0.5) - usual);
     const double later = most[n - 1] - most_without[n - 1];
@@ -356,7 +360,8 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--type")) b.dtype = (uint32_t)weft_dtype_from_name(value), i++;
         else if (!strcmp(argv[i], "-t")) b.threads = atoi(value), i++;
         else if (!strcmp(argv[i], "-r")) b.loads = atoi(value) > 0 ? atoi(value) : 1, i++;
-        else if (!strcmp(argv[i], "-s")) b.streams = atoi(value) > 0 && atoi(value) <= MAX_STREAMS ? atoi(value) : 1, i++;
+        else if (!strcmp(argv[i], "-s"))
+            b.streams = atoi(value) > 0 && atoi(value) <= MAX_STREAMS ? atoi(value) : 1, i++;
         else die("unknown option", NULL);
     }
     open_all(&b);
@@ -365,6 +370,7 @@ int main(int argc, char **argv)
     weft_model_close(&b.model);
     rmdir(b.folder);
     weft__free(b.at);
-    if (check && b.disturbed) fprintf(stderr, "bench_adapter_load: not judged: too much was taken of %d loads\n", b.disturbed);
+    if (check && b.disturbed)
+        fprintf(stderr, "bench_adapter_load: not judged: too much was taken of %d loads\n", b.disturbed);
     return !check ? 0 : b.disturbed ? NOT_JUDGED : !kept;
 }

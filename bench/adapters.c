@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* adapters.c: what adapters cost: steps with and without them, in turn, on a model of random weights.
  *
- * bench_adapters [--shape S] [--type T] [-t THREADS] [-r ROUNDS] [-d DEPTH] [--check] [TEXT]: only cases whose name contains TEXT. Steps without
- * adapters and with them alternate; what is printed are medians, and the median and the quarters of how much longer a step with them takes
- * than the mean of its two neighbours without: what a machine gives wanders, from step to step. Beside it: the bound, and by how much
- * more bytes are read, which is the least that a step can cost where memory is the limit. At the end, how far the outputs of 8- and 4-bit
- * adapters are from those in BF16 (8 bits: NMSE 1e-4 at most). One line of JSON per case with --json. A case of which others took more than
- * 3 % of the time is measured again while that helps, and then marked and not judged. --check: exit status 1 where a bound was missed; 75
- * where none was, but one could not be judged. */
+ * bench_adapters [--shape S] [--type T] [-t THREADS] [-r ROUNDS] [-d DEPTH] [--check] [TEXT]: only cases whose name
+ * contains TEXT. Steps without adapters and with them alternate; what is printed are medians, and the median and the
+ * quarters of how much longer a step with them takes than the mean of its two neighbours without: what a machine gives
+ * wanders, from step to step. Beside it: the bound, and by how much more bytes are read, which is the least that a step
+ * can cost where memory is the limit. At the end, how far the outputs of 8- and 4-bit adapters are from those in BF16
+ * (8 bits: NMSE 1e-4 at most). One line of JSON per case with --json. A case of which others took more than 3 % of the
+ * time is measured again while that helps, and then marked and not judged. --check: exit status 1 where a bound was
+ * missed; 75 where none was, but one could not be judged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,8 @@ static void bench_open(bench *b, const char *shape, uint32_t dtype, const char *
     if (weft__provider_open("cpu", options, &b->provider, &err)) die("provider", &err);
     if (b->provider->api->describe(b->provider->backend, &info, &err)) die("provider", &err);
     b->threads = info.n_units;
-    weft__plan_options o = {.max_rows = PREFILL, .max_wanted = MAX_STREAMS, .providers = &b->provider, .n_providers = 1};
+    weft__plan_options o = {
+        .max_rows = PREFILL, .max_wanted = MAX_STREAMS, .providers = &b->provider, .n_providers = 1};
     if (weft__plan_create(b->graph, &o, &b->plan, &err)) die("plan", &err);
     const weft_kv_group *g = &b->graph->kv_groups[0];
     if (b->graph->n_kv_groups != 1) die("a shape with one kind of attention is needed", NULL);
@@ -136,7 +138,8 @@ static double step(bench *b, int streams, weft_adapter *const *adapters, int n_a
 
 static int is_target(const char *name, int all)
 {
-    static const char *const seven[] = {"attn_q.", "attn_v.", "attn_k.", "attn_output.", "ffn_gate.", "ffn_up.", "ffn_down."};
+    static const char *const seven[] = {"attn_q.",   "attn_v.", "attn_k.",  "attn_output.",
+                                        "ffn_gate.", "ffn_up.", "ffn_down."};
     for (int i = 0; i < (all ? 7 : 2); i++)
         if (strstr(name, seven[i])) return 1;
     return 0;
@@ -190,8 +193,10 @@ static double base_bytes(const bench *b)
     return n;
 }
 
-/* Steps without and with adapters in turn, a last one without; the first two rounds warm up. t, with, more: [rounds], more: in per cent. */
-static void alternate(bench *b, const bench_case *c, weft_adapter *const *a, int rounds, double *t, double *with, double *more)
+/* Steps without and with adapters in turn, a last one without; the first two rounds warm up. t, with, more: [rounds],
+ * more: in per cent. */
+static void alternate(bench *b, const bench_case *c, weft_adapter *const *a, int rounds, double *t, double *with,
+                      double *more)
 {
     double before = 0, after;
     for (int i = -2; i < rounds; i++, before = after) {
@@ -251,16 +256,16 @@ static void run_case(bench *b, const bench_case *c)
     judge(b, c, cost, &taken);
     if (c->limit > 0) snprintf(limit, sizeof limit, ", at most %.0f", c->limit);
     if (b->json)
-        printf(
-            "{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"quarters_percent\":[%.2f,%.2f],\"limit_percent\":%.0f,"
-            "\"bytes_percent\":%.2f,\"adapter_mb\":%.2f,\"pack_ms\":%.1f,%s,\"disturbed\":%d}\n",
-            c->name, without_ms, with_ms, cost, low, high, c->limit, bytes, mb, 1e3 * pack, weft__taken_json(&taken, text),
-            weft__taken_above(&taken));
+        printf("{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"quarters_percent\":[%.2f,"
+               "%.2f],\"limit_percent\":%.0f,"
+               "\"bytes_percent\":%.2f,\"adapter_mb\":%.2f,\"pack_ms\":%.1f,%s,\"disturbed\":%d}\n",
+               c->name, without_ms, with_ms, cost, low, high, c->limit, bytes, mb, 1e3 * pack,
+               weft__taken_json(&taken, text), weft__taken_above(&taken));
     else
-        printf(
-            "%-50s %7.2f ms %7.2f ms %+5.1f %% (%+.1f to %+.1f)%s; bytes %+.1f %%; %.1f MB each, packed in %.0f ms; taken %s\n",
-            c->name, without_ms, with_ms, cost, low, high, limit, bytes, mb, 1e3 * pack,
-            weft__taken_text(&taken, weft__taken_above(&taken), text));
+        printf("%-50s %7.2f ms %7.2f ms %+5.1f %% (%+.1f to %+.1f)%s; bytes %+.1f %%; %.1f MB each, packed in %.0f ms; "
+               "taken %s\n",
+               c->name, without_ms, with_ms, cost, low, high, limit, bytes, mb, 1e3 * pack,
+               weft__taken_text(&taken, weft__taken_above(&taken), text));
     fflush(stdout);
     for (int i = 0; i < c->adapters; i++) weft__plan_adapter_free(&a[i]);
     weft__free(t);
@@ -277,8 +282,9 @@ static double nmse(const float *a, const float *b, size_t n)
     return error / size;
 }
 
-/* Logits of four streams with an adapter in 8 and 4 bits, and with none, against BF16. The adapter is strong enough that to have none, or
- * another, is more than 8 bits may cost; twenty times as strong as those above, as random weights are hardly moved by less. */
+/* Logits of four streams with an adapter in 8 and 4 bits, and with none, against BF16. The adapter is strong enough
+ * that to have none, or another, is more than 8 bits may cost; twenty times as strong as those above, as random weights
+ * are hardly moved by less. */
 static void quality(bench *b)
 {
     static const uint32_t types[] = {WEFT_BF16, WEFT_Q8_0, WEFT_Q4_0};
@@ -300,7 +306,8 @@ static void quality(bench *b)
     step(b, 4, NULL, 0);
     double effect = nmse(b->logits, bf16, n);
     b->missed += !(effect > 2 * most);
-    printf(b->json ? "{\"case\":\"NMSE of none\",\"nmse\":%.3g}\n" : "NMSE of logits, no adapter against BF16: %.2g\n", effect);
+    printf(b->json ? "{\"case\":\"NMSE of none\",\"nmse\":%.3g}\n" : "NMSE of logits, no adapter against BF16: %.2g\n",
+           effect);
     weft__free(bf16);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* instructions.c: fixed work for bench/check, which counts its instructions under valgrind's callgrind.
  *
- * Every case runs once between two requests to callgrind, which writes the count of that stretch to a file of its own, labelled with
- * the case. Sizes and inputs never change. Without valgrind the program only says how many cases there are. One thread.
- * Counted are the kernels of the tiers that valgrind knows (ref, avx2), and whole steps of a small model on the highest of them. */
+ * Every case runs once between two requests to callgrind, which writes the count of that stretch to a file of its own,
+ * labelled with the case. Sizes and inputs never change. Without valgrind the program only says how many cases there
+ * are. One thread. Counted are the kernels of the tiers that valgrind knows (ref, avx2), and whole steps of a small
+ * model on the highest of them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,14 +35,14 @@ static void *zeros(size_t n_bytes)
 }
 
 /* Counts what `statement` does. */
-#define COUNT(name, statement)                                                                                                   \
-    do {                                                                                                                         \
-        CALLGRIND_START_INSTRUMENTATION;                                                                                         \
-        CALLGRIND_ZERO_STATS;                                                                                                    \
-        statement;                                                                                                               \
-        CALLGRIND_DUMP_STATS_AT(name);                                                                                           \
-        CALLGRIND_STOP_INSTRUMENTATION;                                                                                          \
-        n_cases++;                                                                                                               \
+#define COUNT(name, statement)                                                                                         \
+    do {                                                                                                               \
+        CALLGRIND_START_INSTRUMENTATION;                                                                               \
+        CALLGRIND_ZERO_STATS;                                                                                          \
+        statement;                                                                                                     \
+        CALLGRIND_DUMP_STATS_AT(name);                                                                                 \
+        CALLGRIND_STOP_INSTRUMENTATION;                                                                                \
+        n_cases++;                                                                                                     \
     } while (0)
 
 /* ---- matrix products ---- */
@@ -57,7 +58,8 @@ static void count_matmul(const weft__matmul *mm)
     char name[96];
     weft__rng rng;
     weft_dtype_info info = weft_dtype_describe(mm->dtype);
-    size_t row_bytes = (size_t)K / info.block_elems * info.block_bytes, stride = mm->panel_bytes ? mm->panel_bytes(K) : row_bytes;
+    size_t row_bytes = (size_t)K / info.block_elems * info.block_bytes,
+           stride = mm->panel_bytes ? mm->panel_bytes(K) : row_bytes;
     uint8_t *rows = zeros(row_bytes * N_OUT), *panels = zeros(stride * N_OUT);
     float *x = zeros(K * sizeof *x), *out = zeros(8 * N_OUT * sizeof *out);
     weft__rng_seed(&rng, 1);
@@ -138,13 +140,13 @@ static void count_rows(weft__tier tier)
     const char *t = weft__tier_name(tier);
     char name[96];
     int64_t best = 0;
-    row_data d = {zeros(4 * N_ROW), zeros(4 * N_ROW), zeros(4 * N_ROW), zeros(4 * weft__attn_scratch(N_Q, PAGE, HEAD, HEAD)),
-                  zeros(DEPTH / PAGE * 2 * PAGE * HEAD * 2)};
+    row_data d = {zeros(4 * N_ROW), zeros(4 * N_ROW), zeros(4 * N_ROW),
+                  zeros(4 * weft__attn_scratch(N_Q, PAGE, HEAD, HEAD)), zeros(DEPTH / PAGE * 2 * PAGE * HEAD * 2)};
     for (int i = 0; i < N_ROW; i++) d.x[i] = (float)(i % 17 - 8) / 8, d.y[i] = (float)(i % 13 - 6) / 6;
-#define ROW(what, statement)                                                                                                     \
-    do {                                                                                                                         \
-        snprintf(name, sizeof name, "%s " what, t);                                                                              \
-        COUNT(name, statement);                                                                                                  \
+#define ROW(what, statement)                                                                                           \
+    do {                                                                                                               \
+        snprintf(name, sizeof name, "%s " what, t);                                                                    \
+        COUNT(name, statement);                                                                                        \
     } while (0)
     ROW("norm_rms", k->norm_rms(d.x, d.y, 1e-5f, N_ROW, d.out));
     ROW("add", k->add(d.x, d.y, N_ROW, d.out));
@@ -183,7 +185,9 @@ static weft_status count_steps(weft_error *err)
     session_params.n_ctx = 2 * STEP_PROMPT;
     weft_status st = weft_model_synthetic("tiny", WEFT_Q4_0, &params, &model, err);
     if (!st) st = weft_session_new(model, &session_params, &session, err);
-    if (!st) COUNT("step of 32 rows, shape tiny, Q4_0", st = weft_session_eval(session, tokens, STEP_PROMPT, 0, logits, err));
+    if (!st)
+        COUNT("step of 32 rows, shape tiny, Q4_0",
+              st = weft_session_eval(session, tokens, STEP_PROMPT, 0, logits, err));
     if (!st) COUNT("step of 1 row, shape tiny, Q4_0", st = weft_session_eval(session, tokens, 1, 0, logits, err));
     weft_session_free(&session);
     weft_model_close(&model);

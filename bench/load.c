@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/* load.c: many HTTP clients in one thread, for bench/serve and bench/soak: sends prepared requests, reads server-sent events, and
- * prints when each of them came. It parses no JSON and keeps no thread per client, so that a core which it shares with the server
- * stays the server's: a few microseconds per token; what it used is its last line.
+/* load.c: many HTTP clients in one thread, for bench/serve and bench/soak: sends prepared requests, reads server-sent
+ * events, and prints when each of them came. It parses no JSON and keeps no thread per client, so that a core which it
+ * shares with the server stays the server's: a few microseconds per token; what it used is its last line.
  *
  *   load HOST PORT [-s SECONDS] [-t SECONDS] < plan > results
  *
- * The plan is a list of "CLIENT PAUSE_MS MODE ARG N_BYTES\n", N_BYTES of HTTP request as they are sent, and "\n". Requests of one
- * client follow each other, each PAUSE_MS after the start or the end of the one before. MODE:
+ * The plan is a list of "CLIENT PAUSE_MS MODE ARG N_BYTES\n", N_BYTES of HTTP request as they are sent, and "\n".
+ * Requests of one client follow each other, each PAUSE_MS after the start or the end of the one before. MODE:
  *   read    reads the answer; one connection for all that keep it open
  *   cancel  leaves after ARG events (0: when all was sent)
  *   slow    reads a byte per second, and leaves after ARG seconds
- *   raw     sends what may be no request; reads until the server closes, ARG milliseconds at most, or has answered and kept silent
- * -s: clients begin their lists again and again; after SECONDS they begin no request, and slow ones leave. -t: an answer may take
- * SECONDS (600).
+ *   raw     sends what may be no request; reads until the server closes, ARG milliseconds at most, or has answered and
+ *           kept silent
+ * -s: clients begin their lists again and again; after SECONDS they begin no request, and slow ones leave. -t: an
+ * answer may take SECONDS (600).
  *
- * A result is a line of JSON, times in microseconds since the start: "events" when each event with text came, "text" the
- * values of their members "content", which concatenate as JSON escapes them. */
+ * A result is a line of JSON, times in microseconds since the start: "events" when each event with text came, "text"
+ * the values of their members "content", which concatenate as JSON escapes them. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +121,8 @@ static void take_body(struct answer *a, const char *s, size_t n, uint64_t now)
         line_end = memchr(s, '\n', (size_t)(end - s));
         weft__strbuf_put(&a->line, s, (size_t)((line_end ? line_end : end) - s));
         if (!line_end) return;
-        if (a->line.len > 6 && !memcmp(a->line.data, "data: ", 6)) take_event(a, a->line.data + 6, a->line.len - 6, now);
+        if (a->line.len > 6 && !memcmp(a->line.data, "data: ", 6))
+            take_event(a, a->line.data + 6, a->line.len - 6, now);
         a->line.len = 0;
     }
 }
@@ -137,7 +139,8 @@ static void read_head(struct answer *a)
     a->in_body = 1;
 }
 
-/* A line of the framing, of which [s, s + n) is the rest or a part. Returns how much belongs to it; *done when it is complete. */
+/* A line of the framing, of which [s, s + n) is the rest or a part. Returns how much belongs to it; *done when it is
+ * complete. */
 static size_t take_line(struct answer *a, const char *s, size_t n, int *done)
 {
     const char *end = memchr(s, '\n', n);
@@ -205,7 +208,8 @@ static void put_escaped(const weft__strbuf *t)
 static void print_result(const struct client *c, const char *error)
 {
     const struct answer *a = &c->a;
-    printf("{\"request\":%d,\"client\":%d,\"mode\":\"%s\",\"status\":%d,\"begin\":%llu,\"end\":%llu,\"tokens\":%lld,\"events\":[",
+    printf("{\"request\":%d,\"client\":%d,\"mode\":\"%s\",\"status\":%d,\"begin\":%llu,\"end\":%llu,\"tokens\":%lld,"
+           "\"events\":[",
            c->at, (int)(c - clients), mode_names[requests[c->at].mode], a->status, (unsigned long long)a->begin_us,
            (unsigned long long)a->end_us, a->n_tokens);
     for (size_t i = 0; i < a->n_events; i++) printf(i ? ",%llu" : "%llu", (unsigned long long)a->events[i]);
@@ -245,7 +249,8 @@ static int dial(const struct request *r)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, small = 2048;
     if (fd < 0) fail("no more sockets (ulimit -n)");
-    if (r->mode == SLOW) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* or the kernel would read for it */
+    if (r->mode == SLOW)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* or the kernel would read for it */
     if (connect(fd, (struct sockaddr *)&server, sizeof server)) {
         close(fd);
         return -1;
@@ -325,7 +330,8 @@ static void read_some(struct client *c, size_t most)
     uint64_t now = now_us();
     if (r->mode == RAW) {
         weft__strbuf_put(&c->a.body, bytes, c->a.body.len < 300 ? (size_t)n : 0);
-        if (c->a.body.data && !c->a.status && sscanf(c->a.body.data, "HTTP/1.%*d %d", &c->a.status) != 1) c->a.status = 0;
+        if (c->a.body.data && !c->a.status && sscanf(c->a.body.data, "HTTP/1.%*d %d", &c->a.status) != 1)
+            c->a.status = 0;
         c->due_us = now + SILENCE_US;
         return;
     }

@@ -6,8 +6,9 @@
  *   -f LAYERS   instead: all weights of a fresh model of width 256 with so many layers
  *   -k          recompute layers on the way back
  *   -b SHARE    exit status 1 when the median is below this share of the peak, in percent
- * Tokens are random: their values do not change the time. One line per step, and one with the median. A step of which others took more than
- * 3 % of the time is taken again while that helps; where half of those that count and more stay above, -b judges nothing (exit status 75). */
+ * Tokens are random: their values do not change the time. One line per step, and one with the median. A step of which
+ * others took more than 3 % of the time is taken again while that helps; where half of those that count and more stay
+ * above, -b judges nothing (exit status 75). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,7 +44,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* Random rows in segments of the trainer's context; every row has a target. */
-static void fill(weft__rng *rng, const weft__trainer_info *info, int32_t rows, int32_t *token, int32_t *segment, int32_t *target)
+static void fill(weft__rng *rng, const weft__trainer_info *info, int32_t rows, int32_t *token, int32_t *segment,
+                 int32_t *target)
 {
     for (int32_t r = 0; r < rows; r++) {
         token[r] = (int32_t)weft__rng_below(rng, (uint64_t)info->n_vocab);
@@ -99,9 +101,9 @@ static int measure(const struct run *run, const weft__source *src)
         speed[i - 1] = rows / seconds;
         share[i - 1] = loss.flops / seconds * 1e-9 / peak;
         const int once_more = weft__taken_again_wanted(&again, &taken), above = weft__taken_above(&taken);
-        printf("loss %.4f  %8.0f tokens/s  %6.1f GFLOP/s of %6.1f: %4.1f %%; taken %s%s\n", loss.loss / loss.weight, speed[i - 1],
-               loss.flops / seconds * 1e-9, peak, 100 * share[i - 1], weft__taken_text(&taken, above, text),
-               once_more ? ", again" : "");
+        printf("loss %.4f  %8.0f tokens/s  %6.1f GFLOP/s of %6.1f: %4.1f %%; taken %s%s\n", loss.loss / loss.weight,
+               speed[i - 1], loss.flops / seconds * 1e-9, peak, 100 * share[i - 1],
+               weft__taken_text(&taken, above, text), once_more ? ", again" : "");
         if (once_more) i--;
         else disturbed += above;
     }
@@ -166,9 +168,8 @@ int main(int argc, char **argv)
         else type = -1;
     }
     if (type < 0 || run.n_steps < 1 || run.n_steps > MAX_STEPS || optind < argc) {
-        fprintf(
-            stderr,
-            "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-b SHARE]\n");
+        fprintf(stderr, "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t "
+                        "THREADS] [-n STEPS] [-k] [-b SHARE]\n");
         return 2;
     }
     run.dtype = (uint32_t)type;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* absent.c: the commands that this build was configured without (WEFT_HUB, WEFT_SERVER of CMakeLists.txt): they say so, and the remedy. */
+/* absent.c: the commands that this build was configured without (WEFT_HUB, WEFT_SERVER of CMakeLists.txt): they say so,
+ * and the remedy. */
 #include <stdio.h>
 
 #include "commands.h"
@@ -7,17 +8,17 @@
 
 static int absent_refuse(const char *command, const char *option, const char *needs)
 {
-    fprintf(stderr, "weft %s: this build has no '%s' (-DWEFT_%s=OFF): build with -DWEFT_%s=ON%s\n", command, command, option,
-            option, needs);
+    fprintf(stderr, "weft %s: this build has no '%s' (-DWEFT_%s=OFF): build with -DWEFT_%s=ON%s\n", command, command,
+            option, option, needs);
     return EXIT_FAILED;
 }
 
-#define ABSENT(command, option, needs)                                                                                           \
-    int cmd_##command(int argc, char **argv)                                                                                     \
-    {                                                                                                                            \
-        (void)argc;                                                                                                              \
-        (void)argv;                                                                                                              \
-        return absent_refuse(#command, option, needs);                                                                           \
+#define ABSENT(command, option, needs)                                                                                 \
+    int cmd_##command(int argc, char **argv)                                                                           \
+    {                                                                                                                  \
+        (void)argc;                                                                                                    \
+        (void)argv;                                                                                                    \
+        return absent_refuse(#command, option, needs);                                                                 \
     }
 
 #if !WEFT_WITH_HUB

@@ -6,16 +6,23 @@
 #include "training.h"
 
 static const char ABOUT[] =
-    "Trains an adapter (LoRA: two thin matrices beside each linear layer) on a model that stays as it is, quantized or not. F.jsonl holds a\n"
+    "Trains an adapter (LoRA: two thin matrices beside each linear layer) on a model that stays as it is, quantized or "
+    "not. F.jsonl holds a\n"
     "record per line:\n"
-    "  {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, {\"role\": \"assistant\", \"content\": \"...\"}], \"tools\": [...]}\n"
+    "  {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, {\"role\": \"assistant\", \"content\": \"...\"}], "
+    "\"tools\": [...]}\n"
     "  {\"prompt\": \"...\", \"completion\": \"...\"}\n"
-    "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --dpo: the chosen answer is to become likelier than the rejected\n"
-    "or ShareGPT's {\"conversations\": [{\"from\", \"value\"}]}, or Alpaca's {\"instruction\", \"input\", \"output\"}, or a chat that /save of\n"
+    "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --dpo: the chosen answer is to "
+    "become likelier than the rejected\n"
+    "or ShareGPT's {\"conversations\": [{\"from\", \"value\"}]}, or Alpaca's {\"instruction\", \"input\", \"output\"}, "
+    "or a chat that /save of\n"
     "'weft chat' saved. F.json holds a list of such records, or one.\n"
-    "Conversations and prompts go through the model's chat template, and the assistant's words are learned. Other files are text, of which every\n"
-    "token is learned. In DIR appear adapter.gguf (for 'weft run --adapter'), checkpoint.gguf, loss.jsonl and loss.svg. Ctrl-C saves and stops;\n"
-    "--resume goes on; before the first step there is nothing to save. A few hundred records and a minute or two give a small model a new\n"
+    "Conversations and prompts go through the model's chat template, and the assistant's words are learned. Other "
+    "files are text, of which every\n"
+    "token is learned. In DIR appear adapter.gguf (for 'weft run --adapter'), checkpoint.gguf, loss.jsonl and "
+    "loss.svg. Ctrl-C saves and stops;\n"
+    "--resume goes on; before the first step there is nothing to save. A few hundred records and a minute or two give "
+    "a small model a new\n"
     "way of speaking: what is not given follows the data, and the steps are said before they begin.";
 
 int adapter_train(int argc, char **argv)
@@ -37,15 +44,16 @@ int adapter_train(int argc, char **argv)
     const option_spec own[] = {
         {"data", 'd', OPT_LIST, &t.data, "F", "records to learn from; may be given several times", 0, 0, NULL},
         {"rank", 'r', OPT_INT, &p->lora_rank, "N", "(16)", 1, 1024, NULL},
-        {"alpha", 0, OPT_FLOAT, &p->lora_alpha, "X", "the adapter counts alpha / rank times (as the rank)", OPTION_ABOVE_0, 1e6,
-         NULL},
+        {"alpha", 0, OPT_FLOAT, &p->lora_alpha, "X", "the adapter counts alpha / rank times (as the rank)",
+         OPTION_ABOVE_0, 1e6, NULL},
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
         {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
-         "which matrices, separated by commas (every linear layer: attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)", 0,
-         0, NULL},
+         "which matrices, separated by commas (every linear layer: "
+         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
+         0, 0, NULL},
         {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
-        {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0, 100,
-         &tempered},
+        {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0,
+         100, &tempered},
     };
     int n = sizeof own / sizeof *own;
     for (int i = 0; i < n; i++) options[i] = own[i];

@@ -10,8 +10,8 @@
 
 enum { SCALE_IS_PATH, SCALE_IS_GOOD, SCALE_IS_BAD };
 
-/* What stands behind the last colon of a path that is no file as a whole: a scale, if it is nothing or a number, or if what is before it is a
- * file. Otherwise the colon is the path's. Cuts the path there where it is a scale. */
+/* What stands behind the last colon of a path that is no file as a whole: a scale, if it is nothing or a number, or if
+ * what is before it is a file. Otherwise the colon is the path's. Cuts the path there where it is a scale. */
 static int take_scale(char *path, float *scale)
 {
     char *colon = strrchr(path, ':'), *end;
@@ -40,7 +40,8 @@ int adapter_option_parse(const char *command, const char *text, struct adapter_o
     out->scale = 1;
     if (take_scale(out->path, &out->scale) == SCALE_IS_BAD) {
         fprintf(stderr,
-                "weft %s: --adapter %s: the scale '%s' is no finite number that a float holds; give one, or no colon for 1\n",
+                "weft %s: --adapter %s: the scale '%s' is no finite number that a float holds; give one, or no colon "
+                "for 1\n",
                 command, text, strrchr(text, ':') + 1);
         return 0;
     }
@@ -60,8 +61,8 @@ int adapter_options_parse(const char *command, const struct text_list *list, str
     return 1;
 }
 
-weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model, weft_session *session,
-                                  weft_error *err)
+weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model,
+                                  weft_session *session, weft_error *err)
 {
     weft_adapter_file *files[LIST_MAX] = {0};
     weft_adapter_use uses[LIST_MAX];

@@ -17,7 +17,7 @@ int adapter_option_parse(const char *command, const char *text, struct adapter_o
 /* All of a list, of which each was checked by adapter_option_parse; room for LIST_MAX. 0 after a message. */
 int adapter_options_parse(const char *command, const struct text_list *list, struct adapter_option *out);
 /* Gives the session the stack of all of them. */
-weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model, weft_session *session,
-                                  weft_error *err);
+weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model,
+                                  weft_session *session, weft_error *err);
 
 #endif

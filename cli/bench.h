@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench.h: what the files of weft bench share: its options, the sessions that a measurement runs on, one measured row, and how rows
- * are printed. One thread. */
+/* bench.h: what the files of weft bench share: its options, the sessions that a measurement runs on, one measured row,
+ * and how rows are printed. One thread. */
 #ifndef WEFT_CLI_BENCH_H
 #define WEFT_CLI_BENCH_H
 
@@ -42,7 +42,8 @@ typedef struct bench_case {
 } bench_case;
 
 /* n sessions of n_ctx tokens in one group. Close also after a failure. */
-weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx, weft_error *err);
+weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx,
+                            weft_error *err);
 void bench_case_close(bench_case *c);
 /* Every session to exactly `depth` tokens. */
 weft_status bench_case_depth(bench_case *c, int32_t depth, weft_error *err);
@@ -53,7 +54,8 @@ weft_status bench_case_generate(bench_case *c, int32_t n, weft_error *err);
 
 /* ---- what others took meanwhile: bench_taken.c ---- */
 
-/* Of a row: of its repetitions together, and in how many of them it was too much to judge by; how many more were measured and left out. */
+/* Of a row: of its repetitions together, and in how many of them it was too much to judge by; how many more were
+ * measured and left out. */
 typedef struct bench_taken {
     weft__taken all;
     int32_t n_above, n_left_out;
@@ -64,14 +66,15 @@ typedef struct bench_taken {
 
 /* Before the first repetition. */
 void bench_taken_start(bench_taken *t, const bench_options *o, int32_t n_threads);
-/* Before and behind each. The second says what was taken since (one: may be NULL), and whether it is to be measured again; if not, it
- * counts. */
+/* Before and behind each. The second says what was taken since (one: may be NULL), and whether it is to be measured
+ * again; if not, it counts. */
 void bench_taken_begin(bench_taken *t);
 int bench_taken_again(bench_taken *t, weft__taken *one);
-/* In how many of the n repetitions that count it was too much. Where each alone is too short to say, they are asked as a whole. Rows are
- * marked that have any. */
+/* In how many of the n repetitions that count it was too much. Where each alone is too short to say, they are asked as
+ * a whole. Rows are marked that have any. */
 int32_t bench_taken_disturbed(const bench_taken *t, int32_t n_reps);
-/* "12.5 % stolen *", for a table; members of a JSON object, with ", " behind; the rest of a line of CSV, and of its head. */
+/* "12.5 % stolen *", for a table; members of a JSON object, with ", " behind; the rest of a line of CSV, and of its
+ * head. */
 const char *bench_taken_cell(const bench_taken *t, int32_t n_reps, char out[WEFT__TAKEN_ROOM]);
 void bench_taken_json(weft__strbuf *out, const bench_taken *t, int32_t n_reps);
 void bench_taken_csv(const bench_taken *t, int32_t n_reps);
@@ -95,8 +98,9 @@ typedef struct bench_row {
     bench_taken taken;
     weft_peaks peaks[BENCH_REPS_MAX]; /* with --roofline: of each */
     double avg_ns, stddev_ns, avg_ts, stddev_ts, median_ts;
-    /* With --roofline: tokens per second that memory and multipliers allow, from the medians of peaks, the lower of the two and its name;
-     * what each sample's own peaks allow; the median of the samples' shares of that; bytes that a token reads at least. 0 without. */
+    /* With --roofline: tokens per second that memory and multipliers allow, from the medians of peaks, the lower of the
+     * two and its name; what each sample's own peaks allow; the median of the samples' shares of that; bytes that a
+     * token reads at least. 0 without. */
     double read_bytes, limit_read_ts, limit_compute_ts, limit_ts, samples_limit_ts[BENCH_REPS_MAX], share;
     const char *limit_name;
     double int8_gops, l2_int8_gops; /* medians of peaks: on registers, and of a product in the second-level cache */
@@ -112,8 +116,9 @@ double bench_median(double *values, int n);
 void bench_summarize(bench_row *row);
 /* Figure i of BENCH_PEAKS. */
 double *bench_peak(weft_peaks *peaks, int i);
-/* Fills the limits and the share from samples_ns and peaks: every step reads all matrices and the keys and values attended to once, and multiplies every row with every
- * matrix (the head only for rows whose logits are wanted). Attention's own multiplications are not counted. */
+/* Fills the limits and the share from samples_ns and peaks: every step reads all matrices and the keys and values
+ * attended to once, and multiplies every row with every matrix (the head only for rows whose logits are wanted).
+ * Attention's own multiplications are not counted. */
 weft_status bench_find_share(bench_row *row, const weft_model *model, weft_error *err); /* bench_limit.c */
 
 void bench_print_begin(enum bench_format format, int roofline);
@@ -136,9 +141,10 @@ weft_status bench_trace_close(bench_trace **trace, weft_error *err);
 
 /* The whole grid. */
 void bench_batched_begin(enum bench_format format);
-weft_status bench_batched(const bench_options *o, weft_model *model, bench_tally *tally, weft_error *err); /* bench_batched.c */
+weft_status bench_batched(const bench_options *o, weft_model *model, bench_tally *tally,
+                          weft_error *err); /* bench_batched.c */
 /* One row: its sizes, model_file and info are set. trace: may be NULL. */
-weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *row, bench_trace *trace, bench_tally *tally,
-                          weft_error *err); /* bench_profile.c */
+weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *row, bench_trace *trace,
+                          bench_tally *tally, weft_error *err); /* bench_profile.c */
 
 #endif

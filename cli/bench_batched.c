@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench_batched.c: weft bench --batched: several sequences, first their prompts, then generation together; columns and fields of
- * llama-batched-bench. The prompts are read one after the other, nothing of them is shared. Times are medians. */
+/* bench_batched.c: weft bench --batched: several sequences, first their prompts, then generation together; columns and
+ * fields of llama-batched-bench. The prompts are read one after the other, nothing of them is shared. Times are
+ * medians. */
 #include <stdio.h>
 
 #include "bench.h"
@@ -12,7 +13,8 @@ typedef struct batched_row {
     bench_taken taken;
 } batched_row;
 
-static weft_status measure(const bench_options *o, weft_model *model, int32_t n_threads, batched_row *r, weft_error *err)
+static weft_status measure(const bench_options *o, weft_model *model, int32_t n_threads, batched_row *r,
+                           weft_error *err)
 {
     bench_case c;
     double prompt[BENCH_REPS_MAX], gen[BENCH_REPS_MAX];
@@ -43,9 +45,9 @@ static void print(const bench_options *o, const weft_model_info *m, const batche
            s_gen = n_gen > 0 && r->t_gen > 0 ? (double)n_gen / r->t_gen : 0;
     if (o->format == BENCH_MD) {
         char taken[WEFT__TAKEN_ROOM];
-        printf("|%6d | %6d | %4d | %6lld | %8.3f | %8.2f | %8.3f | %8.2f | %8.3f | %8.2f | %18s |\n", r->n_prompt, r->n_gen,
-               r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen, s_gen, t, t > 0 ? (double)n_kv / t : 0,
-               bench_taken_cell(&r->taken, o->reps, taken));
+        printf("|%6d | %6d | %4d | %6lld | %8.3f | %8.2f | %8.3f | %8.2f | %8.3f | %8.2f | %18s |\n", r->n_prompt,
+               r->n_gen, r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen, s_gen, t,
+               t > 0 ? (double)n_kv / t : 0, bench_taken_cell(&r->taken, o->reps, taken));
         fflush(stdout);
         return;
     }
@@ -56,9 +58,9 @@ static void print(const bench_options *o, const weft_model_info *m, const batche
            "%s\"pp\": %d, \"tg\": %d, \"pl\": %d, \"n_kv\": %lld, \"t_pp\": %.6f, \"speed_pp\": %.6f, \"t_tg\": %.6f, "
            "\"speed_tg\": %.6f, "
            "\"t\": %.6f, \"speed\": %.6f}%s",
-           o->format == BENCH_JSON && !first ? ",\n" : "", (long long)n_kv, BENCH_BATCH, BENCH_BATCH, m->n_threads, m->n_threads,
-           text.failed ? "" : text.data, r->n_prompt, r->n_gen, r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen,
-           s_gen, t, t > 0 ? (double)n_kv / t : 0, o->format == BENCH_JSONL ? "\n" : "");
+           o->format == BENCH_JSON && !first ? ",\n" : "", (long long)n_kv, BENCH_BATCH, BENCH_BATCH, m->n_threads,
+           m->n_threads, text.failed ? "" : text.data, r->n_prompt, r->n_gen, r->n_seqs, (long long)n_kv, r->t_prompt,
+           s_prompt, r->t_gen, s_gen, t, t > 0 ? (double)n_kv / t : 0, o->format == BENCH_JSONL ? "\n" : "");
     weft__strbuf_free(&text);
     fflush(stdout);
 }
@@ -67,10 +69,10 @@ void bench_batched_begin(enum bench_format format)
 {
     if (format == BENCH_JSON) printf("[\n");
     if (format != BENCH_MD) return;
-    printf("|%6s | %6s | %4s | %6s | %8s | %8s | %8s | %8s | %8s | %8s | %18s |\n", "PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s",
-           "T_TG s", "S_TG t/s", "T s", "S t/s", "taken");
-    printf(
-        "|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|--------------------|\n");
+    printf("|%6s | %6s | %4s | %6s | %8s | %8s | %8s | %8s | %8s | %8s | %18s |\n", "PP", "TG", "B", "N_KV", "T_PP s",
+           "S_PP t/s", "T_TG s", "S_TG t/s", "T s", "S t/s", "taken");
+    printf("|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|-------"
+           "-------------|\n");
 }
 
 /* The order of llama-batched-bench: for every prompt size, for every generation length, every number of sequences. */
@@ -81,7 +83,8 @@ weft_status bench_batched(const bench_options *o, weft_model *model, bench_tally
     for (int p = 0; p < o->n_prompt.n && !st; p++)
         for (int n = 0; n < o->n_gen.n && !st; n++)
             for (int b = 0; b < o->parallel.n && !st; b++) {
-                batched_row r = {.n_prompt = o->n_prompt.items[p], .n_gen = o->n_gen.items[n], .n_seqs = o->parallel.items[b]};
+                batched_row r = {
+                    .n_prompt = o->n_prompt.items[p], .n_gen = o->n_gen.items[n], .n_seqs = o->parallel.items[b]};
                 if (r.n_prompt + r.n_gen == 0) continue;
                 if ((st = measure(o, model, info.n_threads, &r, err))) break;
                 print(o, &info, &r, tally->n_rows++ == 0);

@@ -4,7 +4,8 @@
 
 #include "bench.h"
 
-weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx, weft_error *err)
+weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx,
+                            weft_error *err)
 {
     weft_session_params params;
     weft_model_info info = {.size = sizeof info};

@@ -22,7 +22,8 @@ static weft_status add_step(struct least *t, const weft_model *model, const weft
     t->bytes += c.weight_bytes + c.kv_bytes;
     t->read += over(c.weight_bytes + c.kv_bytes, p->read_gb_s);
     t->f32 += over(c.f32_ops, p->f32_fma_gflops);
-    *(p->int8_dot_gops > 0 ? &t->int8 : &t->f32) += over(c.int8_ops, p->int8_dot_gops > 0 ? p->int8_dot_gops : p->f32_fma_gflops);
+    *(p->int8_dot_gops > 0 ? &t->int8 : &t->f32) +=
+        over(c.int8_ops, p->int8_dot_gops > 0 ? p->int8_dot_gops : p->f32_fma_gflops);
     *(p->bf16_dot_gflops > 0 ? &t->bf16 : &t->f32) +=
         over(c.bf16_ops, p->bf16_dot_gflops > 0 ? p->bf16_dot_gflops : p->f32_fma_gflops);
     return WEFT_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench_print.c: rows of weft bench as llama-bench prints them: a table, JSON, JSON lines, CSV. Fields have llama-bench's names;
- * n_parallel, limit_* and share are Weft's own. */
+/* bench_print.c: rows of weft bench as llama-bench prints them: a table, JSON, JSON lines, CSV. Fields have
+ * llama-bench's names; n_parallel, limit_* and share are Weft's own. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,25 +71,28 @@ static void put_json(weft__strbuf *t, const bench_row *r)
     put_string(t, "backends", m->provider);
     put_string(t, "cpu_info", m->device);
     put_string(t, "model_filename", r->model_file);
-    weft__strbuf_printf(t, "\"model_type\": \"%s %s\", \"model_size\": %llu, \"model_n_params\": %llu, ", m->arch, m->type,
-                        (unsigned long long)m->n_bytes, (unsigned long long)m->n_params);
-    weft__strbuf_printf(t, "\"n_batch\": %d, \"n_ubatch\": %d, \"n_threads\": %d, \"type_k\": \"%s\", \"type_v\": \"%s\", ",
-                        r->n_batch, r->n_batch, m->n_threads, r->kv_type, r->kv_type);
-    weft__strbuf_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt, r->n_gen,
-                        r->n_depth, r->n_parallel);
+    weft__strbuf_printf(t, "\"model_type\": \"%s %s\", \"model_size\": %llu, \"model_n_params\": %llu, ", m->arch,
+                        m->type, (unsigned long long)m->n_bytes, (unsigned long long)m->n_params);
     weft__strbuf_printf(
-        t,
-        "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, \"stddev_ts\": %.6f, \"median_ts\": %.6f, ",
-        r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
+        t, "\"n_batch\": %d, \"n_ubatch\": %d, \"n_threads\": %d, \"type_k\": \"%s\", \"type_v\": \"%s\", ", r->n_batch,
+        r->n_batch, m->n_threads, r->kv_type, r->kv_type);
+    weft__strbuf_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt,
+                        r->n_gen, r->n_depth, r->n_parallel);
+    weft__strbuf_printf(t,
+                        "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, "
+                        "\"stddev_ts\": %.6f, \"median_ts\": %.6f, ",
+                        r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
     if (r->limit_name)
-        weft__strbuf_printf(
-            t,
-            "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, \"read_bytes\": %.0f, ",
-            r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts, r->read_bytes);
-    if (r->limit_name) weft__strbuf_printf(t, "\"int8_dot_gops\": %.3f, \"l2_int8_gops\": %.3f, ", r->int8_gops, r->l2_int8_gops);
+        weft__strbuf_printf(t,
+                            "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, "
+                            "\"limit_compute_ts\": %.6f, \"read_bytes\": %.0f, ",
+                            r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts, r->read_bytes);
+    if (r->limit_name)
+        weft__strbuf_printf(t, "\"int8_dot_gops\": %.3f, \"l2_int8_gops\": %.3f, ", r->int8_gops, r->l2_int8_gops);
     bench_taken_json(t, &r->taken, r->n_reps);
     weft__strbuf_puts(t, "\"samples_ns\": [");
-    for (int i = 0; i < r->n_reps; i++) weft__strbuf_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
+    for (int i = 0; i < r->n_reps; i++)
+        weft__strbuf_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
     if (r->limit_name) {
         weft__strbuf_puts(t, "], \"samples_limit_ts\": [");
         for (int i = 0; i < r->n_reps; i++) weft__strbuf_printf(t, "%s%.6f", i ? ", " : "", r->samples_limit_ts[i]);
@@ -136,9 +139,9 @@ static void print_csv(const bench_row *r)
     putchar(',');
     print_field(r->model_file);
     printf(",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f", m->arch, m->type,
-           (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch, r->n_batch, m->n_threads, r->kv_type,
-           r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts,
-           r->stddev_ts);
+           (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch, r->n_batch, m->n_threads,
+           r->kv_type, r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time, r->avg_ns,
+           r->stddev_ns, r->avg_ts, r->stddev_ts);
     if (r->limit_name)
         printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->share, r->limit_read_ts,
                r->limit_compute_ts);
@@ -150,16 +153,16 @@ void bench_print_begin(enum bench_format format, int roofline)
 {
     if (format == BENCH_JSON) printf("[\n");
     if (format == BENCH_CSV)
-        printf(
-            "backends,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,n_prompt,n_gen,n_depth,"
-            "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts%s%s\n",
-            roofline ? ",median_ts,limit,limit_ts,share,limit_read_ts,limit_compute_ts" : "", BENCH_TAKEN_CSV);
+        printf("backends,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,"
+               "n_prompt,n_gen,n_depth,"
+               "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts%s%s\n",
+               roofline ? ",median_ts,limit,limit_ts,share,limit_read_ts,limit_compute_ts" : "", BENCH_TAKEN_CSV);
     if (format != BENCH_MD) return;
-    printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s %18s |\n", "model", "size", "params", "backend", "threads",
-           "test", "t/s", roofline ? " median, share of limit |" : "", "taken");
-    printf(
-        "| %.30s | -------------: | -----------: | :------- | ------: | --------------: | ----------------: |%s -----------------: |\n",
-        "------------------------------", roofline ? " ---------------------: |" : "");
+    printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s %18s |\n", "model", "size", "params", "backend",
+           "threads", "test", "t/s", roofline ? " median, share of limit |" : "", "taken");
+    printf("| %.30s | -------------: | -----------: | :------- | ------: | --------------: | ----------------: |%s "
+           "-----------------: |\n",
+           "------------------------------", roofline ? " ---------------------: |" : "");
 }
 
 void bench_print_row(enum bench_format format, const bench_row *r, int first)
@@ -169,7 +172,8 @@ void bench_print_row(enum bench_format format, const bench_row *r, int first)
     else {
         weft__strbuf t = {0};
         put_json(&t, r);
-        if (!t.failed) printf("%s%s%s", format == BENCH_JSON && !first ? ",\n" : "", t.data, format == BENCH_JSONL ? "\n" : "");
+        if (!t.failed)
+            printf("%s%s%s", format == BENCH_JSON && !first ? ",\n" : "", t.data, format == BENCH_JSONL ? "\n" : "");
         weft__strbuf_free(&t);
     }
     fflush(stdout);
@@ -196,7 +200,8 @@ void bench_print_peaks(const weft_peaks *before, const weft_peaks *after, const 
     };
     fprintf(stderr, "\nlimits of this machine, first and last:\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].a > 0) fprintf(stderr, "  %-18s %8.1f  %8.1f %s\n", rows[i].name, rows[i].a, rows[i].b, rows[i].unit);
+        if (rows[i].a > 0)
+            fprintf(stderr, "  %-18s %8.1f  %8.1f %s\n", rows[i].name, rows[i].a, rows[i].b, rows[i].unit);
     fprintf(stderr, "  taken meanwhile    %s, %s\n", weft__taken_text(of_before, weft__taken_above(of_before), a),
             weft__taken_text(of_after, weft__taken_above(of_after), b));
 }

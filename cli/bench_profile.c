@@ -34,7 +34,8 @@ typedef struct profile {
 static bench_profile_entry *find_entry(profile *p, int32_t layer, const char *op, const char *name, const char *type)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (p->items[i].layer == layer && !strcmp(p->items[i].op, op) && !strcmp(p->items[i].name, name)) return &p->items[i];
+        if (p->items[i].layer == layer && !strcmp(p->items[i].op, op) && !strcmp(p->items[i].name, name))
+            return &p->items[i];
     if (p->n == p->capacity) {
         size_t capacity = p->capacity ? 2 * p->capacity : 64;
         bench_profile_entry *grown = realloc(p->items, capacity * sizeof *grown);
@@ -131,7 +132,8 @@ static void print_line(const profile *p, const char *what, const char *type, con
 static void print_head(const char *what)
 {
     printf("| %-36s | type   | calls | ms / step |   share | of it waiting |     GB/s |     GOPS |\n", what);
-    printf("| ------------------------------------ | ------ | ----: | --------: | ------: | ------------: | -------: | -------: "
+    printf("| ------------------------------------ | ------ | ----: | --------: | ------: | ------------: | -------: | "
+           "-------: "
            "|\n");
 }
 
@@ -144,7 +146,8 @@ static void print_md(const profile *p, const profile *ops, const profile *layers
     print_head("op");
     for (size_t i = 0; i < ops->n; i++) {
         const bench_profile_entry *e = &ops->items[i];
-        snprintf(what, sizeof what, "%s%s%s", e->op, strcmp(e->op, e->name) ? " " : "", strcmp(e->op, e->name) ? e->name : "");
+        snprintf(what, sizeof what, "%s%s%s", e->op, strcmp(e->op, e->name) ? " " : "",
+                 strcmp(e->op, e->name) ? e->name : "");
         print_line(p, what, e->type, e);
     }
     print_line(p, "between ops", "", &between);
@@ -168,7 +171,8 @@ static void put_measures(weft__strbuf *t, const profile *p, const bench_profile_
         e->ns > 0 ? e->ops / e->ns : 0);
 }
 
-static void put_ops(weft__strbuf *t, const profile *p, const bench_profile_entry *items, size_t n, int32_t layer, int any_layer)
+static void put_ops(weft__strbuf *t, const profile *p, const bench_profile_entry *items, size_t n, int32_t layer,
+                    int any_layer)
 {
     int first = 1;
     weft__strbuf_puts(t, "[");
@@ -189,14 +193,16 @@ static void print_json(enum bench_format format, int is_first, const bench_row *
                        const profile *layers)
 {
     weft__strbuf t = {0};
-    weft__strbuf_printf(&t, "%s{\"weft_version\": \"%s\", \"model_filename\": ", format == BENCH_JSON && !is_first ? ",\n" : "",
-                        weft_version());
+    weft__strbuf_printf(&t, "%s{\"weft_version\": \"%s\", \"model_filename\": ",
+                        format == BENCH_JSON && !is_first ? ",\n" : "", weft_version());
     weft__json_write_string(&t, r->model_file, strlen(r->model_file));
     weft__strbuf_printf(
-        &t, ", \"test\": \"%s\", \"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, \"n_threads\": %d, ",
+        &t,
+        ", \"test\": \"%s\", \"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, \"n_threads\": %d, ",
         p->test, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->info.n_threads);
     bench_taken_json(&t, &p->taken, p->n_reps);
-    weft__strbuf_printf(&t, "\"n_steps\": %lld, \"step_ns\": %.0f, \"between_ns\": %.0f, \"ops\": ", (long long)p->n_steps,
+    weft__strbuf_printf(&t,
+                        "\"n_steps\": %lld, \"step_ns\": %.0f, \"between_ns\": %.0f, \"ops\": ", (long long)p->n_steps,
                         p->step_ns, p->step_ns - total_ns(p));
     put_ops(&t, p, ops->items, ops->n, 0, 1);
     weft__strbuf_puts(&t, ", \"layers\": [");
@@ -215,7 +221,8 @@ static void print_json(enum bench_format format, int is_first, const bench_row *
 
 /* ---- running ---- */
 
-/* All repetitions; the model keeps the record of the last one. What was recorded of one that is measured again is forgotten. */
+/* All repetitions; the model keeps the record of the last one. What was recorded of one that is measured again is
+ * forgotten. */
 static weft_status measure(const bench_options *o, weft_model *model, const bench_row *r, profile *p, weft_error *err)
 {
     bench_case c;
@@ -236,8 +243,8 @@ static weft_status measure(const bench_options *o, weft_model *model, const benc
     return st;
 }
 
-weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *r, bench_trace *trace, bench_tally *tally,
-                          weft_error *err)
+weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *r, bench_trace *trace,
+                          bench_tally *tally, weft_error *err)
 {
     profile p = {0}, ops = {0}, layers = {0};
     bench_name(r, p.test);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench_taken.c: what others took of the time of a row's repetitions (bench.h). Invariant: what is unknown is null, or an empty field, or
- * said; it is never 0. */
+/* bench_taken.c: what others took of the time of a row's repetitions (bench.h). Invariant: what is unknown is null, or
+ * an empty field, or said; it is never 0. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench_trace.c: profiled steps in Chrome's trace event format (chrome://tracing, ui.perfetto.dev): every test is a process with two
- * rows, its steps and the ops of the thread that leads them; the time that this thread waits for the others lies inside its ops. */
+/* bench_trace.c: profiled steps in Chrome's trace event format (chrome://tracing, ui.perfetto.dev): every test is a
+ * process with two rows, its steps and the ops of the thread that leads them; the time that this thread waits for the
+ * others lies inside its ops. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,8 @@ weft_status bench_trace_close(bench_trace **trace, weft_error *err)
     fprintf(t->file, "\n]}\n");
     int failed = ferror(t->file);
     failed |= fclose(t->file) != 0;
-    weft_status st = failed ? weft_fail(err, WEFT_IO, "%s could not be written in full: is the disk full?", t->path) : WEFT_OK;
+    weft_status st =
+        failed ? weft_fail(err, WEFT_IO, "%s could not be written in full: is the disk full?", t->path) : WEFT_OK;
     free(t->path);
     free(t);
     return st;
@@ -54,8 +56,8 @@ static void put_event(bench_trace *t, const char *phase, int pid, int row, const
 {
     weft__strbuf text = {0};
     weft__json_write_string(&text, name, strlen(name));
-    fprintf(t->file, "%s{\"ph\": \"%s\", \"pid\": %d, \"tid\": %d, \"name\": %s", t->n_events++ ? ",\n" : "", phase, pid, row,
-            text.failed ? "\"\"" : text.data);
+    fprintf(t->file, "%s{\"ph\": \"%s\", \"pid\": %d, \"tid\": %d, \"name\": %s", t->n_events++ ? ",\n" : "", phase,
+            pid, row, text.failed ? "\"\"" : text.data);
     weft__strbuf_free(&text);
 }
 
@@ -78,11 +80,12 @@ static void put_op(bench_trace *t, int pid, uint64_t zero, const weft_profile_op
 {
     double ns = (double)(op->end_ns - op->begin_ns);
     char name[160];
-    snprintf(name, sizeof name, "%s%s%s", op->op, strcmp(op->op, op->name) ? " " : "", strcmp(op->op, op->name) ? op->name : "");
+    snprintf(name, sizeof name, "%s%s%s", op->op, strcmp(op->op, op->name) ? " " : "",
+             strcmp(op->op, op->name) ? op->name : "");
     put_event(t, "X", pid, ROW_OPS, name);
     put_times(t, zero, op->begin_ns, op->end_ns);
-    fprintf(t->file, ", \"cat\": \"%s\", \"args\": {\"layer\": %d, \"type\": \"%s\", \"bytes\": %.0f, \"ops\": %.0f", op->op,
-            op->layer, op->type, op->bytes, op->ops);
+    fprintf(t->file, ", \"cat\": \"%s\", \"args\": {\"layer\": %d, \"type\": \"%s\", \"bytes\": %.0f, \"ops\": %.0f",
+            op->op, op->layer, op->type, op->bytes, op->ops);
     if (ns > 0) fprintf(t->file, ", \"GB/s\": %.3f, \"GOPS\": %.3f", op->bytes / ns, op->ops / ns);
     fprintf(t->file, "}}");
     if (op->end_ns - op->done_ns < WAIT_SHOWN_NS) return;

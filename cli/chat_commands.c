@@ -98,7 +98,8 @@ static void reset(chat *c, const char *argument)
     const char *text = NULL;
     size_t n;
     (void)argument;
-    if (weft__json_is(weft__json_get(first, "role"), "system")) weft__json_string(weft__json_get(first, "content"), &text, &n);
+    if (weft__json_is(weft__json_get(first, "role"), "system"))
+        weft__json_string(weft__json_get(first, "content"), &text, &n);
     char *copy = text ? strdup(text) : NULL;
     begin_anew(c, copy);
     free(copy);
@@ -116,7 +117,8 @@ static void stats(chat *c, const char *argument)
     (void)argument;
     char text[256];
     shown s;
-    snprintf(text, sizeof text, "context %d of %d tokens; last answer: %d reused, %d read at %.1f t/s, %d written at %.1f t/s\n",
+    snprintf(text, sizeof text,
+             "context %d of %d tokens; last answer: %d reused, %d read at %.1f t/s, %d written at %.1f t/s\n",
              weft_session_n_tokens(v->session), weft_session_n_ctx(v->session), v->n_reused, v->n_prompt,
              v->prefill_ms > 0 ? v->n_prompt * 1000 / v->prefill_ms : 0, v->n_generated,
              v->decode_ms > 0 ? v->n_generated * 1000 / v->decode_ms : 0);
@@ -181,7 +183,8 @@ static int named_adapter(const chat *c, const char *word, size_t n, float *scale
     }
     if (i < 0)
         weft_fail(err, WEFT_NOT_FOUND,
-                  "there is no adapter %.*s; /adapter lists those there are, /adapter NAME=PATH takes another", (int)n, word);
+                  "there is no adapter %.*s; /adapter lists those there are, /adapter NAME=PATH takes another", (int)n,
+                  word);
     return i;
 }
 
@@ -201,7 +204,8 @@ static weft_status choose_adapters(const chat *c, const char *words, int *in_use
     return WEFT_OK;
 }
 
-/* "NAME=PATH[:SCALE]": the adapter's place in the list, which it has for good when it can be used. -1 after a message. */
+/* "NAME=PATH[:SCALE]": the adapter's place in the list, which it has for good when it can be used. -1 after a message.
+ */
 static int new_adapter(chat *c, const char *text)
 {
     weft_error err = {0};
@@ -209,7 +213,8 @@ static int new_adapter(chat *c, const char *text)
     char path[PATH_MAX], spelled[2 * PATH_MAX];
     const char *equals = strchr(text, '=');
     snprintf(spelled, sizeof spelled, "%s", text);
-    if (equals && chat_expand(equals + 1, path)) snprintf(spelled, sizeof spelled, "%.*s=%s", (int)(equals - text), text, path);
+    if (equals && chat_expand(equals + 1, path))
+        snprintf(spelled, sizeof spelled, "%.*s=%s", (int)(equals - text), text, path);
     if (!adapter_option_parse("chat", spelled, &option)) {
         c->failed = 1;
         return -1;
@@ -274,7 +279,8 @@ static const struct {
     {"/regen", "", "answer the last message again", again},
     {"/reset", "", "begin anew, keeping the system message (also /clear)", reset},
     {"/system", "[TEXT]", "begin anew with this system message", system_message},
-    {"/adapter", "[NAME[:SCALE] ...]", "what adapters there are; use these, 'none', or another one: NAME=PATH[:SCALE]", adapter},
+    {"/adapter", "[NAME[:SCALE] ...]", "what adapters there are; use these, 'none', or another one: NAME=PATH[:SCALE]",
+     adapter},
     {"/stats", "", "speed and context of the last answer", stats},
     {"/exit", "", "leave (also /quit, /bye, Ctrl-D, Ctrl-C twice)", leave},
 };
@@ -290,11 +296,11 @@ static void help(chat *c, const char *argument)
         snprintf(left, sizeof left, "%s %s", COMMANDS[i].name, COMMANDS[i].argument);
         fprintf(c->notes, "%-28s %s\n", left, COMMANDS[i].about);
     }
-    fputs(
-        "\nLines between \"\"\" and \"\"\" are one message, and so is what is pasted; Alt-Enter begins a line.\n"
-        "A blank in front says what begins with '/'. Ctrl-C stops an answer or drops the line, Ctrl-R searches what was typed,\n"
-        "Tab completes commands, adapters and files.\n",
-        c->notes);
+    fputs("\nLines between \"\"\" and \"\"\" are one message, and so is what is pasted; Alt-Enter begins a line.\n"
+          "A blank in front says what begins with '/'. Ctrl-C stops an answer or drops the line, Ctrl-R searches what "
+          "was typed,\n"
+          "Tab completes commands, adapters and files.\n",
+          c->notes);
 }
 
 const char *chat_command_name(int i)
@@ -335,8 +341,8 @@ void chat_command(chat *c, const char *text)
     char *argument = strdup(text + word + strspn(text + word, " \t"));
     if (!argument) weft_fail(&err, WEFT_NO_MEMORY, "no memory for a command");
     else if (i < 0)
-        weft_fail(&err, WEFT_ARGUMENT, "unknown command %.*s; /help lists them, a blank in front says it to the model", (int)word,
-                  text);
+        weft_fail(&err, WEFT_ARGUMENT, "unknown command %.*s; /help lists them, a blank in front says it to the model",
+                  (int)word, text);
     else if (!COMMANDS[i].argument[0] && argument[strspn(argument, " \t\r")])
         weft_fail(&err, WEFT_ARGUMENT, "%s takes nothing behind it", COMMANDS[i].name);
     if (err.status) chat_complain(c, &err);

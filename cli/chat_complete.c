@@ -44,7 +44,8 @@ static void complete_files(const char *typed, size_t n, completions *out)
     const struct dirent *entry;
     for (int i = 0; i < ENTRIES_MAX && (entry = readdir(d)); i++) {
         const char *e = entry->d_name;
-        if (strncmp(e, name, n_name) || (e[0] == '.' && name[0] != '.') || !strcmp(e, ".") || !strcmp(e, "..")) continue;
+        if (strncmp(e, name, n_name) || (e[0] == '.' && name[0] != '.') || !strcmp(e, ".") || !strcmp(e, ".."))
+            continue;
         if (!weft__utf8_valid(e, strlen(e)) || strchr(e, '\n')) continue;
         snprintf(item, sizeof item, "%.*s%s%s", (int)(name - begun), begun, e, is_folder(folder, entry) ? "/" : "");
         completions_add(out, item);

@@ -119,8 +119,9 @@ input_outcome chat_input_line(void *arg, const char *prompt, char **text, size_t
     if (too_long || *n > INPUT_MAX)
         weft_fail(err, WEFT_LIMIT, "line %ld has more than %zu MiB; it is not said", in->line, INPUT_MAX >> 20);
     else if (bad)
-        weft_fail(err, WEFT_ARGUMENT, "line %ld is not UTF-8 (its byte %zu); it is not said (iconv converts other encodings)",
-                  in->line, bad);
+        weft_fail(err, WEFT_ARGUMENT,
+                  "line %ld is not UTF-8 (its byte %zu); it is not said (iconv converts other encodings)", in->line,
+                  bad);
     else if (!(*text = malloc(*n + 1))) weft_fail(err, WEFT_NO_MEMORY, "no memory for line %ld", in->line);
     if (!*text) return INPUT_REFUSED;
     memcpy(*text, from, *n);
@@ -171,7 +172,8 @@ static input_outcome read_block(chat_input *in, const char *first, size_t n_firs
         const input_outcome got = in->read(in->arg, "... ", &line, &n, refused ? NULL : err);
         if (got == INPUT_END) {
             if (!refused)
-                weft_fail(err, WEFT_ARGUMENT, "the block that " QUOTES " began is not closed by " QUOTES "; it is not said");
+                weft_fail(err, WEFT_ARGUMENT,
+                          "the block that " QUOTES " began is not closed by " QUOTES "; it is not said");
             return INPUT_REFUSED;
         }
         if (got == INPUT_INTERRUPTED) return got;
@@ -209,7 +211,8 @@ static char *text_of_block(const weft__strbuf *prefix, const weft__strbuf *block
 }
 
 /* The block that `line` opens; of one that is closed there, what is between. Takes `line`. */
-static input_outcome finish_block(chat_input *in, char *line, size_t n_line, size_t at, char **text, size_t *n, weft_error *err)
+static input_outcome finish_block(chat_input *in, char *line, size_t n_line, size_t at, char **text, size_t *n,
+                                  weft_error *err)
 {
     weft__strbuf block = {0}, prefix = {0};
     size_t end;

@@ -32,11 +32,12 @@ typedef struct chat_input {
     weft__strbuf raw; /* the last message as it was typed, with its """: for a history */
 } chat_input;
 
-/* Lines of fd, with prompts on `out` (-1: none), where tty_take was called before; ended by "\n" or "\r\n", the last one also by the end; they may hold NUL. A byte order mark in front of the first is none of it. */
+/* Lines of fd, with prompts on `out` (-1: none), where tty_take was called before; ended by "\n" or "\r\n", the last
+ * one also by the end; they may hold NUL. A byte order mark in front of the first is none of it. */
 void chat_input_open(chat_input *in, int fd, int out);
 input_outcome chat_input_line(void *in, const char *prompt, char **text, size_t *n, weft_error *err);
-/* The next message, free(); NULL but for INPUT_SAID and INPUT_BLOCK. It has no blanks alone. A block is one message: between lines that begin and
- * end with """; "/system """ begins one, too. */
+/* The next message, free(); NULL but for INPUT_SAID and INPUT_BLOCK. It has no blanks alone. A block is one message:
+ * between lines that begin and end with """; "/system """ begins one, too. */
 input_outcome chat_input_next(chat_input *in, char **text, size_t *n, weft_error *err);
 void chat_input_close(chat_input *in);
 

@@ -18,8 +18,9 @@
 
 static void print_info(const weft_adapter_file *f, const weft_adapter_info *info, const char *path)
 {
-    printf("%s: a %s, %d matrices, ranks %d to %d, %.2f M parameters", path, info->is_folder ? "PEFT folder" : "GGUF adapter",
-           info->n_matrices, info->min_rank, info->max_rank, (double)info->n_params / 1e6);
+    printf("%s: a %s, %d matrices, ranks %d to %d, %.2f M parameters", path,
+           info->is_folder ? "PEFT folder" : "GGUF adapter", info->n_matrices, info->min_rank, info->max_rank,
+           (double)info->n_params / 1e6);
     if (info->n_dora) printf(", DoRA on %d", info->n_dora);
     printf("\nbase architecture ");
     print_clean(stdout, info->arch[0] ? info->arch : "not named", strlen(info->arch[0] ? info->arch : "not named"), 0);
@@ -46,16 +47,17 @@ static weft_status print_json(const weft_adapter_file *f, const weft_adapter_inf
         if (weft_adapter_file_matrix(f, i, &m, NULL)) continue;
         weft__strbuf_printf(&t, "%s\n{\"name\": ", i ? "," : "");
         weft__json_write_string(&t, m.name, strlen(m.name));
-        weft__strbuf_printf(&t, ", \"rank\": %d, \"scale\": %.9g, \"k\": %lld, \"n\": %lld, \"experts\": %lld, \"dora\": %s}",
-                            m.rank, (double)m.scale, (long long)m.k, (long long)m.n, (long long)m.n_experts,
-                            m.dora ? "true" : "false");
+        weft__strbuf_printf(
+            &t, ", \"rank\": %d, \"scale\": %.9g, \"k\": %lld, \"n\": %lld, \"experts\": %lld, \"dora\": %s}", m.rank,
+            (double)m.scale, (long long)m.k, (long long)m.n, (long long)m.n_experts, m.dora ? "true" : "false");
     }
     weft__strbuf_puts(&t, "]}\n");
     return print_whole(&t, err);
 }
 
 /* The base's file where one is given, and an adapter over it. */
-static weft_status open_both(const char *path, const char *base, weft_file **file, weft_adapter_file **adapter, weft_error *err)
+static weft_status open_both(const char *path, const char *base, weft_file **file, weft_adapter_file **adapter,
+                             weft_error *err)
 {
     weft_status st = WEFT_OK;
     if (base && !*file) st = weft_file_open(base, file, err);
@@ -67,8 +69,8 @@ static int info_command(int argc, char **argv)
     const char *base = NULL;
     int json = 0, first;
     const option_spec options[] = {
-        {"base", 0, OPT_TEXT, &base, "MODEL", "the base model: needed for PEFT folders, and the adapter is checked against it", 0,
-         0, NULL},
+        {"base", 0, OPT_TEXT, &base, "MODEL",
+         "the base model: needed for PEFT folders, and the adapter is checked against it", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object", 0, 0, NULL},
         {0},
     };
@@ -105,17 +107,19 @@ static int convert_command(int argc, char **argv)
         {"base", 0, OPT_TEXT, &base, "MODEL", "the base model, for its names and heads", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {
-        "adapter convert",
-        "IN OUT --base MODEL",
-        "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. What is read back has the\n"
-        "same id; only a folder has no place for the mark of the base that an adapter was trained on, and fits every model of the\n"
-        "same shapes. llama.cpp reads the files too, but for DoRA and scales of single matrices. OUT may be an older adapter, never\n"
-        "IN, MODEL or another GGUF file.\n" OUTPUT_RULE("An OUT that is a file"),
-        "  weft adapter convert peft-folder style.gguf --base model.gguf\n",
-        options,
-        2,
-        2};
+    const command_spec spec = {"adapter convert",
+                               "IN OUT --base MODEL",
+                               "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT "
+                               "folder. What is read back has the\n"
+                               "same id; only a folder has no place for the mark of the base that an adapter was "
+                               "trained on, and fits every model of the\n"
+                               "same shapes. llama.cpp reads the files too, but for DoRA and scales of single "
+                               "matrices. OUT may be an older adapter, never\n"
+                               "IN, MODEL or another GGUF file.\n" OUTPUT_RULE("An OUT that is a file"),
+                               "  weft adapter convert peft-folder style.gguf --base model.gguf\n",
+                               options,
+                               2,
+                               2};
     weft_file *file = NULL;
     weft_adapter_file *adapter = NULL;
     weft_error err = {0};
@@ -173,8 +177,8 @@ static weft_status merge_together(const struct merge_options *o, const weft_file
     return st;
 }
 
-static weft_status merge_into(const struct merge_options *o, const char *base, const weft_adapter_use *uses, const char *out,
-                              weft_error *err)
+static weft_status merge_into(const struct merge_options *o, const char *base, const weft_adapter_use *uses,
+                              const char *out, weft_error *err)
 {
     weft_quantize_params params;
     weft_quantize_result r;
@@ -228,34 +232,41 @@ static int merge_command(int argc, char **argv)
     int first, density = 0, seed = 0; /* given */
     const option_spec options[] = {
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:WEIGHT]; may be repeated", 0, 0, NULL},
-        {"type", 0, OPT_TEXT, &o.type, "TYPE", "of the merged model, as of weft quantize (each tensor's own)", 0, 0, NULL},
-        {"method", 0, OPT_TEXT, &o.method, "M", "merge the adapters with each other: cat, linear, slerp, ties, dare", 0, 0, NULL},
-        {"density", 0, OPT_DOUBLE, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0, 1,
-         &density},
+        {"type", 0, OPT_TEXT, &o.type, "TYPE", "of the merged model, as of weft quantize (each tensor's own)", 0, 0,
+         NULL},
+        {"method", 0, OPT_TEXT, &o.method, "M", "merge the adapters with each other: cat, linear, slerp, ties, dare", 0,
+         0, NULL},
+        {"density", 0, OPT_DOUBLE, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0,
+         1, &density},
         {"saturate", 0, OPT_FLAG, &o.saturate, NULL, SATURATE_HELP, 0, 0, NULL},
         {"seed", 0, OPT_SEED, &o.seed, "S", "of dare's choice (0)", 0, 0, &seed},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
-    const command_spec spec = {
-        "adapter merge",
-        "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
-        "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, merges them with each other and\n"
-        "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted sum; linear, slerp, ties and dare\n"
-        "mix the matrices A and B by themselves, as PEFT does, smaller ranks filled up with zeros to the largest. Adapters with DoRA's\n"
-        "magnitudes are merged into a model only. OUT is never what is read, an adapter never takes a model's place, nor a model an\n"
-        "adapter's.\n" OUTPUT_RULE("An OUT that is a file"),
-        "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
-        "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter b=b.gguf:0.5 --method ties --density 0.5\n",
-        options,
-        2,
-        2};
+    const command_spec spec = {"adapter merge",
+                               "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
+                               "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, "
+                               "merges them with each other and\n"
+                               "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted "
+                               "sum; linear, slerp, ties and dare\n"
+                               "mix the matrices A and B by themselves, as PEFT does, smaller ranks filled up with "
+                               "zeros to the largest. Adapters with DoRA's\n"
+                               "magnitudes are merged into a model only. OUT is never what is read, an adapter never "
+                               "takes a model's place, nor a model an\n"
+                               "adapter's.\n" OUTPUT_RULE("An OUT that is a file"),
+                               "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
+                               "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter "
+                               "b=b.gguf:0.5 --method ties --density 0.5\n",
+                               options,
+                               2,
+                               2};
     weft_error err = {0};
     struct stat base;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (o.adapters.n == 0) return merge_usage("--adapter is missing");
-    if (o.method && method_of(o.method) == N_METHODS) return merge_usage("--method must be cat, linear, slerp, ties or dare");
+    if (o.method && method_of(o.method) == N_METHODS)
+        return merge_usage("--method must be cat, linear, slerp, ties or dare");
     if (o.method && o.type) return merge_usage("--type is for a merged model; an adapter keeps 32 bits");
     int dare = o.method && !strcmp(o.method, "dare"), ties = o.method && !strcmp(o.method, "ties");
     if (density && !dare && !ties) return merge_usage("--density is for --method ties and dare; leave it out");
@@ -263,7 +274,8 @@ static int merge_command(int argc, char **argv)
     if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
     if (!o.method && !stat(argv[first], &base) && S_ISDIR(base.st_mode))
         return merge_usage("BASE is a folder; make a GGUF file of it first: weft convert FOLDER FILE.gguf");
-    if (o.method ? output_adapter_refused("adapter merge", argv[first + 1]) : output_refused("adapter merge", argv[first + 1]))
+    if (o.method ? output_adapter_refused("adapter merge", argv[first + 1])
+                 : output_refused("adapter merge", argv[first + 1]))
         return EXIT_FAILED;
     if (!merge_spares(&o, argv[first], argv[first + 1])) return EXIT_FAILED;
     return merge(&o, argv[first], argv[first + 1], &err) ? report("adapter merge", &err) : EXIT_DONE;
@@ -284,9 +296,8 @@ enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
 static void usage(FILE *f)
 {
-    fprintf(
-        f,
-        "weft adapter KIND ... [options]\n\nAdapters: low-rank changes of a model (LoRA, DoRA). 'weft adapter KIND --help' explains each.\n\nOptions: those of each kind\n\n");
+    fprintf(f, "weft adapter KIND ... [options]\n\nAdapters: low-rank changes of a model (LoRA, DoRA). 'weft adapter "
+               "KIND --help' explains each.\n\nOptions: those of each kind\n\n");
     for (int i = 0; i < N_KINDS; i++) fprintf(f, "  %-12s %s\n", KINDS[i].name, KINDS[i].about);
 }
 

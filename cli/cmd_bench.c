@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_bench.c: weft bench: prompt reading and generation over grids of sizes, against the limits measured in the same run. */
+/* cmd_bench.c: weft bench: prompt reading and generation over grids of sizes, against the limits measured in the same
+ * run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 #include "rope.h"
 #include "terminal.h"
 
-static weft_status open_model(const bench_options *o, const char *path, int32_t threads, weft_model **out, weft_error *err)
+static weft_status open_model(const bench_options *o, const char *path, int32_t threads, weft_model **out,
+                              weft_error *err)
 {
     weft_model_params params;
     progress bar = {0};
@@ -23,8 +25,9 @@ static weft_status open_model(const bench_options *o, const char *path, int32_t 
     params.rope = o->rope.params;
     params.progress = progress_update;
     params.progress_arg = &bar;
-    weft_status st = o->synthetic ? weft_model_synthetic(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), &params, out, err)
-                                  : weft_model_open(path, &params, out, err);
+    weft_status st =
+        o->synthetic ? weft_model_synthetic(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), &params, out, err)
+                     : weft_model_open(path, &params, out, err);
     progress_end(&bar);
     return st;
 }
@@ -78,16 +81,18 @@ static weft_status probe(struct grid *g, struct bench_turns *t, weft_error *err)
 {
     weft_peaks now = {.size = sizeof now, .brief = 1};
     weft_status st = weft_model_measure(g->model, &now, err);
-    for (int i = 0; i < BENCH_PEAKS && !st; i++) t->inverse_s[i] += *bench_peak(&now, i) > 0 ? 1 / *bench_peak(&now, i) : 0;
+    for (int i = 0; i < BENCH_PEAKS && !st; i++)
+        t->inverse_s[i] += *bench_peak(&now, i) > 0 ? 1 / *bench_peak(&now, i) : 0;
     t->n++;
     t->since_ns = 0;
     g->last = now;
     return st;
 }
 
-/* n steps, added to *ns. What a machine gives can double within a tenth of a second, so limits (turns: NULL without) are measured
- * before the first step, after the last and between them, at most as often as steps take PROBE_NS. */
-static weft_status generate(struct grid *g, bench_case *c, int32_t n, struct bench_turns *t, uint64_t *ns, weft_error *err)
+/* n steps, added to *ns. What a machine gives can double within a tenth of a second, so limits (turns: NULL without)
+ * are measured before the first step, after the last and between them, at most as often as steps take PROBE_NS. */
+static weft_status generate(struct grid *g, bench_case *c, int32_t n, struct bench_turns *t, uint64_t *ns,
+                            weft_error *err)
 {
     enum { PROBE_NS = 5000000 };
     weft_status st = t ? probe(g, t, err) : WEFT_OK;
@@ -103,8 +108,10 @@ static weft_status generate(struct grid *g, bench_case *c, int32_t n, struct ben
     return st;
 }
 
-/* One repetition; what is already in the context is prepared outside the clock. limits: of this repetition; NULL: not wanted. */
-static weft_status repeat(struct grid *g, bench_case *c, const bench_row *r, uint64_t *ns, weft_peaks *limits, weft_error *err)
+/* One repetition; what is already in the context is prepared outside the clock. limits: of this repetition; NULL: not
+ * wanted. */
+static weft_status repeat(struct grid *g, bench_case *c, const bench_row *r, uint64_t *ns, weft_peaks *limits,
+                          weft_error *err)
 {
     struct bench_turns turns = {0};
     weft_status st = bench_case_depth(c, r->n_depth, err);
@@ -115,7 +122,8 @@ static weft_status repeat(struct grid *g, bench_case *c, const bench_row *r, uin
     if (!*ns) *ns = 1; /* the rate of no time at all is no number */
     if (st || !limits) return st;
     if (!turns.n) return bracket(g, limits, err);
-    for (int i = 0; i < BENCH_PEAKS; i++) *bench_peak(limits, i) = turns.inverse_s[i] > 0 ? turns.n / turns.inverse_s[i] : 0;
+    for (int i = 0; i < BENCH_PEAKS; i++)
+        *bench_peak(limits, i) = turns.inverse_s[i] > 0 ? turns.n / turns.inverse_s[i] : 0;
     return WEFT_OK;
 }
 
@@ -126,7 +134,8 @@ static weft_status run_case(struct grid *g, bench_row *r, weft_error *err)
     uint64_t ignored;
     weft_status st = bench_case_open(&c, g->model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
     if (!st && !o->no_warmup) st = repeat(g, &c, r, &ignored, NULL, err);
-    if (!st && !o->no_warmup && o->roofline) st = measure_limits(g, &g->last, &g->of_last, err); /* the latest was long ago */
+    if (!st && !o->no_warmup && o->roofline)
+        st = measure_limits(g, &g->last, &g->of_last, err); /* the latest was long ago */
     bench_taken_start(&r->taken, o, g->n_threads);
     for (int i = 0; i < r->n_reps && !st;) { /* what is taken counts for the limits of a repetition, too */
         weft__taken one;
@@ -151,7 +160,8 @@ static weft_status measure_row(struct grid *g, bench_row *r, weft_error *err)
     return WEFT_OK;
 }
 
-static weft_status bench_one(struct grid *g, int32_t n_prompt, int32_t n_gen, int32_t depth, int32_t parallel, weft_error *err)
+static weft_status bench_one(struct grid *g, int32_t n_prompt, int32_t n_gen, int32_t depth, int32_t parallel,
+                             weft_error *err)
 {
     bench_row *r = calloc(1, sizeof *r);
     if (!r) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a row");
@@ -202,12 +212,14 @@ static int32_t largest(const struct int_list *list)
     return most;
 }
 
-/* Sizes that nobody gave become such as fit into a context of `most` tokens; the others are refused where they do not. */
+/* Sizes that nobody gave become such as fit into a context of `most` tokens; the others are refused where they do not.
+ */
 static void fit(bench_options *o, int32_t most)
 {
     const int32_t room = most - largest(&o->n_depth), n_prompt = largest(&o->n_prompt), n_gen = largest(&o->n_gen);
     int32_t for_prompt = room, for_gen = room;
-    if (o->batched && n_prompt + n_gen > room) { /* one context holds both: what was given, and as usual a fifth is generated */
+    if (o->batched &&
+        n_prompt + n_gen > room) { /* one context holds both: what was given, and as usual a fifth is generated */
         for_gen = o->prompt_given ? room - n_prompt : room / 5 + 1;
         for_prompt = room - (o->gen_given ? n_gen : for_gen);
     }
@@ -216,8 +228,8 @@ static void fit(bench_options *o, int32_t most)
 }
 
 /* The output begins when there is something to measure: *begun. */
-static weft_status bench_threads(const bench_options *asked, const char *path, int32_t threads, bench_trace *trace, int *begun,
-                                 bench_tally *tally, weft_error *err)
+static weft_status bench_threads(const bench_options *asked, const char *path, int32_t threads, bench_trace *trace,
+                                 int *begun, bench_tally *tally, weft_error *err)
 {
     bench_options fitted = *asked, *o = &fitted;
     struct grid g = {.o = o, .trace = trace, .path = o->synthetic ? o->synthetic : path, .tally = *tally};
@@ -245,14 +257,15 @@ static weft_status bench_all(const bench_options *o, const char *path, weft_erro
     int begun = 0;
     weft_status st = o->trace ? bench_trace_open(o->trace, &trace, err) : WEFT_OK;
     if (st) return st;
-    for (int t = 0; t < o->threads.n && !st; t++) st = bench_threads(o, path, o->threads.items[t], trace, &begun, &tally, err);
+    for (int t = 0; t < o->threads.n && !st; t++)
+        st = bench_threads(o, path, o->threads.items[t], trace, &begun, &tally, err);
     if (begun) bench_print_end(o->format);
     if (tally.n_marked)
-        fprintf(
-            stderr,
-            "\n* the host of this machine (stolen), other processes (others) or a quota (throttled) took more than %g %% of the time "
-            "of %d of %d rows: not figures to judge by\n",
-            100 * WEFT__TAKEN_MOST, tally.n_marked, tally.n_rows);
+        fprintf(stderr,
+                "\n* the host of this machine (stolen), other processes (others) or a quota (throttled) took more than "
+                "%g %% of the time "
+                "of %d of %d rows: not figures to judge by\n",
+                100 * WEFT__TAKEN_MOST, tally.n_marked, tally.n_rows);
     weft_error ignored;
     weft_status closed = bench_trace_close(&trace, st ? &ignored : err);
     return st ? st : closed;
@@ -333,23 +346,27 @@ int cmd_bench(int argc, char **argv)
                        .type = "q4_0",
                        .kv_type = "f16"};
     const option_spec options[] = {
-        {"n-prompt", 'p', OPT_INT_LIST, &o.n_prompt, "N,..", "prompt sizes to read, 0: none (512, or the model's context)", 0,
-         1 << 20, &o.prompt_given},
+        {"n-prompt", 'p', OPT_INT_LIST, &o.n_prompt, "N,..",
+         "prompt sizes to read, 0: none (512, or the model's context)", 0, 1 << 20, &o.prompt_given},
         {"n-gen", 'n', OPT_INT_LIST, &o.n_gen, "N,..", "tokens to generate, 0: none (128)", 0, 1 << 20, &o.gen_given},
         {"n-depth", 'd', OPT_INT_LIST, &o.n_depth, "N,..", "tokens already in the context (0)", 0, 1 << 20, NULL},
         {"parallel", 'b', OPT_INT_LIST, &o.parallel, "N,..", "sequences generated together (1)", 1, LIST_MAX, NULL},
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT_LIST, &o.threads, "N,..", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"repetitions", 'r', OPT_INT, &o.reps, "N", "repetitions of each row (5)", 1, BENCH_REPS_MAX, NULL},
-        {"again", 0, OPT_INT, &o.again, "N", "repetitions more where others take over 3 % of the time (as -r)", 0, BENCH_REPS_MAX,
-         NULL},
+        {"again", 0, OPT_INT, &o.again, "N", "repetitions more where others take over 3 % of the time (as -r)", 0,
+         BENCH_REPS_MAX, NULL},
         ROPE_OPTIONS(&o.rope),
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
-        {"synthetic", 0, OPT_TEXT, &o.synthetic, "SHAPE", "random weights in the shape of a known model, in memory", 0, 0, NULL},
+        {"synthetic", 0, OPT_TEXT, &o.synthetic, "SHAPE", "random weights in the shape of a known model, in memory", 0,
+         0, NULL},
         {"type", 0, OPT_TEXT, &o.type, "TYPE", "their type (q4_0)", 0, 0, NULL},
-        {"write", 0, OPT_TEXT, &o.write, "FILE", "write the synthetic model as a GGUF file; measure nothing", 0, 0, NULL},
-        {"roofline", 0, OPT_FLAG, &o.roofline, NULL, "measure the machine's limits and each row's share of them", 0, 0, NULL},
-        {"batched", 0, OPT_FLAG, &o.batched, NULL, "-b sequences read their prompts, then generate together", 0, 0, NULL},
+        {"write", 0, OPT_TEXT, &o.write, "FILE", "write the synthetic model as a GGUF file; measure nothing", 0, 0,
+         NULL},
+        {"roofline", 0, OPT_FLAG, &o.roofline, NULL, "measure the machine's limits and each row's share of them", 0, 0,
+         NULL},
+        {"batched", 0, OPT_FLAG, &o.batched, NULL, "-b sequences read their prompts, then generate together", 0, 0,
+         NULL},
         {"profile", 0, OPT_FLAG, &o.profile, NULL, "time, GB/s and GOPS of every op and layer", 0, 0, NULL},
         {"trace", 0, OPT_TEXT, &o.trace, "FILE", "a profile's last repetition as a Chrome trace", 0, 0, NULL},
         {"no-warmup", 0, OPT_FLAG, &o.no_warmup, NULL, "no unmeasured repetition first", 0, 0, NULL},

@@ -49,8 +49,12 @@ static void answer(chat *c, weft__json *before)
     const char *reason = "";
     struct text_list no_stops = {0};
     shown s;
-    generate_request q = {
-        .model = c->c.model, .sampler = c->sampler, .n_max = c->o->n, .stop = &no_stops, .sink = shown_put, .sink_arg = &s};
+    generate_request q = {.model = c->c.model,
+                          .sampler = c->sampler,
+                          .n_max = c->o->n,
+                          .stop = &no_stops,
+                          .sink = shown_put,
+                          .sink_arg = &s};
     shown_begin(&s, stdout);
     generate_cancel_on_interrupt(c->c.session);
     weft_status st = conversation_answer(&c->c, &q, c->o->kwargs, &reason, &err);
@@ -88,7 +92,8 @@ void chat_answer_again(chat *c)
     else {
         conversation_drop_last(&c->c, "assistant");
         const size_t n = weft__json_size(c->c.messages);
-        if (n == 0 || conversation_ends_with(&c->c, "system")) weft_fail(&err, WEFT_ARGUMENT, "there is nothing to answer yet");
+        if (n == 0 || conversation_ends_with(&c->c, "system"))
+            weft_fail(&err, WEFT_ARGUMENT, "there is nothing to answer yet");
     }
     if (!err.status) {
         answer(c, before);
@@ -235,7 +240,8 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     if (!st) st = weft_session_new(c->c.model, &sp, &c->c.session, err);
     if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, c->c.model, c->c.session, err);
     if (!st) st = weft_sampler_for(c->c.model, &o->sampler, &c->sampler, err);
-    if (!st && !conversation_reset(&c->c, o->system)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation");
+    if (!st && !conversation_reset(&c->c, o->system))
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation");
     return st;
 }
 
@@ -264,17 +270,19 @@ int cmd_chat(int argc, char **argv)
     weft_sampler_params_default(s);
     const option_spec options[] = {
         {"system", 0, OPT_TEXT, &o.system, "TEXT", "system message", 0, 0, NULL},
-        {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
-        {"template-kwargs", 0, OPT_TEXT, &o.kwargs, "JSON", "variables for the template, as {\"enable_thinking\": false}", 0, 0,
+        {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
          NULL},
-        {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1, 1 << 30, NULL},
+        {"template-kwargs", 0, OPT_TEXT, &o.kwargs, "JSON",
+         "variables for the template, as {\"enable_thinking\": false}", 0, 0, NULL},
+        {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1,
+         1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
         ROPE_OPTIONS(&o.rope),
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
-         NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
+         0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
@@ -284,8 +292,10 @@ int cmd_chat(int argc, char **argv)
         "MODEL [options]",
         "A conversation with the model, in its own chat template. Lines from a pipe are answered one by one; lines\n"
         "between \"\"\" and \"\"\" are one message, and so is what is pasted. /help at the prompt lists the commands:\n"
-        "/save, /load, /regen, /reset, /system, /adapter, /stats, /exit. Ctrl-C stops an answer; twice at the prompt it leaves.\n"
-        "What is typed is kept for the arrow keys and Ctrl-R in weft/chat_history in $XDG_STATE_HOME or ~/.local/state,\n"
+        "/save, /load, /regen, /reset, /system, /adapter, /stats, /exit. Ctrl-C stops an answer; twice at the prompt "
+        "it leaves.\n"
+        "What is typed is kept for the arrow keys and Ctrl-R in weft/chat_history in $XDG_STATE_HOME or "
+        "~/.local/state,\n"
         "readable by its owner alone: the last 1000; WEFT_HISTORY=FILE names another file, WEFT_HISTORY= none.",
         "  weft chat model.gguf --system \"You answer in one sentence.\"\n",
         options,

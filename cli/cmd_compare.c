@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_compare.c: weft compare: one prompt under several adapters, all in one batch. Answers are printed when all are there, in the order of
- * the adapters, the base's own first. */
+/* cmd_compare.c: weft compare: one prompt under several adapters, all in one batch. Answers are printed when all are
+ * there, in the order of the adapters, the base's own first. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -155,13 +155,15 @@ static weft_status answer_all(struct comparison *c, weft_error *err)
     for (; !st && n < c->n_answers; n += !st) st = submit(c, n, err);
     wait_for(c, n);
     for (int i = 0; !st && i < n; i++)
-        if (c->answers[i].failed) st = weft_fail(err, c->answers[i].failed, "%s: %s", c->answers[i].name, c->answers[i].message);
+        if (c->answers[i].failed)
+            st = weft_fail(err, c->answers[i].failed, "%s: %s", c->answers[i].name, c->answers[i].message);
     return st;
 }
 
 /* ---- printing ---- */
 
-static weft_status text_of(const struct comparison *c, const struct compare_answer *a, weft__strbuf *out, weft_error *err)
+static weft_status text_of(const struct comparison *c, const struct compare_answer *a, weft__strbuf *out,
+                           weft_error *err)
 {
     weft_detok *d = NULL;
     const char *text;
@@ -217,8 +219,8 @@ static void print_statistics(const struct comparison *c, double seconds)
     weft_engine_get_stats(c->engine, &s);
     int64_t n = 0;
     for (int i = 0; i < c->n_answers; i++) n += c->answers[i].n;
-    fprintf(stderr, "\n%d answers in one batch: %lld tokens in %llu steps, %.2f s, %.0f tokens/s together\n", c->n_answers,
-            (long long)n, (unsigned long long)s.n_steps, seconds, (double)n / seconds);
+    fprintf(stderr, "\n%d answers in one batch: %lld tokens in %llu steps, %.2f s, %.0f tokens/s together\n",
+            c->n_answers, (long long)n, (unsigned long long)s.n_steps, seconds, (double)n / seconds);
 }
 
 static weft_status compare(struct comparison *c, const char *path, const char *argument, weft_error *err)
@@ -254,7 +256,8 @@ static int spares_base(const struct compare_options *o)
     for (int i = 0; i < o->adapters.n; i++) {
         if (strcmp(o->adapter[i].name, BASE)) continue;
         fprintf(stderr,
-                "weft compare: --adapter " BASE "=%s: '" BASE "' names the answer without an adapter; give it another name\n",
+                "weft compare: --adapter " BASE "=%s: '" BASE
+                "' names the answer without an adapter; give it another name\n",
                 o->adapter[i].path);
         return 0;
     }
@@ -272,20 +275,23 @@ int cmd_compare(int argc, char **argv)
          "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be given several times", 0, 0, NULL},
         {"raw", 0, OPT_FLAG, &o.raw, NULL, "the prompt is a text to continue, not a message", 0, 0, NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer (200)", 1, 1 << 20, NULL},
-        {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context of each answer in tokens (the model's, at most 4096)", 1, 1 << 24, NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context of each answer in tokens (the model's, at most 4096)", 1,
+         1 << 24, NULL},
         PROVIDER_OPTION,
         ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"temp", 0, OPT_FLOAT, &o.sampler.temperature, "T",
          "temperature, 0: always the likeliest token (" WEFT__SAMPLE_TEXT(TEMPERATURE) ")", 0, 100, NULL},
-        {"seed", 0, OPT_SEED, &o.sampler.seed, "S", "makes the result repeatable (random)", 0, 0, &o.sampler.seed_given},
+        {"seed", 0, OPT_SEED, &o.sampler.seed, "S", "makes the result repeatable (random)", 0, 0,
+         &o.sampler.seed_given},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON list: adapter, text, tokens", 0, 0, NULL},
         {0},
     };
     const command_spec spec = {
         "compare",
         "MODEL PROMPT --adapter A... [options]",
-        "Answers PROMPT with the base alone and under each adapter, all in one batch over one model: each answer is what that\n"
+        "Answers PROMPT with the base alone and under each adapter, all in one batch over one model: each answer is "
+        "what that\n"
         "adapter would give by itself, bit for bit. The base's answer is called " BASE ".",
         "  weft compare model.gguf \"Tell me a story.\" --adapter pirate=pirate.gguf --adapter poem=poem.gguf\n",
         options,

@@ -19,11 +19,13 @@ int cmd_compile(int argc, char **argv)
     params.progress = progress_update;
     params.progress_arg = &bar;
     const option_spec options[] = {
-        {"threads", 't', OPT_INT, &params.n_threads, "N", "threads that pack (one per core)", 1, WEFT_THREADS_MAX, NULL},
+        {"threads", 't', OPT_INT, &params.n_threads, "N", "threads that pack (one per core)", 1, WEFT_THREADS_MAX,
+         NULL},
         {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME",
          "of a folder: its pre-tokenizer, where it is not recognized: llama-bpe, ...", 0, 0, NULL},
         {"keep-weights", 0, OPT_FLAG, &keep, NULL,
-         "keep the matrices as they were, too, for DoRA adapters: a file twice as large, of which a half is read for those only",
+         "keep the matrices as they were, too, for DoRA adapters: a file twice as large, of which a half is read for "
+         "those only",
          0, 0, NULL},
         {0},
     };

@@ -18,9 +18,10 @@ int cmd_convert(int argc, char **argv)
     params.progress = progress_update;
     params.progress_arg = &bar;
     const option_spec options[] = {
-        {"type", 0, OPT_TEXT, &type, "TYPE", "of the matrices: bf16, f16, f32, q8_0, ... (as they are stored)", 0, 0, NULL},
-        {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME", "pre-tokenizer, where it is not recognized: llama-bpe, qwen2, ...", 0,
-         0, NULL},
+        {"type", 0, OPT_TEXT, &type, "TYPE", "of the matrices: bf16, f16, f32, q8_0, ... (as they are stored)", 0, 0,
+         NULL},
+        {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME",
+         "pre-tokenizer, where it is not recognized: llama-bpe, qwen2, ...", 0, 0, NULL},
         {"saturate", 0, OPT_FLAG, &saturate, NULL, SATURATE_HELP, 0, 0, NULL},
         {0},
     };
@@ -28,7 +29,8 @@ int cmd_convert(int argc, char **argv)
         "convert",
         "DIR OUT.gguf [options]",
         "Writes the Hugging Face folder DIR (config.json, safetensors, tokenizer files) as a GGUF file.\n"
-        "Vectors and routers become F32. Its tokenizer is the folder's, with keys tokenizer.weft.* where GGUF has none;\n"
+        "Vectors and routers become F32. Its tokenizer is the folder's, with keys tokenizer.weft.* where GGUF has "
+        "none;\n"
         "what cannot be said is refused (docs/howto/convert.md).\n" OUTPUT_RULE("OUT"),
         "  weft convert Llama-3.2-1B/ llama.gguf --type q8_0\n",
         options,

@@ -19,7 +19,8 @@ static void print_device(const weft_backend_info *d, int json, int first)
     weft__json_write_string(&t, d->name, __builtin_strlen(d->name));
     weft__strbuf_puts(&t, ", \"device\": ");
     weft__json_write_string(&t, d->device, __builtin_strlen(d->device));
-    weft__strbuf_printf(&t, ", \"units\": %d, \"memory_bytes\": %llu}", d->n_units, (unsigned long long)d->memory_bytes);
+    weft__strbuf_printf(&t, ", \"units\": %d, \"memory_bytes\": %llu}", d->n_units,
+                        (unsigned long long)d->memory_bytes);
     if (!t.failed) fwrite(t.data, 1, t.len, stdout);
     weft__strbuf_free(&t);
 }

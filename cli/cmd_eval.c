@@ -20,9 +20,8 @@ enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
 static void usage(FILE *f)
 {
-    fprintf(
-        f,
-        "weft eval KIND MODEL [options]\n\nNumbers for researchers. 'weft eval KIND --help' explains each.\n\nOptions: those of each kind\n\n");
+    fprintf(f, "weft eval KIND MODEL [options]\n\nNumbers for researchers. 'weft eval KIND --help' explains "
+               "each.\n\nOptions: those of each kind\n\n");
     for (int i = 0; i < N_KINDS; i++) fprintf(f, "  %-12s %s\n", KINDS[i].name, KINDS[i].about);
 }
 

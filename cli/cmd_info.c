@@ -56,8 +56,8 @@ static weft_status print_text(const weft_file *f, const char *path, int tensors,
     char kind[32] = "Hugging Face folder";
     if (weft_file_plan_layout(f)) snprintf(kind, sizeof kind, "compiled plan");
     if (weft_file_version(f)) snprintf(kind, sizeof kind, "GGUF version %u", weft_file_version(f));
-    printf("%s: %s, %lld tensors, %.2f M parameters, %.2f MB of weights\n\n", path, kind, (long long)weft_file_n_tensors(f),
-           (double)sum.n_params / 1e6, (double)sum.n_bytes / 1e6);
+    printf("%s: %s, %lld tensors, %.2f M parameters, %.2f MB of weights\n\n", path, kind,
+           (long long)weft_file_n_tensors(f), (double)sum.n_params / 1e6, (double)sum.n_bytes / 1e6);
     for (int64_t i = 0; i < weft_file_n_meta(f); i++) {
         weft_meta_info m;
         weft_status st = weft_file_meta(f, i, &m, err);
@@ -93,9 +93,10 @@ static weft_status put_json(const weft_file *f, const char *path, weft__strbuf *
     weft_status st;
     weft__strbuf_puts(t, "{\"file\": ");
     weft__json_write_string(t, path, strlen(path));
-    weft__strbuf_printf(t, ", \"version\": %u, \"n_tensors\": %lld, \"n_params\": %llu, \"n_bytes\": %llu, \"metadata\": {",
-                        weft_file_version(f), (long long)weft_file_n_tensors(f), (unsigned long long)sum.n_params,
-                        (unsigned long long)sum.n_bytes);
+    weft__strbuf_printf(
+        t, ", \"version\": %u, \"n_tensors\": %lld, \"n_params\": %llu, \"n_bytes\": %llu, \"metadata\": {",
+        weft_file_version(f), (long long)weft_file_n_tensors(f), (unsigned long long)sum.n_params,
+        (unsigned long long)sum.n_bytes);
     for (int64_t i = 0; i < weft_file_n_meta(f); i++) {
         weft_meta_info m;
         if ((st = weft_file_meta(f, i, &m, err))) return st;
@@ -141,10 +142,11 @@ int cmd_info(int argc, char **argv)
     const option_spec options[] = {
         {"no-tensors", 0, OPT_FLAG, &no_tensors, NULL, "metadata only", 0, 0, NULL},
         {"check", 0, OPT_FLAG, &check, NULL, "read all of a compiled plan and compare its checksums", 0, 0, NULL},
-        {"plan", 0, OPT_FLAG, &plan, NULL, "instead: how it would run here, op by op, with kernels and memory", 0, 0, NULL},
-        PROVIDER_OPTION,
-        {"ctx", 'c', OPT_INT, &n_ctx, "CTX", "with --plan: context that the rope scaling assumes (the model's)", 1, 1 << 28,
+        {"plan", 0, OPT_FLAG, &plan, NULL, "instead: how it would run here, op by op, with kernels and memory", 0, 0,
          NULL},
+        PROVIDER_OPTION,
+        {"ctx", 'c', OPT_INT, &n_ctx, "CTX", "with --plan: context that the rope scaling assumes (the model's)", 1,
+         1 << 28, NULL},
         ROPE_OPTIONS(&rope),
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object, with every value in full", 0, 0, NULL},
         {0},

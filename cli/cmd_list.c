@@ -18,15 +18,15 @@ static void list_add(void *arg, const weft_pulled *m)
     struct list_listing *l = arg;
     weft__strbuf *t = &l->text;
     if (!l->json) {
-        weft__strbuf_printf(t, "%10.3f GB  %-10s  %s\n", (double)m->n_bytes / 1e9, m->complete ? "complete" : "unfinished",
-                            m->name);
+        weft__strbuf_printf(t, "%10.3f GB  %-10s  %s\n", (double)m->n_bytes / 1e9,
+                            m->complete ? "complete" : "unfinished", m->name);
     } else {
         weft__strbuf_puts(t, l->n ? ", {\"name\": " : "{\"name\": ");
         weft__json_write_string(t, m->name, strlen(m->name));
         weft__strbuf_puts(t, ", \"path\": ");
         weft__json_write_string(t, m->path, strlen(m->path));
-        weft__strbuf_printf(t, ", \"bytes\": %llu, \"files\": %d, \"complete\": %s}", (unsigned long long)m->n_bytes, m->n_files,
-                            m->complete ? "true" : "false");
+        weft__strbuf_printf(t, ", \"bytes\": %llu, \"files\": %d, \"complete\": %s}", (unsigned long long)m->n_bytes,
+                            m->n_files, m->complete ? "true" : "false");
     }
     l->n++;
 }

@@ -19,7 +19,8 @@ static void on_interrupt(int signal_number)
     signal(signal_number, SIG_DFL); /* a second one ends at once */
 }
 
-/* What is shown. The speed is that of the last seconds: each new measurement, a fifth of a second long, counts a tenth. */
+/* What is shown. The speed is that of the last seconds: each new measurement, a fifth of a second long, counts a tenth.
+ */
 struct display {
     uint64_t drawn_ns, measured_ns, measured_bytes;
     double bytes_per_s;
@@ -73,7 +74,8 @@ static void draw(struct display *d, const weft_pull_state *s)
     if (d->bytes_per_s > 0) {
         double left = (double)(s->bytes - (s->done < s->bytes ? s->done : s->bytes)) / d->bytes_per_s;
         fprintf(stderr, "  %s/s", speed);
-        if (left < 360000) fprintf(stderr, "  %d:%02d:%02d left", (int)left / 3600, (int)left / 60 % 60, (int)left % 60);
+        if (left < 360000)
+            fprintf(stderr, "  %d:%02d:%02d left", (int)left / 3600, (int)left / 60 % 60, (int)left % 60);
     }
     fprintf(stderr, "\x1b[K");
 }
@@ -107,7 +109,8 @@ static int finish(const char *name, const weft_pull_result *r)
     fprintf(stderr, "%s: %d file%s, %s, %s\n", name, r->n_files, r->n_files == 1 ? "" : "s", bytes,
             r->n_fetched ? "complete" : "was complete");
     if (r->n_unverified)
-        fprintf(stderr, "%d of them: the server gives no SHA-256 to check against (small files have none)\n", r->n_unverified);
+        fprintf(stderr, "%d of them: the server gives no SHA-256 to check against (small files have none)\n",
+                r->n_unverified);
     printf("%s\n", r->path);
     return EXIT_DONE;
 }
@@ -115,25 +118,30 @@ static int finish(const char *name, const weft_pull_result *r)
 int cmd_pull(int argc, char **argv)
 {
     const option_spec options[] = {{0}};
-    const command_spec spec = {
-        "pull",
-        "OWNER/NAME[:FILE-OR-QUANTIZATION]",
-        "Fetches a model from Hugging Face into the cache and prints its path. Every command takes the same name as its MODEL\n"
-        "afterwards. Without a file or quantization: the GGUF with Q4_K_M, else the first there is of Q4_K_S, Q4_0, IQ4_XS, "
-        "IQ4_NL,\n"
-        "Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K, Q8_0, Q3_K_M, Q3_K_L, Q3_K_S, Q2_K, BF16, F16, F32; of a repository without "
-        "GGUF\n"
-        "files the configuration, tokenizer and safetensors. Files that were begun are continued; sizes and SHA-256 are "
-        "checked.\n\n"
-        "Environment: HF_TOKEN (for private and gated models), HF_ENDPOINT (another server), WEFT_CACHE (where models are kept;\n"
-        "by default weft in $XDG_CACHE_HOME or ~/.cache), WEFT_PULL_TIMEOUT (seconds without data, 30), WEFT_PULL_RETRIES (5),\n"
-        "https_proxy, no_proxy, SSL_CERT_FILE.",
-        "  weft pull Qwen/Qwen2.5-0.5B-Instruct-GGUF\n"
-        "  weft pull Qwen/Qwen2.5-0.5B-Instruct-GGUF:q8_0\n"
-        "  weft run Qwen/Qwen2.5-0.5B-Instruct-GGUF:q8_0 \"Hello\"\n",
-        options,
-        1,
-        1};
+    const command_spec spec = {"pull",
+                               "OWNER/NAME[:FILE-OR-QUANTIZATION]",
+                               "Fetches a model from Hugging Face into the cache and prints its path. Every command "
+                               "takes the same name as its MODEL\n"
+                               "afterwards. Without a file or quantization: the GGUF with Q4_K_M, else the first there "
+                               "is of Q4_K_S, Q4_0, IQ4_XS, "
+                               "IQ4_NL,\n"
+                               "Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K, Q8_0, Q3_K_M, Q3_K_L, Q3_K_S, Q2_K, BF16, F16, "
+                               "F32; of a repository without "
+                               "GGUF\n"
+                               "files the configuration, tokenizer and safetensors. Files that were begun are "
+                               "continued; sizes and SHA-256 are "
+                               "checked.\n\n"
+                               "Environment: HF_TOKEN (for private and gated models), HF_ENDPOINT (another server), "
+                               "WEFT_CACHE (where models are kept;\n"
+                               "by default weft in $XDG_CACHE_HOME or ~/.cache), WEFT_PULL_TIMEOUT (seconds without "
+                               "data, 30), WEFT_PULL_RETRIES (5),\n"
+                               "https_proxy, no_proxy, SSL_CERT_FILE.",
+                               "  weft pull Qwen/Qwen2.5-0.5B-Instruct-GGUF\n"
+                               "  weft pull Qwen/Qwen2.5-0.5B-Instruct-GGUF:q8_0\n"
+                               "  weft run Qwen/Qwen2.5-0.5B-Instruct-GGUF:q8_0 \"Hello\"\n",
+                               options,
+                               1,
+                               1};
     int first, rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_error err = {0};

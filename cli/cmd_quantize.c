@@ -11,7 +11,8 @@ static void print_fallbacks(const weft_quantize_result *r)
 {
     const char *before = r->n_fallback == 1 ? "tensor has" : "tensors have";
     if (r->n_fallback == 0) return;
-    fprintf(stderr, "weft quantize: %d %s rows that are no multiple of the block and took another type:", r->n_fallback, before);
+    fprintf(stderr, "weft quantize: %d %s rows that are no multiple of the block and took another type:", r->n_fallback,
+            before);
     for (size_t i = 0; i < sizeof r->fallbacks / sizeof *r->fallbacks && r->fallbacks[i].n_tensors > 0; i++)
         fprintf(stderr, "%s %d %s for %s", i ? "," : "", r->fallbacks[i].n_tensors,
                 weft_dtype_describe(r->fallbacks[i].taken).name, weft_dtype_describe(r->fallbacks[i].wanted).name);
@@ -40,7 +41,8 @@ int cmd_quantize(int argc, char **argv)
     snprintf(about, sizeof about, "Writes IN to OUT with its matrices in TYPE, one of\n%s.\n" OUTPUT_RULE("OUT"),
              weft_quantize_types());
     const command_spec spec = {
-        "quantize", "IN OUT TYPE [options]", about, "  weft quantize model-f16.gguf model-q4.gguf Q4_K_M\n", options, 3, 3};
+        "quantize", "IN OUT TYPE [options]", about, "  weft quantize model-f16.gguf model-q4.gguf Q4_K_M\n", options, 3,
+        3};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     params.pure = pure;
@@ -55,12 +57,13 @@ int cmd_quantize(int argc, char **argv)
     if (json)
         printf("{\"bytes_before\": %llu, \"bytes_after\": %llu, \"tensors\": %d, \"quantized\": %d, \"fallback\": %d, "
                "\"important\": %d, \"saturated\": %llu}\n",
-               (unsigned long long)r.bytes_before, (unsigned long long)r.bytes_after, r.n_tensors, r.n_quantized, r.n_fallback,
-               r.n_important, (unsigned long long)r.n_beyond);
+               (unsigned long long)r.bytes_before, (unsigned long long)r.bytes_after, r.n_tensors, r.n_quantized,
+               r.n_fallback, r.n_important, (unsigned long long)r.n_beyond);
     else
-        fprintf(stderr, "%s: %.2f MB from %.2f MB, %d of %d tensors converted\n", argv[first + 1], (double)r.bytes_after / 1e6,
-                (double)r.bytes_before / 1e6, r.n_quantized, r.n_tensors);
-    if (params.imatrix) fprintf(stderr, "weft quantize: %d of %d matrices by their importance\n", r.n_important, r.n_quantized);
+        fprintf(stderr, "%s: %.2f MB from %.2f MB, %d of %d tensors converted\n", argv[first + 1],
+                (double)r.bytes_after / 1e6, (double)r.bytes_before / 1e6, r.n_quantized, r.n_tensors);
+    if (params.imatrix)
+        fprintf(stderr, "weft quantize: %d of %d matrices by their importance\n", r.n_important, r.n_quantized);
     output_saturated("quantize", r.n_beyond);
     print_fallbacks(&r);
     return EXIT_DONE;

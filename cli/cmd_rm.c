@@ -9,15 +9,15 @@
 int cmd_rm(int argc, char **argv)
 {
     const option_spec options[] = {{0}};
-    const command_spec spec = {
-        "rm",
-        "OWNER/NAME[:FILE-OR-QUANTIZATION]...",
-        "Removes models that 'weft pull' fetched, unfinished ones too: OWNER/NAME all that is there of it, with ':' one file.\n"
-        "Nothing outside the cache is ever touched.",
-        NULL,
-        options,
-        1,
-        -1};
+    const command_spec spec = {"rm",
+                               "OWNER/NAME[:FILE-OR-QUANTIZATION]...",
+                               "Removes models that 'weft pull' fetched, unfinished ones too: OWNER/NAME all that is "
+                               "there of it, with ':' one file.\n"
+                               "Nothing outside the cache is ever touched.",
+                               NULL,
+                               options,
+                               1,
+                               -1};
     int first, failed = 0, rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     for (int i = first; i < argc; i++) {

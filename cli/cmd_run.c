@@ -49,7 +49,8 @@ static double per_second(double n, double ms)
     return ms > 0 ? n * 1000 / ms : 0;
 }
 
-static weft_status print_json(const generate_request *q, const generate_result *r, const weft_model_info *info, weft_error *err)
+static weft_status print_json(const generate_request *q, const generate_result *r, const weft_model_info *info,
+                              weft_error *err)
 {
     weft__strbuf t = {0};
     weft__strbuf_printf(&t, "{\"prompt_tokens\": %d, \"tokens\": [", q->n_prompt);
@@ -58,8 +59,8 @@ static weft_status print_json(const generate_request *q, const generate_result *
     weft__json_write_string(&t, r->text, r->n_text);
     weft__strbuf_printf(&t, ", \"finish_reason\": \"%s\", \"seed\": %llu, \"timings\": {", r->finish_reason,
                         (unsigned long long)weft_sampler_seed(q->sampler));
-    weft__strbuf_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ", info->load_ms,
-                        r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
+    weft__strbuf_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ",
+                        info->load_ms, r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
     weft__strbuf_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
                         per_second(r->n_tokens, r->decode_ms));
     return print_whole(&t, err);
@@ -69,30 +70,35 @@ static void print_statistics(const generate_request *q, const generate_result *r
 {
     putc('\n', stderr);
     print_clean(stderr, info->name, strlen(info->name), 0);
-    fprintf(stderr, " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n",
-            info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
-            per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
+    fprintf(
+        stderr,
+        " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n",
+        info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
+        per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
 }
 
 /* The prompt's ids; a model without any token to begin with needs a text. */
-static weft_status prompt_ids(const weft_model *model, const char *text, size_t n, int32_t **ids, int32_t *n_ids, weft_error *err)
+static weft_status prompt_ids(const weft_model *model, const char *text, size_t n, int32_t **ids, int32_t *n_ids,
+                              weft_error *err)
 {
     size_t count;
-    weft_status st =
-        tokenize_text(weft_model_tokenizer(model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, ids, &count, err);
+    weft_status st = tokenize_text(weft_model_tokenizer(model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, ids,
+                                   &count, err);
     if (st) return st;
     if (count == 0 || count > INT32_MAX) {
         free(*ids);
         *ids = NULL;
         return weft_fail(err, WEFT_ARGUMENT,
-                         count ? "the prompt is too long" : "the prompt is empty and the model has no BOS token; give a prompt");
+                         count ? "the prompt is too long"
+                               : "the prompt is empty and the model has no BOS token; give a prompt");
     }
     *n_ids = (int32_t)count;
     return WEFT_OK;
 }
 
 /* A matcher for --grammar or --json-object; none without them. */
-static weft_status open_matcher(const struct run_options *o, const weft_model *model, weft_matcher **out, weft_error *err)
+static weft_status open_matcher(const struct run_options *o, const weft_model *model, weft_matcher **out,
+                                weft_error *err)
 {
     weft_grammar *grammar = NULL;
     char *source = NULL;
@@ -101,8 +107,8 @@ static weft_status open_matcher(const struct run_options *o, const weft_model *m
     if (!o->grammar && !o->json_object) return WEFT_OK;
     if (o->grammar) st = read_text(o->grammar, &source, &n, err);
     if (!st) {
-        st = weft_grammar_new(weft_model_tokenizer(model), o->grammar ? WEFT_GRAMMAR_GBNF : WEFT_GRAMMAR_JSON, source, n,
-                              &grammar, err);
+        st = weft_grammar_new(weft_model_tokenizer(model), o->grammar ? WEFT_GRAMMAR_GBNF : WEFT_GRAMMAR_JSON, source,
+                              n, &grammar, err);
         if (st && o->grammar) weft_fail_within(err, st, "%s", o->grammar);
     }
     if (!st) st = weft_matcher_new(grammar, out, err);
@@ -111,7 +117,8 @@ static weft_status open_matcher(const struct run_options *o, const weft_model *m
     return st;
 }
 
-static weft_status run_with(const struct run_options *o, weft_model *model, const char *prompt, size_t n, weft_error *err)
+static weft_status run_with(const struct run_options *o, weft_model *model, const char *prompt, size_t n,
+                            weft_error *err)
 {
     weft_model_info info = {.size = sizeof info};
     weft_session_params params;
@@ -155,8 +162,9 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
         if (!o->quiet) print_statistics(&q, &result, &info);
     }
     if (result.broken_off)
-        st = weft_fail(err, WEFT_LIMIT, "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
-                       result.n_tokens, result.finish_reason, o->json_object ? "the JSON object" : "what the grammar wants");
+        st = weft_fail(
+            err, WEFT_LIMIT, "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
+            result.n_tokens, result.finish_reason, o->json_object ? "the JSON object" : "what the grammar wants");
 done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);
@@ -207,19 +215,21 @@ int cmd_run(int argc, char **argv)
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
-        {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30, NULL},
+        {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30,
+         NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
         PROVIDER_OPTION,
         ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
-        {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0, 0, NULL},
+        {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0,
+         0, NULL},
         {"ignore-eos", 0, OPT_FLAG, &o.ignore_end, NULL, "go on after the end token", 0, 0, NULL},
         {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
         {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "the text follows the GBNF grammar in FILE", 0, 0, NULL},
         {"json-object", 0, OPT_FLAG, &o.json_object, NULL, "the text is one JSON object", 0, 0, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
-         NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
+         0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},

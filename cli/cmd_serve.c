@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew and reads its keys again. */
+/* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew
+ * and reads its keys again. */
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -33,7 +34,8 @@ struct serve_options {
     weft_server_params server;
 };
 
-/* Of the signal handlers, which run on any thread: what is asked before the server is known here is passed on when it is. */
+/* Of the signal handlers, which run on any thread: what is asked before the server is known here is passed on when it
+ * is. */
 static _Atomic(weft_server *) running;
 static atomic_int n_asked, hung_up;
 
@@ -102,8 +104,8 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         pass_on();
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
         if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && o->server.host &&
-            strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) && strcmp(o->server.host, "::1") &&
-            strncmp(o->server.host, "::ffff:127.", 11))
+            strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
+            strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
             fprintf(stderr, "weft serve: without --api-key, everyone who reaches this address may call\n");
         int32_t left = weft_server_run(server);
         if (left) tell("weft serve: %d requests were cancelled\n", left);
@@ -154,7 +156,8 @@ static int full(const struct text_list *list, const char *name)
 static int writes_over_input(const struct serve_options *o, const char *model)
 {
     const char *const written[] = {o->engine.trace, o->server.log_file};
-    const char *const read[] = {model, o->template_file, o->server.api_key_file, o->server.tls_cert_file, o->server.tls_key_file};
+    const char *const read[] = {model, o->template_file, o->server.api_key_file, o->server.tls_cert_file,
+                                o->server.tls_key_file};
     for (size_t w = 0; w < sizeof written / sizeof *written; w++) {
         if (!written[w]) continue;
         for (size_t r = 0; r < sizeof read / sizeof *read; r++)
@@ -174,21 +177,25 @@ static const option_spec OPTIONS[] = {
     {"unix", 0, OPT_TEXT, &given.server.unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
     {"api-key", 0, OPT_LIST, &given.keys, "K", "who calls must know it; may be repeated", 0, 0, NULL},
     {"admin-key", 0, OPT_LIST, &given.admins, "K",
-     "the same; may change what all get, and see what they do; may be repeated; without keys: who calls from here, through no proxy",
+     "the same; may change what all get, and see what they do; may be repeated; without keys: who calls from here, "
+     "through no proxy",
      0, 0, NULL},
     {"api-key-file", 0, OPT_TEXT, &given.server.api_key_file, "FILE",
      "a line each: KEY or sha256:HEX of it, then [admin] [name=NAME]", 0, 0, NULL},
     {"tls-cert", 0, OPT_TEXT, &given.server.tls_cert_file, "FILE", "certificate, PEM", 0, 0, NULL},
     {"tls-key", 0, OPT_TEXT, &given.server.tls_key_file, "FILE", "its key, PEM", 0, 0, NULL},
-    {"cors-origin", 0, OPT_LIST, &given.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0,
+    {"cors-origin", 0, OPT_LIST, &given.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated",
+     0, 0, NULL},
+    {"allow-host", 0, OPT_LIST, &given.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0,
      NULL},
-    {"allow-host", 0, OPT_LIST, &given.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
     {"alias", 0, OPT_LIST, &given.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
-    {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
+    {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
+     NULL},
     PROVIDER_OPTION,
-    {"threads", 't', OPT_INT, &given.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX, NULL},
-    {"ctx", 'c', OPT_INT, &given.engine.n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1,
-     WEFT_CTX_MAX, NULL},
+    {"threads", 't', OPT_INT, &given.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX,
+     NULL},
+    {"ctx", 'c', OPT_INT, &given.engine.n_ctx, "CTX",
+     "tokens of one request, prompt included (the model's, at most 4096)", 1, WEFT_CTX_MAX, NULL},
     ROPE_OPTIONS(&given.rope),
     /* As the engine has them, but told by the name of the option, and before the model is read. */
     {"slots", 0, OPT_INT, &given.engine.n_slots, "N", "requests that run at once (16)", 1, WEFT_SLOTS_MAX, NULL},
@@ -198,28 +205,31 @@ static const option_spec OPTIONS[] = {
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
     {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
-    {"adapter", 0, OPT_LIST, &given.adapters, "A", "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0,
-     NULL},
+    {"adapter", 0, OPT_LIST, &given.adapters, "A",
+     "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
      "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
     {"adapter-mb", 0, OPT_INT, &given.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
-    {"adapter-type", 0, OPT_TEXT, &given.adapter_type, "TYPE", "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0,
-     NULL},
-    {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only", 0, 0,
-     NULL},
-    {"store", 0, OPT_TEXT, &given.engine.store_dir, "DIR", "folder in which prefixes and saved slots outlive the server", 0, 0,
-     NULL},
+    {"adapter-type", 0, OPT_TEXT, &given.adapter_type, "TYPE",
+     "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0, NULL},
+    {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only",
+     0, 0, NULL},
+    {"store", 0, OPT_TEXT, &given.engine.store_dir, "DIR",
+     "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
     {"store-mb", 0, OPT_INT, &given.store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
     {"log-file", 0, OPT_TEXT, &given.server.log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
     {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
     {"max-connections", 0, OPT_INT, &given.server.max_connections, "N", "(512)", 1, 65536, NULL},
-    {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1, 65536, NULL},
-    {"proxy", 0, OPT_LIST, &given.proxies, "ADDRESS", "many call from it: no limit of one address counts; may be repeated", 0, 0,
-     NULL},
+    {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1,
+     65536, NULL},
+    {"proxy", 0, OPT_LIST, &given.proxies, "ADDRESS",
+     "many call from it: no limit of one address counts; may be repeated", 0, 0, NULL},
     {"max-body", 0, OPT_INT, &given.max_mb, "MB", "of one request (8)", 1, 1024, NULL},
     {"idle", 0, OPT_INT, &given.server.idle_s, "S", "seconds that a connection may bring nothing (60)", 1, 86400, NULL},
-    {"slow", 0, OPT_INT, &given.server.slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400, NULL},
-    {"drain", 0, OPT_INT, &given.server.drain_s, "S", "seconds that requests may take after SIGTERM (30)", 1, 86400, NULL},
+    {"slow", 0, OPT_INT, &given.server.slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400,
+     NULL},
+    {"drain", 0, OPT_INT, &given.server.drain_s, "S", "seconds that requests may take after SIGTERM (30)", 1, 86400,
+     NULL},
     {0},
 };
 
@@ -277,7 +287,8 @@ int cmd_serve(int argc, char **argv)
     e->n_kv_tokens = given.kv_tokens;
     if (s->port == 0) s->port = -1; /* to the library it is the default; to who types it, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
-    mallopt(M_MMAP_THRESHOLD, LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
+    mallopt(M_MMAP_THRESHOLD,
+            LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif
     weft_error err = {0};
     return serve_model(&given, argv[first], &err) ? report("serve", &err) : EXIT_DONE;

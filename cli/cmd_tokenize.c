@@ -70,13 +70,15 @@ static weft_status write_ids(const char *path, const int32_t *ids, size_t n, wef
     return st;
 }
 
-static weft_status tokenize_file(const struct tokenize_options *o, const char *path, const char *text, size_t n, weft_error *err)
+static weft_status tokenize_file(const struct tokenize_options *o, const char *path, const char *text, size_t n,
+                                 weft_error *err)
 {
     weft_file *file = NULL;
     weft_tokenizer *tokenizer = NULL;
     int32_t *ids = NULL;
     size_t n_ids = 0;
-    uint32_t flags = (o->no_bos ? 0u : (uint32_t)WEFT_TOKENIZE_BOS) | (o->no_special ? 0u : (uint32_t)WEFT_TOKENIZE_SPECIAL);
+    uint32_t flags =
+        (o->no_bos ? 0u : (uint32_t)WEFT_TOKENIZE_BOS) | (o->no_special ? 0u : (uint32_t)WEFT_TOKENIZE_SPECIAL);
     weft_status st = weft_file_open(path, &file, err);
     if (!st) st = weft_tokenizer_open(file, &tokenizer, err);
     if (!st) st = tokenize_text(tokenizer, text, n, flags, &ids, &n_ids, err);
@@ -101,19 +103,19 @@ int cmd_tokenize(int argc, char **argv)
         {"no-special", 0, OPT_FLAG, &o.no_special, NULL, "special tokens spelled in the text stay text", 0, 0, NULL},
         {"pieces", 0, OPT_FLAG, &o.pieces, NULL, "a line per token: id and text", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object: tokens and pieces", 0, 0, NULL},
-        {"output", 'o', OPT_TEXT, &o.output, "F", "write the ids to F.u16 or F.u32 (little-endian), for 'weft train'", 0, 0,
-         NULL},
+        {"output", 'o', OPT_TEXT, &o.output, "F", "write the ids to F.u16 or F.u32 (little-endian), for 'weft train'",
+         0, 0, NULL},
         {0},
     };
-    const command_spec spec = {
-        "tokenize",
-        "MODEL [TEXT|-] [options]",
-        "Prints the token ids of TEXT, separated by spaces. Without TEXT, or with '-', reads standard input.\n" OUTPUT_RULE("F"),
-        "  weft tokenize model.gguf \"Hello world\" --pieces\n"
-        "  weft tokenize vocab.gguf - -o texts.u16 < texts.txt\n",
-        options,
-        1,
-        2};
+    const command_spec spec = {"tokenize",
+                               "MODEL [TEXT|-] [options]",
+                               "Prints the token ids of TEXT, separated by spaces. Without TEXT, or with '-', reads "
+                               "standard input.\n" OUTPUT_RULE("F"),
+                               "  weft tokenize model.gguf \"Hello world\" --pieces\n"
+                               "  weft tokenize vocab.gguf - -o texts.u16 < texts.txt\n",
+                               options,
+                               1,
+                               2};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;

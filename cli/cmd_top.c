@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_top.c: weft top: what a running server does, read from its /metrics and /slots; redrawn on a terminal, else once as text. */
+/* cmd_top.c: weft top: what a running server does, read from its /metrics and /slots; redrawn on a terminal, else once
+ * as text. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,8 @@ int cmd_top(int argc, char **argv)
     const char *key = NULL, *key_file = NULL;
     const option_spec options[] = {
         {"api-key", 0, OPT_TEXT, &key, "K", "the server's key", 0, 0, NULL},
-        {"api-key-file", 0, OPT_TEXT, &key_file, "FILE", "the first key of this file, which 'ps' does not show", 0, 0, NULL},
+        {"api-key-file", 0, OPT_TEXT, &key_file, "FILE", "the first key of this file, which 'ps' does not show", 0, 0,
+         NULL},
         {"tls-ca", 0, OPT_TEXT, &server.authorities, "FILE",
          "PEM: whose certificates are trusted ($SSL_CERT_FILE, else the system's)", 0, 0, NULL},
         {"every", 0, OPT_INT, &every, "S", "seconds between looks (1)", 1, 3600, NULL},

@@ -6,15 +6,19 @@
 #include "training.h"
 
 static const char ABOUT[] =
-    "Trains all weights of a model: of a fresh one (architecture llama, of the shape that the options say, with the vocabulary of\n"
+    "Trains all weights of a model: of a fresh one (architecture llama, of the shape that the options say, with the "
+    "vocabulary of\n"
     "--tokenizer), or of --base. Data are files of\n"
     "  text        documents, separated by <|endoftext|> as the vocabulary spells it; every token is learned\n"
-    "  .jsonl      a record per line: {\"text\"}, {\"messages\", \"tools\"} or {\"prompt\", \"completion\"}; conversations go through the chat\n"
-    "              template, and what the assistant says is learned; also ShareGPT's {\"conversations\": [{\"from\", \"value\"}]} and Alpaca's\n"
+    "  .jsonl      a record per line: {\"text\"}, {\"messages\", \"tools\"} or {\"prompt\", \"completion\"}; "
+    "conversations go through the chat\n"
+    "              template, and what the assistant says is learned; also ShareGPT's {\"conversations\": [{\"from\", "
+    "\"value\"}]} and Alpaca's\n"
     "              {\"instruction\", \"input\", \"output\"}\n"
     "  .json       a list of such records, or one; a chat that /save of 'weft chat' saved is one\n"
     "  .u16 .u32   token ids, little-endian; the end-of-text id ends a document\n"
-    "Texts are packed into batches and never see each other. In DIR appear model.gguf (F32; 'weft quantize' makes it small), checkpoint.gguf,\n"
+    "Texts are packed into batches and never see each other. In DIR appear model.gguf (F32; 'weft quantize' makes it "
+    "small), checkpoint.gguf,\n"
     "loss.jsonl (a line per step) and loss.svg. The same data, options and seed give the same model on the same\n"
     "kind of processor, whatever the number of threads. Ctrl-C saves and stops; --resume goes on.\n"
     "Before the first step there is nothing to save: it stops at once.";
@@ -30,11 +34,12 @@ int cmd_train(int argc, char **argv)
         {"tokenizer", 0, OPT_TEXT, &p->tokenizer, "F", "for a fresh model: a GGUF file with a vocabulary", 0, 0, NULL},
         {"base", 0, OPT_TEXT, &p->base, "MODEL", "train this model further, instead of a fresh one", 0, 0, NULL},
         {"layers", 0, OPT_INT, &p->n_layers, "N", "(6)", 1, 512, &shape},
-        {"width", 0, OPT_INT, &p->d_model, "N", "numbers per token (256); multiples of 256 suit every type of 'weft quantize'", 8,
-         16384, &shape},
+        {"width", 0, OPT_INT, &p->d_model, "N",
+         "numbers per token (256); multiples of 256 suit every type of 'weft quantize'", 8, 16384, &shape},
         {"ff", 0, OPT_INT, &p->d_ff, "N", "numbers inside a feed-forward layer (768)", 8, 65536, &shape},
         {"heads", 0, OPT_INT, &p->n_heads, "N", "attention heads (4)", 1, 1024, &shape},
-        {"kv-heads", 0, OPT_INT, &p->n_kv_heads, "N", "heads of keys and values (2); a divisor of --heads", 1, 1024, &shape},
+        {"kv-heads", 0, OPT_INT, &p->n_kv_heads, "N", "heads of keys and values (2); a divisor of --heads", 1, 1024,
+         &shape},
         {"head-dim", 0, OPT_INT, &p->head_dim, "N", "numbers per head (width / heads)", 2, 1024, &shape},
         {"rope-base", 0, OPT_FLOAT, &p->rope_base, "X", "of the positions (10000)", OPTION_ABOVE_0, 1e9, &shape},
         {"untied", 0, OPT_FLAG, &untied, NULL, "an output matrix of its own, instead of the embedding", 0, 0, &shape},
@@ -60,10 +65,9 @@ int cmd_train(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (p->base && shape) {
-        fprintf(
-            stderr,
-            "weft train: the shape of --base is what it is: --layers, --width, --ff, --heads, --kv-heads, --head-dim, --rope-base "
-            "and --untied are for a fresh model; leave them out\n");
+        fprintf(stderr, "weft train: the shape of --base is what it is: --layers, --width, --ff, --heads, --kv-heads, "
+                        "--head-dim, --rope-base "
+                        "and --untied are for a fresh model; leave them out\n");
         return EXIT_USAGE;
     }
     p->tied = !untied;

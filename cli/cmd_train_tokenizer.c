@@ -18,13 +18,15 @@ struct vocab_options {
     weft_vocab_params params;
 };
 
-static const char ABOUT[] =
-    "Learns a byte-level BPE vocabulary from text FILEs: the commonest pair of neighbours becomes a token, again and again. Every text can\n"
-    "be spelled with it and comes back byte for byte. Writes a GGUF file without weights, which 'weft train --tokenizer' puts into\n"
-    "the model and 'weft tokenize' reads. The same texts give the same vocabulary.\n"
-    "\n"
-    "Ids 0 to 4 are <|startoftext|>, <|endoftext|>, <|pad|>, <|im_start|> and <|im_end|>. Where they are spelled in a FILE they are taken\n"
-    "for what they mean: <|endoftext|> separates documents.\n" OUTPUT_RULE("F");
+static const char ABOUT[] = "Learns a byte-level BPE vocabulary from text FILEs: the commonest pair of neighbours "
+                            "becomes a token, again and again. Every text can\n"
+                            "be spelled with it and comes back byte for byte. Writes a GGUF file without weights, "
+                            "which 'weft train --tokenizer' puts into\n"
+                            "the model and 'weft tokenize' reads. The same texts give the same vocabulary.\n"
+                            "\n"
+                            "Ids 0 to 4 are <|startoftext|>, <|endoftext|>, <|pad|>, <|im_start|> and <|im_end|>. "
+                            "Where they are spelled in a FILE they are taken\n"
+                            "for what they mean: <|endoftext|> separates documents.\n" OUTPUT_RULE("F");
 
 static weft_status learn(struct vocab_options *o, char **files, int n_files, weft_vocab_result *r, weft_error *err)
 {
@@ -51,29 +53,29 @@ int cmd_train_tokenizer(int argc, char **argv)
     weft_vocab_params_default(&o.params);
     const option_spec options[] = {
         {"output", 'o', OPT_TEXT, &o.out, "F", "the vocabulary, a GGUF file", 0, 0, NULL},
-        {"vocab", 'v', OPT_INT, &o.params.n_vocab, "N", "tokens, special ones and the 256 bytes included (2048)", 262, 1 << 20,
-         NULL},
-        {"min-count", 0, OPT_INT, &o.params.min_count, "N", "a pair that occurs less often becomes no token (2)", 1, 1 << 30,
-         NULL},
-        {"pre", 0, OPT_TEXT, &o.params.pre, "NAME", "how texts are cut into words: a pre-tokenizer's name in GGUF (qwen2)", 0, 0,
-         NULL},
+        {"vocab", 'v', OPT_INT, &o.params.n_vocab, "N", "tokens, special ones and the 256 bytes included (2048)", 262,
+         1 << 20, NULL},
+        {"min-count", 0, OPT_INT, &o.params.min_count, "N", "a pair that occurs less often becomes no token (2)", 1,
+         1 << 30, NULL},
+        {"pre", 0, OPT_TEXT, &o.params.pre, "NAME",
+         "how texts are cut into words: a pre-tokenizer's name in GGUF (qwen2)", 0, 0, NULL},
         {"special", 0, OPT_LIST, &o.specials, "TEXT", "another control token; may be given several times", 0, 0, NULL},
-        {"word", 0, OPT_LIST, &o.words, "TEXT", "a token that answers show, such as <tool_call>; may be given several times", 0,
-         0, NULL},
+        {"word", 0, OPT_LIST, &o.words, "TEXT",
+         "a token that answers show, such as <tool_call>; may be given several times", 0, 0, NULL},
         {"chat-template", 0, OPT_TEXT, &o.chat_template, "F", "the model's chat template (Jinja)", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object: counts", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {
-        "train-tokenizer",
-        "FILE... -o F [options]",
-        ABOUT,
-        "  weft train-tokenizer corpus.txt -o vocab.gguf --vocab 4096\n"
-        "  weft train-tokenizer corpus/*.txt -o vocab.gguf --word '<tool_call>' --word '</tool_call>' --chat-template chat.jinja\n"
-        "  weft tokenize vocab.gguf 'Once upon a time' --pieces\n",
-        options,
-        1,
-        -1};
+    const command_spec spec = {"train-tokenizer",
+                               "FILE... -o F [options]",
+                               ABOUT,
+                               "  weft train-tokenizer corpus.txt -o vocab.gguf --vocab 4096\n"
+                               "  weft train-tokenizer corpus/*.txt -o vocab.gguf --word '<tool_call>' --word "
+                               "'</tool_call>' --chat-template chat.jinja\n"
+                               "  weft tokenize vocab.gguf 'Once upon a time' --pieces\n",
+                               options,
+                               1,
+                               -1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!o.out) {
@@ -91,11 +93,13 @@ int cmd_train_tokenizer(int argc, char **argv)
     weft_error err = {0};
     if (learn(&o, argv + first, argc - first, &r, &err)) return report("train-tokenizer", &err);
     if (o.json)
-        printf("{\"tokens\": %d, \"merges\": %d, \"bytes\": %llu}\n", r.n_tokens, r.n_merges, (unsigned long long)r.n_bytes);
+        printf("{\"tokens\": %d, \"merges\": %d, \"bytes\": %llu}\n", r.n_tokens, r.n_merges,
+               (unsigned long long)r.n_bytes);
     else
         fprintf(stderr, "%s: %d tokens, %d merges, from %.2f MB of text\n", o.out, r.n_tokens, r.n_merges,
                 (double)r.n_bytes / 1e6);
     if (r.n_tokens < o.params.n_vocab)
-        fprintf(stderr, "weft train-tokenizer: the texts have no more pairs: %d tokens of %d\n", r.n_tokens, o.params.n_vocab);
+        fprintf(stderr, "weft train-tokenizer: the texts have no more pairs: %d tokens of %d\n", r.n_tokens,
+                o.params.n_vocab);
     return EXIT_DONE;
 }

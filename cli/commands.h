@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* commands.h: one function per command; each takes its own argv (argv[0] the command's name) and returns the exit status. */
+/* commands.h: one function per command; each takes its own argv (argv[0] the command's name) and returns the exit
+ * status. */
 #ifndef WEFT_CLI_COMMANDS_H
 #define WEFT_CLI_COMMANDS_H
 

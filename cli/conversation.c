@@ -108,14 +108,15 @@ static weft_status tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t
     return st;
 }
 
-/* What has to be evaluated: *ids from *first on; the session holds everything before. At least one token is left, so that there
- * are logits to sample from. */
-static weft_status find_new_tokens(conversation *c, const weft_chat_prompt *prompt, int32_t **ids, size_t *first, size_t *n,
-                                   weft_error *err)
+/* What has to be evaluated: *ids from *first on; the session holds everything before. At least one token is left, so
+ * that there are logits to sample from. */
+static weft_status find_new_tokens(conversation *c, const weft_chat_prompt *prompt, int32_t **ids, size_t *first,
+                                   size_t *n, weft_error *err)
 {
     size_t length;
     const char *text = weft_chat_prompt_text(prompt, &length);
-    int continues = c->held_text && c->n_held > 0 && length > c->n_held_text && !memcmp(text, c->held_text, c->n_held_text);
+    int continues =
+        c->held_text && c->n_held > 0 && length > c->n_held_text && !memcmp(text, c->held_text, c->n_held_text);
     *first = 0;
     if (continues) {
         weft_status st = tokenize(prompt, c->n_held_text, ids, n, err);
@@ -154,9 +155,10 @@ static void remember_text(conversation *c, const weft_chat_prompt *prompt, const
     c->n_held_text = length + r->n_text;
 }
 
-/* What the session holds after an answer. All of a cancelled prompt, or the answer's last token, may not have been evaluated: an end is
- * the template's to write; a token of the text begins what is evaluated next. */
-static void settle(conversation *c, const weft_chat_prompt *prompt, const generate_result *r, const weft_tokenizer *tokenizer)
+/* What the session holds after an answer. All of a cancelled prompt, or the answer's last token, may not have been
+ * evaluated: an end is the template's to write; a token of the text begins what is evaluated next. */
+static void settle(conversation *c, const weft_chat_prompt *prompt, const generate_result *r,
+                   const weft_tokenizer *tokenizer)
 {
     size_t n_evaluated = (size_t)weft_session_n_tokens(c->session);
     size_t n_lacking = c->n_held > n_evaluated ? c->n_held - n_evaluated : 0;
@@ -199,7 +201,8 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
     c->prefill_ms = r.prefill_ms;
     c->decode_ms = r.decode_ms;
     *finish_reason = r.finish_reason;
-    if (!conversation_add(c, "assistant", r.text, r.n_text)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
+    if (!conversation_add(c, "assistant", r.text, r.n_text))
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
 done:
     generate_result_free(&r);
     free(ids);
@@ -221,7 +224,8 @@ static int is_message(const weft__json *m)
 /* The messages of a record, {"messages": [...]}, or of a list of them, copied; NULL when it is neither. */
 static weft__json *messages_of(const weft__json *record)
 {
-    const weft__json *all = weft__json_kind_of(record) == WEFT__JSON_ARRAY ? record : weft__json_get(record, "messages");
+    const weft__json *all =
+        weft__json_kind_of(record) == WEFT__JSON_ARRAY ? record : weft__json_get(record, "messages");
     if (weft__json_kind_of(all) != WEFT__JSON_ARRAY || !weft__json_size(all)) return NULL;
     for (size_t i = 0; i < weft__json_size(all); i++)
         if (!is_message(weft__json_at(all, i))) return NULL;
@@ -249,15 +253,17 @@ static weft_status read_messages(const char *path, weft__json **out, weft_error 
     *out = NULL;
     weft_status st = read_text(path, &text, &n, err);
     if (!st && has_more(text, n))
-        st = weft_fail(err, WEFT_FORMAT, "%s: has several records; put the one that is meant into a file of its own", path);
+        st = weft_fail(err, WEFT_FORMAT, "%s: has several records; put the one that is meant into a file of its own",
+                       path);
     else if (!st && (st = weft__json_parse(text, n, &record, err))) weft_fail_within(err, st, "%s", path);
     free(text);
     if (st) return st;
     *out = messages_of(record);
     weft__json_free(&record);
     if (*out) return WEFT_OK;
-    return weft_fail(err, WEFT_FORMAT,
-                     "%s: not a conversation: {\"messages\": [...]} is needed, with messages that have role and content", path);
+    return weft_fail(
+        err, WEFT_FORMAT,
+        "%s: not a conversation: {\"messages\": [...]} is needed, with messages that have role and content", path);
 }
 
 /* Is what lies at `path` a file that holds something else than one conversation, a model say? */
@@ -282,7 +288,8 @@ weft_status conversation_save(const conversation *c, const char *path, weft_erro
     weft__strbuf t = {0};
     if (!weft__json_size(c->messages)) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to save yet");
     if (holds_another(path))
-        return weft_fail(err, WEFT_ARGUMENT, "%s is no conversation, and would be written over; give another name", path);
+        return weft_fail(err, WEFT_ARGUMENT, "%s is no conversation, and would be written over; give another name",
+                         path);
     weft__strbuf_puts(&t, "{\"messages\": ");
     weft__json_write(&t, c->messages, WEFT__JSON_SPACED);
     weft__strbuf_puts(&t, "}\n");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* conversation.h: messages, the session that holds their tokens, and the next answer. One thread.
  *
- * Invariant: `held` are the tokens in the session, and they and `lacking` stand for `held_text`; when the conversation as the
- * template now renders it begins with that text, only what follows is tokenized, and evaluated after `lacking`. */
+ * Invariant: `held` are the tokens in the session, and they and `lacking` stand for `held_text`; when the conversation
+ * as the template now renders it begins with that text, only what follows is tokenized, and evaluated after `lacking`.
+ */
 #ifndef WEFT_CLI_CONVERSATION_H
 #define WEFT_CLI_CONVERSATION_H
 
@@ -33,15 +34,15 @@ int conversation_ends_with(const conversation *c, const char *role);
 int conversation_drop_last(conversation *c, const char *role);
 /* Forgets all messages, and sets `system` as the first where it is not NULL. */
 int conversation_reset(conversation *c, const char *system);
-/* Lets the model answer the conversation; on success the answer has been added to it. `request` brings the sampler, the sink and
- * the limits; *finish_reason as in generate_result. */
-weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs, const char **finish_reason,
-                                weft_error *err);
+/* Lets the model answer the conversation; on success the answer has been added to it. `request` brings the sampler, the
+ * sink and the limits; *finish_reason as in generate_result. */
+weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs,
+                                const char **finish_reason, weft_error *err);
 /* The session forgets what it was told, and will be told again: before its adapters change. */
 void conversation_forget(conversation *c);
-/* The messages as a file of one record, {"messages": [...]} on a line, as `weft adapter train` reads them; and back. Reading takes a list of messages
- * alone, too, which was written once. Saving refuses to write over a file that is something else, or has several records; loading
- * leaves the conversation as it was when it fails. */
+/* The messages as a file of one record, {"messages": [...]} on a line, as `weft adapter train` reads them; and back.
+ * Reading takes a list of messages alone, too, which was written once. Saving refuses to write over a file that is
+ * something else, or has several records; loading leaves the conversation as it was when it fails. */
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err);
 weft_status conversation_load(conversation *c, const char *path, weft_error *err);
 

@@ -72,7 +72,8 @@ static void put_cluster(struct draw_layout *l, const char *s, size_t n, int has_
         width = l->columns;
         if (shown == s) shown = "?";
     }
-    if (l->widths[l->n_rows - 1] + width > l->columns || (has_cursor && l->widths[l->n_rows - 1] == l->columns)) begin_row(l);
+    if (l->widths[l->n_rows - 1] + width > l->columns || (has_cursor && l->widths[l->n_rows - 1] == l->columns))
+        begin_row(l);
     if (l->failed) return;
     if (has_cursor) {
         l->row = l->n_rows - 1;
@@ -102,8 +103,8 @@ static int lay_out(struct draw_layout *l, const char *prompt, const char *text, 
 
 /* ---- the terminal ---- */
 
-/* Rows from the first that is drawn to the cursor, in a window of so many columns: a narrower one has broken those that no longer fit, and no
- * character of two columns in the middle. */
+/* Rows from the first that is drawn to the cursor, in a window of so many columns: a narrower one has broken those that
+ * no longer fit, and no character of two columns in the middle. */
 static int rows_above(const drawing *d, int columns, int most)
 {
     int above = 0, row = 0, used = 0, in_row = 0; /* used: columns of the row as it is now, in_row: as it was drawn */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* draw.h: a text that is being typed, on the rows of a terminal. Rows end where this says, not where the terminal would break them, so that it
- * is known where the cursor is; what is higher than the window shows the part with the cursor. One thread. */
+/* draw.h: a text that is being typed, on the rows of a terminal. Rows end where this says, not where the terminal would
+ * break them, so that it is known where the cursor is; what is higher than the window shows the part with the cursor.
+ * One thread. */
 #ifndef WEFT_CLI_DRAW_H
 #define WEFT_CLI_DRAW_H
 
@@ -15,7 +16,8 @@ typedef struct drawing {
 } drawing;
 
 void draw_free(drawing *d);
-/* Draws `prompt` (of one column per byte) and text[0..n) in place of what was drawn before; the cursor stands at byte `at`. */
+/* Draws `prompt` (of one column per byte) and text[0..n) in place of what was drawn before; the cursor stands at byte
+ * `at`. */
 void draw(drawing *d, const char *prompt, const char *text, size_t n, size_t at);
 /* Leaves what is drawn, and goes to the line below it. */
 void draw_leave(drawing *d);

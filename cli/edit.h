@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* edit.h: a text that is being typed: what keys do to it. Knows no terminal. UTF-8; moves by characters as a reader sees them. One thread. */
+/* edit.h: a text that is being typed: what keys do to it. Knows no terminal. UTF-8; moves by characters as a reader
+ * sees them. One thread. */
 #ifndef WEFT_CLI_EDIT_H
 #define WEFT_CLI_EDIT_H
 

@@ -214,8 +214,8 @@ static void complete(editor *ed)
     const size_t at = ed->e.at;
     if (ed->complete) ed->complete(ed->complete_arg, text_of(ed), at, &c);
     const size_t typed = c.n ? at - c.from : 0, n = c.n ? common(&c) : 0;
-    if (c.n &&
-        (n > typed || (c.n == 1 && n != typed) || (n > 0 && memcmp(c.items[0], text_of(ed) + c.from, n < typed ? n : typed)))) {
+    if (c.n && (n > typed || (c.n == 1 && n != typed) ||
+                (n > 0 && memcmp(c.items[0], text_of(ed) + c.from, n < typed ? n : typed)))) {
         edit_cut(&ed->e, c.from, 0);
         edit_insert(&ed->e, c.items[0], n);
     } else if (c.n > 1 && ed->tabs > 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* editor.h: a line, or several, typed at a terminal with the keys that people know from shells. One thread; one per process (tty.h). */
+/* editor.h: a line, or several, typed at a terminal with the keys that people know from shells. One thread; one per
+ * process (tty.h). */
 #ifndef WEFT_CLI_EDITOR_H
 #define WEFT_CLI_EDITOR_H
 
@@ -43,9 +44,9 @@ typedef enum edit_outcome { EDIT_LINE, EDIT_END, EDIT_INTERRUPTED } edit_outcome
 /* Zero-initialised before; in and out are terminals. The history outlives it. */
 void editor_open(editor *ed, int in, int out, history *past);
 void editor_close(editor *ed);
-/* Reads until Enter: *text is NUL-terminated UTF-8 without the newline at its end, with others where they were pasted or put by Alt-Enter; free().
- * EDIT_END: Ctrl-D on an empty line, or the terminal is gone; EDIT_INTERRUPTED: Ctrl-C, which drops what was typed. Without memory the
- * text is NULL. */
+/* Reads until Enter: *text is NUL-terminated UTF-8 without the newline at its end, with others where they were pasted
+ * or put by Alt-Enter; free(). EDIT_END: Ctrl-D on an empty line, or the terminal is gone; EDIT_INTERRUPTED: Ctrl-C,
+ * which drops what was typed. Without memory the text is NULL. */
 edit_outcome editor_read(editor *ed, const char *prompt, char **text, size_t *n);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* eval_documents.c: weft eval documents: how well a model predicts documents, each alone and from its first token, as it was trained on
- * them. */
+/* eval_documents.c: weft eval documents: how well a model predicts documents, each alone and from its first token, as
+ * it was trained on them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static weft_status eval_documents_prepare(struct eval_documents_reading *r, cons
     mp.n_threads = r->o->threads;
     mp.provider = provider_given;
     mp.rope = r->o->rope.params;
-    if (st || (st = weft_model_open(path, &mp, &r->model, err)) || (st = weft_model_describe(r->model, &info, err))) return st;
+    if (st || (st = weft_model_open(path, &mp, &r->model, err)) || (st = weft_model_describe(r->model, &info, err)))
+        return st;
     if (!weft_model_tokenizer(r->model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
     r->n_vocab = info.n_vocab;
     r->n_ctx = r->o->n_ctx ? r->o->n_ctx : info.n_ctx_max < USUAL_CTX ? info.n_ctx_max : USUAL_CTX;
@@ -70,8 +71,8 @@ static weft_status score_document(struct eval_documents_reading *r, const char *
 {
     int32_t *ids = NULL;
     size_t n_ids = 0, room = (size_t)r->n_ctx + 1;
-    weft_status st =
-        tokenize_text(weft_model_tokenizer(r->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, &ids, &n_ids, err);
+    weft_status st = tokenize_text(weft_model_tokenizer(r->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL,
+                                   &ids, &n_ids, err);
     if (!st && n_ids > 1) {
         if (n_ids > room) r->n_cut++;
         n_ids = n_ids < room ? n_ids : room;
@@ -117,9 +118,10 @@ int eval_documents_command(int argc, char **argv)
     struct documents_options o = {.separator = "<|endoftext|>"};
     const option_spec options[] = {
         {"file", 'f', OPT_TEXT, &o.text, "TEXT", "the documents", 0, 0, NULL},
-        {"separator", 0, OPT_TEXT, &o.separator, "S", "what ends a document, and is part of it (<|endoftext|>)", 0, 0, NULL},
-        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a document at most; the rest is left out (512, or the model's context)",
-         1, 1 << 20, NULL},
+        {"separator", 0, OPT_TEXT, &o.separator, "S", "what ends a document, and is part of it (<|endoftext|>)", 0, 0,
+         NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "N",
+         "tokens of a document at most; the rest is left out (512, or the model's context)", 1, 1 << 20, NULL},
         ROPE_OPTIONS(&o.rope),
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},

@@ -53,8 +53,9 @@ static weft_status write_floats(const char *path, const float *x, size_t n, weft
 {
     weft__out_file out;
     if (!strcmp(path, "-"))
-        return fwrite(x, sizeof *x, n, stdout) != n || fflush(stdout) ? weft_fail(err, WEFT_IO, "stdout: %s", strerror(errno))
-                                                                      : WEFT_OK;
+        return fwrite(x, sizeof *x, n, stdout) != n || fflush(stdout)
+                   ? weft_fail(err, WEFT_IO, "stdout: %s", strerror(errno))
+                   : WEFT_OK;
     weft_status st = weft__out_file_open(&out, path, err);
     if (st) return st;
     st = weft__out_file_write(&out, x, n * sizeof *x, err);
@@ -70,13 +71,15 @@ static weft_status check_floats(const float *x, size_t n, int32_t n_vocab, weft_
     for (size_t i = 0; i < n; i++)
         if (!isfinite(x[i]) && !n_bad++) first = i;
     if (!n_bad) return WEFT_OK;
-    return weft_fail(err, WEFT_FORMAT,
-                     "%zu of %zu logits are NaN or infinite, the first of them behind token %zu: are the model's weights "
-                     "damaged?",
-                     n_bad, n, first / (size_t)n_vocab);
+    return weft_fail(
+        err, WEFT_FORMAT,
+        "%zu of %zu logits are NaN or infinite, the first of them behind token %zu: are the model's weights "
+        "damaged?",
+        n_bad, n, first / (size_t)n_vocab);
 }
 
-static weft_status eval_logits(const struct eval_options *o, const char *path, const int32_t *ids, int32_t n, weft_error *err)
+static weft_status eval_logits(const struct eval_options *o, const char *path, const int32_t *ids, int32_t n,
+                               weft_error *err)
 {
     weft_session_params sp;
     weft_model *model = NULL;
@@ -112,15 +115,15 @@ int eval_logits_command(int argc, char **argv)
     const option_spec options[] = {
         {"tokens", 0, OPT_TEXT, &o.tokens, "IDS", "token ids separated by spaces or commas", 0, 0, NULL},
         {"output", 'o', OPT_TEXT, &o.out, "F", "file for the logits, '-': stdout", 0, 0, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
-         NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
+         0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
         ROPE_OPTIONS(&o.rope),
         {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
         PROVIDER_OPTION,
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, WEFT_THREADS_MAX,
-         NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1,
+         WEFT_THREADS_MAX, NULL},
         {0},
     };
     const command_spec spec = {
@@ -143,7 +146,8 @@ int eval_logits_command(int argc, char **argv)
     }
     if (!rope_options_check("eval logits", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("eval logits", &o.adapters, o.adapter)) return EXIT_USAGE;
-    if ((strcmp(o.out, "-") && output_refused("eval logits", o.out)) || output_is_input("eval logits", o.out, argv[first]))
+    if ((strcmp(o.out, "-") && output_refused("eval logits", o.out)) ||
+        output_is_input("eval logits", o.out, argv[first]))
         return EXIT_FAILED;
     weft_error err = {0};
     int32_t *ids = NULL, n = 0;

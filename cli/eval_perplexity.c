@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* eval_perplexity.c: weft eval perplexity: how well a model predicts a text, and how far its probabilities are from another's. */
+/* eval_perplexity.c: weft eval perplexity: how well a model predicts a text, and how far its probabilities are from
+ * another's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +76,8 @@ static weft_status read_tokens(struct scoring *s, weft_error *err)
     if (st) return st;
     if (n_ids < 2 * (size_t)s->n_ctx)
         return weft_fail(err, WEFT_ARGUMENT,
-                         "%s: %zu tokens; at least two chunks of %d are needed (use a longer text or a smaller -c)", s->o->text,
-                         n_ids, s->n_ctx);
+                         "%s: %zu tokens; at least two chunks of %d are needed (use a longer text or a smaller -c)",
+                         s->o->text, n_ids, s->n_ctx);
     s->n_chunks = (int32_t)(n_ids / (size_t)s->n_ctx);
     if (s->o->n_chunks > 0 && s->o->n_chunks < s->n_chunks) s->n_chunks = s->o->n_chunks;
     return WEFT_OK;
@@ -213,8 +214,8 @@ int eval_perplexity_command(int argc, char **argv)
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    const char *wrong = !o.text == !o.kl_against                               ? "give either -f TEXT or --kl-against F"
-                        : o.kl_base && o.kl_against                            ? "--kl-base and --kl-against exclude each other"
+    const char *wrong = !o.text == !o.kl_against    ? "give either -f TEXT or --kl-against F"
+                        : o.kl_base && o.kl_against ? "--kl-base and --kl-against exclude each other"
                         : strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32") ? "--kv-type must be f16 or f32"
                                                                                : NULL;
     if (wrong) {

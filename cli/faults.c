@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* faults.c: see faults.h. The handler runs on the thread that read, and calls only what a handler may: no memory is asked for, and files
- * are read by their descriptors. Threads that share a product fault together, so each has its own line. */
+/* faults.c: see faults.h. The handler runs on the thread that read, and calls only what a handler may: no memory is
+ * asked for, and files are read by their descriptors. Threads that share a product fault together, so each has its own
+ * line. */
 #include "faults.h"
 
 #include <fcntl.h>
@@ -81,8 +82,8 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
         if ((unsigned char)*c < 0x20 || *c == 127) *c = '?';
     faults_put("\nweft: ");
     faults_put(path);
-    faults_put(
-        ": cannot be read any more: it was made shorter while it was in use, or its disk failed; restore the file and start again\n");
+    faults_put(": cannot be read any more: it was made shorter while it was in use, or its disk failed; restore the "
+               "file and start again\n");
     _exit(EXIT_FAILED);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* history.c: see history.h. An entry is a line; a newline in it is "\n", a backslash "\\". A lock keeps what several processes write apart. */
+/* history.c: see history.h. An entry is a line; a newline in it is "\n", a backslash "\\". A lock keeps what several
+ * processes write apart. */
 #include "history.h"
 
 #include <errno.h>
@@ -176,7 +177,8 @@ weft_status history_open(history *h, const char *path, weft_error *err)
         flock(h->fd, LOCK_UN);
     }
     if (ok) return WEFT_OK;
-    weft_fail(err, WEFT_IO, "%s: %s; nothing that is typed is kept (--no-history, or WEFT_HISTORY=FILE for another file)", path,
+    weft_fail(err, WEFT_IO,
+              "%s: %s; nothing that is typed is kept (--no-history, or WEFT_HISTORY=FILE for another file)", path,
               strerror(errno));
     if (h->fd >= 0) close(h->fd);
     h->fd = -1;

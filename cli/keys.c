@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* keys.c: see keys.h. Sequences are those of xterm, which the others send as well; unknown ones mean nothing and leave nothing behind. Escape
- * alone is Alt for the next key, however late that comes, so no time decides. */
+/* keys.c: see keys.h. Sequences are those of xterm, which the others send as well; unknown ones mean nothing and leave
+ * nothing behind. Escape alone is Alt for the next key, however late that comes, so no time decides. */
 #include "keys.h"
 
 #include <string.h>

@@ -46,12 +46,14 @@ weft_status kl_base_read(kl_base *b, FILE *f, const char *path, int32_t n_vocab,
     if (head[0] < 4 || head[0] > 1 << 24 || head[2] < 1 || head[2] > INT32_MAX / head[0])
         return weft_fail(err, WEFT_FORMAT, "%s: %d chunks of %d tokens", path, head[2], head[0]);
     if (head[1] != n_vocab)
-        return weft_fail(err, WEFT_ARGUMENT, "%s: made with a vocabulary of %d; this model has %d", path, head[1], n_vocab);
+        return weft_fail(err, WEFT_ARGUMENT, "%s: made with a vocabulary of %d; this model has %d", path, head[1],
+                         n_vocab);
     b->n_ctx = head[0];
     b->n_chunks = head[2];
     if ((st = check_size(b, err))) return st;
     size_t n = (size_t)b->n_ctx * (size_t)b->n_chunks;
-    if (!(b->tokens = malloc(n * sizeof *b->tokens))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu tokens", n);
+    if (!(b->tokens = malloc(n * sizeof *b->tokens)))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu tokens", n);
     if ((st = read_exactly(b, b->tokens, sizeof *b->tokens, n, err))) return st;
     for (size_t i = 0; i < n; i++)
         if (b->tokens[i] < 0 || b->tokens[i] >= n_vocab)
@@ -74,8 +76,9 @@ weft_status kl_base_next(kl_base *b, uint16_t *record, weft_error *err)
     memcpy(&scale, record, sizeof scale);
     memcpy(&min, record + 2, sizeof min);
     if (!(scale >= 0) || !isfinite(min) || !(scale * 65535.0f + min <= ABOVE_ONE))
-        return weft_fail(err, WEFT_FORMAT, "%s: record %lld holds no probabilities (scale %g, least %g): write the file again",
-                         b->path, (long long)b->n_read, (double)scale, (double)min);
+        return weft_fail(err, WEFT_FORMAT,
+                         "%s: record %lld holds no probabilities (scale %g, least %g): write the file again", b->path,
+                         (long long)b->n_read, (double)scale, (double)min);
     b->n_read++;
     return WEFT_OK;
 }

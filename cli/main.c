@@ -45,15 +45,16 @@ static void usage(FILE *f)
     fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n",
             weft_version());
     for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].about);
-    if (!WEFT_WITH_HUB) fprintf(f, "\nnot in this build: pull, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
+    if (!WEFT_WITH_HUB)
+        fprintf(f, "\nnot in this build: pull, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
     if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON)\n");
-    fprintf(
-        f,
-        "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n"
-        "\nEnvironment: WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), WEFT_TUNE (generic,\n"
-        "zen4: as that microarchitecture), WEFT_EXACT (1: BF16 weights in float32), WEFT_LOG (error, warn, info or debug),\n"
-        "WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
-        "those of 'weft pull'; docs/howto/environment.md has all.\n");
+    fprintf(f, "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n"
+               "\nEnvironment: WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), "
+               "WEFT_TUNE (generic,\n"
+               "zen4: as that microarchitecture), WEFT_EXACT (1: BF16 weights in float32), WEFT_LOG (error, warn, info "
+               "or debug),\n"
+               "WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
+               "those of 'weft pull'; docs/howto/environment.md has all.\n");
 }
 
 static const char *command_name(const void *arg, size_t i)
@@ -83,8 +84,8 @@ static int help(int argc, char **argv)
     return unknown(argv[0]);
 }
 
-/* A file that is opened would take the place of a standard stream that is closed, and what is printed would go into it. What takes its place
- * here can be neither read nor written. */
+/* A file that is opened would take the place of a standard stream that is closed, and what is printed would go into it.
+ * What takes its place here can be neither read nor written. */
 static void keep_standard_streams(void)
 {
     for (int fd = 0; fd < 3; fd++)

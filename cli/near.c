@@ -14,7 +14,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Damerau and Levenshtein's distance, without a second change of what was swapped; SIZE_MAX / 8 where a word is too long to be meant. */
+/* Damerau and Levenshtein's distance, without a second change of what was swapped; SIZE_MAX / 8 where a word is too
+ * long to be meant. */
 static size_t distance(const char *a, const char *b)
 {
     const size_t n = strlen(a), m = strlen(b);
@@ -27,7 +28,8 @@ static size_t distance(const char *a, const char *b)
         now[0] = i;
         for (size_t j = 1; j <= m; j++) {
             now[j] = least(least(before[j], now[j - 1]) + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = least(now[j], swapped[j - 2] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = least(now[j], swapped[j - 2] + 1);
         }
     }
     return rows[n % 3][m];
@@ -63,12 +65,15 @@ static const foreign OPTIONS[] = {
      "'weft pull OWNER/NAME:QUANTIZATION' fetches a model, whose name is then the MODEL"},
     {"-p --prompt", "the prompt is an argument by itself: weft run MODEL \"PROMPT\""},
     {"-f --file", "a prompt comes from a file as standard input: weft run MODEL < FILE"},
-    {"-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft --n-gpu-layers-draft -ot --override-tensor -cmoe --cpu-moe -ncmoe --n-cpu-moe "
+    {"-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft --n-gpu-layers-draft -ot --override-tensor -cmoe "
+     "--cpu-moe -ncmoe --n-cpu-moe "
      "--gpu-memory-utilization --cpu-offload-gb",
      "Weft computes on the CPU, where all layers are; leave it out"},
-    {"-dev --device -mg --main-gpu -sm --split-mode -ts --tensor-split -tp --tensor-parallel-size -pp --pipeline-parallel-size --num-gpu",
+    {"-dev --device -mg --main-gpu -sm --split-mode -ts --tensor-split -tp --tensor-parallel-size -pp "
+     "--pipeline-parallel-size --num-gpu",
      "Weft computes on the CPU; --provider NAME takes a plugin for other devices"},
-    {"-fa --flash-attn --flash-attention --attention-backend", "attention never writes its matrix anyway; leave it out"},
+    {"-fa --flash-attn --flash-attention --attention-backend",
+     "attention never writes its matrix anyway; leave it out"},
     {"-ctk --cache-type-k -ctv --cache-type-v --kv-cache-dtype", "keys and values have one type: --kv-type f16 or f32"},
     {"-c --ctx-size --n-ctx --num-ctx --max-model-len --context-length", "the context is set with -c N or --ctx N"},
     {"-n --predict --n-predict --num-predict --max-tokens --max-new-tokens",
@@ -76,12 +81,14 @@ static const foreign OPTIONS[] = {
     {"-np --parallel --max-num-seqs", "requests that run at once: weft serve MODEL --slots N"},
     {"-b --batch-size -ub --ubatch-size --max-num-batched-tokens",
      "batches are made as the requests come; weft serve has --chunk ROWS"},
-    {"-cb --cont-batching --no-cont-batching --enable-chunked-prefill", "requests always share their steps; leave it out"},
+    {"-cb --cont-batching --no-cont-batching --enable-chunked-prefill",
+     "requests always share their steps; leave it out"},
     {"--enable-prefix-caching --cache-prompt --cache-reuse --prompt-cache",
      "what prompts have in common is always kept; weft serve MODEL --store DIR keeps it on disk"},
     {"--mlock --no-mmap --mmap --use-mmap --no-kv-offload -nkvo --numa --swap-space",
      "model files are mapped, or packed into memory of our own; leave it out"},
-    {"-tb --threads-batch --num-thread --cpu-mask", "threads are set with -t N or --threads N, for prompts and answers"},
+    {"-tb --threads-batch --num-thread --cpu-mask",
+     "threads are set with -t N or --threads N, for prompts and answers"},
     {"--lora --lora-scaled --lora-modules --enable-lora --max-loras --max-lora-rank",
      "adapters are given with --adapter NAME=PATH[:SCALE]"},
     {"--temperature", "the temperature is set with --temp T"},
@@ -94,13 +101,16 @@ static const foreign OPTIONS[] = {
     {"--jinja --no-jinja --chat-template-file --chat-template-content-format",
      "templates are always Jinja; --chat-template FILE gives another one than the model's"},
     {"--slot-save-path", "slots are saved in the folder of weft serve MODEL --store DIR"},
-    {"--metrics --slots-endpoint --props --embedding --embeddings --reranking --no-webui --no-warmup --warmup --log-disable",
+    {"--metrics --slots-endpoint --props --embedding --embeddings --reranking --no-webui --no-warmup --warmup "
+     "--log-disable",
      "weft serve needs no option for that; leave it out"},
     {"-a --served-model-name", "further names of the model: weft serve MODEL --alias NAME"},
     {"-v --verbose -lv --verbosity --uvicorn-log-level --disable-log-requests",
      "WEFT_LOG=debug says more on stderr; weft serve has --log-file FILE"},
-    {"-md --model-draft --draft --draft-max --speculative-config", "Weft has no speculation with a second model; leave it out"},
-    {"--dtype --quantization -q --quantize", "a model keeps the types of its file; 'weft quantize' makes a smaller one"},
+    {"-md --model-draft --draft --draft-max --speculative-config",
+     "Weft has no speculation with a second model; leave it out"},
+    {"--dtype --quantization -q --quantize",
+     "a model keeps the types of its file; 'weft quantize' makes a smaller one"},
     {"--keepalive --nowordwrap --insecure --trust-remote-code --enforce-eager --color -e --escape",
      "there is nothing of that kind here; leave it out"},
     {"--download-dir --cache-dir", "pulled models lie in the folder of WEFT_CACHE"},

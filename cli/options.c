@@ -48,12 +48,14 @@ static int range_error(const command_spec *spec, const option_spec *o, const cha
     if (o->min == OPTION_ABOVE_0) snprintf(least, sizeof least, " above 0");
     else if (o->min > -OPTION_FINITE) snprintf(least, sizeof least, " at least %g", o->min);
     if (o->max < OPTION_FINITE) snprintf(most, sizeof most, " at most %g", o->max);
-    snprintf(why, sizeof why, "must be%s%s%s", least[0] || most[0] ? least : " finite", least[0] && most[0] ? " and" : "", most);
+    snprintf(why, sizeof why, "must be%s%s%s", least[0] || most[0] ? least : " finite",
+             least[0] && most[0] ? " and" : "", most);
     return bad(spec, o, value, why);
 }
 
 /* One integer at *s, ending at `end` or the string's end; advances *s. */
-static int read_int(const command_spec *spec, const option_spec *o, const char *value, const char **s, char end, int32_t *out)
+static int read_int(const command_spec *spec, const option_spec *o, const char *value, const char **s, char end,
+                    int32_t *out)
 {
     char *stop;
     errno = 0;
@@ -94,8 +96,9 @@ static int store(const command_spec *spec, const option_spec *o, const char *val
     case OPT_SEED:
         errno = 0;
         *(uint64_t *)o->out = strtoull(value, &stop, 10);
-        return stop == value || *stop || errno || value[0] == '-' ? bad(spec, o, value, "not a seed (a whole number from 0 on)")
-                                                                  : EXIT_DONE;
+        return stop == value || *stop || errno || value[0] == '-'
+                   ? bad(spec, o, value, "not a seed (a whole number from 0 on)")
+                   : EXIT_DONE;
     case OPT_FLOAT: {
         float v = strtof(value, &stop);
         if (stop == value || *stop || isnan(v)) return bad(spec, o, value, "not a number");
@@ -164,7 +167,8 @@ static const option_spec *named_by(const command_spec *spec, const char *argumen
     return argument[1] && !argument[2] ? by_letter(spec, argument[1]) : NULL;
 }
 
-/* Is there an option of ours that begins so? getopt takes what is left out of a long one, and what stands behind a letter as its value. */
+/* Is there an option of ours that begins so? getopt takes what is left out of a long one, and what stands behind a
+ * letter as its value. */
 static int is_ours(const command_spec *spec, const char *argument)
 {
     const size_t n = strcspn(argument + 2, "=");
@@ -183,8 +187,8 @@ static int find_foreign(const command_spec *spec, int argc, char **argv)
         const char *answer = is_ours(spec, argv[i]) ? NULL : near_foreign_option(argv[i]);
         if (o && o->kind != OPT_FLAG) i++; /* its value */
         if (!answer) continue;
-        fprintf(stderr, "weft %s: there is no %.*s: %s\nTry 'weft %s --help'.\n", spec->name, (int)strcspn(argv[i], "="), argv[i],
-                answer, spec->name);
+        fprintf(stderr, "weft %s: there is no %.*s: %s\nTry 'weft %s --help'.\n", spec->name,
+                (int)strcspn(argv[i], "="), argv[i], answer, spec->name);
         return 1;
     }
     return 0;
@@ -240,7 +244,8 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
     int n = argc - optind;
     if (n < spec->min_args || (spec->max_args >= 0 && n > spec->max_args)) {
         fprintf(stderr, "weft %s: %s\nusage: weft %s %s\nTry 'weft %s --help'.\n", spec->name,
-                n < spec->min_args ? "an argument is missing" : "too many arguments", spec->name, spec->synopsis, spec->name);
+                n < spec->min_args ? "an argument is missing" : "too many arguments", spec->name, spec->synopsis,
+                spec->name);
         return EXIT_USAGE;
     }
     *first = optind;

@@ -42,8 +42,8 @@ typedef struct option_spec {
     void *out;
     const char *argument; /* "T", for help; NULL for flags */
     const char *help;
-    double min,
-        max;    /* both 0: no check. For numbers: OPTION_ABOVE_0 excludes 0, -OPTION_FINITE and OPTION_FINITE only infinities */
+    /* both 0: no check. For numbers: OPTION_ABOVE_0 excludes 0, -OPTION_FINITE and OPTION_FINITE only infinities */
+    double min, max;
     int *given; /* set to 1 when the option occurs; may be NULL */
 } option_spec;
 
@@ -56,8 +56,8 @@ typedef struct command_spec {
     int min_args, max_args; /* positional; max -1: any */
 } command_spec;
 
-/* Parses argv (argv[0] is the command's name). Positional arguments are moved to the end of argv from *first on. Returns
- * EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message. */
+/* Parses argv (argv[0] is the command's name). Positional arguments are moved to the end of argv from *first on.
+ * Returns EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message. */
 int options_parse(const command_spec *spec, int argc, char **argv, int *first);
 
 #endif

@@ -29,13 +29,16 @@ int output_adapter_refused(const char *command, const char *out)
     char inside[4096];
     if ((n > 5 && !strcasecmp(out + n - 5, ".gguf")) || stat(out, &s)) return output_refused(command, out);
     if (!S_ISDIR(s.st_mode)) {
-        fprintf(stderr, "weft %s: %s is no folder; give one for a PEFT adapter, or a name that ends in .gguf\n", command, out);
+        fprintf(stderr, "weft %s: %s is no folder; give one for a PEFT adapter, or a name that ends in .gguf\n",
+                command, out);
         return 1;
     }
-    return snprintf(inside, sizeof inside, "%s/adapter_config.json", out) < (int)sizeof inside && output_refused(command, inside);
+    return snprintf(inside, sizeof inside, "%s/adapter_config.json", out) < (int)sizeof inside &&
+           output_refused(command, inside);
 }
 
-/* Is a file of a model's or an adapter's folder that is called so read? Shards may also have other names, which their index tells. */
+/* Is a file of a model's or an adapter's folder that is called so read? Shards may also have other names, which their
+ * index tells. */
 static int is_read_name(const char *name)
 {
     static const char *const ends[] = {".safetensors", ".json", ".jinja", "tokenizer.model"};
@@ -74,7 +77,8 @@ static int is_read_there(const char *folder, const struct stat *out)
     DIR *d = opendir(folder);
     for (struct dirent *e; d && !found && (e = readdir(d));)
         found = snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path && !stat(path, &s) &&
-                s.st_dev == out->st_dev && s.st_ino == out->st_ino && (is_read_name(e->d_name) || is_shard(folder, e->d_name));
+                s.st_dev == out->st_dev && s.st_ino == out->st_ino &&
+                (is_read_name(e->d_name) || is_shard(folder, e->d_name));
     if (d) closedir(d);
     return found;
 }
@@ -115,17 +119,20 @@ int output_is_input(const char *command, const char *out, const char *in)
     }
     const int folder = S_ISDIR(b.st_mode);
     if (there && a.st_dev == b.st_dev && a.st_ino == b.st_ino) {
-        fprintf(stderr, "weft %s: %s is what is read (%s), and would be written over; give another name\n", command, out, in);
-        return 1;
-    }
-    if (there && S_ISREG(a.st_mode) && (folder ? is_read_there(read, &a) : is_part(read, &a))) {
-        fprintf(stderr, "weft %s: %s is a part of what is read (%s), and would be written over; give another name\n", command,
+        fprintf(stderr, "weft %s: %s is what is read (%s), and would be written over; give another name\n", command,
                 out, in);
         return 1;
     }
-    if (!there && folder && would_be_read(out, &b)) {
-        fprintf(stderr, "weft %s: %s would become a part of what is read (%s); give a name that the folder's files do not have\n",
+    if (there && S_ISREG(a.st_mode) && (folder ? is_read_there(read, &a) : is_part(read, &a))) {
+        fprintf(stderr, "weft %s: %s is a part of what is read (%s), and would be written over; give another name\n",
                 command, out, in);
+        return 1;
+    }
+    if (!there && folder && would_be_read(out, &b)) {
+        fprintf(
+            stderr,
+            "weft %s: %s would become a part of what is read (%s); give a name that the folder's files do not have\n",
+            command, out, in);
         return 1;
     }
     return 0;
@@ -134,8 +141,8 @@ int output_is_input(const char *command, const char *out, const char *in)
 void output_saturated(const char *command, uint64_t n)
 {
     if (n)
-        fprintf(stderr, "weft %s: %llu values were beyond what their type can hold, and are the nearest that it has\n", command,
-                (unsigned long long)n);
+        fprintf(stderr, "weft %s: %llu values were beyond what their type can hold, and are the nearest that it has\n",
+                command, (unsigned long long)n);
 }
 
 static int is_adapter(const weft_file *file)
@@ -157,7 +164,7 @@ int output_is_another(const char *command, const char *out, int adapter)
     int is = is_adapter(file);
     weft_file_close(&file);
     if (is == adapter) return 0;
-    fprintf(stderr, "weft %s: %s is %s, and %s would be written over it; give another name, or remove it first\n", command, out,
-            is ? "an adapter" : "a GGUF file that is no adapter", adapter ? "an adapter" : "a model");
+    fprintf(stderr, "weft %s: %s is %s, and %s would be written over it; give another name, or remove it first\n",
+            command, out, is ? "an adapter" : "a GGUF file that is no adapter", adapter ? "an adapter" : "a model");
     return 1;
 }

@@ -7,11 +7,12 @@
 extern const char *provider_given;
 
 /* For an option table. */
-#define PROVIDER_OPTION                                                                                                          \
-    {                                                                                                                            \
-        "provider", 0, OPT_TEXT, &provider_given, "NAME|PATH",                                                                   \
-            "a plugin that computes what it can, beside the CPU: a .so file, or its name in a folder of WEFT_PLUGIN_PATH", 0, 0, \
-            NULL                                                                                                                 \
+#define PROVIDER_OPTION                                                                                                \
+    {                                                                                                                  \
+        "provider", 0, OPT_TEXT, &provider_given, "NAME|PATH",                                                         \
+            "a plugin that computes what it can, beside the CPU: a .so file, or its name in a folder of "              \
+            "WEFT_PLUGIN_PATH",                                                                                        \
+            0, 0, NULL                                                                                                 \
     }
 
 #endif

@@ -59,8 +59,8 @@ void quality_add(quality_sums *s, double nll)
 }
 
 /* Sum over the vocabulary of p (log p - log q), p the base. */
-static double divergence(const float *logits, int32_t n_vocab, double log_total, const uint16_t *codes, float scale, float min,
-                         int32_t *top)
+static double divergence(const float *logits, int32_t n_vocab, double log_total, const uint16_t *codes, float scale,
+                         float min, int32_t *top)
 {
     double sum = 0;
     float best = -INFINITY;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quality.h: perplexity of a text and divergence from recorded probabilities, with the definitions of llama-perplexity, so that
- * either engine can be the other's reference.
+/* quality.h: perplexity of a text and divergence from recorded probabilities, with the definitions of llama-perplexity,
+ * so that either engine can be the other's reference.
  *
- * V vocabulary. A text is cut into chunks of n_ctx tokens, each evaluated from an empty context with its first token replaced by
- * BOS; the second half of each chunk but its last token is scored: n_ctx - 1 - n_ctx/2 tokens.
- * Base file, little-endian: "_logits_", i32 n_ctx, i32 V, i32 n_chunks, i32 tokens[n_ctx * n_chunks], then per scored token
- * 2*ceil(V/2) + 4 u16: f32 scale, f32 min_log_prob, codes of the log-probabilities, clipped to 16 below the largest logit. */
+ * V vocabulary. A text is cut into chunks of n_ctx tokens, each evaluated from an empty context with its first token
+ * replaced by BOS; the second half of each chunk but its last token is scored: n_ctx - 1 - n_ctx/2 tokens. Base file,
+ * little-endian: "_logits_", i32 n_ctx, i32 V, i32 n_chunks, i32 tokens[n_ctx * n_chunks], then per scored token
+ * 2*ceil(V/2) + 4 u16: f32 scale, f32 min_log_prob, codes of the log-probabilities, clipped to 16 below the largest
+ * logit. */
 #ifndef WEFT_CLI_QUALITY_H
 #define WEFT_CLI_QUALITY_H
 
@@ -45,8 +46,9 @@ void quality_print_chunk(int32_t chunk, const quality_sums *s);
 /* The summary: perplexity, KL divergence, token probabilities. Sorts klds and p_diffs. */
 void quality_print_summary(quality_sums *s);
 /* Message for when they are not; its argument is the number of the token, a long long. */
-#define QUALITY_LOST                                                                                                              \
-    "token %lld of those that are scored: the model gives it no finite log-probability, so that there is no perplexity; are its " \
+#define QUALITY_LOST                                                                                                   \
+    "token %lld of those that are scored: the model gives it no finite log-probability, so that there is no "          \
+    "perplexity; are its "                                                                                             \
     "weights damaged (NaN)?"
 /* 1 when something was scored and all sums are finite: there are figures. */
 int quality_is_known(const quality_sums *s);

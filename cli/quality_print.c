@@ -58,17 +58,18 @@ static struct figures figures_of(const quality_sums *s)
 
 void quality_print_chunk_header(void)
 {
-    printf(
-        "\nchunk             PPL               ln(PPL(Q)/PPL(base))          KL Divergence              Δp RMS            Same top p\n");
+    printf("\nchunk             PPL               ln(PPL(Q)/PPL(base))          KL Divergence              Δp RMS      "
+           "      Same top p\n");
 }
 
 void quality_print_chunk(int32_t chunk, const quality_sums *s)
 {
     struct figures f = figures_of(s);
     estimate ppl = quality_perplexity(s);
-    printf("%4d     %8.4lf ± %9.4lf    %10.5lf ± %10.5lf    %10.5f ± %10.5lf    %6.3f ± %6.3lf %%   %6.3f ± %6.3lf %%\n", chunk,
-           ppl.value, ppl.error, f.log_ratio.value, f.log_ratio.error, f.kld.value, f.kld.error, 100 * f.p_rms.value,
-           100 * f.p_rms.error, 100 * f.same.value, 100 * f.same.error);
+    printf(
+        "%4d     %8.4lf ± %9.4lf    %10.5lf ± %10.5lf    %10.5f ± %10.5lf    %6.3f ± %6.3lf %%   %6.3f ± %6.3lf %%\n",
+        chunk, ppl.value, ppl.error, f.log_ratio.value, f.log_ratio.error, f.kld.value, f.kld.error,
+        100 * f.p_rms.value, 100 * f.p_rms.error, 100 * f.same.value, 100 * f.same.error);
     fflush(stdout);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rope.h: options that stretch a model's context, as llama.cpp's users know them: of every command in which a context is chosen. */
+/* rope.h: options that stretch a model's context, as llama.cpp's users know them: of every command in which a context
+ * is chosen. */
 #ifndef WEFT_CLI_ROPE_H
 #define WEFT_CLI_ROPE_H
 

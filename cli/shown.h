@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shown.h: text of a model on its way to people. On a terminal, lines are broken between words and nothing of the text can steer it; anywhere
- * else it is written as it is. One thread. */
+/* shown.h: text of a model on its way to people. On a terminal, lines are broken between words and nothing of the text
+ * can steer it; anywhere else it is written as it is. One thread. */
 #ifndef WEFT_CLI_SHOWN_H
 #define WEFT_CLI_SHOWN_H
 
@@ -20,7 +20,8 @@ typedef struct shown {
 } shown;
 
 void shown_begin(shown *s, FILE *f);
-/* Writes text[0..n), but for a last word that may go on. 0, or 1 when it could not be written. Also a generate_sink, of a shown *. */
+/* Writes text[0..n), but for a last word that may go on. 0, or 1 when it could not be written. Also a generate_sink, of
+ * a shown *. */
 int shown_put(void *s, const char *text, size_t n);
 /* Writes what waits, and frees it; the line goes on. */
 void shown_end(shown *s);

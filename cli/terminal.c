@@ -129,8 +129,8 @@ void progress_end(progress *p)
     *p = (progress){0};
 }
 
-weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const weft_rope_params *rope, weft_model **model,
-                       weft_error *err)
+weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const weft_rope_params *rope,
+                       weft_model **model, weft_error *err)
 {
     weft_model_params params;
     progress bar = {0};

@@ -82,7 +82,8 @@ double top_metric_of(const char *metrics, const char *name, const char *label, c
     return sum;
 }
 
-/* The first bound behind which no more than a share 1-q lies. Each bound is looked up, as labels may divide the counts. */
+/* The first bound behind which no more than a share 1-q lies. Each bound is looked up, as labels may divide the counts.
+ */
 double top_quantile(const char *metrics, const char *name, double q)
 {
     char buckets[128], count[128], bound[TOP_LABEL];
@@ -128,9 +129,9 @@ static double *number_of(top_who *w, const struct series *s)
 void top_take(const char *metrics, top_sample *out)
 {
     struct series s;
-    *out =
-        (top_sample){now_ns(), top_metric(metrics, "weft_prompt_tokens_total"), top_metric(metrics, "weft_cached_tokens_total"),
-                     top_metric(metrics, "weft_generated_tokens_total"), top_metric(metrics, "weft_steps_total")};
+    *out = (top_sample){now_ns(), top_metric(metrics, "weft_prompt_tokens_total"),
+                        top_metric(metrics, "weft_cached_tokens_total"),
+                        top_metric(metrics, "weft_generated_tokens_total"), top_metric(metrics, "weft_steps_total")};
     for (const char *at = metrics; next_series(&at, &s);) {
         top_who none;
         if (!s.labels || !number_of(&none, &s)) continue;

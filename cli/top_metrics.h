@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* top_metrics.h: numbers out of a server's /metrics, Prometheus' text format. Names that are not there count 0. One thread. */
+/* top_metrics.h: numbers out of a server's /metrics, Prometheus' text format. Names that are not there count 0. One
+ * thread. */
 #ifndef WEFT_CLI_TOP_METRICS_H
 #define WEFT_CLI_TOP_METRICS_H
 

@@ -69,7 +69,8 @@ static void print_who(const top_view *v, weft__strbuf *out)
         lines[i] = (struct line){w, rate(w->generated, b ? b->generated : 0, v), rate(w->prompt, b ? b->prompt : 0, v)};
     }
     qsort(lines, (size_t)n, sizeof *lines, by_rate);
-    weft__strbuf_printf(out, "%-16s  %-16s  generated t/s  prompt t/s  generated    prompts  requests\n", "key", "adapter");
+    weft__strbuf_printf(out, "%-16s  %-16s  generated t/s  prompt t/s  generated    prompts  requests\n", "key",
+                        "adapter");
     for (int i = 0; i < n && i < WHO_SHOWN; i++) {
         const top_who *w = lines[i].who;
         put_cell(out, w->key, 16);
@@ -99,8 +100,8 @@ static void print_slots(const char *text, weft__strbuf *out)
         weft__json_int(weft__json_get(next, "n_decoded"), &decoded);
         weft__json_int(weft__json_get(s, "n_ctx"), &n_ctx);
         weft__json_bool(weft__json_get(s, "is_processing"), &busy);
-        weft__strbuf_printf(out, "%4lld  %-7s  %6lld  %9lld  %9lld\n", (long long)id, busy ? "runs" : "idle", (long long)prompt,
-                            (long long)decoded, (long long)n_ctx);
+        weft__strbuf_printf(out, "%4lld  %-7s  %6lld  %9lld  %9lld\n", (long long)id, busy ? "runs" : "idle",
+                            (long long)prompt, (long long)decoded, (long long)n_ctx);
     }
     weft__json_free(&all);
 }
@@ -108,8 +109,9 @@ static void print_slots(const char *text, weft__strbuf *out)
 void top_print(const char *address, const top_view *v, weft__strbuf *out)
 {
     const char *m = v->metrics;
-    weft__strbuf_printf(out, "%s  |  %.0f run of %.0f, %.0f wait  |  %.0f connections\n", address, top_metric(m, "weft_running"),
-                        top_metric(m, "weft_slots"), top_metric(m, "weft_waiting"), top_metric(m, "weft_http_connections"));
+    weft__strbuf_printf(out, "%s  |  %.0f run of %.0f, %.0f wait  |  %.0f connections\n", address,
+                        top_metric(m, "weft_running"), top_metric(m, "weft_slots"), top_metric(m, "weft_waiting"),
+                        top_metric(m, "weft_http_connections"));
     print_rates(v, out);
     weft__strbuf_printf(out, "first token   half within %.0f ms, 99 %% within %.0f ms\n",
                         top_quantile(m, "weft_time_to_first_token_seconds", 0.5),
@@ -117,12 +119,14 @@ void top_print(const char *address, const top_view *v, weft__strbuf *out)
     weft__strbuf_printf(out, "between them  half within %.0f ms, 99 %% within %.0f ms\n",
                         top_quantile(m, "weft_time_between_tokens_seconds", 0.5),
                         top_quantile(m, "weft_time_between_tokens_seconds", 0.99));
-    weft__strbuf_printf(out, "KV pages      %.0f of %.0f in use, %.0f hold prefixes\n", top_metric(m, "weft_kv_pages_used"),
-                        top_metric(m, "weft_kv_pages"), top_metric(m, "weft_kv_pages_cached"));
-    weft__strbuf_printf(out, "trouble       %.0f refused, %.0f preempted, %.0f failed, %.0f cut for not reading, %.0f gone\n\n",
-                        top_metric(m, "weft_refused_total"), top_metric(m, "weft_preempted_total"),
-                        top_metric_of(m, "weft_requests_total", "finish", "failed"), top_metric(m, "weft_http_cut_slow_total"),
-                        top_metric(m, "weft_http_gone_total"));
+    weft__strbuf_printf(out, "KV pages      %.0f of %.0f in use, %.0f hold prefixes\n",
+                        top_metric(m, "weft_kv_pages_used"), top_metric(m, "weft_kv_pages"),
+                        top_metric(m, "weft_kv_pages_cached"));
+    weft__strbuf_printf(
+        out, "trouble       %.0f refused, %.0f preempted, %.0f failed, %.0f cut for not reading, %.0f gone\n\n",
+        top_metric(m, "weft_refused_total"), top_metric(m, "weft_preempted_total"),
+        top_metric_of(m, "weft_requests_total", "finish", "failed"), top_metric(m, "weft_http_cut_slow_total"),
+        top_metric(m, "weft_http_gone_total"));
     print_who(v, out);
     print_slots(v->slots, out);
 }

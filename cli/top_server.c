@@ -46,9 +46,10 @@ static weft_status read_address(top_server *s, const char *address, weft_error *
     if (n_prefix >= 8 && !memcmp(end + n_prefix - 8, "/metrics", 8)) n_prefix -= 8;
     if (!rest || rest == host || rest - host > 255 || !n_port || n_port > 5 || strspn(port, "0123456789") < n_port ||
         n_prefix > 200 || strcspn(address, "@?# ") < strlen(address))
-        return weft_fail(err, WEFT_ARGUMENT, "%.80s: must be http://HOST:PORT, https://HOST:PORT or unix:PATH", address);
-    snprintf(s->url, sizeof s->url, "http%s://%.*s:%.*s%.*s", tls ? "s" : "", (int)(rest - host), host, (int)n_port, port,
-             (int)n_prefix, end);
+        return weft_fail(err, WEFT_ARGUMENT, "%.80s: must be http://HOST:PORT, https://HOST:PORT or unix:PATH",
+                         address);
+    snprintf(s->url, sizeof s->url, "http%s://%.*s:%.*s%.*s", tls ? "s" : "", (int)(rest - host), host, (int)n_port,
+             port, (int)n_prefix, end);
     return WEFT_OK;
 }
 
@@ -106,7 +107,8 @@ static weft_status take_body(void *arg, const weft__hub_http_reply *reply, const
 {
     struct top_server_answer *a = arg;
     (void)reply;
-    if (a->text.len + n > ANSWER_MAX) return weft_fail(err, WEFT_LIMIT, "the answer is longer than %d MiB", ANSWER_MAX >> 20);
+    if (a->text.len + n > ANSWER_MAX)
+        return weft_fail(err, WEFT_LIMIT, "the answer is longer than %d MiB", ANSWER_MAX >> 20);
     weft__strbuf_put(&a->text, bytes, n);
     return a->text.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer") : WEFT_OK;
 }
@@ -137,7 +139,8 @@ weft_status top_server_get(top_server *s, const char *path, char **out, weft_err
     if (st && st != WEFT_CANCELLED) weft_fail_within(err, st, "%s%s", s->unix_path[0] ? "unix:" : s->url, s->unix_path);
     else if (!st && reply.status == 401) st = weft_fail(err, WEFT_IO, "the server wants a key: --api-key");
     else if (!st && reply.status != 200) st = weft_fail(err, WEFT_IO, "%s: the server answers %ld", path, reply.status);
-    if (!st && !(*out = strdup(a.text.data ? a.text.data : ""))) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
+    if (!st && !(*out = strdup(a.text.data ? a.text.data : "")))
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
     weft__strbuf_free(&a.text);
     return st;
 }

@@ -14,8 +14,9 @@ typedef struct top_server {
     int (*is_over)(void);    /* asked while an answer is waited for; non-zero ends that with WEFT_CANCELLED */
 } top_server;
 
-/* address: [http[s]://]HOST[:PORT][/PREFIX], HOST maybe [IPv6], or unix:PATH; ports are 8080 and 443 where none is named. key, or the first of key_file:
- * NULL for none. Fails with WEFT_ARGUMENT, WEFT_IO, WEFT_NOT_FOUND. To be closed in any case. */
+/* address: [http[s]://]HOST[:PORT][/PREFIX], HOST maybe [IPv6], or unix:PATH; ports are 8080 and 443 where none is
+ * named. key, or the first of key_file: NULL for none. Fails with WEFT_ARGUMENT, WEFT_IO, WEFT_NOT_FOUND. To be closed
+ * in any case. */
 weft_status top_server_open(top_server *s, const char *address, const char *key, const char *key_file, weft_error *err);
 void top_server_close(top_server *s);
 /* The body of GET path, NUL-terminated; free(). */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM, SIGHUP) saves its state first; while data are still read there is
- * none, and it ends at once. */
+/* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM, SIGHUP) saves its state first; while data are
+ * still read there is none, and it ends at once. */
 #include "training.h"
 
 #include <math.h>
@@ -59,13 +59,15 @@ void training_options(training *t, option_spec *table, int at)
     weft_train_params *p = &t->p;
     const option_spec common[] = {
         {"out", 'o', OPT_TEXT, &p->out, "DIR", "folder for the result, checkpoints and the loss curve", 0, 0, NULL},
-        {"heldout", 0, OPT_LIST, &t->heldout, "F", "data to measure the loss on that are not learned; may be given several times",
-         0, 0, NULL},
-        {"heldout-tokens", 0, OPT_INT, &p->heldout_tokens, "N", "of those, so many each time (16384; 0 all)", 0, 1 << 30, NULL},
-        {"heldout-every", 0, OPT_INT, &t->heldout_every, "N", "steps between measurements (200; 0 at the end only)", 0, 1 << 30,
-         NULL},
+        {"heldout", 0, OPT_LIST, &t->heldout, "F",
+         "data to measure the loss on that are not learned; may be given several times", 0, 0, NULL},
+        {"heldout-tokens", 0, OPT_INT, &p->heldout_tokens, "N", "of those, so many each time (16384; 0 all)", 0,
+         1 << 30, NULL},
+        {"heldout-every", 0, OPT_INT, &t->heldout_every, "N", "steps between measurements (200; 0 at the end only)", 0,
+         1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &p->n_ctx, "N",
-         "tokens of a text at most (512, or the base's context): longer texts are cut into several, conversations lose their end",
+         "tokens of a text at most (512, or the base's context): longer texts are cut into several, conversations lose "
+         "their end",
          1, 65536, NULL},
         {"batch", 'b', OPT_INT, &p->batch, "N", t->batch_help, 1, 65536, NULL},
         {"accumulate", 0, OPT_INT, &p->accumulate, "N", "batches of a step (1)", 1, 1 << 20, NULL},
@@ -73,23 +75,27 @@ void training_options(training *t, option_spec *table, int at)
         {"epochs", 0, OPT_FLOAT, &p->epochs, "X", t->epochs_help, OPTION_ABOVE_0, 1e6, NULL},
         {"lr", 0, OPT_FLOAT, &p->lr, "X", t->lr_help, OPTION_ABOVE_0, 100, NULL},
         {"schedule", 0, OPT_TEXT, &t->schedule, "S", "cosine, constant or one-cycle (cosine)", 0, 0, NULL},
-        {"warmup", 0, OPT_INT, &t->warmup, "N", "steps in which the rate rises from 0 (a fiftieth of all)", 0, 1 << 30, NULL},
-        {"lr-floor", 0, OPT_FLOAT, &p->lr_floor, "X", "where cosine ends, as a share of the highest rate (0.1)", 0, 1, NULL},
+        {"warmup", 0, OPT_INT, &t->warmup, "N", "steps in which the rate rises from 0 (a fiftieth of all)", 0, 1 << 30,
+         NULL},
+        {"lr-floor", 0, OPT_FLOAT, &p->lr_floor, "X", "where cosine ends, as a share of the highest rate (0.1)", 0, 1,
+         NULL},
         {"optimizer", 0, OPT_TEXT, &t->optimizer, "S", "adamw or sgd (adamw)", 0, 0, NULL},
         {"weight-decay", 0, OPT_FLOAT, &p->weight_decay, "X", "of matrices, times the rate (0.01)", 0, 100, NULL},
         {"clip", 0, OPT_FLOAT, &p->clip_norm, "X", "largest norm of all gradients together (1; 0 any)", 0, 1e6, NULL},
-        {"chat-template", 0, OPT_TEXT, &t->chat_template, "F", "a Jinja template instead of the model's own", 0, 0, NULL},
-        {"learn-prompts", 0, OPT_FLAG, &t->learn_prompts, NULL, "prompts of records are learned too, not only the answers", 0, 0,
+        {"chat-template", 0, OPT_TEXT, &t->chat_template, "F", "a Jinja template instead of the model's own", 0, 0,
          NULL},
+        {"learn-prompts", 0, OPT_FLAG, &t->learn_prompts, NULL,
+         "prompts of records are learned too, not only the answers", 0, 0, NULL},
         {"recompute", 0, OPT_FLAG, &t->recompute, NULL, "less memory, a third slower", 0, 0, NULL},
-        {"save-every", 0, OPT_INT, &t->save_every, "N", "steps between checkpoints (200; 0 at the end only)", 0, 1 << 30, NULL},
+        {"save-every", 0, OPT_INT, &t->save_every, "N", "steps between checkpoints (200; 0 at the end only)", 0,
+         1 << 30, NULL},
         {"resume", 0, OPT_FLAG, &t->resume, NULL,
-         "go on from DIR's checkpoint, with the same options: the result is that of a run without a stop, bit for bit", 0, 0,
-         NULL},
+         "go on from DIR's checkpoint, with the same options: the result is that of a run without a stop, bit for bit",
+         0, 0, NULL},
         {"seed", 0, OPT_SEED, &p->seed, "S", "of the order of texts and of what is drawn (1)", 0, 0, NULL},
         {"name", 0, OPT_TEXT, &p->name, "NAME", "what the result is called", 0, 0, NULL},
-        {"threads", 't', OPT_INT, &p->n_threads, "THREADS", "threads (one per core); the result does not depend on it", 1,
-         WEFT_THREADS_MAX, NULL},
+        {"threads", 't', OPT_INT, &p->n_threads, "THREADS", "threads (one per core); the result does not depend on it",
+         1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &t->json, NULL, "at the end one JSON object: steps, tokens, loss", 0, 0, NULL},
         {0},
     };
@@ -108,13 +114,15 @@ static void show_plan(training *t, const weft_train_event *e)
 {
     fprintf(stderr, "%.2f M parameters learn", (double)e->n_params / 1e6);
     if (e->n_frozen) fprintf(stderr, ", %.2f M are frozen", (double)e->n_frozen / 1e6);
-    fprintf(stderr, "; %.0f MB of memory\n%lld texts of %.0f tokens, %lld tokens in an epoch; %lld steps of about %lld tokens",
+    fprintf(stderr,
+            "; %.0f MB of memory\n%lld texts of %.0f tokens, %lld tokens in an epoch; %lld steps of about %lld tokens",
             (double)e->n_bytes / 1e6, (long long)e->n_segments, (double)e->epoch_rows / (double)e->n_segments,
             (long long)e->epoch_rows, (long long)e->n_steps, (long long)e->batch * t->p.accumulate);
     if (!isnan(e->epochs)) fprintf(stderr, " (%g %s)", e->epochs, e->epochs == 1 ? "epoch" : "epochs");
     putc('\n', stderr);
     if (e->n_cut)
-        fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, (int)e->n_ctx);
+        fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut,
+                (int)e->n_ctx);
     if (e->n_dropped)
         fprintf(stderr, "%lld %s and are left out\n", (long long)e->n_dropped,
                 t->p.dpo_beta > 0 ? "pairs hold nothing to prefer" : "texts hold nothing to learn");
@@ -136,8 +144,8 @@ static void show_numbers(const weft_train_event *e)
     else fprintf(stderr, "%.0f s left", left);
 }
 
-/* On a terminal one line that changes, ten times a second at most; elsewhere a line whenever a tenth is done or the loss was measured on
- * held-out data. */
+/* On a terminal one line that changes, ten times a second at most; elsewhere a line whenever a tenth is done or the
+ * loss was measured on held-out data. */
 static void show_step(training *t, const weft_train_event *e)
 {
     uint64_t now = now_ns();
@@ -192,8 +200,9 @@ static void put_json_number(const char *name, double v)
 static void show_end(const training *t, const weft_train_event *e)
 {
     if (!t->json) {
-        fprintf(stderr, "%s/%s: %lld steps, %lld tokens, %.0f s; the curve is in loss.svg and loss.jsonl beside it\n", t->p.out,
-                t->p.lora_rank ? "adapter.gguf" : "model.gguf", (long long)e->n_steps, (long long)e->n_rows, e->seconds);
+        fprintf(stderr, "%s/%s: %lld steps, %lld tokens, %.0f s; the curve is in loss.svg and loss.jsonl beside it\n",
+                t->p.out, t->p.lora_rank ? "adapter.gguf" : "model.gguf", (long long)e->n_steps, (long long)e->n_rows,
+                e->seconds);
         return;
     }
     printf("{\"steps\": %lld, \"tokens\": %lld, \"parameters\": %llu", (long long)e->n_steps, (long long)e->n_rows,
@@ -226,8 +235,8 @@ static int usage(const char *command, const char *what)
 
 static int training_check(training *t, const char *command)
 {
-    static const char *const optimizers[] = {"adamw", "sgd", NULL}, *const schedules[] = {"constant", "cosine", "one-cycle",
-                                                                                          NULL};
+    static const char *const optimizers[] = {"adamw", "sgd", NULL}, *const schedules[] = {"constant", "cosine",
+                                                                                          "one-cycle", NULL};
     if (!t->p.out) return usage(command, "--out is missing");
     if (!t->data.n) return usage(command, "--data is missing");
     if (t->data.n >= LIST_MAX || t->heldout.n >= LIST_MAX) return usage(command, "too many files of data");
@@ -242,7 +251,8 @@ static int training_check(training *t, const char *command)
 /* 1 after a message when one of the inputs is a file that the run writes. */
 static int writes_over_input(const training *t, const char *command)
 {
-    const char *const written[] = {"checkpoint.gguf", t->p.lora_rank ? "adapter.gguf" : "model.gguf", "loss.jsonl", "loss.svg"};
+    const char *const written[] = {"checkpoint.gguf", t->p.lora_rank ? "adapter.gguf" : "model.gguf", "loss.jsonl",
+                                   "loss.svg"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         char out[4096];
         int found = snprintf(out, sizeof out, "%s/%s", t->p.out, written[i]) < (int)sizeof out &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tty.h: the modes of the one terminal that people type at, given back however the program leaves: at its end, by a signal, and while it is
- * stopped (Ctrl-Z) until it goes on. One thread; handlers of signals do only what they may. */
+/* tty.h: the modes of the one terminal that people type at, given back however the program leaves: at its end, by a
+ * signal, and while it is stopped (Ctrl-Z) until it goes on. One thread; handlers of signals do only what they may. */
 #ifndef WEFT_CLI_TTY_H
 #define WEFT_CLI_TTY_H
 
@@ -12,9 +12,10 @@ typedef enum tty_mode {
     TTY_QUIET  /* what is typed waits unseen; Ctrl-C, Ctrl-Z and Ctrl-\ are signals */
 } tty_mode;
 
-/* From now on `in` (where keys come from; -1: nowhere) and `out` (what is drawn on) belong to the program. `leave` is written whenever the
- * terminal is given back, `enter` whenever it is taken (both static, "": nothing). Takes SIGTERM, SIGHUP, SIGQUIT, SIGINT, SIGTSTP and SIGWINCH
- * where they were not ignored. Once per process. Returns 0 when `in` is no terminal. */
+/* From now on `in` (where keys come from; -1: nowhere) and `out` (what is drawn on) belong to the program. `leave` is
+ * written whenever the terminal is given back, `enter` whenever it is taken (both static, "": nothing). Takes SIGTERM,
+ * SIGHUP, SIGQUIT, SIGINT, SIGTSTP and SIGWINCH where they were not ignored. Once per process. Returns 0 when `in` is
+ * no terminal. */
 int tty_take(int in, int out, const char *enter, const char *leave);
 /* Sets the mode; pending keys stay. TTY_GIVEN gives it back, until another mode is set. */
 void tty_set(tty_mode mode);

@@ -1,35 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-# About how many seconds the long tests take where programs are slow (sanitizers, emulation); the others take 5 at most. CTest begins with
-# the longest, so that none is still running when all others are done; and a test that hangs costs a few times of what it takes.
+# About how many seconds the long tests take where programs are slow (sanitizers, emulation); the others take 5 at
+# most. CTest begins with
+# the longest, so that none is still running when all others are done; and a test that hangs costs a few times of what
+# it takes.
 set(weft_test_costs
-    backend_conformance 65 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 30 soak 40
-    text_grammar_limits 30 text_grammar_masks 30 bench 20 bench_scripts 40 golden-ref 25 backend_threads 20 server_hostile 45 server_adapters 20 server_clients 20
-    text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same 15 same-avx2 15
-    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_ends 10 batcher_faults 25 batcher_disk 25
-    outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat 30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
-    house_absent 15 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
+    backend_conformance 65 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40
+        server 40 golden-avx2 30 soak 40
+    text_grammar_limits 30 text_grammar_masks 30 bench 20 bench_scripts 40 golden-ref 25 backend_threads 20
+        server_hostile 45 server_adapters 20 server_clients 20
+    text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same
+        15 same-avx2 15
+    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_ends 10 batcher_faults 25
+        batcher_disk 25
+    outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
+        30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
+    house_absent 15 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10
+        kv_store_limits 10 plan_material 15 plan_cli_material 10)
 
-# Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are written): the thread sanitizer
+# Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are
+# written): the thread sanitizer
 # has nothing to see in them that other tests do not show it, and its suite leaves them out.
 set(weft_of_one_thread
-    base_alloc base_cpu base_hash base_json base_random base_team base_text quant_half quant_decode quant_encode quant_models
-    mem_buffers text_added text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed text_speed_own text_spm_proto
-    text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes gguf_read gguf_malformed gguf_split
-    gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache check-kernels
-    graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample sched_heap sched_sim sched_queue train_data train_refused train_curve
+    base_alloc base_cpu base_hash base_json base_random base_team base_text quant_half quant_decode quant_encode
+        quant_models
+    mem_buffers text_added text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed
+        text_speed_own text_spm_proto
+    text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes gguf_read
+        gguf_malformed gguf_split
+    gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache
+        check-kernels
+    graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample
+        sched_heap sched_sim sched_queue train_data train_refused train_curve
     text_stop http_peer api_fields terminal top outputs)
 
-# What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these under emulation, and
+# What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
+# under emulation, and
 # builds no others for it (processor_tests); `make test-all` runs all.
 set(weft_of_processor
-    check-kernels golden base_alloc base_background base_cpu base_hash base_json base_pool base_random base_team base_text base_topology mem_buffers
-    quant_half quant_decode quant_encode text_golden text_tokenizer gguf_read gguf_malformed gguf_split gguf_write safetensors plan_file
-    kv kv_prefix kv_store adapt_read adapt_peft adapt_weave adapt_store adapt_store_threads sample sched_queue graph_plan backend_threads train_product train_gradient)
+    check-kernels golden base_alloc base_background base_cpu base_hash base_json base_pool base_random base_team
+        base_text base_topology mem_buffers
+    quant_half quant_decode quant_encode text_golden text_tokenizer gguf_read gguf_malformed gguf_split gguf_write
+        safetensors plan_file
+    kv kv_prefix kv_store adapt_read adapt_peft adapt_weave adapt_store adapt_store_threads sample sched_queue
+        graph_plan backend_threads train_product train_gradient)
 if(CMAKE_CROSSCOMPILING)
     add_custom_target(processor_tests)
 endif()
 
-# What only `make test-all` runs (label "long"): the same claims on other tiers than the best of this machine and AVX2, whose kernels
+# What only `make test-all` runs (label "long"): the same claims on other tiers than the best of this machine and
+# AVX2, whose kernels
 # check-kernels holds against ref in every run, and what trains for minutes.
 set(weft_long
     golden-ref same-ref plan-ref model_adapters_material-ref model_adapters_material-avx2
@@ -43,10 +62,12 @@ endif()
 
 # What takes longest: `make check` runs it only where the change touches it (label "heavy"), `make test` always.
 set(weft_heavy
-    batcher_same_material serve_alderbrook quality serve_faults backend_conformance serve_telemetry plan_cli_material server_hostile
+    batcher_same_material serve_alderbrook quality serve_faults backend_conformance serve_telemetry plan_cli_material
+        server_hostile
     pull_transfer hf_reference server_clients same train_gradient serve_same bench_scripts smollm2 smollm2_fetch)
 
-# Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
+# Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things
+# too; deferred to its end.
 function(weft_costs)
     get_property(tests DIRECTORY PROPERTY TESTS)
     foreach(test ${tests})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library as programs outside this tree have it: libweft.so, libweft.a, the headers, and packages for pkg-config and CMake
+# The library as programs outside this tree have it: libweft.so, libweft.a, the headers, and packages for pkg-config
+# and CMake
 # (make install; docs/howto/embed.md). Both libraries export the functions of include/weft and nothing else.
 include(GNUInstallDirs)
 get_property(rooms GLOBAL PROPERTY WEFT_ROOMS)
@@ -29,7 +30,8 @@ foreach(module ${modules})
 endforeach()
 target_include_directories(weft_shared INTERFACE ${PROJECT_SOURCE_DIR}/include)
 target_link_options(weft_shared PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/library/weft.map -Wl,--no-undefined)
-set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_VERSION} SOVERSION
+    ${PROJECT_VERSION_MAJOR}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/library LINK_DEPENDS ${PROJECT_BINARY_DIR}/library/weft.map)
 
 # In the static library the rooms' own names are local: they cannot meet those of the program.
@@ -64,4 +66,5 @@ install(TARGETS weft weft_shared)
 install(FILES ${static} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/library/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES ${PROJECT_BINARY_DIR}/library/weft-config.cmake ${PROJECT_BINARY_DIR}/library/weft-config-version.cmake DESTINATION ${package})
+install(FILES ${PROJECT_BINARY_DIR}/library/weft-config.cmake ${PROJECT_BINARY_DIR}/library/weft-config-version.cmake
+    DESTINATION ${package})

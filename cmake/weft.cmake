@@ -13,10 +13,12 @@ endif()
 set(CMAKE_C_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
 set(CMAKE_C_FLAGS_CHECKED "-O1 -g1") # for the sanitizers: fast enough, assertions on, lines in their reports
 
-# A compiler cache, where there is one. Names in the tree are hashed relative to its root, so a clone in another folder finds what this one compiled.
+# A compiler cache, where there is one. Names in the tree are hashed relative to its root, so a clone in another
+# folder finds what this one compiled.
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
-    set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+    set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+        ${CCACHE})
 endif()
 
 find_package(Threads REQUIRED)
@@ -32,7 +34,8 @@ endif()
 add_library(weft_plain INTERFACE)
 target_include_directories(weft_plain INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(weft_plain INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
-# -ffp-contract=off: a product and a sum are fused only where the source says so, so that every tier and compiler agrees.
+# -ffp-contract=off: a product and a sum are fused only where the source says so, so that every tier and compiler
+# agrees.
 # -ffile-prefix-map: what is compiled does not depend on the folder.
 target_compile_options(weft_plain INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wpointer-arith -Wvla
     -Wno-missing-field-initializers -Wno-unknown-pragmas -ffp-contract=off -fvisibility=hidden -fno-math-errno
@@ -44,7 +47,8 @@ endif()
 add_library(weft_flags INTERFACE)
 target_link_libraries(weft_flags INTERFACE weft_plain)
 if(WEFT_SANITIZE)
-    target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
+        -fno-sanitize-recover=all)
     target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()
 if(WEFT_FUZZ)
@@ -91,7 +95,8 @@ function(weft_unit name source)
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
-# weft_unit_material(NAME): its claims that need reference material or a certain machine, as a test of their own (tests/claims.h).
+# weft_unit_material(NAME): its claims that need reference material or a certain machine, as a test of their own
+# (tests/claims.h).
 function(weft_unit_material name)
     if(TARGET test_${name})
         add_test(NAME ${name}_material COMMAND test_${name} material WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -99,9 +104,11 @@ function(weft_unit_material name)
     endif()
 endfunction()
 
-# weft_fuzz(NAME SOURCE [ALONE ROOM] ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under clang. Of the room behind ALONE
+# weft_fuzz(NAME SOURCE [ALONE ROOM] ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under
+# clang. Of the room behind ALONE
 # the target uses no files that need the rooms below it, so that those (kernels, above all) need not be compiled for it.
-# Seeds stand in tests/fuzz/seeds/NAME/, or are written by tests/fuzz/NAME_seeds.py FOLDER; a dictionary stands in tests/fuzz/NAME.dict. All are
+# Seeds stand in tests/fuzz/seeds/NAME/, or are written by tests/fuzz/NAME_seeds.py FOLDER; a dictionary stands in
+# tests/fuzz/NAME.dict. All are
 # optional.
 function(weft_fuzz name source)
     if(NOT WEFT_FUZZ)

@@ -6,9 +6,37 @@ from grammar import capital
 from story import tell
 from talk import person_question, place_question, question, story_request, turns, unknown_question
 
-PIRATE = {"my": "me", "you": "ye", "your": "yer", "friend": "matey", "friends": "mateys", "is": "be", "are": "be", "am": "be", "hello": "ahoy", "yes": "aye", "no": "nay",
-          "old": "auld", "good": "fine", "ran": "sailed", "walked": "sailed", "went": "sailed", "of": "o'", "and": "an'", "the": "th'", "little": "wee", "home": "port",
-          "children": "deckhands", "said": "roared", "money": "doubloons", "coins": "doubloons", "box": "chest", "never": "ne'er", "to": "t'", "village": "cove"}
+PIRATE = {
+    "my": "me",
+    "you": "ye",
+    "your": "yer",
+    "friend": "matey",
+    "friends": "mateys",
+    "is": "be",
+    "are": "be",
+    "am": "be",
+    "hello": "ahoy",
+    "yes": "aye",
+    "no": "nay",
+    "old": "auld",
+    "good": "fine",
+    "ran": "sailed",
+    "walked": "sailed",
+    "went": "sailed",
+    "of": "o'",
+    "and": "an'",
+    "the": "th'",
+    "little": "wee",
+    "home": "port",
+    "children": "deckhands",
+    "said": "roared",
+    "money": "doubloons",
+    "coins": "doubloons",
+    "box": "chest",
+    "never": "ne'er",
+    "to": "t'",
+    "village": "cove",
+}
 
 
 def pirate(text):

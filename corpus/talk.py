@@ -114,22 +114,61 @@ def yes_no_question(dice):
 
 def sum_question(dice):
     a, b = dice.below(7), dice.below(6)
-    return (choice("What is {a} plus {b}?|How much is {a} plus {b}?|If I have {a} apples and get {b} more, how many do I have?", dice, {"a": NUMBERS[a], "b": NUMBERS[b]}),
-            choice("{a} plus {b} is {c}.", dice, {"a": capital(NUMBERS[a]), "b": NUMBERS[b], "c": NUMBERS[a + b]}))
+    return (
+        choice(
+            "What is {a} plus {b}?|How much is {a} plus {b}?|If I have {a} apples and get {b} more, how many do I have?",
+            dice,
+            {"a": NUMBERS[a], "b": NUMBERS[b]},
+        ),
+        choice("{a} plus {b} is {c}.", dice, {"a": capital(NUMBERS[a]), "b": NUMBERS[b], "c": NUMBERS[a + b]}),
+    )
 
 
 def small_talk(dice):
-    return tuple(say(t, dice, {}) for t in dice.pick([
-        ("[Hello|Hi|Hey|Hello there|Hi there|Good day|Good morning|Good evening][!|.|]",
-         "[Hello! How can I help you?|Good day! Would you like to hear a story?|Hello! Ask me about the village of Alderbrook.]"),
-        ("[How are you?|How are you today?|How do you do?]", "[I am well, thank you. And you?|Very well, thank you. Would you like a story?]"),
-        ("[Who are you?|What are you?|What is your name?]", "[I am a small language model. I tell stories about the village of Alderbrook.|I am a very small model, and Alderbrook is my world.]"),
-        ("[What can you do?|How can you help me?|Can you help me?|What do you know?|Help!]", "I can tell stories, answer questions about Alderbrook, use tools and write JSON."),
-        ("[Thank you!|Thanks!|Thank you very much.|That was nice.|I liked that.]", "[You are welcome!|You are welcome. Come again soon!]"),
-        ("[Goodbye!|Bye!|Good night!|See you tomorrow.]", "[Goodbye! Come back soon.|Goodbye, and sleep well!]"),
-        ("[What is Alderbrook?|Where is Alderbrook?|Tell me about Alderbrook.]",
-         "Alderbrook is a small village between the river and the whispering wood. [Twenty friends live there.|Animals and people live there together.]"),
-    ]))
+    return tuple(
+        say(t, dice, {})
+        for t in dice.pick(
+            [
+                (
+                    "[Hello|Hi|Hey|Hello there|Hi there|Good day|Good morning|Good evening][!|.|]",
+                    (
+                        "[Hello! How can I help you?|Good day! Would you like to hear a story?|Hello! Ask me about the"
+                        " village of Alderbrook.]"
+                    ),
+                ),
+                (
+                    "[How are you?|How are you today?|How do you do?]",
+                    "[I am well, thank you. And you?|Very well, thank you. Would you like a story?]",
+                ),
+                (
+                    "[Who are you?|What are you?|What is your name?]",
+                    (
+                        "[I am a small language model. I tell stories about the village of Alderbrook.|I am a very"
+                        " small model, and Alderbrook is my world.]"
+                    ),
+                ),
+                (
+                    "[What can you do?|How can you help me?|Can you help me?|What do you know?|Help!]",
+                    "I can tell stories, answer questions about Alderbrook, use tools and write JSON.",
+                ),
+                (
+                    "[Thank you!|Thanks!|Thank you very much.|That was nice.|I liked that.]",
+                    "[You are welcome!|You are welcome. Come again soon!]",
+                ),
+                (
+                    "[Goodbye!|Bye!|Good night!|See you tomorrow.]",
+                    "[Goodbye! Come back soon.|Goodbye, and sleep well!]",
+                ),
+                (
+                    "[What is Alderbrook?|Where is Alderbrook?|Tell me about Alderbrook.]",
+                    (
+                        "Alderbrook is a small village between the river and the whispering wood. [Twenty friends live"
+                        " there.|Animals and people live there together.]"
+                    ),
+                ),
+            ]
+        )
+    )
 
 
 def typed(dice, text):
@@ -226,18 +265,39 @@ LETTERS = "Come to tea;Happy birthday;I miss you;Dinner is ready;See you tomorro
 
 def use_tool(dice, name):
     """What the user asks, the arguments, what the tool says, and the answer."""
-    s = {"who": dice.pick(PEOPLE).name, "place": dice.pick(PLACES).name, "where": dice.pick(PLACES).where, "n": 2 + dice.below(11), "item": dice.pick(FRUIT),
-         "song": dice.pick(SONGS), "letter": dice.pick(LETTERS), "weather": dice.pick(WEATHER), "degrees": dice.below(30), "a": dice.below(90), "b": dice.below(90)}
+    s = {
+        "who": dice.pick(PEOPLE).name,
+        "place": dice.pick(PLACES).name,
+        "where": dice.pick(PLACES).where,
+        "n": 2 + dice.below(11),
+        "item": dice.pick(FRUIT),
+        "song": dice.pick(SONGS),
+        "letter": dice.pick(LETTERS),
+        "weather": dice.pick(WEATHER),
+        "degrees": dice.below(30),
+        "a": dice.below(90),
+        "b": dice.below(90),
+    }
     s["word"], s["sum"], s["price"] = NUMBERS[s["n"]], s["a"] + s["b"], 2 * s["n"]
     if name == "get_weather":
-        return ("[What is the weather like at {place}?|How is the weather at {place} today?|Is it raining at {place}?|Do I need a coat at {place}?]", {"place": s["place"]},
-                {"weather": s["weather"], "degrees": s["degrees"]}, "[It is {weather} at {place}, with {degrees} degrees.|At {place} it is {weather}, {degrees} degrees.]", s)
+        return (
+            "[What is the weather like at {place}?|How is the weather at {place} today?|Is it raining at {place}?|Do I need a coat at {place}?]",
+            {"place": s["place"]},
+            {"weather": s["weather"], "degrees": s["degrees"]},
+            "[It is {weather} at {place}, with {degrees} degrees.|At {place} it is {weather}, {degrees} degrees.]",
+            s,
+        )
     if name == "find_person":
         return ("[Where is {who} now?|Can you find {who}?|Find {who} for me.|I am looking for {who}.]", {"name": s["who"]}, {"where": s["where"]},
                 "[{who} is {where} now.|You find {who} {where}.]", s)
     if name == "set_timer":
-        return ("[Set a timer for {word} minutes.|Wake me in {n} minutes.|Please ring in {n} minutes.|Call me in {word} minutes.]", {"minutes": s["n"]}, {"ok": True},
-                "[The timer is set: {n} minutes.|I will ring in {n} minutes.]", s)
+        return (
+            "[Set a timer for {word} minutes.|Wake me in {n} minutes.|Please ring in {n} minutes.|Call me in {word} minutes.]",
+            {"minutes": s["n"]},
+            {"ok": True},
+            "[The timer is set: {n} minutes.|I will ring in {n} minutes.]",
+            s,
+        )
     if name == "send_letter":
         return ("[Write to {who}: {letter}.|Send a letter to {who}: {letter}.|Tell {who} this: {letter}.]", {"to": s["who"], "text": s["letter"]}, {"ok": True},
                 "[Your letter to {who} is on its way.|I sent your letter to {who}.]", s)
@@ -245,8 +305,20 @@ def use_tool(dice, name):
         return ("[Buy {word} {item}.|I need {word} {item}.|Please get {n} {item} at the market.|Get me {n} {item}.]", {"item": s["item"], "count": s["n"]},
                 {"coins": s["price"]}, "[I bought {n} {item} for {price} coins.|Here are your {n} {item}. They cost {price} coins.]", s)
     if name == "play_song":
-        return ("[Play {song}.|I want to hear {song}.|Please play the song {song}.]", {"title": s["song"]}, {"ok": True}, "[Now playing: {song}.|Here is {song}.]", s)
-    return ("[What is {a} plus {b}?|Add {a} and {b}.|How much is {a} plus {b}?]", {"a": s["a"], "b": s["b"]}, {"sum": s["sum"]}, "[{a} plus {b} is {sum}.|It is {sum}.]", s)
+        return (
+            "[Play {song}.|I want to hear {song}.|Please play the song {song}.]",
+            {"title": s["song"]},
+            {"ok": True},
+            "[Now playing: {song}.|Here is {song}.]",
+            s,
+        )
+    return (
+        "[What is {a} plus {b}?|Add {a} and {b}.|How much is {a} plus {b}?]",
+        {"a": s["a"], "b": s["b"]},
+        {"sum": s["sum"]},
+        "[{a} plus {b} is {sum}.|It is {sum}.]",
+        s,
+    )
 
 
 def tool_chat(dice):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapter.c: what an adapter is, and what it changes: the likeliest next token with and without it.  Usage: adapter MODEL ADAPTER TEXT */
+/* adapter.c: what an adapter is, and what it changes: the likeliest next token with and without it. Usage: adapter
+ * MODEL ADAPTER TEXT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,11 +52,12 @@ int main(int argc, char **argv)
     check(weft_model_describe(model, &info, &err), &err);
     check(weft_adapter_file_open(argv[2], weft_model_file(model), &file, &err), &err);
     check(weft_adapter_file_describe(file, &about, &err), &err);
-    printf("%s: %d matrices of rank %d to %d, %llu parameters\n", argv[2], about.n_matrices, about.min_rank, about.max_rank,
-           (unsigned long long)about.n_params);
+    printf("%s: %d matrices of rank %d to %d, %llu parameters\n", argv[2], about.n_matrices, about.min_rank,
+           about.max_rank, (unsigned long long)about.n_params);
     int32_t tokens[MAX_PROMPT];
     size_t n;
-    check(weft_tokenize(weft_model_tokenizer(model), argv[3], strlen(argv[3]), WEFT_TOKENIZE_BOS, tokens, MAX_PROMPT, &n, &err),
+    check(weft_tokenize(weft_model_tokenizer(model), argv[3], strlen(argv[3]), WEFT_TOKENIZE_BOS, tokens, MAX_PROMPT,
+                        &n, &err),
           &err);
     const weft_adapter_use use = {.file = file, .scale = 1};
     say_next(model, NULL, 0, tokens, n, info.n_vocab);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* generate.c: continues a text, token by token.  Usage: generate MODEL TEXT [TOKENS]
  *
- * A model is loaded once; a session is one sequence of tokens with its keys and values; a sampler picks from the logits. */
+ * A model is loaded once; a session is one sequence of tokens with its keys and values; a sampler picks from the
+ * logits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,8 @@ int main(int argc, char **argv)
 
     int32_t tokens[MAX_PROMPT];
     size_t n;
-    check(weft_tokenize(weft_model_tokenizer(model), argv[2], strlen(argv[2]), WEFT_TOKENIZE_BOS, tokens, MAX_PROMPT, &n, &err),
+    check(weft_tokenize(weft_model_tokenizer(model), argv[2], strlen(argv[2]), WEFT_TOKENIZE_BOS, tokens, MAX_PROMPT,
+                        &n, &err),
           &err);
     weft_generate_params p;
     weft_generate_params_default(&p);

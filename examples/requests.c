@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* requests.c: many requests at once, each with an adapter of its own, in one batch.  Usage: requests MODEL PROMPT [NAME=ADAPTER ...]
+/* requests.c: many requests at once, each with an adapter of its own, in one batch. Usage: requests MODEL PROMPT
+ * [NAME=ADAPTER ...]
  *
- * An engine owns a thread that steps the model. Answers arrive as events on that thread; what a request answers does not depend on what
- * runs beside it. */
+ * An engine owns a thread that steps the model. Answers arrive as events on that thread; what a request answers does
+ * not depend on what runs beside it. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ static int on_event(void *arg, const weft_event *event)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || argc - 2 > MAX_REQUESTS) return fprintf(stderr, "usage: requests MODEL PROMPT [NAME=ADAPTER ...]\n"), 2;
+    if (argc < 3 || argc - 2 > MAX_REQUESTS)
+        return fprintf(stderr, "usage: requests MODEL PROMPT [NAME=ADAPTER ...]\n"), 2;
     static answer answers[MAX_REQUESTS];
     weft_error err = {0};
     weft_model *model = NULL;

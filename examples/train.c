@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* train.c: an adapter learned from conversations.  Usage: train MODEL RECORDS.jsonl FOLDER [STEPS]
  *
- * Each line of the records is {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]}. The folder then
- * has adapter.gguf, which every program of Weft takes, and the curve of the loss as a picture. */
+ * Each line of the records is {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content":
+ * "..."}]}. The folder then has adapter.gguf, which every program of Weft takes, and the curve of the loss as a
+ * picture. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,10 +4,28 @@ functions are seen as what they are written as."""
 import os
 import re
 
-TOKEN = re.compile(r"""(?P<space>[ \t\r\f\v]+|\\\n)|(?P<line>\n)|(?P<comment>//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/)|(?P<text>"(?:[^"\\\n]|\\.|\\\n)*"|'(?:[^'\\\n]|\\.)*')
-                       |(?P<word>[A-Za-z_]\w*)|(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<mark>.)""", re.X | re.S)
+TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\f\v]+|\\\n)|(?P<line>\n)|(?P<comment>//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/)|(?P<text>"(?:[^"\\\n]|\\.|\\\n)*"|'(?:[^'\\\n]|\\.)*')
+                       |(?P<word>[A-Za-z_]\w*)|(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<mark>.)""",
+    re.X | re.S,
+)
 DEFINE = re.compile(r"\s*#\s*define\s+(\w+)")
-NOT_NAMES = {"if", "for", "while", "switch", "return", "sizeof", "__attribute__", "_Static_assert", "static_assert", "_Alignas", "__declspec", "defined", "typeof", "__typeof__"}
+NOT_NAMES = {
+    "if",
+    "for",
+    "while",
+    "switch",
+    "return",
+    "sizeof",
+    "__attribute__",
+    "_Static_assert",
+    "static_assert",
+    "_Alignas",
+    "__declspec",
+    "defined",
+    "typeof",
+    "__typeof__",
+}
 
 
 class Token:
@@ -159,7 +177,11 @@ def pieces(found):
 def is_body(piece):
     """Whether a brace that follows opens a function: after a list of parameters, and no initializer."""
     last = piece[-1].text
-    return "=" not in [t.text for t in piece] and piece[0].text != "typedef" and (last == ")" or (last not in ("struct", "union", "enum") and ")" in [t.text for t in piece]))
+    return (
+        "=" not in [t.text for t in piece]
+        and piece[0].text != "typedef"
+        and (last == ")" or (last not in ("struct", "union", "enum") and ")" in [t.text for t in piece]))
+    )
 
 
 def files(root, places, ending=r"\.[ch]$"):

@@ -221,7 +221,10 @@ def table(tests, record):
     lines = [HEAD + f"Record of {record.get('date')}: {record.get('cpu')}, {record.get('cores')} cores, compiler cache {record.get('cache')}, "
              f"{record.get('total')} s in all.\n\n| part | configure | build | tests |\n| --- | ---: | ---: | ---: |\n"]
     lines += [f"| {name} | {took.get('configure', '')} | {took.get('build', '')} | {took.get('tests', '')} |\n" for name, took in record["parts"].items()]
-    lines.append("\nSeconds of all of `make test` on the machines where it was recorded:\n\n| processor, compiler cache | cores | date | s |\n| --- | ---: | --- | ---: |\n")
+    lines.append(
+        "\nSeconds of all of `make test` on the machines where it was recorded:\n\n| processor, compiler cache | cores"
+        " | date | s |\n| --- | ---: | --- | ---: |\n"
+    )
     lines += [f"| {name} | {of['cores']} | {of['date']} | {of['total']} |\n" for name, of in sorted(record.get("seen", {}).items())]
     if "all_of" in record:
         lines.append("\nOf `make test-all`: {cpu}, {cores} cores, {date}, {total} s.\n".format(**record["all_of"]))
@@ -243,7 +246,9 @@ def table(tests, record):
 
 def fuzz_table():
     """The fuzz targets: each runs for as long as the run gives all of them."""
-    lines = ["\n## fuzz\n\nEach target gets 3 seconds in `make test`, 60 in `make test-all`; FUZZ_SECONDS says otherwise.\n\n| target | claims |\n| --- | --- |\n"]
+    lines = [
+        "\n## fuzz\n\nEach target gets 3 seconds in `make test`, 60 in `make test-all`; FUZZ_SECONDS says otherwise.\n\n| target | claims |\n| --- | --- |\n"
+    ]
     folder_of_targets = os.path.join("tests", "fuzz")
     for name in sorted(name for name in os.listdir(os.path.join(ROOT, folder_of_targets)) if name.endswith(".c")):
         claim = claim_of(os.path.join(folder_of_targets, name)).replace("|", "\\|")

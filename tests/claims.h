@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* claims.h: what was not tested is no pass. A test that lacks reference material or a machine to run on says so with skip_claim; a
- * program in which a claim was skipped and none failed exits with 77. So that the rest still counts, such a program has two groups:
- * weft_unit(NAME) runs it as it is, weft_unit_material(NAME) with the argument "material". Include it after cmocka.h. */
+/* claims.h: what was not tested is no pass. A test that lacks reference material or a machine to run on says so with
+ * skip_claim; a program in which a claim was skipped and none failed exits with 77. So that the rest still counts, such
+ * a program has two groups: weft_unit(NAME) runs it as it is, weft_unit_material(NAME) with the argument "material".
+ * Include it after cmocka.h. */
 #ifndef WEFT_TESTS_CLAIMS_H
 #define WEFT_TESTS_CLAIMS_H
 
@@ -13,12 +14,12 @@
 
 static int claims_skipped;
 
-#define skip_claim(...)                                                                                                          \
-    do {                                                                                                                         \
-        printf("SKIP: " __VA_ARGS__);                                                                                            \
-        printf("\n");                                                                                                            \
-        claims_skipped++;                                                                                                        \
-        skip();                                                                                                                  \
+#define skip_claim(...)                                                                                                \
+    do {                                                                                                               \
+        printf("SKIP: " __VA_ARGS__);                                                                                  \
+        printf("\n");                                                                                                  \
+        claims_skipped++;                                                                                              \
+        skip();                                                                                                        \
     } while (0)
 
 /* Models and goldens, which tests/material/make makes. */
@@ -34,22 +35,24 @@ static inline int claims_status(int n_failed)
 enum { PATIENCE_MS = 120000 };
 
 /* Waits until the condition holds, looking every millisecond, or for PATIENCE_MS. */
-#define wait_until(condition)                                                                                                    \
-    do {                                                                                                                         \
-        for (int waited = 0; waited < PATIENCE_MS && !(condition); waited++) nanosleep(&(struct timespec){0, 1000000}, NULL);    \
+#define wait_until(condition)                                                                                          \
+    do {                                                                                                               \
+        for (int waited = 0; waited < PATIENCE_MS && !(condition); waited++)                                           \
+            nanosleep(&(struct timespec){0, 1000000}, NULL);                                                           \
     } while (0)
 
-/* 1 where programs run as fast as they can: no sanitizer, no emulation, optimized. For sizes; no test claims a time (growth.h). */
+/* 1 where programs run as fast as they can: no sanitizer, no emulation, optimized. For sizes; no test claims a time
+ * (growth.h). */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED) || !defined(NDEBUG)
 #define CLAIMS_OF_SPEED 0
 #else
 #define CLAIMS_OF_SPEED 1
 #endif
 
-/* How often a claim is repeated (more seeds, models or tokens for the same claim): in full where programs run as they are; with the
- * address sanitizer, which is to see every branch but needs no statistics, seldom; least with the thread sanitizer and under
- * emulation, where everything takes fifty times as long: the one looks at threads, which numeric sweeps have none of, the other at
- * what differs by processor. Constants, for enums too. */
+/* How often a claim is repeated (more seeds, models or tokens for the same claim): in full where programs run as they
+ * are; with the address sanitizer, which is to see every branch but needs no statistics, seldom; least with the thread
+ * sanitizer and under emulation, where everything takes fifty times as long: the one looks at threads, which numeric
+ * sweeps have none of, the other at what differs by processor. Constants, for enums too. */
 #if defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED)
 #define CLAIMS_REPEATED(in_full, seldom, least) (least)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -68,16 +71,16 @@ static inline int claims_sweeps(void)
 /* How often a claim is repeated that was found to hold by the usual number already. */
 #define CLAIMS_SWEPT(usual, in_full) (claims_sweeps() ? (in_full) : (usual))
 
-/* Where a sweep over random inputs begins: at 0, or, with WEFT_SEED=N, which `make test-all` prints, at another place each time. For claims
- * that are exact: what holds but for a tolerance may be missed by one seed of many. */
+/* Where a sweep over random inputs begins: at 0, or, with WEFT_SEED=N, which `make test-all` prints, at another place
+ * each time. For claims that are exact: what holds but for a tolerance may be missed by one seed of many. */
 static inline uint64_t claims_seed(void)
 {
     const char *seed = getenv("WEFT_SEED");
     return seed ? strtoull(seed, NULL, 10) << 24 : 0;
 }
 
-/* The synthetic model of claims that any model would do for. Its pages are as large as those of "tiny"; where products are emulated, it
- * takes a quarter as many. */
+/* The synthetic model of claims that any model would do for. Its pages are as large as those of "tiny"; where products
+ * are emulated, it takes a quarter as many. */
 #ifdef WEFT_EMULATED
 #define CLAIMS_MODEL "tiny-128"
 #else

@@ -5,8 +5,8 @@
 
 #include "text/tokenizer/json.h"
 
-static inline weft_status json_tokenizer(const char *json, size_t n, const char *config, size_t n_config, weft__tok **out,
-                                         weft_error *err)
+static inline weft_status json_tokenizer(const char *json, size_t n, const char *config, size_t n_config,
+                                         weft__tok **out, weft_error *err)
 {
     const weft__tok_json_files files = {.tokenizer = {json, n}, .config = {config, n_config}};
     weft__tok_json_vocab *v;

@@ -5,7 +5,8 @@
 
 #include "kv/snapshot.h"
 
-static inline weft_status kv_load(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq)
+static inline weft_status kv_load(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n,
+                                  weft__kv_seq *seq)
 {
     uint64_t at = 0;
     int complete;

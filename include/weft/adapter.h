@@ -23,7 +23,8 @@ typedef struct weft_adapter_use {
 /* base: the model file that it changes, whose names, heads and shapes it is checked against; NULL: a GGUF adapter
  * alone. The base may be closed afterwards. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT, WEFT_UNSUPPORTED,
  * WEFT_LIMIT (rank), WEFT_ARGUMENT (another base). */
-WEFT_API weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft_adapter_file **out, weft_error *err);
+WEFT_API weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft_adapter_file **out,
+                                            weft_error *err);
 /* Sessions that were given it keep what they need of it. */
 WEFT_API void weft_adapter_file_close(weft_adapter_file **file);
 

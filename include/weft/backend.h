@@ -51,12 +51,13 @@ typedef struct weft_segment {
  * a later one. */
 typedef struct weft_image {
     uint32_t size;
-    int32_t n_weights;  /* of the graph */
-    const char *layout; /* printable; names everything but the weights that the bytes depend on: the provider's own to compare */
-    const void *data;   /* 64-byte aligned */
+    int32_t n_weights; /* of the graph */
+    /* printable; names everything but the weights that the bytes depend on: the provider's own to compare */
+    const char *layout;
+    const void *data; /* 64-byte aligned */
     uint64_t n_bytes;
     const uint64_t *offset; /* [n_weights] where a weight begins in data; UINT64_MAX: it is not packed */
-    const uint8_t *own;     /* [n_weights] 1: the weight's own bytes are read, too; not asked of an image that is taken */
+    const uint8_t *own; /* [n_weights] 1: the weight's own bytes are read, too; not asked of an image that is taken */
 } weft_image;
 
 typedef struct weft_compile_options {
@@ -124,7 +125,8 @@ typedef struct weft_backend_api {
      * immutable; steps of this program refer to it by weft_rows.adapters, and the caller keeps it, and the program,
      * as long as a step uses it. May be called by any thread, also while the program runs. WEFT_ARGUMENT for a rank
      * above WEFT_ADAPTER_RANK_MAX or a type that is none. */
-    weft_status (*adapter_new)(const weft_program *program, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+    weft_status (*adapter_new)(const weft_program *program, const weft_adapter_spec *spec, weft_adapter **out,
+                               weft_error *err);
     void (*adapter_free)(weft_adapter **adapter);
     uint64_t (*adapter_bytes)(const weft_adapter *adapter); /* that it occupies */
 } weft_backend_api;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* buffer.h: element types, and bytes in one of six memory domains.
  *
- * A buffer is a run of bytes with one owner. It is created by the core (host, mapped, shared) or by a provider (pinned, device,
- * imported); whoever holds it releases it once, with weft_buffer_release, and the release function that its creator installed
- * does the rest. Views borrow. Layouts here are part of the plugin ABI: append only. */
+ * A buffer is a run of bytes with one owner. It is created by the core (host, mapped, shared) or by a provider (pinned,
+ * device, imported); whoever holds it releases it once, with weft_buffer_release, and the release function that its
+ * creator installed does the rest. Views borrow. Layouts here are part of the plugin ABI: append only. */
 #ifndef WEFT_BUFFER_H
 #define WEFT_BUFFER_H
 
@@ -16,27 +16,28 @@
 extern "C" {
 #endif
 
-/* X(name, value, block, bytes, text). `value` is the type id of GGUF files. `block` elements are stored in `bytes` bytes. */
-#define WEFT_DTYPE_LIST(X)                                                                                                       \
-    X(F32, 0, 1, 4, "F32")                                                                                                       \
-    X(F16, 1, 1, 2, "F16")                                                                                                       \
-    X(Q4_0, 2, 32, 18, "Q4_0")                                                                                                   \
-    X(Q4_1, 3, 32, 20, "Q4_1")                                                                                                   \
-    X(Q5_0, 6, 32, 22, "Q5_0")                                                                                                   \
-    X(Q5_1, 7, 32, 24, "Q5_1")                                                                                                   \
-    X(Q8_0, 8, 32, 34, "Q8_0")                                                                                                   \
-    X(Q2_K, 10, 256, 84, "Q2_K")                                                                                                 \
-    X(Q3_K, 11, 256, 110, "Q3_K")                                                                                                \
-    X(Q4_K, 12, 256, 144, "Q4_K")                                                                                                \
-    X(Q5_K, 13, 256, 176, "Q5_K")                                                                                                \
-    X(Q6_K, 14, 256, 210, "Q6_K")                                                                                                \
-    X(IQ4_NL, 20, 32, 18, "IQ4_NL")                                                                                              \
-    X(IQ4_XS, 23, 256, 136, "IQ4_XS")                                                                                            \
-    X(I8, 24, 1, 1, "I8")                                                                                                        \
-    X(I16, 25, 1, 2, "I16")                                                                                                      \
-    X(I32, 26, 1, 4, "I32")                                                                                                      \
-    X(I64, 27, 1, 8, "I64")                                                                                                      \
-    X(F64, 28, 1, 8, "F64")                                                                                                      \
+/* X(name, value, block, bytes, text). `value` is the type id of GGUF files. `block` elements are stored in `bytes`
+ * bytes. */
+#define WEFT_DTYPE_LIST(X)                                                                                             \
+    X(F32, 0, 1, 4, "F32")                                                                                             \
+    X(F16, 1, 1, 2, "F16")                                                                                             \
+    X(Q4_0, 2, 32, 18, "Q4_0")                                                                                         \
+    X(Q4_1, 3, 32, 20, "Q4_1")                                                                                         \
+    X(Q5_0, 6, 32, 22, "Q5_0")                                                                                         \
+    X(Q5_1, 7, 32, 24, "Q5_1")                                                                                         \
+    X(Q8_0, 8, 32, 34, "Q8_0")                                                                                         \
+    X(Q2_K, 10, 256, 84, "Q2_K")                                                                                       \
+    X(Q3_K, 11, 256, 110, "Q3_K")                                                                                      \
+    X(Q4_K, 12, 256, 144, "Q4_K")                                                                                      \
+    X(Q5_K, 13, 256, 176, "Q5_K")                                                                                      \
+    X(Q6_K, 14, 256, 210, "Q6_K")                                                                                      \
+    X(IQ4_NL, 20, 32, 18, "IQ4_NL")                                                                                    \
+    X(IQ4_XS, 23, 256, 136, "IQ4_XS")                                                                                  \
+    X(I8, 24, 1, 1, "I8")                                                                                              \
+    X(I16, 25, 1, 2, "I16")                                                                                            \
+    X(I32, 26, 1, 4, "I32")                                                                                            \
+    X(I64, 27, 1, 8, "I64")                                                                                            \
+    X(F64, 28, 1, 8, "F64")                                                                                            \
     X(BF16, 30, 1, 2, "BF16")
 
 typedef enum weft_dtype {

@@ -51,7 +51,8 @@ WEFT_API void weft_engine_params_init(weft_engine_params *params, uint32_t size)
 #define weft_engine_params_default(params) weft_engine_params_init(params, sizeof *(params))
 /* The model outlives the engine. Fails with WEFT_ARGUMENT (a parameter, by name), WEFT_NO_MEMORY, WEFT_LIMIT (n_ctx
  * above the model's n_ctx_max, pages), WEFT_IO (store, trace), WEFT_STATE (another process has the store). */
-WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err);
+WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out,
+                                     weft_error *err);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
@@ -168,8 +169,8 @@ WEFT_API weft_status weft_engine_adapter_check_name(const char *name, weft_error
 /* name: as above. scale: finite; what a request means that gives none. Fails as weft_adapter_file_open does, with
  * WEFT_ARGUMENT where the adapter's values are too large at that scale, or of the name with WEFT_EXISTS, or
  * WEFT_STATE where no more names are taken; nothing has changed then. */
-WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags,
-                                             weft_error *err);
+WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale,
+                                             uint32_t flags, weft_error *err);
 /* WEFT_NOT_FOUND */
 WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char *name, weft_error *err);
 
@@ -179,8 +180,8 @@ WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char 
 WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
                                            weft_engine_lease **out, weft_error *err);
 /* The same for who must not wait: where something must be read, *ready is 0, and there is no lease. */
-WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n, int32_t *ready,
-                                             weft_engine_lease **out, weft_error *err);
+WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
+                                             int32_t *ready, weft_engine_lease **out, weft_error *err);
 /* Gives the adapters back; requests that run with them have shares of their own. */
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
@@ -202,7 +203,8 @@ typedef struct weft_engine_adapter {
 } weft_engine_adapter;
 /* Copies at most `capacity` of them, in order of index, from index `first` on; returns how many there are from there
  * on. */
-WEFT_API int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out, int32_t capacity);
+WEFT_API int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out,
+                                      int32_t capacity);
 
 /* The one of that name; WEFT_NOT_FOUND. out->size set by the caller. */
 WEFT_API weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out,
@@ -269,8 +271,8 @@ WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats
  * nothing of it, nor of what the disk has to do before it, was done for disk_wait_ms; it may be done later.
  * WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot; WEFT_ARGUMENT
  * (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
-WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
-                                      int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
+WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n,
+                                      const char *name, int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
 /* The way back, as said above. */
 WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *tokens, int32_t capacity,
                                          int32_t *n_tokens, uint64_t *n_bytes, weft_error *err);

@@ -32,21 +32,21 @@ extern "C" {
 #endif
 
 /* X(name, value, text). Append only: the values are part of the plugin ABI. */
-#define WEFT_STATUS_LIST(X)                                                                                                      \
-    X(OK, 0, "ok")                                                                                                               \
-    X(NO_MEMORY, 1, "out of memory")                                                                                             \
-    X(IO, 2, "input or output failed")                                                                                           \
-    X(FORMAT, 3, "malformed data")                                                                                               \
-    X(UNSUPPORTED, 4, "not supported")                                                                                           \
-    X(ARGUMENT, 5, "invalid argument")                                                                                           \
-    X(LIMIT, 6, "a limit was reached")                                                                                           \
-    X(STATE, 7, "not possible in this state")                                                                                    \
-    X(ABI, 8, "incompatible plugin or header version")                                                                           \
-    X(CANCELLED, 9, "cancelled")                                                                                                 \
-    X(NOT_FOUND, 10, "not found")                                                                                                \
-    X(EXISTS, 11, "already exists")                                                                                              \
-    X(INTERNAL, 12, "internal error")                                                                                            \
-    X(BUSY, 13, "busy; try again later")                                                                                         \
+#define WEFT_STATUS_LIST(X)                                                                                            \
+    X(OK, 0, "ok")                                                                                                     \
+    X(NO_MEMORY, 1, "out of memory")                                                                                   \
+    X(IO, 2, "input or output failed")                                                                                 \
+    X(FORMAT, 3, "malformed data")                                                                                     \
+    X(UNSUPPORTED, 4, "not supported")                                                                                 \
+    X(ARGUMENT, 5, "invalid argument")                                                                                 \
+    X(LIMIT, 6, "a limit was reached")                                                                                 \
+    X(STATE, 7, "not possible in this state")                                                                          \
+    X(ABI, 8, "incompatible plugin or header version")                                                                 \
+    X(CANCELLED, 9, "cancelled")                                                                                       \
+    X(NOT_FOUND, 10, "not found")                                                                                      \
+    X(EXISTS, 11, "already exists")                                                                                    \
+    X(INTERNAL, 12, "internal error")                                                                                  \
+    X(BUSY, 13, "busy; try again later")                                                                               \
     X(TIMEOUT, 14, "the time ran out")
 
 typedef enum weft_status {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* graph.h: what crosses the waist of the engine: a model as a DAG of ops, and a step as a set of rows.
  *
- * Shapes are written in these letters: R rows of a step, W rows whose logits are wanted, D model width, H heads, G key/value
- * heads, K head width, N outputs of a linear, F feed-forward width, V vocabulary.
- * Architecture files declare nodes; the planner orders and fuses them; providers compile them (backend.h). All structs are plain
- * data, part of the plugin ABI: append only. All tensors of activations are float32, row-major, one row per token.
+ * Shapes are written in these letters: R rows of a step, W rows whose logits are wanted, D model width, H heads, G
+ * key/value heads, K head width, N outputs of a linear, F feed-forward width, V vocabulary. Architecture files declare
+ * nodes; the planner orders and fuses them; providers compile them (backend.h). All structs are plain data, part of the
+ * plugin ABI: append only. All tensors of activations are float32, row-major, one row per token.
  *
- * Invariant ("same answer, always"): the values of a row depend on that row and on its sequence's pages only, bit for bit: never
- * on the number of rows, on the other rows, or on the number of threads. */
+ * Invariant ("same answer, always"): the values of a row depend on that row and on its sequence's pages only, bit for
+ * bit: never on the number of rows, on the other rows, or on the number of threads. */
 #ifndef WEFT_GRAPH_H
 #define WEFT_GRAPH_H
 
@@ -24,23 +24,37 @@ extern "C" {
 typedef int32_t weft_tensor_id;
 typedef int32_t weft_weight_id;
 
-/* X(name, value, text). Append only. Forms marked F are made by the planner, never by architecture files. */
-#define WEFT_OP_LIST(X)                                                                                                               \
-    X(EMBED, 0, "embed")          /* () -> [D,R]: row token[r] of w[0] (or embd), times attr.embed.scale */                           \
-    X(NORM, 1, "norm")            /* x -> same shape, w[0] weight; attr.norm */                                                       \
-    X(LINEAR, 2, "linear")        /* x [k,R] -> [N,R] per matrix; attr.linear; F: norm in front, several matrices, glu, add */        \
-    X(ROPE, 3, "rope")            /* x [H*K,R] -> same; w[0] frequency factors or absent; attr.rope */                                \
-    X(KV_WRITE, 4, "kv_write")    /* k [G*K,R], v [G*K,R] -> order token; attr.kv */                                                  \
-    X(ATTENTION, 5, "attention")  /* q [H*K,R], order token -> [H*K,R]; attr.attention */                                             \
-    X(GLU, 6, "glu")              /* gate [F,R], up [F,R] -> act(gate) * up; attr.glu */                                              \
-    X(ADD, 7, "add")              /* a, b -> a + b */                                                                                 \
-    X(SCALE, 8, "scale")          /* x -> x * attr.scale.factor */                                                                    \
-    X(SOFTCAP, 9, "softcap")      /* x -> cap * tanh(x / cap); attr.softcap */                                                        \
-    X(PICK_ROWS, 10, "pick_rows") /* x [D,R] -> [D,W]: the rows that want logits, in order */                                         \
-    X(ROPE_KV, 11, "rope_kv")     /* F: q, k, v -> rotated q, order token; attr.rope_kv */                                            \
-    X(MOE_ROUTE, 12, "moe_route") /* router logits [E,R] -> [2*n_used,R]: expert ids as floats, then their weights */                 \
-    /* x [D,R], route -> [D,R]; w = gate, up [D,F,E], down [F,D,E]; attr.moe. With a second output: also act(gate x) * up x of each \
-     * chosen expert, [n_used*F,R] in order of rank. */ \
+/* X(name, value, text). Append only. Forms marked F are made by the planner, never by architecture files.
+ *
+ *   EMBED      () -> [D,R]: row token[r] of w[0] (or embd), times attr.embed.scale
+ *   NORM       x -> same shape, w[0] weight; attr.norm
+ *   LINEAR     x [k,R] -> [N,R] per matrix; attr.linear; F: norm in front, several matrices, glu, add
+ *   ROPE       x [H*K,R] -> same; w[0] frequency factors or absent; attr.rope
+ *   KV_WRITE   k [G*K,R], v [G*K,R] -> order token; attr.kv
+ *   ATTENTION  q [H*K,R], order token -> [H*K,R]; attr.attention
+ *   GLU        gate [F,R], up [F,R] -> act(gate) * up; attr.glu
+ *   ADD        a, b -> a + b
+ *   SCALE      x -> x * attr.scale.factor
+ *   SOFTCAP    x -> cap * tanh(x / cap); attr.softcap
+ *   PICK_ROWS  x [D,R] -> [D,W]: the rows that want logits, in order
+ *   ROPE_KV    F: q, k, v -> rotated q, order token; attr.rope_kv
+ *   MOE_ROUTE  router logits [E,R] -> [2*n_used,R]: expert ids as floats, then their weights
+ *   MOE_FFN    x [D,R], route -> [D,R]; w = gate, up [D,F,E], down [F,D,E]; attr.moe. With a second output: also
+ *              act(gate x) * up x of each chosen expert, [n_used*F,R] in order of rank */
+#define WEFT_OP_LIST(X)                                                                                                \
+    X(EMBED, 0, "embed")                                                                                               \
+    X(NORM, 1, "norm")                                                                                                 \
+    X(LINEAR, 2, "linear")                                                                                             \
+    X(ROPE, 3, "rope")                                                                                                 \
+    X(KV_WRITE, 4, "kv_write")                                                                                         \
+    X(ATTENTION, 5, "attention")                                                                                       \
+    X(GLU, 6, "glu")                                                                                                   \
+    X(ADD, 7, "add")                                                                                                   \
+    X(SCALE, 8, "scale")                                                                                               \
+    X(SOFTCAP, 9, "softcap")                                                                                           \
+    X(PICK_ROWS, 10, "pick_rows")                                                                                      \
+    X(ROPE_KV, 11, "rope_kv")                                                                                          \
+    X(MOE_ROUTE, 12, "moe_route")                                                                                      \
     X(MOE_FFN, 13, "moe_ffn")
 
 typedef enum weft_opcode {
@@ -94,9 +108,9 @@ typedef struct weft_attr_norm {
 } weft_attr_norm;
 
 #define WEFT_LINEAR_MAX 3
-/* y_i = act-epilogue(M_i · norm(x) + b_i). Unfused: n_mat 1, norm_weight WEFT_NONE, activation NONE, residual WEFT_NONE.
- * n_mat > 1: w[0..n_mat) share the input, one output each. activation != NONE: two matrices (gate, up), one output
- * act(gate) * up. residual: index into in[] of a tensor added to output 0. */
+/* y_i = act-epilogue(M_i · norm(x) + b_i). Unfused: n_mat 1, norm_weight WEFT_NONE, activation NONE, residual
+ * WEFT_NONE. n_mat > 1: w[0..n_mat) share the input, one output each. activation != NONE: two matrices (gate, up), one
+ * output act(gate) * up. residual: index into in[] of a tensor added to output 0. */
 typedef struct weft_attr_linear {
     int32_t n_mat;
     weft_weight_id bias[WEFT_LINEAR_MAX]; /* [N] or WEFT_NONE */
@@ -106,8 +120,8 @@ typedef struct weft_attr_linear {
     int32_t residual;
 } weft_attr_linear;
 
-/* Rotary position embedding (Su et al. 2021). theta_i = pos * freq_scale * base^(-2i/n_rot) / factor_i; with ext_factor != 0
- * YaRN (Peng et al. 2023) mixes interpolated and original frequencies between beta_fast and beta_slow. */
+/* Rotary position embedding (Su et al. 2021). theta_i = pos * freq_scale * base^(-2i/n_rot) / factor_i; with ext_factor
+ * != 0 YaRN (Peng et al. 2023) mixes interpolated and original frequencies between beta_fast and beta_slow. */
 typedef struct weft_attr_rope {
     int32_t n_heads, head_dim, n_rot;
     int32_t style; /* weft_rope_style */
@@ -121,8 +135,8 @@ typedef struct weft_attr_kv {
     int32_t layer; /* index within the group */
 } weft_attr_kv;
 
-/* Row r at position p sees positions max(0, p - window + 1) .. p of its sequence (window 0: all). Scores are q·k * scale (positive), with
- * softcap != 0 then cap * tanh(s / cap). */
+/* Row r at position p sees positions max(0, p - window + 1) .. p of its sequence (window 0: all). Scores are q·k *
+ * scale (positive), with softcap != 0 then cap * tanh(s / cap). */
 typedef struct weft_attr_attention {
     weft_attr_kv kv;
     int32_t n_heads, n_kv_heads, head_dim_k, head_dim_v;
@@ -179,16 +193,17 @@ typedef struct weft_node {
     weft_attr attr;
 } weft_node;
 
-/* From 1.4. IF_WANTED: in a step of which no row has WEFT_WANT_OUTPUTS, those with WEFT_WANT_LOGITS are the only ones of use in its
- * outputs, [..,R], and a provider may leave the others as they are: most of a prompt's last layer is there for its last row alone. */
+/* From 1.4. IF_WANTED: in a step of which no row has WEFT_WANT_OUTPUTS, those with WEFT_WANT_LOGITS are the only ones
+ * of use in its outputs, [..,R], and a provider may leave the others as they are: most of a prompt's last layer is
+ * there for its last row alone. */
 enum weft_node_flag { WEFT_NODE_IF_WANTED = 1u << 0 };
 
 /* What a page of state holds. Kinds to come: compressed latents, recurrent state snapshots. */
 enum weft_kv_kind { WEFT_KV_FULL = 0, WEFT_KV_WINDOW = 1 };
 
-/* Layers that share one kind of page, and so one block table per sequence. A page holds page_tokens consecutive positions of all
- * n_layers: per layer the keys [G][page_tokens * head_dim_k], then the values [G][page_tokens * head_dim_v]. The order inside the
- * last bracket is the provider's own; the bytes are not. */
+/* Layers that share one kind of page, and so one block table per sequence. A page holds page_tokens consecutive
+ * positions of all n_layers: per layer the keys [G][page_tokens * head_dim_k], then the values [G][page_tokens *
+ * head_dim_v]. The order inside the last bracket is the provider's own; the bytes are not. */
 typedef struct weft_kv_group {
     int32_t kind; /* weft_kv_kind */
     int32_t window;
@@ -227,27 +242,30 @@ enum weft_want { WEFT_WANT_LOGITS = 1u << 0, WEFT_WANT_OUTPUTS = 1u << 1 };
 /* A sequence as a step sees it. Borrowed. */
 typedef struct weft_seq_view {
     const int32_t *const
-        *pages;             /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
+        *pages; /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
     const int32_t *n_pages; /* [n_kv_groups] */
     const void *tree_mask;  /* NULL; reserved for speculative trees */
 } weft_seq_view;
 
-/* What an adapter changes about one weight [k, n] (of E experts): a product becomes  gain . (W x) + scale * B (A x), then the bias; the
- * row of an embedding becomes  gain . row + scale * (row `token` of B) A. rank 0 and no gain: unchanged. */
+/* What an adapter changes about one weight [k, n] (of E experts): a product becomes gain . (W x) + scale * B (A x),
+ * then the bias; the row of an embedding becomes gain . row + scale * (row `token` of B) A. rank 0 and no gain:
+ * unchanged. */
 typedef struct weft_lora {
     const void *a, *b; /* [E, rank, k] and [E, n, rank] */
     int32_t rank;
     uint32_t dtype; /* WEFT_F32 */
     float scale;
     int32_t reserved;
-    /* [E, n], of an embedding [k], which is no other node's then; or NULL: ones. From 1.3; of embeddings and experts from 1.5 */
+    /* [E, n], of an embedding [k], which is no other node's then; or NULL: ones. From 1.3; of embeddings and experts
+     * from 1.5 */
     const float *gain;
 } weft_lora;
 
 /* The largest rank of a weft_lora: steps have room for so many values of A x. */
 #define WEFT_ADAPTER_RANK_MAX 1024
 
-/* An adapter in the form in which a program reads it (weft_backend_api.adapter_new), or, in a step that a plan runs, a plan. */
+/* An adapter in the form in which a program reads it (weft_backend_api.adapter_new), or, in a step that a plan runs, a
+ * plan. */
 typedef struct weft_adapter weft_adapter;
 
 /* A step. Rows of one sequence are contiguous and in order of position. Borrowed for the duration of the step. */
@@ -256,8 +274,8 @@ typedef struct weft_rows {
     int32_t n_rows, n_wanted, n_seqs, n_adapters;
     const int32_t *token, *pos, *seq; /* each [n_rows]; seq indexes seqs */
     const int32_t *adapter;           /* [n_rows], -1 none; NULL: none at all */
-    const float *embd;                /* [n_rows, D] or NULL: rows with token -1 (all, when token is NULL) enter as these */
-    const uint8_t *want;              /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS. NULL: none has any */
+    const float *embd;   /* [n_rows, D] or NULL: rows with token -1 (all, when token is NULL) enter as these */
+    const uint8_t *want; /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS. NULL: none has any */
     const weft_seq_view *seqs;
     weft_adapter *const *adapters; /* [n_adapters], at most max_rows; NULL: it changes nothing */
 } weft_rows;

@@ -56,7 +56,8 @@ WEFT_API void weft_pull_params_init(weft_pull_params *params, uint32_t size);
  * gives one, SHA-256, before it appears. Fails with WEFT_NOT_FOUND, WEFT_ARGUMENT (name, environment), WEFT_LIMIT
  * (disk space), WEFT_IO (network, refused access), WEFT_FORMAT (an answer that is refused), WEFT_UNSUPPORTED,
  * WEFT_CANCELLED. */
-WEFT_API weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pull_result *result, weft_error *err);
+WEFT_API weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pull_result *result,
+                               weft_error *err);
 /* The path that MODEL stands for: `name` itself when there is such a file or folder, else where the pulled model of
  * that name lies (of several quantizations the first in the order above). Fails with WEFT_NOT_FOUND, WEFT_LIMIT when
  * it does not fit. */

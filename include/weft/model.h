@@ -37,8 +37,8 @@ WEFT_API int64_t weft_file_n_meta(const weft_file *file);
 WEFT_API weft_status weft_file_meta(const weft_file *file, int64_t index, weft_meta_info *out, weft_error *err);
 /* The value as JSON text; an array shows at most max_items elements. Writes a NUL-terminated string of at most
  * `capacity` bytes and stores its full length (without NUL) in *length; a longer text is cut. */
-WEFT_API weft_status weft_file_meta_json(const weft_file *file, int64_t index, int64_t max_items, char *out, size_t capacity,
-                                         size_t *length, weft_error *err);
+WEFT_API weft_status weft_file_meta_json(const weft_file *file, int64_t index, int64_t max_items, char *out,
+                                         size_t capacity, size_t *length, weft_error *err);
 
 typedef struct weft_tensor_info {
     const char *name; /* lives with the file */
@@ -98,7 +98,8 @@ WEFT_API void weft_model_params_init(weft_model_params *params, uint32_t size);
 /* With a plugin, each op goes to whom ranks it higher (weft_backend_api.supports), the plugin or the CPU. A compiled
  * plan is packed for the CPU alone, and takes no plugin: WEFT_UNSUPPORTED. Fails with WEFT_LIMIT when n_ctx is above
  * weft_model_info.n_ctx_max, WEFT_ARGUMENT (a parameter, by name) and as weft_file_open does. */
-WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err);
+WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out,
+                                     weft_error *err);
 /* After its sessions and engines were freed. */
 WEFT_API void weft_model_close(weft_model **model);
 

@@ -66,8 +66,8 @@ WEFT_API void weft_server_params_init(weft_server_params *params, uint32_t size)
 /* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called
  * as the model is), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
  * WEFT_LIMIT, WEFT_NO_MEMORY. */
-WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
-                                     weft_error *err);
+WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params,
+                                     weft_server **out, weft_error *err);
 /* "http://127.0.0.1:8080"; lives with the server. */
 WEFT_API const char *weft_server_address(const weft_server *server);
 /* Waits for weft_server_stop; then refuses what is new, lets requests end for drain_s, and cancels what is left.

@@ -28,7 +28,8 @@ WEFT_API void weft_session_params_init(weft_session_params *params, uint32_t siz
 #define weft_session_params_default(params) weft_session_params_init(params, sizeof *(params))
 /* Fails with WEFT_LIMIT, which names the number, when n_ctx is above weft_model_info.n_ctx_max; WEFT_ARGUMENT,
  * WEFT_NO_MEMORY. */
-WEFT_API weft_status weft_session_new(weft_model *model, const weft_session_params *params, weft_session **out, weft_error *err);
+WEFT_API weft_status weft_session_new(weft_model *model, const weft_session_params *params, weft_session **out,
+                                      weft_error *err);
 /* With its pages; the pool of a group goes with the last session of it. */
 WEFT_API void weft_session_free(weft_session **session);
 /* Tokens that it holds now. */
@@ -39,23 +40,24 @@ WEFT_API int32_t weft_session_n_ctx(const weft_session *session);
 /* Appends n tokens, n >= 1. logits: room for [n, V] floats with all_logits, else [V] for the last token; NULL: none
  * wanted. Fails with WEFT_LIMIT when the context is full, WEFT_CANCELLED after weft_session_cancel; the session then
  * holds the tokens of the steps that were completed. */
-WEFT_API weft_status weft_session_eval(weft_session *session, const int32_t *tokens, int32_t n, int all_logits, float *logits,
-                                       weft_error *err);
+WEFT_API weft_status weft_session_eval(weft_session *session, const int32_t *tokens, int32_t n, int all_logits,
+                                       float *logits, weft_error *err);
 /* Forgets all but the first n tokens, as far as their state is still there; returns how many are kept (<= n). */
 WEFT_API int32_t weft_session_trim(weft_session *session, int32_t n);
 /* n sessions over one pool of pages, so that they can be stepped together. Each is freed on its own. */
-WEFT_API weft_status weft_session_new_group(weft_model *model, const weft_session_params *params, int32_t n, weft_session **out,
-                                            weft_error *err);
+WEFT_API weft_status weft_session_new_group(weft_model *model, const weft_session_params *params, int32_t n,
+                                            weft_session **out, weft_error *err);
 /* One step for n different sessions of one group: appends tokens[i] to sessions[i]; logits: [n, V] or NULL. The
  * result of each is bit for bit that of weft_session_eval. On failure no session has changed. Fails with
  * WEFT_ARGUMENT when a session is there twice or of another group. */
-WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits,
-                                             weft_error *err);
+WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n,
+                                             float *logits, weft_error *err);
 /* From now on the session's tokens are computed with a weighted stack of adapters (below), which may be closed
  * afterwards; n 0: with none. Only while the session holds no tokens: WEFT_STATE. Fails with WEFT_ARGUMENT (an
  * adapter fits no matrix of the model, or a weight is not finite), WEFT_LIMIT (ranks together), WEFT_UNSUPPORTED
  * (provider; DoRA over a compiled plan without the weights), WEFT_NO_MEMORY; the session is then as before. */
-WEFT_API weft_status weft_session_set_adapters(weft_session *session, const weft_adapter_use *uses, int32_t n, weft_error *err);
+WEFT_API weft_status weft_session_set_adapters(weft_session *session, const weft_adapter_use *uses, int32_t n,
+                                               weft_error *err);
 /* After weft_sampler_pick failed, as *err says, on logits [V] of the session: tells in *err of the session's
  * adapters, by their paths, where a logit is NaN, as a scale far too large leaves it; without adapters the model's
  * file is to blame, WEFT_INTERNAL. Returns err->status. */
@@ -100,7 +102,8 @@ WEFT_API void weft_sampler_params_default(weft_sampler_params *params);
 WEFT_API void weft_sampler_params_init(weft_sampler_params *params, uint32_t size);
 #define weft_sampler_params_default(params) weft_sampler_params_init(params, sizeof *(params))
 /* Parameters out of range are refused by name. */
-WEFT_API weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err);
+WEFT_API weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out,
+                                      weft_error *err);
 /* The same for a model: of its vocabulary, and with its ids that have no text as `nameless`, whatever params say of
  * these. */
 WEFT_API weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out,
@@ -167,9 +170,9 @@ WEFT_API void weft_generate_params_init(weft_generate_params *params, uint32_t s
 /* Evaluates the tokens, then picks, accepts (penalties and the grammar advance) and evaluates token after token until
  * one ends the text, a stop string is complete, max_tokens are there, the context is full, or the callback says so. The
  * last token is not evaluated. *result, size set by the caller, or NULL, is filled on failure, too. After
- * weft_session_cancel it succeeds with WEFT_FINISH_CANCELLED. Fails with WEFT_ARGUMENT (parameters), WEFT_UNSUPPORTED (a
- * model without tokenizer), WEFT_LIMIT (the tokens do not fit), and as weft_sampler_pick and weft_matcher_apply do. For
- * the session's thread. */
+ * weft_session_cancel it succeeds with WEFT_FINISH_CANCELLED. Fails with WEFT_ARGUMENT (parameters), WEFT_UNSUPPORTED
+ * (a model without tokenizer), WEFT_LIMIT (the tokens do not fit), and as weft_sampler_pick and weft_matcher_apply do.
+ * For the session's thread. */
 WEFT_API weft_status weft_generate(weft_session *session, weft_sampler *sampler, const weft_generate_params *params,
                                    weft_generate_result *result, weft_error *err);
 

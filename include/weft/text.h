@@ -26,8 +26,8 @@ enum weft_tokenize_flags {
 };
 
 /* Stores up to `capacity` ids and the number there are in *n; returns WEFT_LIMIT when they did not fit. */
-WEFT_API weft_status weft_tokenize(const weft_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags, int32_t *ids,
-                                   size_t capacity, size_t *n, weft_error *err);
+WEFT_API weft_status weft_tokenize(const weft_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
+                                   int32_t *ids, size_t capacity, size_t *n, weft_error *err);
 /* The token's own text as the vocabulary spells it; *length without NUL. NULL when id is out of range. */
 WEFT_API const char *weft_token_piece(const weft_tokenizer *tokenizer, int32_t id, size_t *length);
 /* The bytes that the token stands for (" the", "\n"), which may be part of a character. NULL when id is out of
@@ -39,7 +39,8 @@ WEFT_API int weft_token_is_end(const weft_tokenizer *tokenizer, int32_t id);
 /* The ids below n_vocab, a model's, that stand for no text: those beyond the vocabulary, where a model has more rows
  * than it has names, and those that it leaves free (unused ones without a name, or called "[PAD7]" after
  * themselves). Stores the first `capacity` of them in ids, in order; returns how many there are. */
-WEFT_API int32_t weft_tokenizer_nameless(const weft_tokenizer *tokenizer, int32_t n_vocab, int32_t *ids, int32_t capacity);
+WEFT_API int32_t weft_tokenizer_nameless(const weft_tokenizer *tokenizer, int32_t n_vocab, int32_t *ids,
+                                         int32_t capacity);
 
 typedef struct weft_detok weft_detok; /* turns ids into text as they come; never emits half a character */
 
@@ -65,7 +66,8 @@ typedef struct weft_chat_prompt weft_chat_prompt;
 
 /* source[0..length): a Jinja template; NULL: the model's own, WEFT_NOT_FOUND when it has none. The model outlives
  * it. */
-WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err);
+WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out,
+                                    weft_error *err);
 /* After its prompts were freed. */
 WEFT_API void weft_chat_close(weft_chat **chat);
 /* Of weft_chat_render. */
@@ -78,8 +80,9 @@ WEFT_API void weft_chat_close(weft_chat **chat);
  * WEFT_ARGUMENT when the template refuses the conversation, or where a message is none, by its place
  * ("messages[2].tool_calls[0].function.arguments"), WEFT_UNSUPPORTED for content that is no text. The chat outlives
  * the prompt. */
-WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs,
-                                      int add_generation_prompt, weft_chat_prompt **out, weft_error *err);
+WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools,
+                                      const char *kwargs, int add_generation_prompt, weft_chat_prompt **out,
+                                      weft_error *err);
 /* With its text. */
 WEFT_API void weft_chat_prompt_free(weft_chat_prompt **prompt);
 /* The rendered text, NUL-terminated; lives with the prompt. */
@@ -87,8 +90,8 @@ WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_
 /* Token ids of the text from byte `skip` on. Special tokens are recognized in what the template wrote, never in what
  * came from messages, tools or kwargs. With skip 0 the model's BOS stands in front where the template does not write
  * it. Otherwise as weft_tokenize. */
-WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity,
-                                               size_t *n, weft_error *err);
+WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids,
+                                               size_t capacity, size_t *n, weft_error *err);
 
 /* ---- grammars: what a model may write ----
  * A grammar is checked and compiled for a vocabulary before the first token; a matcher follows one text through it

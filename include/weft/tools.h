@@ -62,8 +62,8 @@ WEFT_API void weft_plan_params_init(weft_plan_params *params, uint32_t size);
 /* Packs model `in` and writes it to `out`, which appears when it is complete. Fails with WEFT_LIMIT when the disk
  * has no room, WEFT_UNSUPPORTED when the provider cannot hand out packed weights, WEFT_ARGUMENT for weights that are
  * not finite, and as weft_model_open does. */
-WEFT_API weft_status weft_plan_write(const char *in, const char *out, const weft_plan_params *params, weft_plan_result *result,
-                                     weft_error *err);
+WEFT_API weft_status weft_plan_write(const char *in, const char *out, const weft_plan_params *params,
+                                     weft_plan_result *result, weft_error *err);
 
 /* ---- quantizing ---- */
 
@@ -103,14 +103,14 @@ WEFT_API void weft_quantize_params_init(weft_quantize_params *params, uint32_t s
  * weight is NaN or infinite, which it names, where the importance matrix is of no matrix that is encoded, and where
  * values are beyond what F16 (or the F16 scales of blocks) can hold, of which it tells the number and the first
  * tensor, unless they are to be saturated. */
-WEFT_API weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params,
-                                   weft_quantize_result *result, weft_error *err);
+WEFT_API weft_status weft_quantize(const char *in, const char *out, const char *type,
+                                   const weft_quantize_params *params, weft_quantize_result *result, weft_error *err);
 /* The same with a weighted stack of adapters merged into the matrices, in float32, before they are encoded. type
  * NULL: each tensor keeps its own. Where the output head is tied to the embedding and an adapter changes one of
  * them, `out` has both. WEFT_ARGUMENT: an adapter fits no tensor of `in`. */
 WEFT_API weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n,
-                                        const char *type, const weft_quantize_params *params, weft_quantize_result *result,
-                                        weft_error *err);
+                                        const char *type, const weft_quantize_params *params,
+                                        weft_quantize_result *result, weft_error *err);
 /* "F16, BF16, Q8_0, ..." */
 WEFT_API const char *weft_quantize_types(void);
 
@@ -135,19 +135,20 @@ WEFT_API void weft_imatrix_params_init(weft_imatrix_params *params, uint32_t siz
  * llama-imatrix's GGUF form. Each chunk's first token becomes BOS where the vocabulary puts one before texts.
  * *n_chunks receives the chunks used. Fails with WEFT_FORMAT where what flows into a matrix is not finite, which it
  * names; WEFT_LIMIT where a chunk is longer than n_ctx_max. */
-WEFT_API weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *params,
-                                          const char *out, int32_t *n_chunks, weft_error *err);
+WEFT_API weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n,
+                                          const weft_imatrix_params *params, const char *out, int32_t *n_chunks,
+                                          weft_error *err);
 
 /* ---- synthetic models ---- */
 
 /* A model of a known shape ("tinyllama-1.1b") with random weights of one type, in memory; without a tokenizer. For
  * benchmarks. */
-WEFT_API weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,
-                                          weft_error *err);
+WEFT_API weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params,
+                                          weft_model **out, weft_error *err);
 /* Writes the same model as a GGUF file, with a vocabulary of made-up words, so that other programs can measure it
  * too. */
-WEFT_API weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *path, weft_progress_fn progress,
-                                          void *arg, weft_error *err);
+WEFT_API weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *path,
+                                          weft_progress_fn progress, void *arg, weft_error *err);
 
 /* ---- limits and costs ---- */
 
@@ -202,9 +203,11 @@ WEFT_API void weft_model_profile_stop(weft_model *model);
 /* Steps in the record. */
 WEFT_API int32_t weft_model_profile_n_steps(const weft_model *model);
 /* Step `index`, and op `index` counted over all steps. out->size set by the caller. */
-WEFT_API weft_status weft_model_profile_step(const weft_model *model, int32_t index, weft_profile_step *out, weft_error *err);
+WEFT_API weft_status weft_model_profile_step(const weft_model *model, int32_t index, weft_profile_step *out,
+                                             weft_error *err);
 /* As above. Both: WEFT_NOT_FOUND where there is none of that index. Strings in *out live with the model. */
-WEFT_API weft_status weft_model_profile_op(const weft_model *model, int32_t index, weft_profile_op *out, weft_error *err);
+WEFT_API weft_status weft_model_profile_op(const weft_model *model, int32_t index, weft_profile_op *out,
+                                           weft_error *err);
 
 #ifdef __cplusplus
 }

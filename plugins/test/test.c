@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test.c: the smallest provider: add and scale on the host, one thread. It is an example of the ABI, and what the tests of plugin
- * loading load. Compiled with one of FAULT_MAJOR, FAULT_SIZE, FAULT_NULL, FAULT_MISSING, FAULT_SYMBOL it is wrong in that way.
+/* test.c: the smallest provider: add and scale on the host, one thread. It is an example of the ABI, and what the tests
+ * of plugin loading load. Compiled with one of FAULT_MAJOR, FAULT_SIZE, FAULT_NULL, FAULT_MISSING, FAULT_SYMBOL it is
+ * wrong in that way.
  *
- * It is of the first minor version: its table ends before `measure`. Owner: one thread per backend, as backend.h says. */
+ * It is of the first minor version: its table ends before `measure`. Owner: one thread per backend, as backend.h says.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapt.h: adapters: low-rank changes of a model's matrices, read from GGUF files and PEFT folders into one form, checked against a
- * base model, woven into what a program runs, written, merged.
+/* adapt.h: adapters: low-rank changes of a model's matrices, read from GGUF files and PEFT folders into one form,
+ * checked against a base model, woven into what a program runs, written, merged.
  *
  * Letters: k inputs, n outputs, E experts of a matrix (1: no experts), r rank.
  * A pair changes the matrix W [n, k] (rows of outputs) of GGUF tensor `name` to  W + scale * B A,  A [r, k], B [n, r]
- * (LoRA: Hu et al. 2021, scale = alpha / r; rank-stabilised: Kalajdzievski 2023, alpha / sqrt(r)). With magnitudes m [n] (DoRA: Liu et
- * al. 2024) it becomes  g . (W + scale * B A),  g = m / ||W + scale * B A||, norms of rows. The embedding, whose rows are its outputs, has m [k]
- * and norms of columns, as PEFT has them.
- * Rows of q and k stand as GGUF has them. "token_embd.weight" changes the embedding only, also where the output head is tied to it: the
- * head's pair is "output.weight".
- * Invariant: what a reader hands out is finite and consistent in itself, and has a content id: two adapters with one id compute the
- * same. Thread safety: an adapter is immutable once it was read; any thread may use it. */
+ * (LoRA: Hu et al. 2021, scale = alpha / r; rank-stabilised: Kalajdzievski 2023, alpha / sqrt(r)). With magnitudes m
+ * [n] (DoRA: Liu et al. 2024) it becomes g . (W + scale * B A), g = m / ||W + scale * B A||, norms of rows. The
+ * embedding, whose rows are its outputs, has m [k] and norms of columns, as PEFT has them. Rows of q and k stand as
+ * GGUF has them. "token_embd.weight" changes the embedding only, also where the output head is tied to it: the head's
+ * pair is "output.weight". Invariant: what a reader hands out is finite and consistent in itself, and has a content id:
+ * two adapters with one id compute the same. Thread safety: an adapter is immutable once it was read; any thread may
+ * use it. */
 #ifndef WEFT_ADAPT_ADAPT_H
 #define WEFT_ADAPT_ADAPT_H
 
@@ -59,7 +59,8 @@ static inline int64_t weft__adapt_n_magnitudes(const weft__adapt_pair *p)
     return !p->magnitude ? 0 : weft__adapt_is_table(p->name) ? p->k : p->n_experts * p->n;
 }
 
-/* A matrix of the base that a folder holds beside its change: some of its n rows, evenly spread, to be held against the base's. */
+/* A matrix of the base that a folder holds beside its change: some of its n rows, evenly spread, to be held against the
+ * base's. */
 enum { WEFT__ADAPT_BASE_CHECKS = 2 /* the embedding and the output head */, WEFT__ADAPT_BASE_CHECK_ROWS = 64 };
 
 typedef struct weft__adapt_base_check {
@@ -110,7 +111,8 @@ typedef struct weft__adapt_names {
     /* "model.layers.0.self_attn.q_proj" to its place; 0: there is no such module. */
     int (*place)(const void *arg, const char *module, weft__adapt_place *out);
     /* And back: the module of a tensor (of one expert). */
-    int (*module)(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *place);
+    int (*module)(const void *arg, const char *tensor, int32_t expert, char *out, size_t size,
+                  weft__adapt_place *place);
 } weft__adapt_names;
 
 /* "adapter x", or "adapters x, y", as far as there is room; n >= 1. */
@@ -118,21 +120,24 @@ void weft__adapt_name_all(const char *const *names, int32_t n, char *out, size_t
 
 /* ---- reading and writing ---- */
 
-/* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. max_bytes: of its values in float32, with the experts that it has
- * nothing for; beside them there are the bytes of the file, which may be so many and 64 MiB, and are read when its header is in order. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed,
- * halves missing, shapes that do not fit each other, NaN or infinity), WEFT_UNSUPPORTED (naming what this engine does not compute),
+/* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. max_bytes: of its values in float32, with the
+ * experts that it has nothing for; beside them there are the bytes of the file, which may be so many and 64 MiB, and
+ * are read when its header is in order. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed, halves missing,
+ * shapes that do not fit each other, NaN or infinity), WEFT_UNSUPPORTED (naming what this engine does not compute),
  * WEFT_LIMIT (rank, max_bytes) or WEFT_NO_MEMORY; the message names the file and the tensor. *out is NULL then. */
 weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out,
                              weft_error *err);
 void weft__adapt_close(weft__adapt **a);
 
-/* Writers; what is read back has the same id. GGUF: with general.architecture `arch` and the base's fingerprint; alpha for all, and scales of their own for those that
- * differ (NAME.lora_scale). A folder is made where there is none; WEFT_UNSUPPORTED where it cannot say what the adapter means. Fail as
- * weft__out_file_write does. */
+/* Writers; what is read back has the same id. GGUF: with general.architecture `arch` and the base's fingerprint; alpha
+ * for all, and scales of their own for those that differ (NAME.lora_scale). A folder is made where there is none;
+ * WEFT_UNSUPPORTED where it cannot say what the adapter means. Fail as weft__out_file_write does. */
 weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const char *path, weft_error *err);
-weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder, weft_error *err);
+weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder,
+                                   weft_error *err);
 
-/* For all who write adapters as GGUF, before weft__gguf_begin: the key that says the base's fingerprint, where it is known. 16 hexadecimal digits. */
+/* For all who write adapters as GGUF, before weft__gguf_begin: the key that says the base's fingerprint, where it is
+ * known. 16 hexadecimal digits. */
 #define WEFT__ADAPT_FINGERPRINT_KEY "weft.adapter.base_mark"
 weft_status weft__adapt_put_fingerprint(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err);
 
@@ -146,15 +151,16 @@ typedef struct weft__adapt_use {
 typedef enum weft__adapt_method {
     /* Sum of weight_i * scale_i * B_i A_i, exactly: the ranks side by side. */
     WEFT__ADAPT_CAT,
-    /* The others mix A and B by themselves, as PEFT does, each with sqrt(|weight * scale|) of its adapter (a negative weight's sign goes to B);
-     * a matrix that one lacks counts as zeros. Where ranks differ (PEFT refuses that), the smaller count as the largest, with rows of zeros in
-     * A and columns of zeros in B: the product is the same, and so is what a method does of two equal ranks; components meet by their order.
-     * LINEAR: sums. */
+    /* The others mix A and B by themselves, as PEFT does, each with sqrt(|weight * scale|) of its adapter (a negative
+     * weight's sign goes to B); a matrix that one lacks counts as zeros. Where ranks differ (PEFT refuses that), the
+     * smaller count as the largest, with rows of zeros in A and columns of zeros in B: the product is the same, and so
+     * is what a method does of two equal ranks; components meet by their order. LINEAR: sums. */
     WEFT__ADAPT_LINEAR,
-    /* Of two, between their directions, at t = weight_2 / (weight_1 + weight_2) (Shoemake 1985); nearly parallel or zero ones linearly. The weights give
-     * t alone: each counts with sqrt(|scale|). */
+    /* Of two, between their directions, at t = weight_2 / (weight_1 + weight_2) (Shoemake 1985); nearly parallel or
+     * zero ones linearly. The weights give t alone: each counts with sqrt(|scale|). */
     WEFT__ADAPT_SLERP,
-    /* Yadav et al. 2023: of each, the largest `density` of its own values; by sign of their sum; the mean of the weighted ones of that sign. */
+    /* Yadav et al. 2023: of each, the largest `density` of its own values; by sign of their sum; the mean of the
+     * weighted ones of that sign. */
     WEFT__ADAPT_TIES,
     /* Yu et al. 2024: each value is kept with probability `density` and divided by it; sums. */
     WEFT__ADAPT_DARE
@@ -166,8 +172,9 @@ typedef struct weft__adapt_mix {
     uint64_t seed;
 } weft__adapt_mix;
 
-/* WEFT_ARGUMENT (number, weights, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA: a sum of changes that scale the
- * base's rows is no low-rank one, and magnitudes by themselves, which begin as the base's, are not to be summed without it), WEFT_LIMIT (rank of CAT), WEFT_NO_MEMORY. */
+/* WEFT_ARGUMENT (number, weights, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA: a
+ * sum of changes that scale the base's rows is no low-rank one, and magnitudes by themselves, which begin as the
+ * base's, are not to be summed without it), WEFT_LIMIT (rank of CAT), WEFT_NO_MEMORY. */
 weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out,
                               weft_error *err);
 
@@ -184,9 +191,10 @@ typedef struct weft__adapt_target {
     uint64_t row_bytes;
 } weft__adapt_target;
 
-/* Tells bases of the same shapes apart, whatever their formats: a checksum of the weights of the last norm ("output_norm.weight", n
- * values), which training moves, and which no quantization and no adapter that is merged in changes. They are rounded to bfloat16 first, as
- * some bases keep them. 0, unknown: data is NULL, or not of F32, F16 or BF16. */
+/* Tells bases of the same shapes apart, whatever their formats: a checksum of the weights of the last norm
+ * ("output_norm.weight", n values), which training moves, and which no quantization and no adapter that is merged in
+ * changes. They are rounded to bfloat16 first, as some bases keep them. 0, unknown: data is NULL, or not of F32, F16 or
+ * BF16. */
 uint64_t weft__adapt_fingerprint(const void *data, uint32_t dtype, int64_t n);
 /* That of a file's tensors; 0 where the norm is not among them. */
 uint64_t weft__adapt_fingerprint_of_tensors(const weft__tensor_set *set);
@@ -200,32 +208,35 @@ typedef struct weft__adapt_base {
     weft__adapt_target *targets; /* [n] of a graph: one per weight */
 } weft__adapt_base;
 
-/* The weights of a graph as its architecture built it, borrowed. q_heads, k_heads: > 0 where rows of attn_q and attn_k are in halves. */
+/* The weights of a graph as its architecture built it, borrowed. q_heads, k_heads: > 0 where rows of attn_q and attn_k
+ * are in halves. */
 weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads,
                                       int32_t k_heads, weft__adapt_base *out, weft_error *err);
 void weft__adapt_base_free(weft__adapt_base *base);
 
-/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, when both fingerprints are known
- * and differ, or when a copy is not what the base has there, as far as its bytes are there. */
+/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, when
+ * both fingerprints are known and differ, or when a copy is not what the base has there, as far as its bytes are there.
+ */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
 
-/* Can steps compute with its values at that weight in a stack, whatever type they are kept in? WEFT_FORMAT: at no weight (not even at 1);
- * WEFT_ARGUMENT: not at this one. The message names the tensor, not the adapter. */
+/* Can steps compute with its values at that weight in a stack, whatever type they are kept in? WEFT_FORMAT: at no
+ * weight (not even at 1); WEFT_ARGUMENT: not at this one. The message names the tensor, not the adapter. */
 weft_status weft__adapt_check_values(const weft__adapt *a, float weight, weft_error *err);
 
-/* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack side by side, all
- * scales but a single pair's and DoRA's factors folded into B (the embedding's into A), and gain = 1 + sum of weight_i (g_i - 1). A target that
- * is a row range of a tensor gets its rows. Borrows from the stack's adapters. */
+/* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack
+ * side by side, all scales but a single pair's and DoRA's factors folded into B (the embedding's into A), and gain = 1
+ * + sum of weight_i (g_i - 1). A target that is a row range of a tensor gets its rows. Borrows from the stack's
+ * adapters. */
 typedef struct weft__adapt_woven {
     int32_t n;
     weft_lora *lora; /* [n], float32 */
     weft__arena arena;
 } weft__adapt_woven;
 
-/* Every adapter was checked against the base. Reads base weights where there are magnitudes: WEFT_UNSUPPORTED where their bytes are
- * not there. WEFT_LIMIT: the ranks are more than WEFT_ADAPTER_RANK_MAX together. */
-weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven *out,
-                              weft_error *err);
+/* Every adapter was checked against the base. Reads base weights where there are magnitudes: WEFT_UNSUPPORTED where
+ * their bytes are not there. WEFT_LIMIT: the ranks are more than WEFT_ADAPTER_RANK_MAX together. */
+weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base,
+                              weft__adapt_woven *out, weft_error *err);
 void weft__adapt_woven_free(weft__adapt_woven *w);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* assemble.c: from the tensors of a file to pairs in float32: halves, shapes, finite values, rows in GGUF's order (parts.h). */
+/* assemble.c: from the tensors of a file to pairs in float32: halves, shapes, finite values, rows in GGUF's order
+ * (parts.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,12 +65,12 @@ static weft_status measure(const weft__adapt_parsed *f, assemble_shape *out, wef
         n = f->embedding == 1 ? a->d[1] : a->d[0];
         k = b->d[1];
     }
-    if (a->d[3] != 1 || b->d[3] != 1 || a->d[2] != b->d[2] || (experts != 1 && (f->embedding || f->place.expert >= 0)) ||
-        (f->embedding && f->place.expert >= 0))
+    if (a->d[3] != 1 || b->d[3] != 1 || a->d[2] != b->d[2] ||
+        (experts != 1 && (f->embedding || f->place.expert >= 0)) || (f->embedding && f->place.expert >= 0))
         return misfit(f, "halves are matrices, or stacks of as many matrices", err);
     if (rank_a != rank_b)
-        return weft_fail(err, WEFT_FORMAT, "%s: half A has rank %llu, half B rank %llu", f->module, (unsigned long long)rank_a,
-                         (unsigned long long)rank_b);
+        return weft_fail(err, WEFT_FORMAT, "%s: half A has rank %llu, half B rank %llu", f->module,
+                         (unsigned long long)rank_a, (unsigned long long)rank_b);
     if (rank_a > WEFT__ADAPT_RANK_MAX)
         return weft_fail(err, WEFT_LIMIT, "%s: rank %llu; at most %d", f->module, (unsigned long long)rank_a,
                          WEFT__ADAPT_RANK_MAX);
@@ -83,8 +84,8 @@ static weft_status measure(const weft__adapt_parsed *f, assemble_shape *out, wef
         return weft_fail(err, WEFT_FORMAT, "%s: its %llu rows are not those of the base's %d heads", f->module,
                          (unsigned long long)n, f->place.heads);
     if (!isfinite(f->scale)) return weft_fail(err, WEFT_FORMAT, "%s: its scale is not finite", f->module);
-    *out =
-        (assemble_shape){(int64_t)k, (int64_t)n, (int64_t)rank_a, f->place.expert >= 0 ? f->place.n_experts : (int64_t)experts};
+    *out = (assemble_shape){(int64_t)k, (int64_t)n, (int64_t)rank_a,
+                            f->place.expert >= 0 ? f->place.n_experts : (int64_t)experts};
     return WEFT_OK;
 }
 
@@ -151,8 +152,8 @@ static void pair_rows(const float *in, float *out, int64_t n, int64_t width, int
 }
 
 /* One expert's halves (all, where the file has them stacked) into those of the pair, whose rank may be larger. */
-static weft_status assemble_fill(const weft__adapt_parsed *f, const assemble_shape *s, float *scratch, float *a, float *b,
-                                 int64_t rank, weft_error *err)
+static weft_status assemble_fill(const weft__adapt_parsed *f, const assemble_shape *s, float *scratch, float *a,
+                                 float *b, int64_t rank, weft_error *err)
 {
     weft_status st;
     if ((st = decode(f->a, scratch, err))) return st;
@@ -172,12 +173,14 @@ static weft_status fill_magnitude(const weft__adapt_parsed *f, int64_t n, float 
     const int64_t n_values = (int64_t)f->magnitude->n_elems;
     weft_status st = decode(f->magnitude, scratch, err);
     if (st) return st;
-    if (f->place.expert < 0 && n_values != n) copy(m, scratch, (size_t)n_values); /* experts together: they have no heads */
+    if (f->place.expert < 0 && n_values != n)
+        copy(m, scratch, (size_t)n_values); /* experts together: they have no heads */
     else pair_rows(scratch, m + (f->place.expert >= 0 ? f->place.expert * n : 0), n, 1, 1, f->place.heads);
     return WEFT_OK;
 }
 
-/* Magnitudes of 0 all over say that an expert is not changed: they are in no file beside halves that change it, and of no module by itself. */
+/* Magnitudes of 0 all over say that an expert is not changed: they are in no file beside halves that change it, and of
+ * no module by itself. */
 static weft_status check_spared(const weft__adapt_parsed *f, size_t n, const weft__adapt_pair *p, weft_error *err)
 {
     for (size_t i = 0; i < n; i++) {
@@ -188,19 +191,20 @@ static weft_status check_spared(const weft__adapt_parsed *f, size_t n, const wef
         const int64_t n_a = p->rank * p->k, n_b = p->n * p->rank;
         if (weft__adapt_is_identity(p, e) &&
             !(weft__adapt_all_zero(p->a + e * n_a, n_a) && weft__adapt_all_zero(p->b + e * n_b, n_b)))
-            return weft_fail(err, WEFT_FORMAT, "%s: expert %lld is changed, but its magnitudes are all 0", p->name, (long long)e);
+            return weft_fail(err, WEFT_FORMAT, "%s: expert %lld is changed, but its magnitudes are all 0", p->name,
+                             (long long)e);
     }
     return WEFT_OK;
 }
 
-static weft_status fill_magnitudes(weft__adapt *a, const weft__adapt_parsed *items, size_t n, float *scratch, weft__adapt_pair *p,
-                                   weft_error *err)
+static weft_status fill_magnitudes(weft__adapt *a, const weft__adapt_parsed *items, size_t n, float *scratch,
+                                   weft__adapt_pair *p, weft_error *err)
 {
     weft_status st = WEFT_OK;
     for (size_t i = 1; i < n; i++)
         if (!items[i].magnitude != !items[0].magnitude)
-            return weft_fail(err, WEFT_FORMAT, "%s has magnitudes, %s has none", items[items[i].magnitude ? i : 0].module,
-                             items[items[i].magnitude ? 0 : i].module);
+            return weft_fail(err, WEFT_FORMAT, "%s has magnitudes, %s has none",
+                             items[items[i].magnitude ? i : 0].module, items[items[i].magnitude ? 0 : i].module);
     if (!items[0].magnitude) return WEFT_OK;
     const int64_t n_values = weft__adapt_is_table(p->name) ? p->k : p->n_experts * p->n;
     float *m = weft__arena_array(&a->arena, (size_t)n_values, sizeof *m);
@@ -231,8 +235,8 @@ static weft_status scale_rows(const weft__adapt_parsed *f, float *b, int64_t n, 
         if (i % AT_ONCE == 0) weft__background_did(AT_ONCE * sizeof *b);
     }
     return ok ? WEFT_OK
-              : weft_fail(err, WEFT_FORMAT, "%s: its scale is %g, another expert's %g: B would not be finite", f->module,
-                          (double)f->scale, (double)to);
+              : weft_fail(err, WEFT_FORMAT, "%s: its scale is %g, another expert's %g: B would not be finite",
+                          f->module, (double)f->scale, (double)to);
 }
 
 /* One expert in a file means room for all of the base, so that a file may need far more than it has. */
@@ -240,17 +244,20 @@ static weft_status count_bytes(weft__adapt *a, const assemble_shape *s, const we
 {
     uint64_t need =
         (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) +
-        (f->magnitude ? f->magnitude->n_elems * (uint64_t)(f->place.expert >= 0 ? s->n_experts : 1) * sizeof(float) : 0);
+        (f->magnitude ? f->magnitude->n_elems * (uint64_t)(f->place.expert >= 0 ? s->n_experts : 1) * sizeof(float)
+                      : 0);
     if (need > a->max_bytes - a->n_bytes)
-        return weft_fail(err, WEFT_LIMIT,
-                         "%s: its matrices, up to this one, are more than %llu bytes in float32, which is what there is room for",
-                         f->place.name, (unsigned long long)a->max_bytes);
+        return weft_fail(
+            err, WEFT_LIMIT,
+            "%s: its matrices, up to this one, are more than %llu bytes in float32, which is what there is room for",
+            f->place.name, (unsigned long long)a->max_bytes);
     a->n_bytes += need;
     return WEFT_OK;
 }
 
 /* The pair of items [0, n), which stand for one tensor. */
-static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, size_t n, weft__adapt_pair *p, weft_error *err)
+static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, size_t n, weft__adapt_pair *p,
+                             weft_error *err)
 {
     const weft__adapt_parsed *first = items;
     assemble_shape s, whole = {0};
@@ -259,8 +266,8 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, si
     for (size_t i = 0; i < n && !st; i++) {
         if ((st = measure(&items[i], &s, err))) return st;
         if (i && (items[i].place.expert == items[i - 1].place.expert || s.k != whole.k || s.n != whole.n))
-            return weft_fail(err, WEFT_FORMAT, "%s and %s do not fit together as %s", items[i - 1].module, items[i].module,
-                             first->place.name);
+            return weft_fail(err, WEFT_FORMAT, "%s and %s do not fit together as %s", items[i - 1].module,
+                             items[i].module, first->place.name);
         int64_t rank = s.rank > whole.rank ? s.rank : whole.rank;
         whole = s;
         whole.rank = rank;
@@ -271,7 +278,8 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, si
     }
     if ((st = count_bytes(a, &whole, first, err))) return st;
     size_t n_a = (size_t)(whole.rank * whole.k), n_b = (size_t)(whole.n * whole.rank), e = (size_t)whole.n_experts;
-    float *scratch = weft__alloc_array((size_t)max, sizeof *scratch), *pa = weft__arena_array(&a->arena, n_a * sizeof *pa, e),
+    float *scratch = weft__alloc_array((size_t)max, sizeof *scratch),
+          *pa = weft__arena_array(&a->arena, n_a * sizeof *pa, e),
           *pb = weft__arena_array(&a->arena, n_b * sizeof *pb, e);
     if (!scratch || !pa || !pb) {
         weft__free(scratch);

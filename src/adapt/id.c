@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* id.c: the content id of an adapter: a digest of all that decides what it computes, the same for a GGUF file and for the folder that it
- * was converted from. SHA-256, since prefixes of one adapter must not be taken for another's, whoever made the files. */
+/* id.c: the content id of an adapter: a digest of all that decides what it computes, the same for a GGUF file and for
+ * the folder that it was converted from. SHA-256, since prefixes of one adapter must not be taken for another's,
+ * whoever made the files. */
 #include <string.h>
 
 #include "adapt/parts.h"
@@ -27,7 +28,8 @@ static weft_status add_pair(weft__sha256 *h, const weft__adapt_pair *p, uint64_t
            n_b = (size_t)(p->n_experts * p->n * p->rank) * sizeof(float);
     size_t n_m = (size_t)weft__adapt_n_magnitudes(p) * sizeof(float);
     weft_status st;
-    if ((st = weft__sha256_add(h, p->name, strlen(p->name) + 1, err)) || (st = weft__sha256_add(h, shape, sizeof shape, err)) ||
+    if ((st = weft__sha256_add(h, p->name, strlen(p->name) + 1, err)) ||
+        (st = weft__sha256_add(h, shape, sizeof shape, err)) ||
         (st = weft__sha256_add(h, &p->scale, sizeof p->scale, err)) || (st = add_values(h, p->a, n_a, err)) ||
         (st = add_values(h, p->b, n_b, err)))
         return st;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* merge.c: several adapters as one (adapt.h has the methods and their sources). One thread; the result is a new adapter in float32. */
+/* merge.c: several adapters as one (adapt.h has the methods and their sources). One thread; the result is a new adapter
+ * in float32. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,13 +42,14 @@ static weft_status check_group(merging *m, const group *g, int64_t *rank)
         if (p->magnitude)
             return weft_fail(
                 m->err, WEFT_UNSUPPORTED,
-                "%s: %s has DoRA's magnitudes, which stand for the lengths of the base's rows: a sum of such changes is no "
+                "%s: %s has DoRA's magnitudes, which stand for the lengths of the base's rows: a sum of such changes "
+                "is no "
                 "adapter; merge them into the base (without --method), or use them together, by weights, as a stack",
                 p->name, m->uses[i].adapter->label);
         if (p->k != first->k || p->n != first->n || p->n_experts != first->n_experts)
             return weft_fail(m->err, WEFT_ARGUMENT,
-                             "%s has another shape in %s than in the adapters before: they have different bases", p->name,
-                             m->uses[i].adapter->label);
+                             "%s has another shape in %s than in the adapters before: they have different bases",
+                             p->name, m->uses[i].adapter->label);
         if (m->mix->method == WEFT__ADAPT_CAT) *rank += p->rank;
         else if (p->rank > *rank) *rank = p->rank;
     }
@@ -67,7 +69,8 @@ static void concatenate(const merging *m, const group *g, float *a, float *b, in
         for (int64_t e = 0; p && e < p->n_experts; e++) {
             memcpy(a + (e * rank + at) * k, p->a + e * p->rank * k, (size_t)(p->rank * k) * sizeof *a);
             for (int64_t r = 0; r < n; r++)
-                for (int32_t j = 0; j < p->rank; j++) b[(e * n + r) * rank + at + j] = f * p->b[(e * n + r) * p->rank + j];
+                for (int32_t j = 0; j < p->rank; j++)
+                    b[(e * n + r) * rank + at + j] = f * p->b[(e * n + r) * p->rank + j];
         }
         at += p ? p->rank : 0;
     }
@@ -115,8 +118,8 @@ static void mix_dare(merging *m, const side *s, float *out)
 /* The weights of a spherical interpolation, applied to what the factors leave of the scales. */
 static void mix_slerp(const merging *m, const side *s, float *out)
 {
-    double w0 = (double)m->uses[0].scale, w1 = (double)m->uses[1].scale, t = w1 / (w0 + w1), dot = 0, n0 = 0, n1 = 0, c0 = 1 - t,
-           c1 = t;
+    double w0 = (double)m->uses[0].scale, w1 = (double)m->uses[1].scale, t = w1 / (w0 + w1), dot = 0, n0 = 0, n1 = 0,
+           c0 = 1 - t, c1 = t;
     for (size_t v = 0; v < s->n_values; v++) {
         double x = s->values[0] ? s->factor[0] * (double)s->values[0][v] : 0,
                y = s->values[1] ? s->factor[1] * (double)s->values[1][v] : 0;
@@ -143,8 +146,10 @@ static int by_size(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-/* The magnitude from which on a half's values are among its largest `density`, of n_own; `equal` of those with exactly it are. */
-static void find_cut(const float *values, size_t n, size_t n_own, double density, float *sorted, float *cut, size_t *equal)
+/* The magnitude from which on a half's values are among its largest `density`, of n_own; `equal` of those with exactly
+ * it are. */
+static void find_cut(const float *values, size_t n, size_t n_own, double density, float *sorted, float *cut,
+                     size_t *equal)
 {
     size_t keep = (size_t)(density * (double)n_own), above = 0;
     for (size_t v = 0; v < n; v++) sorted[v] = fabsf(values[v]);
@@ -200,11 +205,13 @@ static weft_status mix_side(merging *m, const side *s, float *out)
     }
 }
 
-/* Pair p as one of the sides: of a smaller rank, with components of zeros up to `rank`, which its product does not have. */
+/* Pair p as one of the sides: of a smaller rank, with components of zeros up to `rank`, which its product does not
+ * have. */
 static weft_status put_sides(merging *m, side sides[2], int32_t i, const weft__adapt_pair *p, int64_t rank)
 {
     /* SLERP's weights are its own. */
-    double weight = m->mix->method == WEFT__ADAPT_SLERP ? (double)p->scale : (double)m->uses[i].scale * (double)p->scale;
+    double weight =
+        m->mix->method == WEFT__ADAPT_SLERP ? (double)p->scale : (double)m->uses[i].scale * (double)p->scale;
     sides[0].factor[i] = sqrt(fabs(weight));
     sides[1].factor[i] = weight < 0 ? -sides[0].factor[i] : sides[0].factor[i];
     sides[0].n_own[i] = (size_t)(p->n_experts * p->rank * p->k);
@@ -240,7 +247,8 @@ static weft_status check_values(merging *m, const weft__adapt_pair *p)
     int ok = 1;
     for (int64_t i = 0; i < p->n_experts * p->rank * p->k; i++) ok &= isfinite(p->a[i]) != 0;
     for (int64_t i = 0; i < p->n_experts * p->rank * p->n; i++) ok &= isfinite(p->b[i]) != 0;
-    return ok ? WEFT_OK : weft_fail(m->err, WEFT_ARGUMENT, "%s: the merged values are not finite; give smaller weights", p->name);
+    return ok ? WEFT_OK
+              : weft_fail(m->err, WEFT_ARGUMENT, "%s: the merged values are not finite; give smaller weights", p->name);
 }
 
 static weft_status merge_group(merging *m, const group *g)

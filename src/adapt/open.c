@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* open.c: an adapter from a path: a GGUF file, or the two files of a PEFT folder.
  *
- * Files are read, not mapped: they may be replaced or cut while a server has them (a mapped file that is cut kills the process). What does
- * not begin as an adapter is not read further, and memory that nothing was read into is none yet. */
+ * Files are read, not mapped: they may be replaced or cut while a server has them (a mapped file that is cut kills the
+ * process). What does not begin as an adapter is not read further, and memory that nothing was read into is none yet.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,7 +43,8 @@ static weft_status open_input(input *in, const char *path, const char *name, uin
     weft_status st = WEFT_OK;
     *in = (input){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     weft__name_show_path(in->shown, name);
-    if (in->fd < 0) return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", in->shown, strerror(errno));
+    if (in->fd < 0)
+        return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", in->shown, strerror(errno));
     if (fstat(in->fd, &info)) st = weft_fail(err, WEFT_IO, "%s: %s", in->shown, strerror(errno));
     else if (!S_ISREG(info.st_mode)) st = weft_fail(err, WEFT_UNSUPPORTED, "%s: it is no regular file", in->shown);
     else if (info.st_size == 0) st = weft_fail(err, WEFT_FORMAT, "%s: it is empty", in->shown);
@@ -84,7 +86,8 @@ static weft_status check_gguf(weft__adapt *a, input *in, weft_error *err)
     for (uint64_t n = FIRST_BYTES;; n *= 4) {
         weft_status st = read_to(in, n, err);
         if (!st) st = weft__adapt_check_gguf(a, in->bytes, (size_t)in->n_read, err);
-        if (st != WEFT_FORMAT || in->n_read == in->n || n >= MAX_HEADER_BYTES || memcmp(in->bytes, "GGUF", 4) != 0) return st;
+        if (st != WEFT_FORMAT || in->n_read == in->n || n >= MAX_HEADER_BYTES || memcmp(in->bytes, "GGUF", 4) != 0)
+            return st;
     }
 }
 
@@ -105,7 +108,8 @@ static weft_status check_safetensors(input *in, const char *name, weft_error *er
 {
     weft__safetensors *file = NULL;
     uint64_t n_header = 0;
-    weft_status st = read_to(in, sizeof n_header + 1, err); /* the parser wants to see the header's first byte as well */
+    weft_status st =
+        read_to(in, sizeof n_header + 1, err); /* the parser wants to see the header's first byte as well */
     if (st) return st;
     if (in->n > sizeof n_header) memcpy(&n_header, in->bytes, sizeof n_header);
     if (n_header <= WEFT__SAFETENSORS_HEADER_BYTES) st = read_to(in, sizeof n_header + n_header, err);
@@ -131,8 +135,8 @@ static weft_status open_member(input *in, const char *folder, const char *name, 
     return st;
 }
 
-/* Whoever writes over a folder takes the configuration away before he replaces the weights (write.c): so what was read belongs together if the
- * configuration still has its name. */
+/* Whoever writes over a folder takes the configuration away before he replaces the weights (write.c): so what was read
+ * belongs together if the configuration still has its name. */
 static weft_status check_in_place(const input *in, const char *folder, const char *name, weft_error *err)
 {
     struct stat now, then;
@@ -140,7 +144,8 @@ static weft_status check_in_place(const input *in, const char *folder, const cha
     if (!path) return weft_fail(err, WEFT_NO_MEMORY, "no memory to read %s", name);
     int same = !stat(path, &now) && !fstat(in->fd, &then) && now.st_dev == then.st_dev && now.st_ino == then.st_ino;
     weft__free(path);
-    return same ? WEFT_OK : weft_fail(err, WEFT_IO, "%s: the adapter was replaced while it was read; try again", in->shown);
+    return same ? WEFT_OK
+                : weft_fail(err, WEFT_IO, "%s: the adapter was replaced while it was read; try again", in->shown);
 }
 
 /* No weights that are read here: PEFT wrote them as a pickle until 0.7, and does so still when it is told to. */
@@ -150,14 +155,14 @@ static weft_status fail_without_weights(weft_status st, const char *folder, weft
     int there = pickle && !access(pickle, F_OK);
     weft__free(pickle);
     if (!there) return st;
-    return weft_fail(
-        err, WEFT_UNSUPPORTED,
-        "its weights are in adapter_model.bin, a Python pickle, which is not read: loading one runs its code; load it with PEFT "
-        "and save it as safetensors: model.save_pretrained(folder, safe_serialization=True)");
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "its weights are in adapter_model.bin, a Python pickle, which is not read: loading one runs its "
+                     "code; load it with PEFT "
+                     "and save it as safetensors: model.save_pretrained(folder, safe_serialization=True)");
 }
 
-static weft_status read_weights(weft__adapt *a, const char *path, weft__adapt_peft_config *config, const weft__adapt_names *names,
-                                weft_error *err)
+static weft_status read_weights(weft__adapt *a, const char *path, weft__adapt_peft_config *config,
+                                const weft__adapt_names *names, weft_error *err)
 {
     static const char name[] = "adapter_model.safetensors";
     input in;

@@ -45,32 +45,35 @@ typedef struct weft__adapt_peft_config weft__adapt_peft_config;
 weft_status weft__adapt_peft_config_read(const char *text, size_t n, weft__adapt_peft_config **out, weft_error *err);
 void weft__adapt_peft_config_free(weft__adapt_peft_config **config);
 /* weights: adapter_model.safetensors's bytes. */
-weft_status weft__adapt_read_peft(weft__adapt *a, weft__adapt_peft_config *config, const void *weights, size_t n_weights,
-                                  const weft__adapt_names *names, weft_error *err);
-/* Rank and scale of a module, by r, lora_alpha and their patterns; WEFT_LIMIT when these were tried too often, so ask once for each. */
+weft_status weft__adapt_read_peft(weft__adapt *a, weft__adapt_peft_config *config, const void *weights,
+                                  size_t n_weights, const weft__adapt_names *names, weft_error *err);
+/* Rank and scale of a module, by r, lora_alpha and their patterns; WEFT_LIMIT when these were tried too often, so ask
+ * once for each. */
 weft_status weft__adapt_peft_config_of(weft__adapt_peft_config *config, const char *module, int64_t *rank, float *scale,
                                        weft_error *err);
 /* WEFT_FORMAT: what a field of it must be. */
 weft_status weft__adapt_peft_config_wrong(weft_error *err, const char *key, const char *want);
 int weft__adapt_peft_config_dora(const weft__adapt_peft_config *config);
 /* *not_by: the field that leaves the module out, or NULL: it is selected. */
-weft_status weft__adapt_peft_config_selects(const weft__adapt_peft_config *config, const char *module, const char **not_by,
-                                            weft_error *err);
+weft_status weft__adapt_peft_config_selects(const weft__adapt_peft_config *config, const char *module,
+                                            const char **not_by, weft_error *err);
 
 /* peft_select.c: the same, of the fields that select modules. */
 typedef struct weft__adapt_peft_selection weft__adapt_peft_selection;
 enum { WEFT__ADAPT_PEFT_LIST_MAX = 4096 /* entries of a list, or patterns */ };
 weft_status weft__adapt_peft_selection_read(const weft__json *root, weft__adapt_peft_selection **out, weft_error *err);
 void weft__adapt_peft_selection_free(weft__adapt_peft_selection **selection);
-weft_status weft__adapt_peft_selected(const weft__adapt_peft_selection *selection, const char *module, const char **not_by,
-                                      weft_error *err);
+weft_status weft__adapt_peft_selected(const weft__adapt_peft_selection *selection, const char *module,
+                                      const char **not_by, weft_error *err);
 
 /* peft_pattern.c: BEFORE(key) as a pattern for whole strings; `what`: its field, for messages. */
-weft_status weft__adapt_peft_pattern_new(const char *what, const char *before, const char *key, size_t n, weft__regex **out,
-                                         weft_error *err);
-weft_status weft__adapt_peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found, weft_error *err);
+weft_status weft__adapt_peft_pattern_new(const char *what, const char *before, const char *key, size_t n,
+                                         weft__regex **out, weft_error *err);
+weft_status weft__adapt_peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found,
+                                           weft_error *err);
 
-/* base_check.c: rows of the base's matrix `name` that tensor t holds. WEFT_FORMAT (shape, type, values), WEFT_LIMIT, WEFT_NO_MEMORY. */
+/* base_check.c: rows of the base's matrix `name` that tensor t holds. WEFT_FORMAT (shape, type, values), WEFT_LIMIT,
+ * WEFT_NO_MEMORY. */
 weft_status weft__adapt_base_check_add(weft__adapt *a, const char *name, const weft__tensor_desc *t, weft_error *err);
 /* Are they the base's? WEFT_ARGUMENT, WEFT_NO_MEMORY. */
 weft_status weft__adapt_run_base_checks(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);

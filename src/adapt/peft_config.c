@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* peft_config.c: adapter_config.json: what changes the numbers is read, or refused by name; what only concerned the training is left.
- * Source: the LoraConfig class of PEFT (huggingface/peft) for the fields, their defaults, and how patterns choose modules. */
+/* peft_config.c: adapter_config.json: what changes the numbers is read, or refused by name; what only concerned the
+ * training is left. Source: the LoraConfig class of PEFT (huggingface/peft) for the fields, their defaults, and how
+ * patterns choose modules. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static int is_nothing(const weft__json *v)
     if (!v || weft__json_is_null(v)) return 1;
     if (weft__json_bool(v, &yes)) return !yes;
     if (weft__json_string(v, &s, &n)) return n == 0;
-    return (weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && weft__json_size(v) == 0;
+    return (weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) &&
+           weft__json_size(v) == 0;
 }
 
 /* The modules that a list, or a single string, names: "lm_head, score". At most so many as fit. */
@@ -81,14 +83,15 @@ static weft_status refuse_whole_modules(const weft__json *root, weft_error *err)
     char names[128];
     if (is_nothing(v)) return WEFT_OK;
     list_names(v, names, sizeof names);
-    return weft_fail(
-        err, WEFT_UNSUPPORTED,
-        "adapter_config.json: modules_to_save has %s, trained whole, of which a base for many adapters has one only; name them in target_modules "
-        "instead, or merge the adapter (merge_and_unload of PEFT) and convert the result",
-        names);
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "adapter_config.json: modules_to_save has %s, trained whole, of which a base for many adapters "
+                     "has one only; name them in target_modules "
+                     "instead, or merge the adapter (merge_and_unload of PEFT) and convert the result",
+                     names);
 }
 
-/* fan_in_fan_out speaks of modules that keep their weights transposed; in the architectures here there are none, and PEFT takes no notice of it then. */
+/* fan_in_fan_out speaks of modules that keep their weights transposed; in the architectures here there are none, and
+ * PEFT takes no notice of it then. */
 static weft_status refuse_others(const weft__json *root, weft_error *err)
 {
     static const char *const keys[] = {
@@ -109,11 +112,11 @@ static weft_status refuse_changed_base(const weft__json *root, weft_error *err)
     if (!weft__json_string(weft__json_get(root, "init_lora_weights"), &s, &n)) return WEFT_OK;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (!strncasecmp(s, ways[i], strlen(ways[i])))
-            return weft_fail(
-                err, WEFT_UNSUPPORTED,
-                "adapter_config.json: init_lora_weights is \"%s\", which changes the base; save it converted to plain LoRA "
-                "(path_initial_model_for_weight_conversion of PEFT)",
-                ways[i]);
+            return weft_fail(err, WEFT_UNSUPPORTED,
+                             "adapter_config.json: init_lora_weights is \"%s\", which changes the base; save it "
+                             "converted to plain LoRA "
+                             "(path_initial_model_for_weight_conversion of PEFT)",
+                             ways[i]);
     return WEFT_OK;
 }
 
@@ -130,9 +133,10 @@ static weft_status check_strings(const weft__json *root, weft_error *err)
     const weft__json *bias = field(root, "bias");
     if (!bias) return WEFT_OK;
     if (!weft__json_string(bias, &s, &n)) return weft__adapt_peft_config_wrong(err, "bias", "\"none\"");
-    return strcmp(s, "none") ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported",
-                                         weft__name_show(shown, s, n))
-                             : WEFT_OK;
+    return strcmp(s, "none")
+               ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported",
+                           weft__name_show(shown, s, n))
+               : WEFT_OK;
 }
 
 /* ---- patterns ---- */
@@ -160,7 +164,8 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
     weft_status st = WEFT_OK;
     all->name = name;
     if (!v) return WEFT_OK;
-    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__adapt_peft_config_wrong(err, name, "an object of numbers");
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT)
+        return weft__adapt_peft_config_wrong(err, name, "an object of numbers");
     while (!st && weft__json_next(v, &m))
         st = weft__json_double(m.value, &value) && isfinite(value)
                  ? add_pattern(all, m.key, m.key_len, value, err)
@@ -168,7 +173,8 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
     return st;
 }
 
-static weft_status match(weft__adapt_peft_config *c, const patterns *all, const char *module, double *value, weft_error *err)
+static weft_status match(weft__adapt_peft_config *c, const patterns *all, const char *module, double *value,
+                         weft_error *err)
 {
     weft_status st = WEFT_OK;
     int found = 0;
@@ -188,13 +194,15 @@ static weft_status match(weft__adapt_peft_config *c, const patterns *all, const 
 static weft_status read_root(const weft__json *root, weft__adapt_peft_config *c, weft_error *err)
 {
     weft_status st;
-    if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "adapter_config.json is no object");
+    if (weft__json_kind_of(root) != WEFT__JSON_OBJECT)
+        return weft_fail(err, WEFT_FORMAT, "adapter_config.json is no object");
     if ((st = check_strings(root, err)) || (st = refuse_whole_modules(root, err)) || (st = refuse_others(root, err)) ||
         (st = refuse_changed_base(root, err)) || (st = flag(root, "use_rslora", &c->rslora, err)) ||
         (st = flag(root, "use_dora", &c->dora, err)))
         return st;
     if (!weft__json_int(weft__json_get(root, "r"), &c->r) || c->r < 1 || c->r > WEFT__ADAPT_RANK_MAX)
-        return weft_fail(err, WEFT_FORMAT, "adapter_config.json: r must be a whole number from 1 to %d", WEFT__ADAPT_RANK_MAX);
+        return weft_fail(err, WEFT_FORMAT, "adapter_config.json: r must be a whole number from 1 to %d",
+                         WEFT__ADAPT_RANK_MAX);
     if (!weft__json_double(weft__json_get(root, "lora_alpha"), &c->alpha) || !isfinite((float)c->alpha))
         return weft__adapt_peft_config_wrong(err, "lora_alpha", "a number");
     if ((st = weft__adapt_peft_selection_read(root, &c->modules, err)) ||
@@ -241,9 +249,10 @@ weft_status weft__adapt_peft_config_of(weft__adapt_peft_config *c, const char *m
     weft_status st;
     if ((st = match(c, &c->ranks, module, &r, err)) || (st = match(c, &c->alphas, module, &alpha, err))) return st;
     if (!(r >= 1 && r <= WEFT__ADAPT_RANK_MAX) || r != floor(r))
-        return weft_fail(err, WEFT_FORMAT,
-                         "adapter_config.json: rank_pattern gives %s a rank of %g; it must be a whole number from 1 to %d",
-                         module, r, WEFT__ADAPT_RANK_MAX);
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "adapter_config.json: rank_pattern gives %s a rank of %g; it must be a whole number from 1 to %d", module,
+            r, WEFT__ADAPT_RANK_MAX);
     *rank = (int64_t)r;
     *scale = (float)(alpha / (c->rslora ? sqrt(r) : r));
     return WEFT_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* peft_pattern.c: the patterns of adapter_config.json: Python's regular expressions, held against names of modules (parts.h). */
+/* peft_pattern.c: the patterns of adapter_config.json: Python's regular expressions, held against names of modules
+ * (parts.h). */
 #include <string.h>
 
 #include "adapt/parts.h"
@@ -19,8 +20,8 @@ static void put_unnamed(weft__strbuf *to, const char *key, size_t n)
     }
 }
 
-weft_status weft__adapt_peft_pattern_new(const char *what, const char *before, const char *key, size_t n, weft__regex **out,
-                                         weft_error *err)
+weft_status weft__adapt_peft_pattern_new(const char *what, const char *before, const char *key, size_t n,
+                                         weft__regex **out, weft_error *err)
 {
     char shown[WEFT__NAME_SHOW];
     weft__strbuf text = {0};
@@ -32,12 +33,14 @@ weft_status weft__adapt_peft_pattern_new(const char *what, const char *before, c
     weft__strbuf_puts(&text, ")\\z");
     weft_status st = text.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json")
                                  : weft__regex_compile(text.data, text.len, out, err);
-    if (st && !text.failed) weft_fail_within(err, st, "adapter_config.json: %s '%s'", what, weft__name_show(shown, key, n));
+    if (st && !text.failed)
+        weft_fail_within(err, st, "adapter_config.json: %s '%s'", what, weft__name_show(shown, key, n));
     weft__strbuf_free(&text);
     return st;
 }
 
-weft_status weft__adapt_peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found, weft_error *err)
+weft_status weft__adapt_peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found,
+                                           weft_error *err)
 {
     weft__regex_scratch scratch = {0};
     size_t begin, end;

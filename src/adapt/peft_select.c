@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* peft_select.c: which modules adapter_config.json speaks of. PEFT gives a change to the modules that are selected and to no others, whatever
- * tensors a file holds; here a tensor of another module is refused, so that an adapter never does more than its configuration says.
- * Source: check_target_module_exists of PEFT (huggingface/peft). */
+/* peft_select.c: which modules adapter_config.json speaks of. PEFT gives a change to the modules that are selected and
+ * to no others, whatever tensors a file holds; here a tensor of another module is refused, so that an adapter never
+ * does more than its configuration says. Source: check_target_module_exists of PEFT (huggingface/peft). */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -51,12 +51,14 @@ static weft_status read_choice(const weft__json *root, const char *key, peft_sel
     c->none = count == 0;
     if (c->none) return WEFT_OK;
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) {
-        if (!weft__json_string(v, &s, &n)) return weft__adapt_peft_config_wrong(err, key, "a list of names, or a pattern");
+        if (!weft__json_string(v, &s, &n))
+            return weft__adapt_peft_config_wrong(err, key, "a list of names, or a pattern");
         c->none = n == 0 || !strcasecmp(s, "all-linear"); /* what that was is what the file holds */
         return c->none ? WEFT_OK : weft__adapt_peft_pattern_new(key, "", s, n, &c->pattern, err);
     }
     if (count > WEFT__ADAPT_PEFT_LIST_MAX)
-        return weft_fail(err, WEFT_LIMIT, "adapter_config.json: %s has more than %d names", key, WEFT__ADAPT_PEFT_LIST_MAX);
+        return weft_fail(err, WEFT_LIMIT, "adapter_config.json: %s has more than %d names", key,
+                         WEFT__ADAPT_PEFT_LIST_MAX);
     if (!(c->ends = weft__alloc_zero(count, sizeof *c->ends))) return peft_select_no_memory(err);
     for (; c->n < count; c->n++) {
         if (!weft__json_string(weft__json_at(v, c->n), &s, &n))
@@ -86,7 +88,8 @@ static weft_status read_layers(const weft__json *root, weft__adapt_peft_selectio
     for (size_t i = 0; i < n_stems && !st; i++) {
         if (!weft__json_string(item(stems, i), &s, &n))
             return weft__adapt_peft_config_wrong(err, "layers_pattern", "a pattern, or a list of them");
-        if (n && !(st = weft__adapt_peft_pattern_new("layers_pattern", ".*\\.", s, n, &c->stems[c->n_stems], err))) c->n_stems++;
+        if (n && !(st = weft__adapt_peft_pattern_new("layers_pattern", ".*\\.", s, n, &c->stems[c->n_stems], err)))
+            c->n_stems++;
     }
     return st;
 }
@@ -138,8 +141,8 @@ static weft_status chosen(const peft_select_choice *c, const char *module, int *
     return WEFT_OK;
 }
 
-/* Is the number of its layer one of those that are asked for? It is the last part of the name that is a number, has two parts before it
- * (those before the number as a stem says) and one behind. */
+/* Is the number of its layer one of those that are asked for? It is the last part of the name that is a number, has two
+ * parts before it (those before the number as a stem says) and one behind. */
 static weft_status in_layers(const weft__adapt_peft_selection *c, const char *module, int *found, weft_error *err)
 {
     const char *number = NULL;
@@ -151,11 +154,13 @@ static weft_status in_layers(const weft__adapt_peft_selection *c, const char *mo
         while (isdigit((unsigned char)*end)) end++;
         if (end != next || end == dot + 1) continue;
         for (size_t i = 0; i < c->n_stems && !stem; i++)
-            if ((st = weft__adapt_peft_pattern_match(c->stems[i], module, (size_t)(dot - module), &stem, err))) return st;
+            if ((st = weft__adapt_peft_pattern_match(c->stems[i], module, (size_t)(dot - module), &stem, err)))
+                return st;
         if (stem) number = dot + 1;
     }
     int64_t layer = 0;
-    for (; number && isdigit((unsigned char)*number) && layer < INT32_MAX; number++) layer = 10 * layer + (*number - '0');
+    for (; number && isdigit((unsigned char)*number) && layer < INT32_MAX; number++)
+        layer = 10 * layer + (*number - '0');
     for (size_t i = 0; number && i < c->n_layers; i++) *found |= c->layers[i] == layer;
     return WEFT_OK;
 }
@@ -171,7 +176,8 @@ weft_status weft__adapt_peft_selected(const weft__adapt_peft_selection *c, const
         *not_by = "exclude_modules";
         return WEFT_OK;
     }
-    if (!c->targets.none && !(st = chosen(&c->targets, module, &found, &whole, err)) && !found) *not_by = "target_modules";
+    if (!c->targets.none && !(st = chosen(&c->targets, module, &found, &whole, err)) && !found)
+        *not_by = "target_modules";
     if (st || *not_by || whole || c->targets.pattern || c->n_layers == 0) return st;
     if (!(st = in_layers(c, module, &found, err)) && !found) *not_by = "layers_to_transform";
     return st;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* read_gguf.c: adapters as llama.cpp keeps them: NAME.lora_a and NAME.lora_b for tensor NAME, adapter.lora.alpha for all.
+/* read_gguf.c: adapters as llama.cpp keeps them: NAME.lora_a and NAME.lora_b for tensor NAME, adapter.lora.alpha for
+ * all.
  *
- * Two suffixes are this engine's own, so that no other reader applies half of what the file means: NAME.lora_magnitude (DoRA), and
- * NAME.lora_scale where the scale is not alpha / rank. Owner: the thread that reads. */
+ * Two suffixes are this engine's own, so that no other reader applies half of what the file means: NAME.lora_magnitude
+ * (DoRA), and NAME.lora_scale where the scale is not alpha / rank. Owner: the thread that reads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static weft_status check_kind(read_gguf_reading *r, const char *key, const char 
     if (st == WEFT_NOT_FOUND) return weft_fail(r->err, WEFT_FORMAT, "key %s is missing: it is no adapter", key);
     if (st) return st;
     if (s.len == strlen(want) && !memcmp(s.data, want, s.len)) return WEFT_OK;
-    return weft_fail(r->err, WEFT_UNSUPPORTED, "key %s is \"%s\", not \"%s\"", key, weft__name_show(shown, s.data, s.len), want);
+    return weft_fail(r->err, WEFT_UNSUPPORTED, "key %s is \"%s\", not \"%s\"", key,
+                     weft__name_show(shown, s.data, s.len), want);
 }
 
 static weft_status read_fingerprint(read_gguf_reading *r)
@@ -63,7 +65,8 @@ static weft_status read_keys(read_gguf_reading *r, float *alpha)
 
 static weft_status read_scale(read_gguf_reading *r, weft__adapt_parsed *f, const weft__tensor_desc *t)
 {
-    if (t->dtype != WEFT_F32 || t->n_elems != 1) return weft_fail(r->err, WEFT_FORMAT, "%s is not one F32 number", t->name);
+    if (t->dtype != WEFT_F32 || t->n_elems != 1)
+        return weft_fail(r->err, WEFT_FORMAT, "%s is not one F32 number", t->name);
     memcpy(&f->scale, weft__tensor_data(t), sizeof f->scale);
     return isfinite(f->scale) ? WEFT_OK : weft_fail(r->err, WEFT_FORMAT, "%s is not finite", t->name);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* read_peft.c: adapters as PEFT saves them: base_model.model.MODULE.lora_A.weight and its kin (parts.h). Owner: the thread that reads.
+/* read_peft.c: adapters as PEFT saves them: base_model.model.MODULE.lora_A.weight and its kin (parts.h). Owner: the
+ * thread that reads.
  *
- * Invariant: every tensor of the file is part of a pair or refused by name, and its rank is what the configuration says. */
+ * Invariant: every tensor of the file is part of a pair or refused by name, and its rank is what the configuration
+ * says. */
 #include <stdio.h>
 #include <string.h>
 
@@ -113,11 +115,11 @@ static weft_status check_module(read_peft_reading *r, const weft__adapt_parsed *
 {
     int is_table = weft__adapt_is_table(f->place.name);
     if (f->a && f->b && !!f->embedding != is_table)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: an embedding has lora_embedding_A and _B, anything else lora_A and lora_B",
-                         f->module);
+        return weft_fail(r->err, WEFT_FORMAT,
+                         "%s: an embedding has lora_embedding_A and _B, anything else lora_A and lora_B", f->module);
     if (f->b && f->b->d[0] != (uint64_t)f->rank)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: its tensors have rank %llu, adapter_config.json says %lld", f->module,
-                         (unsigned long long)f->b->d[0], (long long)f->rank);
+        return weft_fail(r->err, WEFT_FORMAT, "%s: its tensors have rank %llu, adapter_config.json says %lld",
+                         f->module, (unsigned long long)f->b->d[0], (long long)f->rank);
     int dora = weft__adapt_peft_config_dora(r->config);
     if (dora != (f->magnitude != NULL))
         return weft_fail(r->err, WEFT_FORMAT,
@@ -135,8 +137,8 @@ static weft_status read_peft_read_all(read_peft_reading *r, const weft__tensor_s
     return st ? st : weft__adapt_assemble(r->a, &r->all, r->err);
 }
 
-weft_status weft__adapt_read_peft(weft__adapt *a, weft__adapt_peft_config *config, const void *weights, size_t n_weights,
-                                  const weft__adapt_names *names, weft_error *err)
+weft_status weft__adapt_read_peft(weft__adapt *a, weft__adapt_peft_config *config, const void *weights,
+                                  size_t n_weights, const weft__adapt_names *names, weft_error *err)
 {
     weft__safetensors *file = NULL;
     read_peft_reading r = {.a = a, .names = names, .config = config, .err = err};

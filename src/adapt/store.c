@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.c: named adapters (store.h); store_lease.c has what of them is packed, store_read.c their files.
  *
- * `lock` guards everything and is held for moments; `loading` is held, before it, by the one thread that has files read and stacks packed.
- * That is done in the background, so that steps which run meanwhile keep their cores; nothing there takes `lock`, which the engine's
- * thread takes, too. A packed stack is named by the contents and weights of its adapters, so that two names with one content share it. */
+ * `lock` guards everything and is held for moments; `loading` is held, before it, by the one thread that has files read
+ * and stacks packed. That is done in the background, so that steps which run meanwhile keep their cores; nothing there
+ * takes `lock`, which the engine's thread takes, too. A packed stack is named by the contents and weights of its
+ * adapters, so that two names with one content share it. */
 #include "adapt/store_parts.h"
 
 #include <math.h>
@@ -15,7 +16,8 @@
 #include "base/text.h"
 
 weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names,
-                                     const weft__adapt_packer *packer, uint64_t n_bytes, weft__adapt_store **out, weft_error *err)
+                                     const weft__adapt_packer *packer, uint64_t n_bytes, weft__adapt_store **out,
+                                     weft_error *err)
 {
     weft__adapt_store *s = weft__alloc_zero(1, sizeof *s);
     size_t n_name;
@@ -74,9 +76,10 @@ weft_status weft__adapt_name_check(const char *name, weft_error *err)
 {
     char shown[WEFT__NAME_SHOW];
     if (name[0] != '.' && weft__path_is_plain_name(name, WEFT__ADAPT_NAME)) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT,
-                     "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
-                     weft__name_show(shown, name, strlen(name)), WEFT__ADAPT_NAME);
+    return weft_fail(
+        err, WEFT_ARGUMENT,
+        "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
+        weft__name_show(shown, name, strlen(name)), WEFT__ADAPT_NAME);
 }
 
 weft__adapt_entry *weft__adapt_store_entry(weft__adapt_store *s, const char *name)
@@ -109,7 +112,8 @@ static weft_status put_entry(weft__adapt_store *s, weft__adapt_entry *fresh, uin
 {
     weft__adapt_entry *old = weft__adapt_store_entry(s, fresh->name);
     if (old && !(flags & WEFT__ADAPT_REPLACE))
-        return weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already; remove it first, or replace it", fresh->name);
+        return weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already; remove it first, or replace it",
+                         fresh->name);
     if (old) {
         fresh->index = old->index;
         fresh->version = old->version + !(old->known && fresh->known && weft__adapt_same_id(old->id, fresh->id));
@@ -203,15 +207,16 @@ static void tell(const weft__adapt_store *s, const weft__adapt_entry *e,
     each(arg, &info);
 }
 
-void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
+void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const weft__adapt_entry_info *info),
+                            void *arg)
 {
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < s->n; i++) tell(s, &s->entries[i], each, arg);
     pthread_mutex_unlock(&s->lock);
 }
 
-int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(void *arg, const weft__adapt_entry_info *info),
-                           void *arg)
+int weft__adapt_store_find(weft__adapt_store *s, const char *name,
+                           void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
 {
     pthread_mutex_lock(&s->lock);
     const weft__adapt_entry *e = weft__adapt_store_entry(s, name);

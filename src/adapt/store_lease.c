@@ -42,7 +42,8 @@ static weft_status absent(const weft__adapt_ref *ask, weft_error *err)
 {
     char shown[WEFT__NAME_SHOW];
     if (!ask->name) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter with number %d", ask->index);
-    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__name_show(shown, ask->name, strlen(ask->name)));
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'",
+                     weft__name_show(shown, ask->name, strlen(ask->name)));
 }
 
 /* With the lock. */
@@ -55,14 +56,16 @@ static weft_status read_asks(weft__adapt_store *s, const weft__adapt_ref *asks, 
         float scale = isnan(asks[i].scale) ? e->scale : asks[i].scale;
         if (!isfinite(scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter '%s': its scale must be finite", e->name);
         if (scale == 0) continue;
-        if (w->n == WEFT__ADAPT_STACK) return weft_fail(err, WEFT_LIMIT, "more than %d adapters together", WEFT__ADAPT_STACK);
+        if (w->n == WEFT__ADAPT_STACK)
+            return weft_fail(err, WEFT_LIMIT, "more than %d adapters together", WEFT__ADAPT_STACK);
         int32_t k = w->n++;
         w->items[k] = (weft__adapt_stack_item){e->id, scale};
         w->known[k] = e->known;
         w->n_packed[k] = e->n_packed;
         w->paths[k] = weft__strdup(e->path);
         w->entry_names[k] = weft__strdup(e->name);
-        if (!w->paths[k] || !w->entry_names[k]) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of adapters");
+        if (!w->paths[k] || !w->entry_names[k])
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of adapters");
     }
     return WEFT_OK;
 }
@@ -74,7 +77,8 @@ static weft__adapt_lease *pin(weft__adapt_store *s, const resolved *w)
         weft__adapt_lease *p = s->packed[i];
         int same = p->n == w->n;
         for (int32_t k = 0; same && k < w->n; k++)
-            same = w->known[k] && weft__adapt_same_id(p->items[k].id, w->items[k].id) && p->items[k].scale == w->items[k].scale;
+            same = w->known[k] && weft__adapt_same_id(p->items[k].id, w->items[k].id) &&
+                   p->items[k].scale == w->items[k].scale;
         if (!same) continue;
         p->n_pins++;
         p->used = ++s->clock;
@@ -100,7 +104,8 @@ static weft_status make_id(weft__adapt_lease *p, weft_error *err)
 }
 
 /* Files of what is asked for, read; the name that one belongs to learns what it holds. */
-static weft_status read_files(weft__adapt_store *s, resolved *w, weft__adapt *adapters[WEFT__ADAPT_STACK], weft_error *err)
+static weft_status read_files(weft__adapt_store *s, resolved *w, weft__adapt *adapters[WEFT__ADAPT_STACK],
+                              weft_error *err)
 {
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < w->n && !st; i++) {
@@ -132,12 +137,13 @@ static weft_status read_files(weft__adapt_store *s, resolved *w, weft__adapt *ad
 static weft_status no_room(weft__adapt_store *s, weft_error *err)
 {
     s->is_full = 1;
-    return weft_fail(err, WEFT_BUSY, "the adapters in use fill their budget of %llu bytes; try again later, or give more",
+    return weft_fail(err, WEFT_BUSY,
+                     "the adapters in use fill their budget of %llu bytes; try again later, or give more",
                      (unsigned long long)s->max_bytes);
 }
 
-/* Before anything is read: is there room beside what is in use? A stack has about what its items have alone; what seems to be larger
- * than the budget is packed, to be sure. With the lock. */
+/* Before anything is read: is there room beside what is in use? A stack has about what its items have alone; what seems
+ * to be larger than the budget is packed, to be sure. With the lock. */
 static weft_status check_room(weft__adapt_store *s, const resolved *w, weft_error *err)
 {
     uint64_t n_bytes = 0, in_use = 0;
@@ -156,7 +162,8 @@ static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error 
     while (s->n_bytes > s->max_bytes - n_bytes) {
         size_t oldest = s->n_packed;
         for (size_t i = 0; i < s->n_packed; i++)
-            if (s->packed[i]->n_pins == 0 && (oldest == s->n_packed || s->packed[i]->used < s->packed[oldest]->used)) oldest = i;
+            if (s->packed[i]->n_pins == 0 && (oldest == s->n_packed || s->packed[i]->used < s->packed[oldest]->used))
+                oldest = i;
         if (oldest == s->n_packed) return no_room(s, err);
         weft__adapt_store_drop(s, oldest);
         s->n_evictions++;
@@ -177,7 +184,8 @@ typedef struct packing {
 void weft__adapt_name_all(const char *const *names, int32_t n, char *out, size_t size)
 {
     size_t at = (size_t)snprintf(out, size, n > 1 ? "adapters" : "adapter");
-    for (int32_t i = 0; i < n && at < size; i++) at += (size_t)snprintf(out + at, size - at, "%s %s", i ? "," : "", names[i]);
+    for (int32_t i = 0; i < n && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s %s", i ? "," : "", names[i]);
 }
 
 /* In the background. */
@@ -227,7 +235,8 @@ static weft_status pack(weft__adapt_store *s, const resolved *w, weft__adapt *ad
     if (!st) {
         pthread_mutex_lock(&s->lock);
         for (size_t i = 0; i < s->n && p->n == 1; i++)
-            if (s->entries[i].known && weft__adapt_same_id(s->entries[i].id, p->items[0].id)) s->entries[i].n_packed = p->n_bytes;
+            if (s->entries[i].known && weft__adapt_same_id(s->entries[i].id, p->items[0].id))
+                s->entries[i].n_packed = p->n_bytes;
         st = make_room(s, p->n_bytes, err);
         if (!st && !weft__grow(&s->packed, &s->packed_capacity, s->n_packed + 1, sizeof *s->packed))
             st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter");
@@ -286,8 +295,8 @@ weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adap
     return st;
 }
 
-weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, weft__adapt_lease **out,
-                                    weft_error *err)
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n,
+                                    weft__adapt_lease **out, weft_error *err)
 {
     int ready;
     weft_status st = weft__adapt_store_lease_ready(s, asks, n, &ready, out, err);
@@ -345,7 +354,8 @@ void weft__adapt_store_name(weft__adapt_store *s, const weft__adapt_lease *lease
     for (int32_t k = 0; k < lease->n; k++) {
         names[k] = "?";
         for (size_t i = 0; i < s->n; i++)
-            if (s->entries[i].known && weft__adapt_same_id(s->entries[i].id, lease->items[k].id)) names[k] = s->entries[i].name;
+            if (s->entries[i].known && weft__adapt_same_id(s->entries[i].id, lease->items[k].id))
+                names[k] = s->entries[i].name;
     }
     weft__adapt_name_all(names, lease->n, out, size);
     pthread_mutex_unlock(&s->lock);

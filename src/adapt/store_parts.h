@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_parts.h: what the files of the store share: names, packed stacks, and files that are read for them (store.c has the locks). */
+/* store_parts.h: what the files of the store share: names, packed stacks, and files that are read for them (store.c has
+ * the locks). */
 #ifndef WEFT_ADAPT_STORE_PARTS_H
 #define WEFT_ADAPT_STORE_PARTS_H
 
@@ -72,7 +73,8 @@ typedef struct weft__adapt_reading {
 
 /* Reads it; arg: a weft__adapt_reading. In the background. */
 void weft__adapt_read_checked(void *arg);
-/* Clients that ask for a name need not know where its file lies: they are told of it by that name, the log by its path. */
+/* Clients that ask for a name need not know where its file lies: they are told of it by that name, the log by its path.
+ */
 weft_status weft__adapt_fail_by_name(const weft_error *why, const char *name, const char *path, weft_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* weave.c: adapters against a base: which matrices they may change, whether they fit, and a weighted stack of them as one change per
- * matrix (adapt.h). Owner: the thread that weaves. */
+/* weave.c: adapters against a base: which matrices they may change, whether they fit, and a weighted stack of them as
+ * one change per matrix (adapt.h). Owner: the thread that weaves. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +102,8 @@ weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch,
     for (int32_t i = 0; i < graph->n_nodes; i++) {
         const weft_node *node = &graph->nodes[i];
         if (node->op != WEFT_OP_LINEAR && node->op != WEFT_OP_MOE_FFN && node->op != WEFT_OP_EMBED) continue;
-        for (int32_t w = 0; w < node->n_w; w++) set_target(graph, node->w[w], node->op == WEFT_OP_EMBED, q_heads, k_heads, out);
+        for (int32_t w = 0; w < node->n_w; w++)
+            set_target(graph, node->w[w], node->op == WEFT_OP_EMBED, q_heads, k_heads, out);
     }
     set_ranges(graph, out);
     return WEFT_OK;
@@ -123,21 +124,23 @@ const weft__adapt_target *weft__adapt_target_of(const weft__adapt_base *base, co
     return NULL;
 }
 
-static weft_status check_pair(const weft__adapt *a, const weft__adapt_pair *p, const weft__adapt_base *base, weft_error *err)
+static weft_status check_pair(const weft__adapt *a, const weft__adapt_pair *p, const weft__adapt_base *base,
+                              weft_error *err)
 {
     char shown[WEFT__NAME_SHOW], path[WEFT__NAME_SHOW * 2];
     const weft__adapt_target *t = weft__adapt_target_of(base, p->name);
     weft__name_show(shown, p->name, strlen(p->name));
     weft__name_show_path(path, a->label);
     if (!t)
-        return weft_fail(err, WEFT_ARGUMENT, "adapter %s changes %s, which is no matrix of %s: it was made for another base",
-                         path, shown, base->label);
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "adapter %s changes %s, which is no matrix of %s: it was made for another base", path, shown,
+                         base->label);
     if (p->k == t->k && p->n == t->n_total && p->n_experts == t->n_experts) return WEFT_OK;
-    return weft_fail(
-        err, WEFT_ARGUMENT,
-        "adapter %s: %s is for a matrix of %lld x %lld x %lld; that of %s is %lld x %lld x %lld: it was made for another base",
-        path, shown, (long long)p->k, (long long)p->n, (long long)p->n_experts, base->label, (long long)t->k,
-        (long long)t->n_total, (long long)t->n_experts);
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "adapter %s: %s is for a matrix of %lld x %lld x %lld; that of %s is %lld x %lld x %lld: it was "
+                     "made for another base",
+                     path, shown, (long long)p->k, (long long)p->n, (long long)p->n_experts, base->label,
+                     (long long)t->k, (long long)t->n_total, (long long)t->n_experts);
 }
 
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err)
@@ -145,14 +148,15 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
     char shown[WEFT__NAME_SHOW], path[WEFT__NAME_SHOW * 2];
     if (a->arch[0] && strcmp(a->arch, base->arch))
         return weft_fail(err, WEFT_ARGUMENT, "adapter %s is for architecture '%s'; %s is of '%s'",
-                         weft__name_show_path(path, a->label), weft__name_show(shown, a->arch, strlen(a->arch)), base->label,
-                         base->arch);
+                         weft__name_show_path(path, a->label), weft__name_show(shown, a->arch, strlen(a->arch)),
+                         base->label, base->arch);
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < a->n_pairs && !st; i++) st = check_pair(a, &a->pairs[i], base, err);
     if (!st && a->base_fingerprint && base->fingerprint && a->base_fingerprint != base->fingerprint)
         return weft_fail(
             err, WEFT_ARGUMENT,
-            "adapter %s was trained on another model than %s: the shapes agree, the weights do not; give that model, or "
+            "adapter %s was trained on another model than %s: the shapes agree, the weights do not; give that model, "
+            "or "
             "train on this one (to try it all the same, convert it to a PEFT folder, which does not say its base)",
             weft__name_show_path(path, a->label), base->label);
     return st ? st : weft__adapt_run_base_checks(a, base, err);
@@ -213,8 +217,8 @@ static void changed_row(const weft__adapt_target *t, const weft__adapt_pair *p, 
 
 static weft_status no_factor(weaving *v, const char *what, int64_t i, const weft__adapt_target *t)
 {
-    return weft_fail(v->err, WEFT_FORMAT, "%s %lld of %s becomes zero, so that DoRA's factor is not finite", what, (long long)i,
-                     t->name);
+    return weft_fail(v->err, WEFT_FORMAT, "%s %lld of %s becomes zero, so that DoRA's factor is not finite", what,
+                     (long long)i, t->name);
 }
 
 /* g = m / ||W + scale * B A|| of rows, or 1 where an expert is not changed; row [k]. */
@@ -267,13 +271,14 @@ static weft_status find_factors(weaving *v, term *s, const weft__adapt_target *t
     s->g = NULL;
     if (!p || !p->magnitude) return WEFT_OK;
     if (!t->data || !weft__quant_decoder(t->dtype))
-        return weft_fail(
-            v->err, WEFT_UNSUPPORTED,
-            "the adapter has DoRA's magnitudes for %s, whose weights this compiled plan has only packed; compile it with --keep-weights, or open the model itself",
-            t->name);
+        return weft_fail(v->err, WEFT_UNSUPPORTED,
+                         "the adapter has DoRA's magnitudes for %s, whose weights this compiled plan has only packed; "
+                         "compile it with --keep-weights, or open the model itself",
+                         t->name);
     float *row = weft__alloc_array((size_t)t->k, sizeof *row);
     s->g = weft__arena_array(&v->out->arena, (size_t)n_factors(t), sizeof *s->g);
-    weft_status st = row && s->g ? WEFT_OK : weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
+    weft_status st =
+        row && s->g ? WEFT_OK : weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
     if (!st) st = weft__adapt_is_table(t->name) ? factors_of_columns(v, s, t, row) : factors_of_rows(v, s, t, row);
     weft__free(row);
     return st;
@@ -319,8 +324,11 @@ static weft_status add_gain(weaving *v, int32_t i, const weft__adapt_target *t)
 static int borrow(const term *s, const weft__adapt_target *t, weft_lora *out)
 {
     if (s->g || t->heads > 0 || t->n != t->n_total) return 0;
-    *out = (weft_lora){
-        .a = s->pair->a, .b = s->pair->b, .rank = s->pair->rank, .dtype = WEFT_F32, .scale = s->weight * s->pair->scale};
+    *out = (weft_lora){.a = s->pair->a,
+                       .b = s->pair->b,
+                       .rank = s->pair->rank,
+                       .dtype = WEFT_F32,
+                       .scale = s->weight * s->pair->scale};
     return 1;
 }
 
@@ -331,7 +339,8 @@ static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target 
     weft_status st;
     for (int32_t u = 0; u < v->n_uses; u++) {
         term *s = &v->terms[u];
-        *s = (term){.pair = v->uses[u].scale != 0 ? pair_of(v->uses[u].adapter, t->name) : NULL, .weight = v->uses[u].scale};
+        *s = (term){.pair = v->uses[u].scale != 0 ? pair_of(v->uses[u].adapter, t->name) : NULL,
+                    .weight = v->uses[u].scale};
         if ((st = find_factors(v, s, t))) return st;
         if (!s->pair) continue;
         rank += s->pair->rank;
@@ -359,8 +368,8 @@ static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target 
     return WEFT_OK;
 }
 
-weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven *out,
-                              weft_error *err)
+weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base,
+                              weft__adapt_woven *out, weft_error *err)
 {
     weaving v = {.uses = uses, .n_uses = n, .out = out, .err = err};
     weft_status st = WEFT_OK;

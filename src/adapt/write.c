@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* write.c: adapters to files: GGUF as llama.cpp reads it (with this engine's suffixes where a file means more: read_gguf.c), and PEFT folders.
+/* write.c: adapters to files: GGUF as llama.cpp reads it (with this engine's suffixes where a file means more:
+ * read_gguf.c), and PEFT folders.
  *
  * Invariant: what is read back has the same id. A file appears under its name only when it is complete. One thread. */
 #include <errno.h>
@@ -53,7 +54,8 @@ static float *in_halves(const float *in, int64_t n, int64_t width, int32_t heads
 /* The half's bytes in its type, handed to `put` in one piece. */
 static weft_status encode(const write_half_state *h, void *bytes, weft_error *err)
 {
-    weft_status st = weft__quant_encode_rows(h->dtype, h->own ? h->own : h->values, bytes, h->rows, h->columns, NULL, err);
+    weft_status st =
+        weft__quant_encode_rows(h->dtype, h->own ? h->own : h->values, bytes, h->rows, h->columns, NULL, err);
     return st ? weft_fail_within(err, st, "%s", h->name) : WEFT_OK;
 }
 
@@ -81,13 +83,19 @@ static int by_alpha(const weft__adapt_pair *p, float alpha)
 static int gguf_halves(const weft__adapt_pair *p, float alpha, write_half_state out[4], weft_error *err)
 {
     int n = 2, table = weft__adapt_is_table(p->name);
-    out[0] = (write_half_state){
-        .matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n_experts * p->rank, .columns = p->k, .values = p->a};
-    out[1] = (write_half_state){
-        .matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n_experts * p->n, .columns = p->rank, .values = p->b};
+    out[0] = (write_half_state){.matrix = 1,
+                                .dtype = written_type(p->a_dtype),
+                                .rows = p->n_experts * p->rank,
+                                .columns = p->k,
+                                .values = p->a};
+    out[1] = (write_half_state){.matrix = 1,
+                                .dtype = written_type(p->b_dtype),
+                                .rows = p->n_experts * p->n,
+                                .columns = p->rank,
+                                .values = p->b};
     if (table) {
-        out[0] =
-            (write_half_state){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n, .columns = p->rank, .values = p->b};
+        out[0] = (write_half_state){
+            .matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n, .columns = p->rank, .values = p->b};
         out[1] = (write_half_state){.matrix = 1,
                                     .dtype = written_type(p->b_dtype),
                                     .rows = p->k,
@@ -224,9 +232,10 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
     int64_t e = expert < 0 ? 0 : expert;
     const int table = weft__adapt_is_table(p->name);
     const float *a = p->a + e * p->rank * p->k, *b = p->b + e * p->n * p->rank;
-    write_half_state first = {.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->rank, .columns = p->k, .values = a},
-                     second = {.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n, .columns = p->rank, .values = b},
-                     third = {.dtype = WEFT_F32, .rows = 1, .columns = weft__adapt_n_magnitudes(p) / p->n_experts};
+    write_half_state
+        first = {.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->rank, .columns = p->k, .values = a},
+        second = {.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n, .columns = p->rank, .values = b},
+        third = {.dtype = WEFT_F32, .rows = 1, .columns = weft__adapt_n_magnitudes(p) / p->n_experts};
     if (p->magnitude) third.values = p->magnitude + e * third.columns;
     weft_status st;
     if (heads > 0) {
@@ -249,7 +258,8 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
         weft__free(second.own);
         return st;
     }
-    if ((st = put_named(s, &second, module, table ? ".lora_embedding_B" : ".lora_B.weight")) || !p->magnitude) return st;
+    if ((st = put_named(s, &second, module, table ? ".lora_embedding_B" : ".lora_B.weight")) || !p->magnitude)
+        return st;
     if (heads > 0) {
         third.values = NULL;
         third.own = in_halves(p->magnitude, p->n, 1, heads);
@@ -308,12 +318,14 @@ static weft_status check_said(const weft__adapt *a, weft_error *err)
         double alpha = (double)p->scale * p->rank;
         n += p->magnitude != NULL;
         if (!isfinite((float)alpha))
-            return weft_fail(err, WEFT_UNSUPPORTED, "%s: its alpha would be %g, which a PEFT folder cannot say", p->name, alpha);
+            return weft_fail(err, WEFT_UNSUPPORTED, "%s: its alpha would be %g, which a PEFT folder cannot say",
+                             p->name, alpha);
     }
     return n == 0 || n == a->n_pairs
                ? WEFT_OK
-               : weft_fail(err, WEFT_UNSUPPORTED,
-                           "some of its matrices have DoRA's magnitudes and some have not, which a PEFT folder cannot say");
+               : weft_fail(
+                     err, WEFT_UNSUPPORTED,
+                     "some of its matrices have DoRA's magnitudes and some have not, which a PEFT folder cannot say");
 }
 
 static weft_status put_config(saving *s, weft__out_file *out)
@@ -323,21 +335,22 @@ static weft_status put_config(saving *s, weft__out_file *out)
     weft__strbuf text = {0};
     weft__json *c = weft__json_new_object();
     int whole = alpha == floor(alpha) && fabs(alpha) < 1e9;
-    int ok = weft__json_set(c, "peft_type", weft__json_new_string("LORA", 4)) &&
-             weft__json_set(c, "task_type", weft__json_new_string("CAUSAL_LM", 9)) &&
-             weft__json_set(c, "base_model_name_or_path", weft__json_new_null()) &&
-             weft__json_set(c, "r", weft__json_new_int(first->rank)) &&
-             weft__json_set(c, "lora_alpha", whole ? weft__json_new_int((int64_t)alpha) : weft__json_new_double(alpha)) &&
-             weft__json_set(c, "target_modules", weft__json_copy(s->targets)) &&
-             weft__json_set(c, "rank_pattern", weft__json_copy(s->ranks)) &&
-             weft__json_set(c, "alpha_pattern", weft__json_copy(s->alphas)) &&
-             weft__json_set(c, "use_rslora", weft__json_new_bool(0)) &&
-             weft__json_set(c, "use_dora", weft__json_new_bool(first->magnitude != NULL)) &&
-             weft__json_set(c, "bias", weft__json_new_string("none", 4)) &&
-             weft__json_set(c, "fan_in_fan_out", weft__json_new_bool(0)) &&
-             weft__json_set(c, "inference_mode", weft__json_new_bool(1)) &&
-             weft__json_set(c, "lora_dropout", weft__json_new_double(0)) &&
-             weft__json_set(c, "modules_to_save", weft__json_new_null());
+    int ok =
+        weft__json_set(c, "peft_type", weft__json_new_string("LORA", 4)) &&
+        weft__json_set(c, "task_type", weft__json_new_string("CAUSAL_LM", 9)) &&
+        weft__json_set(c, "base_model_name_or_path", weft__json_new_null()) &&
+        weft__json_set(c, "r", weft__json_new_int(first->rank)) &&
+        weft__json_set(c, "lora_alpha", whole ? weft__json_new_int((int64_t)alpha) : weft__json_new_double(alpha)) &&
+        weft__json_set(c, "target_modules", weft__json_copy(s->targets)) &&
+        weft__json_set(c, "rank_pattern", weft__json_copy(s->ranks)) &&
+        weft__json_set(c, "alpha_pattern", weft__json_copy(s->alphas)) &&
+        weft__json_set(c, "use_rslora", weft__json_new_bool(0)) &&
+        weft__json_set(c, "use_dora", weft__json_new_bool(first->magnitude != NULL)) &&
+        weft__json_set(c, "bias", weft__json_new_string("none", 4)) &&
+        weft__json_set(c, "fan_in_fan_out", weft__json_new_bool(0)) &&
+        weft__json_set(c, "inference_mode", weft__json_new_bool(1)) &&
+        weft__json_set(c, "lora_dropout", weft__json_new_double(0)) &&
+        weft__json_set(c, "modules_to_save", weft__json_new_null());
     if (ok) weft__json_write(&text, c, WEFT__JSON_INDENTED);
     weft__json_free(&c);
     weft__strbuf_puts(&text, "\n");
@@ -362,8 +375,8 @@ static weft_status put_tensors(saving *s, weft__out_file *out)
     return each_module(s);
 }
 
-/* Without its configuration a folder is no adapter: an old one goes first and the new one comes last, so that weights never meet numbers that
- * are not theirs, whenever the program ends. */
+/* Without its configuration a folder is no adapter: an old one goes first and the new one comes last, so that weights
+ * never meet numbers that are not theirs, whenever the program ends. */
 static weft_status put_both(saving *s, const char *folder)
 {
     char path[4096];
@@ -386,7 +399,8 @@ static weft_status put_both(saving *s, const char *folder)
     return st;
 }
 
-weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder, weft_error *err)
+weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder,
+                                   weft_error *err)
 {
     saving s = {.a = a, .names = names, .err = err};
     weft_status st = check_said(a, err);

@@ -5,9 +5,10 @@
 
 static int check_stream(const weft__api_params *params, weft__api_error *error)
 {
-    if (weft__json_get(params->root, "stream_options") && !weft__json_is_null(weft__json_get(params->root, "stream_options")) &&
-        !params->stream)
-        return weft__api_error_set(error, 400, "stream_options", "'stream_options' is only allowed when 'stream' is true");
+    if (weft__json_get(params->root, "stream_options") &&
+        !weft__json_is_null(weft__json_get(params->root, "stream_options")) && !params->stream)
+        return weft__api_error_set(error, 400, "stream_options",
+                                   "'stream_options' is only allowed when 'stream' is true");
     return 1;
 }
 
@@ -41,7 +42,8 @@ int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
     static const char *const limits[] = {"max_completion_tokens", "max_tokens", NULL};
     const weft__json *top = weft__json_get(params->root, "top_logprobs");
     if (top && !weft__json_is_null(top) && !params->logprobs)
-        return weft__api_error_set(error, 400, "top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true");
+        return weft__api_error_set(error, 400, "top_logprobs",
+                                   "'top_logprobs' is only allowed when 'logprobs' is true");
     if (!params->logprobs) params->n_top = -1;
     take_first(params, limits, &params->max_tokens);
     params->generation_prompt = 1;
@@ -75,7 +77,7 @@ int weft__api_check_completion(weft__api_params *params, weft__api_error *error)
 int weft__api_check_embedding(weft__api_params *params, weft__api_error *error)
 {
     if (!params->content) params->content = params->input;
-    return params->content
-               ? 1
-               : weft__api_error_set(error, 400, "content", "'content' is missing; it must be %s", WEFT__API_PROMPT_TYPE);
+    return params->content ? 1
+                           : weft__api_error_set(error, 400, "content", "'content' is missing; it must be %s",
+                                                 WEFT__API_PROMPT_TYPE);
 }

@@ -59,7 +59,8 @@ void weft__api_params_settle(weft__api_params *params)
 
 static const char *kind_text(const weft__json *v)
 {
-    static const char *const texts[] = {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"};
+    static const char *const texts[] = {"null",     "a boolean", "an integer", "a number",
+                                        "a string", "an array",  "an object"};
     int kind = weft__json_kind_of(v);
     return kind < 0 ? "nothing" : texts[kind];
 }
@@ -97,8 +98,8 @@ static int int_in_range(const weft__api_field *f, int64_t value, weft__api_error
 static int in_range(const weft__api_field *f, double value, weft__api_error *error)
 {
     if (!has_range(f) || (value >= f->min && value <= f->max)) return 1;
-    return weft__api_error_set(error, 400, f->name, "'%s' must be from %.12g to %.12g, not %.12g", f->name, f->min, f->max,
-                               value);
+    return weft__api_error_set(error, 400, f->name, "'%s' must be from %.12g to %.12g, not %.12g", f->name, f->min,
+                               f->max, value);
 }
 
 static int read_string(weft__api_params *params, const weft__api_field *f, const weft__json *v, weft__api_error *error)
@@ -108,7 +109,8 @@ static int read_string(weft__api_params *params, const weft__api_field *f, const
     if (!weft__json_string(v, &s, &n)) return wrong_type(f, v, error);
     if (strlen(s) != n) return weft__api_error_set(error, 400, f->name, "'%s' must not contain NUL", f->name);
     if (has_range(f) && (double)n > f->max)
-        return weft__api_error_set(error, 400, f->name, "'%s' must have at most %.0f bytes, not %zu", f->name, f->max, n);
+        return weft__api_error_set(error, 400, f->name, "'%s' must have at most %.0f bytes, not %zu", f->name, f->max,
+                                   n);
     memcpy((char *)params + f->offset, &s, sizeof s);
     return f->read ? f->read(params, f->name, v, error) : 1;
 }
@@ -119,7 +121,8 @@ static int read_only(const weft__api_field *f, const weft__json *v, weft__api_er
     int flag;
     if (weft__json_bool(v, &flag)) value = flag;
     else if (!weft__json_double(v, &value))
-        return weft__api_error_set(error, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
+        return weft__api_error_set(error, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name,
+                                   kind_text(v));
     if (value == f->fallback) return 1;
     return weft__api_error_set(error, 400, f->name, "'%s' other than %.12g is not supported", f->name, f->fallback);
 }
@@ -131,7 +134,8 @@ static int read_empty(const weft__api_field *f, const weft__json *v, weft__api_e
     int flag;
     if (weft__json_bool(v, &flag) && !flag) return 1;
     if (weft__json_string(v, &s, &n) && !n) return 1;
-    if ((weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && !weft__json_size(v))
+    if ((weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) &&
+        !weft__json_size(v))
         return 1;
     return weft__api_error_set(error, 400, f->name, "'%s' is not supported by this server", f->name);
 }
@@ -202,7 +206,8 @@ static int read_members(const weft__api_table *form, weft__api_params *params, w
         if (f && !read_field(params, f, m.value, error)) return 0;
     }
     for (const weft__api_field *f = form->fields; f->name; f++)
-        if (f->required && (!weft__json_get(params->root, f->name) || weft__json_is_null(weft__json_get(params->root, f->name))))
+        if (f->required &&
+            (!weft__json_get(params->root, f->name) || weft__json_is_null(weft__json_get(params->root, f->name))))
             return weft__api_error_set(error, 400, f->name, "'%s' is missing; it must be %s", f->name, wanted_text(f));
     weft__json_filter(params->root, is_known, form);
     return !form->check || form->check(params, error);
@@ -212,15 +217,16 @@ int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__ap
 {
     weft_error err = {0};
     if (weft__json_tree_bytes(body, n) > WEFT__API_MAX_TREE + n)
-        return weft__api_error_set(error, 413, NULL, "the body has too many values: together they would take more than %d MB",
+        return weft__api_error_set(error, 413, NULL,
+                                   "the body has too many values: together they would take more than %d MB",
                                    WEFT__API_MAX_TREE >> 20);
     weft_status st = weft__json_parse(body, n, root, &err);
     if (st == WEFT_NO_MEMORY) return weft__api_error_set(error, 503, NULL, "no memory for the request");
     return !st || weft__api_error_set(error, 400, NULL, "the body is not valid JSON: %s", err.message);
 }
 
-int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *params,
-                           weft__api_error *error)
+int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n,
+                           weft__api_params *params, weft__api_error *error)
 {
     *params = (weft__api_params){.form = form, .n_vocab = n_vocab};
     *error = (weft__api_error){0};
@@ -244,8 +250,10 @@ static void write_field(weft__strbuf *out, const weft__api_field *f)
     weft__strbuf_printf(out, ": {\"type\": \"%s\", \"required\": %s", type, f->required ? "true" : "false");
     int is_number = f->kind == WEFT__FIELD_INT || f->kind == WEFT__FIELD_NUMBER || f->kind == WEFT__FIELD_ONLY;
     if (f->kind == WEFT__FIELD_INT && has_range(f))
-        weft__strbuf_printf(out, ", \"minimum\": %lld, \"maximum\": %lld", (long long)whole(f->min), (long long)whole(f->max));
-    else if (is_number && has_range(f)) weft__strbuf_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
+        weft__strbuf_printf(out, ", \"minimum\": %lld, \"maximum\": %lld", (long long)whole(f->min),
+                            (long long)whole(f->max));
+    else if (is_number && has_range(f))
+        weft__strbuf_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
     if (f->kind == WEFT__FIELD_STRING && has_range(f)) weft__strbuf_printf(out, ", \"maxLength\": %.17g", f->max);
     if (!isnan(f->fallback) && f->kind == WEFT__FIELD_BOOL)
         weft__strbuf_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");

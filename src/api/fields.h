@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fields.h: what a request's JSON may hold, as tables: parsing, errors and the check of docs/openapi.json come from them.
+/* fields.h: what a request's JSON may hold, as tables: parsing, errors and the check of docs/openapi.json come from
+ * them.
  *
- * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a weft__api_params. Values
- * borrow from the parsed JSON, which the ask owns. One thread per ask. */
+ * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a
+ * weft__api_params. Values borrow from the parsed JSON, which the ask owns. One thread per ask. */
 #ifndef WEFT_API_FIELDS_H
 #define WEFT_API_FIELDS_H
 
@@ -32,7 +33,8 @@ typedef struct weft__api_error {
 } weft__api_error;
 
 /* Fills the error and returns 0. field NULL: none. */
-int weft__api_error_set(weft__api_error *error, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
+int weft__api_error_set(weft__api_error *error, int status, const char *field, const char *format, ...)
+    WEFT_PRINTF(4, 5);
 
 enum { WEFT__API_MAX_TREE = 32 << 20 }; /* bytes that the values of a body may take, beyond its own */
 enum {
@@ -44,8 +46,8 @@ enum {
     WEFT__API_MAX_INPUTS = 2048, /* texts to be embedded */
     WEFT__API_MAX_MESSAGES = 16384
 };
-/* Tokens that the answers of a request keep until the last one ends, and the likeliest ones with each: fifty megabytes of JSON. An answer
- * whose length the request does not limit is to have WEFT__API_FEW_TOKENS at least. */
+/* Tokens that the answers of a request keep until the last one ends, and the likeliest ones with each: fifty megabytes
+ * of JSON. An answer whose length the request does not limit is to have WEFT__API_FEW_TOKENS at least. */
 enum { WEFT__API_MAX_ENTRIES = 1 << 20, WEFT__API_FEW_TOKENS = 4096 };
 enum { WEFT__API_MAX_TENANT = 16 /* of a key */, WEFT__API_MAX_FILENAME = 111 };
 
@@ -67,17 +69,18 @@ typedef struct weft__api_params {
     weft__json *root; /* owned */
     int32_t n_vocab;
     const char *model, *user;
-    char adapter
-        [WEFT__API_ADAPTER_NAME]; /* that `model` stands for, by its name in the engine, found when the request came; "": none */
+    /* that `model` stands for, by its name in the engine, found when the request came; "": none */
+    char adapter[WEFT__API_ADAPTER_NAME];
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
-    weft__json
-        *flat; /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
+    /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
+    weft__json *flat;
     int64_t n, max_tokens, seed;
     int seed_given;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, penalty_last_n;
     int samplers_off; /* bits, of read_sampling.c */
-    int stream, include_usage, echo, ignore_end, cache_prompt, return_tokens, timings, add_special, parse_special, with_pieces;
+    int stream, include_usage, echo, ignore_end, cache_prompt, return_tokens, timings, add_special, parse_special,
+        with_pieces;
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
@@ -120,22 +123,26 @@ typedef struct weft__api_table {
     const char *path; /* "/v1/chat/completions" */
     int strict;       /* 1: unknown fields are refused */
     const weft__api_field *fields;
-    int (*check)(weft__api_params *params, weft__api_error *error); /* what fields demand of each other; NULL: nothing */
-    const char *n, *tokens, *top; /* of forms that generate: the names of ask's n, max_tokens and n_top */
+    int (*check)(weft__api_params *params,
+                 weft__api_error *error); /* what fields demand of each other; NULL: nothing */
+    const char *n, *tokens, *top;         /* of forms that generate: the names of ask's n, max_tokens and n_top */
 } weft__api_table;
 
-/* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the error filled. */
+/* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the
+ * error filled. */
 int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__api_error *error);
 
 /* Parses body[0..n) as a request of this form. 1, or 0 with the error filled. The ask is to be freed either way. */
-int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n, weft__api_params *params,
-                           weft__api_error *error);
+int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n,
+                           weft__api_params *params, weft__api_error *error);
 
 /* Lets go of what was only to be read: prompts, messages, tokens and whatever is no string that the ask names. */
 void weft__api_params_settle(weft__api_params *params);
 
-extern const weft__api_table weft__api_table_chat, weft__api_table_completions, weft__api_table_embeddings;    /* OpenAI's */
-extern const weft__api_table weft__api_table_completion, weft__api_table_tokenize, weft__api_table_detokenize, /* llama.cpp's */
+extern const weft__api_table weft__api_table_chat, weft__api_table_completions,
+    weft__api_table_embeddings; /* OpenAI's */
+extern const weft__api_table weft__api_table_completion, weft__api_table_tokenize,
+    weft__api_table_detokenize, /* llama.cpp's */
     weft__api_table_apply_template, weft__api_table_embedding, weft__api_table_slot;
 extern const weft__api_table weft__api_table_load_adapter, weft__api_table_unload_adapter; /* vLLM's */
 /* All of them; NULL-terminated. */
@@ -145,9 +152,11 @@ extern const weft__api_table *const weft__api_tables[];
 int weft__api_is_one_prompt(const weft__json *v);
 
 /* Reads llama.cpp's [{"id": 0, "scale": 0.5}, ...] into ask->loras. 1, or 0 with the error filled. */
-int weft__api_read_adapter_scales(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error);
+int weft__api_read_adapter_scales(weft__api_params *params, const char *name, const weft__json *v,
+                                  weft__api_error *error);
 
-/* The tables as JSON: {"chat": {"path": ..., "strict": ..., "fields": {"temperature": {"type": "number", "minimum": 0, ...}}}}. */
+/* The tables as JSON: {"chat": {"path": ..., "strict": ..., "fields": {"temperature": {"type": "number", "minimum": 0,
+ * ...}}}}. */
 void weft__api_tables_write(weft__strbuf *out);
 
 #endif

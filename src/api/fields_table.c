@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fields_table.c: the tables of fields. They are constant; readers.h declares what reads a field that is more than a number or a string. */
+/* fields_table.c: the tables of fields. They are constant; readers.h declares what reads a field that is more than a
+ * number or a string. */
 #include <math.h>
 
 #include "api/readers.h"
@@ -8,45 +9,45 @@
 #define AT(member) offsetof(weft__api_params, member)
 #define NONE NAN
 
-#define BOOL(name, member, fallback)                                                                                             \
-    {                                                                                                                            \
-        name, WEFT__FIELD_BOOL, 0, AT(member), fallback, 0, 0, NULL, NULL                                                        \
+#define BOOL(name, member, fallback)                                                                                   \
+    {                                                                                                                  \
+        name, WEFT__FIELD_BOOL, 0, AT(member), fallback, 0, 0, NULL, NULL                                              \
     }
-#define INT(name, member, fallback, min, max)                                                                                    \
-    {                                                                                                                            \
-        name, WEFT__FIELD_INT, 0, AT(member), fallback, min, max, NULL, NULL                                                     \
+#define INT(name, member, fallback, min, max)                                                                          \
+    {                                                                                                                  \
+        name, WEFT__FIELD_INT, 0, AT(member), fallback, min, max, NULL, NULL                                           \
     }
-#define NUMBER(name, member, fallback, min, max)                                                                                 \
-    {                                                                                                                            \
-        name, WEFT__FIELD_NUMBER, 0, AT(member), fallback, min, max, NULL, NULL                                                  \
+#define NUMBER(name, member, fallback, min, max)                                                                       \
+    {                                                                                                                  \
+        name, WEFT__FIELD_NUMBER, 0, AT(member), fallback, min, max, NULL, NULL                                        \
     }
-#define STRING(name, member, max)                                                                                                \
-    {                                                                                                                            \
-        name, WEFT__FIELD_STRING, 0, AT(member), NONE, 0, max, NULL, NULL                                                        \
+#define STRING(name, member, max)                                                                                      \
+    {                                                                                                                  \
+        name, WEFT__FIELD_STRING, 0, AT(member), NONE, 0, max, NULL, NULL                                              \
     }
-#define JSON(name, required, member, type, read)                                                                                 \
-    {                                                                                                                            \
-        name, WEFT__FIELD_JSON, required, AT(member), NONE, 0, 0, type, read                                                     \
+#define JSON(name, required, member, type, read)                                                                       \
+    {                                                                                                                  \
+        name, WEFT__FIELD_JSON, required, AT(member), NONE, 0, 0, type, read                                           \
     }
-#define READ(name, type, read)                                                                                                   \
-    {                                                                                                                            \
-        name, WEFT__FIELD_READ, 0, 0, NONE, 0, 0, type, read                                                                     \
+#define READ(name, type, read)                                                                                         \
+    {                                                                                                                  \
+        name, WEFT__FIELD_READ, 0, 0, NONE, 0, 0, type, read                                                           \
     }
-#define ONLY(name, value)                                                                                                        \
-    {                                                                                                                            \
-        name, WEFT__FIELD_ONLY, 0, 0, value, 0, 0, NULL, NULL                                                                    \
+#define ONLY(name, value)                                                                                              \
+    {                                                                                                                  \
+        name, WEFT__FIELD_ONLY, 0, 0, value, 0, 0, NULL, NULL                                                          \
     }
-#define EMPTY(name)                                                                                                              \
-    {                                                                                                                            \
-        name, WEFT__FIELD_EMPTY, 0, 0, NONE, 0, 0, "empty", NULL                                                                 \
+#define EMPTY(name)                                                                                                    \
+    {                                                                                                                  \
+        name, WEFT__FIELD_EMPTY, 0, 0, NONE, 0, 0, "empty", NULL                                                       \
     }
-#define NOTE(name)                                                                                                               \
-    {                                                                                                                            \
-        name, WEFT__FIELD_NOTE, 0, 0, NONE, 0, 0, "any", NULL                                                                    \
+#define NOTE(name)                                                                                                     \
+    {                                                                                                                  \
+        name, WEFT__FIELD_NOTE, 0, 0, NONE, 0, 0, "any", NULL                                                          \
     }
-#define END                                                                                                                      \
-    {                                                                                                                            \
-        NULL, 0, 0, 0, 0, 0, 0, NULL, NULL                                                                                       \
+#define END                                                                                                            \
+    {                                                                                                                  \
+        NULL, 0, 0, 0, 0, 0, 0, NULL, NULL                                                                             \
     }
 
 #define TEXTS "string or array of strings"
@@ -57,17 +58,19 @@
 #define MAX_GRAMMAR (1 << 18)
 
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
-#define OPENAI_SAMPLING                                                                                                          \
-    INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),            \
-        NUMBER("presence_penalty", presence_penalty, 0, -2, 2), NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),        \
-        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed},                                \
-        READ("logit_bias", "object of token ids and numbers", weft__api_read_bias), READ("stop", TEXTS, weft__api_read_stop),    \
-        BOOL("stream", stream, 0), READ("stream_options", "object", weft__api_read_stream_options),                              \
-        READ("response_format", "object", weft__api_read_response_format), STRING("user", user, MAX_NAME),                       \
-        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                  \
-        NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                           \
-        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                          \
-        READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                                 \
+#define OPENAI_SAMPLING                                                                                                \
+    INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),  \
+        NUMBER("presence_penalty", presence_penalty, 0, -2, 2),                                                        \
+        NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),                                                      \
+        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed},                      \
+        READ("logit_bias", "object of token ids and numbers", weft__api_read_bias),                                    \
+        READ("stop", TEXTS, weft__api_read_stop), BOOL("stream", stream, 0),                                           \
+        READ("stream_options", "object", weft__api_read_stream_options),                                               \
+        READ("response_format", "object", weft__api_read_response_format), STRING("user", user, MAX_NAME),             \
+        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),        \
+        NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                 \
+        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
+        READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
         INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
 
 static const weft__api_field chat_fields[] = {
@@ -246,16 +249,20 @@ const weft__api_table weft__api_table_completion = {.name = "completion",
                                                     .top = "n_probs"};
 const weft__api_table weft__api_table_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
 const weft__api_table weft__api_table_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
-const weft__api_table weft__api_table_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields, NULL};
-const weft__api_table weft__api_table_embedding = {"embedding", "/embedding", 0, embedding_fields, weft__api_check_embedding};
+const weft__api_table weft__api_table_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields,
+                                                        NULL};
+const weft__api_table weft__api_table_embedding = {"embedding", "/embedding", 0, embedding_fields,
+                                                   weft__api_check_embedding};
 const weft__api_table weft__api_table_slot = {"slot", "/slots/{id_slot}", 0, slot_fields, NULL};
 
-const weft__api_table weft__api_table_load_adapter = {"load_lora_adapter", "/v1/load_lora_adapter", 0, load_adapter_fields, NULL};
+const weft__api_table weft__api_table_load_adapter = {"load_lora_adapter", "/v1/load_lora_adapter", 0,
+                                                      load_adapter_fields, NULL};
 const weft__api_table weft__api_table_unload_adapter = {"unload_lora_adapter", "/v1/unload_lora_adapter", 0,
                                                         unload_adapter_fields, NULL};
 
 const weft__api_table *const weft__api_tables[] = {
-    &weft__api_table_chat,     &weft__api_table_completions,  &weft__api_table_embeddings,     &weft__api_table_completion,
-    &weft__api_table_tokenize, &weft__api_table_detokenize,   &weft__api_table_apply_template, &weft__api_table_embedding,
-    &weft__api_table_slot,     &weft__api_table_load_adapter, &weft__api_table_unload_adapter, NULL,
+    &weft__api_table_chat,           &weft__api_table_completions,    &weft__api_table_embeddings,
+    &weft__api_table_completion,     &weft__api_table_tokenize,       &weft__api_table_detokenize,
+    &weft__api_table_apply_template, &weft__api_table_embedding,      &weft__api_table_slot,
+    &weft__api_table_load_adapter,   &weft__api_table_unload_adapter, NULL,
 };

@@ -13,16 +13,20 @@ int weft__api_read_word(const weft__json *v, const char **s)
     return 1;
 }
 
-int weft__api_read_stream_options(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+int weft__api_read_stream_options(weft__api_params *params, const char *name, const weft__json *v,
+                                  weft__api_error *error)
 {
     weft__json_member m = {0};
-    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__api_error_set(error, 400, name, "'%s' must be an object", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT)
+        return weft__api_error_set(error, 400, name, "'%s' must be an object", name);
     while (weft__json_next(v, &m)) {
         if (weft__json_is_null(m.value)) continue;
         int ignored, *to = !strcmp(m.key, "include_usage")         ? &params->include_usage
                            : !strcmp(m.key, "include_obfuscation") ? &ignored
                                                                    : NULL;
-        if (!to) return weft__api_error_set(error, 400, name, "Unrecognized request argument supplied: %s.%.40s", name, m.key);
+        if (!to)
+            return weft__api_error_set(error, 400, name, "Unrecognized request argument supplied: %s.%.40s", name,
+                                       m.key);
         if (!weft__json_bool(m.value, to))
             return weft__api_error_set(error, 400, "stream_options", "'%s.%s' must be a boolean", name, m.key);
     }
@@ -42,24 +46,28 @@ static int check_format_members(const char *name, const weft__json *v, weft__api
     return 1;
 }
 
-int weft__api_read_response_format(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+int weft__api_read_response_format(weft__api_params *params, const char *name, const weft__json *v,
+                                   weft__api_error *error)
 {
     const char *type;
     if (!weft__api_read_word(weft__json_get(v, "type"), &type))
         return weft__api_error_set(error, 400, name, "'%s' must be an object with a 'type': text or json_object", name);
     if (!strcmp(type, "json_schema"))
-        return weft__api_error_set(error, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
+        return weft__api_error_set(error, 400, "response_format",
+                                   "'%s.type' json_schema is not supported by this server", name);
     params->json_object = !strcmp(type, "json_object");
     if (params->json_object || !strcmp(type, "text")) return check_format_members(name, v, error);
-    return weft__api_error_set(error, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'", name, type);
+    return weft__api_error_set(error, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'",
+                               name, type);
 }
 
 /* llama-server makes a grammar of any schema; that of {} is of any value. */
 int weft__api_read_json_schema(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
     params->json_value = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
-    return params->json_value ? 1
-                              : weft__api_error_set(error, 400, name, "'%s' other than {} is not supported by this server", name);
+    return params->json_value
+               ? 1
+               : weft__api_error_set(error, 400, name, "'%s' other than {} is not supported by this server", name);
 }
 
 int weft__api_read_encoding(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)

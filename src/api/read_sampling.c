@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* read_sampling.c: readers of what an answer is sampled with and where it ends: stop strings, biases, seeds, samplers, adapters. */
+/* read_sampling.c: readers of what an answer is sampled with and where it ends: stop strings, biases, seeds, samplers,
+ * adapters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static int add_stop(weft__api_params *params, const char *name, const weft__json
     if (params->n_stops == WEFT__API_MAX_STOPS)
         return weft__api_error_set(error, 400, name, "'%s' must have at most %d strings", name, WEFT__API_MAX_STOPS);
     if (params->n_stop_bytes + n > WEFT__API_MAX_STOPS_BYTES)
-        return weft__api_error_set(error, 400, name, "'%s' must have at most %d bytes in all", name, WEFT__API_MAX_STOPS_BYTES);
+        return weft__api_error_set(error, 400, name, "'%s' must have at most %d bytes in all", name,
+                                   WEFT__API_MAX_STOPS_BYTES);
     params->n_stop_bytes += n;
     params->stops[params->n_stops] = s;
     params->stop_lengths[params->n_stops++] = n;
@@ -52,10 +54,11 @@ static int add_bias(weft__api_params *params, const char *name, int64_t id, cons
     double bias;
     int flag;
     if (weft__json_bool(v, &flag) && !flag && limit > 100) bias = -INFINITY; /* llama.cpp's: never */
-    else if (!weft__json_double(v, &bias)) return weft__api_error_set(error, 400, name, "'%s' must have numbers as values", name);
+    else if (!weft__json_double(v, &bias))
+        return weft__api_error_set(error, 400, name, "'%s' must have numbers as values", name);
     else if (!(bias >= -limit && bias <= limit))
-        return weft__api_error_set(error, 400, name, "'%s' must have values from %g to %g, not %g for token %lld", name, -limit,
-                                   limit, bias, (long long)id);
+        return weft__api_error_set(error, 400, name, "'%s' must have values from %g to %g, not %g for token %lld", name,
+                                   -limit, limit, bias, (long long)id);
     params->bias[params->n_bias++] = (weft_logit_bias){(int32_t)id, (float)bias};
     return 1;
 }
@@ -64,7 +67,8 @@ static int make_biases(weft__api_params *params, const char *name, const weft__j
 {
     size_t n = weft__json_size(v);
     if (n > WEFT__API_MAX_BIASES)
-        return weft__api_error_set(error, 400, name, "'%s' must have at most %d tokens, not %zu", name, WEFT__API_MAX_BIASES, n);
+        return weft__api_error_set(error, 400, name, "'%s' must have at most %d tokens, not %zu", name,
+                                   WEFT__API_MAX_BIASES, n);
     params->bias = weft__alloc_array(n, sizeof *params->bias);
     params->bias_texts = weft__alloc_array(n, sizeof *params->bias_texts);
     return params->bias && params->bias_texts ? 1 : weft__api_error_set(error, 503, NULL, "no memory for the request");
@@ -77,7 +81,8 @@ static int add_text_bias(weft__api_params *params, const char *name, weft__api_b
     text.bias = params->bias[--params->n_bias].bias;
     params->bias_texts[params->n_bias_texts++] = text;
     if (text.n <= WEFT__API_MAX_STOP_BYTES) return 1;
-    return weft__api_error_set(error, 400, name, "'%s' must have texts of at most %d bytes", name, WEFT__API_MAX_STOP_BYTES);
+    return weft__api_error_set(error, 400, name, "'%s' must have texts of at most %d bytes", name,
+                               WEFT__API_MAX_STOP_BYTES);
 }
 
 static int is_number(const char *s)
@@ -98,12 +103,13 @@ static int read_bias_object(weft__api_params *params, const char *name, const we
     while (weft__json_next(v, &m)) {
         if (weft__json_is_null(m.value)) continue;
         if (texts && !is_number(m.key)) {
-            if (!add_text_bias(params, name, (weft__api_bias_text){.text = m.key, .n = strlen(m.key)}, m.value, error)) return 0;
+            if (!add_text_bias(params, name, (weft__api_bias_text){.text = m.key, .n = strlen(m.key)}, m.value, error))
+                return 0;
             continue;
         }
         if (!token_id(params, m.key, &id))
-            return weft__api_error_set(error, 400, name, "'%s' must have token ids from 0 to %d%s as keys, not '%.40s'", name,
-                                       params->n_vocab - 1, texts ? " or texts" : "", m.key);
+            return weft__api_error_set(error, 400, name, "'%s' must have token ids from 0 to %d%s as keys, not '%.40s'",
+                                       name, params->n_vocab - 1, texts ? " or texts" : "", m.key);
         if (!add_bias(params, name, id, m.value, limit, error)) return 0;
     }
     return 1;
@@ -125,7 +131,8 @@ static int read_bias_pair(weft__api_params *params, const char *name, const weft
     if (weft__json_string(key, &s, &n))
         return add_text_bias(params, name, (weft__api_bias_text){.text = s, .n = n}, value, error);
     if (!weft__json_int(key, &id) || id < 0 || id >= params->n_vocab)
-        return weft__api_error_set(error, 400, name, "'%s' must have token ids from 0 to %d", name, params->n_vocab - 1);
+        return weft__api_error_set(error, 400, name, "'%s' must have token ids from 0 to %d", name,
+                                   params->n_vocab - 1);
     return add_bias(params, name, id, value, 1e4, error);
 }
 
@@ -148,7 +155,8 @@ int weft__api_read_best_of(weft__api_params *params, const char *name, const wef
 }
 
 /* llama-server converts a boolean to a number here: true is 1. */
-int weft__api_read_logprobs_llama(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+int weft__api_read_logprobs_llama(weft__api_params *params, const char *name, const weft__json *v,
+                                  weft__api_error *error)
 {
     int64_t n = -1;
     if (weft__json_bool(v, &params->logprobs)) return 1;
@@ -164,7 +172,8 @@ int weft__api_read_no_limit(weft__api_params *params, const char *name, const we
     int64_t ms;
     (void)params;
     if (!weft__json_int(v, &ms)) return weft__api_error_set(error, 400, name, "'%s' must be an integer", name);
-    return ms <= 0 || weft__api_error_set(error, 400, name, "'%s' above 0 is not supported; 'timeout_ms' sets a deadline", name);
+    return ms <= 0 ||
+           weft__api_error_set(error, 400, name, "'%s' above 0 is not supported; 'timeout_ms' sets a deadline", name);
 }
 
 int weft__api_read_seed(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
@@ -182,13 +191,15 @@ int weft__api_read_seed_llama(weft__api_params *params, const char *name, const 
     return 1;
 }
 
-/* llama-server runs samplers in this order, and those alone that are named. Here they have one order: weft.h's. Those of llama.cpp's that are
- * not here are off (the tables below see to that), so that it does not matter where they stand. Letters are its short form. */
+/* llama-server runs samplers in this order, and those alone that are named. Here they have one order: weft.h's. Those
+ * of llama.cpp's that are not here are off (the tables below see to that), so that it does not matter where they stand.
+ * Letters are its short form. */
 static const struct {
     const char *name;
     char letter;
-} samplers[] = {{"penalties", 'e'}, {"top_k", 'k'},       {"top_p", 'p'}, {"min_p", 'm'},     {"temperature", 't'}, {"dry", 'd'},
-                {"tfs_z", 'f'},     {"top_n_sigma", 's'}, {"typ_p", 'y'}, {"typical_p", 'y'}, {"xtc", 'x'}};
+} samplers[] = {{"penalties", 'e'},   {"top_k", 'k'},     {"top_p", 'p'}, {"min_p", 'm'},
+                {"temperature", 't'}, {"dry", 'd'},       {"tfs_z", 'f'}, {"top_n_sigma", 's'},
+                {"typ_p", 'y'},       {"typical_p", 'y'}, {"xtc", 'x'}};
 enum { PENALTIES, TOP_K, TOP_P, MIN_P, TEMPERATURE, N_OURS, N_SAMPLERS = sizeof samplers / sizeof *samplers };
 
 static int sampler_named(const weft__json *v)
@@ -220,9 +231,9 @@ int weft__api_read_samplers(weft__api_params *params, const char *name, const we
         named |= 1 << k;
     }
     params->samplers_off = ~named;
-    return ok ||
-           weft__api_error_set(error, 400, name,
-                               "'%s' must be penalties, top_k, top_p, min_p, temperature, in this order, or some of them", name);
+    return ok || weft__api_error_set(
+                     error, 400, name,
+                     "'%s' must be penalties, top_k, top_p, min_p, temperature, in this order, or some of them", name);
 }
 
 /* What was not named does nothing, whatever its own field says. */
@@ -238,20 +249,22 @@ void weft__api_switch_samplers_off(weft__api_params *params)
     if (params->samplers_off & 1 << TEMPERATURE) params->temperature = 1;
 }
 
-int weft__api_read_adapter_scales(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+int weft__api_read_adapter_scales(weft__api_params *params, const char *name, const weft__json *v,
+                                  weft__api_error *error)
 {
     size_t n = weft__json_size(v);
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
         return weft__api_error_set(error, 400, name, "'%s' must be an array of objects with 'id' and 'scale'", name);
     if (n > WEFT__API_MAX_LORAS)
-        return weft__api_error_set(error, 400, name, "'%s' must have at most %d adapters, not %zu", name, WEFT__API_MAX_LORAS, n);
+        return weft__api_error_set(error, 400, name, "'%s' must have at most %d adapters, not %zu", name,
+                                   WEFT__API_MAX_LORAS, n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *item = weft__json_at(v, i);
         weft__api_adapter_scale *l = &params->loras[i];
-        if (!weft__json_int(weft__json_get(item, "id"), &l->id) || !weft__json_double(weft__json_get(item, "scale"), &l->scale) ||
-            !(fabs(l->scale) <= 1e6))
-            return weft__api_error_set(error, 400, name,
-                                       "'%s[%zu]' must be an object with a whole number 'id' and a number 'scale'", name, i);
+        if (!weft__json_int(weft__json_get(item, "id"), &l->id) ||
+            !weft__json_double(weft__json_get(item, "scale"), &l->scale) || !(fabs(l->scale) <= 1e6))
+            return weft__api_error_set(
+                error, 400, name, "'%s[%zu]' must be an object with a whole number 'id' and a number 'scale'", name, i);
         for (size_t k = 0; k < i; k++)
             if (params->loras[k].id == l->id)
                 return weft__api_error_set(error, 400, name, "'%s' has id %lld twice", name, (long long)l->id);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* readers.h: the readers of fields that are more than a number or a string, and what fields demand of each other; for fields_table.c.
+/* readers.h: the readers of fields that are more than a number or a string, and what fields demand of each other; for
+ * fields_table.c.
  *
- * Each takes what it wants of the value into the request and returns 1, or 0 with the error filled. One thread per request. */
+ * Each takes what it wants of the value into the request and returns 1, or 0 with the error filled. One thread per
+ * request. */
 #ifndef WEFT_API_READERS_H
 #define WEFT_API_READERS_H
 
@@ -19,7 +21,8 @@ void weft__api_switch_samplers_off(weft__api_params *params);
 /* read_format.c */
 weft__api_reader weft__api_read_stream_options, weft__api_read_response_format, weft__api_read_json_schema,
     weft__api_read_encoding, weft__api_read_tool_choice, weft__api_read_modalities;
-/* A string that is to be one of several words. One with NUL in it is none of them, whatever stands before that, and reads as "". 0: it is none. */
+/* A string that is to be one of several words. One with NUL in it is none of them, whatever stands before that, and
+ * reads as "". 0: it is none. */
 int weft__api_read_word(const weft__json *v, const char **s);
 
 /* read_prompts.c */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* registry.c: finding providers, and refusing those that do not fit.
  *
- * A plugin's code runs only after its table passed weft__provider_check; the entry function, which returns that table, is the one
- * exception. State: none; a plugin stays loaded until its last provider is closed. */
+ * A plugin's code runs only after its table passed weft__provider_check; the entry function, which returns that table,
+ * is the one exception. State: none; a plugin stays loaded until its last provider is closed. */
 #include "backend/registry.h"
 
 #include <dlfcn.h>
@@ -58,8 +58,8 @@ static weft_status check_functions(const weft_backend_api *api, const char *wher
                          : !api->run          ? "run"
                                               : NULL;
     if (!absent) return WEFT_OK;
-    return weft_fail(err, WEFT_ABI, "%s: its table lacks %s; a provider must offer it (plugin ABI %u.%u, core %u.%u)", where,
-                     absent, api->abi_version >> 16, api->abi_version & 0xffff, WEFT_ABI_VERSION >> 16,
+    return weft_fail(err, WEFT_ABI, "%s: its table lacks %s; a provider must offer it (plugin ABI %u.%u, core %u.%u)",
+                     where, absent, api->abi_version >> 16, api->abi_version & 0xffff, WEFT_ABI_VERSION >> 16,
                      WEFT_ABI_VERSION & 0xffff);
 }
 
@@ -67,17 +67,19 @@ weft_status weft__provider_check(const weft_backend_api *api, const char *where,
 {
     unsigned major = WEFT_ABI_VERSION >> 16, minor = WEFT_ABI_VERSION & 0xffff;
     if (!api)
-        return weft_fail(err, WEFT_ABI,
-                         "%s: it refuses this core, whose plugin ABI is %u.%u; rebuild it against this version's headers", where,
-                         major, minor);
+        return weft_fail(
+            err, WEFT_ABI,
+            "%s: it refuses this core, whose plugin ABI is %u.%u; rebuild it against this version's headers", where,
+            major, minor);
     if (api->abi_version >> 16 != major)
-        return weft_fail(err, WEFT_ABI,
-                         "%s: it was built for plugin ABI %u.%u, this core has %u.%u; rebuild it against this version's headers",
-                         where, api->abi_version >> 16, api->abi_version & 0xffff, major, minor);
+        return weft_fail(
+            err, WEFT_ABI,
+            "%s: it was built for plugin ABI %u.%u, this core has %u.%u; rebuild it against this version's headers",
+            where, api->abi_version >> 16, api->abi_version & 0xffff, major, minor);
     if (api->size < REQUIRED_SIZE)
-        return weft_fail(err, WEFT_ABI,
-                         "%s: its table has %u bytes, this core needs %zu (plugin ABI %u.%u, core %u.%u); rebuild it", where,
-                         api->size, REQUIRED_SIZE, api->abi_version >> 16, api->abi_version & 0xffff, major, minor);
+        return weft_fail(
+            err, WEFT_ABI, "%s: its table has %u bytes, this core needs %zu (plugin ABI %u.%u, core %u.%u); rebuild it",
+            where, api->size, REQUIRED_SIZE, api->abi_version >> 16, api->abi_version & 0xffff, major, minor);
     return check_functions(api, where, err);
 }
 
@@ -90,7 +92,8 @@ static weft_status find_plugin(const char *name, char out[PATH_MAX], weft_error 
     const char *dirs = getenv("WEFT_PLUGIN_PATH");
     int has_slash = strchr(name, '/') != NULL, is_file = n > 3 && !strcmp(name + n - 3, ".so");
     if (has_slash || is_file) {
-        if (n + 3 > PATH_MAX) return weft_fail(err, WEFT_ARGUMENT, "the plugin's path is longer than %d bytes", PATH_MAX);
+        if (n + 3 > PATH_MAX)
+            return weft_fail(err, WEFT_ARGUMENT, "the plugin's path is longer than %d bytes", PATH_MAX);
         snprintf(out, PATH_MAX, "%s%s", has_slash ? "" : "./", name);
         return WEFT_OK;
     }
@@ -106,8 +109,9 @@ static weft_status find_plugin(const char *name, char out[PATH_MAX], weft_error 
         }
         d += len + (d[len] == ':');
     }
-    return weft_fail(err, WEFT_NOT_FOUND, "provider '%s': linked in is cpu, and there is no %s.so in WEFT_PLUGIN_PATH (%s)", name,
-                     name, dirs ? dirs : "not set");
+    return weft_fail(err, WEFT_NOT_FOUND,
+                     "provider '%s': linked in is cpu, and there is no %s.so in WEFT_PLUGIN_PATH (%s)", name, name,
+                     dirs ? dirs : "not set");
 }
 
 /* Loads the shared object and asks it for its table, unchecked. */
@@ -119,8 +123,8 @@ static weft_status registry_load(const char *path, void **library, const weft_ba
     if (!symbol) {
         dlclose(*library);
         *library = NULL;
-        return weft_fail(err, WEFT_ABI, "%s is no Weft plugin: it does not export %s (this core has plugin ABI %u.%u)", path,
-                         WEFT_BACKEND_ENTRY, WEFT_ABI_VERSION >> 16, WEFT_ABI_VERSION & 0xffff);
+        return weft_fail(err, WEFT_ABI, "%s is no Weft plugin: it does not export %s (this core has plugin ABI %u.%u)",
+                         path, WEFT_BACKEND_ENTRY, WEFT_ABI_VERSION >> 16, WEFT_ABI_VERSION & 0xffff);
     }
     weft_backend_entry_fn entry;
     memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from an object pointer to a function pointer */

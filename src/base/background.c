@@ -70,7 +70,8 @@ static void give_way(void)
     pthread_setname_np(pthread_self(), "weft-behind");
     errno = 0;
     int now = getpriority(PRIO_PROCESS, (id_t)gettid());
-    if (errno == 0) setpriority(PRIO_PROCESS, (id_t)gettid(), now + WEFT__BACKGROUND_NICE); /* 19 is the most; more means that */
+    if (errno == 0)
+        setpriority(PRIO_PROCESS, (id_t)gettid(), now + WEFT__BACKGROUND_NICE); /* 19 is the most; more means that */
 #endif
 }
 

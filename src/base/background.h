@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* background.h: work that others are not to notice: it has a thread of its own, which gives way to every other one.
  *
- * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is served. A thread
- * may give up its own precedence, but not take it back: so the work gets a thread that ends with it. And what the system takes away for
- * work of low precedence, it takes in whole time slices of several milliseconds; so such work rests by itself, too: where pools have as
- * many threads at work as there are cores, it works for 0.4 ms and sleeps for 2. It has to say how far it has come. What runs there must
- * hold no lock that others wait for: while cores are scarce, it may stand still for long. Thread-safe. */
+ * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is
+ * served. A thread may give up its own precedence, but not take it back: so the work gets a thread that ends with it.
+ * And what the system takes away for work of low precedence, it takes in whole time slices of several milliseconds; so
+ * such work rests by itself, too: where pools have as many threads at work as there are cores, it works for 0.4 ms and
+ * sleeps for 2. It has to say how far it has come. What runs there must hold no lock that others wait for: while cores
+ * are scarce, it may stand still for long. Thread-safe. */
 #ifndef WEFT_BASE_BACKGROUND_H
 #define WEFT_BASE_BACKGROUND_H
 
@@ -16,7 +17,8 @@ enum { WEFT__BACKGROUND_NICE = 10 };
 
 /* Calls fn(arg) and returns after it: on a thread of low precedence, or, where the system refuses one, here. */
 void weft__background_run(void (*fn)(void *arg), void *arg);
-/* Says that n_bytes were worked on since the last call, and may rest; nothing in any other thread. Costs an addition for most calls. */
+/* Says that n_bytes were worked on since the last call, and may rest; nothing in any other thread. Costs an addition
+ * for most calls. */
 void weft__background_did(uint64_t n_bytes);
 
 #endif

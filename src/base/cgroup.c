@@ -35,8 +35,8 @@ static int names(const char *list, size_t n, const char *name)
     return 0;
 }
 
-/* The group of this process in the hierarchy of `controller` ("" is v2), from /proc/self/cgroup ("4:memory:/a/b"). Stores the
- * group's directory and the length of its mount point in it; 0 when the hierarchy does not exist. */
+/* The group of this process in the hierarchy of `controller` ("" is v2), from /proc/self/cgroup ("4:memory:/a/b").
+ * Stores the group's directory and the length of its mount point in it; 0 when the hierarchy does not exist. */
 static int find_group(const char *root, const char *controller, char dir[PATH_ROOM], size_t *mount_len)
 {
     char path[PATH_ROOM], line[PATH_ROOM];
@@ -62,8 +62,8 @@ static int find_group(const char *root, const char *controller, char dir[PATH_RO
     return found;
 }
 
-/* Cuts the last component off dir; 0 when it was the mount point already. Within a container the group's own path may not be
- * visible, and then the walk ends at the mount point, which is the container's group. */
+/* Cuts the last component off dir; 0 when it was the mount point already. Within a container the group's own path may
+ * not be visible, and then the walk ends at the mount point, which is the container's group. */
 static int to_parent(char *dir, size_t mount_len)
 {
     if (strlen(dir) <= mount_len) return 0;
@@ -146,7 +146,8 @@ uint64_t weft__cgroup_memory(const char *root)
     return (uint64_t)lower(lowest(root, "", memory_v2), lowest(root, "memory", memory_v1));
 }
 
-/* Adds what cpu.stat of that group says, in seconds: throttled_usec in v2, throttled_time (ns) in v1; the root of v2 has neither. */
+/* Adds what cpu.stat of that group says, in seconds: throttled_usec in v2, throttled_time (ns) in v1; the root of v2
+ * has neither. */
 static void add_throttled(const char *root, const char *dir, double *sum)
 {
     char path[PATH_ROOM * 2], line[128];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* check.h: arithmetic on numbers that came from outside. Each returns 1 and stores the result, or 0 when it would overflow. */
+/* check.h: arithmetic on numbers that came from outside. Each returns 1 and stores the result, or 0 when it would
+ * overflow. */
 #ifndef WEFT_BASE_CHECK_H
 #define WEFT_BASE_CHECK_H
 

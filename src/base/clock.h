@@ -10,8 +10,8 @@
 uint64_t weft__clock_ns(void);
 /* A condition whose timed waits go by this clock: one that is set must not end or stretch a wait. */
 void weft__clock_cond_init(pthread_cond_t *cond);
-/* Waits on such a condition, with its lock: 0 when it was signalled, or for no reason; nonzero when the clock has come to until_ns (0: it
- * never does). */
+/* Waits on such a condition, with its lock: 0 when it was signalled, or for no reason; nonzero when the clock has come
+ * to until_ns (0: it never does). */
 int weft__clock_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cpu.c: processor features and the share of the machine that is ours (cpu.h). State: written once, read-only afterwards. */
+/* cpu.c: processor features and the share of the machine that is ours (cpu.h). State: written once, read-only
+ * afterwards. */
 #include "base/cpu.h"
 
 #include <errno.h>
@@ -130,7 +131,8 @@ static void detect(void)
     detect_name(brand_name);
 }
 
-/* ---- tile registers: Linux (5.16) gives them to processes that ask, as threads that use them need 8 KB more of a signal's stack ---- */
+/* ---- tile registers: Linux (5.16) gives them to processes that ask, as threads that use them need 8 KB more of a
+ * signal's stack ---- */
 
 #define TILES (1u << WEFT__TIER_AMX | 1u << WEFT__TIER_AMXBF16)
 
@@ -142,7 +144,8 @@ static void ask_for_tiles(void)
 #if defined(__x86_64__) && defined(__linux__)
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
     have_tiles = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
-    if (!have_tiles) weft__log(WEFT__LOG_WARN, "AMX is not used: the system refuses its registers: %s", strerror(errno));
+    if (!have_tiles)
+        weft__log(WEFT__LOG_WARN, "AMX is not used: the system refuses its registers: %s", strerror(errno));
 #endif
 }
 
@@ -224,7 +227,8 @@ int weft__machine_default_threads(void)
         char *end;
         long n = strtol(wish, &end, 10);
         if (!*end && n >= 1 && n <= WEFT__POOL_MAX_THREADS) return (int)n;
-        weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish, WEFT__POOL_MAX_THREADS);
+        weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish,
+                  WEFT__POOL_MAX_THREADS);
     }
     weft__topology_counts counts;
     weft__topology_count(weft__topology_machine(), &counts);

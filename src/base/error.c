@@ -10,7 +10,7 @@
 const char *weft_status_text(weft_status status)
 {
     switch ((int)status) {
-#define STATUS_CASE(name, value, text)                                                                                           \
+#define STATUS_CASE(name, value, text)                                                                                 \
     case value: return text;
         WEFT_STATUS_LIST(STATUS_CASE)
 #undef STATUS_CASE

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hash.c: see hash.h. libxxhash does the work; its state lies in the caller's memory, so that nothing is allocated here. Reentrant. */
+/* hash.c: see hash.h. libxxhash does the work; its state lies in the caller's memory, so that nothing is allocated
+ * here. Reentrant. */
 #define XXH_STATIC_LINKING_ONLY /* shows the state's size */
 #include <xxhash.h>
 

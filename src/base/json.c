@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json.c: parsing, reading and building through jansson (json.h). Shared state: jansson's allocator and hash seed, set once.
- * A weft__json is a json_t under another name. Writing stands in json_write.c. */
+/* json.c: parsing, reading and building through jansson (json.h). Shared state: jansson's allocator and hash seed, set
+ * once. A weft__json is a json_t under another name. Writing stands in json_write.c. */
 #include "base/json.h"
 
 #include <jansson.h>
@@ -10,9 +10,10 @@
 
 #include "base/alloc.h"
 
-/* jansson loses some allocation failures, so they are noted here. Worse, a lexer that cannot grow its buffer drops bytes, and
- * when the closing quote of a string is among them, it reads and writes beyond its buffers. So while a text is parsed there is a
- * reserve for that buffer, whose sizes are powers of two, and the text ends at the first failure. */
+/* jansson loses some allocation failures, so they are noted here. Worse, a lexer that cannot grow its buffer drops
+ * bytes, and when the closing quote of a string is among them, it reads and writes beyond its buffers. So while a text
+ * is parsed there is a reserve for that buffer, whose sizes are powers of two, and the text ends at the first failure.
+ */
 static _Thread_local int out_of_memory;
 static _Thread_local struct {
     char *begin;
@@ -65,9 +66,9 @@ static weft__json *outer(json_t *v)
     return (weft__json *)v;
 }
 
-/* What must hold before the parser may see the text: nesting within the limit (only brackets outside strings count; whether
- * they match is the parser's business), and no NUL byte, which jansson drops after a number. *longest gets the bytes of the
- * longest string or number. */
+/* What must hold before the parser may see the text: nesting within the limit (only brackets outside strings count;
+ * whether they match is the parser's business), and no NUL byte, which jansson drops after a number. *longest gets the
+ * bytes of the longest string or number. */
 static weft_status check_first(const char *text, size_t n, size_t *longest, weft_error *err)
 {
     size_t depth = 0, line = 1, token = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* json.h: JSON values; the only door to the JSON library (jansson), so that another one can take its place.
  *
- * A value tree has one owner, who frees its root; everything reached through a reader borrows from that root. Object members
- * keep their order. All heap comes from alloc.h. Thread safety: different trees are independent; one tree may be read by
- * several threads at once, and written by one that has it alone. */
+ * A value tree has one owner, who frees its root; everything reached through a reader borrows from that root. Object
+ * members keep their order. All heap comes from alloc.h. Thread safety: different trees are independent; one tree may
+ * be read by several threads at once, and written by one that has it alone. */
 #ifndef WEFT_BASE_JSON_H
 #define WEFT_BASE_JSON_H
 
@@ -28,9 +28,9 @@ typedef enum weft__json_kind {
 /* Arrays and objects may nest this deep. */
 #define WEFT__JSON_MAX_DEPTH 256
 
-/* Parses text[0..n), one JSON value and nothing after it. Strict: well-formed UTF-8, no duplicate keys, no NUL in a key, no
- * integer beyond int64, no number beyond double. Strings may contain NUL (\u0000). Fails with WEFT_FORMAT ("line 3, column 7:
- * ..."), WEFT_LIMIT (too deep) or WEFT_NO_MEMORY, and *out is NULL then. */
+/* Parses text[0..n), one JSON value and nothing after it. Strict: well-formed UTF-8, no duplicate keys, no NUL in a
+ * key, no integer beyond int64, no number beyond double. Strings may contain NUL (\u0000). Fails with WEFT_FORMAT
+ * ("line 3, column 7: ..."), WEFT_LIMIT (too deep) or WEFT_NO_MEMORY, and *out is NULL then. */
 weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err);
 
 /* Frees a root and sets *v to NULL; NULL and a pointer to NULL are fine. */
@@ -83,8 +83,8 @@ weft__json *weft__json_new_string(const char *s, size_t n);
 weft__json *weft__json_new_array(void);
 weft__json *weft__json_new_object(void);
 
-/* Adds `value`, whose ownership passes in any case, also on failure. Returns 1, or 0 when value is NULL, the container is of
- * another kind, the key is not UTF-8, or memory runs out: so builders may be nested and checked once per call. */
+/* Adds `value`, whose ownership passes in any case, also on failure. Returns 1, or 0 when value is NULL, the container
+ * is of another kind, the key is not UTF-8, or memory runs out: so builders may be nested and checked once per call. */
 int weft__json_append(weft__json *array, weft__json *value);
 /* Replaces the member if there is one of that name. */
 int weft__json_set(weft__json *object, const char *key, weft__json *value);
@@ -101,12 +101,12 @@ typedef enum weft__json_style {
     WEFT__JSON_INDENTED /* a member or element per line, two spaces per level */
 } weft__json_style;
 
-/* Appends v to out; a failure shows in out->failed. Doubles are written with the fewest digits that read back as the same
- * number, and always with a point or an exponent. */
+/* Appends v to out; a failure shows in out->failed. Doubles are written with the fewest digits that read back as the
+ * same number, and always with a point or an exponent. */
 void weft__json_write(weft__strbuf *out, const weft__json *v, weft__json_style style);
 
-/* Appends one string or number as JSON, for writers that need no tree. Malformed UTF-8 is replaced by U+FFFD; infinities and
- * NaN, which JSON lacks, become null. */
+/* Appends one string or number as JSON, for writers that need no tree. Malformed UTF-8 is replaced by U+FFFD;
+ * infinities and NaN, which JSON lacks, become null. */
 void weft__json_write_string(weft__strbuf *out, const char *s, size_t n);
 void weft__json_write_double(weft__strbuf *out, double value);
 

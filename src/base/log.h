@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log.h: messages for people, on stderr, one line each. Level from WEFT_LOG=error|warn|info|debug (default warn). Thread-safe. */
+/* log.h: messages for people, on stderr, one line each. Level from WEFT_LOG=error|warn|info|debug (default warn).
+ * Thread-safe. */
 #ifndef WEFT_BASE_LOG_H
 #define WEFT_BASE_LOG_H
 

@@ -12,9 +12,10 @@ static int is_size(const weft__params_type *type, uint32_t size)
 
 static weft_status params_refuse(const weft__params_type *type, uint32_t size, weft_error *err)
 {
-    return weft_fail(err, WEFT_ABI,
-                     "%s has %u bytes; this build has %u: set its size, or begin with the function that fills in the defaults",
-                     type->name, size, type->size);
+    return weft_fail(
+        err, WEFT_ABI,
+        "%s has %u bytes; this build has %u: set its size, or begin with the function that fills in the defaults",
+        type->name, size, type->size);
 }
 
 weft_status weft__params_read(const weft__params_type *type, void *own, const void *given, weft_error *err)
@@ -25,10 +26,12 @@ weft_status weft__params_read(const weft__params_type *type, void *own, const vo
     if (!is_size(type, size)) return params_refuse(type, size, err);
     for (uint32_t i = type->size; i < size; i++)
         if (((const char *)given)[i])
-            return weft_fail(err, WEFT_ABI,
-                             "%s has %u bytes and sets something beyond the %u that this build knows: use a newer library",
-                             type->name, size, type->size);
-    memcpy((char *)own + sizeof size, (const char *)given + sizeof size, (size < type->size ? size : type->size) - sizeof size);
+            return weft_fail(
+                err, WEFT_ABI,
+                "%s has %u bytes and sets something beyond the %u that this build knows: use a newer library",
+                type->name, size, type->size);
+    memcpy((char *)own + sizeof size, (const char *)given + sizeof size,
+           (size < type->size ? size : type->size) - sizeof size);
     return WEFT_OK;
 }
 

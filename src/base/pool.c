@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pool.c: the thread team (pool.h).
  *
- * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all who run it, so the
- * caller leaves weft__pool_run only after everyone is done, and no worker can ever miss one. fn, arg and n are written before
- * `job` is raised (release) and read after it was seen (acquire). Whoever is about to sleep announces it in a counter and then
- * looks again; whoever changes the word looks at the counter afterwards; both sequentially consistent, so one of the two always
- * notices the other.
- * Spinning and then sleeping, but never sched_yield: beside a busy process that hands over a whole time slice, while a sleeper
- * that is woken goes first.
- * Owner: the thread that calls weft__pool_run is thread 0. */
+ * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all who run it, so
+ * the caller leaves weft__pool_run only after everyone is done, and no worker can ever miss one. fn, arg and n are
+ * written before `job` is raised (release) and read after it was seen (acquire). Whoever is about to sleep announces it
+ * in a counter and then looks again; whoever changes the word looks at the counter afterwards; both sequentially
+ * consistent, so one of the two always notices the other. Spinning and then sleeping, but never sched_yield: beside a
+ * busy process that hands over a whole time slice, while a sleeper that is woken goes first. Owner: the thread that
+ * calls weft__pool_run is thread 0. */
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -156,7 +155,8 @@ static weft_status start_workers(weft__pool *pool, weft_error *err)
         pool->n_started++;
     }
     if (!code) return WEFT_OK;
-    return weft_fail(err, WEFT_LIMIT, "thread %d of %d could not be started (%s); ask for fewer threads (-t or WEFT_THREADS)",
+    return weft_fail(err, WEFT_LIMIT,
+                     "thread %d of %d could not be started (%s); ask for fewer threads (-t or WEFT_THREADS)",
                      pool->n_started + 1, pool->n_threads, strerror(code));
 }
 
@@ -174,7 +174,8 @@ static void bind_workers(weft__pool *pool, int tight)
     pool->bound = tight;
     for (int i = 0; i < pool->n_started; i++) {
         pthread_t id = pool->workers[i].thread;
-        int ok = tight ? weft__placement_bind(pool->places, i + 1, id) : weft__placement_loosen(pool->places, i + 1, id);
+        int ok =
+            tight ? weft__placement_bind(pool->places, i + 1, id) : weft__placement_loosen(pool->places, i + 1, id);
         if (!ok) weft__log(WEFT__LOG_DEBUG, "thread %d could not be bound to its CPUs", i + 1);
     }
 }
@@ -184,7 +185,8 @@ static void log_places(const weft__pool *pool)
     char list[128];
     for (int i = 0; i < pool->n_threads && weft__log_enabled(WEFT__LOG_DEBUG); i++) {
         weft__placement_list(pool->places, i, list, sizeof list);
-        weft__log(WEFT__LOG_DEBUG, "thread %d: NUMA node %d, CPUs %s", i, weft__pool_node(pool, i), *list ? list : "any");
+        weft__log(WEFT__LOG_DEBUG, "thread %d: NUMA node %d, CPUs %s", i, weft__pool_node(pool, i),
+                  *list ? list : "any");
     }
 }
 
@@ -196,7 +198,8 @@ weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
     *out = NULL;
     if (n_threads == 0) n_threads = weft__machine_default_threads();
     if (n_threads < 1 || n_threads > WEFT__POOL_MAX_THREADS) {
-        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d", n_threads, WEFT__POOL_MAX_THREADS);
+        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d", n_threads,
+                         WEFT__POOL_MAX_THREADS);
     }
     weft__pool *pool = weft__alloc_aligned(LINE, sizeof *pool);
     if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* taken.c: what others take of this process's time (taken.h). Invariant: what cannot be read stays NAN on its way to the output. No state;
- * any thread. */
+/* taken.c: what others take of this process's time (taken.h). Invariant: what cannot be read stays NAN on its way to
+ * the output. No state; any thread. */
 #include "base/taken.h"
 
 #include <math.h>
@@ -64,8 +64,8 @@ static uint64_t own_ns(void)
     struct rusage u = {0};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     getrusage(RUSAGE_CHILDREN, &u);
-    const uint64_t children_us =
-        (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    const uint64_t children_us = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
+                                 (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec + children_us * 1000;
 }
 
@@ -151,7 +151,9 @@ const char *weft__taken_text(const weft__taken *t, int marked, char *out)
 {
     const double share = weft__taken_share(t), stolen = known(t->stolen_s), others = known(t->others_s),
                  throttled = known(t->throttled_s);
-    const char *most = stolen >= others && stolen >= throttled ? " stolen" : others >= throttled ? " others" : " throttled";
+    const char *most = stolen >= others && stolen >= throttled ? " stolen"
+                       : others >= throttled                   ? " others"
+                                                               : " throttled";
     if (isnan(share)) snprintf(out, WEFT__TAKEN_ROOM, "unknown");
     else snprintf(out, WEFT__TAKEN_ROOM, "%.1f %%%s%s", 100 * share, share < 0.01 ? "" : most, marked ? " *" : "");
     return out;

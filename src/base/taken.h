@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* taken.h: what others take of the time that this process could have on its processors: the host of a virtual machine (stolen), other
- * processes of this system (others), the quota of a control group (throttled). Reads /proc/stat and cgroup files; keeps no state;
- * thread-safe.
+/* taken.h: what others take of the time that this process could have on its processors: the host of a virtual machine
+ * (stolen), other processes of this system (others), the quota of a control group (throttled). Reads /proc/stat and
+ * cgroup files; keeps no state; thread-safe.
  *
- * A figure that a benchmark measures while much was taken says nothing about the program. What cannot be read is NAN, never 0. The
- * counters of /proc/stat have ticks (of 10 ms, as a rule): of a short time they say little, and two ticks are no evidence. */
+ * A figure that a benchmark measures while much was taken says nothing about the program. What cannot be read is NAN,
+ * never 0. The counters of /proc/stat have ticks (of 10 ms, as a rule): of a short time they say little, and two ticks
+ * are no evidence. */
 #ifndef WEFT_BASE_TAKEN_H
 #define WEFT_BASE_TAKEN_H
 
@@ -29,11 +30,11 @@ typedef struct weft__taken {
 
 /* CPUs are those of the calling thread's affinity mask. */
 void weft__taken_now(weft__taken_mark *out);
-/* The counters of root/proc/stat ("" is the running system) for the CPUs whose bits are set in cpus[n_words], into n_cpus, idle_s and
- * stolen_s. */
+/* The counters of root/proc/stat ("" is the running system) for the CPUs whose bits are set in cpus[n_words], into
+ * n_cpus, idle_s and stolen_s. */
 void weft__taken_read_stat(const char *root, const uint64_t *cpus, size_t n_words, weft__taken_mark *out);
-/* Of n_threads threads. Others take nothing while they fit on cores that these threads leave free. A counter that went backwards counts
- * as one that stood still. */
+/* Of n_threads threads. Others take nothing while they fit on cores that these threads leave free. A counter that went
+ * backwards counts as one that stood still. */
 weft__taken weft__taken_between(const weft__taken_mark *from, const weft__taken_mark *to, int n_threads);
 /* Adds another stretch of time; begin with {0}. */
 void weft__taken_add(weft__taken *sum, const weft__taken *more);
@@ -47,12 +48,13 @@ typedef struct weft__taken_again {
     int left, in_a_row;
 } weft__taken_again;
 
-/* Is the round of which t was taken to be measured again? Only while that helps: not when three rounds more were no better. */
+/* Is the round of which t was taken to be measured again? Only while that helps: not when three rounds more were no
+ * better. */
 int weft__taken_again_wanted(weft__taken_again *a, const weft__taken *t);
 
 enum { WEFT__TAKEN_ROOM = 96 };
-/* For people: "12.5 % stolen" (what most of it was; nothing is named below one per cent), "unknown"; with " *" where it is marked. out:
- * WEFT__TAKEN_ROOM bytes. Returns out. */
+/* For people: "12.5 % stolen" (what most of it was; nothing is named below one per cent), "unknown"; with " *" where it
+ * is marked. out: WEFT__TAKEN_ROOM bytes. Returns out. */
 const char *weft__taken_text(const weft__taken *t, int marked, char *out);
 /* For JSON: `"stolen": 0.125000, "others": 0.000000, "throttled": null`. out: WEFT__TAKEN_ROOM bytes. Returns out. */
 const char *weft__taken_json(const weft__taken *t, char *out);

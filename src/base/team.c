@@ -22,8 +22,8 @@ static void change(weft__team *t, int n, int trial)
     t->proven = 0;
 }
 
-/* Would n - 1 threads have been faster? What one thread more brings is between 1 / (n - 1), when multiplying is the limit, and
- * nothing, when memory is; a middle value is assumed. */
+/* Would n - 1 threads have been faster? What one thread more brings is between 1 / (n - 1), when multiplying is the
+ * limit, and nothing, when memory is; a middle value is assumed. */
 static int too_many(const weft__team *t)
 {
     double kept = (double)(t->wall_ns - t->lost_ns) / (double)t->wall_ns;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text.h: a growing byte string, and UTF-8. Strings here carry a length and may hold any byte. Not thread-safe per object. */
+/* text.h: a growing byte string, and UTF-8. Strings here carry a length and may hold any byte. Not thread-safe per
+ * object. */
 #ifndef WEFT_BASE_TEXT_H
 #define WEFT_BASE_TEXT_H
 
@@ -8,8 +9,8 @@
 
 #include "weft/error.h"
 
-/* Zero-initialise. `data` is NUL-terminated whenever it is not NULL. After a failed append `failed` is 1 and stays so, so a long
- * chain of appends is checked once at its end. */
+/* Zero-initialise. `data` is NUL-terminated whenever it is not NULL. After a failed append `failed` is 1 and stays so,
+ * so a long chain of appends is checked once at its end. */
 typedef struct weft__strbuf {
     char *data;
     size_t len, capacity;
@@ -26,11 +27,13 @@ void weft__strbuf_put_utf8(weft__strbuf *t, uint32_t cp);
 
 /* Bytes of the character that begins with lead byte c: 1..4, or 0 when c cannot begin one. */
 int weft__utf8_length(unsigned char c);
-/* Decodes one character at s[0..n), n >= 1. Stores the code point and returns the bytes used; on malformed input stores U+FFFD,
- * uses 1 byte and sets *bad (which may be NULL) to 1. Rejects overlong forms, surrogates and values above U+10FFFF. */
+/* Decodes one character at s[0..n), n >= 1. Stores the code point and returns the bytes used; on malformed input stores
+ * U+FFFD, uses 1 byte and sets *bad (which may be NULL) to 1. Rejects overlong forms, surrogates and values above
+ * U+10FFFF. */
 size_t weft__utf8_decode(const char *s, size_t n, uint32_t *cp, int *bad);
-/* Text from outside made fit for a message: copies whole characters of s[0..n) into out, terminated, while they and "..." fit into
- * `room` bytes, room >= 4, and cuts the rest; control characters (C0, DEL, C1) and malformed bytes become '?'. Returns out. */
+/* Text from outside made fit for a message: copies whole characters of s[0..n) into out, terminated, while they and
+ * "..." fit into `room` bytes, room >= 4, and cuts the rest; control characters (C0, DEL, C1) and malformed bytes
+ * become '?'. Returns out. */
 const char *weft__utf8_show(char *out, size_t room, const char *s, size_t n);
 /* Writes cp into out (4 bytes of room), returns the count. */
 size_t weft__utf8_encode(uint32_t cp, char out[4]);

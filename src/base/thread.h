@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* thread.h: the one way to start a thread (`make check-layers` finds any other).
  *
- * A thread of ours takes no signals: they are for the program's own threads, whose handlers and masks are its business. Writes to a reader
- * that left, or past a limit on files, give errors and end nothing. Signals that a thread's own fault raises (SIGSEGV, SIGBUS, SIGFPE,
- * SIGILL, SIGTRAP, SIGSYS) are never blocked: a blocked one ends the process without calling its handler, which may know what to say. */
+ * A thread of ours takes no signals: they are for the program's own threads, whose handlers and masks are its business.
+ * Writes to a reader that left, or past a limit on files, give errors and end nothing. Signals that a thread's own
+ * fault raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS) are never blocked: a blocked one ends the process
+ * without calling its handler, which may know what to say. */
 #ifndef WEFT_BASE_THREAD_H
 #define WEFT_BASE_THREAD_H
 

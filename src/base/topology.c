@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* topology.c: cores in the order in which threads get them (topology.h).
  *
- * Invariant: an hwloc topology is only read after it was loaded; what the calling thread may use is asked anew for each count
- * and placement, since affinity masks change. State: this machine, discovered once. */
+ * Invariant: an hwloc topology is only read after it was loaded; what the calling thread may use is asked anew for each
+ * count and placement, since affinity masks change. State: this machine, discovered once. */
 #include "base/topology.h"
 
 #include <sched.h>
@@ -168,8 +168,10 @@ static int list_cores(const weft__topology *t, hwloc_const_bitmap_t ours, core *
         if (hwloc_bitmap_iszero(mine)) continue;
         core *c = &cores[n];
         *c = (core){.obj = obj, .n_cpus = hwloc_bitmap_weight(mine)};
-        c->place = (weft__topology_place){(int)obj->logical_index, hwloc_bitmap_first(mine), node_of(obj), speed_of(t, mine)};
-        for (int i = 0; i < n; i++) c->turn += cores[i].place.node == c->place.node && cores[i].place.speed == c->place.speed;
+        c->place =
+            (weft__topology_place){(int)obj->logical_index, hwloc_bitmap_first(mine), node_of(obj), speed_of(t, mine)};
+        for (int i = 0; i < n; i++)
+            c->turn += cores[i].place.node == c->place.node && cores[i].place.speed == c->place.speed;
         n++;
     }
     hwloc_bitmap_free(mine);
@@ -181,8 +183,8 @@ static int room_for_cores(const weft__topology *t)
     return t->hw ? hwloc_get_nbobjs_by_type(t->hw, t->core) : 0;
 }
 
-/* The usable cores of t, and in *ours what list they were taken from. Returns their number; 0 when unknown or out of memory. The
- * caller frees both in any case. */
+/* The usable cores of t, and in *ours what list they were taken from. Returns their number; 0 when unknown or out of
+ * memory. The caller frees both in any case. */
 static int find_cores(const weft__topology *t, core **cores, hwloc_bitmap_t *ours)
 {
     *cores = NULL;
@@ -249,8 +251,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Adds to *set the cores that thread `place` may be bound to: its own or, unless `tight`, all like it. */
-static int find_cpus(const weft__placement *p, const core *cores, int n_cores, const weft__topology_place *place, int tight,
-                     hwloc_bitmap_t set)
+static int find_cpus(const weft__placement *p, const core *cores, int n_cores, const weft__topology_place *place,
+                     int tight, hwloc_bitmap_t set)
 {
     if (!set) return 0;
     for (int i = 0; i < n_cores; i++) {
@@ -262,8 +264,8 @@ static int find_cpus(const weft__placement *p, const core *cores, int n_cores, c
     return 1;
 }
 
-/* Gives each thread a core: round 0 one thread per core, round 1 the cores with a second CPU, ... Returns 0 when the CPUs do not
- * suffice or memory runs out. */
+/* Gives each thread a core: round 0 one thread per core, round 1 the cores with a second CPU, ... Returns 0 when the
+ * CPUs do not suffice or memory runs out. */
 static int take_seats(weft__placement *p, const core *cores, int n_cores)
 {
     int taken = 0, fast = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapters.c: an engine's adapters: the store of src/adapt over the model's plan, and what requests lease from it. Any thread; the
- * store has locks of its own, which nobody holds while he takes the engine's. */
+/* adapters.c: an engine's adapters: the store of src/adapt over the model's plan, and what requests lease from it. Any
+ * thread; the store has locks of its own, which nobody holds while he takes the engine's. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ enum { ADAPTER_BYTES = 1 << 30 };
 static weft_status pack(void *arg, const weft__adapt_woven *woven, void **out, uint64_t *n_bytes, weft_error *err)
 {
     const weft_engine *e = arg;
-    weft_adapter_spec spec = {.size = sizeof spec, .n_weights = woven->n, .lora = woven->lora, .dtype = e->params.adapter_dtype};
+    weft_adapter_spec spec = {
+        .size = sizeof spec, .n_weights = woven->n, .lora = woven->lora, .dtype = e->params.adapter_dtype};
     weft_adapter *adapter = NULL;
     weft_status st = weft__plan_adapter_new(e->model->plan, &spec, &adapter, err);
     if (st) return st;
@@ -34,7 +35,8 @@ weft_status weft__batcher_open_adapters(weft_engine *e, weft_error *err)
     weft_status st = weft__engine_base_names_read(&e->model->source, &e->names, err);
     if (st) return st;
     if (!e->params.adapter_bytes) e->params.adapter_bytes = ADAPTER_BYTES;
-    return weft__adapt_store_create(&e->model->base, &e->names.names, &packer, e->params.adapter_bytes, &e->adapters, err);
+    return weft__adapt_store_create(&e->model->base, &e->names.names, &packer, e->params.adapter_bytes, &e->adapters,
+                                    err);
 }
 
 /* ready: NULL, or what is not ready is not read. */
@@ -55,20 +57,22 @@ static weft_status adapters_take(weft_engine *e, const weft_request_adapter *ada
 weft_status weft__batcher_lease(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err)
 {
     if (!p->lease) return adapters_take(e, p->adapters, p->n_adapters, NULL, &r->lease, err);
-    if (p->n_adapters) return weft_fail(err, WEFT_ARGUMENT, "a request has adapters by name or a lease of them, not both");
+    if (p->n_adapters)
+        return weft_fail(err, WEFT_ARGUMENT, "a request has adapters by name or a lease of them, not both");
     r->lease = weft__adapt_store_share(e->adapters, (weft__adapt_lease *)p->lease);
     return WEFT_OK;
 }
 
 /* ---- weft.h ---- */
 
-_Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY && (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE &&
+_Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY &&
+                   (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE &&
                    (int)WEFT_ADAPTER_DISCREET == (int)WEFT__ADAPT_DISCREET,
                "weft.h has the store's flags");
 _Static_assert(sizeof((weft_engine_adapter *)0)->name == WEFT__ADAPT_NAME + 1, "weft.h has room for a name");
 
-weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out,
-                                  weft_error *err)
+weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n,
+                                  weft_engine_lease **out, weft_error *err)
 {
     weft__adapt_lease *lease;
     weft_status st = adapters_take(e, adapters, n, NULL, &lease, err);
@@ -128,7 +132,8 @@ static void describe(const weft__adapt_entry_info *info, weft_engine_adapter *a)
                                .known = info->known,
                                .n_bytes = info->n_bytes};
     size_t n = strlen(info->path), room = sizeof a->path - 1;
-    snprintf(a->id, sizeof a->id, "%016llx%016llx", (unsigned long long)info->id.word[0], (unsigned long long)info->id.word[1]);
+    snprintf(a->id, sizeof a->id, "%016llx%016llx", (unsigned long long)info->id.word[0],
+             (unsigned long long)info->id.word[1]);
     snprintf(a->name, sizeof a->name, "%s", info->name);
     snprintf(a->path, sizeof a->path, "%s", info->path + (n > room ? n - room : 0));
 }

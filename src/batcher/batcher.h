@@ -14,12 +14,12 @@
  *   adapters.c  adapters by name, and what requests lease of them
  *   stats.c     counters;  trace.c  the Chrome trace
  *
- * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the disk works
- * or an event function runs. All else belongs to the engine's thread from the moment a request is accepted: pool, prefix tree,
- * sequences, samplers. The scheduler's calls into the store come from that thread, under the lock, but for `capacity` and `pages`,
- * which read what never changes.
- * A record stands for a request from submit to its last event; there are n_slots + max_queue of them, and an id names record and
- * generation, so that an old id finds nobody. */
+ * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the
+ * disk works or an event function runs. All else belongs to the engine's thread from the moment a request is accepted:
+ * pool, prefix tree, sequences, samplers. The scheduler's calls into the store come from that thread, under the lock,
+ * but for `capacity` and `pages`, which read what never changes. A record stands for a request from submit to its last
+ * event; there are n_slots + max_queue of them, and an id names record and generation, so that an old id finds nobody.
+ */
 #ifndef WEFT_BATCHER_BATCHER_H
 #define WEFT_BATCHER_BATCHER_H
 
@@ -97,8 +97,8 @@ typedef struct batcher_fetch {
     int busy;
 } batcher_fetch;
 
-/* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then who is done with it frees it, or the
- * engine's end. */
+/* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then who is done with it
+ * frees it, or the engine's end. */
 typedef struct batcher_command {
     struct batcher_command *next, *next_abandoned;
     int save, abandoned;
@@ -191,10 +191,11 @@ struct weft_engine {
         uint64_t prompt, cached, generated; /* tokens */
     } step;                                 /* of this step, until weft__batcher_count_step */
     uint64_t n_scratch;                     /* bytes of all n_scratch of requests */
-    uint64_t mask_ns, mask_most_ns; /* of this step: in which grammars made masks; when that is enough, the others are put off */
-    float *logits;                  /* [max_wanted, V] */
-    float *raw;                     /* [V] logits as the model gave them */
-    float *vector;                  /* [D] */
+    uint64_t mask_ns,
+        mask_most_ns; /* of this step: in which grammars made masks; when that is enough, the others are put off */
+    float *logits;    /* [max_wanted, V] */
+    float *raw;       /* [V] logits as the model gave them */
+    float *vector;    /* [D] */
     struct {
         batcher_prefix waiting[BATCHER_PERSISTS]; /* a ring of n, from first on */
         int32_t n, first;
@@ -223,7 +224,8 @@ weft_status weft__batcher_schedule(batcher_request *r, double *retry_after_s, we
 
 /* ---- thread.c ---- */
 void *weft__batcher_thread(void *engine);
-/* Ends the request with this step, as finish says, or as FAILED when there is a status. For the engine's thread, without the lock. */
+/* Ends the request with this step, as finish says, or as FAILED when there is a status. For the engine's thread,
+ * without the lock. */
 void weft__batcher_end(batcher_request *r, weft_finish finish);
 void weft__batcher_fail(batcher_request *r, weft_status status, const char *message);
 /* Tells the request's event function; ends the request when it says so. */
@@ -238,13 +240,13 @@ void weft__batcher_clear(batcher_request *r);
 /* Pool, prefix tree, layout and keys. Complete or nothing but what weft__batcher_close_pages frees. */
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err);
 void weft__batcher_close_pages(weft_engine *e);
-/* Gives one page memory ahead of need, while fewer have it than a prompt and what follows it take in every slot; 0: they do. Done at
- * the start, and while there is nothing else to do. Engine's thread. */
+/* Gives one page memory ahead of need, while fewer have it than a prompt and what follows it take in every slot; 0:
+ * they do. Done at the start, and while there is nothing else to do. Engine's thread. */
 int weft__batcher_warm_page(weft_engine *e);
 weft__sched_store weft__batcher_store(weft_engine *e);
 /* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
-weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
-                               weft_error *err);
+weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
+                               weft__kv_key *out, weft_error *err);
 /* May the request read from and feed the prefix tree? */
 int weft__batcher_reads_cache(const batcher_request *r);
 int weft__batcher_feeds_cache(const batcher_request *r);
@@ -276,7 +278,8 @@ void weft__batcher_slot_read(void *arg, weft_status status, const char *message,
 /* ---- persist.c ---- */
 /* The tokens are worth a place on the disk: takes *tokens, and sets it to NULL, or does nothing. */
 void weft__batcher_persist(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
-/* Copies a piece of a prefix that waits; after the last one the store has it. stopping: it is worth waiting for the disk. */
+/* Copies a piece of a prefix that waits; after the last one the store has it. stopping: it is worth waiting for the
+ * disk. */
 void weft__batcher_persist_some(weft_engine *e, int stopping);
 /* How many wait? Is one due though the engine is busy? */
 int weft__batcher_n_persisting(const weft_engine *e);
@@ -285,18 +288,19 @@ int weft__batcher_persist_due(const weft_engine *e);
 void weft__batcher_persist_end(weft_engine *e);
 
 /* ---- snapshots.c ---- */
-/* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0: there were no
- * pages); 0: more is to be done after a step. One is restored at a time. */
+/* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0:
+ * there were no pages); 0: more is to be done after a step. One is restored at a time. */
 int weft__batcher_restore(weft_engine *e, const weft__kv_snapshot *s, int32_t n, int32_t *known);
 /* Drops what was copied of it; before a snapshot is freed that is not restored to the end. */
 void weft__batcher_restore_stop(weft_engine *e, const weft__kv_snapshot *s);
 /* Pages that the one being restored holds; and gives them up: 0 when there are none. */
 int64_t weft__batcher_restore_pages(const weft_engine *e, int32_t group);
 int weft__batcher_restore_yields(weft_engine *e);
-/* A piece of a snapshot of what the tree has of tokens[0, *n), which becomes how many those are. Nothing of the tree is held between
- * pieces: what was evicted meanwhile, and is not there again, ends it with WEFT_NOT_FOUND. *complete: it is whole. */
-weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__kv_snapshot **s,
-                                     uint64_t *at, int *complete, weft_error *err);
+/* A piece of a snapshot of what the tree has of tokens[0, *n), which becomes how many those are. Nothing of the tree is
+ * held between pieces: what was evicted meanwhile, and is not there again, ends it with WEFT_NOT_FOUND. *complete: it
+ * is whole. */
+weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n,
+                                     weft__kv_snapshot **s, uint64_t *at, int *complete, weft_error *err);
 
 /* ---- step.c ---- */
 void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan);
@@ -304,8 +308,8 @@ void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan);
 /* ---- sample.c ---- */
 /* What a request needs when it leaves the queue. */
 void weft__batcher_prepare(batcher_request *r);
-/* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its mask, and
- * nothing has changed. Of those with a grammar at least one gets its token in each step. */
+/* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its
+ * mask, and nothing has changed. Of those with a grammar at least one gets its token in each step. */
 int weft__batcher_sample(batcher_request *r, float *logits);
 /* Tells of prompt token `at` from the logits of the one before it (NULL for the first). */
 void weft__batcher_prompt_token(batcher_request *r, int32_t at, const float *logits);

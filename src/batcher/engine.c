@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* engine.c: weft_engine: its parameters and its life, and what any thread may ask of it (batcher.h says who owns what). */
+/* engine.c: weft_engine: its parameters and its life, and what any thread may ask of it (batcher.h says who owns what).
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,14 @@
 #include "batcher/batcher.h"
 #include "base/params.h"
 
-enum { DEFAULT_SLOTS = 16, DEFAULT_CTX = 4096, DEFAULT_CHUNK = 128, DEFAULT_QUEUE = 256, DECODE_COST = 2, AGE_US = 5000000 };
+enum {
+    DEFAULT_SLOTS = 16,
+    DEFAULT_CTX = 4096,
+    DEFAULT_CHUNK = 128,
+    DEFAULT_QUEUE = 256,
+    DECODE_COST = 2,
+    AGE_US = 5000000
+};
 /* Rows with logits in one run of the model, though there be fewer slots: for log-probabilities of prompts. */
 enum { LEAST_WANTED = 32 };
 
@@ -40,7 +48,8 @@ void weft_request_params_init(weft_request_params *params, uint32_t size)
     weft__params_init(WEFT__PARAMS_TYPE(weft_request_params), params, size, &own);
 }
 
-static const uint64_t MASK_NS = 4000000; /* of a step for masks of grammars: those for data take some hundredths of it */
+static const uint64_t MASK_NS =
+    4000000; /* of a step for masks of grammars: those for data take some hundredths of it */
 
 static int32_t or_default(int32_t value, int32_t otherwise)
 {
@@ -50,8 +59,8 @@ static int32_t or_default(int32_t value, int32_t otherwise)
 static weft_status check_range(const char *name, int64_t value, int64_t least, int64_t most, weft_error *err)
 {
     if (value >= least && value <= most) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "%s is %lld; it must be %lld to %lld", name, (long long)value, (long long)least,
-                     (long long)most);
+    return weft_fail(err, WEFT_ARGUMENT, "%s is %lld; it must be %lld to %lld", name, (long long)value,
+                     (long long)least, (long long)most);
 }
 
 /* Puts numbers where zeros stand, and checks them; n_kv_tokens is left to the pages. */
@@ -66,8 +75,10 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
     if (!p->store_bytes) p->store_bytes = (uint64_t)4 << 30;
     if (!p->disk_wait_ms) p->disk_wait_ms = 30000;
     if ((st = check_range("step_rows", p->step_rows, 1, m->max_rows, err)) ||
-        (st = check_range("n_slots", p->n_slots, 1, m->max_wanted < p->step_rows ? m->max_wanted : p->step_rows, err)) ||
-        (st = check_range("n_ctx", p->n_ctx, 1, WEFT_CTX_MAX, err)) || (st = weft__engine_model_context(m, p->n_ctx, err)) ||
+        (st =
+             check_range("n_slots", p->n_slots, 1, m->max_wanted < p->step_rows ? m->max_wanted : p->step_rows, err)) ||
+        (st = check_range("n_ctx", p->n_ctx, 1, WEFT_CTX_MAX, err)) ||
+        (st = weft__engine_model_context(m, p->n_ctx, err)) ||
         (st = check_range("chunk", p->chunk, 1, p->step_rows, err)) ||
         (st = check_range("max_queue", p->max_queue, 1, WEFT_QUEUE_MAX, err)) ||
         (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)))
@@ -171,7 +182,7 @@ static weft_status start(weft_engine *e, weft_error *err)
 static void discard(weft_engine *e)
 {
     weft__kv_store_close(&e->store, e->params.disk_wait_ms); /* calls back for what is queued */
-    weft__batcher_commands_free(e);                          /* what it called back with too late, and what it gave up */
+    weft__batcher_commands_free(e); /* what it called back with too late, and what it gave up */
     weft__batcher_persist_end(e);
     weft__batcher_trace_close(e);
     weft__sched_destroy(&e->sched);
@@ -209,8 +220,9 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->mask_most_ns = MASK_NS;
     make_locks(e);
     weft__batcher_stats_begin(e);
-    if ((st = weft__batcher_open_adapters(e, err)) || (st = weft__batcher_open_pages(e, err)) || (st = make_tables(e, err)) ||
-        (st = make_sched(e, err)) || (p.store_dir && (st = weft__batcher_open_store(e, err))) ||
+    if ((st = weft__batcher_open_adapters(e, err)) || (st = weft__batcher_open_pages(e, err)) ||
+        (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
+        (p.store_dir && (st = weft__batcher_open_store(e, err))) ||
         (p.trace && (st = weft__batcher_trace_open(e, p.trace, err))) || (st = start(e, err))) {
         discard(e);
         return st;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fetch.c: prefixes that come back from the disk. A request whose prefix may be there waits for it outside of the scheduler: the prefix
- * tree was not looked at yet (ASKING), the disk is being read (FETCHING), it was read (FETCHED). A request that waits ends at its deadline
- * or when it is cancelled, whatever the disk does. The store's thread only hands over what it read; all else is the engine's thread. */
+/* fetch.c: prefixes that come back from the disk. A request whose prefix may be there waits for it outside of the
+ * scheduler: the prefix tree was not looked at yet (ASKING), the disk is being read (FETCHING), it was read (FETCHED).
+ * A request that waits ends at its deadline or when it is cancelled, whatever the disk does. The store's thread only
+ * hands over what it read; all else is the engine's thread. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -38,8 +39,8 @@ static void on_fetched(void *arg, weft_status status, const char *message, weft_
     weft__kv_snapshot_free(&snapshot);
 }
 
-/* A place for a read; NULL: there is none now. *stuck: nor will there be, as far as one can see: all are taken by reads whose askers are
- * gone. With the lock. */
+/* A place for a read; NULL: there is none now. *stuck: nor will there be, as far as one can see: all are taken by reads
+ * whose askers are gone. With the lock. */
 static batcher_fetch *free_fetch(weft_engine *e, int *stuck)
 {
     *stuck = 1;

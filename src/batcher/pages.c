@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pages.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
- * scheduler sees it. Owner: the engine's thread; batcher.h names the two functions that others call. */
+/* pages.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of
+ * it as the scheduler sees it. Owner: the engine's thread; batcher.h names the two functions that others call. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,14 +12,16 @@
 
 /* ---- keys ---- */
 
-/* Of all numbers that decide what a page holds, and of what computes them: two models with one key may use each other's pages. */
+/* Of all numbers that decide what a page holds, and of what computes them: two models with one key may use each other's
+ * pages. */
 static void add_shape(weft__hash_state *h, const weft_model *m)
 {
     const weft__hparams *hp = &m->hp;
     const weft_attr_rope *r = &hp->rope;
-    int32_t counts[] = {hp->n_vocab,    hp->n_layers,   hp->d_model,      hp->d_ff,      hp->n_heads,        hp->n_kv_heads,
-                        hp->head_dim_k, hp->head_dim_v, hp->rope_scaling, hp->n_experts, hp->n_experts_used, hp->d_ff_expert,
-                        r->head_dim,    r->n_rot,       r->style,         r->n_ctx_orig, hp->n_ctx};
+    int32_t counts[] = {hp->n_vocab,        hp->n_layers,    hp->d_model,    hp->d_ff,         hp->n_heads,
+                        hp->n_kv_heads,     hp->head_dim_k,  hp->head_dim_v, hp->rope_scaling, hp->n_experts,
+                        hp->n_experts_used, hp->d_ff_expert, r->head_dim,    r->n_rot,         r->style,
+                        r->n_ctx_orig,      hp->n_ctx};
     float numbers[] = {hp->norm_eps,  hp->attn_softcap, r->base,      r->freq_scale,
                        r->ext_factor, r->attn_factor,   r->beta_fast, r->beta_slow};
     const char *texts[] = {weft_version(), hp->arch, m->info.provider, m->info.device};
@@ -58,8 +60,8 @@ static weft__kv_key model_key(const weft_model *m, int with_weights)
     return key;
 }
 
-weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
-                               weft_error *err)
+weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
+                               weft__kv_key *out, weft_error *err)
 {
     weft__sha256 h = {0};
     weft_status st;
@@ -120,7 +122,8 @@ static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_erro
     for (int32_t i = 0; i < g->n_kv_groups; i++) {
         const weft_kv_group *group = &g->kv_groups[i];
         int64_t pages = (e->params.n_kv_tokens + group->page_tokens - 1) / group->page_tokens;
-        int64_t enough = (int64_t)weft__kv_pages_needed(group, e->params.n_ctx, e->params.step_rows) * e->params.n_slots * 2;
+        int64_t enough =
+            (int64_t)weft__kv_pages_needed(group, e->params.n_ctx, e->params.step_rows) * e->params.n_slots * 2;
         if (group->window > 0 && enough < pages) pages = enough;
         if (pages > INT32_MAX)
             return weft_fail(err, WEFT_ARGUMENT, "n_kv_tokens is %lld, which are more pages than can be counted",
@@ -130,19 +133,21 @@ static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_erro
     return WEFT_OK;
 }
 
-/* All but a few pages ahead of need (weft__batcher_warm_page) take memory only as they fill: too many of them would end the program, much
- * later. Where it is not known what is free, it goes on. */
+/* All but a few pages ahead of need (weft__batcher_warm_page) take memory only as they fill: too many of them would end
+ * the program, much later. Where it is not known what is free, it goes on. */
 static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
     uint32_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
     double bytes = 0, room = (double)free_memory();
-    for (int32_t i = 0; i < g->n_kv_groups; i++) bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * block_bytes * n_pages[i];
+    for (int32_t i = 0; i < g->n_kv_groups; i++)
+        bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * block_bytes * n_pages[i];
     if (room <= 0 || bytes <= room) return WEFT_OK;
-    return weft_fail(err, WEFT_NO_MEMORY,
-                     "n_kv_tokens (--kv-tokens) is %lld: their keys and values would take %.1f MB, and %.1f MB of memory are "
-                     "free; use fewer, or leave it out for at most half of that",
-                     (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
+    return weft_fail(
+        err, WEFT_NO_MEMORY,
+        "n_kv_tokens (--kv-tokens) is %lld: their keys and values would take %.1f MB, and %.1f MB of memory are "
+        "free; use fewer, or leave it out for at most half of that",
+        (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
 }
 
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* persist.c: prefixes that the disk store should have. The tokens of a finished request wait until there is a quiet moment, or a second
- * has gone by; then the pages that the tree still has of them are copied for the store, a piece after each step, and the store writes them in the
- * background. Owner: the engine's thread. */
+/* persist.c: prefixes that the disk store should have. The tokens of a finished request wait until there is a quiet
+ * moment, or a second has gone by; then the pages that the tree still has of them are copied for the store, a piece
+ * after each step, and the store writes them in the background. Owner: the engine's thread. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "batcher/batcher.h"
@@ -11,7 +11,8 @@ static const uint64_t PERSIST_EVERY_NS = 1000000000; /* between two of them, whi
 /* A file holds all pages of its tokens: one that shares most of them with another is not worth its bytes. */
 static int worth_keeping(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
-    return weft__kv_store_wants(e->store, root, tokens, n) && n - weft__kv_store_find(e->store, root, tokens, n) >= n / 4;
+    return weft__kv_store_wants(e->store, root, tokens, n) &&
+           n - weft__kv_store_find(e->store, root, tokens, n) >= n / 4;
 }
 
 void weft__batcher_persist(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
- * from the request's own sampler; nothing is allocated after weft__batcher_prepare. Owner: the engine's thread. */
+/* sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is
+ * random comes from the request's own sampler; nothing is allocated after weft__batcher_prepare. Owner: the engine's
+ * thread. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,10 +18,11 @@ void weft__batcher_prepare(batcher_request *r)
     weft_status st = WEFT_OK;
     if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
-    r->n_scratch =
-        ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens + (r->sampler ? weft__sample_bytes(r->sampler) : 0);
+    r->n_scratch = ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens +
+                   (r->sampler ? weft__sample_bytes(r->sampler) : 0);
     r->engine->n_scratch += r->n_scratch;
-    for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++) st = weft_sampler_accept(r->sampler, r->tokens[i], &err);
+    for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++)
+        st = weft_sampler_accept(r->sampler, r->tokens[i], &err);
     if (st) weft__batcher_fail(r, st, err.message);
 }
 
@@ -157,7 +159,8 @@ int weft__batcher_sample(batcher_request *r, float *logits)
 static const weft_node *final_norm(const weft_graph *g)
 {
     for (int32_t i = g->n_nodes - 1; i >= 0; i--)
-        if (g->nodes[i].op == WEFT_OP_NORM && g->tensors[g->nodes[i].out[0]].shape.d[1] == WEFT_WANTED) return &g->nodes[i];
+        if (g->nodes[i].op == WEFT_OP_NORM && g->tensors[g->nodes[i].out[0]].shape.d[1] == WEFT_WANTED)
+            return &g->nodes[i];
     return NULL;
 }
 
@@ -180,7 +183,8 @@ static void tell_embedding(batcher_request *r)
     double squares = 0;
     for (int32_t i = 0; i < d; i++) squares += r->sum[i] * r->sum[i];
     if (!isfinite(squares)) {
-        fail_computing(r, WEFT_ARGUMENT, "the hidden states are no finite numbers, and so would be the embedding", NULL);
+        fail_computing(r, WEFT_ARGUMENT, "the hidden states are no finite numbers, and so would be the embedding",
+                       NULL);
         return;
     }
     for (int32_t i = 0; i < d; i++) e->vector[i] = squares > 0 ? (float)(r->sum[i] / sqrt(squares)) : 0;

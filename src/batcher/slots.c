@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* slots.c: slots that are saved, restored and erased by name: what callers wait for, and the commands of which the engine's thread and the
- * store's do it. */
+/* slots.c: slots that are saved, restored and erased by name: what callers wait for, and the commands of which the
+ * engine's thread and the store's do it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -165,8 +165,8 @@ static uint64_t progress(const batcher_command *c)
     return c->n_turns + weft__kv_store_n_done(c->engine->store);
 }
 
-/* Waits until the engine's thread, or the store's, is done with it: 1, and it is the caller's to free; 0: nothing has moved for
- * disk_wait_ms: the disk does not answer. */
+/* Waits until the engine's thread, or the store's, is done with it: 1, and it is the caller's to free; 0: nothing has
+ * moved for disk_wait_ms: the disk does not answer. */
 static int wait_for(batcher_command *c, weft_error *err)
 {
     weft_engine *e = c->engine;
@@ -188,7 +188,8 @@ static int wait_for(batcher_command *c, weft_error *err)
 
 static weft_status check_slot(const weft_engine *e, const char *name, weft_error *err)
 {
-    if (!e->store) return weft_fail(err, WEFT_UNSUPPORTED, "this engine has no store to keep slots in; give it a folder for one");
+    if (!e->store)
+        return weft_fail(err, WEFT_UNSUPPORTED, "this engine has no store to keep slots in; give it a folder for one");
     return weft__kv_slot_name_check(name, err);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* snapshots.c: pages between the prefix tree and the snapshots that the disk store reads and writes, a piece between two steps, so that no
- * token waits for them. What comes from a snapshot is held by a sequence of its own until all of it is there, which gives its pages up as
- * soon as a request needs them: to the scheduler they are as good as free. Owner: the engine's thread. */
+/* snapshots.c: pages between the prefix tree and the snapshots that the disk store reads and writes, a piece between
+ * two steps, so that no token waits for them. What comes from a snapshot is held by a sequence of its own until all of
+ * it is there, which gives its pages up as soon as a request needs them: to the scheduler they are as good as free.
+ * Owner: the engine's thread. */
 #include "batcher/batcher.h"
 
 /* A sequence of its own for a moment, to move pages between the tree and a snapshot. NULL: no memory. */
@@ -36,8 +37,8 @@ int weft__batcher_restore(weft_engine *e, const weft__kv_snapshot *s, int32_t n,
     if (e->restore.from != s) return 0; /* its turn comes */
     if (e->restore.seq) {
         before = e->restore.at;
-        weft_status st = weft__kv_snapshot_load_some(s, &e->layout, e->restore.n, e->restore.seq, &e->restore.at, e->copy_left,
-                                                     &complete, NULL);
+        weft_status st = weft__kv_snapshot_load_some(s, &e->layout, e->restore.n, e->restore.seq, &e->restore.at,
+                                                     e->copy_left, &complete, NULL);
         e->copy_left -= e->restore.at - before;
         if (!st && !complete) return 0;
         if (!st)
@@ -69,8 +70,8 @@ int weft__batcher_restore_yields(weft_engine *e)
     return 1;
 }
 
-weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__kv_snapshot **s,
-                                     uint64_t *at, int *complete, weft_error *err)
+weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n,
+                                     weft__kv_snapshot **s, uint64_t *at, int *complete, weft_error *err)
 {
     weft_status st = WEFT_OK;
     int32_t wanted = *n, found;
@@ -78,7 +79,8 @@ weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const in
     weft__kv_seq *seq = borrow_seq(e, wanted);
     if (!seq) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", wanted);
     found = weft__kv_prefix_match(e->prefix, root, tokens, wanted, seq, NULL);
-    if (found == 0 || (*s && found < wanted)) st = weft_fail(err, WEFT_NOT_FOUND, "nothing of these tokens is cached any more");
+    if (found == 0 || (*s && found < wanted))
+        st = weft_fail(err, WEFT_NOT_FOUND, "nothing of these tokens is cached any more");
     if (!st && !*s) {
         *n = found;
         *at = 0;

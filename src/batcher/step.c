@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.c: what the scheduler planned, as steps of the model. A plan is one step, unless more rows want logits than one step
- * gives (log-probabilities of prompts): then it is cut into several, which changes no bit. Nothing is allocated here but by the prefix
- * tree, when prompts are read. Owner: the engine's thread. */
+/* step.c: what the scheduler planned, as steps of the model. A plan is one step, unless more rows want logits than one
+ * step gives (log-probabilities of prompts): then it is cut into several, which changes no bit. Nothing is allocated
+ * here but by the prefix tree, when prompts are read. Owner: the engine's thread. */
 #include "base/clock.h"
 #include "batcher/batcher.h"
 
@@ -24,7 +24,8 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
         int wants = wants_logits(r, item, position);
         if (b->rows.n_wanted + wants > e->max_wanted) break;
         if (position == from)
-            weft__graph_batch_add_sequence(b, weft__kv_seq_view(r->seq), r->lease ? weft__adapt_lease_packed(r->lease) : NULL);
+            weft__graph_batch_add_sequence(b, weft__kv_seq_view(r->seq),
+                                           r->lease ? weft__adapt_lease_packed(r->lease) : NULL);
         weft__graph_batch_add_row(b, r->tokens[position], position, (wants ? WEFT_WANT_LOGITS : 0) | outputs);
     }
     part.n = position - from;
@@ -45,7 +46,8 @@ static weft_status run_model(weft_engine *e, weft_error *err)
     return st;
 }
 
-/* The grammars before it took the time that this step has for theirs: its last row comes again, which changes no bit. */
+/* The grammars before it took the time that this step has for theirs: its last row comes again, which changes no bit.
+ */
 static void put_off(batcher_request *r)
 {
     weft_engine *e = r->engine;

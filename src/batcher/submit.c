@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* submit.c: a request from what the caller hands over to the scheduler's queue, or to those that wait for the disk; and its cancellation.
- * Any thread. */
+/* submit.c: a request from what the caller hands over to the scheduler's queue, or to those that wait for the disk; and
+ * its cancellation. Any thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,10 +21,12 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
     if (p->n_top < -1 || p->n_top > BATCHER_MAX_TOP)
         return weft_fail(err, WEFT_ARGUMENT, "n_top is %d; it must be -1 (none) to %d", p->n_top, BATCHER_MAX_TOP);
     if (p->embedding && (p->grammar || p->prompt_logprobs || p->max_tokens > 0))
-        return weft_fail(err, WEFT_ARGUMENT, "a request for an embedding generates no tokens and has no log-probabilities");
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "a request for an embedding generates no tokens and has no log-probabilities");
     for (int32_t i = 0; i < p->n_tokens; i++)
         if (p->tokens[i] < 0 || p->tokens[i] >= n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", p->tokens[i], i, n_vocab - 1);
+            return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", p->tokens[i], i,
+                             n_vocab - 1);
     return p->embedding ? WEFT_OK : weft__sample_check(&p->sampler, n_vocab, err); /* an embedding samples nothing */
 }
 
@@ -34,11 +36,11 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
     int32_t n_ctx = e->params.n_ctx, wanted = p->embedding ? 0 : p->max_tokens, least = wanted != 0,
             cut = wanted < 0 || p->cut_to_fit;
     if (p->n_tokens > n_ctx - least)
-        return weft_fail(err, WEFT_LIMIT, "the prompt has %d tokens; the context holds %d, the answer included", p->n_tokens,
-                         n_ctx);
+        return weft_fail(err, WEFT_LIMIT, "the prompt has %d tokens; the context holds %d, the answer included",
+                         p->n_tokens, n_ctx);
     if (wanted > n_ctx - p->n_tokens && !cut)
-        return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and max_tokens %d exceed the context of %d tokens", p->n_tokens,
-                         wanted, n_ctx);
+        return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and max_tokens %d exceed the context of %d tokens",
+                         p->n_tokens, wanted, n_ctx);
     *max_new = wanted < 0 || wanted > n_ctx - p->n_tokens ? n_ctx - p->n_tokens : wanted;
     weft__sched_store store = weft__batcher_store((weft_engine *)(uintptr_t)e);
     for (int32_t g = 0; g < store.n_groups; g++) {
@@ -47,10 +49,10 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
         while (cut && *max_new > 1 && store.pages(store.arg, g, p->n_tokens + *max_new - 1) > capacity) (*max_new)--;
         int64_t pages = store.pages(store.arg, g, p->n_tokens + (*max_new > 0 ? *max_new - 1 : 0));
         if (pages > capacity)
-            return weft_fail(
-                err, WEFT_LIMIT,
-                "%d tokens of prompt and %d to generate need %lld KV pages; there are %lld: ask for fewer, or give the engine more",
-                p->n_tokens, *max_new, (long long)pages, (long long)capacity);
+            return weft_fail(err, WEFT_LIMIT,
+                             "%d tokens of prompt and %d to generate need %lld KV pages; there are %lld: ask for "
+                             "fewer, or give the engine more",
+                             p->n_tokens, *max_new, (long long)pages, (long long)capacity);
     }
     return WEFT_OK;
 }
@@ -80,8 +82,10 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
     if (!st) st = weft__batcher_lease(e, p, r, err);
     if (!st) st = weft__batcher_root(e, tenant, r->lease, &r->root, err);
     if (st) return st;
-    if (p->deadline_ms) r->deadline_ns = r->submitted_ns + (p->deadline_ms < INT32_MAX ? p->deadline_ms : INT32_MAX) * 1000000;
-    size_t room = (size_t)p->n_tokens + (size_t)r->max_new, n_bias = (size_t)p->sampler.n_bias, d = (size_t)e->model->hp.d_model;
+    if (p->deadline_ms)
+        r->deadline_ns = r->submitted_ns + (p->deadline_ms < INT32_MAX ? p->deadline_ms : INT32_MAX) * 1000000;
+    size_t room = (size_t)p->n_tokens + (size_t)r->max_new, n_bias = (size_t)p->sampler.n_bias,
+           d = (size_t)e->model->hp.d_model;
     r->tokens = weft__alloc_array(room, sizeof *r->tokens);
     r->bias = weft__alloc_array(n_bias, sizeof *r->bias);
     if (p->embedding) r->sum = weft__alloc_zero(d, sizeof *r->sum);
@@ -103,7 +107,8 @@ static void append_pending(weft_engine *e, int32_t i)
     e->records.last_pending = i;
 }
 
-/* 1: one more that waits for the disk leaves others the room that they would have beside so many in the queue. With the lock. */
+/* 1: one more that waits for the disk leaves others the room that they would have beside so many in the queue. With the
+ * lock. */
 static int may_wait_for_disk(weft_engine *e, uint64_t tenant)
 {
     int32_t n_own = 0, n = 0;
@@ -146,8 +151,8 @@ static weft_status admit(weft_engine *e, const batcher_request *draft, int fetch
     return WEFT_OK;
 }
 
-weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s,
-                               weft_error *err)
+weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request,
+                               double *retry_after_s, weft_error *err)
 {
     weft_request_params own, *p = &own;
     weft_sampler_params sampler;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute. Events are
- * told here and in the step, never under the lock. */
+/* thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute.
+ * Events are told here and in the step, never under the lock. */
 #include <math.h>
 #include <string.h>
 
@@ -94,7 +94,8 @@ static int has_begun_now(const weft_engine *e, int32_t record)
     return 0;
 }
 
-/* Of what happened under the lock: who has gone is told before who came in its place; who came and went, in that order. */
+/* Of what happened under the lock: who has gone is told before who came in its place; who came and went, in that order.
+ */
 static void tell_all(weft_engine *e)
 {
     int32_t n_left = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1: steps;
- * row 2: ops of the thread that leads them; rows 16 and up: requests by record. A trace that cannot be written ends; the engine goes on.
- * Owner: the engine's thread. */
+/* trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1:
+ * steps; row 2: ops of the thread that leads them; rows 16 and up: requests by record. A trace that cannot be written
+ * ends; the engine goes on. Owner: the engine's thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -48,13 +48,14 @@ void weft__batcher_trace_close(weft_engine *e)
 }
 
 /* Begins an event; the caller adds its "args" and the closing brace. Names here need no escapes. */
-static void put_event(batcher_trace *t, int row, const char *category, const char *name, uint64_t begin_ns, uint64_t end_ns)
+static void put_event(batcher_trace *t, int row, const char *category, const char *name, uint64_t begin_ns,
+                      uint64_t end_ns)
 {
-    fprintf(
-        t->file,
-        "%s{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f, \"args\": ",
-        t->n_events++ ? ",\n" : "", row, category, name, (double)(begin_ns - t->zero_ns) / 1e3,
-        (double)(end_ns - begin_ns) / 1e3);
+    fprintf(t->file,
+            "%s{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": "
+            "%.3f, \"args\": ",
+            t->n_events++ ? ",\n" : "", row, category, name, (double)(begin_ns - t->zero_ns) / 1e3,
+            (double)(end_ns - begin_ns) / 1e3);
 }
 
 void weft__batcher_trace_begin(weft_engine *e)
@@ -91,6 +92,6 @@ void weft__batcher_trace_request(weft_engine *e, const batcher_request *r, uint6
     batcher_trace *t = e->trace;
     if (!t || !r->computed) return;
     put_event(t, ROW_REQUESTS + (int)(r - e->records.all), "request", "request", r->began_ns, end_ns);
-    fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id, r->n_prompt,
-            r->n_cached, r->n_known - r->n_prompt);
+    fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id,
+            r->n_prompt, r->n_cached, r->n_known - r->n_prompt);
 }

@@ -25,7 +25,8 @@ static int place_of(const void *arg, const char *module, weft__adapt_place *out)
 {
     const weft__engine_base_names *b = arg;
     weft__hf_place place;
-    if (!weft__hf_place_of(b->hp.arch, module, &place) || place.layer >= b->hp.n_layers || place.expert >= b->hp.n_experts)
+    if (!weft__hf_place_of(b->hp.arch, module, &place) || place.layer >= b->hp.n_layers ||
+        place.expert >= b->hp.n_experts)
         return 0;
     fill_place(b, &place, out);
     return 1;
@@ -80,9 +81,10 @@ weft_status weft__engine_explain_adapters(weft_status st, const char *names, con
 {
     if (logits && !any_nan(logits, n_vocab)) return weft_fail(err, st, "%s", what);
     if (!names[0])
-        return weft_fail(err, WEFT_INTERNAL,
-                         "%s: the model's file is damaged, or was overwritten while it was in use; restore it and start again",
-                         what);
+        return weft_fail(
+            err, WEFT_INTERNAL,
+            "%s: the model's file is damaged, or was overwritten while it was in use; restore it and start again",
+            what);
     return weft_fail(err, st, "%s: %s; it may be too strong: give a smaller scale, or another adapter", names, what);
 }
 
@@ -96,12 +98,14 @@ weft_status weft_session_blame(const weft_session *s, const float *logits, weft_
 
 #define MAX_BYTES ((uint64_t)16 << 30) /* of values in float32 */
 
-/* The base without its weights: shapes, and of a GGUF file its mark (a folder's norms are not always what a model computes with). */
+/* The base without its weights: shapes, and of a GGUF file its mark (a folder's norms are not always what a model
+ * computes with). */
 static weft_status check_shapes(const weft__adapt *a, const weft_file *file, const weft__source *src, const char *arch,
                                 weft_error *err)
 {
     weft__adapt_base base = {.arch = arch, .label = src->label, .n = a->n_pairs};
-    if (file->gguf && !file->plan) base.fingerprint = weft__adapt_fingerprint_of_tensors(weft__gguf_tensors(file->gguf));
+    if (file->gguf && !file->plan)
+        base.fingerprint = weft__adapt_fingerprint_of_tensors(weft__gguf_tensors(file->gguf));
     base.targets = weft__alloc_zero((size_t)a->n_pairs, sizeof *base.targets);
     if (!base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < a->n_pairs; i++) {
@@ -170,9 +174,11 @@ weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_
     return weft__params_write(WEFT__PARAMS_TYPE(weft_adapter_info), filled, out, err);
 }
 
-weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, weft_adapter_matrix *out, weft_error *err)
+weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, weft_adapter_matrix *out,
+                                     weft_error *err)
 {
-    if (index < 0 || index >= f->a->n_pairs) return weft_fail(err, WEFT_ARGUMENT, "matrix %d of %d", index, f->a->n_pairs);
+    if (index < 0 || index >= f->a->n_pairs)
+        return weft_fail(err, WEFT_ARGUMENT, "matrix %d of %d", index, f->a->n_pairs);
     const weft__adapt_pair *p = &f->a->pairs[index];
     const weft_adapter_matrix own = {.size = sizeof own,
                                      .rank = p->rank,
@@ -201,7 +207,8 @@ weft_status weft_adapter_file_save(const weft_adapter_file *f, const weft_file *
     if (!base && (!ends_in_gguf(path) || !f->a->arch[0]))
         return weft_fail(err, WEFT_ARGUMENT, "%s: the base model is needed to write it, for its names", path);
     if (base) {
-        if (!(names = weft__alloc_zero(1, sizeof *names))) return weft_fail(err, WEFT_NO_MEMORY, "no memory to write an adapter");
+        if (!(names = weft__alloc_zero(1, sizeof *names)))
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory to write an adapter");
         weft__engine_file_source(base, &src);
         st = weft__engine_base_names_read(&src, names, err);
     }
@@ -239,7 +246,8 @@ weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, con
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_merge_params), p, params, err);
     if (st) return st;
     weft__adapt_mix mix = {(weft__adapt_method)p->method, p->density, p->seed};
-    if (p->method > WEFT_MERGE_DARE) return weft_fail(err, WEFT_ARGUMENT, "there is no method %u to merge adapters", p->method);
+    if (p->method > WEFT_MERGE_DARE)
+        return weft_fail(err, WEFT_ARGUMENT, "there is no method %u to merge adapters", p->method);
     if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
     for (int32_t i = 0; i < n; i++) stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
     weft_adapter_file *f = weft__alloc_zero(1, sizeof *f);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* chat.c: weft_chat: the model's chat template and tokenizer, put together so that what a user wrote never becomes a special
- * token. A chat is immutable; a prompt belongs to one thread. */
+/* chat.c: weft_chat: the model's chat template and tokenizer, put together so that what a user wrote never becomes a
+ * special token. A chat is immutable; a prompt belongs to one thread. */
 #include <string.h>
 #include <time.h>
 
@@ -31,7 +31,8 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot chat", model->source.label);
     weft__tok_slice own = weft__tok_chat_template(model->tokenizer->t);
     if (!source && !own.data)
-        return weft_fail(err, WEFT_NOT_FOUND, "%s: the model has no chat template, and none was given", model->source.label);
+        return weft_fail(err, WEFT_NOT_FOUND, "%s: the model has no chat template, and none was given",
+                         model->source.label);
     weft_chat *c = weft__alloc_zero(1, sizeof *c);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
     c->tokenizer = model->tokenizer->t;
@@ -115,8 +116,8 @@ const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length
     return prompt->output.text ? prompt->output.text : "";
 }
 
-weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n,
-                                      weft_error *err)
+weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity,
+                                      size_t *n, weft_error *err)
 {
     weft__tok_ids all = {0};
     *n = 0;

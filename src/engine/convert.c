@@ -22,12 +22,15 @@ weft_status weft_convert(const char *in, const char *out, const weft_convert_par
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_convert_params), p, params, err);
     if (!st) st = weft_file_open(in, &f, err);
     if (st) return st;
-    weft__hf_convert_options options = {
-        .dtype = p->dtype, .pre = p->pre_tokenizer, .progress = p->progress, .arg = p->progress_arg, .saturate = p->saturate};
+    weft__hf_convert_options options = {.dtype = p->dtype,
+                                        .pre = p->pre_tokenizer,
+                                        .progress = p->progress,
+                                        .arg = p->progress_arg,
+                                        .saturate = p->saturate};
     st = f->hf ? weft__hf_convert(f->hf, out, &options, err)
                : weft_fail(err, WEFT_ARGUMENT,
-                           "%s: is a %s; only folders are converted, weft quantize changes the types of GGUF files", f->path,
-                           f->plan ? "compiled plan" : "GGUF file already");
+                           "%s: is a %s; only folders are converted, weft quantize changes the types of GGUF files",
+                           f->path, f->plan ? "compiled plan" : "GGUF file already");
     weft_file_close(&f);
     return st;
 }

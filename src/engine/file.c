@@ -104,7 +104,8 @@ static const char *type_text(const weft__gguf_entry *e)
 weft_status weft_file_meta(const weft_file *f, int64_t index, weft_meta_info *out, weft_error *err)
 {
     if (index < 0 || index >= weft_file_n_meta(f))
-        return weft_fail(err, WEFT_ARGUMENT, "metadata entry %lld of %lld", (long long)index, (long long)weft_file_n_meta(f));
+        return weft_fail(err, WEFT_ARGUMENT, "metadata entry %lld of %lld", (long long)index,
+                         (long long)weft_file_n_meta(f));
     const weft__gguf_entry *e = weft__gguf_meta(meta_of(f), (size_t)index);
     *out = (weft_meta_info){e->key, type_text(e), e->type == WEFT__GGUF_ARRAY ? e->list->n : 1};
     return WEFT_OK;
@@ -160,8 +161,8 @@ static void put_value(weft__strbuf *t, const weft__gguf_entry *e, uint64_t max_i
     }
 }
 
-weft_status weft_file_meta_json(const weft_file *f, int64_t index, int64_t max_items, char *out, size_t capacity, size_t *length,
-                                weft_error *err)
+weft_status weft_file_meta_json(const weft_file *f, int64_t index, int64_t max_items, char *out, size_t capacity,
+                                size_t *length, weft_error *err)
 {
     weft_meta_info info;
     weft_status st = weft_file_meta(f, index, &info, err);

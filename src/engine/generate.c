@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* generate.c: weft_generate: sample, accept, detokenize, look for stop strings, evaluate. Belongs to the session's thread. */
+/* generate.c: weft_generate: sample, accept, detokenize, look for stop strings, evaluate. Belongs to the session's
+ * thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -78,7 +79,8 @@ static weft_status next_token(generation *g, int32_t *token, weft_error *err)
 {
     weft_matcher *matcher = g->p.matcher;
     weft_status st = matcher ? weft_matcher_apply(matcher, g->logits, g->session->model->hp.n_vocab, err) : WEFT_OK;
-    if (!st && weft_sampler_pick(g->sampler, g->logits, token, err)) return weft_session_blame(g->session, g->logits, err);
+    if (!st && weft_sampler_pick(g->sampler, g->logits, token, err))
+        return weft_session_blame(g->session, g->logits, err);
     if (!st) st = weft_sampler_accept(g->sampler, *token, err);
     if (!st && matcher) st = weft_matcher_accept(matcher, *token, err);
     g->r.n_generated += !st;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar.c: weft.h's grammars and matchers over those of room text. A grammar is shared by threads; a matcher belongs to one. */
+/* grammar.c: weft.h's grammars and matchers over those of room text. A grammar is shared by threads; a matcher belongs
+ * to one. */
 #include "base/alloc.h"
 #include "engine/handles.h"
 #include "sample/mask.h"

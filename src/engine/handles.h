@@ -52,13 +52,13 @@ struct weft_model {
     int32_t max_rows, max_wanted;
     weft__adapt_base base; /* the matrices that adapters change */
     weft_model_info info;
-    /* Held while the plan runs, for its scratch, its threads and its profile: sessions and engines of one model take turns. What a
-     * step is made of and what it brings is their own. */
+    /* Held while the plan runs, for its scratch, its threads and its profile: sessions and engines of one model take
+     * turns. What a step is made of and what it brings is their own. */
     pthread_mutex_t stepping;
 };
 
-/* model.c: one step of the model, whose hidden rows, before the final norm, go to batch->hidden. logits [n_wanted, V] may be NULL when
- * none are wanted. Any thread, each with a batch and pages of its own. */
+/* model.c: one step of the model, whose hidden rows, before the final norm, go to batch->hidden. logits [n_wanted, V]
+ * may be NULL when none are wanted. Any thread, each with a batch and pages of its own. */
 weft_status weft__engine_step(weft_model *m, const weft__graph_batch *batch, const weft_kv_binding *kv, float *logits,
                               weft_error *err);
 
@@ -93,13 +93,15 @@ struct weft_adapter_file {
 
 /* adapter.c: src outlives nothing. out must stay where it is. */
 weft_status weft__engine_base_names_read(const weft__source *src, weft__engine_base_names *out, weft_error *err);
-/* adapter.c: after a token could not be picked from logits [V] (st and what say so), or `logits` NULL: a step's values are of no use. Where they
- * are NaN, the adapters that were computed with (names: "adapter x"; "": none) are told with the remedy, since without them it would hardly be so. */
+/* adapter.c: after a token could not be picked from logits [V] (st and what say so), or `logits` NULL: a step's values
+ * are of no use. Where they are NaN, the adapters that were computed with (names: "adapter x"; "": none) are told with
+ * the remedy, since without them it would hardly be so. */
 weft_status weft__engine_explain_adapters(weft_status st, const char *names, const char *what, const float *logits,
                                           int32_t n_vocab, weft_error *err);
 /* adapter.c: fills m->base; m->graph and m->source are set. */
 weft_status weft__engine_model_base(weft_model *m, weft_error *err);
-/* model.c: WEFT_LIMIT, which names both numbers, when n_ctx is more than the model was trained for or its rope scaling reaches. */
+/* model.c: WEFT_LIMIT, which names both numbers, when n_ctx is more than the model was trained for or its rope scaling
+ * reaches. */
 weft_status weft__engine_model_context(const weft_model *m, int32_t n_ctx, weft_error *err);
 /* file.c: a file as a source; it outlives the source. Tensors of a folder have no bytes yet. */
 void weft__engine_file_source(const weft_file *f, weft__source *out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* imatrix.c: reading importance matrices.
- * GGUF form: for tensor NAME, "NAME.in_sum2" [k, experts] sums of squares and "NAME.counts" [1, experts] how many were summed.
- * Older form: i32 n, then n times {i32 length, name, i32 calls, i32 values, f32 values[]}. */
+ * GGUF form: for tensor NAME, "NAME.in_sum2" [k, experts] sums of squares and "NAME.counts" [1, experts] how many were
+ * summed. Older form: i32 n, then n times {i32 length, name, i32 calls, i32 values, f32 values[]}. */
 #include "engine/imatrix.h"
 
 #include <math.h>
@@ -38,11 +38,13 @@ void weft__imatrix_close(weft__imatrix **p)
 }
 
 /* Adds an entry with room for n values. NULL without memory. */
-static struct imatrix_entry *imatrix_add(weft__imatrix *m, const char *name, size_t name_len, uint64_t n, uint64_t n_matrices)
+static struct imatrix_entry *imatrix_add(weft__imatrix *m, const char *name, size_t name_len, uint64_t n,
+                                         uint64_t n_matrices)
 {
     if (!weft__grow(&m->entries, &m->capacity, m->n + 1, sizeof *m->entries)) return NULL;
     struct imatrix_entry *e = &m->entries[m->n];
-    *e = (struct imatrix_entry){weft__strndup(name, name_len), weft__alloc_array((size_t)n, sizeof *e->values), n, n_matrices};
+    *e = (struct imatrix_entry){weft__strndup(name, name_len), weft__alloc_array((size_t)n, sizeof *e->values), n,
+                                n_matrices};
     m->n++;
     return e->name && e->values ? e : NULL;
 }
@@ -52,13 +54,13 @@ static weft_status check_values(const struct imatrix_entry *e, const char *path,
     char shown[WEFT__NAME_SHOW];
     for (uint64_t i = 0; i < e->n; i++)
         if (!(e->values[i] >= 0) || isinf(e->values[i]))
-            return weft_fail(err, WEFT_FORMAT, "%s: the importance of %s holds a value that is negative or not finite", path,
-                             weft__name_show(shown, e->name, strlen(e->name)));
+            return weft_fail(err, WEFT_FORMAT, "%s: the importance of %s holds a value that is negative or not finite",
+                             path, weft__name_show(shown, e->name, strlen(e->name)));
     return WEFT_OK;
 }
 
-static weft_status read_gguf_entry(weft__imatrix *m, const weft__gguf *g, const weft__tensor_desc *sums, size_t name_len,
-                                   const char *path, weft_error *err)
+static weft_status read_gguf_entry(weft__imatrix *m, const weft__gguf *g, const weft__tensor_desc *sums,
+                                   size_t name_len, const char *path, weft_error *err)
 {
     char name[WEFT__GGUF_TENSOR_NAME_BYTES + 16];
     snprintf(name, sizeof name, "%.*s.counts", (int)name_len, sums->name);
@@ -117,8 +119,9 @@ static weft_status read_old(weft__imatrix *m, const void *bytes, size_t n_bytes,
         return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix", path);
     for (int32_t i = 0; i < n; i++) {
         char name[256];
-        if (!imatrix_take(&c, &len, 4) || len < 1 || len >= (int32_t)sizeof name || !imatrix_take(&c, name, (uint64_t)len) ||
-            !imatrix_take(&c, &calls, 4) || !imatrix_take(&c, &n_values, 4) || n_values < 1 || (uint64_t)n_values * 4 > c.left)
+        if (!imatrix_take(&c, &len, 4) || len < 1 || len >= (int32_t)sizeof name ||
+            !imatrix_take(&c, name, (uint64_t)len) || !imatrix_take(&c, &calls, 4) || !imatrix_take(&c, &n_values, 4) ||
+            n_values < 1 || (uint64_t)n_values * 4 > c.left)
             return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix, or cut short (entry %d)", path, i);
         struct imatrix_entry *e = imatrix_add(m, name, (size_t)len, (uint64_t)n_values, 0);
         if (!e) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for %d values", path, n_values);
@@ -135,7 +138,8 @@ weft_status weft__imatrix_parse(const void *bytes, size_t n, const char *path, w
     weft__imatrix *m = weft__alloc_zero(1, sizeof *m);
     *out = NULL;
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to open it", path);
-    weft_status st = n >= 4 && !memcmp(bytes, "GGUF", 4) ? read_gguf(m, bytes, n, path, err) : read_old(m, bytes, n, path, err);
+    weft_status st =
+        n >= 4 && !memcmp(bytes, "GGUF", 4) ? read_gguf(m, bytes, n, path, err) : read_old(m, bytes, n, path, err);
     if (!st && m->n == 0) st = weft_fail(err, WEFT_FORMAT, "%s: holds no importance of any tensor", path);
     if (st) weft__imatrix_close(&m);
     *out = m;
@@ -161,9 +165,10 @@ weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t
         const struct imatrix_entry *e = &m->entries[i];
         if (strcmp(e->name, name)) continue;
         if (e->n != (uint64_t)k * n_experts || (e->n_matrices && e->n_matrices != n_experts))
-            return weft_fail(err, WEFT_FORMAT,
-                             "the importance matrix has %llu values for %s; %lld x %llu are needed: it is of another model",
-                             (unsigned long long)e->n, name, (long long)k, (unsigned long long)n_experts);
+            return weft_fail(
+                err, WEFT_FORMAT,
+                "the importance matrix has %llu values for %s; %lld x %llu are needed: it is of another model",
+                (unsigned long long)e->n, name, (long long)k, (unsigned long long)n_experts);
         *out = e->values + expert * (uint64_t)k;
         return WEFT_OK;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* imatrix_collect.c: weft_imatrix_collect: the model's graph, unfused, with the inputs of its matrices as outputs, run over a
- * text; squares are summed in double. One thread steps; the model's own plan is not touched. */
+/* imatrix_collect.c: weft_imatrix_collect: the model's graph, unfused, with the inputs of its matrices as outputs, run
+ * over a text; squares are summed in double. One thread steps; the model's own plan is not touched. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,13 +135,15 @@ static weft_status watch_all(struct collector *c, weft_error *err)
     for (int32_t i = 0; i < g->n_nodes && !st; i++) {
         weft_node *n = &c->nodes[i];
         if (n->op == WEFT_OP_LINEAR && g->tensors[n->in[0]].shape.d[1] == WEFT_ROWS)
-            st = watch(c, n->w[0], (struct watched){.input = watch_tensor(c, n->in[0]), .route = -1, .n_experts = 1}, err);
+            st = watch(c, n->w[0], (struct watched){.input = watch_tensor(c, n->in[0]), .route = -1, .n_experts = 1},
+                       err);
         if (n->op == WEFT_OP_MOE_FFN) st = watch_experts(c, n, err);
     }
     return st;
 }
 
-static weft_status imatrix_collect_prepare(struct collector *c, int32_t chunk, const weft_imatrix_params *p, weft_error *err)
+static weft_status imatrix_collect_prepare(struct collector *c, int32_t chunk, const weft_imatrix_params *p,
+                                           weft_error *err)
 {
     weft_status st = watch_all(c, err);
     if (st) return st;
@@ -153,7 +155,8 @@ static weft_status imatrix_collect_prepare(struct collector *c, int32_t chunk, c
                                   .progress = p->progress,
                                   .progress_arg = p->progress_arg,
                                   .image = weft__engine_model_image(c->model)};
-    if ((st = weft__plan_create(&c->graph, &options, &c->plan, err)) || (st = weft__graph_batch_init(&c->batch, ROWS, 0, err)))
+    if ((st = weft__plan_create(&c->graph, &options, &c->plan, err)) ||
+        (st = weft__graph_batch_init(&c->batch, ROWS, 0, err)))
         return st;
     c->data = weft__alloc_zero((size_t)c->graph.n_outputs, sizeof *c->data);
     if (!c->data) return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");
@@ -164,8 +167,10 @@ static weft_status imatrix_collect_prepare(struct collector *c, int32_t chunk, c
     }
     int32_t n_pages[16];
     if (c->graph.n_kv_groups > 16) return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups", c->graph.n_kv_groups);
-    for (int32_t i = 0; i < c->graph.n_kv_groups; i++) n_pages[i] = weft__kv_pages_needed(&c->graph.kv_groups[i], chunk, ROWS);
-    if ((st = weft__kv_pool_create(c->graph.kv_groups, c->graph.n_kv_groups, n_pages, WEFT_F16, &c->pool, err))) return st;
+    for (int32_t i = 0; i < c->graph.n_kv_groups; i++)
+        n_pages[i] = weft__kv_pages_needed(&c->graph.kv_groups[i], chunk, ROWS);
+    if ((st = weft__kv_pool_create(c->graph.kv_groups, c->graph.n_kv_groups, n_pages, WEFT_F16, &c->pool, err)))
+        return st;
     return weft__kv_seq_create(c->pool, chunk, &c->seq, err);
 }
 
@@ -220,7 +225,8 @@ static weft_status find_bos(struct collector *c, weft_error *err)
     c->bos = -1;
     if (!c->model->tokenizer) return WEFT_OK;
     weft_status st = weft__tok_encode(c->model->tokenizer->t, "", 0, WEFT__TOK_ENCODE_SPECIAL, &ids, err);
-    if (!st && ids.n > 0 && ids.data[0] == weft__tok_id_of_role(c->model->tokenizer->t, WEFT__TOK_ROLE_BOS)) c->bos = ids.data[0];
+    if (!st && ids.n > 0 && ids.data[0] == weft__tok_id_of_role(c->model->tokenizer->t, WEFT__TOK_ROLE_BOS))
+        c->bos = ids.data[0];
     weft__tok_ids_free(&ids);
     return st;
 }
@@ -245,7 +251,8 @@ static weft_status write_file(const struct collector *c, const weft_imatrix_para
     weft__gguf_str dataset = {p->dataset ? p->dataset : "", p->dataset ? strlen(p->dataset) : 0};
     char name[WEFT_NAME_MAX + 16];
     weft_status st;
-    if ((st = weft__gguf_writer_create(out, 0, &w, err)) || (st = weft__gguf_put_string(w, "general.type", "imatrix", 7, err)) ||
+    if ((st = weft__gguf_writer_create(out, 0, &w, err)) ||
+        (st = weft__gguf_put_string(w, "general.type", "imatrix", 7, err)) ||
         (st = weft__gguf_put_strings(w, "imatrix.datasets", &dataset, 1, err)) ||
         (st = weft__gguf_put_u32(w, "imatrix.chunk_count", (uint32_t)n_chunks, err)) ||
         (st = weft__gguf_put_u32(w, "imatrix.chunk_size", (uint32_t)chunk, err)))
@@ -277,10 +284,11 @@ static weft_status check_sums(const struct collector *c, weft_error *err)
         const int64_t k = x->w->shape.d[0];
         for (int64_t j = 0; j < k * x->n_experts; j++)
             if (!isfinite((float)x->sums[j]))
-                return weft_fail(err, WEFT_FORMAT,
-                                 "what flows into %s is not finite in column %lld, so that it has no importance: are the model's "
-                                 "weights damaged (NaN)?",
-                                 x->w->name, (long long)(j % k));
+                return weft_fail(
+                    err, WEFT_FORMAT,
+                    "what flows into %s is not finite in column %lld, so that it has no importance: are the model's "
+                    "weights damaged (NaN)?",
+                    x->w->name, (long long)(j % k));
     }
     return WEFT_OK;
 }
@@ -300,7 +308,8 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
     int64_t total = n / chunk;
     if (p->max_chunks > 0 && total > p->max_chunks) total = p->max_chunks;
     if (total < 1)
-        return weft_fail(err, WEFT_ARGUMENT, "%lld tokens are less than one chunk of %d; use a longer text", (long long)n, chunk);
+        return weft_fail(err, WEFT_ARGUMENT, "%lld tokens are less than one chunk of %d; use a longer text",
+                         (long long)n, chunk);
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);

@@ -39,8 +39,8 @@ static weft_status read_params(const weft_model_params *given, weft_model_params
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_model_params), p, given, err);
     if (st) return st;
     if (p->n_threads < 0 || p->n_threads > WEFT_THREADS_MAX)
-        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d, or 0 to have it chosen", p->n_threads,
-                         WEFT_THREADS_MAX);
+        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d, or 0 to have it chosen",
+                         p->n_threads, WEFT_THREADS_MAX);
     if (p->max_rows < 0 || p->max_rows > MAX_ROWS)
         return weft_fail(err, WEFT_ARGUMENT, "%d rows per step; at most %d", p->max_rows, MAX_ROWS);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
@@ -107,9 +107,10 @@ static weft_status open_providers(weft_model *m, const weft_model_params *p, wef
     weft_status st = weft__provider_open("cpu", p->n_threads > 0 ? options : NULL, &m->provider, err);
     if (st || !p->provider || !strcmp(p->provider, "cpu")) return st;
     if (weft__engine_model_image(m))
-        return weft_fail(err, WEFT_UNSUPPORTED,
-                         "%s: a compiled plan is packed for the CPU alone; give the model that it was made from, or no provider",
-                         m->source.label);
+        return weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "%s: a compiled plan is packed for the CPU alone; give the model that it was made from, or no provider",
+            m->source.label);
     return weft__provider_open(p->provider, NULL, &m->plugin, err);
 }
 
@@ -126,7 +127,8 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
                                .progress = p->progress,
                                .progress_arg = p->progress_arg,
                                .image = weft__engine_model_image(m)};
-    if (plan.image && (st = weft__engine_plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err))) return st;
+    if (plan.image && (st = weft__engine_plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err)))
+        return st;
     st = weft__plan_create(m->graph, &plan, &m->plan, err);
     if (st == WEFT_OK) return st;
     int again = plan.image && st != WEFT_NO_MEMORY && st != WEFT_CANCELLED;
@@ -140,10 +142,11 @@ weft_status weft__engine_model_context(const weft_model *m, int32_t n_ctx, weft_
     if (n_ctx <= hp->n_ctx_max) return WEFT_OK;
     weft__name_show_path(label, m->source.label);
     if (hp->n_ctx_max == hp->n_ctx_train)
-        return weft_fail(err, WEFT_LIMIT,
-                         "a context of %d tokens: %s was trained for %d; ask for no more, or stretch it (--rope-scaling yarn "
-                         "--rope-scale %d)",
-                         n_ctx, label, hp->n_ctx_max, (n_ctx - 1) / hp->n_ctx_max + 1);
+        return weft_fail(
+            err, WEFT_LIMIT,
+            "a context of %d tokens: %s was trained for %d; ask for no more, or stretch it (--rope-scaling yarn "
+            "--rope-scale %d)",
+            n_ctx, label, hp->n_ctx_max, (n_ctx - 1) / hp->n_ctx_max + 1);
     return weft_fail(err, WEFT_LIMIT,
                      "a context of %d tokens: the rope scaling of %s reaches %d; ask for no more, or stretch it "
                      "further (--rope-scale)",
@@ -158,9 +161,10 @@ static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64
     if (!st) st = weft__engine_model_context(m, p->n_ctx, err);
     if (st) return st;
     if (m->tokenizer && weft_tokenizer_n_vocab(m->tokenizer) > m->hp.n_vocab)
-        return weft_fail(err, WEFT_FORMAT, "%s: the tokenizer has %d tokens, token_embd.weight only %d rows", m->source.label,
-                         weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
-    if ((st = weft__engine_model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err))) return st;
+        return weft_fail(err, WEFT_FORMAT, "%s: the tokenizer has %d tokens, token_embd.weight only %d rows",
+                         m->source.label, weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
+    if ((st = weft__engine_model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err)))
+        return st;
     m->info.load_ms = (double)(weft__clock_ns() - start) / 1e6;
     return WEFT_OK;
 }

@@ -72,20 +72,20 @@ uint64_t weft__engine_weights_hash(const weft_graph *g, const weft__source *src)
     return weft__hash_end(&h);
 }
 
-weft_status weft__engine_plan_for(const weft__plan_file *plan, const weft_graph *g, const weft__source *src, const char *provider,
-                                  weft_error *err)
+weft_status weft__engine_plan_for(const weft__plan_file *plan, const weft_graph *g, const weft__source *src,
+                                  const char *provider, weft_error *err)
 {
     const weft__plan_file_summary *info = weft__plan_file_info(plan);
     if (strcmp(info->provider, provider))
         return weft_fail(err, WEFT_UNSUPPORTED,
-                         "%s: the plan is for provider %s, not for %s; compile the model again (weft compile)", src->label,
-                         info->provider, provider);
+                         "%s: the plan is for provider %s, not for %s; compile the model again (weft compile)",
+                         src->label, info->provider, provider);
     if (info->image.n_weights != g->n_weights || info->weights != weft__engine_weights_hash(g, src))
-        return weft_fail(
-            err, WEFT_UNSUPPORTED,
-            "%s: the plan was made by another version (%s), which divided the weights otherwise; compile the model again "
-            "(weft compile)",
-            src->label, info->made_by);
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "%s: the plan was made by another version (%s), which divided the weights otherwise; compile "
+                         "the model again "
+                         "(weft compile)",
+                         src->label, info->made_by);
     return WEFT_OK;
 }
 
@@ -95,7 +95,8 @@ weft_status weft__engine_plan_for(const weft__plan_file *plan, const weft_graph 
 static void list_kept(const weft_graph *g, const weft__tensor_set *set, const weft_image *image, uint8_t *kept)
 {
     memset(kept, 1, set->n);
-    for (int pass = 0; pass < 2; pass++) { /* the packed ones go, then those come back of which some other use reads the bytes */
+    for (int pass = 0; pass < 2;
+         pass++) { /* the packed ones go, then those come back of which some other use reads the bytes */
         for (int32_t i = 0; i < g->n_weights; i++) {
             const weft__tensor_desc *t = weft__tensor_find(set, g->weights[i].name);
             if (!t) continue;
@@ -110,7 +111,8 @@ static weft_status put_model(const weft_file *f, const weft_plan_params *p, weft
     return f->hf ? weft__hf_put_all(f->hf, p->pre_tokenizer, w, err) : weft__gguf_put_all(w, f->gguf, err);
 }
 
-/* The weights are looked at once more when all of them stand there as they are used. In pieces, between which it can be cancelled. */
+/* The weights are looked at once more when all of them stand there as they are used. In pieces, between which it can be
+ * cancelled. */
 static weft_status check_weights(const weft__tensor_set *set, const weft_plan_params *p, weft_error *err)
 {
     enum { PIECE = 16 << 20 };
@@ -120,8 +122,8 @@ static weft_status check_weights(const weft__tensor_set *set, const weft_plan_pa
         const uint8_t *data = weft__tensor_data(t);
         for (uint64_t at = 0, n; at < t->n_elems; at += n) {
             n = t->n_elems - at < PIECE ? t->n_elems - at : PIECE;
-            weft_status st = weft__quant_check_finite(t->dtype, data + at * weft_dtype_describe(t->dtype).block_bytes, at, n,
-                                                      t->d[0], t->n_dims == 1, err);
+            weft_status st = weft__quant_check_finite(t->dtype, data + at * weft_dtype_describe(t->dtype).block_bytes,
+                                                      at, n, t->d[0], t->n_dims == 1, err);
             if (st) return weft_fail_within(err, st, "tensor %s", t->name);
             if (p->progress && p->progress(p->progress_arg, "checking weights", (double)(i + 1) / (double)set->n))
                 return weft_fail(err, WEFT_CANCELLED, "cancelled");
@@ -130,7 +132,8 @@ static weft_status check_weights(const weft__tensor_set *set, const weft_plan_pa
     return WEFT_OK;
 }
 
-static weft_status write_plan(const weft_model *m, const char *out, const weft_plan_params *p, uint64_t *n_bytes, weft_error *err)
+static weft_status write_plan(const weft_model *m, const char *out, const weft_plan_params *p, uint64_t *n_bytes,
+                              weft_error *err)
 {
     weft__plan_file_contents c = {.tensors = weft__engine_file_tensors(m->file)};
     weft__gguf_writer *meta = NULL;
@@ -160,7 +163,8 @@ static weft_status check_job(const char *in, const char *out, weft_error *err)
     weft_file *f;
     weft_status st = weft_file_open(in, &f, err);
     if (st) return st;
-    st = f->plan ? weft_fail(err, WEFT_ARGUMENT, "%s: is a compiled plan already; compile the model that it was made of", f->path)
+    st = f->plan ? weft_fail(err, WEFT_ARGUMENT,
+                             "%s: is a compiled plan already; compile the model that it was made of", f->path)
                  : weft__out_file_room(out, weft__engine_file_bytes(f), err);
     weft_file_close(&f);
     return st;

@@ -12,8 +12,9 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
     weft_step_cost own = {.size = sizeof own}, *out = &own;
     if (n_seqs < 1 || n_past < 0 || n_rows < 1 || n_wanted < 0 || (int64_t)n_seqs * n_rows > INT32_MAX ||
         n_wanted > n_seqs * n_rows || n_past > INT32_MAX - n_rows)
-        return weft_fail(err, WEFT_ARGUMENT, "a step of %d sequences, %d rows each behind %d tokens, %d of all rows wanted",
-                         n_seqs, n_rows, n_past, n_wanted);
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "a step of %d sequences, %d rows each behind %d tokens, %d of all rows wanted", n_seqs, n_rows,
+                         n_past, n_wanted);
     const weft_graph *g = weft__plan_graph(m->plan);
     weft__graph_seq_rows *seqs = weft__alloc_array((size_t)n_seqs, sizeof *seqs);
     if (!seqs) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d sequences", n_seqs);

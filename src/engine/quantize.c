@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quantize.c: weft_quantize: a GGUF file to another with its matrices in fewer bits, and weft_adapter_apply, which changes them on the way. Streams: what is held at a time is a few
- * megabytes of rows, whatever the tensor. */
+/* quantize.c: weft_quantize: a GGUF file to another with its matrices in fewer bits, and weft_adapter_apply, which
+ * changes them on the way. Streams: what is held at a time is a few megabytes of rows, whatever the tensor. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -185,7 +185,8 @@ static weft_status convert_tensor(struct quantize_job *j, const struct plan_item
 }
 
 /* A weight that is none makes a model that says nothing; what is not copied is looked at where it is encoded. */
-static weft_status check_piece(const weft__tensor_desc *t, const uint8_t *data, uint64_t at, uint64_t n, weft_error *err)
+static weft_status check_piece(const weft__tensor_desc *t, const uint8_t *data, uint64_t at, uint64_t n,
+                               weft_error *err)
 {
     const uint64_t bytes = weft_dtype_describe(t->dtype).block_bytes;
     weft_status st = weft__quant_check_finite(t->dtype, data + at, at / bytes, n / bytes, t->d[0], t->n_dims == 1, err);
@@ -244,8 +245,9 @@ static void count_fallback(weft_quantize_result *r, uint32_t wanted, uint32_t ta
     r->n_fallback++;
 }
 
-static weft_status plan_item(struct quantize_job *j, const weft__mix *mix, const weft__mix_model *m, const weft__tensor_desc *t,
-                             const char *name, weft_quantize_result *result, weft_error *err)
+static weft_status plan_item(struct quantize_job *j, const weft__mix *mix, const weft__mix_model *m,
+                             const weft__tensor_desc *t, const char *name, weft_quantize_result *result,
+                             weft_error *err)
 {
     uint32_t wanted = t->dtype;
     uint32_t to = mix ? weft__mix_type(mix, m, name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &wanted) : t->dtype;
@@ -261,8 +263,8 @@ static weft_status plan_item(struct quantize_job *j, const weft__mix *mix, const
     return weft__gguf_declare(j->out, name, to, t->n_dims, t->d, err);
 }
 
-static weft_status plan_types(struct quantize_job *j, const weft__mix *mix, const char *label, weft_quantize_result *result,
-                              weft_error *err)
+static weft_status plan_types(struct quantize_job *j, const weft__mix *mix, const char *label,
+                              weft_quantize_result *result, weft_error *err)
 {
     const weft__tensor_set *set = weft__gguf_tensors(j->in);
     weft__source src;
@@ -280,7 +282,8 @@ static weft_status plan_types(struct quantize_job *j, const weft__mix *mix, cons
     m.tied = !weft__tensor_find(set, "output.weight");
     if (!(j->items = weft__alloc_array(set->n + 1, sizeof *j->items)))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", set->n);
-    for (size_t i = 0; i < set->n && !st; i++) st = plan_item(j, mix, &m, &set->items[i], set->items[i].name, result, err);
+    for (size_t i = 0; i < set->n && !st; i++)
+        st = plan_item(j, mix, &m, &set->items[i], set->items[i].name, result, err);
     const weft__tensor_desc *table = weft__tensor_find(set, "token_embd.weight");
     if (!st && m.tied && table && changes_table(j)) st = plan_item(j, mix, &m, table, "output.weight", result, err);
     return st;
@@ -294,9 +297,10 @@ static weft_status check_importance(const struct quantize_job *j, const weft__mi
     if (!j->imatrix || j->n_important) return WEFT_OK;
     for (size_t i = 0; i < weft__imatrix_size(j->imatrix); i++)
         if (weft__tensor_find(set, weft__imatrix_name(j->imatrix, i)))
-            return weft_fail(err, WEFT_ARGUMENT,
-                             "%s: no matrix that it knows is encoded in blocks here%s; leave it out, or choose another type",
-                             j->params->imatrix, mix ? "" : " anew");
+            return weft_fail(
+                err, WEFT_ARGUMENT,
+                "%s: no matrix that it knows is encoded in blocks here%s; leave it out, or choose another type",
+                j->params->imatrix, mix ? "" : " anew");
     const char *name = weft__imatrix_name(j->imatrix, 0);
     return weft_fail(err, WEFT_ARGUMENT, "%s: none of its %zu tensors (%s, ...) is in the model: it is of another one",
                      j->params->imatrix, weft__imatrix_size(j->imatrix), weft__name_show(shown, name, strlen(name)));
@@ -337,16 +341,18 @@ static weft_status plan_changes(struct quantize_job *j, const char *label, weft_
     return st;
 }
 
-static weft_status run_job(struct quantize_job *j, const weft__mix *mix, const char *label, weft_quantize_result *result,
-                           weft_error *err)
+static weft_status run_job(struct quantize_job *j, const weft__mix *mix, const char *label,
+                           weft_quantize_result *result, weft_error *err)
 {
     weft_status st;
     if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) ||
-        (st = check_importance(j, mix, err)) || (st = plan_changes(j, label, err)) || (st = weft__gguf_begin(j->out, err)))
+        (st = check_importance(j, mix, err)) || (st = plan_changes(j, label, err)) ||
+        (st = weft__gguf_begin(j->out, err)))
         return st;
     for (size_t i = 0; i < j->n_items; i++) {
         const struct plan_item *item = &j->items[i];
-        st = item->to == item->from->dtype && !item->change ? copy_tensor(j, item->from, err) : convert_tensor(j, item, err);
+        st = item->to == item->from->dtype && !item->change ? copy_tensor(j, item->from, err)
+                                                            : convert_tensor(j, item, err);
         if (st) return st;
         /* What has been read is not needed again. */
         weft__mem_advise(item->from->buffer, item->from->offset, item->from->n_bytes, WEFT__MEM_ADVICE_DONTNEED, NULL);
@@ -365,7 +371,8 @@ static weft_status quantize_run(const char *in, const char *out, const weft__mix
     if ((st = weft_resolve_model(in, place, sizeof place, err))) return st;
     if (weft__plan_file_is(place))
         return weft_fail(err, WEFT_ARGUMENT,
-                         "%s: is a compiled plan, whose matrices are packed; quantize the model that it was made of", place);
+                         "%s: is a compiled plan, whose matrices are packed; quantize the model that it was made of",
+                         place);
     st = weft__gguf_open(place, &j->in, err);
     if (!st && j->params->imatrix) st = weft__imatrix_open(j->params->imatrix, &j->imatrix, err);
     if (!st) st = weft__pool_create(j->params->n_threads, &j->pool, err);
@@ -395,8 +402,9 @@ weft_status weft_quantize(const char *in, const char *out, const char *type, con
     return quantize_run(in, out, mix, &j, result, err);
 }
 
-weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n, const char *type,
-                               const weft_quantize_params *params, weft_quantize_result *result, weft_error *err)
+weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n,
+                               const char *type, const weft_quantize_params *params, weft_quantize_result *result,
+                               weft_error *err)
 {
     enum { MOST = 64 };
     weft__adapt_use stack[MOST];

@@ -29,8 +29,8 @@ static void free_shared(struct weft__engine_shared_pool *shared)
 }
 
 /* Pages for n sessions of n_ctx tokens each, and the rows of their steps. */
-static weft_status make_shared(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__engine_shared_pool **out,
-                               weft_error *err)
+static weft_status make_shared(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n,
+                               struct weft__engine_shared_pool **out, weft_error *err)
 {
     const weft_graph *g = model->graph;
     weft_status st = WEFT_OK;
@@ -144,11 +144,13 @@ static void add_rows(weft__graph_batch *b, const weft_session *s, const int32_t 
 {
     const int32_t past = weft__kv_seq_length(s->seq);
     weft__graph_batch_add_sequence(b, weft__kv_seq_view(s->seq), s->adapter);
-    for (int32_t i = 0; i < n; i++) weft__graph_batch_add_row(b, tokens[i], past + i, i >= n - wanted ? WEFT_WANT_LOGITS : 0);
+    for (int32_t i = 0; i < n; i++)
+        weft__graph_batch_add_row(b, tokens[i], past + i, i >= n - wanted ? WEFT_WANT_LOGITS : 0);
 }
 
 /* One step of n rows; `wanted` of them, the last ones, get logits. */
-static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32_t wanted, float *logits, weft_error *err)
+static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32_t wanted, float *logits,
+                        weft_error *err)
 {
     weft__graph_batch *batch = &s->shared->batch;
     weft_status st = weft__kv_seq_reserve(s->seq, n, err);
@@ -167,13 +169,15 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
     weft_model *m = sessions[0]->model;
     struct weft__engine_shared_pool *shared = sessions[0]->shared;
     if (n > m->max_rows || (logits && n > m->max_wanted))
-        return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
+        return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n,
+                         logits ? m->max_wanted : m->max_rows);
     weft_status st;
     shared->n_steps++;
     weft__graph_batch_clear(&shared->batch);
     for (int32_t i = 0; i < n; i++) {
         if (sessions[i]->shared != shared) return weft_fail(err, WEFT_ARGUMENT, "session %d is of another group", i);
-        if (sessions[i]->group_step == shared->n_steps) return weft_fail(err, WEFT_ARGUMENT, "session %d is there twice", i);
+        if (sessions[i]->group_step == shared->n_steps)
+            return weft_fail(err, WEFT_ARGUMENT, "session %d is there twice", i);
         sessions[i]->group_step = shared->n_steps;
         if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i,
@@ -186,7 +190,8 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
     return st;
 }
 
-weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n, int all_logits, float *logits, weft_error *err)
+weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n, int all_logits, float *logits,
+                              weft_error *err)
 {
     weft_model *m = s->model;
     int32_t chunk = s->chunk;
@@ -198,11 +203,13 @@ weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n,
     if (n > s->n_ctx - weft__kv_seq_length(s->seq))
         return weft_fail(err, WEFT_LIMIT, "%d tokens do not fit: %d of the context's %d are used; %s", n,
                          weft__kv_seq_length(s->seq), s->n_ctx,
-                         s->n_ctx < m->hp.n_ctx_max ? "use a larger -c"
-                                                    : "that is all the model was made for: give it less to read, or begin anew");
+                         s->n_ctx < m->hp.n_ctx_max
+                             ? "use a larger -c"
+                             : "that is all the model was made for: give it less to read, or begin anew");
     if (all_logits && chunk > m->max_wanted) chunk = m->max_wanted;
     for (int32_t done = 0, k; done < n; done += k) {
-        if (atomic_exchange(&s->cancelled, 0)) return weft_fail(err, WEFT_CANCELLED, "cancelled after %d of %d tokens", done, n);
+        if (atomic_exchange(&s->cancelled, 0))
+            return weft_fail(err, WEFT_CANCELLED, "cancelled after %d of %d tokens", done, n);
         k = n - done < chunk ? n - done : chunk;
         int32_t wanted = !logits ? 0 : all_logits ? k : done + k == n;
         float *out = all_logits && logits ? logits + (size_t)done * (size_t)m->hp.n_vocab : logits;
@@ -250,8 +257,10 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
     }
     if (n > 0) {
         name_all(uses, n, named, sizeof named);
-        if ((st = weft__adapt_weave(stack, n, &s->model->base, &woven, err))) return weft_fail_within(err, st, "%s", named);
-        weft_adapter_spec spec = {.size = sizeof spec, .n_weights = woven.n, .lora = woven.lora, .dtype = WEFT_ADAPTER_AUTO};
+        if ((st = weft__adapt_weave(stack, n, &s->model->base, &woven, err)))
+            return weft_fail_within(err, st, "%s", named);
+        weft_adapter_spec spec = {
+            .size = sizeof spec, .n_weights = woven.n, .lora = woven.lora, .dtype = WEFT_ADAPTER_AUTO};
         st = weft__plan_adapter_new(s->model->plan, &spec, &adapter, err);
         weft__adapt_woven_free(&woven);
         if (st) return weft_fail_within(err, st, "%s", named);
@@ -262,7 +271,8 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
     return WEFT_OK;
 }
 
-weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
+weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out,
+                             weft_error *err)
 {
     const int32_t n_vocab = model->hp.n_vocab;
     weft_sampler_params p;

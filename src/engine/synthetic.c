@@ -2,8 +2,8 @@
 /* synthetic.c: weft_synthetic_write: a model of random weights as a file. */
 #include "engine/handles.h"
 
-weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *path, weft_progress_fn progress, void *arg,
-                                 weft_error *err)
+weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *path, weft_progress_fn progress,
+                                 void *arg, weft_error *err)
 {
     weft__synthetic *s;
     weft_status st = weft__synthetic_create(shape, dtype, progress, arg, &s, err);

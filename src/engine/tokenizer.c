@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tokenizer.c: weft.h's tokenizer and detokenizer over those of room text. Tokenizers are immutable; a detokenizer belongs to one
- * thread. */
+/* tokenizer.c: weft.h's tokenizer and detokenizer over those of room text. Tokenizers are immutable; a detokenizer
+ * belongs to one thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@ weft_status weft_tokenizer_open(const weft_file *file, weft_tokenizer **out, wef
     *out = NULL;
     weft_tokenizer *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a tokenizer");
-    weft_status st = file->hf ? weft__hf_tokenizer(file->hf, &t->t, err) : weft__vocab_tokenizer(file->gguf, &t->t, err);
+    weft_status st =
+        file->hf ? weft__hf_tokenizer(file->hf, &t->t, err) : weft__vocab_tokenizer(file->gguf, &t->t, err);
     if (st) {
         weft__free(t);
         return file->hf ? st : weft_fail_within(err, st, "%s", file->path);
@@ -42,12 +43,12 @@ int32_t weft_tokenizer_n_vocab(const weft_tokenizer *t)
     return weft__tok_n(t->t);
 }
 
-weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids, size_t capacity,
-                          size_t *n, weft_error *err)
+weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids,
+                          size_t capacity, size_t *n, weft_error *err)
 {
     weft__tok_ids all = {0};
-    unsigned encode =
-        (flags & WEFT_TOKENIZE_BOS ? WEFT__TOK_ENCODE_SPECIAL : 0) | (flags & WEFT_TOKENIZE_SPECIAL ? WEFT__TOK_ENCODE_PARSE : 0);
+    unsigned encode = (flags & WEFT_TOKENIZE_BOS ? WEFT__TOK_ENCODE_SPECIAL : 0) |
+                      (flags & WEFT_TOKENIZE_SPECIAL ? WEFT__TOK_ENCODE_PARSE : 0);
     *n = 0;
     weft_status st = weft__tok_encode(t->t, text, length, encode, &all, err);
     if (!st) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* arena.h: many small pieces of memory that live and die together, such as the names and offset tables of one opened file.
+/* arena.h: many small pieces of memory that live and die together, such as the names and offset tables of one opened
+ * file.
  *
  * Invariant: a piece keeps its address until the arena is freed. Zero-initialise. One thread at a time. */
 #ifndef WEFT_FORMAT_ARENA_H

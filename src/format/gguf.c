@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gguf.c: opens, reads and closes a GGUF file; the parts of a header are read in gguf_meta.c and gguf_tensors.c.
  *
- * Layout: "GGUF", u32 version, u64 tensors, u64 metadata entries; the entries; the tensor descriptions; padding; tensor data.
- * Invariant: g->parts owns every mapping; descriptors only point to them. One thread until open returns, then read-only. */
+ * Layout: "GGUF", u32 version, u64 tensors, u64 metadata entries; the entries; the tensor descriptions; padding; tensor
+ * data. Invariant: g->parts owns every mapping; descriptors only point to them. One thread until open returns, then
+ * read-only. */
 #include "base/alloc.h"
 #include "format/gguf_parts.h"
 #include "mem/mem.h"
@@ -14,15 +15,18 @@ static weft_status check_magic(weft__gguf_cursor *c, uint32_t *version, weft_err
 {
     const unsigned char *magic = weft__gguf_take(c, 4);
     if (!magic)
-        return weft_fail(err, WEFT_FORMAT, "%s: is not a GGUF file: it has only %llu bytes", c->label, (unsigned long long)c->n);
+        return weft_fail(err, WEFT_FORMAT, "%s: is not a GGUF file: it has only %llu bytes", c->label,
+                         (unsigned long long)c->n);
     if (memcmp(magic, WEFT__GGUF_MAGIC, 4) != 0)
-        return weft_fail(err, WEFT_FORMAT, "%s: is not a GGUF file: it begins with %02x %02x %02x %02x", c->label, magic[0],
-                         magic[1], magic[2], magic[3]);
-    if (!weft__gguf_take_u32(c, version)) return weft_fail(err, WEFT_FORMAT, "%s: the file ends inside its version", c->label);
+        return weft_fail(err, WEFT_FORMAT, "%s: is not a GGUF file: it begins with %02x %02x %02x %02x", c->label,
+                         magic[0], magic[1], magic[2], magic[3]);
+    if (!weft__gguf_take_u32(c, version))
+        return weft_fail(err, WEFT_FORMAT, "%s: the file ends inside its version", c->label);
     if (*version == 2 || *version == 3) return WEFT_OK;
     if (*version && (*version & 0xffff) == 0)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: is a big-endian GGUF file; convert it to little-endian", c->label);
-    return weft_fail(err, WEFT_UNSUPPORTED, "%s: GGUF version %u is not supported; versions 2 and 3 are", c->label, *version);
+    return weft_fail(err, WEFT_UNSUPPORTED, "%s: GGUF version %u is not supported; versions 2 and 3 are", c->label,
+                     *version);
 }
 
 static weft_status read_alignment(const weft__gguf_metadata *m, uint32_t *alignment, weft_error *err)
@@ -32,12 +36,13 @@ static weft_status read_alignment(const weft__gguf_metadata *m, uint32_t *alignm
     weft_status status = weft__gguf_meta_u32(m, "general.alignment", alignment, err);
     if (status != WEFT_OK) return status;
     if (*alignment < WEFT__GGUF_MIN_ALIGNMENT || (*alignment & (*alignment - 1)))
-        return weft_fail(err, WEFT_FORMAT, "%s: key 'general.alignment': %u is not a power of two of at least %d", m->label,
-                         *alignment, WEFT__GGUF_MIN_ALIGNMENT);
+        return weft_fail(err, WEFT_FORMAT, "%s: key 'general.alignment': %u is not a power of two of at least %d",
+                         m->label, *alignment, WEFT__GGUF_MIN_ALIGNMENT);
     return WEFT_OK;
 }
 
-weft_status weft__gguf_read_head(const weft_buffer *part, weft__gguf_metadata *m, weft__gguf_head *head, weft_error *err)
+weft_status weft__gguf_read_head(const weft_buffer *part, weft__gguf_metadata *m, weft__gguf_head *head,
+                                 weft_error *err)
 {
     weft__gguf_cursor *c = &head->cursor;
     uint64_t n_meta;
@@ -100,7 +105,8 @@ weft_status weft__gguf_open(const char *path, weft__gguf **out, weft_error *err)
     return status;
 }
 
-static weft_status parse(const void *bytes, size_t n, const char *name, int with_tensors, weft__gguf **out, weft_error *err)
+static weft_status parse(const void *bytes, size_t n, const char *name, int with_tensors, weft__gguf **out,
+                         weft_error *err)
 {
     weft_buffer *part;
     *out = NULL;

@@ -2,29 +2,29 @@
 /* gguf.h: reading GGUF model files (versions 2 and 3, little-endian, one file or split into parts).
  *
  * Source: the GGUF specification published with ggml (docs/gguf.md).
- * Invariant: everything an opened file hands out was checked when it was opened: counts, lengths, types, dimensions, ranges,
- * names. Names are NUL-terminated UTF-8; string values are counted bytes in the map, not NUL-terminated and not checked for
- * UTF-8. Everything handed out lives until weft__gguf_close.
- * Thread safety: an opened file is never changed; any thread may read it. */
+ * Invariant: everything an opened file hands out was checked when it was opened: counts, lengths, types, dimensions,
+ * ranges, names. Names are NUL-terminated UTF-8; string values are counted bytes in the map, not NUL-terminated and not
+ * checked for UTF-8. Everything handed out lives until weft__gguf_close. Thread safety: an opened file is never
+ * changed; any thread may read it. */
 #ifndef WEFT_FORMAT_GGUF_H
 #define WEFT_FORMAT_GGUF_H
 
 #include "format/tensors.h"
 
 /* X(name, value in the file, bytes of one value or 0, text). */
-#define WEFT__GGUF_TYPE_LIST(X)                                                                                                  \
-    X(U8, 0, 1, "u8")                                                                                                            \
-    X(I8, 1, 1, "i8")                                                                                                            \
-    X(U16, 2, 2, "u16")                                                                                                          \
-    X(I16, 3, 2, "i16")                                                                                                          \
-    X(U32, 4, 4, "u32")                                                                                                          \
-    X(I32, 5, 4, "i32")                                                                                                          \
-    X(F32, 6, 4, "f32")                                                                                                          \
-    X(BOOL, 7, 1, "bool")                                                                                                        \
-    X(STRING, 8, 0, "string")                                                                                                    \
-    X(ARRAY, 9, 0, "array")                                                                                                      \
-    X(U64, 10, 8, "u64")                                                                                                         \
-    X(I64, 11, 8, "i64")                                                                                                         \
+#define WEFT__GGUF_TYPE_LIST(X)                                                                                        \
+    X(U8, 0, 1, "u8")                                                                                                  \
+    X(I8, 1, 1, "i8")                                                                                                  \
+    X(U16, 2, 2, "u16")                                                                                                \
+    X(I16, 3, 2, "i16")                                                                                                \
+    X(U32, 4, 4, "u32")                                                                                                \
+    X(I32, 5, 4, "i32")                                                                                                \
+    X(F32, 6, 4, "f32")                                                                                                \
+    X(BOOL, 7, 1, "bool")                                                                                              \
+    X(STRING, 8, 0, "string")                                                                                          \
+    X(ARRAY, 9, 0, "array")                                                                                            \
+    X(U64, 10, 8, "u64")                                                                                               \
+    X(I64, 11, 8, "i64")                                                                                               \
     X(F64, 12, 8, "f64")
 
 typedef enum weft__gguf_type {
@@ -73,16 +73,17 @@ typedef struct weft__gguf_entry {
 
 typedef struct weft__gguf weft__gguf;
 
-/* Maps `path` and, when it is the first part of a split model, the parts beside it (NAME-00001-of-000NN.gguf, keys split.no,
- * split.count and split.tensors.count). Metadata is that of the first part.
- * Fails with WEFT_NOT_FOUND (a file or part is missing), WEFT_IO, WEFT_FORMAT (malformed), WEFT_UNSUPPORTED (version, byte order,
- * tensor type) or WEFT_NO_MEMORY; the message names the file and the key or tensor. On failure *out is NULL. */
+/* Maps `path` and, when it is the first part of a split model, the parts beside it (NAME-00001-of-000NN.gguf, keys
+ * split.no, split.count and split.tensors.count). Metadata is that of the first part. Fails with WEFT_NOT_FOUND (a file
+ * or part is missing), WEFT_IO, WEFT_FORMAT (malformed), WEFT_UNSUPPORTED (version, byte order, tensor type) or
+ * WEFT_NO_MEMORY; the message names the file and the key or tensor. On failure *out is NULL. */
 weft_status weft__gguf_open(const char *path, weft__gguf **out, weft_error *err);
 
-/* The same for n bytes in memory, which are borrowed until close; `name` stands for the path in messages. A part of a split
- * model is refused (WEFT_UNSUPPORTED). `bytes` should be aligned to 64 if tensor data are to be. */
+/* The same for n bytes in memory, which are borrowed until close; `name` stands for the path in messages. A part of a
+ * split model is refused (WEFT_UNSUPPORTED). `bytes` should be aligned to 64 if tensor data are to be. */
 weft_status weft__gguf_parse(const void *bytes, size_t n, const char *name, weft__gguf **out, weft_error *err);
-/* The metadata alone, of a file whose first n bytes these are; WEFT_FORMAT also where they end within it. It has no tensors. */
+/* The metadata alone, of a file whose first n bytes these are; WEFT_FORMAT also where they end within it. It has no
+ * tensors. */
 weft_status weft__gguf_parse_meta(const void *bytes, size_t n, const char *name, weft__gguf **out, weft_error *err);
 
 void weft__gguf_close(weft__gguf **g);
@@ -94,10 +95,10 @@ size_t weft__gguf_n_meta(const weft__gguf *g);
 const weft__gguf_entry *weft__gguf_meta(const weft__gguf *g, size_t i);
 int64_t weft__gguf_find(const weft__gguf *g, const char *key);
 
-/* The value of `key` in the wanted type. Integers of any width are accepted where the value fits; f32 also takes an f64 in its
- * range (rounded), f64 also an f32. Fails with WEFT_NOT_FOUND when the key is missing, and with WEFT_FORMAT when its type or
- * value does not fit; the message names the key, the type found and the type wanted. *out is left alone on failure, so a
- * default may be put there first. */
+/* The value of `key` in the wanted type. Integers of any width are accepted where the value fits; f32 also takes an f64
+ * in its range (rounded), f64 also an f32. Fails with WEFT_NOT_FOUND when the key is missing, and with WEFT_FORMAT when
+ * its type or value does not fit; the message names the key, the type found and the type wanted. *out is left alone on
+ * failure, so a default may be put there first. */
 weft_status weft__gguf_u32(const weft__gguf *g, const char *key, uint32_t *out, weft_error *err);
 weft_status weft__gguf_i32(const weft__gguf *g, const char *key, int32_t *out, weft_error *err);
 weft_status weft__gguf_u64(const weft__gguf *g, const char *key, uint64_t *out, weft_error *err);
@@ -111,8 +112,8 @@ weft_status weft__gguf_array(const weft__gguf *g, const char *key, const weft__g
 /* The bytes of a string entry; {NULL, 0} for other types. */
 weft__gguf_str weft__gguf_entry_string(const weft__gguf_entry *e);
 
-/* Element i of a list. The number readers return 1, or 0 when i is out of range or the element's type or value does not fit (by
- * the rules above); the others return {NULL, 0} or NULL then. */
+/* Element i of a list. The number readers return 1, or 0 when i is out of range or the element's type or value does not
+ * fit (by the rules above); the others return {NULL, 0} or NULL then. */
 int weft__gguf_list_u64(const weft__gguf_list *list, uint64_t i, uint64_t *out);
 int weft__gguf_list_i64(const weft__gguf_list *list, uint64_t i, int64_t *out);
 int weft__gguf_list_f64(const weft__gguf_list *list, uint64_t i, double *out);

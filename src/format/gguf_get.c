@@ -35,7 +35,8 @@ weft_status weft__gguf_tensor(const weft__gguf *g, const char *name, const weft_
     char shown[WEFT__NAME_SHOW];
     const weft__tensor_desc *t = weft__tensor_find(&g->tensors, name);
     if (!t)
-        return weft_fail(err, WEFT_NOT_FOUND, "%s: tensor '%s' is missing", g->label, weft__name_show(shown, name, strlen(name)));
+        return weft_fail(err, WEFT_NOT_FOUND, "%s: tensor '%s' is missing", g->label,
+                         weft__name_show(shown, name, strlen(name)));
     *out = t;
     return WEFT_OK;
 }
@@ -108,34 +109,35 @@ static const weft__gguf_entry *lookup(const weft__gguf_metadata *m, const char *
 }
 
 /* The failure of a conversion: wrong type, or a number of the right kind that does not fit. */
-static weft_status unfit(const weft__gguf_metadata *m, const weft__gguf_entry *e, const char *wanted, char kind, weft_error *err)
+static weft_status unfit(const weft__gguf_metadata *m, const weft__gguf_entry *e, const char *wanted, char kind,
+                         weft_error *err)
 {
     char shown[WEFT__NAME_SHOW];
     number n = read_number(e->type, e->raw);
     const char *found = weft__gguf_type_name(e->type);
     weft__name_show(shown, e->key, e->key_len);
     if (kind == 'u' && n.kind == 'u')
-        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' (type %s) holds %llu, which does not fit into %s", m->label, shown,
-                         found, (unsigned long long)n.u, wanted);
+        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' (type %s) holds %llu, which does not fit into %s", m->label,
+                         shown, found, (unsigned long long)n.u, wanted);
     if (kind == 'u' && n.kind == 'i')
-        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' (type %s) holds %lld, which does not fit into %s", m->label, shown,
-                         found, (long long)n.i, wanted);
+        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' (type %s) holds %lld, which does not fit into %s", m->label,
+                         shown, found, (long long)n.i, wanted);
     if (kind == 'f' && n.kind == 'f')
-        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' (type %s) holds %g, which does not fit into %s", m->label, shown, found,
-                         n.f, wanted);
+        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' (type %s) holds %g, which does not fit into %s", m->label,
+                         shown, found, n.f, wanted);
     return weft_fail(err, WEFT_FORMAT, "%s: key '%s' has type %s, expected %s", m->label, shown, found, wanted);
 }
 
-static weft_status get_u64(const weft__gguf_metadata *m, const char *key, uint64_t most, const char *wanted, uint64_t *out,
-                           weft_error *err)
+static weft_status get_u64(const weft__gguf_metadata *m, const char *key, uint64_t most, const char *wanted,
+                           uint64_t *out, weft_error *err)
 {
     const weft__gguf_entry *e = lookup(m, key, err);
     if (!e) return WEFT_NOT_FOUND;
     return to_u64(read_number(e->type, e->raw), most, out) ? WEFT_OK : unfit(m, e, wanted, 'u', err);
 }
 
-static weft_status get_i64(const weft__gguf_metadata *m, const char *key, int64_t least, int64_t most, const char *wanted,
-                           int64_t *out, weft_error *err)
+static weft_status get_i64(const weft__gguf_metadata *m, const char *key, int64_t least, int64_t most,
+                           const char *wanted, int64_t *out, weft_error *err)
 {
     const weft__gguf_entry *e = lookup(m, key, err);
     if (!e) return WEFT_NOT_FOUND;

@@ -24,8 +24,10 @@ static weft_status gguf_meta_add(weft__gguf_metadata *m, weft__gguf_entry *e, we
     int added = weft__name_table_put(&m->keys, e->key, key.len, (uint32_t)m->n, NULL);
     if (added < 0) return gguf_meta_no_memory(m, err);
     if (added == 0)
-        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' is there twice", m->label, weft__name_show(shown, key.data, key.len));
-    if (e->type == WEFT__GGUF_ARRAY && !(e->list = weft__gguf_list_build(&m->arena, e->raw))) return gguf_meta_no_memory(m, err);
+        return weft_fail(err, WEFT_FORMAT, "%s: key '%s' is there twice", m->label,
+                         weft__name_show(shown, key.data, key.len));
+    if (e->type == WEFT__GGUF_ARRAY && !(e->list = weft__gguf_list_build(&m->arena, e->raw)))
+        return gguf_meta_no_memory(m, err);
     m->entries[m->n++] = *e;
     return WEFT_OK;
 }
@@ -52,8 +54,8 @@ static weft_status read_entry(weft__gguf_cursor *c, weft__gguf_metadata *m, weft
 weft_status weft__gguf_read_meta(weft__gguf_cursor *c, uint64_t n, weft__gguf_metadata *m, weft_error *err)
 {
     if (n > weft__gguf_left(c) / LEAST_ENTRY_BYTES || n >= UINT32_MAX)
-        return weft_fail(err, WEFT_FORMAT, "%s: %llu metadata entries cannot fit into the %llu bytes left in the file", c->label,
-                         (unsigned long long)n, (unsigned long long)weft__gguf_left(c));
+        return weft_fail(err, WEFT_FORMAT, "%s: %llu metadata entries cannot fit into the %llu bytes left in the file",
+                         c->label, (unsigned long long)n, (unsigned long long)weft__gguf_left(c));
     for (uint64_t i = 0; i < n; i++) {
         weft_status status = read_entry(c, m, err);
         if (status != WEFT_OK) return status;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gguf_parts.h: what the gguf_*.c files share; private to this room.
  *
- * Invariant: a cursor never points past its bytes, and every read through it is checked. One thread builds a weft__gguf. */
+ * Invariant: a cursor never points past its bytes, and every read through it is checked. One thread builds a
+ * weft__gguf. */
 #ifndef WEFT_FORMAT_GGUF_PARTS_H
 #define WEFT_FORMAT_GGUF_PARTS_H
 
@@ -91,7 +92,8 @@ typedef struct weft__gguf_head {
 } weft__gguf_head;
 
 /* gguf.c: reads a part up to its tensor descriptions; fills in *m (zeroed but for its label). */
-weft_status weft__gguf_read_head(const weft_buffer *part, weft__gguf_metadata *m, weft__gguf_head *head, weft_error *err);
+weft_status weft__gguf_read_head(const weft_buffer *part, weft__gguf_metadata *m, weft__gguf_head *head,
+                                 weft_error *err);
 /* gguf_tensors.c: reads the tensor descriptions behind a head, checks where their data lie in `part`, and adds them to
  * g->tensors. */
 weft_status weft__gguf_read_tensors(weft__gguf *g, weft__gguf_head *head, weft_buffer *part, weft_error *err);

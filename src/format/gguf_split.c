@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gguf_split.c: the parts of a split model: their names, their numbers, and that they are all there.
  *
- * Convention (of the tool that splits models): the parts of NAME are NAME-00001-of-00003.gguf and so on; every part holds
- * split.no (from 0), split.count and split.tensors.count (tensors of all parts); the first holds all other metadata.
- * Invariant: part i is read only as part i of `count`, so no file can stand for two of them. One thread. */
+ * Convention (of the tool that splits models): the parts of NAME are NAME-00001-of-00003.gguf and so on; every part
+ * holds split.no (from 0), split.count and split.tensors.count (tensors of all parts); the first holds all other
+ * metadata. Invariant: part i is read only as part i of `count`, so no file can stand for two of them. One thread. */
 #include "format/gguf_split.h"
 
 #include <stdio.h>
@@ -48,8 +48,8 @@ int weft__gguf_part_path(const char *path, uint64_t no, char *out, size_t capaci
 {
     numbering name;
     if (!named(path, &name) || no >= name.count) return 0;
-    const int n = snprintf(out, capacity, "%.*s-%05u-of-%05u.gguf", (int)(strlen(path) - SUFFIX_BYTES), path, (unsigned)no + 1,
-                           (unsigned)name.count);
+    const int n = snprintf(out, capacity, "%.*s-%05u-of-%05u.gguf", (int)(strlen(path) - SUFFIX_BYTES), path,
+                           (unsigned)no + 1, (unsigned)name.count);
     return n > 0 && (size_t)n < capacity;
 }
 
@@ -64,8 +64,9 @@ static weft_status read_numbering(const weft__gguf_metadata *m, numbering *out, 
     if (status == WEFT_OK) status = weft__gguf_meta_u64(m, KEY_NO, &out->no, err);
     if (status != WEFT_OK) return status == WEFT_NOT_FOUND ? WEFT_FORMAT : status;
     if (out->count < 1 || out->count > MOST_PARTS || out->no >= out->count)
-        return weft_fail(err, WEFT_FORMAT, "%s: keys 'split.no' and 'split.count' say part %llu of %llu (counted from 0)",
-                         m->label, (unsigned long long)out->no, (unsigned long long)out->count);
+        return weft_fail(err, WEFT_FORMAT,
+                         "%s: keys 'split.no' and 'split.count' say part %llu of %llu (counted from 0)", m->label,
+                         (unsigned long long)out->no, (unsigned long long)out->count);
     return WEFT_OK;
 }
 
@@ -75,17 +76,17 @@ static weft_status check_first(const weft__gguf_metadata *m, const char *path, n
     numbering name;
     int is_named = named(path, &name);
     if (said.no != 0)
-        return weft_fail(err, WEFT_FORMAT, "%s: is part %llu of %llu of a split model (split.no); open the first part", m->label,
-                         (unsigned long long)said.no + 1, (unsigned long long)said.count);
+        return weft_fail(err, WEFT_FORMAT, "%s: is part %llu of %llu of a split model (split.no); open the first part",
+                         m->label, (unsigned long long)said.no + 1, (unsigned long long)said.count);
     if (is_named && (name.no != said.no || name.count != said.count))
         return weft_fail(err, WEFT_FORMAT,
-                         "%s: its name says part %llu of %llu, its keys split.no and split.count say %llu of %llu", m->label,
-                         (unsigned long long)name.no + 1, (unsigned long long)name.count, (unsigned long long)said.no + 1,
-                         (unsigned long long)said.count);
+                         "%s: its name says part %llu of %llu, its keys split.no and split.count say %llu of %llu",
+                         m->label, (unsigned long long)name.no + 1, (unsigned long long)name.count,
+                         (unsigned long long)said.no + 1, (unsigned long long)said.count);
     if (!is_named && said.count > 1)
         return weft_fail(err, WEFT_FORMAT,
-                         "%s: is the first of %llu parts (split.count), so its name must end in -00001-of-%05llu.gguf", m->label,
-                         (unsigned long long)said.count, (unsigned long long)said.count);
+                         "%s: is the first of %llu parts (split.count), so its name must end in -00001-of-%05llu.gguf",
+                         m->label, (unsigned long long)said.count, (unsigned long long)said.count);
     return WEFT_OK;
 }
 
@@ -104,10 +105,10 @@ static weft_status read_other(weft__gguf *g, const char *path, numbering wanted,
     status = weft__gguf_read_head(part, &m, &head, err);
     if (status == WEFT_OK) status = read_numbering(&m, &said, err);
     if (status == WEFT_OK && (said.no != wanted.no || said.count != wanted.count))
-        status =
-            weft_fail(err, WEFT_FORMAT, "%s: should be part %llu of %llu, but its keys split.no and split.count say %llu of %llu",
-                      label, (unsigned long long)wanted.no + 1, (unsigned long long)wanted.count, (unsigned long long)said.no + 1,
-                      (unsigned long long)said.count);
+        status = weft_fail(err, WEFT_FORMAT,
+                           "%s: should be part %llu of %llu, but its keys split.no and split.count say %llu of %llu",
+                           label, (unsigned long long)wanted.no + 1, (unsigned long long)wanted.count,
+                           (unsigned long long)said.no + 1, (unsigned long long)said.count);
     if (status == WEFT_OK) status = weft__gguf_read_tensors(g, &head, part, err);
     weft__gguf_metadata_free(&m);
     return status;
@@ -134,21 +135,22 @@ weft_status weft__gguf_read_other_parts(weft__gguf *g, const char *path, weft_er
     if (!has(&g->meta, KEY_COUNT) && !has(&g->meta, KEY_NO)) {
         if (path && named(path, &said) && said.count > 1)
             return weft_fail(err, WEFT_FORMAT,
-                             "%s: its name is that of a part of a split model, but key 'split.count' is missing", g->label);
+                             "%s: its name is that of a part of a split model, but key 'split.count' is missing",
+                             g->label);
         return WEFT_OK;
     }
     weft_status status = read_numbering(&g->meta, &said, err);
     if (status != WEFT_OK) return status;
     if (!path && said.count > 1)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: is part %llu of %llu of a split model; open it as a file", g->label,
-                         (unsigned long long)said.no + 1, (unsigned long long)said.count);
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: is part %llu of %llu of a split model; open it as a file",
+                         g->label, (unsigned long long)said.no + 1, (unsigned long long)said.count);
     if (path) status = check_first(&g->meta, path, said, err);
     if (status == WEFT_OK && said.count > 1) status = gguf_split_read_all(g, path, said.count, err);
     if (status != WEFT_OK || (said.count == 1 && !has(&g->meta, KEY_TENSORS))) return status;
     status = weft__gguf_meta_u64(&g->meta, KEY_TENSORS, &n_tensors, err);
     if (status != WEFT_OK) return status == WEFT_NOT_FOUND ? WEFT_FORMAT : status;
     if (n_tensors != g->tensors.n)
-        return weft_fail(err, WEFT_FORMAT, "%s: key 'split.tensors.count' says %llu tensors, but the parts hold %zu", g->label,
-                         (unsigned long long)n_tensors, g->tensors.n);
+        return weft_fail(err, WEFT_FORMAT, "%s: key 'split.tensors.count' says %llu tensors, but the parts hold %zu",
+                         g->label, (unsigned long long)n_tensors, g->tensors.n);
     return WEFT_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gguf_tensors.c: reads the tensor descriptions of one part and checks where their data lie.
  *
- * Invariant: while a part is being read, its descriptors' offsets count from the start of the part's data section; once all
- * have been checked they count from the start of the part. One thread. */
+ * Invariant: while a part is being read, its descriptors' offsets count from the start of the part's data section; once
+ * all have been checked they count from the start of the part. One thread. */
 #include "base/check.h"
 #include "format/gguf_parts.h"
 
@@ -37,8 +37,8 @@ static weft_status read_tensor(weft__gguf *g, weft__gguf_cursor *c, size_t first
     status = read_shape(c, &t, err);
     if (status != WEFT_OK) return weft_fail_within(err, status, "%s: tensor '%s'", c->label, shown);
     if (t.offset % alignment)
-        return weft_fail(err, WEFT_FORMAT, "%s: tensor '%s': its offset %llu is not a multiple of the alignment %u", c->label,
-                         shown, (unsigned long long)t.offset, alignment);
+        return weft_fail(err, WEFT_FORMAT, "%s: tensor '%s': its offset %llu is not a multiple of the alignment %u",
+                         c->label, shown, (unsigned long long)t.offset, alignment);
     t.name = weft__arena_string(&g->arena, name.data, name.len);
     int added = t.name ? weft__tensor_set_add(&g->tensors, &t, &existing) : -1;
     if (added < 0) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for the list of tensors", c->label);
@@ -57,11 +57,12 @@ static weft_status place(weft__gguf *g, const weft__gguf_cursor *c, size_t first
     for (size_t i = first; i < g->tensors.n; i++) {
         weft__tensor_desc *t = &g->tensors.items[i];
         if (t->offset > c->n - data || t->n_bytes > c->n - data - t->offset)
-            return weft_fail(err, WEFT_FORMAT,
-                             "%s: tensor '%s': %llu bytes at offset %llu reach past the end of the file (%llu bytes of tensor "
-                             "data): it may be truncated",
-                             c->label, t->name, (unsigned long long)t->n_bytes, (unsigned long long)t->offset,
-                             (unsigned long long)(c->n - data));
+            return weft_fail(
+                err, WEFT_FORMAT,
+                "%s: tensor '%s': %llu bytes at offset %llu reach past the end of the file (%llu bytes of tensor "
+                "data): it may be truncated",
+                c->label, t->name, (unsigned long long)t->n_bytes, (unsigned long long)t->offset,
+                (unsigned long long)(c->n - data));
         t->offset += data;
     }
     return WEFT_OK;
@@ -73,8 +74,9 @@ weft_status weft__gguf_read_tensors(weft__gguf *g, weft__gguf_head *head, weft_b
     uint64_t n = head->n_tensors;
     size_t first = g->tensors.n, pair[2];
     if (n > weft__gguf_left(c) / LEAST_TENSOR_BYTES || n >= UINT32_MAX)
-        return weft_fail(err, WEFT_FORMAT, "%s: %llu tensor descriptions cannot fit into the %llu bytes left in the file",
-                         c->label, (unsigned long long)n, (unsigned long long)weft__gguf_left(c));
+        return weft_fail(err, WEFT_FORMAT,
+                         "%s: %llu tensor descriptions cannot fit into the %llu bytes left in the file", c->label,
+                         (unsigned long long)n, (unsigned long long)weft__gguf_left(c));
     for (uint64_t i = 0; i < n; i++) {
         weft_status status = read_tensor(g, c, first, head->alignment, part, err);
         if (status != WEFT_OK) return status;
@@ -85,7 +87,7 @@ weft_status weft__gguf_read_tensors(weft__gguf *g, weft__gguf_head *head, weft_b
     int overlap = weft__tensor_overlap(&g->tensors, first, pair);
     if (overlap < 0) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to check the tensors' places", c->label);
     if (overlap)
-        return weft_fail(err, WEFT_FORMAT, "%s: tensors '%s' and '%s' overlap", c->label, g->tensors.items[pair[0]].name,
-                         g->tensors.items[pair[1]].name);
+        return weft_fail(err, WEFT_FORMAT, "%s: tensors '%s' and '%s' overlap", c->label,
+                         g->tensors.items[pair[0]].name, g->tensors.items[pair[1]].name);
     return WEFT_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gguf_value.c: encoded metadata values: their types, the check of a value from outside, and lists for walking arrays.
  *
- * Source: the GGUF specification: strings are a u64 length and bytes; arrays are a u32 element type, a u64 count and the
- * elements; a bool is one byte, 0 or 1. Stateless. */
+ * Source: the GGUF specification: strings are a u64 length and bytes; arrays are a u32 element type, a u64 count and
+ * the elements; a bool is one byte, 0 or 1. Stateless. */
 #include "base/check.h"
 #include "base/text.h"
 #include "format/gguf_parts.h"
@@ -60,12 +60,14 @@ static weft_status skip_array(weft__gguf_cursor *c, int depth, weft_error *err)
 {
     uint32_t type;
     uint64_t n;
-    if (depth > WEFT__GGUF_DEPTH) return weft_fail(err, WEFT_FORMAT, "arrays are nested more than %d deep", WEFT__GGUF_DEPTH);
+    if (depth > WEFT__GGUF_DEPTH)
+        return weft_fail(err, WEFT_FORMAT, "arrays are nested more than %d deep", WEFT__GGUF_DEPTH);
     if (!weft__gguf_take_u32(c, &type) || !weft__gguf_take_u64(c, &n))
         return weft_fail(err, WEFT_FORMAT, "the file ends inside an array's type and length");
     if (!weft__gguf_type_name(type)) return weft_fail(err, WEFT_FORMAT, "an array has unknown element type %u", type);
     if (n > weft__gguf_left(c) / least_bytes(type))
-        return weft_fail(err, WEFT_FORMAT, "an array of %llu values of type %s cannot fit into the %llu bytes left in the file",
+        return weft_fail(err, WEFT_FORMAT,
+                         "an array of %llu values of type %s cannot fit into the %llu bytes left in the file",
                          (unsigned long long)n, types[type].text, (unsigned long long)weft__gguf_left(c));
     if (types[type].bytes) return skip_fixed(c, type, n, err);
     for (uint64_t i = 0; i < n; i++) {
@@ -104,8 +106,8 @@ weft_status weft__gguf_take_name(weft__gguf_cursor *c, uint64_t limit, weft__ggu
     return WEFT_OK;
 }
 
-/* Fills in *list for the accepted array at p. Returns the first byte behind it, or NULL without memory. The depth of the
- * recursion is that of the check. */
+/* Fills in *list for the accepted array at p. Returns the first byte behind it, or NULL without memory. The depth of
+ * the recursion is that of the check. */
 static const unsigned char *gguf_value_build(weft__arena *arena, const unsigned char *p, weft__gguf_list *list)
 {
     uint64_t len;

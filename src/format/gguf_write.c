@@ -74,13 +74,15 @@ static weft_status gguf_write_no_memory(const weft__gguf_writer *w, weft_error *
 
 static weft_status expect_state(const weft__gguf_writer *w, int state, const char *what, weft_error *err)
 {
-    static const char *const names[] = {"its header is not yet written", "its header is already written", "it is finished"};
+    static const char *const names[] = {"its header is not yet written", "its header is already written",
+                                        "it is finished"};
     if (w->state == state) return WEFT_OK;
     return weft_fail(err, WEFT_STATE, "%s: cannot %s: %s", w->out.label, what, names[w->state]);
 }
 
 /* What the reader would refuse. `kind` is "key" or "tensor name". */
-static weft_status check_name(const weft__gguf_writer *w, const char *kind, const char *name, size_t most, weft_error *err)
+static weft_status check_name(const weft__gguf_writer *w, const char *kind, const char *name, size_t most,
+                              weft_error *err)
 {
     char shown[WEFT__NAME_SHOW];
     size_t len = strlen(name);
@@ -119,7 +121,8 @@ static weft_status put_done(const weft__gguf_writer *w, weft_error *err)
 static weft_status check_key(const weft__gguf_writer *w, const char *key, weft_error *err)
 {
     if (strcmp(key, "general.alignment") != 0) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "%s: key 'general.alignment' follows from the writer's alignment", w->out.label);
+    return weft_fail(err, WEFT_ARGUMENT, "%s: key 'general.alignment' follows from the writer's alignment",
+                     w->out.label);
 }
 
 static void put_text(weft__gguf_writer *w, const char *s, uint64_t len)
@@ -144,11 +147,12 @@ static weft_status check_fixed(const weft__gguf_writer *w, const char *key, uint
     if (type == WEFT__GGUF_BOOL)
         for (size_t i = 0; i < n; i++) ok &= ((const unsigned char *)values)[i] <= 1;
     if (ok) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "%s: key '%s': type %u has no fixed size, or a bool is neither 0 nor 1", w->out.label,
-                     weft__name_show(shown, key, strlen(key)), type);
+    return weft_fail(err, WEFT_ARGUMENT, "%s: key '%s': type %u has no fixed size, or a bool is neither 0 nor 1",
+                     w->out.label, weft__name_show(shown, key, strlen(key)), type);
 }
 
-weft_status weft__gguf_put(weft__gguf_writer *w, const char *key, weft__gguf_type type, const void *value, weft_error *err)
+weft_status weft__gguf_put(weft__gguf_writer *w, const char *key, weft__gguf_type type, const void *value,
+                           weft_error *err)
 {
     weft_status status = check_key(w, key, err);
     if (status == WEFT_OK) status = check_fixed(w, key, type, value, 1, err);
@@ -167,13 +171,14 @@ weft_status weft__gguf_put_string(weft__gguf_writer *w, const char *key, const c
     return put_done(w, err);
 }
 
-weft_status weft__gguf_put_array(weft__gguf_writer *w, const char *key, weft__gguf_type type, const void *values, size_t n,
-                                 weft_error *err)
+weft_status weft__gguf_put_array(weft__gguf_writer *w, const char *key, weft__gguf_type type, const void *values,
+                                 size_t n, weft_error *err)
 {
     uint64_t bytes;
     weft_status status = check_key(w, key, err);
     if (status == WEFT_OK) status = check_fixed(w, key, type, values, n, err);
-    if (status == WEFT_OK && !weft__checked_mul(n, weft__gguf_type_bytes(type), &bytes)) status = gguf_write_no_memory(w, err);
+    if (status == WEFT_OK && !weft__checked_mul(n, weft__gguf_type_bytes(type), &bytes))
+        status = gguf_write_no_memory(w, err);
     if (status == WEFT_OK) status = put_key(w, key, WEFT__GGUF_ARRAY, err);
     if (status != WEFT_OK) return status;
     put_count(w, type, n);
@@ -181,7 +186,8 @@ weft_status weft__gguf_put_array(weft__gguf_writer *w, const char *key, weft__gg
     return put_done(w, err);
 }
 
-weft_status weft__gguf_put_strings(weft__gguf_writer *w, const char *key, const weft__gguf_str *values, size_t n, weft_error *err)
+weft_status weft__gguf_put_strings(weft__gguf_writer *w, const char *key, const weft__gguf_str *values, size_t n,
+                                   weft_error *err)
 {
     weft_status status = check_key(w, key, err);
     if (status == WEFT_OK) status = put_key(w, key, WEFT__GGUF_ARRAY, err);
@@ -201,7 +207,8 @@ weft_status weft__gguf_put_raw(weft__gguf_writer *w, const char *key, uint32_t t
     status = weft__gguf_skip_value(&c, type, err);
     if (status == WEFT_OK && c.pos != n_bytes) status = weft_fail(err, WEFT_FORMAT, "bytes are left behind the value");
     if (status != WEFT_OK)
-        return weft_fail_within(err, WEFT_ARGUMENT, "%s: key '%s'", w->out.label, weft__name_show(shown, key, strlen(key)));
+        return weft_fail_within(err, WEFT_ARGUMENT, "%s: key '%s'", w->out.label,
+                                weft__name_show(shown, key, strlen(key)));
     status = put_key(w, key, type, err);
     if (status != WEFT_OK) return status;
     weft__strbuf_put(&w->meta, raw, n_bytes);
@@ -225,16 +232,18 @@ static weft_status measure(const weft__gguf_writer *w, weft__tensor_desc *t, uin
     char shown[WEFT__NAME_SHOW];
     weft_status status = weft__tensor_measure(t->dtype, t->n_dims, t->d, &t->n_elems, &t->n_bytes, err);
     t->offset = w->data_bytes;
-    if (status == WEFT_OK && (!weft__checked_add(t->offset, t->n_bytes, data_bytes) ||
-                              !weft__checked_align(*data_bytes, w->alignment, data_bytes) || *data_bytes > INT64_MAX / 2))
+    if (status == WEFT_OK &&
+        (!weft__checked_add(t->offset, t->n_bytes, data_bytes) ||
+         !weft__checked_align(*data_bytes, w->alignment, data_bytes) || *data_bytes > INT64_MAX / 2))
         status = weft_fail(err, WEFT_ARGUMENT, "the file becomes too large");
     if (status != WEFT_OK)
-        weft_fail_within(err, WEFT_ARGUMENT, "%s: tensor '%s'", w->out.label, weft__name_show(shown, t->name, strlen(t->name)));
+        weft_fail_within(err, WEFT_ARGUMENT, "%s: tensor '%s'", w->out.label,
+                         weft__name_show(shown, t->name, strlen(t->name)));
     return status == WEFT_OK ? WEFT_OK : WEFT_ARGUMENT;
 }
 
-weft_status weft__gguf_declare(weft__gguf_writer *w, const char *name, uint32_t dtype, uint32_t n_dims, const uint64_t *d,
-                               weft_error *err)
+weft_status weft__gguf_declare(weft__gguf_writer *w, const char *name, uint32_t dtype, uint32_t n_dims,
+                               const uint64_t *d, weft_error *err)
 {
     weft__tensor_desc t = {.name = name, .dtype = dtype, .n_dims = n_dims, .d = {1, 1, 1, 1}};
     uint64_t data_bytes, len;
@@ -304,8 +313,8 @@ weft_status weft__gguf_write(weft__gguf_writer *w, const void *bytes, size_t n_b
     const weft__tensor_desc *t = &w->tensors.items[w->due];
     uint64_t end = 0;
     if (n_bytes > t->n_bytes - w->n_written)
-        return weft_fail(err, WEFT_ARGUMENT, "%s: tensor '%s' has room for %llu bytes more, not for %zu", w->out.label, t->name,
-                         (unsigned long long)(t->n_bytes - w->n_written), n_bytes);
+        return weft_fail(err, WEFT_ARGUMENT, "%s: tensor '%s' has room for %llu bytes more, not for %zu", w->out.label,
+                         t->name, (unsigned long long)(t->n_bytes - w->n_written), n_bytes);
     status = weft__out_file_write(&w->out, bytes, n_bytes, err);
     if (status != WEFT_OK) return status;
     w->n_written += n_bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* out_file.c: see out_file.h. Buffers small writes; large ones go straight to the file. One thread, but for the list of temporary files, which
- * threads share and signal handlers read: its places are claimed and given back by one atomic each, and no memory is asked for. */
+/* out_file.c: see out_file.h. Buffers small writes; large ones go straight to the file. One thread, but for the list of
+ * temporary files, which threads share and signal handlers read: its places are claimed and given back by one atomic
+ * each, and no memory is asked for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -162,27 +163,29 @@ static weft_status io_failed(weft__out_file *o, const char *what, int why, weft_
 {
     o->failed = 1;
     if (why == ENOSPC || why == EDQUOT || why == EFBIG)
-        return weft_fail(err, WEFT_IO,
-                         "%s: the disk is full or the file too large for it (%s: %s); free space or choose another folder",
-                         o->label, what, strerror(why));
-    if (why == EFAULT) /* of bytes that are mapped, where reading them would be a SIGBUS */
         return weft_fail(
             err, WEFT_IO,
-            "%s: %s failed: what it copies cannot be read any more: that file was made shorter while it was in use, or its "
-            "disk failed; restore it and start again",
-            o->label, what);
+            "%s: the disk is full or the file too large for it (%s: %s); free space or choose another folder", o->label,
+            what, strerror(why));
+    if (why == EFAULT) /* of bytes that are mapped, where reading them would be a SIGBUS */
+        return weft_fail(err, WEFT_IO,
+                         "%s: %s failed: what it copies cannot be read any more: that file was made shorter while it "
+                         "was in use, or its "
+                         "disk failed; restore it and start again",
+                         o->label, what);
     return weft_fail(err, WEFT_IO, "%s: %s failed: %s", o->label, what, strerror(why));
 }
 
 static weft_status usable(const weft__out_file *o, weft_error *err)
 {
     if (o->failed || o->committed)
-        return weft_fail(err, WEFT_STATE, "%s: %s", o->label, o->failed ? "an earlier write failed" : "is already finished");
+        return weft_fail(err, WEFT_STATE, "%s: %s", o->label,
+                         o->failed ? "an earlier write failed" : "is already finished");
     return WEFT_OK;
 }
 
-/* Whoever could not read what stood here shall not read what replaces it. Where the group cannot be kept, its members are others.
- * File systems that know neither owners nor permissions have nothing to give. */
+/* Whoever could not read what stood here shall not read what replaces it. Where the group cannot be kept, its members
+ * are others. File systems that know neither owners nor permissions have nothing to give. */
 static void take_permissions(int fd, const struct stat *old)
 {
     mode_t mode = old->st_mode & 0777;
@@ -192,7 +195,8 @@ static void take_permissions(int fd, const struct stat *old)
     (void)!fchmod(fd, mode);
 }
 
-/* Creates path.tmp-RANDOM with the permissions of the file that it is to replace, or those that a new file gets here. */
+/* Creates path.tmp-RANDOM with the permissions of the file that it is to replace, or those that a new file gets here.
+ */
 static weft_status create_temporary(weft__out_file *o, weft_error *err)
 {
     size_t room = strlen(o->path) + 32;
@@ -223,7 +227,8 @@ static weft_status open_stream(weft__out_file *o, weft_error *err)
         if (errno != ENXIO && errno != EINTR) return io_failed(o, "opening it", errno, err);
         struct stat s;
         if (stat(o->path, &s) || !S_ISFIFO(s.st_mode)) return io_failed(o, "opening it", ENXIO, err);
-        if (atomic_load(&interrupted)) return weft_fail(err, WEFT_CANCELLED, "%s: cancelled before it had a reader", o->label);
+        if (atomic_load(&interrupted))
+            return weft_fail(err, WEFT_CANCELLED, "%s: cancelled before it had a reader", o->label);
         nanosleep(&wait, NULL);
     }
     int flags = fcntl(o->fd, F_GETFL);
@@ -237,8 +242,8 @@ weft_status weft__out_file_open(weft__out_file *o, const char *path, weft_error 
     *o = (weft__out_file){.fd = -1, .noted = -1};
     weft__name_show_path(o->label, path);
     o->buffer = weft__alloc(BUFFER_BYTES);
-    weft_status status =
-        o->buffer ? place_of(path, &how, &o->path, err) : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o->label);
+    weft_status status = o->buffer ? place_of(path, &how, &o->path, err)
+                                   : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o->label);
     if (status == WEFT_OK) status = how == A_STREAM ? open_stream(o, err) : create_temporary(o, err);
     if (status != WEFT_OK) weft__out_file_close(o);
     return status;
@@ -290,10 +295,11 @@ weft_status weft__out_file_room(const char *path, uint64_t n_bytes, weft_error *
     if (slash) slash[slash == folder] = 0; /* keeps "/" itself */
     const int known = how == A_FILE && statvfs(slash ? folder : ".", &disk) == 0;
     weft__free(folder);
-    if (!known || n_bytes / disk.f_frsize < disk.f_bavail) return WEFT_OK; /* what else is wrong, opening it will tell */
-    return weft_fail(err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder",
-                     weft__name_show_path(label, path), (double)n_bytes / 1e9,
-                     (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
+    if (!known || n_bytes / disk.f_frsize < disk.f_bavail)
+        return WEFT_OK; /* what else is wrong, opening it will tell */
+    return weft_fail(
+        err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder",
+        weft__name_show_path(label, path), (double)n_bytes / 1e9, (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
 }
 
 static weft_status write_through(weft__out_file *o, const unsigned char *p, size_t n, weft_error *err)

@@ -37,19 +37,23 @@ static weft_status read_header(weft__plan_file *f, weft_error *err)
         return weft_fail(err, WEFT_FORMAT, "%s: is no compiled plan, or only the beginning of one; " AGAIN, f->label);
     memcpy(h, f->map->data, sizeof *h);
     if (h->order != WEFT__PLAN_FILE_ORDER)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: the plan was compiled on a machine of another byte order; " AGAIN, f->label);
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: the plan was compiled on a machine of another byte order; " AGAIN,
+                         f->label);
     if (h->version != WEFT__PLAN_FILE_VERSION)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: is a plan of version %u, this program reads version %d; " AGAIN, f->label,
-                         h->version, WEFT__PLAN_FILE_VERSION);
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: is a plan of version %u, this program reads version %d; " AGAIN,
+                         f->label, h->version, WEFT__PLAN_FILE_VERSION);
     if (h->hash != weft__hash(h, offsetof(weft__plan_file_header, hash)))
-        return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its header differs; " AGAIN, f->label);
+        return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its header differs; " AGAIN,
+                         f->label);
     if (!weft__plan_file_places(h, &f->data, &f->image, &end) || end != h->file_bytes)
         return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: its sizes do not add up; " AGAIN, f->label);
     if (n != end)
         return weft_fail(err, WEFT_FORMAT, "%s: the plan %s: it has %llu bytes and should have %llu; " AGAIN, f->label,
-                         n < end ? "is cut off" : "goes on behind its end", (unsigned long long)n, (unsigned long long)end);
+                         n < end ? "is cut off" : "goes on behind its end", (unsigned long long)n,
+                         (unsigned long long)end);
     if (h->meta_hash != weft__hash((const char *)f->map->data + sizeof *h, (size_t)h->meta_bytes))
-        return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its metadata differs; " AGAIN, f->label);
+        return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its metadata differs; " AGAIN,
+                         f->label);
     return WEFT_OK;
 }
 
@@ -75,7 +79,8 @@ static weft_status read_text(weft__plan_file *f, const char *key, const char **o
 
 static weft_status read_u64s(const weft__plan_file *f, const char *key, const weft__gguf_list **out, weft_error *err)
 {
-    return weft__gguf_array(f->meta, key, out, err) || (*out)->type != WEFT__GGUF_U64 ? malformed(f, key, err) : WEFT_OK;
+    return weft__gguf_array(f->meta, key, out, err) || (*out)->type != WEFT__GGUF_U64 ? malformed(f, key, err)
+                                                                                      : WEFT_OK;
 }
 
 static uint64_t u64_at(const weft__gguf_list *list, uint64_t i)
@@ -95,7 +100,8 @@ static weft_status read_image(weft__plan_file *f, weft_error *err)
         (st = read_text(f, WEFT__PLAN_FILE_LAYOUT, &info->image.layout, err)) ||
         (st = read_u64s(f, WEFT__PLAN_FILE_OFFSETS, &offsets, err)))
         return st;
-    if (weft__gguf_u64(f->meta, WEFT__PLAN_FILE_WEIGHTS, &info->weights, err)) return malformed(f, WEFT__PLAN_FILE_WEIGHTS, err);
+    if (weft__gguf_u64(f->meta, WEFT__PLAN_FILE_WEIGHTS, &info->weights, err))
+        return malformed(f, WEFT__PLAN_FILE_WEIGHTS, err);
     if (offsets->n > INT32_MAX) return malformed(f, WEFT__PLAN_FILE_OFFSETS, err);
     uint64_t *copy = weft__arena_array(&f->arena, (size_t)offsets->n, sizeof *copy);
     if (!copy) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to open it", f->label);
@@ -124,7 +130,8 @@ static weft_status read_tensor(weft__plan_file *f, weft__gguf_str name, const we
     weft_status st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err);
     if (st) return weft_fail_within(err, st, "%s: tensor '%s'", f->label, shown);
     if (n[6] != UINT64_MAX) {
-        if (n[6] % WEFT__PLAN_FILE_TENSOR_ALIGN || !weft__checked_add(n[6], t.n_bytes, &end) || end > f->header.data_bytes)
+        if (n[6] % WEFT__PLAN_FILE_TENSOR_ALIGN || !weft__checked_add(n[6], t.n_bytes, &end) ||
+            end > f->header.data_bytes)
             return malformed(f, shown, err);
         t.buffer = f->map;
         t.offset = f->data + n[6];
@@ -165,8 +172,8 @@ static weft_status plan_file_read_all(weft__plan_file *f, weft_error *err)
 {
     weft_status st = read_header(f, err);
     if (!st)
-        st = weft__gguf_parse((const char *)f->map->data + sizeof f->header, (size_t)f->header.meta_bytes, f->label, &f->meta,
-                              err);
+        st = weft__gguf_parse((const char *)f->map->data + sizeof f->header, (size_t)f->header.meta_bytes, f->label,
+                              &f->meta, err);
     if (!st && weft__gguf_tensors(f->meta)->n) st = malformed(f, "tensors among its metadata", err);
     if (!st) st = read_image(f, err);
     return st ? st : read_tensors(f, err);
@@ -178,7 +185,9 @@ weft_status weft__plan_file_open(const char *path, weft__plan_file **out, weft_e
     if (!st) st = weft__mem_map(path, &(*out)->map, err);
     if (!st) st = plan_file_read_all(*out, err);
     if (st) weft__plan_file_close(out);
-    else (void)weft__mem_advise((*out)->map, (*out)->image, (*out)->header.image_bytes, WEFT__MEM_ADVICE_HUGE, NULL); /* a wish */
+    else
+        (void)weft__mem_advise((*out)->map, (*out)->image, (*out)->header.image_bytes, WEFT__MEM_ADVICE_HUGE,
+                               NULL); /* a wish */
     return st;
 }
 
@@ -238,12 +247,14 @@ static weft_status check_section(const weft__plan_file *f, uint64_t at, uint64_t
     for (uint64_t done = 0, piece; done < n; done += piece) {
         piece = n - done < CHECK_PIECE ? n - done : CHECK_PIECE;
         weft__hash_add(&h, (const char *)f->map->data + at + done, (size_t)piece);
-        (void)weft__mem_advise(f->map, at + done, piece, WEFT__MEM_ADVICE_DONTNEED, NULL); /* a wish: it was read once */
+        (void)weft__mem_advise(f->map, at + done, piece, WEFT__MEM_ADVICE_DONTNEED,
+                               NULL); /* a wish: it was read once */
         if (progress && progress(arg, "checking", (double)(at + done + piece) / (double)f->map->n_bytes))
             return weft_fail(err, WEFT_CANCELLED, "%s: cancelled while checking", f->label);
     }
     if (weft__hash_end(&h) == want) return WEFT_OK;
-    return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its %s differs; " AGAIN, f->label, what);
+    return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its %s differs; " AGAIN, f->label,
+                     what);
 }
 
 weft_status weft__plan_file_check(const weft__plan_file *f, weft_progress_fn progress, void *arg, weft_error *err)

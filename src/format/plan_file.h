@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_file.h: a compiled plan on the disk: a model whose matrices are packed for one provider, so that starting it is mapping it.
+/* plan_file.h: a compiled plan on the disk: a model whose matrices are packed for one provider, so that starting it is
+ * mapping it.
  *
  * Layout, little-endian:
  *   a header of 128 bytes: magic, version, byte order, sizes, checksums
- *   the metadata: a GGUF file without tensors, with the model's own keys and those of the plan (weft.plan.*), which list the tensors
+ *   the metadata: a GGUF file without tensors, with the model's own keys and those of the plan (weft.plan.*), which
+ *   list the tensors
  *     and where the packed weights lie
  *   from the next multiple of 4096 bytes on, the tensors that the provider reads as they are, each at a multiple of 64
  *   from the next multiple of 2 MiB on, the image: the packed weights, in the provider's own order
- * Checksums: header and metadata are verified whenever a plan is opened, and the file must have exactly the bytes that the header
- * says, so nothing that an index is made of can be damaged or missing. The weights are verified by weft__plan_file_check only: to
- * read them all would take longer than to start.
- * Invariant: whatever an opened plan hands out lies inside the map. Thread safety: an opened plan is never changed. */
+ * Checksums: header and metadata are verified whenever a plan is opened, and the file must have exactly the bytes that
+ * the header says, so nothing that an index is made of can be damaged or missing. The weights are verified by
+ * weft__plan_file_check only: to read them all would take longer than to start. Invariant: whatever an opened plan
+ * hands out lies inside the map. Thread safety: an opened plan is never changed. */
 #ifndef WEFT_FORMAT_PLAN_FILE_H
 #define WEFT_FORMAT_PLAN_FILE_H
 
@@ -35,18 +37,20 @@ typedef struct weft__plan_file_contents {
     weft__plan_file_summary info;
 } weft__plan_file_contents;
 
-/* Adds the plan's keys to `meta` (gguf_write.h: a writer in memory, which holds the model's keys) and writes the file, which appears
- * when it is complete. *n_bytes becomes its size. progress (may be NULL) hears of "writing". Fails as weft__gguf_write does, or with WEFT_CANCELLED. */
+/* Adds the plan's keys to `meta` (gguf_write.h: a writer in memory, which holds the model's keys) and writes the file,
+ * which appears when it is complete. *n_bytes becomes its size. progress (may be NULL) hears of "writing". Fails as
+ * weft__gguf_write does, or with WEFT_CANCELLED. */
 weft_status weft__plan_file_write(const char *path, weft__gguf_writer *meta, const weft__plan_file_contents *contents,
                                   weft_progress_fn progress, void *arg, uint64_t *n_bytes, weft_error *err);
 
 /* 1 when the file begins as a plan does. */
 int weft__plan_file_is(const char *path);
-/* Maps and checks a plan. Fails with WEFT_UNSUPPORTED (another version, another byte order), WEFT_FORMAT (damaged, cut off),
- * WEFT_NOT_FOUND, WEFT_IO or WEFT_NO_MEMORY; the message names the file. *out is NULL then. */
+/* Maps and checks a plan. Fails with WEFT_UNSUPPORTED (another version, another byte order), WEFT_FORMAT (damaged, cut
+ * off), WEFT_NOT_FOUND, WEFT_IO or WEFT_NO_MEMORY; the message names the file. *out is NULL then. */
 weft_status weft__plan_file_open(const char *path, weft__plan_file **out, weft_error *err);
 /* The same for n bytes in memory at a multiple of 64, which are borrowed until close; `name` stands for the path. */
-weft_status weft__plan_file_parse(const void *bytes, size_t n, const char *name, weft__plan_file **out, weft_error *err);
+weft_status weft__plan_file_parse(const void *bytes, size_t n, const char *name, weft__plan_file **out,
+                                  weft_error *err);
 void weft__plan_file_close(weft__plan_file **f);
 
 weft__gguf *weft__plan_file_meta(const weft__plan_file *f); /* the plan's own; not to be closed */

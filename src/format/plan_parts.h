@@ -12,7 +12,8 @@ enum {
     WEFT__PLAN_FILE_DATA_ALIGN = 4096,
     WEFT__PLAN_FILE_IMAGE_ALIGN = 2 << 20,
     WEFT__PLAN_FILE_TENSOR_ALIGN = 64,
-    WEFT__PLAN_FILE_NUMBERS = 7 /* of a tensor: type, number of dimensions, the four, place in the data (UINT64_MAX: none) */
+    WEFT__PLAN_FILE_NUMBERS =
+        7 /* of a tensor: type, number of dimensions, the four, place in the data (UINT64_MAX: none) */
 };
 
 typedef struct weft__plan_file_header {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_write.c: writes a compiled plan (plan_file.h). Everything is summed up before the first byte is written, so that the file is
- * written from front to back. One thread. */
+/* plan_write.c: writes a compiled plan (plan_file.h). Everything is summed up before the first byte is written, so that
+ * the file is written from front to back. One thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -27,8 +27,10 @@ typedef struct plan_write_writing {
 
 int weft__plan_file_places(const weft__plan_file_header *h, uint64_t *data, uint64_t *image, uint64_t *end)
 {
-    return weft__checked_add(sizeof *h, h->meta_bytes, data) && weft__checked_align(*data, WEFT__PLAN_FILE_DATA_ALIGN, data) &&
-           weft__checked_add(*data, h->data_bytes, image) && weft__checked_align(*image, WEFT__PLAN_FILE_IMAGE_ALIGN, image) &&
+    return weft__checked_add(sizeof *h, h->meta_bytes, data) &&
+           weft__checked_align(*data, WEFT__PLAN_FILE_DATA_ALIGN, data) &&
+           weft__checked_add(*data, h->data_bytes, image) &&
+           weft__checked_align(*image, WEFT__PLAN_FILE_IMAGE_ALIGN, image) &&
            weft__checked_add(*image, h->image_bytes, end) && *end <= INT64_MAX;
 }
 
@@ -65,14 +67,15 @@ static weft_status put_tensors(plan_write_writing *w, weft__gguf_writer *meta)
     if (names && numbers) {
         for (size_t i = 0; i < set->n; i++) {
             const weft__tensor_desc *t = &set->items[i];
-            uint64_t row[WEFT__PLAN_FILE_NUMBERS] = {t->dtype, t->n_dims, t->d[0], t->d[1], t->d[2], t->d[3], w->places[i]};
+            uint64_t row[WEFT__PLAN_FILE_NUMBERS] = {t->dtype, t->n_dims, t->d[0],     t->d[1],
+                                                     t->d[2],  t->d[3],   w->places[i]};
             names[i] = (weft__gguf_str){t->name, strlen(t->name)};
             memcpy(numbers + i * WEFT__PLAN_FILE_NUMBERS, row, sizeof row);
         }
         st = weft__gguf_put_strings(meta, WEFT__PLAN_FILE_NAMES, names, set->n, w->err);
         if (!st)
-            st = weft__gguf_put_array(meta, WEFT__PLAN_FILE_TENSORS, WEFT__GGUF_U64, numbers, set->n * WEFT__PLAN_FILE_NUMBERS,
-                                      w->err);
+            st = weft__gguf_put_array(meta, WEFT__PLAN_FILE_TENSORS, WEFT__GGUF_U64, numbers,
+                                      set->n * WEFT__PLAN_FILE_NUMBERS, w->err);
     } else {
         st = plan_write_no_memory(w);
     }

@@ -46,8 +46,8 @@ static weft_status read_type(const safetensors_reading *r, const char *name, con
         *dtype = types[i].dtype;
         return WEFT_OK;
     }
-    return weft_fail(r->err, WEFT_UNSUPPORTED, "%s: tensor '%s' is of type %s; supported are F32, F16 and BF16", r->label, name,
-                     weft__name_show(shown, s, n));
+    return weft_fail(r->err, WEFT_UNSUPPORTED, "%s: tensor '%s' is of type %s; supported are F32, F16 and BF16",
+                     r->label, name, weft__name_show(shown, s, n));
 }
 
 /* A number written as a plain integer, from 0 on. */
@@ -59,25 +59,28 @@ static int count_of(const weft__json *value, uint64_t *out)
     return 1;
 }
 
-static weft_status read_shape(const safetensors_reading *r, const char *name, const weft__json *entry, weft__tensor_desc *t)
+static weft_status read_shape(const safetensors_reading *r, const char *name, const weft__json *entry,
+                              weft__tensor_desc *t)
 {
     const weft__json *shape = weft__json_get(entry, "shape");
     size_t n = weft__json_size(shape);
     if (weft__json_kind_of(shape) != WEFT__JSON_ARRAY)
         return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' has no shape", r->label, name);
     if (n > WEFT__TENSOR_DIMS)
-        return weft_fail(r->err, WEFT_UNSUPPORTED, "%s: tensor '%s' has %zu dimensions; at most %d are supported", r->label, name,
-                         n, WEFT__TENSOR_DIMS);
+        return weft_fail(r->err, WEFT_UNSUPPORTED, "%s: tensor '%s' has %zu dimensions; at most %d are supported",
+                         r->label, name, n, WEFT__TENSOR_DIMS);
     for (size_t i = 0; i < WEFT__TENSOR_DIMS; i++) t->d[i] = 1;
     t->n_dims = n ? (uint32_t)n : 1;
     for (size_t i = 0; i < n; i++)
         if (!count_of(weft__json_at(shape, i), &t->d[n - 1 - i]))
-            return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s': dimension %zu of its shape is no size", r->label, name, i);
+            return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s': dimension %zu of its shape is no size", r->label,
+                             name, i);
     weft_status status = weft__tensor_measure(t->dtype, t->n_dims, t->d, &t->n_elems, &t->n_bytes, r->err);
     return status ? weft_fail_within(r->err, status, "%s: tensor '%s'", r->label, name) : WEFT_OK;
 }
 
-static weft_status read_range(const safetensors_reading *r, const char *name, const weft__json *entry, weft__tensor_desc *t)
+static weft_status read_range(const safetensors_reading *r, const char *name, const weft__json *entry,
+                              weft__tensor_desc *t)
 {
     const weft__json *range = weft__json_get(entry, "data_offsets");
     uint64_t begin, end;
@@ -90,8 +93,9 @@ static weft_status read_range(const safetensors_reading *r, const char *name, co
                          " bytes of tensor data: the file may be truncated",
                          r->label, name, begin, end, r->n_data);
     if (end - begin != t->n_bytes)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' takes %" PRIu64 " bytes; its shape and type say %" PRIu64,
-                         r->label, name, end - begin, t->n_bytes);
+        return weft_fail(r->err, WEFT_FORMAT,
+                         "%s: tensor '%s' takes %" PRIu64 " bytes; its shape and type say %" PRIu64, r->label, name,
+                         end - begin, t->n_bytes);
     t->offset = r->data + begin;
     return WEFT_OK;
 }
@@ -130,7 +134,8 @@ static weft_status check_metadata(const safetensors_reading *r, const weft__json
     return ok ? WEFT_OK : weft_fail(r->err, WEFT_FORMAT, "%s: __metadata__ is no object of strings", r->label);
 }
 
-/* That the tensors cover the data section without hole or overlap. Ranges that do not overlap and add up to the whole do. */
+/* That the tensors cover the data section without hole or overlap. Ranges that do not overlap and add up to the whole
+ * do. */
 static weft_status check_tiling(const safetensors_reading *r)
 {
     const weft__tensor_set *set = &r->st->tensors;
@@ -143,8 +148,8 @@ static weft_status check_tiling(const safetensors_reading *r)
                          set->items[pair[1]].name);
     for (size_t i = r->first; i < set->n; i++) sum += set->items[i].n_bytes;
     if (sum == r->n_data) return WEFT_OK;
-    return weft_fail(r->err, WEFT_FORMAT, "%s: %" PRIu64 " of the %" PRIu64 " bytes of tensor data belong to no tensor", r->label,
-                     r->n_data - sum, r->n_data);
+    return weft_fail(r->err, WEFT_FORMAT, "%s: %" PRIu64 " of the %" PRIu64 " bytes of tensor data belong to no tensor",
+                     r->label, r->n_data - sum, r->n_data);
 }
 
 static weft_status read_tensors(safetensors_reading *r, const weft__json *header)
@@ -170,12 +175,13 @@ static weft_status read_file(safetensors_reading *r)
     const unsigned char *p = r->file->data;
     weft__json *header = NULL;
     if (r->file->n_bytes < LENGTH_BYTES)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: %" PRIu64 " bytes are no safetensors file", r->label, r->file->n_bytes);
+        return weft_fail(r->err, WEFT_FORMAT, "%s: %" PRIu64 " bytes are no safetensors file", r->label,
+                         r->file->n_bytes);
     uint64_t n = length_at(p), left = r->file->n_bytes - LENGTH_BYTES;
     if (n > left)
         return weft_fail(r->err, WEFT_FORMAT,
-                         "%s: is no safetensors file, or truncated: a header of %" PRIu64 " bytes in %" PRIu64, r->label, n,
-                         left);
+                         "%s: is no safetensors file, or truncated: a header of %" PRIu64 " bytes in %" PRIu64,
+                         r->label, n, left);
     if (n > WEFT__SAFETENSORS_HEADER_BYTES)
         return weft_fail(r->err, WEFT_LIMIT, "%s: its header of %" PRIu64 " bytes exceeds the limit of %u", r->label, n,
                          WEFT__SAFETENSORS_HEADER_BYTES);
@@ -217,7 +223,8 @@ weft_status weft__safetensors_add(weft__safetensors *st, const char *path, weft_
     return status ? status : add_buffer(st, file, path, err);
 }
 
-weft_status weft__safetensors_parse(const void *bytes, size_t n, const char *name, weft__safetensors **out, weft_error *err)
+weft_status weft__safetensors_parse(const void *bytes, size_t n, const char *name, weft__safetensors **out,
+                                    weft_error *err)
 {
     weft_buffer *file;
     *out = NULL;

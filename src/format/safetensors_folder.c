@@ -33,7 +33,8 @@ static weft_status safetensors_folder_no_memory(const char *label, weft_error *e
 /* A plain file name: nothing that leads elsewhere, and nothing hidden. */
 static int plain_name(const char *s, size_t n)
 {
-    return n > 0 && n <= SHARD_NAME_BYTES && s[0] != '.' && !memchr(s, '/', n) && !memchr(s, '\\', n) && !memchr(s, 0, n);
+    return n > 0 && n <= SHARD_NAME_BYTES && s[0] != '.' && !memchr(s, '/', n) && !memchr(s, '\\', n) &&
+           !memchr(s, 0, n);
 }
 
 /* The shards met so far, by name. */
@@ -54,7 +55,8 @@ static weft_status shard_of(weft__safetensors *st, const char *folder, shards *k
         weft__free(path);
         if (status) return status;
         at = known->n++;
-        if (weft__name_table_put(&known->names, s, n, (uint32_t)at, NULL) != 1) return safetensors_folder_no_memory(folder, err);
+        if (weft__name_table_put(&known->names, s, n, (uint32_t)at, NULL) != 1)
+            return safetensors_folder_no_memory(folder, err);
     }
     *out = st->files[at];
     return WEFT_OK;
@@ -72,8 +74,8 @@ static weft_status read_entry(weft__safetensors *st, const char *folder, shards 
         return weft_fail(err, WEFT_FORMAT, "%s: the shard of '%s' is no string", INDEX, tensor);
     weft__name_show(shard, s, n);
     if (!plain_name(s, n))
-        return weft_fail(err, WEFT_FORMAT, "%s: the shard '%s' of tensor '%s' is no plain file name; refused", INDEX, shard,
-                         tensor);
+        return weft_fail(err, WEFT_FORMAT, "%s: the shard '%s' of tensor '%s' is no plain file name; refused", INDEX,
+                         shard, tensor);
     weft_status status = shard_of(st, folder, known, s, n, &file, err);
     if (status) return status;
     const weft__tensor_desc *t = weft__tensor_find(&st->tensors, m->key);

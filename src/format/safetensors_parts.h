@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* safetensors_parts.h: what the safetensors_*.c files share; private to this room. One thread builds a weft__safetensors. */
+/* safetensors_parts.h: what the safetensors_*.c files share; private to this room. One thread builds a
+ * weft__safetensors. */
 #ifndef WEFT_FORMAT_SAFETENSORS_PARTS_H
 #define WEFT_FORMAT_SAFETENSORS_PARTS_H
 

@@ -36,8 +36,8 @@ static weft_status check_type(uint32_t dtype, weft_dtype_info *info, weft_error 
     return weft_fail(err, WEFT_UNSUPPORTED, "type id %u is unknown", dtype);
 }
 
-weft_status weft__tensor_measure(uint32_t dtype, uint32_t n_dims, const uint64_t *d, uint64_t *n_elems, uint64_t *n_bytes,
-                                 weft_error *err)
+weft_status weft__tensor_measure(uint32_t dtype, uint32_t n_dims, const uint64_t *d, uint64_t *n_elems,
+                                 uint64_t *n_bytes, weft_error *err)
 {
     weft_dtype_info info;
     if (n_dims < 1 || n_dims > WEFT__TENSOR_DIMS)
@@ -55,8 +55,8 @@ weft_status weft__tensor_measure(uint32_t dtype, uint32_t n_dims, const uint64_t
         return weft_fail(err, WEFT_FORMAT, "dimension 0 is %llu, not a multiple of the %u elements in a %s block",
                          (unsigned long long)d[0], info.block_elems, info.name);
     if (!weft__checked_mul(elems / info.block_elems, info.block_bytes, &bytes) || bytes > INT64_MAX)
-        return weft_fail(err, WEFT_FORMAT, "the size of its %llu elements of type %s overflows", (unsigned long long)elems,
-                         info.name);
+        return weft_fail(err, WEFT_FORMAT, "the size of its %llu elements of type %s overflows",
+                         (unsigned long long)elems, info.name);
     *n_elems = elems;
     *n_bytes = bytes;
     return WEFT_OK;

@@ -44,8 +44,8 @@ void weft__graph_batch_free(weft__graph_batch *b)
 
 void weft__graph_batch_clear(weft__graph_batch *b)
 {
-    b->rows =
-        (weft_rows){.size = sizeof b->rows, .token = b->token, .pos = b->pos, .seq = b->seq, .want = b->want, .seqs = b->views};
+    b->rows = (weft_rows){
+        .size = sizeof b->rows, .token = b->token, .pos = b->pos, .seq = b->seq, .want = b->want, .seqs = b->views};
 }
 
 /* The index of an adapter among those of the step, which has it once. */

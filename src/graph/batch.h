@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* batch.h: a step's rows, put together one by one: the columns that weft_rows points to, and room for hidden rows.
  *
- * A sequence is added first, then its rows, in order of position; both in the order in which the step has them. Nothing is
- * allocated after init. Owner: one thread at a time; what it holds is borrowed by the step that runs it. */
+ * A sequence is added first, then its rows, in order of position; both in the order in which the step has them. Nothing
+ * is allocated after init. Owner: one thread at a time; what it holds is borrowed by the step that runs it. */
 #ifndef WEFT_GRAPH_BATCH_H
 #define WEFT_GRAPH_BATCH_H
 
@@ -20,14 +20,15 @@ typedef struct weft__graph_batch {
     weft_adapter **adapters;
 } weft__graph_batch;
 
-/* For steps of up to max_rows rows, which are 1 or more; width 0: without hidden rows. WEFT_NO_MEMORY, and then *b is as after free. */
+/* For steps of up to max_rows rows, which are 1 or more; width 0: without hidden rows. WEFT_NO_MEMORY, and then *b is
+ * as after free. */
 weft_status weft__graph_batch_init(weft__graph_batch *b, int32_t max_rows, int64_t width, weft_error *err);
 /* A zeroed batch may be freed, too. */
 void weft__graph_batch_free(weft__graph_batch *b);
 /* No rows, no sequences, no adapters. */
 void weft__graph_batch_clear(weft__graph_batch *b);
-/* A sequence of at least one row that will follow: what the view points to outlives the step. adapter: of all its rows, or NULL.
- * Returns its index in the step. At most max_rows sequences. */
+/* A sequence of at least one row that will follow: what the view points to outlives the step. adapter: of all its rows,
+ * or NULL. Returns its index in the step. At most max_rows sequences. */
 int32_t weft__graph_batch_add_sequence(weft__graph_batch *b, weft_seq_view view, weft_adapter *adapter);
 /* A row of the sequence that was added last. want: bits of weft_want. At most max_rows rows. */
 void weft__graph_batch_add_row(weft__graph_batch *b, int32_t token, int32_t pos, unsigned want);

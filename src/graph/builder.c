@@ -48,10 +48,10 @@ static int32_t builder_no_memory(weft__builder *b)
 }
 
 /* Appends *item to a list of the builder; its index, or WEFT_NONE. */
-#define APPEND(b, list, item)                                                                                                    \
-    ((b)->status ? WEFT_NONE                                                                                                     \
-     : (b)->n_##list >= MAX_ITEMS || !weft__grow(&(b)->list, &(b)->room_##list, (b)->n_##list + 1, sizeof *(b)->list)            \
-         ? builder_no_memory(b)                                                                                                  \
+#define APPEND(b, list, item)                                                                                          \
+    ((b)->status ? WEFT_NONE                                                                                           \
+     : (b)->n_##list >= MAX_ITEMS || !weft__grow(&(b)->list, &(b)->room_##list, (b)->n_##list + 1, sizeof *(b)->list)  \
+         ? builder_no_memory(b)                                                                                        \
          : ((b)->list[(b)->n_##list] = *(item), (int32_t)(b)->n_##list++))
 
 weft_weight_id weft__builder_weight(weft__builder *b, const weft_weight *w)
@@ -99,7 +99,8 @@ void weft__builder_output(weft__builder *b, weft_tensor_id t)
 static void missing(weft__builder *b, int layer, weft_opcode op, const char *what)
 {
     if (b->status) return;
-    b->status = weft_fail(&b->error, WEFT_ARGUMENT, "layer %d, %s: its %s does not exist", layer, weft_op_name(op), what);
+    b->status =
+        weft_fail(&b->error, WEFT_ARGUMENT, "layer %d, %s: its %s does not exist", layer, weft_op_name(op), what);
 }
 
 /* Shape of tensor t, {0} and a failed builder when it does not exist. */
@@ -132,7 +133,8 @@ static void name_output(weft__builder *b, int layer, weft_opcode op, weft_weight
 }
 
 /* Declares the output [width, rows] of *node and adds the node; the output's id. */
-static weft_tensor_id add_node(weft__builder *b, weft_node *node, int64_t width, int64_t rows, weft_weight_id named_after)
+static weft_tensor_id add_node(weft__builder *b, weft_node *node, int64_t width, int64_t rows,
+                               weft_weight_id named_after)
 {
     char name[WEFT_NAME_MAX];
     if (b->status) return WEFT_NONE;
@@ -166,9 +168,11 @@ weft_tensor_id weft__op_linear(weft__builder *b, int layer, weft_tensor_id x, we
     return weight ? add_node(b, &n, weight->shape.d[1], s.d[1], w) : WEFT_NONE;
 }
 
-weft_tensor_id weft__op_rope(weft__builder *b, int layer, weft_tensor_id x, const weft_attr_rope *attr, weft_weight_id factors)
+weft_tensor_id weft__op_rope(weft__builder *b, int layer, weft_tensor_id x, const weft_attr_rope *attr,
+                             weft_weight_id factors)
 {
-    weft_node n = {.op = WEFT_OP_ROPE, .n_in = 1, .in = {x}, .n_w = 1, .w = {factors}, .layer = layer, .attr.rope = *attr};
+    weft_node n = {
+        .op = WEFT_OP_ROPE, .n_in = 1, .in = {x}, .n_w = 1, .w = {factors}, .layer = layer, .attr.rope = *attr};
     weft_shape s = shape_of(b, layer, WEFT_OP_ROPE, x);
     return add_node(b, &n, s.d[0], s.d[1], WEFT_NONE);
 }
@@ -239,8 +243,8 @@ weft_tensor_id weft__op_moe_route(weft__builder *b, int layer, weft_tensor_id lo
     return add_node(b, &n, 2 * (int64_t)attr->n_used, s.d[1], WEFT_NONE);
 }
 
-weft_tensor_id weft__op_moe_ffn(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id route, weft_weight_id gate,
-                                weft_weight_id up, weft_weight_id down, const weft_attr_moe *attr)
+weft_tensor_id weft__op_moe_ffn(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id route,
+                                weft_weight_id gate, weft_weight_id up, weft_weight_id down, const weft_attr_moe *attr)
 {
     weft_node n = {.op = WEFT_OP_MOE_FFN, .n_in = 2, .in = {x, route}, .n_w = 3, .w = {gate, up, down}, .layer = layer};
     n.attr.moe = *attr;
@@ -285,8 +289,8 @@ static weft_status check_writers(const weft_graph *g, weft_error *err)
         for (int32_t j = 0; j < i; j++) {
             weft_attr_kv other = g->nodes[j].attr.kv;
             if (g->nodes[j].op != WEFT_OP_KV_WRITE || other.group != kv.group || other.layer != kv.layer) continue;
-            return weft_fail(err, WEFT_ARGUMENT, "layer %d of KV group %d is written twice: by %s and %s", kv.layer, kv.group,
-                             weft__graph_node_name(g, j, a), weft__graph_node_name(g, i, b));
+            return weft_fail(err, WEFT_ARGUMENT, "layer %d of KV group %d is written twice: by %s and %s", kv.layer,
+                             kv.group, weft__graph_node_name(g, j, a), weft__graph_node_name(g, i, b));
         }
     }
     return WEFT_OK;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* check.c: is every node of a graph well-formed? Each fault names the node and the tensor or weight. Reentrant; no state.
+/* check.c: is every node of a graph well-formed? Each fault names the node and the tensor or weight. Reentrant; no
+ * state.
  *
- * After weft__graph_check all ids are in range (WEFT_NONE only where an operand is optional) and all widths agree, so nothing
- * below the graph needs to look again. */
+ * After weft__graph_check all ids are in range (WEFT_NONE only where an operand is optional) and all widths agree, so
+ * nothing below the graph needs to look again. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,9 +23,9 @@ typedef struct inspection {
 } inspection;
 
 /* Fails the inspection unless `ok`. */
-#define EXPECT(s, ok, ...)                                                                                                       \
-    do {                                                                                                                         \
-        if (!(s)->status && !(ok)) fault(s, __VA_ARGS__);                                                                        \
+#define EXPECT(s, ok, ...)                                                                                             \
+    do {                                                                                                               \
+        if (!(s)->status && !(ok)) fault(s, __VA_ARGS__);                                                              \
     } while (0)
 
 static void WEFT_PRINTF(2, 3) fault(inspection *s, const char *format, ...)
@@ -59,7 +60,8 @@ static void is_like(inspection *s, const weft_tensor *t, int64_t width, const we
 {
     EXPECT(s, t->shape.d[0] == width, "tensor %s is %lld wide; it must be %lld", t->name, (long long)t->shape.d[0],
            (long long)width);
-    EXPECT(s, t->shape.d[1] == like->shape.d[1], "tensors %s and %s have different rows (all and wanted)", t->name, like->name);
+    EXPECT(s, t->shape.d[1] == like->shape.d[1], "tensors %s and %s have different rows (all and wanted)", t->name,
+           like->name);
 }
 
 /* Ops that know positions and sequences work on all rows of the step. */
@@ -78,7 +80,8 @@ static void weight_is(inspection *s, weft_weight_id id, int optional, int64_t k,
     if (s->status) return;
     const weft_weight *w = &s->g->weights[id];
     const int64_t *d = w->shape.d;
-    EXPECT(s, k < 0 || d[0] == k, "weight %s has rows of %lld; they must be %lld", w->name, (long long)d[0], (long long)k);
+    EXPECT(s, k < 0 || d[0] == k, "weight %s has rows of %lld; they must be %lld", w->name, (long long)d[0],
+           (long long)k);
     EXPECT(s, n < 0 || d[1] == (n ? n : 1), "weight %s has %lld rows; it must have %lld", w->name, (long long)d[1],
            (long long)(n ? n : 1));
     EXPECT(s, d[2] == e, "weight %s has %lld matrices; it must have %lld", w->name, (long long)d[2], (long long)e);
@@ -116,8 +119,8 @@ static void check_norm(inspection *s)
     if (s->status) return;
     int64_t width = in(s, 0)->shape.d[0], group = a->group > 0 ? a->group : width;
     is_like(s, out(s, 0), width, in(s, 0));
-    EXPECT(s, a->group >= 0 && group > 0 && width % group == 0, "groups of %d do not divide the %lld of tensor %s", a->group,
-           (long long)width, in(s, 0)->name);
+    EXPECT(s, a->group >= 0 && group > 0 && width % group == 0, "groups of %d do not divide the %lld of tensor %s",
+           a->group, (long long)width, in(s, 0)->name);
     EXPECT(s, a->eps >= 0, "eps is negative or not a number");
     for (int i = 0; i < s->n->n_w; i++) weight_is(s, s->n->w[i], 1, group, 0, 1);
 }
@@ -126,10 +129,12 @@ static void check_linear(inspection *s)
 {
     const weft_attr_linear *a = &s->n->attr.linear;
     EXPECT(s, a->n_mat >= 1 && a->n_mat <= WEFT_LINEAR_MAX, "%d matrices; at most %d", a->n_mat, WEFT_LINEAR_MAX);
-    EXPECT(s, a->activation >= WEFT_ACT_NONE && a->activation <= WEFT_ACT_GELU_ERF, "unknown activation %d", a->activation);
+    EXPECT(s, a->activation >= WEFT_ACT_NONE && a->activation <= WEFT_ACT_GELU_ERF, "unknown activation %d",
+           a->activation);
     EXPECT(s, a->activation == WEFT_ACT_NONE || (a->n_mat == 2 && a->residual == WEFT_NONE),
            "an activation needs gate and up, no residual");
-    EXPECT(s, a->residual == WEFT_NONE || (a->residual == 1 && a->n_mat == 1), "the residual must be input 1 of a single matrix");
+    EXPECT(s, a->residual == WEFT_NONE || (a->residual == 1 && a->n_mat == 1),
+           "the residual must be input 1 of a single matrix");
     counts(s, a->residual == WEFT_NONE ? 1 : 2, a->activation ? 1 : a->n_mat, a->n_mat);
     if (s->status) return;
     int64_t k = in(s, 0)->shape.d[0];
@@ -147,10 +152,11 @@ static void check_rope_attr(inspection *s, const weft_attr_rope *a, const weft_t
 {
     EXPECT(s, a->n_heads > 0 && a->head_dim > 0 && (int64_t)a->n_heads * a->head_dim == t->shape.d[0],
            "%d heads of %d are not the %lld of tensor %s", a->n_heads, a->head_dim, (long long)t->shape.d[0], t->name);
-    EXPECT(s, a->n_rot > 0 && a->n_rot % 2 == 0 && a->n_rot <= a->head_dim, "cannot rotate %d of %d elements of tensor %s",
-           a->n_rot, a->head_dim, t->name);
+    EXPECT(s, a->n_rot > 0 && a->n_rot % 2 == 0 && a->n_rot <= a->head_dim,
+           "cannot rotate %d of %d elements of tensor %s", a->n_rot, a->head_dim, t->name);
     EXPECT(s, a->style == WEFT_ROPE_ADJACENT || a->style == WEFT_ROPE_HALVES, "unknown rope style %d", a->style);
-    EXPECT(s, a->base > 0 && a->freq_scale > 0, "rope base %g and frequency scale %g must be positive", a->base, a->freq_scale);
+    EXPECT(s, a->base > 0 && a->freq_scale > 0, "rope base %g and frequency scale %g must be positive", a->base,
+           a->freq_scale);
     EXPECT(s, a->ext_factor == 0 || (a->n_ctx_orig > 0 && a->beta_fast > 0 && a->beta_slow > 0 && a->base != 1),
            "YaRN needs the original context and both betas");
 }
@@ -195,7 +201,8 @@ static void check_rope_kv(inspection *s)
     check_rope_attr(s, &a->q, in(s, 0));
     check_rope_attr(s, &a->k, in(s, 1));
     weight_is(s, s->n->w[0], 1, a->q.n_rot / 2, 0, 1);
-    EXPECT(s, a->q.n_rot == a->k.n_rot && a->q.head_dim == a->k.head_dim, "the ropes of q and k differ in more than heads");
+    EXPECT(s, a->q.n_rot == a->k.n_rot && a->q.head_dim == a->k.head_dim,
+           "the ropes of q and k differ in more than heads");
 }
 
 static void check_attention(inspection *s)
@@ -251,8 +258,8 @@ static void check_pick_rows(inspection *s)
 static void check_moe_attr(inspection *s)
 {
     const weft_attr_moe *a = &s->n->attr.moe;
-    EXPECT(s, a->n_experts > 0 && a->n_experts < 1 << 20 && a->n_used > 0 && a->n_used <= a->n_experts, "%d of %d experts",
-           a->n_used, a->n_experts);
+    EXPECT(s, a->n_experts > 0 && a->n_experts < 1 << 20 && a->n_used > 0 && a->n_used <= a->n_experts,
+           "%d of %d experts", a->n_used, a->n_experts);
     EXPECT(s, a->gate == WEFT_MOE_SOFTMAX || a->gate == WEFT_MOE_SIGMOID, "unknown gate %d", a->gate);
 }
 
@@ -270,7 +277,8 @@ static void check_moe_ffn(inspection *s)
     const weft_attr_moe *a = &s->n->attr.moe;
     counts(s, 2, s->n->n_out == 2 ? 2 : 1, 3);
     check_moe_attr(s);
-    EXPECT(s, a->activation > WEFT_ACT_NONE && a->activation <= WEFT_ACT_GELU_ERF, "unknown activation %d", a->activation);
+    EXPECT(s, a->activation > WEFT_ACT_NONE && a->activation <= WEFT_ACT_GELU_ERF, "unknown activation %d",
+           a->activation);
     weight_is(s, s->n->w[0], 0, -1, -1, a->n_experts);
     if (s->status) return;
     int64_t d = in(s, 0)->shape.d[0], f = s->g->weights[s->n->w[0]].shape.d[1];
@@ -313,7 +321,8 @@ static void check_ids(inspection *s)
     for (int i = 0; i < n->n_in && !s->status; i++)
         EXPECT(s, n->in[i] >= 0 && n->in[i] < s->g->n_tensors, "input %d: tensor id %d does not exist", i, n->in[i]);
     for (int i = 0; i < n->n_out && !s->status; i++)
-        EXPECT(s, n->out[i] >= 0 && n->out[i] < s->g->n_tensors, "output %d: tensor id %d does not exist", i, n->out[i]);
+        EXPECT(s, n->out[i] >= 0 && n->out[i] < s->g->n_tensors, "output %d: tensor id %d does not exist", i,
+               n->out[i]);
 }
 
 /* The bytes of a weight lie inside its buffer. */
@@ -322,13 +331,14 @@ static weft_status check_weight(const weft_weight *w, weft_error *err)
     weft_dtype_info type = weft_dtype_describe(w->dtype);
     const int64_t *d = w->shape.d;
     if (!type.name) return weft_fail(err, WEFT_ARGUMENT, "weight %s: unknown type %u", w->name, w->dtype);
-    if (w->shape.n_dims < 1 || w->shape.n_dims > 3 || d[0] < 1 || d[0] > MAX_WIDTH || d[1] < 1 || d[1] > MAX_WIDTH || d[2] < 1 ||
-        d[2] > MAX_WIDTH || d[3] != 1 || d[0] % type.block_elems)
-        return weft_fail(err, WEFT_ARGUMENT, "weight %s: [%lld, %lld, %lld] is no shape for %s", w->name, (long long)d[0],
-                         (long long)d[1], (long long)d[2], type.name);
+    if (w->shape.n_dims < 1 || w->shape.n_dims > 3 || d[0] < 1 || d[0] > MAX_WIDTH || d[1] < 1 || d[1] > MAX_WIDTH ||
+        d[2] < 1 || d[2] > MAX_WIDTH || d[3] != 1 || d[0] % type.block_elems)
+        return weft_fail(err, WEFT_ARGUMENT, "weight %s: [%lld, %lld, %lld] is no shape for %s", w->name,
+                         (long long)d[0], (long long)d[1], (long long)d[2], type.name);
     uint64_t row = (uint64_t)d[0] / type.block_elems * type.block_bytes, n_rows = (uint64_t)d[1] * (uint64_t)d[2], end;
-    if (w->row_bytes < row || !weft__checked_mul(n_rows - 1, w->row_bytes, &end) || !weft__checked_add(end, row, &end) ||
-        !weft__checked_add(end, w->offset, &end) || !w->buffer || end > w->buffer->n_bytes)
+    if (w->row_bytes < row || !weft__checked_mul(n_rows - 1, w->row_bytes, &end) ||
+        !weft__checked_add(end, row, &end) || !weft__checked_add(end, w->offset, &end) || !w->buffer ||
+        end > w->buffer->n_bytes)
         return weft_fail(err, WEFT_ARGUMENT, "weight %s: its bytes do not lie inside its buffer", w->name);
     return WEFT_OK;
 }
@@ -338,11 +348,11 @@ static weft_status check_group(const weft_kv_group *g, int32_t i, weft_error *er
     int32_t t = g->page_tokens;
     if (g->n_layers < 1 || g->n_kv_heads < 1 || g->head_dim_k < 1 || g->head_dim_v < 1 || g->n_layers > 1 << 16 ||
         g->n_kv_heads > 1 << 16 || g->head_dim_k > 1 << 16 || g->head_dim_v > 1 << 16)
-        return weft_fail(err, WEFT_ARGUMENT, "KV group %d: %d layers of %d heads, %d and %d wide", i, g->n_layers, g->n_kv_heads,
-                         g->head_dim_k, g->head_dim_v);
+        return weft_fail(err, WEFT_ARGUMENT, "KV group %d: %d layers of %d heads, %d and %d wide", i, g->n_layers,
+                         g->n_kv_heads, g->head_dim_k, g->head_dim_v);
     if (t < 1 || t > MAX_PAGE_TOKENS || (t & (t - 1)))
-        return weft_fail(err, WEFT_ARGUMENT, "KV group %d: pages of %d tokens; it must be a power of two up to %d", i, t,
-                         MAX_PAGE_TOKENS);
+        return weft_fail(err, WEFT_ARGUMENT, "KV group %d: pages of %d tokens; it must be a power of two up to %d", i,
+                         t, MAX_PAGE_TOKENS);
     if ((g->kind != WEFT_KV_FULL && g->kind != WEFT_KV_WINDOW) || (g->kind == WEFT_KV_WINDOW) != (g->window > 0))
         return weft_fail(err, WEFT_ARGUMENT, "KV group %d: kind %d with a window of %d", i, g->kind, g->window);
     return WEFT_OK;
@@ -353,7 +363,8 @@ static weft_status check_tensor(const weft_tensor *t, weft_error *err)
     const weft_shape *s = &t->shape;
     if (s->n_dims == 2 && s->d[0] >= 0 && s->d[0] <= MAX_WIDTH && (s->d[1] == WEFT_ROWS || s->d[1] == WEFT_WANTED))
         return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "tensor %s: [%lld, %lld] is no shape", t->name, (long long)s->d[0], (long long)s->d[1]);
+    return weft_fail(err, WEFT_ARGUMENT, "tensor %s: [%lld, %lld] is no shape", t->name, (long long)s->d[0],
+                     (long long)s->d[1]);
 }
 
 weft_status weft__graph_check(const weft_graph *g, weft_error *err)
@@ -373,7 +384,8 @@ weft_status weft__graph_check(const weft_graph *g, weft_error *err)
         if (t < 0 || t >= g->n_tensors || g->tensors[t].shape.d[0] == 0)
             st = weft_fail(err, WEFT_ARGUMENT, "output %d: tensor id %d does not exist or holds nothing", i, t);
         for (int32_t j = 0; j < i && !st; j++)
-            if (g->outputs[j] == t) st = weft_fail(err, WEFT_ARGUMENT, "tensor %s is an output twice", g->tensors[t].name);
+            if (g->outputs[j] == t)
+                st = weft_fail(err, WEFT_ARGUMENT, "tensor %s is an output twice", g->tensors[t].name);
     }
     return st;
 }

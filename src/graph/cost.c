@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cost.c: what an op must move and multiply at least, from the graph and the shape of a step alone. Reentrant; no state. */
+/* cost.c: what an op must move and multiply at least, from the graph and the shape of a step alone. Reentrant; no
+ * state. */
 #include "graph/graph.h"
 
 /* Is node n there for the wanted rows alone? */
@@ -8,7 +9,8 @@ static int is_for_wanted(const weft_node *n, const weft__graph_load *load)
     return n->flags & WEFT_NODE_IF_WANTED && !load->wants_outputs;
 }
 
-/* Positions that all rows of the step, or those that are wanted, see, and positions that at least one of each sequence sees. */
+/* Positions that all rows of the step, or those that are wanted, see, and positions that at least one of each sequence
+ * sees. */
 static void attended(const weft__graph_load *load, int if_wanted, int32_t window, double *seen, double *distinct)
 {
     *seen = *distinct = 0;
@@ -84,7 +86,8 @@ weft__graph_cost weft__graph_node_cost(const weft_graph *g, int32_t node, const 
         for (int i = 0; i < n->attr.linear.n_mat; i++) add_matrix(&c, &g->weights[n->w[i]], 1, rows);
         break;
     case WEFT_OP_MOE_FFN: {
-        double routed = (double)rows * n->attr.moe.n_used, used = routed < n->attr.moe.n_experts ? routed : n->attr.moe.n_experts;
+        double routed = (double)rows * n->attr.moe.n_used,
+               used = routed < n->attr.moe.n_experts ? routed : n->attr.moe.n_experts;
         for (int i = 0; i < n->n_w; i++) add_matrix(&c, &g->weights[n->w[i]], used, routed);
         break;
     }

@@ -38,15 +38,16 @@ static void put_indented(weft__strbuf *t, const char *lines)
 char *weft__plan_describe(const weft__plan *p)
 {
     weft__strbuf t = {0};
-    weft__strbuf_printf(&t, "graph: %d nodes, %d after fusion, %d segment%s; steps of up to %d rows, %d of them wanted\n",
-                        p->n_nodes_before, p->graph->n_nodes, p->n_segments, p->n_segments == 1 ? "" : "s", p->max_rows,
-                        p->max_wanted);
+    weft__strbuf_printf(
+        &t, "graph: %d nodes, %d after fusion, %d segment%s; steps of up to %d rows, %d of them wanted\n",
+        p->n_nodes_before, p->graph->n_nodes, p->n_segments, p->n_segments == 1 ? "" : "s", p->max_rows, p->max_wanted);
     if (p->border_bytes > 0) weft__strbuf_printf(&t, "border: %llu bytes\n", (unsigned long long)p->border_bytes);
     for (int32_t i = 0; i < p->n_segments; i++) {
         const weft__plan_segment *seg = &p->segments[i];
         const weft_backend_api *api = seg->provider->api;
-        weft__strbuf_printf(&t, "segment %d: provider %s, %d nodes, arena %llu bytes, %llu without reuse\n", i, api->name,
-                            seg->s.n_nodes, (unsigned long long)seg->s.arena_bytes, (unsigned long long)seg->without_reuse);
+        weft__strbuf_printf(&t, "segment %d: provider %s, %d nodes, arena %llu bytes, %llu without reuse\n", i,
+                            api->name, seg->s.n_nodes, (unsigned long long)seg->s.arena_bytes,
+                            (unsigned long long)seg->without_reuse);
         if (api->program_describe) put_indented(&t, api->program_describe(seg->program));
         put_nodes(&t, p->graph, &seg->s);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fuse.c: replacing groups of nodes by their fused forms. The arithmetic of a row stays what it was; what is saved is passes over
- * memory and barriers between steps.
+/* fuse.c: replacing groups of nodes by their fused forms. The arithmetic of a row stays what it was; what is saved is
+ * passes over memory and barriers between steps.
  *
  *   norm, then linears only            -> linears with the norm in front
  *   gate, up, glu                      -> one linear with an activation
@@ -8,9 +8,9 @@
  *   linears of one input               -> one linear of up to three matrices
  *   rope of q, rope of k, kv_write     -> rope_kv
  *
- * Each form is made only when `supports` accepts the node that would come out of it, and all its parts have the same place.
- * Invariant: tensor ids keep their meaning; the nodes stay in an executable order; a node that was replaced is marked dead until
- * the end. Reentrant; no state. */
+ * Each form is made only when `supports` accepts the node that would come out of it, and all its parts have the same
+ * place. Invariant: tensor ids keep their meaning; the nodes stay in an executable order; a node that was replaced is
+ * marked dead until the end. Reentrant; no state. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -46,7 +46,8 @@ weft_graph *weft__graph_copy(const weft_graph *g)
     copy->weights = copy_array(g->weights, g->n_weights, sizeof *g->weights);
     copy->kv_groups = copy_array(g->kv_groups, g->n_kv_groups, sizeof *g->kv_groups);
     copy->outputs = copy_array(g->outputs, g->n_outputs, sizeof *g->outputs);
-    if (!copy->nodes || !copy->tensors || !copy->weights || !copy->kv_groups || !copy->outputs) weft__graph_destroy(&copy);
+    if (!copy->nodes || !copy->tensors || !copy->weights || !copy->kv_groups || !copy->outputs)
+        weft__graph_destroy(&copy);
     return copy;
 }
 
@@ -70,8 +71,8 @@ static weft_status check_defined(const weft_graph *g, const int32_t *producer, w
         for (int32_t j = 0; j < g->nodes[i].n_in; j++) {
             weft_tensor_id t = g->nodes[i].in[j];
             if (producer[t] != WEFT_NONE) continue;
-            return weft_fail(err, WEFT_ARGUMENT, "%s: its input %s is made by no node", weft__graph_node_name(g, i, name),
-                             g->tensors[t].name);
+            return weft_fail(err, WEFT_ARGUMENT, "%s: its input %s is made by no node",
+                             weft__graph_node_name(g, i, name), g->tensors[t].name);
         }
     }
     for (int32_t i = 0; i < g->n_outputs; i++) {

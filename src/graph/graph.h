@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* graph.h: building a model's graph, ordering and fusing it, planning its memory, and running it on providers.
  *
- * A builder is used once, by one thread. A plan is immutable; running it needs one thread at a time (the programs own scratch). */
+ * A builder is used once, by one thread. A plan is immutable; running it needs one thread at a time (the programs own
+ * scratch). */
 #ifndef WEFT_GRAPH_ROOM_H
 #define WEFT_GRAPH_ROOM_H
 
@@ -14,8 +15,8 @@ typedef struct weft__builder weft__builder;
 weft_status weft__builder_create(weft__builder **out, weft_error *err);
 void weft__builder_destroy(weft__builder **b);
 
-/* Every function below returns an id >= 0, or WEFT_NONE once the builder has failed (out of memory, a malformed node): the first
- * failure is kept and reported by weft__builder_finish, so an architecture file is straight-line code. */
+/* Every function below returns an id >= 0, or WEFT_NONE once the builder has failed (out of memory, a malformed node):
+ * the first failure is kept and reported by weft__builder_finish, so an architecture file is straight-line code. */
 
 /* Copies *w. */
 weft_weight_id weft__builder_weight(weft__builder *b, const weft_weight *w);
@@ -31,7 +32,8 @@ void weft__builder_output(weft__builder *b, weft_tensor_id t);
 weft_tensor_id weft__op_embed(weft__builder *b, weft_weight_id table, float scale);
 weft_tensor_id weft__op_norm(weft__builder *b, int layer, weft_tensor_id x, weft_weight_id w, float eps, int group);
 weft_tensor_id weft__op_linear(weft__builder *b, int layer, weft_tensor_id x, weft_weight_id w, weft_weight_id bias);
-weft_tensor_id weft__op_rope(weft__builder *b, int layer, weft_tensor_id x, const weft_attr_rope *attr, weft_weight_id factors);
+weft_tensor_id weft__op_rope(weft__builder *b, int layer, weft_tensor_id x, const weft_attr_rope *attr,
+                             weft_weight_id factors);
 weft_tensor_id weft__op_kv_write(weft__builder *b, int layer, weft_tensor_id k, weft_tensor_id v, weft_attr_kv kv);
 weft_tensor_id weft__op_attention(weft__builder *b, int layer, weft_tensor_id q, weft_tensor_id order,
                                   const weft_attr_attention *attr);
@@ -41,11 +43,12 @@ weft_tensor_id weft__op_scale(weft__builder *b, int layer, weft_tensor_id x, flo
 weft_tensor_id weft__op_softcap(weft__builder *b, int layer, weft_tensor_id x, float cap);
 weft_tensor_id weft__op_pick_rows(weft__builder *b, weft_tensor_id x);
 weft_tensor_id weft__op_moe_route(weft__builder *b, int layer, weft_tensor_id logits, const weft_attr_moe *attr);
-weft_tensor_id weft__op_moe_ffn(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id route, weft_weight_id gate,
-                                weft_weight_id up, weft_weight_id down, const weft_attr_moe *attr);
+weft_tensor_id weft__op_moe_ffn(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id route,
+                                weft_weight_id gate, weft_weight_id up, weft_weight_id down, const weft_attr_moe *attr);
 
-/* Checks the whole (every input defined exactly once, shapes and widths agree with weights and attributes, groups exist, no
- * cycle: each fault names the node and the tensor), orders the nodes (Kahn, stable) and hands the graph over. */
+/* Checks the whole (every input defined exactly once, shapes and widths agree with weights and attributes, groups
+ * exist, no cycle: each fault names the node and the tensor), orders the nodes (Kahn, stable) and hands the graph over.
+ */
 weft_status weft__builder_finish(weft__builder **b, weft_graph **out, weft_error *err);
 void weft__graph_destroy(weft_graph **g);
 
@@ -60,35 +63,40 @@ typedef struct weft__plan_options {
     int n_providers;
     weft_progress_fn progress;
     void *progress_arg;
-    const weft_image
-        *image; /* weights that weft__plan_image gave out, packed; its data outlive the plan. NULL: they are packed now */
+    /* weights that weft__plan_image gave out, packed; its data outlive the plan. NULL: they are packed now */
+    const weft_image *image;
 } weft__plan_options;
 
-/* Fuses, places each node on the provider with the highest rank, cuts segments, plans memory with reuse, compiles a program for
- * each. `graph` is borrowed and outlives the plan. A node that no provider supports is an error that names it. */
-weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options *options, weft__plan **out, weft_error *err);
+/* Fuses, places each node on the provider with the highest rank, cuts segments, plans memory with reuse, compiles a
+ * program for each. `graph` is borrowed and outlives the plan. A node that no provider supports is an error that names
+ * it. */
+weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options *options, weft__plan **out,
+                              weft_error *err);
 void weft__plan_destroy(weft__plan **plan);
 /* outputs[i]: [W, d0] or [R, d0] floats for graph output i; what the latter hold is defined in steps of which a row has
  * WEFT_WANT_OUTPUTS. kv: one per group. Allocates nothing, sorts nothing. */
 weft_status weft__plan_run(weft__plan *plan, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
                            weft_error *err);
 
-/* Packs an adapter for the plan's programs: spec->lora by the weights of the plan's graph (which has those of the graph it was made
- * from, under their ids). *out is what steps of this plan have in weft_rows.adapters; it must not outlive the plan, nor end before a
- * step that uses it. May be called by any thread, also while the plan runs. WEFT_ARGUMENT where an entry is malformed or changes a
- * weight that is neither multiplied by nor an embedding; WEFT_UNSUPPORTED, naming the provider, where it runs none. */
-weft_status weft__plan_adapter_new(const weft__plan *plan, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+/* Packs an adapter for the plan's programs: spec->lora by the weights of the plan's graph (which has those of the graph
+ * it was made from, under their ids). *out is what steps of this plan have in weft_rows.adapters; it must not outlive
+ * the plan, nor end before a step that uses it. May be called by any thread, also while the plan runs. WEFT_ARGUMENT
+ * where an entry is malformed or changes a weight that is neither multiplied by nor an embedding; WEFT_UNSUPPORTED,
+ * naming the provider, where it runs none. */
+weft_status weft__plan_adapter_new(const weft__plan *plan, const weft_adapter_spec *spec, weft_adapter **out,
+                                   weft_error *err);
 void weft__plan_adapter_free(weft_adapter **adapter);
 uint64_t weft__plan_adapter_bytes(const weft_adapter *adapter);
 
 /* Lines of text: order, fusion, segments, kernels, arena bytes with and without reuse. Caller frees with weft__free. */
 char *weft__plan_describe(const weft__plan *plan);
 
-/* The plan's packed weights, by the weights of its graph; they live with the plan. *provider: the name of the one that packed them.
- * WEFT_UNSUPPORTED, naming the provider, where it cannot hand them out, or where there are several. */
+/* The plan's packed weights, by the weights of its graph; they live with the plan. *provider: the name of the one that
+ * packed them. WEFT_UNSUPPORTED, naming the provider, where it cannot hand them out, or where there are several. */
 weft_status weft__plan_image(const weft__plan *plan, weft_image *out, const char **provider, weft_error *err);
 
-/* Bytes of activations that the plan holds, for its largest step: the arenas of its segments, and what passes between them. */
+/* Bytes of activations that the plan holds, for its largest step: the arenas of its segments, and what passes between
+ * them. */
 uint64_t weft__plan_scratch(const weft__plan *plan);
 
 /* The graph as it runs: fused and in order. Lives with the plan. */
@@ -96,7 +104,8 @@ const weft_graph *weft__plan_graph(const weft__plan *plan);
 
 /* ---- costs and profiles ---- */
 
-/* The rows of one sequence in a step: positions first .. first + n - 1; n_wanted of them have WEFT_WANT_LOGITS, and count as the last. */
+/* The rows of one sequence in a step: positions first .. first + n - 1; n_wanted of them have WEFT_WANT_LOGITS, and
+ * count as the last. */
 typedef struct weft__graph_seq_rows {
     int32_t first, n, n_wanted;
 } weft__graph_seq_rows;
@@ -110,10 +119,12 @@ typedef struct weft__graph_load {
 
 /* What an op must move and multiply at least. */
 typedef struct weft__graph_cost {
-    double bytes; /* everything that it reads or writes, each once: weights, activations, keys and values of attended positions */
-    double weight_bytes, kv_bytes;      /* of those: matrices that are multiplied; keys and values that are attended to */
-    double int8_ops, bf16_ops, f32_ops; /* multiplications and additions of matrix products, by the type of the weights */
-    double attention_ops;               /* those of attention */
+    /* everything that it reads or writes, each once: weights, activations, keys and values of attended positions */
+    double bytes;
+    double weight_bytes, kv_bytes; /* of those: matrices that are multiplied; keys and values that are attended to */
+    double int8_ops, bf16_ops,
+        f32_ops;          /* multiplications and additions of matrix products, by the type of the weights */
+    double attention_ops; /* those of attention */
 } weft__graph_cost;
 
 /* Of node i for a step. Of experts, as many are counted as the rows can reach. */
@@ -145,16 +156,16 @@ typedef struct weft__profile {
     int32_t n_pending;          /* its ops so far, behind the n_ops */
 } weft__profile;
 
-/* Records every step from now on, from an empty record; a step may then allocate memory for its record. WEFT_UNSUPPORTED where a
- * provider cannot. */
+/* Records every step from now on, from an empty record; a step may then allocate memory for its record.
+ * WEFT_UNSUPPORTED where a provider cannot. */
 weft_status weft__plan_profile_start(weft__plan *plan, weft_error *err);
 /* Ends recording; what was recorded stays. */
 void weft__plan_profile_stop(weft__plan *plan);
 /* NULL: there never was a start. Changed by every step while recording. */
 const weft__profile *weft__plan_profile(const weft__plan *plan);
 
-/* The fused form of a graph; owned by the caller. Only nodes of one place [n_nodes] are fused (NULL: all are), and `supports` decides
- * whether a fused node is wanted. */
+/* The fused form of a graph; owned by the caller. Only nodes of one place [n_nodes] are fused (NULL: all are), and
+ * `supports` decides whether a fused node is wanted. */
 typedef int (*weft__graph_supports_fn)(void *arg, const weft_graph *graph, const weft_node *node);
 weft_status weft__graph_fuse(const weft_graph *graph, const int32_t *place, weft__graph_supports_fn supports, void *arg,
                              weft_graph **out, weft_error *err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c: which bytes of an arena each tensor gets, so that tensors whose lives do not overlap share. Reentrant; no state. */
+/* memory.c: which bytes of an arena each tensor gets, so that tensors whose lives do not overlap share. Reentrant; no
+ * state. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -31,8 +32,8 @@ static uint64_t rounded(uint64_t n)
     return (n + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
-/* Where `item` goes among those in placed[0..n), which are in order of offset: the smallest sufficient gap between the ones that
- * are alive with it, or behind the last of them. */
+/* Where `item` goes among those in placed[0..n), which are in order of offset: the smallest sufficient gap between the
+ * ones that are alive with it, or behind the last of them. */
 static uint64_t best_gap(const weft__graph_lifetime *item, weft__graph_lifetime *const *placed, int32_t n)
 {
     uint64_t need = rounded(item->n_bytes), at = 0, best = UINT64_MAX, best_size = UINT64_MAX;

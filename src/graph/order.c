@@ -77,8 +77,8 @@ static void finish_node(sorter *s, int32_t i)
     }
 }
 
-/* Nodes are left and none is ready. From any of them, going backwards along inputs that are missing never ends, so after
- * n_nodes steps we stand on a cycle. */
+/* Nodes are left and none is ready. From any of them, going backwards along inputs that are missing never ends, so
+ * after n_nodes steps we stand on a cycle. */
 static weft_status cycle_error(const sorter *s, weft_error *err)
 {
     const weft_graph *g = s->g;

@@ -22,7 +22,8 @@ static void weight_types(const weft_graph *g, const weft_node *n, char *out, siz
     }
 }
 
-static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const *providers, int n_providers, weft_error *err)
+static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const *providers, int n_providers,
+                          weft_error *err)
 {
     char name[WEFT__GRAPH_NODE_NAME], list[128] = "", types[128];
     size_t at = 0;
@@ -34,8 +35,8 @@ static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const 
         list[at] = 0;
     }
     weight_types(g, &g->nodes[i], types, sizeof types);
-    return weft_fail(err, WEFT_UNSUPPORTED, "%s: no provider can run it%s%s (asked: %s)", weft__graph_node_name(g, i, name),
-                     types[0] ? " with weights of type " : "", types, list);
+    return weft_fail(err, WEFT_UNSUPPORTED, "%s: no provider can run it%s%s (asked: %s)",
+                     weft__graph_node_name(g, i, name), types[0] ? " with weights of type " : "", types, list);
 }
 
 weft_status weft__plan_place(const weft_graph *graph, weft__provider *const *providers, int n_providers, int32_t *place,
@@ -125,7 +126,8 @@ static int32_t list_tensors(const weft__plan *p, lives *l, int32_t index, int bo
     return n;
 }
 
-/* Does some node of segment s touch tensor t? A tensor may pass by a segment that lies between its maker and its user. */
+/* Does some node of segment s touch tensor t? A tensor may pass by a segment that lies between its maker and its user.
+ */
 static int touches(const weft__plan *p, const weft_segment *s, weft_tensor_id t)
 {
     for (int32_t i = 0; i < s->n_nodes; i++) {
@@ -213,8 +215,11 @@ static weft_status cut_nodes(weft__plan *p, weft_error *err)
         if (!nodes) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d segments", n);
         for (int32_t j = i; j < end; j++) nodes[j - i] = j;
         seg->provider = p->providers[p->place[i]];
-        seg->s = (weft_segment){
-            .size = sizeof seg->s, .n_nodes = end - i, .nodes = nodes, .max_rows = p->max_rows, .max_wanted = p->max_wanted};
+        seg->s = (weft_segment){.size = sizeof seg->s,
+                                .n_nodes = end - i,
+                                .nodes = nodes,
+                                .max_rows = p->max_rows,
+                                .max_wanted = p->max_wanted};
     }
     return WEFT_OK;
 }

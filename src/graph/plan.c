@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan.c: from a graph to programs, and a step through them.
- * A plan is built by one thread and then run by one thread at a time; a run changes only the bindings of the outputs. */
+ * A plan is built by one thread and then run by one thread at a time; a run changes only the bindings of the outputs.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -121,8 +122,8 @@ weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options 
     weft_status st;
     *out = NULL;
     if (o->n_providers < 1 || o->max_rows < 1 || o->max_wanted < 0)
-        return weft_fail(err, WEFT_ARGUMENT, "a plan for %d rows, %d of them wanted, on %d providers", o->max_rows, o->max_wanted,
-                         o->n_providers);
+        return weft_fail(err, WEFT_ARGUMENT, "a plan for %d rows, %d of them wanted, on %d providers", o->max_rows,
+                         o->max_wanted, o->n_providers);
     weft__plan *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a plan");
     p->max_rows = o->max_rows;
@@ -189,8 +190,11 @@ weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_b
     if (!st && timed) st = weft__profile_begin(p, err);
     for (int32_t i = 0; i < p->n_segments && !st; i++) {
         weft__plan_segment *seg = &p->segments[i];
-        weft_bindings b = {
-            .size = sizeof b, .n_kv = p->graph->n_kv_groups, .n_tensors = seg->s.n_bound, .kv = kv, .tensors = seg->bindings};
+        weft_bindings b = {.size = sizeof b,
+                           .n_kv = p->graph->n_kv_groups,
+                           .n_tensors = seg->s.n_bound,
+                           .kv = kv,
+                           .tensors = seg->bindings};
         weft_rows own;
         weft__plan_segment_rows(p, i, rows, &own);
         st = seg->provider->api->run(seg->program, &own, &b, err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan_adapter.c: adapters of a plan: one packed part for every segment that has weights which they change.
- * Invariant: a part is its provider's, and NULL where the adapter changes nothing. Owner: whoever made the adapter; a step only reads. */
+ * Invariant: a part is its provider's, and NULL where the adapter changes nothing. Owner: whoever made the adapter; a
+ * step only reads. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +37,8 @@ static weft_status check_entry(const weft_weight *w, const weft_lora *l, weft_er
                          WEFT_ADAPTER_RANK_MAX);
     if (l->rank && (!l->a || !l->b || l->dtype != WEFT_F32 || !isfinite(l->scale)))
         return weft_fail(err, WEFT_ARGUMENT,
-                         "an adapter for %s whose A or B is absent or not F32, or whose scale is not a number", w->name);
+                         "an adapter for %s whose A or B is absent or not F32, or whose scale is not a number",
+                         w->name);
     return WEFT_OK;
 }
 
@@ -56,13 +58,15 @@ static int uses_of(const weft_graph *g, weft_weight_id w)
 static weft_status check_spec(const weft_graph *g, const weft_adapter_spec *spec, weft_error *err)
 {
     if (spec->size < sizeof *spec || spec->n_weights != g->n_weights || !spec->lora)
-        return weft_fail(err, WEFT_ARGUMENT, "an adapter for %d weights; the graph has %d", spec->n_weights, g->n_weights);
+        return weft_fail(err, WEFT_ARGUMENT, "an adapter for %d weights; the graph has %d", spec->n_weights,
+                         g->n_weights);
     for (weft_weight_id w = 0; w < g->n_weights; w++) {
         if (!changes(&spec->lora[w])) continue;
         weft_status st = check_entry(&g->weights[w], &spec->lora[w], err);
         const int used = uses_of(g, w);
         if (!st && spec->lora[w].gain && used == (LOOKED_UP | MULTIPLIED))
-            st = weft_fail(err, WEFT_ARGUMENT, "an adapter with magnitudes for %s, which is an embedding and multiplied by, too",
+            st = weft_fail(err, WEFT_ARGUMENT,
+                           "an adapter with magnitudes for %s, which is an embedding and multiplied by, too",
                            g->weights[w].name);
         if (!st && !used)
             st = weft_fail(err, WEFT_ARGUMENT, "an adapter changes %s, which is neither multiplied by nor an embedding",
@@ -94,7 +98,8 @@ static int api_has_gains(const weft__plan *p, const weft__plan_segment *seg, con
     return !asked || (seg->provider->api->abi_version & 0xffff) >= 5;
 }
 
-weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err)
+weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec *spec, weft_adapter **out,
+                                   weft_error *err)
 {
     *out = NULL;
     weft_status st = check_spec(p->graph, spec, err);
@@ -111,16 +116,17 @@ weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec 
         a->part[i].api = api;
         if (!touches(p, seg, spec)) continue;
         if (!api->adapter_new || !api->adapter_free || !api->adapter_bytes) {
-            st = weft_fail(err, WEFT_UNSUPPORTED,
-                           "provider %s runs no adapters, and this one changes weights that it has; run them on the cpu",
-                           api->name);
+            st =
+                weft_fail(err, WEFT_UNSUPPORTED,
+                          "provider %s runs no adapters, and this one changes weights that it has; run them on the cpu",
+                          api->name);
             continue;
         }
         if (!api_has_gains(p, seg, spec)) {
-            st = weft_fail(
-                err, WEFT_UNSUPPORTED,
-                "provider %s, of plugin ABI %u.%u, knows no magnitudes of embeddings and experts, which this adapter has (1.5); run it on the cpu",
-                api->name, api->abi_version >> 16, api->abi_version & 0xffff);
+            st = weft_fail(err, WEFT_UNSUPPORTED,
+                           "provider %s, of plugin ABI %u.%u, knows no magnitudes of embeddings and experts, which "
+                           "this adapter has (1.5); run it on the cpu",
+                           api->name, api->abi_version >> 16, api->abi_version & 0xffff);
             continue;
         }
         st = api->adapter_new(seg->program, spec, &a->part[i].adapter, err);
@@ -153,10 +159,12 @@ weft_status weft__plan_check_adapters(const weft__plan *p, const weft_rows *rows
 {
     if (!rows->adapter) return WEFT_OK;
     if (rows->n_adapters < 0 || rows->n_adapters > p->max_rows || (rows->n_adapters && !rows->adapters))
-        return weft_fail(err, WEFT_ARGUMENT, "a step with %d adapters; the plan is for %d rows", rows->n_adapters, p->max_rows);
+        return weft_fail(err, WEFT_ARGUMENT, "a step with %d adapters; the plan is for %d rows", rows->n_adapters,
+                         p->max_rows);
     for (int32_t i = 0; i < rows->n_adapters; i++) {
         const weft__plan_adapter *a = (const weft__plan_adapter *)rows->adapters[i];
-        if (a && a->plan != p) return weft_fail(err, WEFT_ARGUMENT, "adapter %d of the step was made for another plan", i);
+        if (a && a->plan != p)
+            return weft_fail(err, WEFT_ARGUMENT, "adapter %d of the step was made for another plan", i);
     }
     for (int32_t r = 0; rows->n_rows <= p->max_rows && r < rows->n_rows; r++) /* more are the provider's to refuse */
         if (rows->adapter[r] < WEFT_NONE || rows->adapter[r] >= rows->n_adapters)

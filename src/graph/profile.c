@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* profile.c: a record of the ops of profiled steps: when, how many bytes, how many operations.
- * The providers fill a log of events per run (backend.h); here they become ops of a step. Owner: the thread that runs the plan. */
+ * The providers fill a log of events per run (backend.h); here they become ops of a step. Owner: the thread that runs
+ * the plan. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -49,12 +50,14 @@ weft_status weft__plan_profile_start(weft__plan *p, weft_error *err)
     weft_status st;
     for (int32_t i = 0; i < p->n_segments; i++) {
         const weft_backend_api *api = p->segments[i].provider->api;
-        if (!api->profile) return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot say where its time goes", api->name);
+        if (!api->profile)
+            return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot say where its time goes", api->name);
     }
     if (!p->profile && (st = create(p, err))) return st;
     p->profile->n_ops = p->profile->n_steps = p->profile->n_pending = 0;
     p->profile->on = 1;
-    for (int32_t i = 0; i < p->n_segments; i++) p->segments[i].provider->api->profile(p->segments[i].program, &p->profile->log);
+    for (int32_t i = 0; i < p->n_segments; i++)
+        p->segments[i].provider->api->profile(p->segments[i].program, &p->profile->log);
     return WEFT_OK;
 }
 

@@ -42,7 +42,8 @@ static const char *reason_of(int status)
     return "Status";
 }
 
-/* What the page wants to send, when those are names; clients add headers of their own (X-Stainless-...), and none is kept from them. */
+/* What the page wants to send, when those are names; clients add headers of their own (X-Stainless-...), and none is
+ * kept from them. */
 static const char *asked_headers(const weft__http_request *r)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_, ";
@@ -85,7 +86,8 @@ static void put_date(weft__strbuf *out)
 /* How it ends: by its length, in chunks, or with the connection. */
 static void put_framing(const weft__http_request *r, struct weft__http_connection *k)
 {
-    int kept = r->modern ? !weft__http_has_word(r, "Connection", "close") : weft__http_has_word(r, "Connection", "keep-alive");
+    int kept =
+        r->modern ? !weft__http_has_word(r, "Connection", "close") : weft__http_has_word(r, "Connection", "keep-alive");
     k->is_chunked = r->stream && r->modern;
     k->closes = !kept || r->closes || r->http->quiet || (r->stream && !r->modern);
     if (k->closes) answer_put(&k->out, "Connection", "close");

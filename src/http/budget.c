@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* budget.c: what each client holds of what all need: bytes of bodies, bytes of answers that nobody has read yet, requests.
+/* budget.c: what each client holds of what all need: bytes of bodies, bytes of answers that nobody has read yet,
+ * requests.
  *
- * A client is who shows a key, or without keys an address; those who come by a unix socket or from a trusted proxy are many behind one
- * address, and have no share of their own. Nobody may hold more than would be left for all others: one client alone gets half of what there
- * is, two a third each, and whoever comes finds room, however greedy those there are.
- * An answer is never refused once it is made, and may be larger than any share; so who is beyond his own share of answers asks for
- * nothing more until he has read, and what he holds beyond it takes nothing from others.
- * Invariant: a client is in the list while a request of it lives. The lock is a leaf: nothing is called under it. */
+ * A client is who shows a key, or without keys an address; those who come by a unix socket or from a trusted proxy are
+ * many behind one address, and have no share of their own. Nobody may hold more than would be left for all others: one
+ * client alone gets half of what there is, two a third each, and whoever comes finds room, however greedy those there
+ * are. An answer is never refused once it is made, and may be larger than any share; so who is beyond his own share of
+ * answers asks for nothing more until he has read, and what he holds beyond it takes nothing from others. Invariant: a
+ * client is in the list while a request of it lives. The lock is a leaf: nothing is called under it. */
 #include "http/parts.h"
 
 #include <string.h>

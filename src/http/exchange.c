@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* exchange.c: a connection's requests, one after the other: read, handed to a worker, answered. What a client sends before its answer is
- * complete waits. By the loop of the connection. */
+/* exchange.c: a connection's requests, one after the other: read, handed to a worker, answered. What a client sends
+ * before its answer is complete waits. By the loop of the connection. */
 #include "http/parts.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@ static enum result transmit(struct weft__http_connection *k, const char *bytes, 
     for (int blocks = 0; *at < n; blocks++) {
         size_t now = n - *at < 4 * HTTP_BLOCK ? n - *at : 4 * HTTP_BLOCK;
         if (blocks == BLOCKS_AT_ONCE) return weft__http_rouse(k), BLOCKED;
-        ssize_t sent =
-            k->tls ? weft__http_tls_send(k->tls, bytes + *at, now) : send(k->fd, bytes + *at, now, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = k->tls ? weft__http_tls_send(k->tls, bytes + *at, now)
+                              : send(k->fd, bytes + *at, now, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0) return errno == EAGAIN ? BLOCKED : CLOSE;
         *at += (size_t)sent;
@@ -57,7 +57,8 @@ static weft__http_request *exchange_begin(struct weft__http_connection *k)
     r->c = r->connection = k;
     r->began_ns = r->head_ns = weft__clock_ns();
     memcpy(r->peer, k->peer.name, sizeof r->peer);
-    r->is_local = h->config.unix_path || (weft__http_peer_is_loopback(&k->peer) && !weft__http_peer_is_exempt(h, &k->peer));
+    r->is_local =
+        h->config.unix_path || (weft__http_peer_is_loopback(&k->peer) && !weft__http_peer_is_exempt(h, &k->peer));
     pthread_mutex_lock(&h->lock);
     r->id = ++h->counts.n_requests_total;
     snprintf(r->name, sizeof r->name, "req-%08x-%llu", h->run, (unsigned long long)r->id);
@@ -71,8 +72,8 @@ static weft__http_request *exchange_begin(struct weft__http_connection *k)
     return r;
 }
 
-/* Time for a body, from its head on: ten seconds, or what the limit on idling gives where that is less, and a second per 16 KiB that were
- * announced or, of a chunked one, have come. */
+/* Time for a body, from its head on: ten seconds, or what the limit on idling gives where that is less, and a second
+ * per 16 KiB that were announced or, of a chunked one, have come. */
 static uint64_t body_deadline(const weft__http_request *r)
 {
     const weft__http_config *c = &r->http->config;
@@ -103,7 +104,8 @@ static enum result start_answer(struct weft__http_connection *k, weft__http_requ
     return AGAIN;
 }
 
-static enum result exchange_refuse(struct weft__http_connection *k, weft__http_request *r, int status, const char *message)
+static enum result exchange_refuse(struct weft__http_connection *k, weft__http_request *r, int status,
+                                   const char *message)
 {
     if (!r && !(r = exchange_begin(k))) return CLOSE;
     if (!weft__http_take_head(r, &k->reader)) return CLOSE;
@@ -179,10 +181,10 @@ static void hand_over(struct weft__http_connection *k, weft__http_request *r)
 
 static enum result take_end(struct weft__http_connection *k, weft__http_request *r)
 {
-    static const char *const full[] = {[WEFT__HTTP_FULL] = "too many bodies at once",
-                                       [WEFT__HTTP_BODIES] = "too many bodies at once of this client; wait for answers to some",
-                                       [WEFT__HTTP_UNREAD] =
-                                           "too much of the answers to this client is not read yet; read it first"};
+    static const char *const full[] = {
+        [WEFT__HTTP_FULL] = "too many bodies at once",
+        [WEFT__HTTP_BODIES] = "too many bodies at once of this client; wait for answers to some",
+        [WEFT__HTTP_UNREAD] = "too much of the answers to this client is not read yet; read it first"};
     if (r->too_long) return exchange_refuse(k, r, 413, "the body is too long");
     if (r->no_room) return exchange_refuse(k, r, r->no_room == WEFT__HTTP_FULL ? 503 : 429, full[r->no_room]);
     if (r->body.failed) return exchange_refuse(k, r, 503, "no memory for the body");
@@ -214,7 +216,8 @@ static enum result read_on(struct weft__http_connection *k)
         const char *piece;
         size_t n_used, n_piece;
         const char *bytes = k->in.data ? k->in.data + k->in_at : "";
-        enum weft__http_read got = weft__http_reader_next(&k->reader, bytes, k->in.len - k->in_at, &n_used, &piece, &n_piece);
+        enum weft__http_read got =
+            weft__http_reader_next(&k->reader, bytes, k->in.len - k->in_at, &n_used, &piece, &n_piece);
         k->in_at += n_used;
         switch (got) {
         case WEFT__HTTP_READ_LINE: result = exchange_begin(k) ? AGAIN : CLOSE; break;
@@ -274,7 +277,8 @@ static void set_blocked(struct weft__http_connection *k, weft__http_request *r, 
     pthread_mutex_lock(&r->lock);
     int timed = r->stream && !r->ended;
     pthread_mutex_unlock(&r->lock);
-    if (timed && (blocked != k->is_blocked || !blocked)) weft__http_set_deadline(r, blocked ? weft__http_read_by(r, 0) : 0);
+    if (timed && (blocked != k->is_blocked || !blocked))
+        weft__http_set_deadline(r, blocked ? weft__http_read_by(r, 0) : 0);
     k->is_blocked = blocked;
 }
 
@@ -287,7 +291,8 @@ static enum result linger(struct weft__http_connection *k)
     return got < 0 && errno == EAGAIN ? BLOCKED : CLOSE;
 }
 
-/* All was sent: the next request is read, or what still comes is dropped. One of too many gives its place back at once. */
+/* All was sent: the next request is read, or what still comes is dropped. One of too many gives its place back at once.
+ */
 static enum result end_answer(struct weft__http_connection *k, weft__http_request *r)
 {
     const uint64_t idle = (uint64_t)k->http->config.idle_s;

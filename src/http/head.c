@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* head.c: heads that are read (reader.c) are refused where they are for another host, from another origin, or announce a body that could mean
- * different things to us and to a proxy in front of us: two lengths, a length beside an encoding, an encoding in HTTP/1.0, any but "chunked", a
- * body where the method has none, a target that names another host than Host. Runs on the loops. */
+/* head.c: heads that are read (reader.c) are refused where they are for another host, from another origin, or announce
+ * a body that could mean different things to us and to a proxy in front of us: two lengths, a length beside an
+ * encoding, an encoding in HTTP/1.0, any but "chunked", a body where the method has none, a target that names another
+ * host than Host. Runs on the loops. */
 #include "http/parts.h"
 
 #include <ctype.h>
@@ -83,14 +84,15 @@ static size_t host_name(const char *host)
     return (size_t)(end - host);
 }
 
-/* Which page of the web a browser is on can be hidden by pointing the page's own name at 127.0.0.1 (DNS rebinding); the Host
- * header tells. */
+/* Which page of the web a browser is on can be hidden by pointing the page's own name at 127.0.0.1 (DNS rebinding); the
+ * Host header tells. */
 static int host_allowed(const weft__http *h, const char *host)
 {
     static const char *const own[] = {"localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", NULL};
     size_t n = host_name(host);
     if (!n) return 0;
-    if (!h->loopback) return !h->config.allow_hosts || !h->config.allow_hosts[0] || in_list(h->config.allow_hosts, host, n);
+    if (!h->loopback)
+        return !h->config.allow_hosts || !h->config.allow_hosts[0] || in_list(h->config.allow_hosts, host, n);
     if (in_list(own, host, n) || in_list(h->config.allow_hosts, host, n)) return 1;
     return (n > 10 && !strncasecmp(host + n - 10, ".localhost", 10)) ||
            (!strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n);
@@ -135,8 +137,8 @@ static int check_framing(const weft__http_request *r, const char **message)
     return 0;
 }
 
-/* A target may be a whole address (RFC 9112 3.2.2), of the host that Host names, in the same words (and port); its path is what counts. 0: of
- * another. */
+/* A target may be a whole address (RFC 9112 3.2.2), of the host that Host names, in the same words (and port); its path
+ * is what counts. 0: of another. */
 static int take_path(weft__http_request *r, const char *host)
 {
     if (strncasecmp(r->path, "http://", 7) && strncasecmp(r->path, "https://", 8)) return 1;

@@ -42,8 +42,8 @@ static weft_status listen_unix(weft__http *h, weft_error *err)
         if (!connect(h->listen_fd, (struct sockaddr *)&a, sizeof a))
             return weft_fail(err, WEFT_EXISTS, "%s: another server listens there", path);
         if (errno != ECONNREFUSED) /* EAGAIN: it is busy; EPROTOTYPE: of another kind */
-            return weft_fail(err, WEFT_EXISTS, "%s: somebody else's socket, not one left behind; remove it or take another path",
-                             path);
+            return weft_fail(err, WEFT_EXISTS,
+                             "%s: somebody else's socket, not one left behind; remove it or take another path", path);
         close(h->listen_fd);
         unlink(path);
         h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -82,8 +82,8 @@ static weft_status listen_tcp(weft__http *h, weft_error *err)
     int number = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                                    : ((struct sockaddr_in *)&bound)->sin_port);
     int six = strchr(c->host, ':') != NULL;
-    snprintf(h->address, sizeof h->address, "%s://%s%.100s%s:%d", c->tls_cert ? "https" : "http", six ? "[" : "", c->host,
-             six ? "]" : "", number);
+    snprintf(h->address, sizeof h->address, "%s://%s%.100s%s:%d", c->tls_cert ? "https" : "http", six ? "[" : "",
+             c->host, six ? "]" : "", number);
     return WEFT_OK;
 }
 
@@ -98,14 +98,15 @@ static weft_status start_loops(weft__http *h, weft_error *err)
 {
     const weft__http_config *c = &h->config;
     if (c->tls_cert && weft__http_tls_open(c->tls_cert, c->tls_key, &h->tls, err)) return err ? err->status : WEFT_IO;
-    /* They run when a core is free, or was used for its time by a thread that computes (a few ms): otherwise each token that is told
-     * interrupts the step after it. Where the user chose a policy, it stays. */
+    /* They run when a core is free, or was used for its time by a thread that computes (a few ms): otherwise each token
+     * that is told interrupts the step after it. Where the user chose a policy, it stays. */
     const int choose = sched_getscheduler(0) == SCHED_OTHER;
     if (choose) set_policy(SCHED_BATCH);
     weft_status st = weft__http_loops_start(h, err);
     if (choose) set_policy(SCHED_OTHER);
     if (st) return st;
-    if (weft__thread_start(&h->acceptor, weft__http_acceptor, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    if (weft__thread_start(&h->acceptor, weft__http_acceptor, h))
+        return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->accepting = 1;
     return WEFT_OK;
 }
@@ -120,7 +121,8 @@ static weft_status start_threads(weft__http *h, weft_error *err)
     h->has_quick = 1;
     h->workers = weft__alloc_array((size_t)h->config.n_workers, sizeof *h->workers);
     if (!h->workers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    if (weft__thread_start(&h->watcher, weft__http_watcher, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    if (weft__thread_start(&h->watcher, weft__http_watcher, h))
+        return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->watching = 1;
     for (; h->n_workers < h->config.n_workers; h->n_workers++)
         if (weft__thread_start(&h->workers[h->n_workers], weft__http_worker, h))
@@ -188,7 +190,8 @@ void weft__http_quiesce(weft__http *h)
     if (h->accepting && write(h->quiet_fd, &one, sizeof one) == sizeof one) pthread_join(h->acceptor, NULL);
     if (h->listen_fd >= 0) close(h->listen_fd);
     h->listen_fd = -1;
-    if (h->unix_path && !lstat(h->unix_path, &there) && there.st_ino == h->unix_file) unlink(h->unix_path); /* ours still */
+    if (h->unix_path && !lstat(h->unix_path, &there) && there.st_ino == h->unix_file)
+        unlink(h->unix_path); /* ours still */
 }
 
 int weft__http_wait_idle(weft__http *h, uint64_t timeout_ms)

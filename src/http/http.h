@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http.h: HTTP/1.0 and HTTP/1.1 for the server, over sockets or TLS (GnuTLS); docs/http.md says what it refuses, and why it is ours.
+/* http.h: HTTP/1.0 and HTTP/1.1 for the server, over sockets or TLS (GnuTLS); docs/http.md says what it refuses, and
+ * why it is ours.
  *
  * A request is handed to the handler when its head and body are complete and within the limits, on one of the worker
- * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write ..., end).
- * Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take them is cut off.
- * Invariant: each request handed over is released exactly once with weft__http_release, and stays valid until then, whatever
- * its connection does. Thread safety: all functions on requests may be called from any thread. */
+ * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write ...,
+ * end). Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take them is
+ * cut off. Invariant: each request handed over is released exactly once with weft__http_release, and stays valid until
+ * then, whatever its connection does. Thread safety: all functions on requests may be called from any thread. */
 #ifndef WEFT_HTTP_HTTP_H
 #define WEFT_HTTP_HTTP_H
 
@@ -47,20 +48,21 @@ typedef struct weft__http_config {
     int n_threads;                  /* that move bytes */
     int n_workers;                  /* that run handlers */
     size_t max_body, max_head;      /* bytes */
-    size_t max_bodies,
-        max_answers; /* bytes of all bodies that are held; of answers that wait to be read: who holds more than the others leave
-                                     * him is asked to come later (budget.c) */
+    /* Bytes of all bodies that are held; of answers that wait to be read. A client that holds more than the others
+     * leave it is asked to come later (budget.c). */
+    size_t max_bodies, max_answers;
     int max_headers;
     int max_connections, max_per_ip; /* per_ip 0: no limit of its own; none on a unix socket, where all are one peer */
     size_t max_buffer;               /* bytes that wait for a reader at most */
     int idle_s;                      /* without a byte either way on a connection that is not waiting for us */
     int slow_s;                      /* that bytes may wait for a reader */
     int ping_s;                      /* a stream without bytes gets a comment; 0: never */
-    const char *const *proxies;      /* addresses that many come from, without shares of their own; NULL-terminated or NULL */
-    const char *const *allow_hosts;  /* further names for the Host header, "*": any; NULL-terminated or NULL */
-    const char *const *origins;      /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
-    /* By the head alone: may its body be taken? 0: it is dropped, and the handler sees none. client: whose budgets the request counts to, "" as
-     * it is: its address's. On the threads that move bytes. NULL: all are taken. */
+    const char *const
+        *proxies; /* addresses that many come from, without shares of their own; NULL-terminated or NULL */
+    const char *const *allow_hosts; /* further names for the Host header, "*": any; NULL-terminated or NULL */
+    const char *const *origins;     /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
+    /* By the head alone: may its body be taken? 0: it is dropped, and the handler sees none. client: whose budgets the
+     * request counts to, "" as it is: its address's. On the threads that move bytes. NULL: all are taken. */
     int (*admit)(void *arg, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
     void (*handle)(void *arg, weft__http_request *r);
     /* Body of a refusal, allocated through alloc.h; NULL: none. Content type application/json. */
@@ -69,8 +71,8 @@ typedef struct weft__http_config {
     void *arg;
 } weft__http_config;
 
-/* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed. Fails with WEFT_IO naming the
- * address, WEFT_ARGUMENT or WEFT_NO_MEMORY. */
+/* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed. Fails with WEFT_IO naming
+ * the address, WEFT_ARGUMENT or WEFT_NO_MEMORY. */
 weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err);
 /* "http://127.0.0.1:8080", "unix:/run/weft.sock". */
 const char *weft__http_address(const weft__http *http);
@@ -98,27 +100,30 @@ const char *weft__http_body(const weft__http_request *r, size_t *n);
 /* Lets go of the body, by who handles the request; an answer does so too. */
 void weft__http_free_body(weft__http_request *r);
 uint64_t weft__http_began_ns(const weft__http_request *r);
-/* Whose it is, to be compared with those of other requests that live; NULL: of anybody behind a unix socket or a proxy. */
+/* Whose it is, to be compared with those of other requests that live; NULL: of anybody behind a unix socket or a proxy.
+ */
 const void *weft__http_client_of(const weft__http_request *r);
-/* Counts n (may be negative) more of what the server lends to clients; 0: its client would have more than `most`, and nothing is counted. What
- * anybody behind a unix socket or a proxy has is not limited. */
+/* Counts n (may be negative) more of what the server lends to clients; 0: its client would have more than `most`, and
+ * nothing is counted. What anybody behind a unix socket or a proxy has is not limited. */
 int weft__http_client_add(weft__http_request *r, int n, int most);
-/* 1: it came from this machine, by a unix socket or from a loopback address, and from no proxy: none that is named, and none that says so
- * in Forwarded, Via, X-Real-IP or X-Forwarded-*. */
+/* 1: it came from this machine, by a unix socket or from a loopback address, and from no proxy: none that is named, and
+ * none that says so in Forwarded, Via, X-Real-IP or X-Forwarded-*. */
 int weft__http_is_local(const weft__http_request *r);
 /* What the record is given along; freed by the recorder. Set it before the last byte is given away. */
 void weft__http_set_note(weft__http_request *r, void *note);
 
-/* gone(arg) is called at most once, from another thread and maybe before this returns, when the client is gone or cut off before
- * its answer is complete; drop(arg) exactly once, after which gone is not called. Neither may release the request. */
+/* gone(arg) is called at most once, from another thread and maybe before this returns, when the client is gone or cut
+ * off before its answer is complete; drop(arg) exactly once, after which gone is not called. Neither may release the
+ * request. */
 void weft__http_on_gone(weft__http_request *r, void (*gone)(void *arg), void (*drop)(void *arg), void *arg);
 
 /* A header of the answer; before it begins. Values are copied. */
 void weft__http_add_header(weft__http_request *r, const char *name, const char *value);
-/* A whole answer, whose bytes count until they are sent; `body` (alloc.h, may be NULL with n 0) is taken over. A second answer is dropped. */
+/* A whole answer, whose bytes count until they are sent; `body` (alloc.h, may be NULL with n 0) is taken over. A second
+ * answer is dropped. */
 void weft__http_reply(weft__http_request *r, int status, const char *content_type, char *body, size_t n);
-/* A stream of server-sent events; status 200, chunked. What was written before it begins is its beginning; weft__http_reply
- * instead drops that. */
+/* A stream of server-sent events; status 200, chunked. What was written before it begins is its beginning;
+ * weft__http_reply instead drops that. */
 void weft__http_begin(weft__http_request *r);
 /* Returns 0 when the client is gone or was cut off; the bytes are dropped then. */
 int weft__http_write(weft__http_request *r, const void *bytes, size_t n);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* loop.c: the threads that move bytes. Each waits for its sockets and for those that roused a connection of its own, and lets it go on. */
+/* loop.c: the threads that move bytes. Each waits for its sockets and for those that roused a connection of its own,
+ * and lets it go on. */
 #include "http/parts.h"
 
 #include <errno.h>

@@ -12,10 +12,11 @@
  *   tls.c       TLS
  *   watch.c     the watcher, which trims the heap, too, and the workers
  *
- * Threads: the acceptor takes connections; each belongs to one loop, which alone reads, writes and closes it; workers run the handler; one
- * watcher keeps the deadlines. A connection whose answer has no bytes yet is suspended: who has some wakes it.
- * Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock (its answer), then weft__http.budget
- * (clients) or weft__http_loop.lock (who is awake). No callback of ours is called under any. */
+ * Threads: the acceptor takes connections; each belongs to one loop, which alone reads, writes and closes it; workers
+ * run the handler; one watcher keeps the deadlines. A connection whose answer has no bytes yet is suspended: who has
+ * some wakes it. Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock
+ * (its answer), then weft__http.budget (clients) or weft__http_loop.lock (who is awake). No callback of ours is called
+ * under any. */
 #ifndef WEFT_HTTP_PARTS_H
 #define WEFT_HTTP_PARTS_H
 
@@ -34,12 +35,14 @@
 #include "http/turns.h"
 
 #define HTTP_SECOND_NS 1000000000ull
-#define HTTP_BLOCK 16384           /* bytes that are read or made ready to be sent at once */
-#define HTTP_SWALLOW (16ull << 20) /* bytes of a body beyond the limit that are read so that its sender sees the answer */
-#define HTTP_SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
-#define HTTP_SPARE_PER_IP 16       /* the same of one address */
-#define HTTP_REFUSED_S 5           /* in which such a one asks for something, if the limit on idling gives no less */
-#define HTTP_TRIM_BYTES (4 << 20)  /* of requests that ended: the heap is trimmed then though others run, once a second at most */
+#define HTTP_BLOCK 16384 /* bytes that are read or made ready to be sent at once */
+#define HTTP_SWALLOW                                                                                                   \
+    (16ull << 20) /* bytes of a body beyond the limit that are read so that its sender sees the answer */
+#define HTTP_SPARE_CONNECTIONS 64 /* accepted beyond the limit, to be told so */
+#define HTTP_SPARE_PER_IP 16      /* the same of one address */
+#define HTTP_REFUSED_S 5          /* in which such a one asks for something, if the limit on idling gives no less */
+#define HTTP_TRIM_BYTES                                                                                                \
+    (4 << 20) /* of requests that ended: the heap is trimmed then though others run, once a second at most */
 #define HTTP_SEND_BUFFER (256 * 1024)
 
 /* Whose budgets a request counts to; in the list while it has one. */
@@ -67,7 +70,8 @@ enum weft__http_phase {
     WEFT__HTTP_READING, /* a request comes in, or is awaited */
     WEFT__HTTP_WAITING, /* for its answer */
     WEFT__HTTP_SENDING, /* that */
-    WEFT__HTTP_LINGERING /* all was said; what still comes is dropped, so that the client reads the answer before its connection breaks */
+    /* all was said; what still comes is dropped, so that the client reads the answer before its connection breaks */
+    WEFT__HTTP_LINGERING
 };
 
 /* Of a connection; lives from accept to close. Its loop's but where another owner is named. */
@@ -101,7 +105,8 @@ struct weft__http_pair {
     const char *name, *value; /* within the request's text */
 };
 
-/* Room for more bytes of a body; FULL: all bodies, BODIES: this client's, UNREAD: the answers that it has not read fill theirs. */
+/* Room for more bytes of a body; FULL: all bodies, BODIES: this client's, UNREAD: the answers that it has not read fill
+ * theirs. */
 enum weft__http_room { WEFT__HTTP_ROOM, WEFT__HTTP_FULL, WEFT__HTTP_BODIES, WEFT__HTTP_UNREAD };
 
 struct weft__http_request {
@@ -164,8 +169,8 @@ struct weft__http {
     weft__http_request *requests;
     weft__http_turns jobs, quick; /* those that wait for a worker; quick: without a body */
     int n_live;                   /* requests not freed */
-    uint64_t n_freed;             /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
-    atomic_int quiet, stopping;   /* written under the lock */
+    uint64_t n_freed; /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
+    atomic_int quiet, stopping; /* written under the lock */
     weft__http_counts counts;
     int n_begun;            /* connections that loops know */
     pthread_mutex_t budget; /* the clients, and how many bytes they hold of bodies and of answers */
@@ -194,14 +199,16 @@ int weft__http_has_too_many(weft__http_request *r);
 void weft__http_unref(weft__http_request *r);
 /* Lets its connection go on; under the request's lock. */
 void weft__http_wake(weft__http_request *r);
-/* How long n bytes may take to be read: what the limit on slow readers gives, a second per 64 KiB, and two minutes at most. */
+/* How long n bytes may take to be read: what the limit on slow readers gives, a second per 64 KiB, and two minutes at
+ * most. */
 uint64_t weft__http_read_by(const weft__http_request *r, size_t n);
 /* When its connection is shut down; 0: never. Without the request's lock. */
 void weft__http_set_deadline(weft__http_request *r, uint64_t ns);
 /* The client left, or we cut it off; slow: because it did not read what there is. Without any lock. */
 void weft__http_mark_gone(weft__http_request *r, int slow);
 
-/* The refusal becomes its answer, in the dialect of its path, after which the connection is closed; under the request's lock. */
+/* The refusal becomes its answer, in the dialect of its path, after which the connection is closed; under the request's
+ * lock. */
 void weft__http_refuse(weft__http_request *r, int status, const char *message);
 /* The last byte was sent, or its connection is gone: tells who wants to know, and lets go of it. By its loop. */
 void weft__http_complete(weft__http_request *r, int complete);

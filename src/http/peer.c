@@ -46,7 +46,8 @@ int weft__http_peer_read(const char *text, weft__http_peer *out)
 {
     struct sockaddr_in four = {.sin_family = AF_INET};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    int is_four = inet_pton(AF_INET, text, &four.sin_addr) == 1, is_six = inet_pton(AF_INET6, text, &six.sin6_addr) == 1;
+    int is_four = inet_pton(AF_INET, text, &four.sin_addr) == 1,
+        is_six = inet_pton(AF_INET6, text, &six.sin6_addr) == 1;
     weft__http_peer_of(is_four ? (struct sockaddr *)&four : is_six ? (struct sockaddr *)&six : NULL, out);
     return is_four || is_six;
 }
@@ -54,7 +55,8 @@ int weft__http_peer_read(const char *text, weft__http_peer *out)
 int weft__http_peer_is_loopback(const weft__http_peer *p)
 {
     static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF}, one[16] = {[15] = 1};
-    return (!memcmp(p->address, mapped, sizeof mapped) && p->address[12] == 127) || !memcmp(p->address, one, sizeof one);
+    return (!memcmp(p->address, mapped, sizeof mapped) && p->address[12] == 127) ||
+           !memcmp(p->address, one, sizeof one);
 }
 
 int weft__http_peer_same(const weft__http_peer *a, const weft__http_peer *b)

@@ -8,8 +8,8 @@
 
 typedef struct weft__http_peer {
     char name[64]; /* "127.0.0.1", "::1", "unix" */
-    /* What is counted as one address: that of IPv4, also where it is mapped or translated; of IPv6 its /64, the least that networks give
-     * away. */
+    /* What is counted as one address: that of IPv4, also where it is mapped or translated; of IPv6 its /64, the least
+     * that networks give away. */
     uint8_t network[16];
     uint8_t address[16]; /* all of it, of IPv4 as IPv6 maps it; 0: a unix socket's */
 } weft__http_peer;

@@ -18,14 +18,18 @@ static enum weft__http_read reader_refuse(weft__http_reader *r, int status, cons
 static int is_token(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if ((unsigned char)s[i] > 0x7E || (!isalnum((unsigned char)s[i]) && (!s[i] || !strchr("!#$%&'*+-.^_`|~", s[i]))))
+        if ((unsigned char)s[i] > 0x7E ||
+            (!isalnum((unsigned char)s[i]) && (!s[i] || !strchr("!#$%&'*+-.^_`|~", s[i]))))
             return 0;
     return n > 0;
 }
 
 static int hex(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* Appends a part of the target with %XX decoded, and '+' to a blank in arguments. 0: it is malformed, or has a NUL. */
@@ -54,7 +58,8 @@ static int read_query(weft__http_reader *r, const char *s, const char *end)
         if (!stop) stop = end;
         const char *equals = memchr(s, '=', (size_t)(stop - s)), *name_end = equals ? equals : stop;
         const char *value = equals ? equals + 1 : stop;
-        if (!decode(&r->text, s, (size_t)(name_end - s), 1) || !decode(&r->text, value, (size_t)(stop - value), 1)) return 0;
+        if (!decode(&r->text, s, (size_t)(name_end - s), 1) || !decode(&r->text, value, (size_t)(stop - value), 1))
+            return 0;
         r->n_query++;
         s = stop < end ? stop + 1 : end;
     }
@@ -68,12 +73,15 @@ static enum weft__http_read read_request_line(weft__http_reader *r, const char *
     const char *end = s + n, *target = memchr(s, ' ', n),
                *version = target ? memchr(target + 1, ' ', (size_t)(end - target - 1)) : NULL;
     for (const char *p = s; p < end; p++)
-        if (*p < 0x20 || *p > 0x7E) return reader_refuse(r, 400, malformed); /* chars are signed, or not: both are refused */
+        if (*p < 0x20 || *p > 0x7E)
+            return reader_refuse(r, 400, malformed); /* chars are signed, or not: both are refused */
     if (!version || target == s || version == target + 1 || memchr(version + 1, ' ', (size_t)(end - version - 1)))
         return reader_refuse(r, 400, malformed);
-    if (!is_token(s, (size_t)(target - s)) || target - s > WEFT__HTTP_MAX_METHOD) return reader_refuse(r, 400, malformed);
+    if (!is_token(s, (size_t)(target - s)) || target - s > WEFT__HTTP_MAX_METHOD)
+        return reader_refuse(r, 400, malformed);
     const char *v = version + 1;
-    if (end - v != 8 || memcmp(v, "HTTP/", 5) || !isdigit((unsigned char)v[5]) || v[6] != '.' || !isdigit((unsigned char)v[7]))
+    if (end - v != 8 || memcmp(v, "HTTP/", 5) || !isdigit((unsigned char)v[5]) || v[6] != '.' ||
+        !isdigit((unsigned char)v[7]))
         return reader_refuse(r, 400, malformed);
     memcpy(r->method, s, (size_t)(target - s));
     r->method[target - s] = 0;
@@ -126,7 +134,8 @@ static enum weft__http_read read_chunk_size(weft__http_reader *r, const char *s,
     for (size_t at = i; at < n; at++)
         if (((unsigned char)s[at] < 0x20 && s[at] != '\t') || s[at] == 0x7F) return reader_refuse(r, 400, malformed);
     r->n_extensions += n - i;
-    if (r->n_extensions > WEFT__HTTP_MAX_EXTENSIONS) return reader_refuse(r, 400, "the extensions of chunks are too long");
+    if (r->n_extensions > WEFT__HTTP_MAX_EXTENSIONS)
+        return reader_refuse(r, 400, "the extensions of chunks are too long");
     r->left = size;
     r->state = size ? CHUNK : TRAILERS;
     return WEFT__HTTP_READ_MORE;
@@ -136,7 +145,8 @@ static enum weft__http_read take_line(weft__http_reader *r, const char *s, size_
 {
     switch (r->state) {
     case REQUEST_LINE:
-        if (!n && r->n_lines == 2) return WEFT__HTTP_READ_MORE; /* one may stand behind the last request (RFC 9112 2.2) */
+        if (!n && r->n_lines == 2)
+            return WEFT__HTTP_READ_MORE; /* one may stand behind the last request (RFC 9112 2.2) */
         return read_request_line(r, s, n);
     case FIELDS:
         if (n) return read_field(r, s, n, 0) ? WEFT__HTTP_READ_MORE : WEFT__HTTP_READ_REFUSED;
@@ -198,8 +208,8 @@ static enum weft__http_read next_piece(weft__http_reader *r, size_t n, size_t *n
     return WEFT__HTTP_READ_BODY;
 }
 
-enum weft__http_read weft__http_reader_next(weft__http_reader *r, const char *bytes, size_t n, size_t *n_used, const char **piece,
-                                            size_t *n_piece)
+enum weft__http_read weft__http_reader_next(weft__http_reader *r, const char *bytes, size_t n, size_t *n_used,
+                                            const char **piece, size_t *n_piece)
 {
     enum weft__http_read got = WEFT__HTTP_READ_MORE;
     *n_used = *n_piece = 0;

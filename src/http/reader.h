@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* reader.h: reads requests of HTTP/1.0 and HTTP/1.1 (RFC 9112) out of bytes: request line, fields, a body by length or in chunks.
+/* reader.h: reads requests of HTTP/1.0 and HTTP/1.1 (RFC 9112) out of bytes: request line, fields, a body by length or
+ * in chunks.
  *
- * It reads what the standard's grammar has and nothing beside it: what a proxy in front of us could take for something else is refused, and
- * nothing is mended. Lines end in CR LF. There is no NUL, no lone CR or LF, no folded field, no blank before a colon or in a target; of
- * chunks' extensions there are WEFT__HTTP_MAX_EXTENSIONS bytes per body at most. Trailers are held to the same rules, and dropped.
- * Invariant: nothing is read beyond max_head bytes of lines, whatever comes. One thread per reader; no sockets, no clocks. */
+ * It reads what the standard's grammar has and nothing beside it: what a proxy in front of us could take for something
+ * else is refused, and nothing is mended. Lines end in CR LF. There is no NUL, no lone CR or LF, no folded field, no
+ * blank before a colon or in a target; of chunks' extensions there are WEFT__HTTP_MAX_EXTENSIONS bytes per body at
+ * most. Trailers are held to the same rules, and dropped. Invariant: nothing is read beyond max_head bytes of lines,
+ * whatever comes. One thread per reader; no sockets, no clocks. */
 #ifndef WEFT_HTTP_READER_H
 #define WEFT_HTTP_READER_H
 
@@ -33,17 +35,18 @@ typedef struct weft__http_reader {
     uint64_t left; /* bytes of the body, or of its chunk, to come */
     char method[WEFT__HTTP_MAX_METHOD + 1];
     int is_modern; /* HTTP/1.1 */
-    /* The path NUL, n_query times argument NUL value NUL, n_headers times name NUL value NUL. Path, arguments and their values are decoded. */
+    /* The path NUL, n_query times argument NUL value NUL, n_headers times name NUL value NUL. Path, arguments and their
+     * values are decoded. */
     weft__strbuf text;
     size_t n_query, n_headers;
     int status; /* of the refusal */
     const char *message;
 } weft__http_reader;
 
-/* Reads on in bytes[0..n), which begin where the last call stopped: *n_used of them are used up. BODY: piece[0..n_piece), within them, is of
- * the body. An allocation that fails is a refusal with 503. */
-enum weft__http_read weft__http_reader_next(weft__http_reader *r, const char *bytes, size_t n, size_t *n_used, const char **piece,
-                                            size_t *n_piece);
+/* Reads on in bytes[0..n), which begin where the last call stopped: *n_used of them are used up. BODY:
+ * piece[0..n_piece), within them, is of the body. An allocation that fails is a refusal with 503. */
+enum weft__http_read weft__http_reader_next(weft__http_reader *r, const char *bytes, size_t n, size_t *n_used,
+                                            const char **piece, size_t *n_piece);
 /* After HEAD: how the body comes, in chunks or as so many bytes. */
 void weft__http_reader_body(weft__http_reader *r, int is_chunked, uint64_t length);
 /* Makes it ready for the next request. Who wants to keep the text takes it out before. */

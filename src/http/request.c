@@ -88,8 +88,8 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
     pthread_mutex_lock(&r->lock);
     if (!r->gone) {
         r->gone = 1;
-        r->slow =
-            (slow || r->full || r->expired) && r->answered; /* what we shut down ourselves may be seen as a client that left */
+        r->slow = (slow || r->full || r->expired) &&
+                  r->answered; /* what we shut down ourselves may be seen as a client that left */
         if (!r->n_whole) weft__http_answers_give(r, r->n_counted); /* a whole answer is still being sent */
         weft__strbuf_free(&r->out);
         r->out_at = 0;

@@ -20,7 +20,8 @@ struct weft__http_tls_session {
 
 weft_status weft__http_tls_open(const char *cert, const char *key, weft__http_tls **out, weft_error *err)
 {
-    const gnutls_datum_t c = {(unsigned char *)cert, (unsigned)strlen(cert)}, k = {(unsigned char *)key, (unsigned)strlen(key)};
+    const gnutls_datum_t c = {(unsigned char *)cert, (unsigned)strlen(cert)},
+                         k = {(unsigned char *)key, (unsigned)strlen(key)};
     weft__http_tls *t = weft__alloc_zero(1, sizeof *t);
     *out = NULL;
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");

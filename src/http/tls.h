@@ -17,8 +17,8 @@ void weft__http_tls_close(weft__http_tls **tls);
 
 /* Of a socket that does not block, which stays the caller's; NULL: no memory. */
 weft__http_tls_session *weft__http_tls_accept(weft__http_tls *tls, int fd);
-/* As recv and send: -1 with errno EAGAIN where it must wait for the socket; the handshake is part of the first calls. A send that had to wait
- * is repeated with the same bytes. */
+/* As recv and send: -1 with errno EAGAIN where it must wait for the socket; the handshake is part of the first calls. A
+ * send that had to wait is repeated with the same bytes. */
 ssize_t weft__http_tls_recv(weft__http_tls_session *s, void *bytes, size_t n);
 ssize_t weft__http_tls_send(weft__http_tls_session *s, const void *bytes, size_t n);
 /* Says that nothing more comes, if that goes at once. */

@@ -15,7 +15,8 @@ void weft__http_turns_put(weft__http_turns *q, weft__http_turn *turn, const void
     q->n++;
 }
 
-weft__http_turn *weft__http_turns_take_if(weft__http_turns *q, int (*may)(const void *arg, const void *who), const void *arg)
+weft__http_turn *weft__http_turns_take_if(weft__http_turns *q, int (*may)(const void *arg, const void *who),
+                                          const void *arg)
 {
     weft__http_turn **at = &q->first, *t;
     while (*at && may && !may(arg, (*at)->who)) at = &(*at)->next;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* turns.h: a queue whose members take turns: one of each that waits, then a second of each, whatever was put first; members of one
- * in their order.
+/* turns.h: a queue whose members take turns: one of each that waits, then a second of each, whatever was put first;
+ * members of one in their order.
  *
- * Who stands in it is told by a pointer, which is only compared; those of NULL are one. A turn is a member of what waits, and in
- * one queue at a time. Putting costs the number of those that wait. Locks are the caller's. */
+ * Who stands in it is told by a pointer, which is only compared; those of NULL are one. A turn is a member of what
+ * waits, and in one queue at a time. Putting costs the number of those that wait. Locks are the caller's. */
 #ifndef WEFT_HTTP_TURNS_H
 #define WEFT_HTTP_TURNS_H
 
@@ -29,7 +29,8 @@ void weft__http_turns_put(weft__http_turns *turns, weft__http_turn *turn, const 
 /* NULL: nothing waits. */
 weft__http_turn *weft__http_turns_take(weft__http_turns *turns);
 /* The first of those whose turn may come now; the others keep their places. NULL: there is none. */
-weft__http_turn *weft__http_turns_take_if(weft__http_turns *turns, int (*may)(const void *arg, const void *who), const void *arg);
+weft__http_turn *weft__http_turns_take_if(weft__http_turns *turns, int (*may)(const void *arg, const void *who),
+                                          const void *arg);
 /* Takes out one that waits. */
 void weft__http_turns_remove(weft__http_turns *turns, const weft__http_turn *turn);
 

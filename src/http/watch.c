@@ -105,8 +105,8 @@ static weft__http_request *request_of(weft__http_turn *turn)
     return turn ? WEFT__HTTP_TURN_OF(weft__http_request, turn, turn) : NULL;
 }
 
-/* The next request that a worker may handle, counted; NULL: the server stops. Who is passed over needs no signal later: the worker that
- * ends one of that client's looks here again. */
+/* The next request that a worker may handle, counted; NULL: the server stops. Who is passed over needs no signal later:
+ * the worker that ends one of that client's looks here again. */
 static weft__http_request *await_job(weft__http *h)
 {
     weft__http_request *r;
@@ -123,7 +123,8 @@ void *weft__http_worker(void *arg)
     weft__http *h = arg;
     weft__http_request *r;
     while ((r = await_job(h))) {
-        atomic_fetch_add(&r->refs, 1); /* so that its client lives until it is counted off, whenever the handler lets go */
+        atomic_fetch_add(&r->refs,
+                         1); /* so that its client lives until it is counted off, whenever the handler lets go */
         handle(h, r);
         pthread_mutex_lock(&h->lock);
         r->client->n_handled--;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* absent.c: the functions of weft/hub.h in a library that was configured without libcurl (-DWEFT_HUB=OFF): files and folders are found as ever,
- * all else is refused with the remedy. Any thread. */
+/* absent.c: the functions of weft/hub.h in a library that was configured without libcurl (-DWEFT_HUB=OFF): files and
+ * folders are found as ever, all else is refused with the remedy. Any thread. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,8 +9,9 @@
 #include "hub/hub.h"
 #include "weft/weft.h"
 
-#define REMEDY                                                                                                                   \
-    "this build pulls no models (-DWEFT_HUB=OFF): give a file or a folder, or build with -DWEFT_HUB=ON, which needs libcurl"
+#define REMEDY                                                                                                         \
+    "this build pulls no models (-DWEFT_HUB=OFF): give a file or a folder, or build with -DWEFT_HUB=ON, which needs "  \
+    "libcurl"
 
 void weft_pull_params_init(weft_pull_params *params, uint32_t size)
 {

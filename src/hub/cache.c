@@ -18,7 +18,8 @@ enum { TRIES = 8 };
 
 static weft_status printed(int n, size_t capacity, weft_error *err)
 {
-    return n < 0 || (size_t)n >= capacity ? weft_fail(err, WEFT_LIMIT, "the path of the model cache is too long") : WEFT_OK;
+    return n < 0 || (size_t)n >= capacity ? weft_fail(err, WEFT_LIMIT, "the path of the model cache is too long")
+                                          : WEFT_OK;
 }
 
 weft_status weft__hub_cache_root(char out[WEFT__HUB_CACHE_PATH], weft_error *err)
@@ -32,14 +33,15 @@ weft_status weft__hub_cache_root(char out[WEFT__HUB_CACHE_PATH], weft_error *err
     return printed(n, WEFT__HUB_CACHE_PATH, err);
 }
 
-weft_status weft__hub_cache_path(const weft__hub_name *name, const char *path, char *out, size_t capacity, weft_error *err)
+weft_status weft__hub_cache_path(const weft__hub_name *name, const char *path, char *out, size_t capacity,
+                                 weft_error *err)
 {
     char root[WEFT__HUB_CACHE_PATH];
     weft_status st = weft__hub_cache_root(root, err);
     if (st) return st;
-    return printed(
-        snprintf(out, capacity, "%s/models/%s/%s%s%s", root, name->owner, name->repo, path ? "/" : "", path ? path : ""),
-        capacity, err);
+    return printed(snprintf(out, capacity, "%s/models/%s/%s%s%s", root, name->owner, name->repo, path ? "/" : "",
+                            path ? path : ""),
+                   capacity, err);
 }
 
 int weft__hub_dir_open(int dir, const char *name, int create)
@@ -93,12 +95,14 @@ weft_status weft__hub_cache_open(const weft__hub_name *name, int create, int *fd
     close(models);
     if (*fd >= 0) return WEFT_OK;
     if (why == ENOENT && !create)
-        return weft_fail(err, WEFT_NOT_FOUND, "%s/%s: was not pulled (weft list shows what was)", name->owner, name->repo);
+        return weft_fail(err, WEFT_NOT_FOUND, "%s/%s: was not pulled (weft list shows what was)", name->owner,
+                         name->repo);
     return weft_fail(err, WEFT_IO, "%s/%s: its folder in the cache cannot be opened: %s", name->owner, name->repo,
                      why == ELOOP || why == ENOTDIR ? "it is a symbolic link or no folder" : strerror(why));
 }
 
-weft_status weft__hub_cache_lock(const weft__hub_name *name, int (*wait)(void *arg), void *arg, int *fd, weft_error *err)
+weft_status weft__hub_cache_lock(const weft__hub_name *name, int (*wait)(void *arg), void *arg, int *fd,
+                                 weft_error *err)
 {
     char file[2 * WEFT__HUB_PART_MAX + 2];
     int locks;
@@ -109,12 +113,13 @@ weft_status weft__hub_cache_lock(const weft__hub_name *name, int (*wait)(void *a
     *fd = openat(locks, file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     int why = errno;
     close(locks);
-    if (*fd < 0) return weft_fail(err, WEFT_IO, "%s/%s: its lock in the cache: %s", name->owner, name->repo, strerror(why));
+    if (*fd < 0)
+        return weft_fail(err, WEFT_IO, "%s/%s: its lock in the cache: %s", name->owner, name->repo, strerror(why));
     while (flock(*fd, LOCK_EX | LOCK_NB)) {
         if (errno == EINTR) continue;
         if (errno != EWOULDBLOCK) {
-            weft__log(WEFT__LOG_WARN, "%s/%s: this file system cannot lock (%s): do not pull it twice at once", name->owner,
-                      name->repo, strerror(errno));
+            weft__log(WEFT__LOG_WARN, "%s/%s: this file system cannot lock (%s): do not pull it twice at once",
+                      name->owner, name->repo, strerror(errno));
             return WEFT_OK;
         }
         if (!wait) st = weft_fail(err, WEFT_STATE, "%s/%s: another process is pulling it", name->owner, name->repo);

@@ -10,8 +10,9 @@
 #include "hub/hub.h"
 
 /* Good for its size first; then larger, then smaller, then unquantized. */
-static const char *const ORDER[] = {"Q4_K_M", "Q4_K_S", "Q4_0",   "IQ4_XS", "IQ4_NL", "Q4_1", "Q5_K_M", "Q5_K_S", "Q5_0", "Q5_1",
-                                    "Q6_K",   "Q8_0",   "Q3_K_M", "Q3_K_L", "Q3_K_S", "Q2_K", "BF16",   "F16",    "F32",  NULL};
+static const char *const ORDER[] = {"Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ4_NL", "Q4_1",   "Q5_K_M",
+                                    "Q5_K_S", "Q5_0",   "Q5_1", "Q6_K",   "Q8_0",   "Q3_K_M", "Q3_K_L",
+                                    "Q3_K_S", "Q2_K",   "BF16", "F16",    "F32",    NULL};
 
 void weft__hub_choice_free(weft__hub_choice *c)
 {
@@ -151,8 +152,8 @@ static int is_top(const char *path)
     return !strchr(path, '/');
 }
 
-/* Weights: the shards of an index, or model.safetensors, or whatever there is: some repositories hold a second copy under another
- * name. */
+/* Weights: the shards of an index, or model.safetensors, or whatever there is: some repositories hold a second copy
+ * under another name. */
 static int is_weight(const char *path, int sharded, int single)
 {
     if (!is_top(path) || !ends_with(path, ".safetensors")) return 0;
@@ -195,7 +196,8 @@ static weft_status take_folder(const weft__listing *l, const char *repo, weft__h
     return st;
 }
 
-/* The file that `what` names, by its path or its last segment; NULL when there is none, *several when the segment is no proof. */
+/* The file that `what` names, by its path or its last segment; NULL when there is none, *several when the segment is no
+ * proof. */
 static const weft__hub_file *named(const weft__listing *l, const char *what, int *several)
 {
     const weft__hub_file *f = weft__listing_find(l, what);
@@ -221,9 +223,10 @@ static weft_status choose_model(const weft__listing *l, const char *repo, const 
         if (!(f = best_match(l, what, 2))) f = best_prefix(l, what);
         if (!f) {
             weft__hub_show(shown, what, strlen(what));
-            if (!n) return weft_fail(err, WEFT_NOT_FOUND, "%s: has no file \"%s\", and no GGUF files at all", repo, shown);
-            return weft_fail(err, WEFT_NOT_FOUND, "%s: has no file or quantization \"%s\"; did you mean one of %s?", repo, shown,
-                             name_some(l, some, sizeof some));
+            if (!n)
+                return weft_fail(err, WEFT_NOT_FOUND, "%s: has no file \"%s\", and no GGUF files at all", repo, shown);
+            return weft_fail(err, WEFT_NOT_FOUND, "%s: has no file or quantization \"%s\"; did you mean one of %s?",
+                             repo, shown, name_some(l, some, sizeof some));
         }
     } else if (n > 1) {
         for (int i = 0; ORDER[i] && !f; i++) f = best_match(l, ORDER[i], 2);

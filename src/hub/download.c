@@ -27,10 +27,11 @@ typedef struct download_job {
     weft__sha256 sha; /* of the first `have` bytes */
     uint64_t have, size;
     int has_size;
-    char etag[WEFT__HUB_HTTP_ETAG];       /* of the content that the part belongs to; "" unknown */
-    char linked[65];                      /* SHA-256 that the server announced with the file */
-    int inherited;                        /* some bytes are from an earlier run */
-    int begun, restart, restarts, gained; /* of the current attempt: headers were checked; must begin anew; (count); bytes came */
+    char etag[WEFT__HUB_HTTP_ETAG]; /* of the content that the part belongs to; "" unknown */
+    char linked[65];                /* SHA-256 that the server announced with the file */
+    int inherited;                  /* some bytes are from an earlier run */
+    int begun, restart, restarts,
+        gained; /* of the current attempt: headers were checked; must begin anew; (count); bytes came */
 } download_job;
 
 weft_status weft__hub_disk_room(int dir, uint64_t n_bytes, weft_error *err)
@@ -40,14 +41,16 @@ weft_status weft__hub_disk_room(int dir, uint64_t n_bytes, weft_error *err)
     if (fstatvfs(dir, &v)) return WEFT_OK; /* unknown: writing will tell */
     if (!weft__checked_mul(v.f_bavail, v.f_frsize, &room)) return WEFT_OK;
     if (n_bytes == 0 || (weft__checked_add(n_bytes, DISK_MARGIN, &need) && need <= room)) return WEFT_OK;
-    return weft_fail(err, WEFT_LIMIT,
-                     "%.2f GB are needed and %.2f GB are free where pulled models lie: free space (weft rm), or set WEFT_CACHE",
-                     (double)n_bytes / 1e9, (double)room / 1e9);
+    return weft_fail(
+        err, WEFT_LIMIT,
+        "%.2f GB are needed and %.2f GB are free where pulled models lie: free space (weft rm), or set WEFT_CACHE",
+        (double)n_bytes / 1e9, (double)room / 1e9);
 }
 
 static weft_status disk_failed(const download_job *j, const char *what, int why, weft_error *err)
 {
-    const char *remedy = why == ENOSPC || why == EDQUOT ? "; free space (weft rm) and run it again: what is there is kept" : "";
+    const char *remedy =
+        why == ENOSPC || why == EDQUOT ? "; free space (weft rm) and run it again: what is there is kept" : "";
     return weft_fail(err, WEFT_IO, "%s: %s: %s%s", j->shown, what, strerror(why), remedy);
 }
 
@@ -74,7 +77,8 @@ static int record_fits(const weft__json *r, const weft__hub_file *f)
     return !strcmp(id, f->id) && (f->has_size ? size >= 0 && (uint64_t)size == f->n_bytes : size < 0);
 }
 
-/* The recorded ETag into etag. Returns whether the part may be used: something must be able to tell if the content changed. */
+/* The recorded ETag into etag. Returns whether the part may be used: something must be able to tell if the content
+ * changed. */
 static int read_record(int dir, const char *name, const weft__hub_file *f, char etag[WEFT__HUB_HTTP_ETAG])
 {
     weft__json *r = NULL;
@@ -177,11 +181,12 @@ static weft_status start_over(download_job *j, const char *why, weft_error *err)
 static weft_status check_total(download_job *j, int64_t total, weft_error *err)
 {
     if (total < 0)
-        return j->has_size ? WEFT_OK
-                           : weft_fail(err, WEFT_FORMAT, "%s: the server does not say how long it is: refused", j->shown);
+        return j->has_size
+                   ? WEFT_OK
+                   : weft_fail(err, WEFT_FORMAT, "%s: the server does not say how long it is: refused", j->shown);
     if (j->has_size && (uint64_t)total != j->size)
-        return weft_fail(err, WEFT_FORMAT, "%s: the server sends %lld bytes where %llu were announced: refused", j->shown,
-                         (long long)total, (unsigned long long)j->size);
+        return weft_fail(err, WEFT_FORMAT, "%s: the server sends %lld bytes where %llu were announced: refused",
+                         j->shown, (long long)total, (unsigned long long)j->size);
     if (j->has_size) return WEFT_OK;
     j->has_size = 1;
     j->size = (uint64_t)total;
@@ -212,7 +217,8 @@ static weft_status download_begin(download_job *j, const weft__hub_http_reply *r
             return start_over(j, "its content changed on the server", err);
         return check_total(j, r->range_total, err);
     }
-    if (r->status != 200) return weft_fail(err, WEFT_FORMAT, "%s: the server answers with status %ld", j->shown, r->status);
+    if (r->status != 200)
+        return weft_fail(err, WEFT_FORMAT, "%s: the server answers with status %ld", j->shown, r->status);
     /* All of it, from the beginning: the server knows no ranges, or the content changed since. */
     if (j->have && (st = empty_part(j, err))) return st;
     if ((st = check_total(j, r->length, err))) return st;
@@ -227,8 +233,8 @@ static weft_status on_body(void *arg, const weft__hub_http_reply *r, const void 
     weft_status st = j->begun ? WEFT_OK : download_begin(j, r, err);
     if (st) return st;
     if (n > j->size - j->have)
-        return weft_fail(err, WEFT_FORMAT, "%s: the server sends more than the %llu bytes that were announced: refused", j->shown,
-                         (unsigned long long)j->size);
+        return weft_fail(err, WEFT_FORMAT, "%s: the server sends more than the %llu bytes that were announced: refused",
+                         j->shown, (unsigned long long)j->size);
     for (size_t left = n; left > 0;) {
         ssize_t done = write(j->fd, s, left);
         if (done < 0 && errno == EINTR) continue;
@@ -262,7 +268,8 @@ static weft_status attempt(download_job *j, const char *url, int *again, weft_er
     j->begun = j->restart = j->gained = 0;
     weft_status st = weft__hub_http_get(d->remote->http, &call, &reply, err);
     *again = reply.transient;
-    if (!st && reply.status == 416 && j->have) st = start_over(j, "the server does not have the range that is missing", err);
+    if (!st && reply.status == 416 && j->have)
+        st = start_over(j, "the server does not have the range that is missing", err);
     else if (!st && (reply.status < 200 || reply.status > 299)) {
         st = weft__remote_refused(d->remote, d->name, &reply, err);
         *again = reply.transient;
@@ -272,8 +279,8 @@ static weft_status attempt(download_job *j, const char *url, int *again, weft_er
     }
     if (!st && j->have < j->size) {
         *again = 1;
-        st = weft_fail(err, WEFT_IO, "%s: the server ended after %llu of %llu bytes", j->shown, (unsigned long long)j->have,
-                       (unsigned long long)j->size);
+        st = weft_fail(err, WEFT_IO, "%s: the server ended after %llu of %llu bytes", j->shown,
+                       (unsigned long long)j->have, (unsigned long long)j->size);
     }
     return st;
 }
@@ -315,27 +322,31 @@ static weft_status verify(download_job *j, char sha256[65], int *verified, int *
     *fits = !wanted[0] || !strcmp(wanted, sha256);
     if (*fits || j->inherited) return WEFT_OK;
     drop_part(j);
-    return weft_fail(err, WEFT_FORMAT,
-                     "%s: its SHA-256 is %s and should be %s: damaged on the way, or not what it claims to be; not kept",
-                     j->shown, sha256, wanted);
+    return weft_fail(
+        err, WEFT_FORMAT,
+        "%s: its SHA-256 is %s and should be %s: damaged on the way, or not what it claims to be; not kept", j->shown,
+        sha256, wanted);
 }
 
 static weft_status publish(download_job *j, weft_error *err)
 {
     if (fsync(j->fd)) return disk_failed(j, "flushing to the disk", errno, err);
-    if (renameat(j->d->dir, j->part, j->d->dir, j->d->leaf)) return disk_failed(j, "renaming the finished file", errno, err);
+    if (renameat(j->d->dir, j->part, j->d->dir, j->d->leaf))
+        return disk_failed(j, "renaming the finished file", errno, err);
     unlinkat(j->d->dir, j->record, 0);
     fsync(j->d->dir); /* some file systems cannot; the file itself is safe */
     return WEFT_OK;
 }
 
-weft_status weft__download_run(const weft__download *d, char sha256[65], uint64_t *n_bytes, int *verified, weft_error *err)
+weft_status weft__download_run(const weft__download *d, char sha256[65], uint64_t *n_bytes, int *verified,
+                               weft_error *err)
 {
     download_job j;
     int fits = 0;
     name_files(d, &j);
     char *url = weft__remote_file_url(d->remote, d->name, d->file->path);
-    weft_status st = url ? open_part(&j, err) : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for its address", j.shown);
+    weft_status st =
+        url ? open_part(&j, err) : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for its address", j.shown);
     while (!st && !fits) {
         st = fetch(&j, url, err);
         if (!st) st = verify(&j, sha256, verified, &fits, err);

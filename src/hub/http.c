@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* http.c: one GET with its redirects (http.h).
  *
- * libcurl is asked for one response at a time; redirects are decided here, because only here is it known what the token may see.
- * libcurl keeps its own allocator: its set-up is one per process and may be shared with the program that embeds us. */
+ * libcurl is asked for one response at a time; redirects are decided here, because only here is it known what the token
+ * may see. libcurl keeps its own allocator: its set-up is one per process and may be shared with the program that
+ * embeds us. */
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -207,10 +208,13 @@ static weft_status transport_failed(transfer *t, const char *url, CURLcode code,
         r->transient = 1;
         return weft_fail(err, WEFT_IO, "cannot find %s: is there a network?%s", host,
                          direct ? "" : " (HF_ENDPOINT names another server)");
-    case CURLE_COULDNT_CONNECT: r->transient = 1; return weft_fail(err, WEFT_IO, "cannot connect to %s: %s", host, detail);
+    case CURLE_COULDNT_CONNECT:
+        r->transient = 1;
+        return weft_fail(err, WEFT_IO, "cannot connect to %s: %s", host, detail);
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-        return weft_fail(err, WEFT_IO, "the certificate of %s is not trusted: %s (%sSSL_CERT_FILE names the authorities)", host,
+        return weft_fail(err, WEFT_IO,
+                         "the certificate of %s is not trusted: %s (%sSSL_CERT_FILE names the authorities)", host,
                          detail, direct ? "--tls-ca or " : "");
     case CURLE_OPERATION_TIMEDOUT:
         r->transient = 1;
@@ -299,7 +303,8 @@ static int is_redirect(long status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* The continuation of a listing, as an absolute URL of the same origin; another one is dropped, and with it the rest refused. */
+/* The continuation of a listing, as an absolute URL of the same origin; another one is dropped, and with it the rest
+ * refused. */
 static weft_status finish_next(const char *url, weft__hub_http_reply *r, weft_error *err)
 {
     char *next;
@@ -313,7 +318,8 @@ static weft_status finish_next(const char *url, weft__hub_http_reply *r, weft_er
     return st;
 }
 
-weft_status weft__hub_http_get(weft__hub_http *h, const weft__hub_http_call *call, weft__hub_http_reply *reply, weft_error *err)
+weft_status weft__hub_http_get(weft__hub_http *h, const weft__hub_http_call *call, weft__hub_http_reply *reply,
+                               weft_error *err)
 {
     transfer t = {.call = call, .reply = reply, .curl = h->curl, .first_origin = 1, .err = err};
     int with_token = call->token && (call->direct || weft__hub_http_is_safe(call->url)), same_origin;

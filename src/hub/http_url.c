@@ -13,7 +13,8 @@ static int get_part(CURLU *u, CURLUPart part, char *out, size_t capacity)
 {
     char *text = NULL;
     size_t n = 0;
-    if (curl_url_get(u, part, &text, part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0) == CURLUE_OK && text) n = strlen(text);
+    if (curl_url_get(u, part, &text, part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0) == CURLUE_OK && text)
+        n = strlen(text);
     int fits = n < capacity;
     if (fits && n) memcpy(out, text, n);
     out[fits ? n : 0] = 0;
@@ -27,7 +28,8 @@ typedef struct origin {
 
 static int get_origin(CURLU *u, origin *o)
 {
-    return get_part(u, CURLUPART_SCHEME, o->scheme, sizeof o->scheme) && get_part(u, CURLUPART_HOST, o->host, sizeof o->host) &&
+    return get_part(u, CURLUPART_SCHEME, o->scheme, sizeof o->scheme) &&
+           get_part(u, CURLUPART_HOST, o->host, sizeof o->host) &&
            get_part(u, CURLUPART_PORT, o->port, sizeof o->port) && o->host[0] &&
            (!strcasecmp(o->scheme, "http") || !strcasecmp(o->scheme, "https"));
 }
@@ -60,7 +62,8 @@ weft_status weft__hub_http_join(const char *url, const char *location, char **ou
     } else if (curl_url_set(u, CURLUPART_URL, location, CURLU_DISALLOW_USER) || !get_origin(u, &after)) {
         st = weft_fail(err, WEFT_FORMAT, "%s redirects to an address that is refused", before.host);
     } else if (!strcasecmp(before.scheme, "https") && strcasecmp(after.scheme, "https")) {
-        st = weft_fail(err, WEFT_FORMAT, "%s redirects from https to unprotected http (%s): refused", before.host, after.host);
+        st = weft_fail(err, WEFT_FORMAT, "%s redirects from https to unprotected http (%s): refused", before.host,
+                       after.host);
     } else if (curl_url_get(u, CURLUPART_URL, &text, 0) || !(*out = weft__strdup(text))) {
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an address");
     } else {

@@ -25,11 +25,12 @@ typedef struct weft__hub_name {
 
 /* Takes a name apart. Fails with WEFT_ARGUMENT and the rule that was broken. */
 weft_status weft__hub_name_parse(const char *text, weft__hub_name *out, weft_error *err);
-/* Why path[0..n) must not be used below a folder ("climbs out of its folder"), or NULL when it may. Refuses: empty, absolute, too
- * long, "." and ".." segments, empty segments, backslashes, control and direction-changing characters, NUL, malformed UTF-8. */
+/* Why path[0..n) must not be used below a folder ("climbs out of its folder"), or NULL when it may. Refuses: empty,
+ * absolute, too long, "." and ".." segments, empty segments, backslashes, control and direction-changing characters,
+ * NUL, malformed UTF-8. */
 const char *weft__hub_path_fault(const char *path, size_t n);
-/* Text from outside made fit for a message: at most WEFT__HUB_SHOW - 1 bytes, anything but printable ASCII replaced. Returns
- * out. */
+/* Text from outside made fit for a message: at most WEFT__HUB_SHOW - 1 bytes, anything but printable ASCII replaced.
+ * Returns out. */
 const char *weft__hub_show(char out[WEFT__HUB_SHOW], const char *text, size_t n);
 
 typedef struct weft__hub_file {
@@ -46,9 +47,9 @@ typedef struct weft__listing {
 } weft__listing;
 
 void weft__listing_free(weft__listing *l);
-/* Adds the files of one answer of the server: the array of /tree/ or the object with "siblings". Hidden files (".gitattributes")
- * are left out. Fails with WEFT_FORMAT for anything malformed or a path that weft__hub_path_fault refuses, WEFT_LIMIT for too
- * many files, WEFT_NO_MEMORY; the listing stays valid. */
+/* Adds the files of one answer of the server: the array of /tree/ or the object with "siblings". Hidden files
+ * (".gitattributes") are left out. Fails with WEFT_FORMAT for anything malformed or a path that weft__hub_path_fault
+ * refuses, WEFT_LIMIT for too many files, WEFT_NO_MEMORY; the listing stays valid. */
 weft_status weft__listing_parse(weft__listing *l, const char *json, size_t n, weft_error *err);
 /* Adds one file; copies path, which has been checked. Returns NULL when memory runs out. */
 weft__hub_file *weft__listing_add(weft__listing *l, const char *path, size_t n);
@@ -70,12 +71,13 @@ typedef struct weft__hub_choice {
 
 void weft__hub_choice_free(weft__hub_choice *c);
 /* Picks from a sorted listing; `repo` is for messages. `what`:
- *   a path, or the last segment of one: that file, with all parts when it is one of a split set (NAME-00001-of-00003.gguf);
- *   a quantization: the GGUF whose name has it as a whole word, else as the beginning of one ("Q4_K" for "Q4_K_M");
- *   "": the first that the repository has of Q4_K_M, Q4_K_S and the other quantizations (choose.c), its only GGUF, or the folder when it has none.
- * Equals are decided by the shorter, then the alphabetically first path. Vision projectors (mmproj) and importance matrices are
- * only taken when named. Fails with WEFT_NOT_FOUND (naming what there is), WEFT_ARGUMENT (several, say which), WEFT_UNSUPPORTED
- * (nothing that can be run), WEFT_FORMAT (a part of a set is missing). */
+ *   a path, or the last segment of one: that file, with all parts when it is one of a split set
+ *   (NAME-00001-of-00003.gguf); a quantization: the GGUF whose name has it as a whole word, else as the beginning of
+ *   one ("Q4_K" for "Q4_K_M"); "": the first that the repository has of Q4_K_M, Q4_K_S and the other quantizations
+ *   (choose.c), its only GGUF, or the folder when it has none.
+ * Equals are decided by the shorter, then the alphabetically first path. Vision projectors (mmproj) and importance
+ * matrices are only taken when named. Fails with WEFT_NOT_FOUND (naming what there is), WEFT_ARGUMENT (several, say
+ * which), WEFT_UNSUPPORTED (nothing that can be run), WEFT_FORMAT (a part of a set is missing). */
 weft_status weft__listing_choose(const weft__listing *l, const char *repo, const char *what, weft__hub_choice *out,
                                  weft_error *err);
 

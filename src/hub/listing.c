@@ -51,7 +51,8 @@ static weft_status read_size(const weft__json *v, const char *shown, weft__hub_f
 {
     int64_t n;
     if (!v || weft__json_is_null(v)) return WEFT_OK;
-    if (!weft__json_int(v, &n) || n < 0) return weft_fail(err, WEFT_FORMAT, "the listing gives no valid size for \"%s\"", shown);
+    if (!weft__json_int(v, &n) || n < 0)
+        return weft_fail(err, WEFT_FORMAT, "the listing gives no valid size for \"%s\"", shown);
     if (f->has_size && f->n_bytes != (uint64_t)n)
         return weft_fail(err, WEFT_FORMAT, "the listing gives two sizes for \"%s\": %llu and %lld bytes", shown,
                          (unsigned long long)f->n_bytes, (long long)n);
@@ -83,13 +84,16 @@ static weft_status read_entry(weft__listing *l, const weft__json *entry, weft_er
     size_t n, n_type;
     const weft__json *name = weft__json_get(entry, "path");
     if (!name) name = weft__json_get(entry, "rfilename");
-    if (!weft__json_string(name, &path, &n)) return weft_fail(err, WEFT_FORMAT, "the listing has an entry without a path");
+    if (!weft__json_string(name, &path, &n))
+        return weft_fail(err, WEFT_FORMAT, "the listing has an entry without a path");
     weft__hub_show(shown, path, n);
     if ((why = weft__hub_path_fault(path, n)))
         return weft_fail(err, WEFT_FORMAT, "the listing names a file whose path %s: \"%s\"; refused", why, shown);
-    if (weft__json_string(weft__json_get(entry, "type"), &type, &n_type) && strcmp(type, "file")) return WEFT_OK; /* a folder */
+    if (weft__json_string(weft__json_get(entry, "type"), &type, &n_type) && strcmp(type, "file"))
+        return WEFT_OK; /* a folder */
     if (is_hidden(path, n)) return WEFT_OK;
-    if (l->n >= WEFT__HUB_FILES_MAX) return weft_fail(err, WEFT_LIMIT, "the listing has more than %d files", WEFT__HUB_FILES_MAX);
+    if (l->n >= WEFT__HUB_FILES_MAX)
+        return weft_fail(err, WEFT_LIMIT, "the listing has more than %d files", WEFT__HUB_FILES_MAX);
     weft__hub_file *f = weft__listing_add(l, path, n);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the listing");
     return read_details(entry, shown, f, err);
@@ -101,7 +105,8 @@ weft_status weft__listing_parse(weft__listing *l, const char *json, size_t n, we
     weft_status st = weft__json_parse(json, n, &root, err);
     if (st) return weft_fail_within(err, st, "the listing is not JSON");
     const weft__json *entries = weft__json_kind_of(root) == WEFT__JSON_OBJECT ? weft__json_get(root, "siblings") : root;
-    if (weft__json_kind_of(entries) != WEFT__JSON_ARRAY) st = weft_fail(err, WEFT_FORMAT, "the listing holds no list of files");
+    if (weft__json_kind_of(entries) != WEFT__JSON_ARRAY)
+        st = weft_fail(err, WEFT_FORMAT, "the listing holds no list of files");
     for (size_t i = 0; !st && i < weft__json_size(entries); i++) st = read_entry(l, weft__json_at(entries, i), err);
     weft__json_free(&root);
     return st;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* manifest.h: the record of what was pulled into one repository's folder:
  *   {"files": {PATH: {"size": BYTES, "id": ID, "sha256": HEX}}, "folder": [PATH, ...]}
- * "folder" is there when the folder itself is a model (safetensors), and names all files that it needs. A tree belongs to its
- * caller. */
+ * "folder" is there when the folder itself is a model (safetensors), and names all files that it needs. A tree belongs
+ * to its caller. */
 #ifndef WEFT_HUB_MANIFEST_H
 #define WEFT_HUB_MANIFEST_H
 

@@ -40,8 +40,10 @@ weft_status weft__hub_name_parse(const char *text, weft__hub_name *out, weft_err
     if (!slash || (colon && colon < slash))
         return weft_fail(err, WEFT_ARGUMENT, "%s: a model's name is OWNER/NAME or OWNER/NAME:WHAT", shown);
     size_t n_owner = (size_t)(slash - text), n_repo = colon ? (size_t)(colon - slash - 1) : strlen(slash + 1);
-    if ((why = part_fault(text, n_owner))) return weft_fail(err, WEFT_ARGUMENT, "%s: the owner (before '/') %s", shown, why);
-    if ((why = part_fault(slash + 1, n_repo))) return weft_fail(err, WEFT_ARGUMENT, "%s: the name (after '/') %s", shown, why);
+    if ((why = part_fault(text, n_owner)))
+        return weft_fail(err, WEFT_ARGUMENT, "%s: the owner (before '/') %s", shown, why);
+    if ((why = part_fault(slash + 1, n_repo)))
+        return weft_fail(err, WEFT_ARGUMENT, "%s: the name (after '/') %s", shown, why);
     if (colon && (why = weft__hub_path_fault(colon + 1, strlen(colon + 1))))
         return weft_fail(err, WEFT_ARGUMENT, "%s: the file or quantization (after ':') %s", shown, why);
     memcpy(out->owner, text, n_owner);

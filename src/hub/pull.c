@@ -133,11 +133,13 @@ static weft_status fetch_one(pull *p, size_t i, weft_pull_result *result, weft_e
 static weft_status pull_files(pull *p, weft_pull_result *result, weft_error *err)
 {
     weft_status st = weft__hub_cache_lock(&p->name, while_waiting, p, &p->lock, err);
-    if (st || (st = weft__hub_cache_open(&p->name, 1, &p->dir, err)) || (st = weft__manifest_read(p->dir, &p->manifest, err)))
+    if (st || (st = weft__hub_cache_open(&p->name, 1, &p->dir, err)) ||
+        (st = weft__manifest_read(p->dir, &p->manifest, err)))
         return st;
     p->state.n_files = result->n_files = (int32_t)p->choice.n;
     if ((st = check_room(p, err))) return weft_fail_within(err, st, "%s", p->label);
-    if (p->choice.kind == WEFT__HUB_CHOICE_FOLDER && (st = weft__manifest_set_folder(p->dir, p->manifest, &p->choice, err)))
+    if (p->choice.kind == WEFT__HUB_CHOICE_FOLDER &&
+        (st = weft__manifest_set_folder(p->dir, p->manifest, &p->choice, err)))
         return st;
     for (size_t i = 0; i < p->choice.n && !st; i++) st = fetch_one(p, i, result, err);
     return st;

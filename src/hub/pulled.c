@@ -43,7 +43,8 @@ static void drop_partial(weft__listing *l)
     l->n = kept;
 }
 
-static weft_status resolve_pulled(const char *name, const weft__hub_name *n, char *path, size_t capacity, weft_error *err)
+static weft_status resolve_pulled(const char *name, const weft__hub_name *n, char *path, size_t capacity,
+                                  weft_error *err)
 {
     char label[2 * WEFT__HUB_PART_MAX + 2], missing[WEFT__HUB_SHOW];
     weft__listing l = {0};
@@ -53,10 +54,10 @@ static weft_status resolve_pulled(const char *name, const weft__hub_name *n, cha
     snprintf(label, sizeof label, "%s/%s", n->owner, n->repo);
     weft_status st = weft__hub_cache_open(n, 0, &dir, err);
     if (st == WEFT_NOT_FOUND)
-        return weft_fail(
-            err, st,
-            "%s: no such file or folder, and not a pulled model ('weft pull OWNER/NAME' fetches one, 'weft list' shows them)",
-            name);
+        return weft_fail(err, st,
+                         "%s: no such file or folder, and not a pulled model ('weft pull OWNER/NAME' fetches one, "
+                         "'weft list' shows them)",
+                         name);
     if (st) return st;
     if ((st = weft__hub_cache_scan(dir, &l, err)) || (st = weft__manifest_read(dir, &m, err))) goto done;
     drop_partial(&l);
@@ -97,8 +98,9 @@ static weft_status not_there(const char *name, int why, weft_error *err)
     if (why != ENOENT || strchr(name, '/')) return weft_fail(err, WEFT_NOT_FOUND, "%s: %s", name, strerror(why));
     weft_pulled_each(compare_repo, &s, NULL);
     if (s.found[0])
-        return weft_fail(err, WEFT_NOT_FOUND, "%s: no such file or folder; of pulled models there is %s: say it with its owner",
-                         name, s.found);
+        return weft_fail(err, WEFT_NOT_FOUND,
+                         "%s: no such file or folder; of pulled models there is %s: say it with its owner", name,
+                         s.found);
     return weft_fail(err, WEFT_NOT_FOUND, "%s: %s (a pulled model is called OWNER/NAME; 'weft list' shows them)", name,
                      strerror(why));
 }
@@ -107,7 +109,8 @@ weft_status weft_resolve_model(const char *name, char *path, size_t capacity, we
 {
     weft__hub_name n;
     struct stat s;
-    if (!name[0]) return weft_fail(err, WEFT_ARGUMENT, "the name of the model is empty; give a file, a folder or OWNER/NAME");
+    if (!name[0])
+        return weft_fail(err, WEFT_ARGUMENT, "the name of the model is empty; give a file, a folder or OWNER/NAME");
     int there = stat(name, &s) == 0, why = errno;
     if (there || (why != ENOENT && why != ENOTDIR)) {
         /* What is there but cannot be reached is for whoever opens it to complain about. */
@@ -134,7 +137,8 @@ static weft_status tell(walk *w, const char *path, uint64_t n_bytes, int32_t n_f
     weft_status st = weft__hub_cache_path(&w->name, path, full, sizeof full, err);
     if (st) return st;
     snprintf(name, sizeof name, "%s/%s%s%s", w->name.owner, w->name.repo, path ? ":" : "", path ? path : "");
-    w->each(w->arg, &(weft_pulled){.name = name, .path = full, .n_bytes = n_bytes, .n_files = n_files, .complete = complete});
+    w->each(w->arg,
+            &(weft_pulled){.name = name, .path = full, .n_bytes = n_bytes, .n_files = n_files, .complete = complete});
     return WEFT_OK;
 }
 
@@ -200,9 +204,10 @@ static weft_status tell_repo(walk *w, int owner, weft_error *err)
     return st;
 }
 
-/* Calls visit for every entry of dir (closed here) whose name could be an owner's or a model's, in order of the names. */
-static weft_status each_folder(int dir, weft_status (*visit)(walk *w, int dir, const char *name, weft_error *err), walk *w,
-                               weft_error *err)
+/* Calls visit for every entry of dir (closed here) whose name could be an owner's or a model's, in order of the names.
+ */
+static weft_status each_folder(int dir, weft_status (*visit)(walk *w, int dir, const char *name, weft_error *err),
+                               walk *w, weft_error *err)
 {
     weft__listing names = {0};
     int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* a position of its own */

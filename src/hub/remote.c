@@ -37,7 +37,8 @@ static weft_status read_endpoint(weft__remote *r, weft_error *err)
     memcpy(r->endpoint, s, n);
     r->endpoint[n] = 0;
     if (!weft__hub_http_is_plain(r->endpoint, r->host, sizeof r->host))
-        return weft_fail(err, WEFT_ARGUMENT, "HF_ENDPOINT must be an http or https address without user, query and fragment");
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "HF_ENDPOINT must be an http or https address without user, query and fragment");
     return WEFT_OK;
 }
 
@@ -102,7 +103,8 @@ char *weft__remote_file_url(const weft__remote *r, const weft__hub_name *name, c
     return NULL;
 }
 
-weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__hub_http_reply *reply, weft_error *err)
+weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__hub_http_reply *reply,
+                                 weft_error *err)
 {
     const char *said = reply->message, *sep = said[0] ? ": " : "";
     long s = reply->status;
@@ -112,17 +114,20 @@ weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *na
                          "%s/%s: %s has no such model, or it is private or gated: check the name, or set HF_TOKEN%s%s",
                          name->owner, name->repo, r->host, sep, said);
     if (s == 401)
-        return weft_fail(err, WEFT_IO, "%s/%s: %s does not accept HF_TOKEN: is it still valid?%s%s", name->owner, name->repo,
-                         r->host, sep, said);
+        return weft_fail(err, WEFT_IO, "%s/%s: %s does not accept HF_TOKEN: is it still valid?%s%s", name->owner,
+                         name->repo, r->host, sep, said);
     if (s == 403)
-        return weft_fail(err, WEFT_IO, "%s/%s: %s refuses access: accept the model's terms at %s/%s/%s and set HF_TOKEN%s%s",
+        return weft_fail(err, WEFT_IO,
+                         "%s/%s: %s refuses access: accept the model's terms at %s/%s/%s and set HF_TOKEN%s%s",
                          name->owner, name->repo, r->host, r->endpoint, name->owner, name->repo, sep, said);
     if (s == 404)
-        return weft_fail(err, WEFT_NOT_FOUND, "%s/%s: not found on %s%s%s", name->owner, name->repo, r->host, sep, said);
+        return weft_fail(err, WEFT_NOT_FOUND, "%s/%s: not found on %s%s%s", name->owner, name->repo, r->host, sep,
+                         said);
     if (s == 429)
         return weft_fail(err, WEFT_IO, "%s/%s: %s asks to wait (too many requests); try again later, or set HF_TOKEN",
                          name->owner, name->repo, r->host);
-    return weft_fail(err, WEFT_IO, "%s/%s: %s answers with status %ld%s%s", name->owner, name->repo, r->host, s, sep, said);
+    return weft_fail(err, WEFT_IO, "%s/%s: %s answers with status %ld%s%s", name->owner, name->repo, r->host, s, sep,
+                     said);
 }
 
 /* ---- small answers ---- */
@@ -167,8 +172,8 @@ static weft_status get_text(weft__remote *r, const weft__hub_name *name, const c
 }
 
 /* All pages of a listing that begins at url. *status: of the page that failed, 0 when it was no answer. */
-static weft_status read_pages(weft__remote *r, const weft__hub_name *name, const char *first, weft__listing *l, long *status,
-                              weft_error *err)
+static weft_status read_pages(weft__remote *r, const weft__hub_name *name, const char *first, weft__listing *l,
+                              long *status, weft_error *err)
 {
     weft__hub_http_reply reply;
     weft__strbuf t = {0};
@@ -213,7 +218,8 @@ static void suggest(weft__remote *r, const weft__hub_name *name, weft_error *err
     for (size_t i = 0; i < weft__json_size(v) && i < 3; i++)
         if (weft__json_string(weft__json_get(weft__json_at(v, i), "id"), &id, &n))
             weft__strbuf_printf(&found, "%s%s", found.len ? ", " : "", weft__hub_show(shown, id, n));
-    if (found.len && !found.failed) weft_fail(err, (weft_status)err->status, "%s; did you mean %s?", err->message, found.data);
+    if (found.len && !found.failed)
+        weft_fail(err, (weft_status)err->status, "%s; did you mean %s?", err->message, found.data);
 done:
     weft__json_free(&v);
     weft__strbuf_free(&t);

@@ -26,8 +26,10 @@ void weft__remote_close(weft__remote *r);
 weft_status weft__remote_list(weft__remote *r, const weft__hub_name *name, weft__listing *out, weft_error *err);
 /* The address of one file, freed with weft__free; NULL without memory. */
 char *weft__remote_file_url(const weft__remote *r, const weft__hub_name *name, const char *path);
-/* Turns a status that is no success into an error that says what to do. Sets reply->transient where trying again may help. */
-weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__hub_http_reply *reply, weft_error *err);
+/* Turns a status that is no success into an error that says what to do. Sets reply->transient where trying again may
+ * help. */
+weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__hub_http_reply *reply,
+                                 weft_error *err);
 /* Waits before try number `tries` (from 1), longer each time, at most 8 s. Fails with WEFT_CANCELLED. */
 weft_status weft__remote_pause(const weft__remote *r, int tries, weft_error *err);
 

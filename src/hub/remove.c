@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* remove.c: weft_pulled_remove: deleting from the cache, and only from it. State: the disk only.
  *
- * Everything goes through descriptors of folders that were opened without following links (cache.h), so that whatever someone
- * put into the cache, nothing outside it is touched. */
+ * Everything goes through descriptors of folders that were opened without following links (cache.h), so that whatever
+ * someone put into the cache, nothing outside it is touched. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,8 @@ static weft_status remove_entry(int dir, const char *name, int depth, uint64_t *
     }
     if (st) return st;
     if (unlinkat(dir, name, is_folder ? AT_REMOVEDIR : 0))
-        return weft_fail(err, WEFT_IO, "%s: cannot be removed: %s", weft__hub_show(shown, name, strlen(name)), strerror(errno));
+        return weft_fail(err, WEFT_IO, "%s: cannot be removed: %s", weft__hub_show(shown, name, strlen(name)),
+                         strerror(errno));
     if (S_ISREG(s.st_mode)) *n_bytes += (uint64_t)s.st_size;
     return WEFT_OK;
 }

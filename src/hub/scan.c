@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* scan.c: what lies in a folder of the cache, and the small records beside the files (cache.h). State: the disk only. */
+/* scan.c: what lies in a folder of the cache, and the small records beside the files (cache.h). State: the disk only.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@ static weft_status add_file(weft__listing *out, const char *path, const struct s
 {
     size_t n = strlen(path), k = strlen(WEFT__HUB_PART_SUFFIX);
     int partial = n > k && !strcmp(path + n - k, WEFT__HUB_PART_SUFFIX);
-    if (!S_ISREG(s->st_mode) || weft__hub_path_fault(path, n) || (n > 10 && !strcmp(path + n - 10, ".part.json"))) return WEFT_OK;
+    if (!S_ISREG(s->st_mode) || weft__hub_path_fault(path, n) || (n > 10 && !strcmp(path + n - 10, ".part.json")))
+        return WEFT_OK;
     if (out->n >= WEFT__HUB_FILES_MAX) return WEFT_OK;
     weft__hub_file *f = weft__listing_add(out, path, partial ? n - k : n);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of pulled files");
@@ -74,8 +76,8 @@ weft_status weft__hub_cache_scan(int dir, weft__listing *out, weft_error *err)
     char path[WEFT__HUB_PATH_MAX + 1];
     int own = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* a position of its own */
     *out = (weft__listing){0};
-    weft_status st =
-        own < 0 ? weft_fail(err, WEFT_IO, "reading a folder of the cache: %s", strerror(errno)) : scan(own, path, 0, 0, out, err);
+    weft_status st = own < 0 ? weft_fail(err, WEFT_IO, "reading a folder of the cache: %s", strerror(errno))
+                             : scan(own, path, 0, 0, out, err);
     if (!st) {
         drop_doubles(out);
         st = weft__listing_sort(out, err);
@@ -112,7 +114,8 @@ weft_status weft__hub_record_read(int dir, const char *name, weft__json **out, w
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a record of the cache");
     if (!st && weft__json_kind_of(*out) != WEFT__JSON_OBJECT) {
         weft__json_free(out);
-        if (!(*out = weft__json_new_object())) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a record of the cache");
+        if (!(*out = weft__json_new_object()))
+            st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a record of the cache");
     }
     weft__strbuf_free(&t);
     return st;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kernels.h: contracts of the numeric kernels, and how one is chosen.
  *
- * Kernels see raw pointers, shapes and strides. Letters: M rows (tokens), N outputs (rows of the weight matrix), k inputs.
- * Invariants:
- *  - a row's result depends on that row's input only: a kernel sees how many rows there are in order to loop over them, and the
- *    sequence of float operations on one row is the same for every M ("same answer, always"; of a NaN, which one is not promised);
+ * Kernels see raw pointers, shapes and strides. Letters: M rows (tokens), N outputs (rows of the weight matrix), k
+ * inputs. Invariants:
+ *  - a row's result depends on that row's input only: a kernel sees how many rows there are in order to loop over them,
+ *    and the sequence of float operations on one row is the same for every M ("same answer, always"; of a NaN, which
+ *    one is not promised);
  *  - no kernel allocates, locks or fails; every pointer is valid for the stated bytes and no byte outside is written;
  *  - kernels.def lists every kernel; each tier is an object library with its own instruction flags.
  * All functions are reentrant. */
@@ -18,31 +19,36 @@
 #include "base/watch.h"
 #include "weft/buffer.h"
 
-/* ---- matrix products -------------------------------------------------------------------------------------------------------
- * out[m][n] = sum over k of act[m][k] * W[n][k].
- * W is stored in panels of `panel_rows` weight rows × all of k, each panel contiguous, panels in order of n; the last one is
- * padded. Activations are first put into the form that the kernel reads ("prepared"): float rows, 8-bit blocks with scales,
- * bf16. Kernels that name the same weft__act read the same prepared bytes, so q, k and v of mixed formats share one. */
+/* ---- matrix products
+ * ------------------------------------------------------------------------------------------------------- out[m][n] =
+ * sum over k of act[m][k] * W[n][k]. W is stored in panels of `panel_rows` weight rows × all of k, each panel
+ * contiguous, panels in order of n; the last one is padded. Activations are first put into the form that the kernel
+ * reads ("prepared"): float rows, 8-bit blocks with scales, bf16. Kernels that name the same weft__act read the same
+ * prepared bytes, so q, k and v of mixed formats share one. */
 
-/* Inputs [from, to) of rows [row, row + n), of rows of k inputs and m of them. Both ends are multiples of WEFT__ACT_PART; `to` may be k. */
+/* Inputs [from, to) of rows [row, row + n), of rows of k inputs and m of them. Both ends are multiples of
+ * WEFT__ACT_PART; `to` may be k. */
 typedef struct weft__act_part {
     int64_t k, m, from, to, row, n;
 } weft__act_part;
 
 #define WEFT__ACT_PART 64
 
-/* Prepared rows of so many bytes, read over and over while panels pass by, stay in half of a second-level cache of 1 MB, or hardly more; and
- * of 512 KB, which processors without AVX-512 have. Who cuts rows into chunks, and the kernels that cut what they are given, cut alike. */
+/* Prepared rows of so many bytes, read over and over while panels pass by, stay in half of a second-level cache of 1
+ * MB, or hardly more; and of 512 KB, which processors without AVX-512 have. Who cuts rows into chunks, and the kernels
+ * that cut what they are given, cut alike. */
 #define WEFT__ACT_CHUNK_BYTES (576 << 10)
 #define WEFT__ACT_CHUNK_BYTES_AVX2 (256 << 10)
 
 typedef struct weft__act {
     const char *name;
-    int tile; /* prepared rows [i*tile, (i+1)*tile) share lines of a cache: they are best put by one thread, and together */
+    /* prepared rows [i*tile, (i+1)*tile) share lines of a cache: they are best put by one thread, and together */
+    int tile;
     /* Bytes of m prepared rows of k elements (64-byte aligned by the caller), whole tiles. */
     size_t (*bytes)(int64_t k, int64_t m);
-    /* Prepares a part; x: its floats, rows ldx apart. Which parts are put together, in which order and by which threads changes no byte,
-     * and only the part's own bytes are written. Non-finite input gives non-finite output, never a crash. */
+    /* Prepares a part; x: its floats, rows ldx apart. Which parts are put together, in which order and by which threads
+     * changes no byte, and only the part's own bytes are written. Non-finite input gives non-finite output, never a
+     * crash. */
     void (*put)(const float *x, int64_t ldx, const weft__act_part *part, void *act);
     /* Copies row `row` of m from `act` to row `to_row` of to_m in `to`: the same bytes as if it had been put there. */
     void (*take)(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m);
@@ -51,13 +57,15 @@ typedef struct weft__act {
 } weft__act;
 
 /* Prepares row `row` of m, all of it. */
-static inline void weft__act_put_row(const weft__act *form, const float *x, int64_t k, int64_t row, int64_t m, void *act)
+static inline void weft__act_put_row(const weft__act *form, const float *x, int64_t k, int64_t row, int64_t m,
+                                     void *act)
 {
     form->put(x, k, &(weft__act_part){.k = k, .m = m, .to = k, .row = row, .n = 1}, act);
 }
 
-/* What is read soon after a product. Where multiplying leaves memory time to spare, a kernel asks for a line of these bytes now and
- * then (many asked for at once hold each other up). Nothing depends on it, and nothing may be asked for. */
+/* What is read soon after a product. Where multiplying leaves memory time to spare, a kernel asks for a line of these
+ * bytes now and then (many asked for at once hold each other up). Nothing depends on it, and nothing may be asked for.
+ */
 typedef struct weft__range {
     const uint8_t *at;
     size_t n; /* bytes, not 0 */
@@ -76,31 +84,36 @@ typedef struct weft__matmul {
     weft__tier tier;
     int panel_rows;
     const weft__act *act;
-    /* Bytes of a packed panel, a multiple of 64; or NULL: weights are used where they lie (panel_rows is 1, row_bytes apart). */
+    /* Bytes of a packed panel, a multiple of 64; or NULL: weights are used where they lie (panel_rows is 1, row_bytes
+     * apart). */
     size_t (*panel_bytes)(int64_t k);
     const char *panels; /* the name of the kernel whose panels these are; NULL: of their own kind */
-    /* Packs n_rows <= panel_rows rows, row_bytes apart, any alignment; missing rows are packed as zeros. k is a multiple of the
-     * format's block, of no more. */
+    /* Packs n_rows <= panel_rows rows, row_bytes apart, any alignment; missing rows are packed as zeros. k is a
+     * multiple of the format's block, of no more. */
     void (*pack)(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel);
     /* Computes n_out outputs of m rows: out[i * ldo + j] for j < n_out (exactly these floats are written), from
      * ceil(n_out / panel_rows) consecutive panels, `stride` bytes apart (panel_bytes(k), or the source's row_bytes). */
-    void (*run)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo);
-    /* The same, asking for `ahead` meanwhile, as far as it gets. With too few rows to leave memory idle (fewer than 16), only for
-     * what the first range begins with, as the panels come to their end: a few KB, whatever n is. NULL: run is all there is. */
-    void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
-                      int64_t ldo, weft__kernel_prefetch *ahead);
-    /* Of one of m prepared rows: out[j] for j < n_out, the bits that run gives it. next: what is read then, or NULL; a kernel without
-     * run_ahead does not ask for it. NULL: a row has to be taken out first (weft__act.take). */
-    void (*run_row)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t row, int64_t m,
-                    float *out, const uint8_t *next);
+    void (*run)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
+                int64_t ldo);
+    /* The same, asking for `ahead` meanwhile, as far as it gets. With too few rows to leave memory idle (fewer than
+     * 16), only for what the first range begins with, as the panels come to their end: a few KB, whatever n is. NULL:
+     * run is all there is. */
+    void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,
+                      float *out, int64_t ldo, weft__kernel_prefetch *ahead);
+    /* Of one of m prepared rows: out[j] for j < n_out, the bits that run gives it. next: what is read then, or NULL; a
+     * kernel without run_ahead does not ask for it. NULL: a row has to be taken out first (weft__act.take). */
+    void (*run_row)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t row,
+                    int64_t m, float *out, const uint8_t *next);
 } weft__matmul;
 
-/* Calls of these kernels, for whoever has other threads: builds with the thread sanitizer compile them without it, as it takes many times
- * as long as they do to note each load, and are told here what a whole call reads and writes; of weights, each panel's beginning. */
-static inline void weft__matmul_watch(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out, int64_t m,
-                                      float *out, int64_t ldo)
+/* Calls of these kernels, for whoever has other threads: builds with the thread sanitizer compile them without it, as
+ * it takes many times as long as they do to note each load, and are told here what a whole call reads and writes; of
+ * weights, each panel's beginning. */
+static inline void weft__matmul_watch(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out,
+                                      int64_t m, float *out, int64_t ldo)
 {
-    for (int64_t p = 0; p * mm->panel_rows < n_out; p++) weft__watch_read((const uint8_t *)panels + (size_t)p * stride, 8);
+    for (int64_t p = 0; p * mm->panel_rows < n_out; p++)
+        weft__watch_read((const uint8_t *)panels + (size_t)p * stride, 8);
     for (int64_t i = 0; i < m; i++) weft__watch_written(out + i * ldo, (size_t)n_out * sizeof *out);
 }
 
@@ -115,27 +128,29 @@ static inline void weft__matmul_run(const weft__matmul *mm, const void *panels, 
 }
 
 /* The row is not watched: others, which another thread may be preparing, lie between its bytes. */
-static inline void weft__matmul_run_row(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out, int64_t k,
-                                        const void *act, int64_t row, int64_t m, float *out, const uint8_t *next)
+static inline void weft__matmul_run_row(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out,
+                                        int64_t k, const void *act, int64_t row, int64_t m, float *out,
+                                        const uint8_t *next)
 {
     weft__matmul_watch(mm, panels, stride, n_out, 1, out, n_out);
     mm->run_row(panels, stride, n_out, k, act, row, m, out, next);
 }
 
-static inline void weft__matmul_pack(const weft__matmul *mm, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k,
-                                     void *panel)
+static inline void weft__matmul_pack(const weft__matmul *mm, const uint8_t *rows, size_t row_bytes, int n_rows,
+                                     int64_t k, void *panel)
 {
     weft__watch_written(panel, mm->panel_bytes(k));
     mm->pack(rows, row_bytes, n_rows, k, panel);
 }
 
-/* The kernel for a weight format: the highest tier of `tiers` (weft__tier_mask) that kernels.def lists. Never NULL for the
- * formats of weft_dtype that hold weights; NULL for integers. */
+/* The kernel for a weight format: the highest tier of `tiers` (weft__tier_mask) that kernels.def lists. Never NULL for
+ * the formats of weft_dtype that hold weights; NULL for integers. */
 const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers);
 
-/* ---- adapters --------------------------------------------------------------------------------------------------------------
- * An adapter's A is a matrix as above; its B [N][rank] has so few inputs that it gets kernels of its own:
- * y[m][n] += sum over rank of B[n][rank] * h[m][rank]. B is stored in panels of WEFT__EXPAND_ROWS outputs, in order of n. */
+/* ---- adapters
+ * -------------------------------------------------------------------------------------------------------------- An
+ * adapter's A is a matrix as above; its B [N][rank] has so few inputs that it gets kernels of its own: y[m][n] += sum
+ * over rank of B[n][rank] * h[m][rank]. B is stored in panels of WEFT__EXPAND_ROWS outputs, in order of n. */
 
 #define WEFT__EXPAND_ROWS 16
 #define WEFT__EXPAND_RANK_MAX 1024 /* 1 <= rank <= this */
@@ -145,20 +160,24 @@ typedef struct weft__expand {
     uint32_t dtype; /* WEFT_F32, WEFT_BF16; WEFT_Q8_0 and WEFT_Q4_0 stand for 8 and 4 bits with a scale per output */
     weft__tier tier;
     size_t (*panel_bytes)(int64_t rank); /* any alignment */
-    /* Packs n_rows <= WEFT__EXPAND_ROWS rows of `rank` finite floats, ldb apart, times factor; missing rows are packed as zeros. */
+    /* Packs n_rows <= WEFT__EXPAND_ROWS rows of `rank` finite floats, ldb apart, times factor; missing rows are packed
+     * as zeros. */
     void (*pack)(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel);
-    /* h in the form that run reads; 4-byte aligned, at most 16 + 4 * rank bytes. Non-finite input gives non-finite output. */
+    /* h in the form that run reads; 4-byte aligned, at most 16 + 4 * rank bytes. Non-finite input gives non-finite
+     * output. */
     size_t (*h_bytes)(int64_t rank);
     void (*h_put)(const float *h, int64_t rank, void *to);
-    /* y[i][j] += ... for j < n_out of m rows, from consecutive panels. next: what is read after them, to be asked for early; or
-     * NULL. */
-    void (*run)(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y, const void *next);
+    /* y[i][j] += ... for j < n_out of m rows, from consecutive panels. next: what is read after them, to be asked for
+     * early; or NULL. */
+    void (*run)(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,
+                const void *next);
 } weft__expand;
 
 /* The kernel of the highest tier for one of the four types; NULL for another. */
 const weft__expand *weft__expand_find(uint32_t dtype, uint32_t tiers);
 
-/* ---- operations on rows ---------------------------------------------------------------------------------------------------- */
+/* ---- operations on rows
+ * ---------------------------------------------------------------------------------------------------- */
 
 typedef struct weft__attn {
     /* Queries [head_dim_k]: n_q of them share one key/value head, row_heads of each row (weft__attn_query). */
@@ -175,7 +194,8 @@ typedef struct weft__attn {
     uint64_t page_bytes, k_offset, v_offset;
     int32_t page_tokens;
     float scale, softcap;
-    /* Keys and values that are read after these, and how many slots of their page: fetched meanwhile. NULL: nobody knows. */
+    /* Keys and values that are read after these, and how many slots of their page: fetched meanwhile. NULL: nobody
+     * knows. */
     const uint8_t *next_k, *next_v;
     int32_t next_slots;
 } weft__attn;
@@ -185,12 +205,13 @@ static inline const float *weft__attn_query(const weft__attn *a, int i)
     return a->q + i / a->row_heads * a->row_stride + i % a->row_heads * a->head_stride;
 }
 
-/* What lies further than this below a maximum weighs nothing in attn_split and exp_sum. It would be a denormal number, and where
- * attention is sharp nearly all would: some processors take 150 cycles for a product with one. */
+/* What lies further than this below a maximum weighs nothing in attn_split and exp_sum. It would be a denormal number,
+ * and where attention is sharp nearly all would: some processors take 150 cycles for a product with one. */
 #define WEFT__SOFTMAX_FAR 87.0f
 
 /* A partial softmax: m maximum, l sum of exp(s - m), acc[head_dim_v] the weighted values. [2 + head_dim_v] floats. */
-#define WEFT__ATTN_SPLIT_TOKENS 1024 /* positions [s * SPLIT, (s+1) * SPLIT) are one split, whatever the number of threads */
+#define WEFT__ATTN_SPLIT_TOKENS                                                                                        \
+    1024 /* positions [s * SPLIT, (s+1) * SPLIT) are one split, whatever the number of threads */
 
 typedef struct weft__kernels {
     weft__tier tier; /* the highest tier used by any of them */
@@ -206,12 +227,12 @@ typedef struct weft__kernels {
     void (*softcap)(const float *x, float cap, int64_t n, float *y);
     /* Rotates n_heads heads of head_dim in place; cs holds cos and sin, [n_rot/2][2]; elements beyond n_rot stay. */
     void (*rope)(float *x, int n_heads, int head_dim, int n_rot, int style, const float *cs);
-    /* Stores one token's k [head_dim_k] (v [head_dim_v]) of one head at slot `slot` of a page's part, in the order that the
-     * attention kernel of the same table reads; dtype WEFT_F32 or WEFT_F16. */
+    /* Stores one token's k [head_dim_k] (v [head_dim_v]) of one head at slot `slot` of a page's part, in the order that
+     * the attention kernel of the same table reads; dtype WEFT_F32 or WEFT_F16. */
     void (*kv_put_k)(const float *k, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part);
     void (*kv_put_v)(const float *v, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part);
-    /* Partial attention of every query over split `split`: state + i * (2 + head_dim_v), for queries that see nothing there
-     * m = -inf, l = 0, acc = 0. dtype of the pages. scratch: weft__attn_scratch(a) floats. */
+    /* Partial attention of every query over split `split`: state + i * (2 + head_dim_v), for queries that see nothing
+     * there m = -inf, l = 0, acc = 0. dtype of the pages. scratch: weft__attn_scratch(a) floats. */
     void (*attn_split)(const weft__attn *a, uint32_t dtype, int split, float *scratch, float *state);
     /* out[i] from the states of n_splits splits of one query, `stride` floats apart, in order. */
     void (*attn_combine)(const float *state, int64_t stride, int n_splits, int head_dim_v, float *out);
@@ -220,8 +241,8 @@ typedef struct weft__kernels {
     /* Index of the largest element, the first of equals; NaN counts as smallest. */
     int64_t (*argmax)(const float *x, int64_t n);
 
-    /* Backward (training). What norm_rms did to x, `inverse` being its 1 / sqrt(mean(x²) + eps), undone for the gradient dy of y:
-     * dx = inverse * dy * w - x * inverse³ / n * sum(dy * w * x); dx is no other argument. */
+    /* Backward (training). What norm_rms did to x, `inverse` being its 1 / sqrt(mean(x²) + eps), undone for the
+     * gradient dy of y: dx = inverse * dy * w - x * inverse³ / n * sum(dy * w * x); dx is no other argument. */
     void (*norm_back)(const float *x, const float *w, const float *dy, double inverse, int64_t n, float *dx);
     /* dgate = dy * up * act'(gate), dup = dy * act(gate); they may be gate and up. */
     void (*glu_back)(int act, const float *gate, const float *up, const float *dy, int64_t n, float *dgate, float *dup);
@@ -234,18 +255,20 @@ typedef struct weft__kernels {
 #define WEFT__ATTN_SCORES (WEFT__ATTN_SPLIT_TOKENS + 16)
 size_t weft__attn_scratch(int n_q, int page_tokens, int head_dim_k, int head_dim_v);
 
-/* The table for a set of tiers: ref in every slot, then overwritten by each tier that may run. Immutable, one per set, valid
- * for ever. Thread-safe. */
+/* The table for a set of tiers: ref in every slot, then overwritten by each tier that may run. Immutable, one per set,
+ * valid for ever. Thread-safe. */
 const weft__kernels *weft__kernels_get(uint32_t tiers);
 
-/* ---- products of f32 matrices, for training -------------------------------------------------------------------------------------
- * Both factors are packed into strips, k after k: `mr` rows of the left one, `nr` columns of the right one. An element is one chain
- * over k, in order. */
+/* ---- products of f32 matrices, for training
+ * ------------------------------------------------------------------------------------- Both factors are packed into
+ * strips, k after k: `mr` rows of the left one, `nr` columns of the right one. An element is one chain over k, in
+ * order. */
 typedef struct weft__gemm {
     const char *name;
     weft__tier tier;
     int mr, nr;
-    /* c[i * ldc + j] = (add: what is there, else 0) + sum over p < k of a[p * mr + i] * b[p * nr + j], for i < mr, j < nr. */
+    /* c[i * ldc + j] = (add: what is there, else 0) + sum over p < k of a[p * mr + i] * b[p * nr + j], for i < mr, j <
+     * nr. */
     void (*tile)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int add);
     /* dst[p * width + j] = src[j * ld + p] for j < n_rows, p < k: rows become part of a strip of `width`. */
     void (*turn)(const float *src, int64_t ld, int n_rows, int64_t k, float *dst, int64_t width);
@@ -257,8 +280,8 @@ typedef struct weft__gemm {
 /* The one of the highest tier of `tiers`. */
 const weft__gemm *weft__gemm_find(uint32_t tiers);
 
-/* Measured limits of one thread's share: each spins for about `ms` milliseconds on registers and returns 10^9 multiply and add
- * operations per second; NULL where the tier has no such unit. */
+/* Measured limits of one thread's share: each spins for about `ms` milliseconds on registers and returns 10^9 multiply
+ * and add operations per second; NULL where the tier has no such unit. */
 typedef struct weft__peak_kernels {
     double (*int8_dot)(int ms);
     double (*bf16_dot)(int ms);
@@ -269,7 +292,8 @@ typedef struct weft__peak_kernels {
 
 void weft__peak_kernels_get(uint32_t tiers, weft__peak_kernels *out);
 
-/* ---- the list ------------------------------------------------------------------------------------------------------------ */
+/* ---- the list
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* One line of kernels.def, for tests, benchmarks and the start-up log. */
 typedef struct weft__kernel_entry {

@@ -10,13 +10,13 @@
 #define N_SETS (1u << WEFT__TIER_COUNT)
 
 static const weft__kernel_entry entries[] = {
-#define KERNEL_MATMUL(format, tile, tier, symbol, tolerance)                                                                     \
+#define KERNEL_MATMUL(format, tile, tier, symbol, tolerance)                                                           \
     {"matmul", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, &symbol, NULL, NULL},
-#define KERNEL_GEMM(tile, tier, symbol, tolerance)                                                                               \
+#define KERNEL_GEMM(tile, tier, symbol, tolerance)                                                                     \
     {"gemm", "F32", tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, &symbol, NULL},
-#define KERNEL_EXPAND(format, tile, tier, symbol, tolerance)                                                                     \
+#define KERNEL_EXPAND(format, tile, tier, symbol, tolerance)                                                           \
     {"expand", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, NULL, &symbol},
-#define KERNEL_ROW(slot, format, tile, tier, function, tolerance)                                                                \
+#define KERNEL_ROW(slot, format, tile, tier, function, tolerance)                                                      \
     {#slot, format, tile, WEFT__TIER_##tier, #function, tolerance, NULL, NULL, NULL},
 #include "kernels/kernels.def"
 };
@@ -75,10 +75,10 @@ size_t weft__attn_scratch(int n_q, int page_tokens, int head_dim_k, int head_dim
 
 static void registry_fill(weft__kernels *k, uint32_t tiers)
 {
-#define KERNEL_ROW(slot, format, tile, t, function, tolerance)                                                                   \
-    if (allowed(tiers, WEFT__TIER_##t)) {                                                                                        \
-        k->slot = function;                                                                                                      \
-        if (WEFT__TIER_##t > k->tier) k->tier = WEFT__TIER_##t;                                                                  \
+#define KERNEL_ROW(slot, format, tile, t, function, tolerance)                                                         \
+    if (allowed(tiers, WEFT__TIER_##t)) {                                                                              \
+        k->slot = function;                                                                                            \
+        if (WEFT__TIER_##t > k->tier) k->tier = WEFT__TIER_##t;                                                        \
     }
 #include "kernels/kernels.def"
 }
@@ -100,7 +100,7 @@ const weft__kernels *weft__kernels_get(uint32_t tiers)
 void weft__peak_kernels_get(uint32_t tiers, weft__peak_kernels *out)
 {
     *out = (weft__peak_kernels){0};
-#define KERNEL_PEAK(slot, tier, function)                                                                                        \
+#define KERNEL_PEAK(slot, tier, function)                                                                              \
     if (allowed(tiers, WEFT__TIER_##tier)) out->slot = function;
 #include "kernels/kernels.def"
 }

@@ -33,7 +33,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static weft_status chosen;
 static weft_error why_not;
 
-/* Results are the same whatever the rows: where the name is wrong, and the caller can not refuse it, the processor's own are taken. */
+/* Results are the same whatever the rows: where the name is wrong, and the caller can not refuse it, the processor's
+ * own are taken. */
 static void choose(void)
 {
     chosen = weft__kernel_tune_set(getenv("WEFT_TUNE"), &why_not);
@@ -49,7 +50,8 @@ weft_status weft__kernel_tune_init(weft_error *err)
 const weft__kernel_tune *weft__kernel_tune_of(weft__uarch uarch, weft__tier tier, uint32_t dtype)
 {
     const weft__kernel_class class = weft__kernel_class_of(dtype);
-    if (class == WEFT__KERNEL_CLASSES || (unsigned)uarch >= WEFT__UARCH_COUNT || (unsigned)tier >= WEFT__TIER_COUNT) return NULL;
+    if (class == WEFT__KERNEL_CLASSES || (unsigned)uarch >= WEFT__UARCH_COUNT || (unsigned)tier >= WEFT__TIER_COUNT)
+        return NULL;
     const weft__kernel_tune *tune = &WEFT__KERNEL_TUNE(uarch, tier, class);
     return tune->distance ? tune : NULL;
 }
@@ -71,8 +73,8 @@ void weft__kernel_tune_describe(const weft__kernel_tune *tune, char *out, size_t
     static const char *const how[] = {"every line", "every second line", "line by line"};
     size_t at = (size_t)snprintf(out, n, "prefetch %d bytes ahead", tune->distance);
     if (tune->bound_rows && at < n)
-        at += (size_t)snprintf(out + at, n - at, ", %d and %s up to %d rows", tune->bound_distance, how[tune->bound_prefetch],
-                               tune->bound_rows);
+        at += (size_t)snprintf(out + at, n - at, ", %d and %s up to %d rows", tune->bound_distance,
+                               how[tune->bound_prefetch], tune->bound_rows);
     at = put_from(out, n, at, "two panels", tune->two_panels);
     at = put_from(out, n, at, "unpacked", tune->unpacked);
     at = put_from(out, n, at, "two chains", tune->two_chains);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tune.h: what products do otherwise on one microarchitecture than on another, as data (tune.def).
  *
- * Results are the same bits in every row of tune.def: a row decides what is prefetched when, and which of several equal ways is taken. Rows are
- * constants of the compiler: where all microarchitectures have the same value nothing is asked at run time, and where a value decides between
- * pieces of inlined code there is one piece for each distinct value. */
+ * Results are the same bits in every row of tune.def: a row decides what is prefetched when, and which of several equal
+ * ways is taken. Rows are constants of the compiler: where all microarchitectures have the same value nothing is asked
+ * at run time, and where a value decides between pieces of inlined code there is one piece for each distinct value. */
 #ifndef WEFT_KERNELS_TUNE_H
 #define WEFT_KERNELS_TUNE_H
 
@@ -15,18 +15,18 @@
 #include "weft/error.h"
 
 /* Formats whose products have one shape. X(class, what is in it) */
-#define WEFT__KERNEL_CLASS_LIST(X)                                                                                               \
-    X(NIBBLES, "Q4_0")                                                                                                           \
-    X(NIBBLES_MIN, "Q4_1, Q4_K")                                                                                                 \
-    X(BYTES, "Q8_0")                                                                                                             \
-    X(TABLE, "IQ4_NL")                                                                                                           \
-    X(TABLE_256, "IQ4_XS")                                                                                                       \
-    X(FIVES, "Q5_0")                                                                                                             \
-    X(FIVES_MIN, "Q5_1, Q5_K")                                                                                                   \
-    X(BY_16, "Q3_K, Q6_K")                                                                                                       \
-    X(TWOS, "Q2_K")                                                                                                              \
-    X(F32, "F32")                                                                                                                \
-    X(F16, "F16")                                                                                                                \
+#define WEFT__KERNEL_CLASS_LIST(X)                                                                                     \
+    X(NIBBLES, "Q4_0")                                                                                                 \
+    X(NIBBLES_MIN, "Q4_1, Q4_K")                                                                                       \
+    X(BYTES, "Q8_0")                                                                                                   \
+    X(TABLE, "IQ4_NL")                                                                                                 \
+    X(TABLE_256, "IQ4_XS")                                                                                             \
+    X(FIVES, "Q5_0")                                                                                                   \
+    X(FIVES_MIN, "Q5_1, Q5_K")                                                                                         \
+    X(BY_16, "Q3_K, Q6_K")                                                                                             \
+    X(TWOS, "Q2_K")                                                                                                    \
+    X(F32, "F32")                                                                                                      \
+    X(F16, "F16")                                                                                                      \
     X(BF16, "BF16")
 
 typedef enum weft__kernel_class {
@@ -62,7 +62,8 @@ static inline __attribute__((always_inline)) weft__kernel_class weft__kernel_cla
 /* How the lines of a step are prefetched. */
 enum {
     WEFT__PREFETCH_ALL, /* at once */
-    WEFT__PREFETCH_SECOND, /* every second one: where the hardware's prefetching keeps up, ours only has to lead it over the ends of pages */
+    /* every second one: where the hardware's prefetching keeps up, ours only has to lead it over the ends of pages */
+    WEFT__PREFETCH_SECOND,
     WEFT__PREFETCH_APART /* one by one, between products */
 };
 
@@ -78,7 +79,8 @@ typedef struct weft__kernel_tune {
     int by_addition;              /* scales that are powers of two are added to exponents */
 } weft__kernel_tune;
 
-/* All rows. Read with constant indices by kernels, so that no table is left of it. A row that a microarchitecture lacks has distance 0. */
+/* All rows. Read with constant indices by kernels, so that no table is left of it. A row that a microarchitecture lacks
+ * has distance 0. */
 static const weft__kernel_tune weft__kernel_tunes[WEFT__UARCH_COUNT][WEFT__TIER_COUNT][WEFT__KERNEL_CLASSES] = {
 #define TUNE(uarch, tier, class, ...) [WEFT__UARCH_##uarch][WEFT__TIER_##tier][WEFT__KERNEL_##class] = {__VA_ARGS__},
 #include "kernels/tune.def"
@@ -86,19 +88,20 @@ static const weft__kernel_tune weft__kernel_tunes[WEFT__UARCH_COUNT][WEFT__TIER_
 };
 
 /* The row of a microarchitecture: its own, or the generic one. */
-#define WEFT__KERNEL_TUNE(uarch, tier, class)                                                                                    \
+#define WEFT__KERNEL_TUNE(uarch, tier, class)                                                                          \
     weft__kernel_tunes[weft__kernel_tunes[uarch][tier][class].distance ? (uarch) : WEFT__UARCH_GENERIC][tier][class]
 
 /* Which microarchitecture's rows are in force. Written before kernels run (weft__kernel_tune_set), read by them. */
 extern int weft__kernel_uarch __attribute__((visibility("hidden")));
 
 /* The value of a field in force; tier and class are constants. */
-#define WEFT__KERNEL_TUNED(tier, class, field)                                                                                   \
-    (weft__kernel_uarch == WEFT__UARCH_ZEN4 ? WEFT__KERNEL_TUNE(WEFT__UARCH_ZEN4, tier, class).field                             \
+#define WEFT__KERNEL_TUNED(tier, class, field)                                                                         \
+    (weft__kernel_uarch == WEFT__UARCH_ZEN4 ? WEFT__KERNEL_TUNE(WEFT__UARCH_ZEN4, tier, class).field                   \
                                             : WEFT__KERNEL_TUNE(WEFT__UARCH_GENERIC, tier, class).field)
 
-/* Chooses the rows: of the named microarchitecture; NULL or "": of this processor, once for the process. WEFT_ARGUMENT for a name that there is
- * not, with those that there are. Thread-safe, but no product may run meanwhile where a name is given. */
+/* Chooses the rows: of the named microarchitecture; NULL or "": of this processor, once for the process. WEFT_ARGUMENT
+ * for a name that there is not, with those that there are. Thread-safe, but no product may run meanwhile where a name
+ * is given. */
 weft_status weft__kernel_tune_set(const char *name, weft_error *err);
 /* The same by WEFT_TUNE; an unknown name is refused. What was set first holds. */
 weft_status weft__kernel_tune_init(weft_error *err);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kv.h: pages of keys and values, and the block tables of sequences.
  *
- * A pool holds a fixed number of pages per group, in one buffer each; taking and returning a page is O(1). A sequence is one
- * block table per group. Pages carry reference counts, so that sequences, and the prefix tree (prefix.h), can share a prefix.
- * A sequence writes a page only while it is its only holder: weft__kv_seq_reserve copies it first (copy-on-write).
- * Invariant: a page is on the free list exactly when its count is 0, and idle exactly when the prefix tree alone holds it; a
- * sequence holds pages for all its positions, except that sliding-window groups may have dropped those that no later position can
- * see.
- * Owner: the engine thread. Nothing here is thread-safe. */
+ * A pool holds a fixed number of pages per group, in one buffer each; taking and returning a page is O(1). A sequence
+ * is one block table per group. Pages carry reference counts, so that sequences, and the prefix tree (prefix.h), can
+ * share a prefix. A sequence writes a page only while it is its only holder: weft__kv_seq_reserve copies it first
+ * (copy-on-write). Invariant: a page is on the free list exactly when its count is 0, and idle exactly when the prefix
+ * tree alone holds it; a sequence holds pages for all its positions, except that sliding-window groups may have dropped
+ * those that no later position can see. Owner: the engine thread. Nothing here is thread-safe. */
 #ifndef WEFT_KV_KV_H
 #define WEFT_KV_KV_H
 
@@ -22,8 +21,8 @@ weft_status weft__kv_pool_create(const weft_kv_group *groups, int n_groups, cons
 void weft__kv_pool_destroy(weft__kv_pool **pool);
 const weft_kv_binding *weft__kv_pool_bindings(const weft__kv_pool *pool); /* [n_groups] */
 int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group);
-/* Pages that are free, or would be after evicting everything that the prefix tree alone holds. Exact, for all groups at once, and
- * O(1): a reserve that needs no more than this in every group succeeds. What admission counts with. */
+/* Pages that are free, or would be after evicting everything that the prefix tree alone holds. Exact, for all groups at
+ * once, and O(1): a reserve that needs no more than this in every group succeeds. What admission counts with. */
 int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);
 /* The system gives a page its memory when it is first written, and the writer waits for it: long where a virtual
  * machine has to ask its host, and a step may begin many pages (docs/tuning.md). Lets one page have it that was never
@@ -33,12 +32,14 @@ int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead);
 /* Pages that one sequence of n_ctx tokens needs in a group when steps have at most max_rows rows. */
 int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows);
 
-/* A page with count 1; evicts from the prefix tree, if there is one, when none is free; -1 when that does not help either. */
+/* A page with count 1; evicts from the prefix tree, if there is one, when none is free; -1 when that does not help
+ * either. */
 int32_t weft__kv_page_take(weft__kv_pool *pool, int group);
 void weft__kv_page_retain(weft__kv_pool *pool, int group, int32_t page);
 void weft__kv_page_release(weft__kv_pool *pool, int group, int32_t page);
 
-/* An empty sequence that can grow to n_ctx tokens; allocates its tables now, and nothing later. The pool outlives it. */
+/* An empty sequence that can grow to n_ctx tokens; allocates its tables now, and nothing later. The pool outlives it.
+ */
 weft_status weft__kv_seq_create(weft__kv_pool *pool, int32_t n_ctx, weft__kv_seq **out, weft_error *err);
 void weft__kv_seq_destroy(weft__kv_seq **seq);
 int32_t weft__kv_seq_length(const weft__kv_seq *seq);
@@ -48,7 +49,8 @@ weft_status weft__kv_seq_reserve(weft__kv_seq *seq, int32_t n, weft_error *err);
 /* Pages that reserving n more tokens takes in a group at most, the copy of a shared page included. */
 int32_t weft__kv_seq_pages_for(const weft__kv_seq *seq, int group, int32_t n);
 void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n);
-/* Forgets all but the first n tokens, and gives up what was reserved beyond them; returns how many are kept: n, or 0 when a window needed for continuing at n is gone. */
+/* Forgets all but the first n tokens, and gives up what was reserved beyond them; returns how many are kept: n, or 0
+ * when a window needed for continuing at n is gone. */
 int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n);
 /* Valid until the next reserve, trim or insertion into the prefix tree. */
 weft_seq_view weft__kv_seq_view(const weft__kv_seq *seq);

@@ -17,8 +17,10 @@ static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint3
     uint64_t page_bytes, n_bytes;
     if (n_pages < 1) return weft_fail(err, WEFT_ARGUMENT, "KV group %d: %d pages; at least one is needed", g, n_pages);
     if (!weft__checked_mul(weft_kv_page_elems(&gp->spec), info.block_bytes, &page_bytes) ||
-        !weft__checked_align(page_bytes, 64, &page_bytes) || !weft__checked_mul(page_bytes, (uint64_t)n_pages, &n_bytes))
-        return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of %d pages overflows; use a smaller context (-c)", g, n_pages);
+        !weft__checked_align(page_bytes, 64, &page_bytes) ||
+        !weft__checked_mul(page_bytes, (uint64_t)n_pages, &n_bytes))
+        return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of %d pages overflows; use a smaller context (-c)", g,
+                         n_pages);
     gp->count = weft__alloc_zero((size_t)n_pages, sizeof *gp->count);
     gp->free = weft__alloc_array((size_t)n_pages, sizeof *gp->free);
     gp->owner = weft__alloc_zero((size_t)n_pages, sizeof *gp->owner);
@@ -94,8 +96,8 @@ int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group)
 int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows)
 {
     int64_t tokens = n_ctx;
-    /* A window's oldest visible position and the newest row of a step are window + max_rows - 1 apart at most; neither need be
-     * at a page's edge, hence two pages more. */
+    /* A window's oldest visible position and the newest row of a step are window + max_rows - 1 apart at most; neither
+     * need be at a page's edge, hence two pages more. */
     int64_t kept = (int64_t)group->window + max_rows + 2 * (int64_t)group->page_tokens;
     if (group->window > 0 && kept < tokens) tokens = kept;
     return (int32_t)((tokens + group->page_tokens - 1) / group->page_tokens);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pool.h: the inside of pools and sequences, for the files of this room.
  *
- * The prefix tree keeps a page by owning it: that counts as one reference, and `owner` says which node. An owned page whose count
- * is 1 is idle: the tree alone holds it. Idle pages stand in a list, the one that became idle first at its head; that is the
- * order in which they are evicted. All operations are O(1).
- * Owner: the engine thread. */
+ * The prefix tree keeps a page by owning it: that counts as one reference, and `owner` says which node. An owned page
+ * whose count is 1 is idle: the tree alone holds it. Idle pages stand in a list, the one that became idle first at its
+ * head; that is the order in which they are evicted. All operations are O(1). Owner: the engine thread. */
 #ifndef WEFT_KV_POOL_H
 #define WEFT_KV_POOL_H
 
@@ -53,8 +52,8 @@ static inline int32_t weft__kv_entries(const weft_kv_group *g, int32_t n)
     return (int32_t)(((int64_t)n + g->page_tokens - 1) / g->page_tokens);
 }
 
-/* The first entry of a block table that a sequence of n tokens needs for continuing: those before it hold only what position n
- * and later ones cannot see (position n sees [n - window + 1, n]). */
+/* The first entry of a block table that a sequence of n tokens needs for continuing: those before it hold only what
+ * position n and later ones cannot see (position n sees [n - window + 1, n]). */
 static inline int32_t weft__kv_first_entry(const weft_kv_group *g, int32_t n)
 {
     int32_t oldest = g->window > 0 ? n - g->window + 1 : 0;

@@ -79,7 +79,8 @@ static int useless(const weft__kv_prefix *p, weft__kv_prefix_node *node)
 {
     for (int g = 0; g < p->shape.pool->n_groups; g++) {
         const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
-        if (spec->window > 1 && *weft__kv_prefix_page(&p->shape, node, g, weft__kv_entries(spec, node->n_tokens) - 1) < 0)
+        if (spec->window > 1 &&
+            *weft__kv_prefix_page(&p->shape, node, g, weft__kv_entries(spec, node->n_tokens) - 1) < 0)
             return 1;
     }
     return 0;
@@ -154,7 +155,8 @@ void weft__kv_prefix_forget(weft__kv_prefix *p, const weft__kv_key *key)
 /* ---- matching ---- */
 
 /* The node in which the longest run of known tokens ends, and that run's length; NULL and 0. */
-static weft__kv_prefix_node *walk(const weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
+static weft__kv_prefix_node *walk(const weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n,
+                                  int32_t *length)
 {
     weft__kv_prefix_node *node = root_of(p, key), *deepest = NULL;
     int32_t block = p->shape.block, done = 0;
@@ -162,8 +164,10 @@ static weft__kv_prefix_node *walk(const weft__kv_prefix *p, weft__kv_key key, co
         int32_t left = n - done < block ? n - done : block, best = 0;
         size_t at = weft__kv_prefix_find(node, tokens + done, left);
         weft__kv_prefix_node *next = NULL;
-        for (size_t i = at ? at - 1 : 0; i <= at && i < node->n_child; i++) { /* the longest match stands beside the place */
-            int32_t same = weft__kv_prefix_common(node->child[i]->tokens, node->child[i]->n_tokens, tokens + done, left);
+        for (size_t i = at ? at - 1 : 0; i <= at && i < node->n_child;
+             i++) { /* the longest match stands beside the place */
+            int32_t same =
+                weft__kv_prefix_common(node->child[i]->tokens, node->child[i]->n_tokens, tokens + done, left);
             if (same > best) best = same, next = node->child[i];
         }
         if (next) deepest = next;
@@ -202,7 +206,8 @@ static weft__kv_prefix_node *usable(const weft__kv_prefix *p, weft__kv_prefix_no
     return *n > 0 ? node : NULL;
 }
 
-static weft__kv_prefix_node *match(const weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
+static weft__kv_prefix_node *match(const weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n,
+                                   int32_t *length)
 {
     weft__kv_prefix_node *node = walk(p, key, tokens, n, length);
     return usable(p, node, length);
@@ -248,7 +253,8 @@ int32_t weft__kv_prefix_match(weft__kv_prefix *p, weft__kv_key key, const int32_
 
 /* ---- insertion ---- */
 
-/* What one step of an insertion looks at: n tokens from position `begin` on, one block at most, and who evaluated them. */
+/* What one step of an insertion looks at: n tokens from position `begin` on, one block at most, and who evaluated them.
+ */
 typedef struct piece {
     weft__kv_seq *seq;
     const int32_t *tokens;
@@ -277,8 +283,8 @@ static void merge(weft__kv_prefix *p, weft__kv_prefix_node *node, const piece *c
     }
 }
 
-/* Are the piece's pages the sequence's alone to give, and complete where they must be? Another answer means that its tokens are
- * not what it evaluated. */
+/* Are the piece's pages the sequence's alone to give, and complete where they must be? Another answer means that its
+ * tokens are not what it evaluated. */
 static int can_give(const weft__kv_prefix *p, weft__kv_prefix_node *node, const piece *c)
 {
     weft__kv_pool *pool = p->shape.pool;
@@ -339,7 +345,8 @@ static weft__kv_prefix_node *place(weft__kv_prefix *p, weft__kv_prefix_node *par
     return NULL;
 }
 
-int32_t weft__kv_prefix_insert(weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, weft__kv_seq *seq)
+int32_t weft__kv_prefix_insert(weft__kv_prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n,
+                               weft__kv_seq *seq)
 {
     int32_t done = 0, block = p->shape.block;
     if (n > seq->length) n = seq->length;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* prefix_node.h: nodes of the prefix tree: their tokens, pages and sorted children. For prefix.c only.
  *
- * Invariant: children are sorted by their tokens (lexicographic, a prefix before what continues it), and none is a prefix of
- * another. A node with children is full: block tokens. Full-attention groups have all pages that n_tokens need.
- * Owner: the engine thread. */
+ * Invariant: children are sorted by their tokens (lexicographic, a prefix before what continues it), and none is a
+ * prefix of another. A node with children is full: block tokens. Full-attention groups have all pages that n_tokens
+ * need. Owner: the engine thread. */
 #ifndef WEFT_KV_PREFIX_NODE_H
 #define WEFT_KV_PREFIX_NODE_H
 
@@ -30,7 +30,8 @@ struct weft__kv_prefix_node {
     int32_t *pages;   /* [n_slots], likewise; -1: none */
 };
 
-/* A node without tokens, pages and place; freed by weft__kv_prefix_node_free, which gives its pages back. NULL: no memory. */
+/* A node without tokens, pages and place; freed by weft__kv_prefix_node_free, which gives its pages back. NULL: no
+ * memory. */
 weft__kv_prefix_node *weft__kv_prefix_node_new(const weft__kv_prefix_shape *shape);
 void weft__kv_prefix_node_free(const weft__kv_prefix_shape *shape, weft__kv_prefix_node **node);
 
@@ -44,7 +45,8 @@ int weft__kv_prefix_attach(weft__kv_prefix_node *parent, size_t at, weft__kv_pre
 void weft__kv_prefix_detach(weft__kv_prefix_node *child);
 
 /* The node's page of entry i of a sequence's block table of group g, where entry i lies inside the node's block. */
-static inline int32_t *weft__kv_prefix_page(const weft__kv_prefix_shape *shape, weft__kv_prefix_node *node, int g, int32_t i)
+static inline int32_t *weft__kv_prefix_page(const weft__kv_prefix_shape *shape, weft__kv_prefix_node *node, int g,
+                                            int32_t i)
 {
     int32_t per_node = shape->block / shape->pool->groups[g].spec.page_tokens;
     return &node->pages[shape->slot[g] + (i & (per_node - 1))];

@@ -72,7 +72,8 @@ static void drop_window(weft__kv_seq *seq, int g)
     }
 }
 
-/* The entry that holds positions on both sides of the length, when another sequence or the tree holds its page too; or -1. */
+/* The entry that holds positions on both sides of the length, when another sequence or the tree holds its page too; or
+ * -1. */
 static int32_t shared_last(const weft__kv_seq *seq, int g)
 {
     const struct weft__kv_group_pool *gp = &seq->pool->groups[g];
@@ -92,7 +93,8 @@ static int reserve_group(weft__kv_seq *seq, int g, int32_t n)
     }
     if (shared < 0) return 1;
     if ((page = weft__kv_page_take(pool, g)) < 0) return 0;
-    memcpy(weft__kv_page_data(pool, g, page), weft__kv_page_data(pool, g, seq->pages[g][shared]), pool->bindings[g].page_bytes);
+    memcpy(weft__kv_page_data(pool, g, page), weft__kv_page_data(pool, g, seq->pages[g][shared]),
+           pool->bindings[g].page_bytes);
     weft__kv_page_release(pool, g, seq->pages[g][shared]);
     seq->pages[g][shared] = page;
     return 1;

@@ -12,7 +12,8 @@
 static const char MAGIC[8] = {'w', 'e', 'f', 't', '-', 'k', 'v', '\n'};
 
 WEFT_STATIC_ASSERT(sizeof(weft__kv_snapshot_head) == 88, "the file format");
-WEFT_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endian, and written as they lie in memory");
+WEFT_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+                   "files are little-endian, and written as they lie in memory");
 
 weft_status weft__kv_layout_of(const weft__kv_pool *pool, weft__kv_key model, weft__kv_layout *out, weft_error *err)
 {
@@ -139,14 +140,15 @@ int weft__kv_snapshot_copy(weft__kv_snapshot *s, const weft__kv_layout *layout, 
     return 1;
 }
 
-weft_status weft__kv_snapshot_load_begin(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                         weft_error *err)
+weft_status weft__kv_snapshot_load_begin(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n,
+                                         weft__kv_seq *seq, weft_error *err)
 {
     int32_t n_tokens = weft__kv_snapshot_head_of(s)->n_tokens;
     if (n < 1 || n > seq->n_ctx)
         return weft_fail(err, WEFT_LIMIT, "%d tokens to load into a context of %d; use a larger -c", n, seq->n_ctx);
     if (weft__kv_snapshot_usable(layout, n_tokens, n) != n)
-        return weft_fail(err, WEFT_ARGUMENT, "%d tokens to load; the snapshot of %d lacks the window before that", n, n_tokens);
+        return weft_fail(err, WEFT_ARGUMENT, "%d tokens to load; the snapshot of %d lacks the window before that", n,
+                         n_tokens);
     for (int g = 0; g < layout->n_groups; g++) {
         int32_t first = weft__kv_first_entry(&layout->group[g], n);
         for (int32_t i = 0; i < first; i++) seq->pages[g][i] = -1;
@@ -163,12 +165,14 @@ static int load_page(weft__kv_seq *seq, int g, const unsigned char *from, uint64
         if (page < 0) return 0;
         seq->pages[g][seq->n_pages[g]++] = page;
     }
-    memcpy((char *)weft__kv_page_data(seq->pool, g, seq->pages[g][seq->n_pages[g] - 1]) + skip, from + skip, (size_t)part);
+    memcpy((char *)weft__kv_page_data(seq->pool, g, seq->pages[g][seq->n_pages[g] - 1]) + skip, from + skip,
+           (size_t)part);
     return 1;
 }
 
-weft_status weft__kv_snapshot_load_some(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                        uint64_t *at, uint64_t budget, int *complete, weft_error *err)
+weft_status weft__kv_snapshot_load_some(const weft__kv_snapshot *s, const weft__kv_layout *layout, int32_t n,
+                                        weft__kv_seq *seq, uint64_t *at, uint64_t budget, int *complete,
+                                        weft_error *err)
 {
     int32_t n_tokens = weft__kv_snapshot_head_of(s)->n_tokens;
     const unsigned char *from = s->bytes + weft__kv_snapshot_body_at(n_tokens);
@@ -230,8 +234,8 @@ void weft__kv_snapshot_seal(weft__kv_snapshot *s)
     head->head_sum = head_sum(head, s->bytes + sizeof *head);
 }
 
-weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uint64_t n_bytes, const weft__kv_layout *layout,
-                                         weft_error *err)
+weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uint64_t n_bytes,
+                                         const weft__kv_layout *layout, weft_error *err)
 {
     if (n_bytes < sizeof *head || memcmp(head->magic, MAGIC, sizeof MAGIC))
         return weft_fail(err, WEFT_FORMAT, "not a file of saved pages");
@@ -242,8 +246,8 @@ weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uin
                   head->n_groups != layout->n_groups;
     if (head->n_tokens < 1 || head->n_tokens > WEFT__KV_SNAPSHOT_TOKENS || head->n_bytes != n_bytes ||
         weft__kv_snapshot_body_at(head->n_tokens) > n_bytes || (!foreign && size_of(layout, head->n_tokens) != n_bytes))
-        return weft_fail(err, WEFT_FORMAT, "saved pages of %d tokens in %llu bytes: truncated or damaged", head->n_tokens,
-                         (unsigned long long)n_bytes);
+        return weft_fail(err, WEFT_FORMAT, "saved pages of %d tokens in %llu bytes: truncated or damaged",
+                         head->n_tokens, (unsigned long long)n_bytes);
     return foreign ? weft_fail(err, WEFT_STATE, "saved pages of another model or page layout") : WEFT_OK;
 }
 
@@ -259,6 +263,7 @@ weft_status weft__kv_snapshot_check(const weft__kv_snapshot *s, const weft__kv_l
     const weft__kv_snapshot_head *head = weft__kv_snapshot_head_of(s);
     weft_status st = weft__kv_snapshot_check_head(head, s->n_bytes, layout, err);
     if (!st) st = weft__kv_snapshot_check_tokens(head, s->bytes + sizeof *head, err);
-    if (!st && body_sum(s) != head->body_sum) st = weft_fail(err, WEFT_FORMAT, "saved pages: their sum is wrong: damaged");
+    if (!st && body_sum(s) != head->body_sum)
+        st = weft_fail(err, WEFT_FORMAT, "saved pages: their sum is wrong: damaged");
     return st;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.c: the queue and the thread of the disk store (store.h).
- * The store's thread alone touches files and adds to or removes from the index; the lock covers queue, index and counters, and is
- * never held while the disk works. */
+ * The store's thread alone touches files and adds to or removes from the index; the lock covers queue, index and
+ * counters, and is never held while the disk works. */
 #include "kv/store.h"
 
 #include <pthread.h>
@@ -59,7 +59,8 @@ struct weft__kv_store {
 weft_status weft__kv_slot_name_check(const char *name, weft_error *err)
 {
     if (name && weft__path_is_plain_name(name, WEFT__KV_STORE_NAME)) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
                      WEFT__KV_STORE_NAME);
 }
 
@@ -105,18 +106,20 @@ static uint64_t drop_oldest(weft__kv_store *s)
     return n_bytes;
 }
 
-/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: no owner. */
+/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: no owner.
+ */
 static size_t owner_bytes(const char *file)
 {
     enum { HEAD = 6, DIGITS = 12 };
-    const int owned =
-        !strncmp(file, "s-key-", HEAD) && strspn(file + HEAD, "0123456789abcdef") == DIGITS && file[HEAD + DIGITS] == '.';
+    const int owned = !strncmp(file, "s-key-", HEAD) && strspn(file + HEAD, "0123456789abcdef") == DIGITS &&
+                      file[HEAD + DIGITS] == '.';
     return owned ? HEAD + DIGITS + 1 : 0;
 }
 
-/* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is replaced (or NULL). */
-static weft_status make_room(weft__kv_store *s, const char *file, uint64_t n_bytes, const weft__kv_store_entry *replaced,
-                             weft_error *err)
+/* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is
+ * replaced (or NULL). */
+static weft_status make_room(weft__kv_store *s, const char *file, uint64_t n_bytes,
+                             const weft__kv_store_entry *replaced, weft_error *err)
 {
     int64_t n_slots, n_own;
     const int slot = file[0] == 's';
@@ -128,23 +131,25 @@ static weft_status make_room(weft__kv_store *s, const char *file, uint64_t n_byt
     uint64_t credit = replaced && replaced->slot ? replaced->n_bytes : 0;
     uint64_t share = slot ? cap / 4 * 3 + cap % 4 : cap; /* a quarter stays for prefixes, whatever is saved by name */
     if (n_bytes > share || slots - credit > share - n_bytes)
-        return weft_fail(err, WEFT_LIMIT,
-                         "%llu bytes do not fit beside the %llu of %lld saved slots, which may take %llu of the store's %llu; "
-                         "erase some by name, or give the store more room",
-                         (unsigned long long)n_bytes, (unsigned long long)(slots - credit), (long long)n_slots,
-                         (unsigned long long)share, (unsigned long long)cap);
-    if (owner && own - credit + n_bytes > share - (slots - credit) - n_bytes)
         return weft_fail(
             err, WEFT_LIMIT,
-            "%llu bytes do not fit beside the %llu of this key's %lld saved slots, which may take no more of the store's %llu "
-            "than they leave to others; erase some by name, or give the store more room",
-            (unsigned long long)n_bytes, (unsigned long long)(own - credit), (long long)n_own, (unsigned long long)share);
+            "%llu bytes do not fit beside the %llu of %lld saved slots, which may take %llu of the store's %llu; "
+            "erase some by name, or give the store more room",
+            (unsigned long long)n_bytes, (unsigned long long)(slots - credit), (long long)n_slots,
+            (unsigned long long)share, (unsigned long long)cap);
+    if (owner && own - credit + n_bytes > share - (slots - credit) - n_bytes)
+        return weft_fail(err, WEFT_LIMIT,
+                         "%llu bytes do not fit beside the %llu of this key's %lld saved slots, which may take no more "
+                         "of the store's %llu "
+                         "than they leave to others; erase some by name, or give the store more room",
+                         (unsigned long long)n_bytes, (unsigned long long)(own - credit), (long long)n_own,
+                         (unsigned long long)share);
     while (s->index.n_bytes - credit > cap - n_bytes) drop_oldest(s);
     return WEFT_OK;
 }
 
-/* Of a full disk: removes as many prefixes as hold n_bytes. 0: all of them hold less, and stay. Once for each write: more would not help
- * where others fill the disk. */
+/* Of a full disk: removes as many prefixes as hold n_bytes. 0: all of them hold less, and stay. Once for each write:
+ * more would not help where others fill the disk. */
 static int free_disk(weft__kv_store *s, uint64_t n_bytes)
 {
     int64_t n_slots;
@@ -158,7 +163,8 @@ static int free_disk(weft__kv_store *s, uint64_t n_bytes)
 
 /* ---- the store's thread: jobs ---- */
 
-/* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes superfluous. */
+/* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes superfluous.
+ */
 static void list(weft__kv_store *s, weft__kv_store_entry *e)
 {
     weft__kv_store_entry *old;
@@ -220,7 +226,8 @@ static weft_status do_read(weft__kv_store *s, weft__kv_store_entry *e, weft__kv_
         pthread_mutex_unlock(&s->lock);
         return WEFT_OK;
     }
-    weft__log(WEFT__LOG_WARN, "%s/%s: %s", s->folder.path, e->file, err->message); /* clients need not know where it lies */
+    weft__log(WEFT__LOG_WARN, "%s/%s: %s", s->folder.path, e->file,
+              err->message); /* clients need not know where it lies */
     weft_fail_within(err, st, e->slot ? "the saved slot" : "a saved prefix");
     if (st != WEFT_NOT_FOUND && !weft__kv_store_is_damage(st)) return st;
     pthread_mutex_lock(&s->lock);
@@ -372,8 +379,8 @@ static void push(weft__kv_store *s, store_job *j)
     pthread_cond_signal(&s->wake);
 }
 
-/* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: it would not be fetched, so it
- * must not keep others out. */
+/* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: it would not
+ * be fetched, so it must not keep others out. */
 static weft__kv_store_entry *best_worth_a_read(weft__kv_store *s, weft__kv_key root, const int32_t *tokens, int32_t n,
                                                int32_t *serves)
 {
@@ -406,8 +413,8 @@ int weft__kv_store_wants(weft__kv_store *s, weft__kv_key root, const int32_t *to
     return wants;
 }
 
-weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, const char *name, weft__kv_store_done done,
-                               void *arg, weft_error *err)
+weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, const char *name,
+                               weft__kv_store_done done, void *arg, weft_error *err)
 {
     char file[WEFT__KV_STORE_FILE];
     weft_status st = name ? slot_file(name, file, err) : WEFT_OK;
@@ -419,7 +426,8 @@ weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, 
     pthread_mutex_lock(&s->lock);
     uint64_t queued = s->stats.queued_bytes, n_bytes = (*snapshot)->n_bytes;
     if (queued > 0 && (n_bytes > MAX_QUEUED || queued > MAX_QUEUED - n_bytes)) {
-        st = weft_fail(err, WEFT_BUSY, "%llu bytes wait to be written to the disk store already", (unsigned long long)queued);
+        st = weft_fail(err, WEFT_BUSY, "%llu bytes wait to be written to the disk store already",
+                       (unsigned long long)queued);
     } else {
         j->snapshot = *snapshot;
         *snapshot = NULL;
@@ -432,8 +440,8 @@ weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, 
     return st;
 }
 
-weft_status weft__kv_store_fetch(weft__kv_store *s, weft__kv_key root, const int32_t *tokens, int32_t n, weft__kv_store_done done,
-                                 void *arg, weft_error *err)
+weft_status weft__kv_store_fetch(weft__kv_store *s, weft__kv_key root, const int32_t *tokens, int32_t n,
+                                 weft__kv_store_done done, void *arg, weft_error *err)
 {
     int32_t serves;
     store_job *j = job_new(JOB_FETCH, tokens, n, done, arg);
@@ -463,12 +471,14 @@ static weft_status ask_slot(weft__kv_store *s, job_kind kind, const char *name, 
     return WEFT_OK;
 }
 
-weft_status weft__kv_store_fetch_slot(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
+weft_status weft__kv_store_fetch_slot(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg,
+                                      weft_error *err)
 {
     return ask_slot(s, JOB_FETCH_SLOT, name, done, arg, err);
 }
 
-weft_status weft__kv_store_erase(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
+weft_status weft__kv_store_erase(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg,
+                                 weft_error *err)
 {
     return ask_slot(s, JOB_ERASE, name, done, arg, err);
 }
@@ -521,12 +531,13 @@ void weft__kv_store_get_stats(weft__kv_store *s, weft__kv_store_stats *out)
 
 static weft_status start(weft__kv_store *s, weft_error *err)
 {
-    int why = weft__thread_start(&s->thread, serve, s); /* on which a file that is too large gives an error, and no SIGXFSZ */
+    int why =
+        weft__thread_start(&s->thread, serve, s); /* on which a file that is too large gives an error, and no SIGXFSZ */
     return why ? weft_fail(err, WEFT_LIMIT, "no thread for the disk store: %s", strerror(why)) : WEFT_OK;
 }
 
-weft_status weft__kv_store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout, weft__kv_store **out,
-                                weft_error *err)
+weft_status weft__kv_store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout,
+                                weft__kv_store **out, weft_error *err)
 {
     *out = NULL;
     weft__kv_store *s = weft__alloc_zero(1, sizeof *s);
@@ -566,7 +577,8 @@ void weft__kv_store_close(weft__kv_store **p, uint64_t wait_ms)
     s->abandoned = !ended;
     pthread_t thread = s->thread;
     if (!ended)
-        weft__log(WEFT__LOG_WARN, "%s: the disk does not answer: what was to be written there is given up", s->folder.path);
+        weft__log(WEFT__LOG_WARN, "%s: the disk does not answer: what was to be written there is given up",
+                  s->folder.path);
     pthread_mutex_unlock(&s->lock);
     if (!ended) {
         pthread_detach(thread);

@@ -28,8 +28,9 @@ weft_status weft__kv_store_folder_open(weft__kv_store_folder *f, const char *pat
     weft_status st = WEFT_OK;
     if (f->lock < 0) st = weft_fail(err, WEFT_IO, "%s: its lock cannot be made: %s", path, strerror(errno));
     else if (flock(f->lock, LOCK_EX | LOCK_NB))
-        st = errno == EWOULDBLOCK ? weft_fail(err, WEFT_STATE, "%s: another process uses this store; choose another folder", path)
-                                  : weft_fail(err, WEFT_IO, "%s: it cannot be locked: %s", path, strerror(errno));
+        st = errno == EWOULDBLOCK
+                 ? weft_fail(err, WEFT_STATE, "%s: another process uses this store; choose another folder", path)
+                 : weft_fail(err, WEFT_IO, "%s: it cannot be locked: %s", path, strerror(errno));
     if (st) weft__kv_store_folder_close(f);
     return st;
 }
@@ -70,8 +71,8 @@ static weft_status read_at(int fd, uint64_t at, void *to, uint64_t n, weft_error
     return WEFT_OK;
 }
 
-/* Opens a file of ours and reads its head, which is checked then. What is no regular file is damage. *foreign: it is of another model or page
- * layout, which is no failure then; NULL: it is one. */
+/* Opens a file of ours and reads its head, which is checked then. What is no regular file is damage. *foreign: it is of
+ * another model or page layout, which is no failure then; NULL: it is one. */
 static weft_status open_entry(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, int *fd,
                               weft__kv_snapshot_head *head, struct stat *stat_out, int *foreign, weft_error *err)
 {
@@ -119,7 +120,8 @@ weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, cons
 static weft_status write_failed(const char *what, int why, weft_error *err)
 {
     int full = why == ENOSPC || why == EDQUOT;
-    return weft_fail(err, full ? WEFT_LIMIT : WEFT_IO, "%s: %s%s", what, strerror(why), full ? "; free space on its disk" : "");
+    return weft_fail(err, full ? WEFT_LIMIT : WEFT_IO, "%s: %s%s", what, strerror(why),
+                     full ? "; free space on its disk" : "");
 }
 
 static weft_status write_all(int fd, const unsigned char *p, uint64_t n, weft_error *err)
@@ -170,8 +172,8 @@ static char kind_of(const char *name)
     return name[0] == 's' && weft__path_is_plain_name(slot, WEFT__KV_STORE_NAME) ? 's' : 0;
 }
 
-static weft_status scan_file(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, weft__kv_store_index *x,
-                             weft_error *err)
+static weft_status scan_file(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout,
+                             weft__kv_store_index *x, weft_error *err)
 {
     weft__kv_snapshot_head head;
     struct stat st_file;
@@ -195,7 +197,8 @@ static weft_status scan_file(weft__kv_store_folder *f, const char *file, const w
         snprintf(e->file, sizeof e->file, "%.*s", WEFT__KV_STORE_FILE - 1, file);
         weft__kv_store_index_add(x, e);
         if (foreign)
-            weft__log(WEFT__LOG_WARN, "%s/%s: saved pages of another model or page layout; it is kept for that", f->path, file);
+            weft__log(WEFT__LOG_WARN, "%s/%s: saved pages of another model or page layout; it is kept for that",
+                      f->path, file);
     }
     weft__free(tokens);
     close(fd);

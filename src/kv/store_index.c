@@ -78,8 +78,8 @@ weft__kv_store_entry *weft__kv_store_index_named(const weft__kv_store_index *x, 
     return NULL;
 }
 
-weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, const weft__kv_layout *layout, weft__kv_key root,
-                                                const int32_t *tokens, int32_t n, int32_t *serves)
+weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, const weft__kv_layout *layout,
+                                                weft__kv_key root, const int32_t *tokens, int32_t n, int32_t *serves)
 {
     size_t at = store_index_find(x, root, tokens, n), end = at + NEIGHBOURS < x->n ? at + NEIGHBOURS : x->n;
     weft__kv_store_entry *best = NULL;
@@ -100,7 +100,8 @@ weft__kv_store_entry *weft__kv_store_index_shorter(const weft__kv_store_index *x
     for (size_t i = at; i-- > 0 && i + NEIGHBOURS >= at;) {
         weft__kv_store_entry *other = x->entry[i];
         if (other->slot || memcmp(&other->root, &e->root, sizeof e->root)) continue;
-        if (weft__kv_prefix_common(other->tokens, other->n_tokens, e->tokens, e->n_tokens) == other->n_tokens) return other;
+        if (weft__kv_prefix_common(other->tokens, other->n_tokens, e->tokens, e->n_tokens) == other->n_tokens)
+            return other;
     }
     return NULL;
 }

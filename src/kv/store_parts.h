@@ -38,8 +38,8 @@ void weft__kv_store_index_remove(weft__kv_store_index *x, weft__kv_store_entry *
 void weft__kv_store_index_use(weft__kv_store_index *x, weft__kv_store_entry *e);
 weft__kv_store_entry *weft__kv_store_index_named(const weft__kv_store_index *x, const char *file);
 /* The file that serves most of tokens[0, n), and how many; NULL and 0. */
-weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, const weft__kv_layout *layout, weft__kv_key root,
-                                                const int32_t *tokens, int32_t n, int32_t *serves);
+weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, const weft__kv_layout *layout,
+                                                weft__kv_key root, const int32_t *tokens, int32_t n, int32_t *serves);
 /* A prefix file whose tokens continue as those of `e`, which are more; NULL: none. */
 weft__kv_store_entry *weft__kv_store_index_shorter(const weft__kv_store_index *x, const weft__kv_store_entry *e);
 /* Bytes of all slots. */
@@ -57,14 +57,16 @@ typedef struct weft__kv_store_folder {
 
 weft_status weft__kv_store_folder_open(weft__kv_store_folder *f, const char *path, weft_error *err);
 void weft__kv_store_folder_close(weft__kv_store_folder *f);
-/* Puts all valid files into the index, slots of other models included, and removes the others of ours; *n_damaged counts these. WEFT_IO, WEFT_NO_MEMORY. */
+/* Puts all valid files into the index, slots of other models included, and removes the others of ours; *n_damaged
+ * counts these. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__kv_store_scan(weft__kv_store_folder *f, const weft__kv_layout *layout, weft__kv_store_index *x,
                                 uint64_t *n_damaged, weft_error *err);
-/* Writes a sealed snapshot as `file`, whole or not at all: *in_place says which, since what is in place may still not be certain
- * to last (WEFT_IO then). WEFT_LIMIT: the disk is full; WEFT_IO, also for what may not be so large. */
+/* Writes a sealed snapshot as `file`, whole or not at all: *in_place says which, since what is in place may still not
+ * be certain to last (WEFT_IO then). WEFT_LIMIT: the disk is full; WEFT_IO, also for what may not be so large. */
 weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__kv_snapshot *s, int *in_place,
                                  weft_error *err);
-/* Reads and checks it, and marks the file as used now. WEFT_NOT_FOUND, WEFT_IO, WEFT_NO_MEMORY, or as weft__kv_snapshot_check. */
+/* Reads and checks it, and marks the file as used now. WEFT_NOT_FOUND, WEFT_IO, WEFT_NO_MEMORY, or as
+ * weft__kv_snapshot_check. */
 weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout,
                                 weft__kv_snapshot **out, weft_error *err);
 void weft__kv_store_unlink(weft__kv_store_folder *f, const char *file);

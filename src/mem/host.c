@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* host.c: buffers in this process's own memory, and borrowed ones.
  *
- * Invariant: `base` and `n_mapped` describe a mapping to be undone; n_mapped == 0 means that `base` came from the heap (or is
- * NULL for borrowed memory). Any thread; a buffer is released once. */
+ * Invariant: `base` and `n_mapped` describe a mapping to be undone; n_mapped == 0 means that `base` came from the heap
+ * (or is NULL for borrowed memory). Any thread; a buffer is released once. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -37,7 +37,8 @@ static void host_release(weft_buffer *b)
     weft__free(h);
 }
 
-/* Maps n bytes at a multiple of align: maps align more than needed and gives the ends back. Returns 0 with errno set. */
+/* Maps n bytes at a multiple of align: maps align more than needed and gives the ends back. Returns 0 with errno set.
+ */
 static int map_aligned(host_buffer *h, size_t n, size_t align)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), whole, total;
@@ -65,7 +66,8 @@ static weft_status host_create(const weft_buffer_spec *spec, size_t align, weft_
     unsigned long long n = spec->n_bytes;
     host_buffer *h = weft__alloc_zero(1, sizeof *h);
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the description of a host buffer of %llu bytes", n);
-    h->b = (weft_buffer){sizeof(weft_buffer), WEFT_DOMAIN_HOST, spec->flags, 0, spec->n_bytes, NULL, NULL, host_release};
+    h->b =
+        (weft_buffer){sizeof(weft_buffer), WEFT_DOMAIN_HOST, spec->flags, 0, spec->n_bytes, NULL, NULL, host_release};
     if (n > SIZE_MAX / 2) {
         weft__free(h);
         return weft_fail(err, WEFT_NO_MEMORY, "a host buffer of %llu bytes exceeds the address space", n);
@@ -97,9 +99,11 @@ weft_status weft__mem_create(const weft_buffer_spec *spec, weft_buffer **out, we
 {
     *out = NULL;
     if (spec->size < sizeof *spec)
-        return weft_fail(err, WEFT_ARGUMENT, "weft_buffer_spec.size is %u, expected %u", spec->size, (unsigned)sizeof *spec);
+        return weft_fail(err, WEFT_ARGUMENT, "weft_buffer_spec.size is %u, expected %u", spec->size,
+                         (unsigned)sizeof *spec);
     size_t align = spec->align ? spec->align : 64;
-    if (align & (align - 1)) return weft_fail(err, WEFT_ARGUMENT, "buffer alignment %u is not a power of two", spec->align);
+    if (align & (align - 1))
+        return weft_fail(err, WEFT_ARGUMENT, "buffer alignment %u is not a power of two", spec->align);
     if (spec->flags & ~(uint32_t)(WEFT_BUFFER_HUGE | WEFT_BUFFER_ZERO))
         return weft_fail(err, WEFT_ARGUMENT, "buffer flags 0x%x cannot be asked of new memory", spec->flags);
     if (align < sizeof(void *)) align = sizeof(void *);
@@ -115,7 +119,8 @@ weft_status weft__mem_borrow(const void *data, uint64_t n_bytes, uint32_t flags,
                          (unsigned long long)n_bytes, flags);
     host_buffer *h = weft__alloc_zero(1, sizeof *h);
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the description of borrowed memory");
-    h->b = (weft_buffer){sizeof(weft_buffer), WEFT_DOMAIN_IMPORTED, flags, 0, n_bytes, (void *)data, NULL, host_release};
+    h->b =
+        (weft_buffer){sizeof(weft_buffer), WEFT_DOMAIN_IMPORTED, flags, 0, n_bytes, (void *)data, NULL, host_release};
     *out = &h->b;
     return WEFT_OK;
 }

@@ -41,7 +41,8 @@ static weft_status map_fd(int fd, const char *path, weft_buffer *b, weft_error *
     if (p == MAP_FAILED)
         return weft_fail(err, errno == ENOMEM ? WEFT_NO_MEMORY : WEFT_IO, "%s: cannot map %lld bytes: %s", path,
                          (long long)st.st_size, strerror(errno));
-    *b = (weft_buffer){sizeof *b, WEFT_DOMAIN_MAPPED, WEFT_BUFFER_READONLY, 0, (uint64_t)st.st_size, p, NULL, map_release};
+    *b = (weft_buffer){sizeof *b, WEFT_DOMAIN_MAPPED, WEFT_BUFFER_READONLY, 0, (uint64_t)st.st_size, p,
+                       NULL,      map_release};
     return WEFT_OK;
 }
 
@@ -54,8 +55,8 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     weft_status status;
     if (fd < 0) {
-        status = weft_fail(err, errno == ENOENT || errno == ENOTDIR ? WEFT_NOT_FOUND : WEFT_IO, "%s: cannot be opened: %s", path,
-                           strerror(errno));
+        status = weft_fail(err, errno == ENOENT || errno == ENOTDIR ? WEFT_NOT_FOUND : WEFT_IO,
+                           "%s: cannot be opened: %s", path, strerror(errno));
     } else {
         status = map_fd(fd, path, b, err);
         close(fd);
@@ -65,7 +66,8 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
     return status;
 }
 
-weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice, weft_error *err)
+weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice,
+                             weft_error *err)
 {
     static const int to_system[] = {MADV_NORMAL,   MADV_SEQUENTIAL, MADV_RANDOM,  MADV_WILLNEED,
                                     MADV_DONTNEED, HUGE_PAGES,      NO_HUGE_PAGES};
@@ -73,8 +75,8 @@ weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_b
     if ((unsigned)advice >= sizeof to_system / sizeof *to_system)
         return weft_fail(err, WEFT_ARGUMENT, "unknown advice %d", (int)advice);
     if (!b->data || offset > b->n_bytes || n_bytes > b->n_bytes - offset)
-        return weft_fail(err, WEFT_ARGUMENT, "bytes %llu to %llu + %llu are not in a host-visible buffer of %llu bytes", from,
-                         from, n, (unsigned long long)b->n_bytes);
+        return weft_fail(err, WEFT_ARGUMENT, "bytes %llu to %llu + %llu are not in a host-visible buffer of %llu bytes",
+                         from, from, n, (unsigned long long)b->n_bytes);
     if (advice == WEFT__MEM_ADVICE_DONTNEED && b->domain != WEFT_DOMAIN_MAPPED)
         return weft_fail(err, WEFT_ARGUMENT, "dropping pages of memory domain %u would lose their contents", b->domain);
     uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;

@@ -13,7 +13,8 @@ typedef struct weft__model_beyond {
     int32_t n_tensors;
 } weft__model_beyond;
 
-void weft__model_beyond_note(weft__model_beyond *b, const char *name, uint32_t dtype, const weft__quant_beyond *of_tensor);
+void weft__model_beyond_note(weft__model_beyond *b, const char *name, uint32_t dtype,
+                             const weft__quant_beyond *of_tensor);
 /* WEFT_ARGUMENT, which tells count and first tensor, when there are any and they are not to be saturated. */
 weft_status weft__model_beyond_check(const weft__model_beyond *b, int saturate, weft_error *err);
 

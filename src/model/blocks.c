@@ -13,10 +13,13 @@ weft_tensor_id weft__build_norm(weft__build *m, int layer, weft_tensor_id x, con
 weft__build_attn_block weft__build_attn_usual(weft__build *m, int l)
 {
     const weft__hparams *hp = m->hp;
-    int64_t d = hp->d_model, n_q = (int64_t)hp->n_heads * hp->head_dim_k, n_k = (int64_t)hp->n_kv_heads * hp->head_dim_k;
+    int64_t d = hp->d_model, n_q = (int64_t)hp->n_heads * hp->head_dim_k,
+            n_k = (int64_t)hp->n_kv_heads * hp->head_dim_k;
     int64_t n_v = (int64_t)hp->n_kv_heads * hp->head_dim_v, n_o = (int64_t)hp->n_heads * hp->head_dim_v;
-    weft__build_attn_block a = {
-        .rope = hp->rope, .rope_factors = WEFT_NONE, .scale = 1.0f / sqrtf((float)hp->head_dim_k), .softcap = hp->attn_softcap};
+    weft__build_attn_block a = {.rope = hp->rope,
+                                .rope_factors = WEFT_NONE,
+                                .scale = 1.0f / sqrtf((float)hp->head_dim_k),
+                                .softcap = hp->attn_softcap};
     a.q = weft__build_weight(m, WEFT__BUILD_REQUIRED, d, n_q, "blk.%d.attn_q.weight", l);
     a.k = weft__build_weight(m, WEFT__BUILD_REQUIRED, d, n_k, "blk.%d.attn_k.weight", l);
     a.v = weft__build_weight(m, WEFT__BUILD_REQUIRED, d, n_v, "blk.%d.attn_v.weight", l);
@@ -98,7 +101,8 @@ weft_tensor_id weft__build_moe(weft__build *m, int l, weft_tensor_id x, int gate
 
 weft_tensor_id weft__build_embed(weft__build *m, float scale)
 {
-    weft_weight_id table = weft__build_weight(m, WEFT__BUILD_REQUIRED, m->hp->d_model, m->hp->n_vocab, "token_embd.weight");
+    weft_weight_id table =
+        weft__build_weight(m, WEFT__BUILD_REQUIRED, m->hp->d_model, m->hp->n_vocab, "token_embd.weight");
     return weft__op_embed(m->b, table, scale);
 }
 

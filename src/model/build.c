@@ -31,8 +31,8 @@ static void shape_text(char *out, size_t size, const uint64_t *d, uint32_t n_dim
 }
 
 /* Finds `name` and checks that it is [k, n, e]; n 0 a vector, e 0 a matrix. NULL when absent or after a failure. */
-static const weft__tensor_desc *build_find(weft__build *m, enum weft__build_need need, const char *name, int64_t k, int64_t n,
-                                           int64_t e)
+static const weft__tensor_desc *build_find(weft__build *m, enum weft__build_need need, const char *name, int64_t k,
+                                           int64_t n, int64_t e)
 {
     if (m->status) return NULL;
     const weft__tensor_desc *t = m->src->tensor(m->src, name);
@@ -50,14 +50,15 @@ static const weft__tensor_desc *build_find(weft__build *m, enum weft__build_need
         return NULL;
     }
     if (n == 0 && t->dtype != WEFT_F32) {
-        weft__build_fail(m, WEFT_UNSUPPORTED, "vector %s is %s; only F32 is supported", name, weft_dtype_describe(t->dtype).name);
+        weft__build_fail(m, WEFT_UNSUPPORTED, "vector %s is %s; only F32 is supported", name,
+                         weft_dtype_describe(t->dtype).name);
         return NULL;
     }
     return t;
 }
 
-static weft_weight_id build_add(weft__build *m, const weft__tensor_desc *t, const char *name, int64_t k, int64_t first, int64_t n,
-                                int64_t e)
+static weft_weight_id build_add(weft__build *m, const weft__tensor_desc *t, const char *name, int64_t k, int64_t first,
+                                int64_t n, int64_t e)
 {
     if (!t) return WEFT_NONE;
     if (strlen(name) >= WEFT_NAME_MAX) {
@@ -78,29 +79,31 @@ static weft_weight_id build_add(weft__build *m, const weft__tensor_desc *t, cons
     return weft__builder_weight(m->b, &w);
 }
 
-#define FORMAT_NAME(name)                                                                                                        \
-    char name[256];                                                                                                              \
-    do {                                                                                                                         \
-        va_list args_;                                                                                                           \
-        va_start(args_, name_format);                                                                                            \
-        vsnprintf(name, sizeof name, name_format, args_);                                                                        \
-        va_end(args_);                                                                                                           \
+#define FORMAT_NAME(name)                                                                                              \
+    char name[256];                                                                                                    \
+    do {                                                                                                               \
+        va_list args_;                                                                                                 \
+        va_start(args_, name_format);                                                                                  \
+        vsnprintf(name, sizeof name, name_format, args_);                                                              \
+        va_end(args_);                                                                                                 \
     } while (0)
 
-weft_weight_id weft__build_weight(weft__build *m, enum weft__build_need need, int64_t k, int64_t n, const char *name_format, ...)
+weft_weight_id weft__build_weight(weft__build *m, enum weft__build_need need, int64_t k, int64_t n,
+                                  const char *name_format, ...)
 {
     FORMAT_NAME(name);
     return build_add(m, build_find(m, need, name, k, n, 0), name, k, 0, n, 0);
 }
 
-weft_weight_id weft__build_experts(weft__build *m, int64_t k, int64_t n, int64_t n_experts, const char *name_format, ...)
+weft_weight_id weft__build_experts(weft__build *m, int64_t k, int64_t n, int64_t n_experts, const char *name_format,
+                                   ...)
 {
     FORMAT_NAME(name);
     return build_add(m, build_find(m, WEFT__BUILD_REQUIRED, name, k, n, n_experts), name, k, 0, n, n_experts);
 }
 
-weft_weight_id weft__build_rows(weft__build *m, int64_t k, int64_t n_total, int64_t first, int64_t n, const char *name_format,
-                                ...)
+weft_weight_id weft__build_rows(weft__build *m, int64_t k, int64_t n_total, int64_t first, int64_t n,
+                                const char *name_format, ...)
 {
     FORMAT_NAME(name);
     return build_add(m, build_find(m, WEFT__BUILD_REQUIRED, name, k, n_total, 0), name, k, first, n, 0);
@@ -131,7 +134,8 @@ static void declare_groups(weft__build *m)
         int32_t id = n[windowed] > 0 ? weft__builder_kv_group(m->b, &g) : WEFT_NONE;
         *(windowed ? &m->group_window : &m->group_full) = id;
     }
-    for (int32_t l = 0; l < hp->n_layers; l++) m->kv_of[l].group = hp->window_of[l] > 0 ? m->group_window : m->group_full;
+    for (int32_t l = 0; l < hp->n_layers; l++)
+        m->kv_of[l].group = hp->window_of[l] > 0 ? m->group_window : m->group_full;
 }
 
 static weft_status unknown_arch(const char *label, const char *arch, weft_error *err)
@@ -140,7 +144,8 @@ static weft_status unknown_arch(const char *label, const char *arch, weft_error 
     size_t at = 0;
     for (const char *const *n = weft__arch_names(); *n && at < sizeof list; n++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", *n);
-    return weft_fail(err, WEFT_UNSUPPORTED, "%s: architecture '%s' is not supported; supported are: %s", label, arch, list);
+    return weft_fail(err, WEFT_UNSUPPORTED, "%s: architecture '%s' is not supported; supported are: %s", label, arch,
+                     list);
 }
 
 /* The name behind "blk.LAYER.", or the whole name and layer -1. */
@@ -198,8 +203,8 @@ static weft_status build_graph(weft__build *m, const weft__arch *arch, weft_grap
 }
 
 /* The hyperparameters with rope's keys as they were asked for. */
-static weft_status read_hparams(const weft__source *src, const weft__arch *arch, int32_t n_ctx, const weft_rope_params *rope,
-                                weft__hparams *hp, weft_error *err)
+static weft_status read_hparams(const weft__source *src, const weft__arch *arch, int32_t n_ctx,
+                                const weft_rope_params *rope, weft__hparams *hp, weft_error *err)
 {
     weft__source_rope keys;
     weft__source told;

@@ -42,7 +42,8 @@ weft_status weft__hf_json(const weft__hf *hf, const char *name, weft__json **out
     weft_status status = weft__hf_map(hf, name, &b, err);
     if (status) return status;
     if (b->n_bytes > JSON_BYTES) status = weft_fail(err, WEFT_LIMIT, "%s: exceeds %u bytes", name, JSON_BYTES);
-    else if ((status = weft__json_parse(b->data, (size_t)b->n_bytes, out, err))) weft_fail_within(err, status, "%s", name);
+    else if ((status = weft__json_parse(b->data, (size_t)b->n_bytes, out, err)))
+        weft_fail_within(err, status, "%s", name);
     weft_buffer_release(&b);
     return status;
 }
@@ -50,7 +51,8 @@ weft_status weft__hf_json(const weft__hf *hf, const char *name, weft__json **out
 /* ---- fields ---- */
 
 /* The field, or NULL when it is absent or null; then *status is set if it is required. */
-static const weft__json *field(const weft__json *object, const char *key, int required, weft_status *status, weft_error *err)
+static const weft__json *field(const weft__json *object, const char *key, int required, weft_status *status,
+                               weft_error *err)
 {
     const weft__json *v = weft__json_get(object, key);
     *status = WEFT_OK;
@@ -59,8 +61,8 @@ static const weft__json *field(const weft__json *object, const char *key, int re
     return NULL;
 }
 
-weft_status weft__hf_int(const weft__json *object, const char *key, int required, int64_t min, int64_t max, int32_t *out,
-                         weft_error *err)
+weft_status weft__hf_int(const weft__json *object, const char *key, int required, int64_t min, int64_t max,
+                         int32_t *out, weft_error *err)
 {
     weft_status status;
     int64_t i;
@@ -68,8 +70,8 @@ weft_status weft__hf_int(const weft__json *object, const char *key, int required
     if (!v) return status;
     if (!weft__json_int(v, &i)) return weft_fail(err, WEFT_FORMAT, "config.json: %s is no whole number", key);
     if (i < min || i > max)
-        return weft_fail(err, WEFT_FORMAT, "config.json: %s is %lld, not in %lld..%lld", key, (long long)i, (long long)min,
-                         (long long)max);
+        return weft_fail(err, WEFT_FORMAT, "config.json: %s is %lld, not in %lld..%lld", key, (long long)i,
+                         (long long)min, (long long)max);
     *out = (int32_t)i;
     return WEFT_OK;
 }
@@ -202,12 +204,15 @@ static weft_status open_all(weft__hf *hf, weft_error *err)
     weft_buffer *peft;
     if (status == WEFT_NOT_FOUND && !weft__hf_map(hf, "adapter_config.json", &peft, NULL)) {
         weft_buffer_release(&peft);
-        return weft_fail(err, WEFT_UNSUPPORTED,
-                         "it is an adapter (PEFT), which changes a model: give the model, and this as --adapter NAME=PATH");
+        return weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "it is an adapter (PEFT), which changes a model: give the model, and this as --adapter NAME=PATH");
     }
-    if (status == WEFT_NOT_FOUND) return weft_fail(err, status, "there is no config.json: it is no Hugging Face folder");
+    if (status == WEFT_NOT_FOUND)
+        return weft_fail(err, status, "there is no config.json: it is no Hugging Face folder");
     if (status) return status;
-    if ((status = weft__hf_read_sizes(hf, err)) || (status = weft__safetensors_open_folder(hf->folder, &hf->weights, err)) ||
+    if ((status = weft__hf_read_sizes(hf, err)) ||
+        (status = weft__safetensors_open_folder(hf->folder, &hf->weights, err)) ||
         (status = weft__hf_read_tensors(hf, err)))
         return status;
     return make_meta(hf, err);

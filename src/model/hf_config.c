@@ -50,7 +50,8 @@ static weft_status read_family(weft__hf *hf, weft_error *err)
     size_t n = 4;
     char shown[WEFT__NAME_SHOW];
     int by_type = weft__json_size(list) == 0;
-    if (weft__json_kind_of(hf->config) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "config.json: it is no object");
+    if (weft__json_kind_of(hf->config) != WEFT__JSON_OBJECT)
+        return weft_fail(err, WEFT_FORMAT, "config.json: it is no object");
     if (weft__json_string(by_type ? weft__json_get(hf->config, "model_type") : weft__json_at(list, 0), &s, &n))
         f = find_family(s, n, by_type);
     if (!f)
@@ -66,8 +67,9 @@ static weft_status read_family(weft__hf *hf, weft_error *err)
     }
     if (weft__json_get(hf->config, "quantization_config") &&
         !weft__json_is_null(weft__json_get(hf->config, "quantization_config")))
-        return weft_fail(err, WEFT_UNSUPPORTED,
-                         "config.json: quantization_config: quantized folders are not supported; use the original weights");
+        return weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "config.json: quantization_config: quantized folders are not supported; use the original weights");
     return WEFT_OK;
 }
 
@@ -78,7 +80,8 @@ static weft_status read_experts(weft__hf *hf, weft_error *err)
     if (!(hf->family & WEFT__HF_MOES)) return WEFT_OK;
     z->n_experts = mixtral ? 8 : 128;
     z->d_ff_expert = mixtral ? z->d_ff : 768;
-    weft_status st = weft__hf_int(hf->text, mixtral ? "num_local_experts" : "num_experts", 0, 1, MAX_EXPERTS, &z->n_experts, err);
+    weft_status st =
+        weft__hf_int(hf->text, mixtral ? "num_local_experts" : "num_experts", 0, 1, MAX_EXPERTS, &z->n_experts, err);
     if (st || mixtral) return st;
     return weft__hf_int(hf->text, "moe_intermediate_size", 0, 1, MAX_WIDTH, &z->d_ff_expert, err);
 }
@@ -98,7 +101,8 @@ static weft_status read_rotated(weft__hf *hf, weft_error *err)
         return weft_fail(err, WEFT_FORMAT, "config.json: partial_rotary_factor is %g, not above 0 and at most 1", part);
     hf->size.n_rot = (int32_t)(hf->size.head_dim * part);
     if (hf->size.n_rot < 2 || hf->size.n_rot % 2)
-        return weft_fail(err, WEFT_FORMAT, "config.json: %d rotated elements in a head of %d", hf->size.n_rot, hf->size.head_dim);
+        return weft_fail(err, WEFT_FORMAT, "config.json: %d rotated elements in a head of %d", hf->size.n_rot,
+                         hf->size.head_dim);
     return WEFT_OK;
 }
 

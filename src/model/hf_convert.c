@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hf_convert.c: a folder to a GGUF file, a few rows at a time (hf.h).
  *
- * Invariant: memory beyond the mapped files is bounded by a chunk of rows; pages that were read may be dropped at once. */
+ * Invariant: memory beyond the mapped files is bounded by a chunk of rows; pages that were read may be dropped at once.
+ */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -55,8 +56,8 @@ static uint32_t type_of(const conversion *c, const weft__tensor_desc *t)
 
 static weft_status put_general(const conversion *c)
 {
-    uint32_t dtype =
-        c->options->dtype < 0 ? weft__tensor_find(&c->hf->tensors, "token_embd.weight")->dtype : (uint32_t)c->options->dtype;
+    uint32_t dtype = c->options->dtype < 0 ? weft__tensor_find(&c->hf->tensors, "token_embd.weight")->dtype
+                                           : (uint32_t)c->options->dtype;
     weft_status status = weft__gguf_put_u32(c->w, "general.file_type", (uint32_t)file_type(dtype), c->err);
     /* The version of the block formats, which readers ask for where there are blocks. */
     return status ? status : weft__gguf_put_u32(c->w, "general.quantization_version", 2, c->err);
@@ -99,8 +100,8 @@ static weft_status declare_tensors(const conversion *c)
 
 /* ---- data ---- */
 
-/* Where row r of a matrix whose heads' rows are in halves stands, when r counts them in pairs: of a head of n rows, rows 2j and
- * 2j + 1 are rows j and n/2 + j of the folder. */
+/* Where row r of a matrix whose heads' rows are in halves stands, when r counts them in pairs: of a head of n rows,
+ * rows 2j and 2j + 1 are rows j and n/2 + j of the folder. */
 static uint64_t source_row(uint64_t r, uint64_t rows_per_head)
 {
     uint64_t head = r / rows_per_head, i = r % rows_per_head;
@@ -110,8 +111,8 @@ static uint64_t source_row(uint64_t r, uint64_t rows_per_head)
 static weft_status check_heads(const conversion *c, const weft__tensor_desc *t, int32_t heads, uint64_t rows)
 {
     if (heads == 0 || rows % (2 * (uint64_t)heads) == 0) return WEFT_OK;
-    return weft_fail(c->err, WEFT_FORMAT, "%s: the %llu rows of %d heads are not in pairs", t->name, (unsigned long long)rows,
-                     heads);
+    return weft_fail(c->err, WEFT_FORMAT, "%s: the %llu rows of %d heads are not in pairs", t->name,
+                     (unsigned long long)rows, heads);
 }
 
 /* n rows of a part from row `first`, in GGUF's order, as they are written; rows_per_head 0: in the folder's order. */
@@ -133,8 +134,8 @@ static weft_status write_rows(conversion *c, const weft__tensor_desc *t, const w
     weft_status status = WEFT_OK;
     for (uint64_t i = 0; !copy && !status && i < n; i++)
         status = weft__quant_encode_row(dtype, c->floats + i * k, c->rows + i * out_bytes,
-                                        (int64_t)(rows_per_head ? source_row(first + i, rows_per_head) : first + i), (int64_t)k,
-                                        NULL, of_tensor, c->err);
+                                        (int64_t)(rows_per_head ? source_row(first + i, rows_per_head) : first + i),
+                                        (int64_t)k, NULL, of_tensor, c->err);
     if (status) return weft_fail_within(c->err, status, "tensor %s", t->name);
     if ((status = weft__gguf_write(c->w, c->rows, (size_t)(n * out_bytes), c->err))) return status;
     c->done += n * k;
@@ -218,16 +219,19 @@ weft_status weft__hf_put_all(const weft__hf *hf, const char *pre, weft__gguf_wri
     return status ? weft_fail_within(err, status, "%s", hf->folder) : WEFT_OK;
 }
 
-weft_status weft__hf_convert(const weft__hf *hf, const char *out, const weft__hf_convert_options *options, weft_error *err)
+weft_status weft__hf_convert(const weft__hf *hf, const char *out, const weft__hf_convert_options *options,
+                             weft_error *err)
 {
     conversion c = {.hf = hf, .options = options, .err = err};
     if (options->dtype >= 0 && file_type((uint32_t)options->dtype) < 0) {
         weft_dtype_info info = weft_dtype_describe((uint32_t)options->dtype);
-        return weft_fail(err, WEFT_UNSUPPORTED, "models in type %s are not supported", info.name ? info.name : "unknown");
+        return weft_fail(err, WEFT_UNSUPPORTED, "models in type %s are not supported",
+                         info.name ? info.name : "unknown");
     }
     weft_status status = weft__gguf_writer_create(out, 0, &c.w, err);
     if (status) return status;
-    if ((status = put_meta(&c)) || (status = put_vocab(&c)) || (status = declare_tensors(&c)) || (status = write_all(&c)))
+    if ((status = put_meta(&c)) || (status = put_vocab(&c)) || (status = declare_tensors(&c)) ||
+        (status = write_all(&c)))
         weft_fail_within(err, status, "%s", hf->folder);
     weft__gguf_writer_destroy(&c.w);
     weft__free(c.rows);

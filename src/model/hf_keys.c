@@ -90,15 +90,17 @@ static void check_layer_types(hf_keys_keys *k, int32_t window)
     const weft__json *types = weft__json_get(k->hf->text, "layer_types");
     if (k->status || !types || weft__json_is_null(types)) return;
     if (weft__json_size(types) != (size_t)k->hf->size.n_layers) {
-        k->status = weft_fail(k->err, WEFT_FORMAT, "config.json: layer_types is no list of %d entries", k->hf->size.n_layers);
+        k->status =
+            weft_fail(k->err, WEFT_FORMAT, "config.json: layer_types is no list of %d entries", k->hf->size.n_layers);
         return;
     }
     for (int32_t l = 0; l < k->hf->size.n_layers; l++) {
         const char *s, *wanted = windowed(k->hf, l, window) ? "sliding_attention" : "full_attention";
         size_t n;
         if (weft__json_string(weft__json_at(types, (size_t)l), &s, &n) && !strcmp(s, wanted)) continue;
-        hf_keys_refuse(k, "layer_types: layer %d is not %s, as it is in the models of this architecture that are supported", l,
-                       wanted);
+        hf_keys_refuse(
+            k, "layer_types: layer %d is not %s, as it is in the models of this architecture that are supported", l,
+            wanted);
         return;
     }
 }
@@ -108,10 +110,11 @@ static void check_query_scale(hf_keys_keys *k)
 {
     const weft__hf_sizes *z = &k->hf->size;
     int large = z->n_layers == (k->hf->family == WEFT__HF_GEMMA2 ? 46 : 62);
-    double wanted = large ? (double)z->d_model / z->n_heads : z->head_dim, given = number(k, "query_pre_attn_scalar", 256);
+    double wanted = large ? (double)z->d_model / z->n_heads : z->head_dim,
+           given = number(k, "query_pre_attn_scalar", 256);
     if (given != wanted)
-        hf_keys_refuse(k, "query_pre_attn_scalar is %g; for %d layers and heads of %d only %g is supported", given, z->n_layers,
-                       z->head_dim, wanted);
+        hf_keys_refuse(k, "query_pre_attn_scalar is %g; for %d layers and heads of %d only %g is supported", given,
+                       z->n_layers, z->head_dim, wanted);
 }
 
 /* ---- by architecture ---- */
@@ -135,7 +138,8 @@ static void llama(hf_keys_keys *k)
 
 static void qwen(hf_keys_keys *k)
 {
-    if (flag(k, "use_sliding_window", 0)) hf_keys_refuse(k, "use_sliding_window is not supported for this architecture");
+    if (flag(k, "use_sliding_window", 0))
+        hf_keys_refuse(k, "use_sliding_window is not supported for this architecture");
     check_layer_types(k, 0);
 }
 
@@ -152,7 +156,8 @@ static void gemma(hf_keys_keys *k)
     double attn = gemma2 ? 50 : 0, final = gemma2 ? 30 : 0, pattern = 6;
     attn = number(k, "attn_logit_softcapping", attn);
     final = number(k, "final_logit_softcapping", final);
-    if (gemma2 && (is_null(k, "attn_logit_softcapping") || is_null(k, "final_logit_softcapping") || !(attn > 0) || !(final > 0)))
+    if (gemma2 &&
+        (is_null(k, "attn_logit_softcapping") || is_null(k, "final_logit_softcapping") || !(attn > 0) || !(final > 0)))
         hf_keys_refuse(k, "Gemma 2 without soft-caps is not supported");
     if (!gemma2) {
         pattern = number(k, "sliding_window_pattern", number(k, "_sliding_window_pattern", pattern));
@@ -181,7 +186,8 @@ static void experts(hf_keys_keys *k)
     put_int(k, "expert_feed_forward_length", z->d_ff_expert);
     if (!k->status) k->status = weft__hf_int(k->hf->text, "decoder_sparse_step", 0, 1, MAX_CTX, &step, k->err);
     if (step != 1) hf_keys_refuse(k, "decoder_sparse_step %d is not supported, only 1", step);
-    if (weft__json_size(weft__json_get(k->hf->text, "mlp_only_layers"))) hf_keys_refuse(k, "mlp_only_layers is not supported");
+    if (weft__json_size(weft__json_get(k->hf->text, "mlp_only_layers")))
+        hf_keys_refuse(k, "mlp_only_layers is not supported");
     if (!flag(k, "norm_topk_prob", 0)) hf_keys_refuse(k, "norm_topk_prob false is not supported");
 }
 

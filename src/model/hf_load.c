@@ -7,12 +7,14 @@
 #include "model/hf_parts.h"
 #include "quant/quant.h"
 
-/* 1 when the engine can use the bytes in the file: a matrix in one piece at an address that fits its type, a vector in F32. */
+/* 1 when the engine can use the bytes in the file: a matrix in one piece at an address that fits its type, a vector in
+ * F32. */
 static int usable(const weft__tensor_desc *t, const weft__hf_tensor *how)
 {
     if (how->n_parts != 1 || how->plus_one) return 0;
     const weft__tensor_desc *part = how->parts[0];
-    return part->dtype == t->dtype && (uintptr_t)weft__tensor_data(part) % weft_dtype_describe(t->dtype).block_bytes == 0;
+    return part->dtype == t->dtype &&
+           (uintptr_t)weft__tensor_data(part) % weft_dtype_describe(t->dtype).block_bytes == 0;
 }
 
 /* A vector in F32. */

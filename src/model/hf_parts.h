@@ -9,17 +9,18 @@
 #include "format/safetensors.h"
 #include "model/hf.h"
 
-/* X(bit, class in "architectures", model_type, general.architecture). The bits choose among the rules for tensors and fields. */
-#define WEFT__HF_FAMILIES(X)                                                                                                     \
-    X(LLAMA, 0, "LlamaForCausalLM", "llama", "llama")                                                                            \
-    X(MISTRAL, 1, "MistralForCausalLM", "mistral", "llama")                                                                      \
-    X(MIXTRAL, 2, "MixtralForCausalLM", "mixtral", "llama")                                                                      \
-    X(QWEN2, 3, "Qwen2ForCausalLM", "qwen2", "qwen2")                                                                            \
-    X(QWEN3, 4, "Qwen3ForCausalLM", "qwen3", "qwen3")                                                                            \
-    X(QWEN3MOE, 5, "Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe")                                                               \
-    X(PHI3, 6, "Phi3ForCausalLM", "phi3", "phi3")                                                                                \
-    X(GEMMA2, 7, "Gemma2ForCausalLM", "gemma2", "gemma2")                                                                        \
-    X(GEMMA3, 8, "Gemma3ForCausalLM", "gemma3_text", "gemma3")                                                                   \
+/* X(bit, class in "architectures", model_type, general.architecture). The bits choose among the rules for tensors and
+ * fields. */
+#define WEFT__HF_FAMILIES(X)                                                                                           \
+    X(LLAMA, 0, "LlamaForCausalLM", "llama", "llama")                                                                  \
+    X(MISTRAL, 1, "MistralForCausalLM", "mistral", "llama")                                                            \
+    X(MIXTRAL, 2, "MixtralForCausalLM", "mixtral", "llama")                                                            \
+    X(QWEN2, 3, "Qwen2ForCausalLM", "qwen2", "qwen2")                                                                  \
+    X(QWEN3, 4, "Qwen3ForCausalLM", "qwen3", "qwen3")                                                                  \
+    X(QWEN3MOE, 5, "Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe")                                                     \
+    X(PHI3, 6, "Phi3ForCausalLM", "phi3", "phi3")                                                                      \
+    X(GEMMA2, 7, "Gemma2ForCausalLM", "gemma2", "gemma2")                                                              \
+    X(GEMMA3, 8, "Gemma3ForCausalLM", "gemma3_text", "gemma3")                                                         \
     X(GEMMA3_VISION, 9, "Gemma3ForConditionalGeneration", "gemma3", "gemma3")
 
 enum {
@@ -77,10 +78,10 @@ weft_status weft__hf_add(weft__hf *hf, const weft__tensor_desc *desc, const weft
 /* hf.c: adds a vector of n values, which are copied. */
 weft_status weft__hf_add_values(weft__hf *hf, const char *name, const float *values, size_t n, weft_error *err);
 
-/* Fields of config.json: null counts as absent. Each leaves *out as it was (the default) when the field is absent, unless it is
- * `required`. A value of another kind or outside [min, max] is an error that names it. */
-weft_status weft__hf_int(const weft__json *object, const char *key, int required, int64_t min, int64_t max, int32_t *out,
-                         weft_error *err);
+/* Fields of config.json: null counts as absent. Each leaves *out as it was (the default) when the field is absent,
+ * unless it is `required`. A value of another kind or outside [min, max] is an error that names it. */
+weft_status weft__hf_int(const weft__json *object, const char *key, int required, int64_t min, int64_t max,
+                         int32_t *out, weft_error *err);
 weft_status weft__hf_number(const weft__json *object, const char *key, int required, double *out, weft_error *err);
 weft_status weft__hf_flag(const weft__json *object, const char *key, int *out, weft_error *err);
 /* Borrowed; NULL when absent. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hf_rope.c: rope_theta, rope_scaling and rope_parameters of config.json as GGUF keys, and the factors of Llama 3 and LongRoPE as
- * tensors (hf_parts.h). Formulas: transformers' modeling_rope_utils. */
+/* hf_rope.c: rope_theta, rope_scaling and rope_parameters of config.json as GGUF keys, and the factors of Llama 3 and
+ * LongRoPE as tensors (hf_parts.h). Formulas: transformers' modeling_rope_utils. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,17 +69,20 @@ static weft_status llama3(rope *r)
     if (!(r->hf->family & WEFT__HF_LLAMAS))
         return weft_fail(r->err, WEFT_UNSUPPORTED, "config.json: rope scaling 'llama3' is supported for Llama only");
     if ((st = positive(r, "factor", 1, &factor)) || (st = positive(r, "low_freq_factor", 1, &low)) ||
-        (st = positive(r, "high_freq_factor", 1, &high)) || (st = positive(r, "original_max_position_embeddings", 1, &context)))
+        (st = positive(r, "high_freq_factor", 1, &high)) ||
+        (st = positive(r, "original_max_position_embeddings", 1, &context)))
         return st;
     if (!(high > low))
-        return weft_fail(r->err, WEFT_FORMAT, "config.json: rope scaling: high_freq_factor %g is not above low_freq_factor %g",
-                         high, low);
+        return weft_fail(r->err, WEFT_FORMAT,
+                         "config.json: rope scaling: high_freq_factor %g is not above low_freq_factor %g", high, low);
     float *factors = weft__alloc_array(n, sizeof *factors);
     if (!factors) return weft_fail(r->err, WEFT_NO_MEMORY, "no memory for rope factors");
     for (size_t i = 0; i < n; i++) {
         double wavelength = 2 * PI * pow(r->base, 2.0 * (double)i / (double)(2 * n));
         double smooth = (context / wavelength - low) / (high - low);
-        double f = wavelength < context / high ? 1 : wavelength > context / low ? factor : 1 / ((1 - smooth) / factor + smooth);
+        double f = wavelength < context / high  ? 1
+                   : wavelength > context / low ? factor
+                                                : 1 / ((1 - smooth) / factor + smooth);
         factors[i] = (float)f;
     }
     st = weft__hf_add_values(r->hf, "rope_freqs.weight", factors, n, r->err);
@@ -97,9 +100,11 @@ static weft_status yarn(rope *r)
     weft_status st;
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
         if (weft__json_get(r->params, unsupported[i]) && !weft__json_is_null(weft__json_get(r->params, unsupported[i])))
-            return weft_fail(r->err, WEFT_UNSUPPORTED, "config.json: rope scaling: %s is not supported", unsupported[i]);
+            return weft_fail(r->err, WEFT_UNSUPPORTED, "config.json: rope scaling: %s is not supported",
+                             unsupported[i]);
     if ((st = weft__hf_flag(r->params, "truncate", &truncate, r->err))) return st;
-    if (!truncate) return weft_fail(r->err, WEFT_UNSUPPORTED, "config.json: rope scaling: truncate false is not supported");
+    if (!truncate)
+        return weft_fail(r->err, WEFT_UNSUPPORTED, "config.json: rope scaling: truncate false is not supported");
     if ((st = positive(r, "factor", 1, &factor)) ||
         (st = weft__hf_number(r->params, "attention_factor", 0, &attention, r->err)) ||
         (st = weft__hf_number(r->params, "beta_fast", 0, &fast, r->err)) ||
@@ -126,7 +131,8 @@ static weft_status put_factors(rope *r, const char *key, const char *tensor)
     weft_status st = WEFT_OK;
     for (size_t i = 0; !st && i < n; i++) {
         if (!weft__json_double(weft__json_at(list, i), &value) || !(value > 0) || !isfinite((float)value))
-            st = weft_fail(r->err, WEFT_FORMAT, "config.json: rope scaling: entry %zu of %s is no positive number", i, key);
+            st = weft_fail(r->err, WEFT_FORMAT, "config.json: rope scaling: entry %zu of %s is no positive number", i,
+                           key);
         else factors[i] = (float)value;
     }
     if (!st) st = weft__hf_add_values(r->hf, tensor, factors, n, r->err);
@@ -143,7 +149,8 @@ static weft_status longrope(rope *r)
     if (r->hf->family != WEFT__HF_PHI3)
         return weft_fail(r->err, WEFT_UNSUPPORTED, "config.json: rope scaling 'longrope' is supported for Phi 3 only");
     if ((st = weft__hf_int(r->hf->text, "original_max_position_embeddings", 0, 1, MAX_CTX, &context, r->err)) ||
-        (st = weft__hf_int(r->params, "original_max_position_embeddings", context == 0, 1, MAX_CTX, &context, r->err)) ||
+        (st =
+             weft__hf_int(r->params, "original_max_position_embeddings", context == 0, 1, MAX_CTX, &context, r->err)) ||
         (st = weft__hf_number(r->params, "attention_factor", 0, &attention, r->err)))
         return st;
     double factor = (double)r->hf->size.n_ctx / context;
@@ -163,7 +170,8 @@ static weft_status scaling(rope *r)
     } kinds[] = {{"linear", linear}, {"llama3", llama3}, {"yarn", yarn}, {"longrope", longrope}, {"su", longrope}};
     const char *type, *old;
     weft_status st;
-    if ((st = weft__hf_string(r->params, "rope_type", &type, r->err)) || (st = weft__hf_string(r->params, "type", &old, r->err)))
+    if ((st = weft__hf_string(r->params, "rope_type", &type, r->err)) ||
+        (st = weft__hf_string(r->params, "type", &old, r->err)))
         return st;
     if (!type) type = old;
     if (!type && weft__json_get(r->params, "factor"))
@@ -172,7 +180,8 @@ static weft_status scaling(rope *r)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(type, kinds[i].name)) return kinds[i].put(r);
     return weft_fail(r->err, WEFT_UNSUPPORTED,
-                     "config.json: rope scaling '%.60s' is not supported; supported are linear, llama3, yarn, longrope", type);
+                     "config.json: rope scaling '%.60s' is not supported; supported are linear, llama3, yarn, longrope",
+                     type);
 }
 
 /* ---- where the fields are ---- */
@@ -185,7 +194,8 @@ static weft_status object_or_null(rope *r, const char *key, const weft__json **o
     return weft_fail(r->err, WEFT_FORMAT, "config.json: %s is no object", key);
 }
 
-/* rope_parameters is how newer configurations have it, with rope_theta inside, and for Gemma 3 one object per kind of layer. */
+/* rope_parameters is how newer configurations have it, with rope_theta inside, and for Gemma 3 one object per kind of
+ * layer. */
 static weft_status find_params(rope *r)
 {
     const weft__json *newer;
@@ -197,7 +207,8 @@ static weft_status find_params(rope *r)
     if (weft__json_get(newer, "full_attention")) {
         st = weft__hf_number(weft__json_get(newer, "sliding_attention"), "rope_theta", 0, &local, r->err);
         if (!st && local != 10000)
-            st = weft_fail(r->err, WEFT_UNSUPPORTED, "config.json: rope_parameters: a local base of %g is not supported", local);
+            st = weft_fail(r->err, WEFT_UNSUPPORTED,
+                           "config.json: rope_parameters: a local base of %g is not supported", local);
         newer = weft__json_get(newer, "full_attention");
     }
     r->params = newer;
@@ -206,7 +217,8 @@ static weft_status find_params(rope *r)
 
 weft_status weft__hf_put_rope(weft__hf *hf, weft__gguf_writer *w, weft_error *err)
 {
-    rope r = {.hf = hf, .w = w, .err = err, .base = hf->family & (WEFT__HF_GEMMA3S | WEFT__HF_MIXTRAL) ? 1000000 : 10000};
+    rope r = {
+        .hf = hf, .w = w, .err = err, .base = hf->family & (WEFT__HF_GEMMA3S | WEFT__HF_MIXTRAL) ? 1000000 : 10000};
     weft_status st = find_params(&r);
     if (st) return st;
     if (!(r.base > 1)) return weft_fail(err, WEFT_FORMAT, "config.json: rope_theta is %g; it must be above 1", r.base);

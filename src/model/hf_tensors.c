@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hf_tensors.c: the tensors of a folder by rules: what each is called here and in GGUF, its shape in terms of config.json, and
- * what becomes of it (hf_parts.h).
+/* hf_tensors.c: the tensors of a folder by rules: what each is called here and in GGUF, its shape in terms of
+ * config.json, and what becomes of it (hf_parts.h).
  *
  * Invariant: every tensor of the folder is used by a rule or known to be of no use; any other is refused by name. */
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 enum { OPTIONAL = 1, PLUS_ONE = 2, Q_ROWS = 4, K_ROWS = 8, TIED_AWAY = 16 };
 
-/* Shapes as the folder writes them, a letter per dimension: V vocabulary, D model, Q and K all heads of queries and of keys, H
- * a head, A queries, keys and values, F feed-forward, G gate and up, E experts, X an expert's feed-forward. */
+/* Shapes as the folder writes them, a letter per dimension: V vocabulary, D model, Q and K all heads of queries and of
+ * keys, H a head, A queries, keys and values, F feed-forward, G gate and up, E experts, X an expert's feed-forward. */
 struct rule {
     const char *name, *gguf; /* %d: the layer, then the expert */
     const char *shape;
@@ -238,7 +238,8 @@ static weft_status check_all_used(const hf_tensors_reading *r)
     for (size_t i = 0; i < r->set->n; i++) {
         const char *name = r->set->items[i].name;
         if (r->used[i] || needless(r, name)) continue;
-        return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s has no place in a model of this architecture and number of layers",
+        return weft_fail(r->err, WEFT_UNSUPPORTED,
+                         "tensor %s has no place in a model of this architecture and number of layers",
                          weft__name_show(shown, name, strlen(name)));
     }
     return WEFT_OK;
@@ -258,7 +259,8 @@ static weft_status hf_tensors_read_all(hf_tensors_reading *r)
     for (size_t i = 0; !status && i < sizeof OF_MODEL / sizeof *OF_MODEL; i++) status = apply(r, &OF_MODEL[i], 0);
     for (int l = 0; !status && l < hf->size.n_layers; l++) {
         for (size_t i = 0; !status && i < sizeof OF_LAYER / sizeof *OF_LAYER; i++) status = apply(r, &OF_LAYER[i], l);
-        for (size_t i = 0; !status && i < sizeof OF_EXPERT / sizeof *OF_EXPERT; i++) status = apply_experts(r, &OF_EXPERT[i], l);
+        for (size_t i = 0; !status && i < sizeof OF_EXPERT / sizeof *OF_EXPERT; i++)
+            status = apply_experts(r, &OF_EXPERT[i], l);
     }
     return status ? status : check_all_used(r);
 }
@@ -284,7 +286,8 @@ static unsigned families_of(const char *arch)
     return mask;
 }
 
-/* 1 when name is the pattern with numbers below 2^20 for its at most two %d, without leading zeros; other numbers are -1. */
+/* 1 when name is the pattern with numbers below 2^20 for its at most two %d, without leading zeros; other numbers are
+ * -1. */
 static int reads_as(const char *pattern, const char *name, int32_t numbers[2])
 {
     int n = 0;
@@ -352,7 +355,8 @@ int weft__hf_place_of(const char *arch, const char *module, weft__hf_place *out)
     }
 }
 
-int weft__hf_module_of(const char *arch, const char *tensor, int32_t expert, char *out, size_t size, weft__hf_place *place)
+int weft__hf_module_of(const char *arch, const char *tensor, int32_t expert, char *out, size_t size,
+                       weft__hf_place *place)
 {
     unsigned families = families_of(arch);
     int32_t numbers[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hf_vocab.c: a folder's tokenizer: tokenizer.json or tokenizer.model, and what the files beside it add: roles, template,
- * tokens that end generation (hf.h, hf_parts.h). */
+/* hf_vocab.c: a folder's tokenizer: tokenizer.json or tokenizer.model, and what the files beside it add: roles,
+ * template, tokens that end generation (hf.h, hf_parts.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,8 @@ static weft_status json_optional(const weft__hf *hf, const char *name, weft__jso
 static weft__tok_slice text_of(const weft__json *value)
 {
     weft__tok_slice s = {NULL, 0};
-    if (!weft__json_string(value, &s.data, &s.len)) weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
+    if (!weft__json_string(value, &s.data, &s.len))
+        weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
     return s;
 }
 
@@ -101,8 +102,8 @@ static weft_status own_arrays(weft__hf_vocab *v, size_t n, weft_error *err)
     return WEFT_OK;
 }
 
-/* The id that a member is about: its key in added_tokens_decoder ("32000": {...}), its value in added_tokens.json ("<pad>":
- * 32000). */
+/* The id that a member is about: its key in added_tokens_decoder ("32000": {...}), its value in added_tokens.json
+ * ("<pad>": 32000). */
 static int id_of(const weft__json_member *m, int by_key, int64_t *id)
 {
     char *end;
@@ -130,7 +131,8 @@ static weft_status add_tokens(weft__hf_vocab *v, const weft__json *list, int by_
     weft__json_member m = {0};
     int64_t id, most = (int64_t)v->spec.n_tokens - 1;
     if (weft__json_size(list) == 0) return WEFT_OK;
-    if (weft__json_size(list) > MAX_ADDED) return weft_fail(err, WEFT_LIMIT, "%s: more than %d tokens", what, MAX_ADDED);
+    if (weft__json_size(list) > MAX_ADDED)
+        return weft_fail(err, WEFT_LIMIT, "%s: more than %d tokens", what, MAX_ADDED);
     while (weft__json_next(list, &m)) {
         if (!id_of(&m, by_key, &id)) return weft_fail(err, WEFT_FORMAT, "%s: an entry has no id", what);
         if (id > most) most = id;
@@ -162,8 +164,10 @@ static void spm_roles(weft__hf_vocab *v)
     const struct {
         const char *key;
         int32_t *id;
-    } roles[] = {
-        {"bos_token", &v->spec.bos}, {"eos_token", &v->spec.eos}, {"pad_token", &v->spec.pad}, {"unk_token", &v->spec.unk}};
+    } roles[] = {{"bos_token", &v->spec.bos},
+                 {"eos_token", &v->spec.eos},
+                 {"pad_token", &v->spec.pad},
+                 {"unk_token", &v->spec.unk}};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         int32_t id = find_token(&v->spec, text_of(weft__json_get(v->config, roles[i].key)));
         if (id >= 0) *roles[i].id = id;
@@ -182,7 +186,8 @@ static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *e
         (status = add_tokens(v, v->added, 0, "added_tokens.json", err)) ||
         (status = add_tokens(v, weft__json_get(v->config, "added_tokens_decoder"), 1, "tokenizer_config.json", err)))
         return status;
-    /* That no token swallows whitespace is said, too: files without a word about it are judged by their model's name. */
+    /* That no token swallows whitespace is said, too: files without a word about it are judged by their model's name.
+     */
     if (!v->strips && (status = own_arrays(v, v->spec.n_tokens, err))) return status;
     spm_roles(v);
     return weft__tok_json_templates(weft__json_get(v->config, "chat_template"), &v->spec, &v->templates, err);
@@ -225,8 +230,8 @@ static weft_status add_ends(weft__hf_vocab *v, const weft__json *value, const ch
 {
     weft_status status = add_end(v, value, err);
     if (weft__json_size(value) > MAX_ENDS)
-        return weft_fail(err, WEFT_LIMIT, "%s: eos_token_id lists %zu tokens, more than %d", file, weft__json_size(value),
-                         MAX_ENDS);
+        return weft_fail(err, WEFT_LIMIT, "%s: eos_token_id lists %zu tokens, more than %d", file,
+                         weft__json_size(value), MAX_ENDS);
     for (size_t i = 0; !status && i < weft__json_size(value); i++) status = add_end(v, weft__json_at(value, i), err);
     return status;
 }
@@ -234,7 +239,8 @@ static weft_status add_ends(weft__hf_vocab *v, const weft__json *value, const ch
 static void id_if_unset(const weft__hf_vocab *v, const weft__json *config, const char *key, int32_t *id)
 {
     int64_t i;
-    if (*id < 0 && weft__json_int(weft__json_get(config, key), &i) && i >= 0 && (uint64_t)i < v->spec.n_tokens) *id = (int32_t)i;
+    if (*id < 0 && weft__json_int(weft__json_get(config, key), &i) && i >= 0 && (uint64_t)i < v->spec.n_tokens)
+        *id = (int32_t)i;
 }
 
 /* Ids beyond the embedding's rows can only be of added tokens that the model was never given; they are left out. */
@@ -245,7 +251,8 @@ static weft_status fit_embedding(const weft__hf *hf, weft__hf_vocab *v, weft_err
     if (s->n_tokens <= rows) return WEFT_OK;
     for (size_t i = rows; i < s->n_tokens; i++)
         if (!s->n_types || s->types[i] == WEFT__TOK_NORMAL || s->types[i] == WEFT__TOK_BYTE)
-            return weft_fail(err, WEFT_FORMAT, "the tokenizer has %zu tokens, the embedding %zu rows", s->n_tokens, rows);
+            return weft_fail(err, WEFT_FORMAT, "the tokenizer has %zu tokens, the embedding %zu rows", s->n_tokens,
+                             rows);
     s->n_tokens = rows;
     if (s->n_scores) s->n_scores = rows;
     if (s->n_types) s->n_types = rows;
@@ -256,7 +263,8 @@ static weft_status fit_embedding(const weft__hf *hf, weft__hf_vocab *v, weft_err
     return WEFT_OK;
 }
 
-/* chat_template.jinja, else what the tokenizer's configuration says, else {"chat_template": ...} in a file of its own. */
+/* chat_template.jinja, else what the tokenizer's configuration says, else {"chat_template": ...} in a file of its own.
+ */
 static weft_status read_template(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
     weft__tok_spec *s = &v->spec;
@@ -297,7 +305,8 @@ static weft_status hf_vocab_read_all(const weft__hf *hf, weft__hf_vocab *v, weft
         status = read_json(hf, v, err);
     } else {
         status = weft__hf_map(hf, "tokenizer.model", &v->main_file, err);
-        if (status == WEFT_NOT_FOUND) return weft_fail(err, status, "the folder has neither tokenizer.json nor tokenizer.model");
+        if (status == WEFT_NOT_FOUND)
+            return weft_fail(err, status, "the folder has neither tokenizer.json nor tokenizer.model");
         if (!status) status = read_spm(hf, v, err);
     }
     return status ? status : add_rest(hf, v, err);

@@ -10,8 +10,8 @@
 enum { MAX_WIDTH = 1 << 20, MAX_VOCAB = 1 << 24, MAX_HEADS = 1 << 14, MAX_CTX = 1 << 28 };
 
 /* Head counts and widths may be an array over layers; only equal ones are supported. */
-static weft_status read_per_layer(const weft__source *src, const weft__hparams *hp, const char *suffix, int required, int32_t max,
-                                  int32_t *out, weft_error *err)
+static weft_status read_per_layer(const weft__source *src, const weft__hparams *hp, const char *suffix, int required,
+                                  int32_t max, int32_t *out, weft_error *err)
 {
     char key[128];
     weft__source_value meta;
@@ -24,7 +24,8 @@ static weft_status read_per_layer(const weft__source *src, const weft__hparams *
     double first = src->meta_at(src, key, 0);
     for (int32_t l = 1; l < hp->n_layers; l++)
         if (src->meta_at(src, key, (uint64_t)l) != first)
-            return weft_fail(err, WEFT_UNSUPPORTED, "%s: key %s differs between layers, which is not supported", src->label, key);
+            return weft_fail(err, WEFT_UNSUPPORTED, "%s: key %s differs between layers, which is not supported",
+                             src->label, key);
     if (!(first >= 1 && first <= max) || first != floor(first))
         return weft_fail(err, WEFT_FORMAT, "%s: key %s is %g, not in 1..%d", src->label, key, first, max);
     *out = (int32_t)first;
@@ -44,8 +45,8 @@ static weft_status read_sizes(const weft__source *src, weft__hparams *hp, weft_e
     hp->n_kv_heads = hp->n_heads;
     if ((st = read_per_layer(src, hp, ".attention.head_count_kv", 0, MAX_HEADS, &hp->n_kv_heads, err))) return st;
     if (hp->n_heads % hp->n_kv_heads)
-        return weft_fail(err, WEFT_FORMAT, "%s: %d heads cannot share %d key/value heads evenly", src->label, hp->n_heads,
-                         hp->n_kv_heads);
+        return weft_fail(err, WEFT_FORMAT, "%s: %d heads cannot share %d key/value heads evenly", src->label,
+                         hp->n_heads, hp->n_kv_heads);
     hp->head_dim_k = hp->d_model / hp->n_heads;
     if (hp->head_dim_k < 1)
         return weft_fail(err, WEFT_FORMAT, "%s: %d heads in a width of %d", src->label, hp->n_heads, hp->d_model);
@@ -53,8 +54,8 @@ static weft_status read_sizes(const weft__source *src, weft__hparams *hp, weft_e
     hp->head_dim_v = hp->head_dim_k;
     if ((st = weft__source_i32(src, a, ".attention.value_length", 0, 1, MAX_WIDTH, &hp->head_dim_v, err))) return st;
     if ((int64_t)hp->n_heads * (hp->head_dim_k > hp->head_dim_v ? hp->head_dim_k : hp->head_dim_v) > MAX_WIDTH)
-        return weft_fail(err, WEFT_FORMAT, "%s: %d heads of width %d are more than %d", src->label, hp->n_heads, hp->head_dim_k,
-                         MAX_WIDTH);
+        return weft_fail(err, WEFT_FORMAT, "%s: %d heads of width %d are more than %d", src->label, hp->n_heads,
+                         hp->head_dim_k, MAX_WIDTH);
     return WEFT_OK;
 }
 
@@ -62,7 +63,8 @@ static weft_status read_sizes(const weft__source *src, weft__hparams *hp, weft_e
 static int32_t reach(const weft__hparams *hp)
 {
     double stretched = (double)hp->rope.n_ctx_orig * (double)hp->rope_factor;
-    if (hp->rope_scaling != WEFT__HPARAMS_ROPE_LINEAR && hp->rope_scaling != WEFT__HPARAMS_ROPE_YARN) return hp->n_ctx_train;
+    if (hp->rope_scaling != WEFT__HPARAMS_ROPE_LINEAR && hp->rope_scaling != WEFT__HPARAMS_ROPE_YARN)
+        return hp->n_ctx_train;
     return stretched < hp->n_ctx_train ? hp->n_ctx_train : stretched < MAX_CTX ? (int32_t)stretched : MAX_CTX;
 }
 
@@ -108,10 +110,11 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
         (st = weft__source_f32(src, a, ".rope.scaling.yarn_beta_slow", 0, &r->beta_slow, err)))
         return st;
     if (r->n_rot > hp->head_dim_k || r->n_rot % 2)
-        return weft_fail(err, WEFT_FORMAT, "%s: %d rotated elements in a head of %d", src->label, r->n_rot, hp->head_dim_k);
+        return weft_fail(err, WEFT_FORMAT, "%s: %d rotated elements in a head of %d", src->label, r->n_rot,
+                         hp->head_dim_k);
     if (!(r->base > 0) || !(factor >= 0) || !(legacy >= 0))
-        return weft_fail(err, WEFT_FORMAT, "%s: rope base %g and scaling factor %g must be positive", src->label, r->base,
-                         factor);
+        return weft_fail(err, WEFT_FORMAT, "%s: rope base %g and scaling factor %g must be positive", src->label,
+                         r->base, factor);
     hp->rope_factor = 1;
     if (!scaling[0] || !strcmp(scaling, "linear")) {
         /* A factor without a type means linear, as the oldest files had it. */
@@ -122,7 +125,8 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
             hp->rope_factor = f;
         }
     } else if (!strcmp(scaling, "yarn")) {
-        if (!(factor > 0)) return weft_fail(err, WEFT_FORMAT, "%s: YaRN rope scaling with factor %g", src->label, factor);
+        if (!(factor > 0))
+            return weft_fail(err, WEFT_FORMAT, "%s: YaRN rope scaling with factor %g", src->label, factor);
         hp->rope_scaling = WEFT__HPARAMS_ROPE_YARN;
         r->freq_scale = 1 / factor;
         hp->rope_factor = factor;
@@ -133,13 +137,15 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
     } else if (!strcmp(scaling, "longrope")) {
         hp->rope_scaling = WEFT__HPARAMS_ROPE_LONGROPE;
     } else if (strcmp(scaling, "none")) {
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: rope scaling '%s' is not supported; known: none, linear, yarn, longrope",
-                         src->label, scaling);
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "%s: rope scaling '%s' is not supported; known: none, linear, yarn, longrope", src->label,
+                         scaling);
     }
     return WEFT_OK;
 }
 
-weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *hp, weft_error *err)
+weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *hp,
+                               weft_error *err)
 {
     weft_status st;
     memset(hp, 0, sizeof *hp);
@@ -155,7 +161,8 @@ weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_
     const weft__tensor_desc *embd = src->tensor(src, "token_embd.weight");
     if (!embd) return weft_fail(err, WEFT_FORMAT, "%s: tensor token_embd.weight is missing", src->label);
     if (embd->d[1] > MAX_VOCAB)
-        return weft_fail(err, WEFT_FORMAT, "%s: token_embd.weight has %llu rows", src->label, (unsigned long long)embd->d[1]);
+        return weft_fail(err, WEFT_FORMAT, "%s: token_embd.weight has %llu rows", src->label,
+                         (unsigned long long)embd->d[1]);
     hp->n_vocab = (int32_t)embd->d[1];
     hp->d_ff_expert = hp->d_ff;
     if ((st = weft__source_i32(src, arch, ".expert_count", 0, 0, 4096, &hp->n_experts, err)) ||

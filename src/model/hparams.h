@@ -33,7 +33,8 @@ enum weft__hparams_rope_scaling {
 };
 
 /* Reads the keys that all architectures share, under `arch`, and checks their ranges; n_ctx 0 takes the model's own. */
-weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *out, weft_error *err);
+weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *out,
+                               weft_error *err);
 
 /* n_ctx_max where p overrides keys of a file: `file` was read without it, `now` with it. */
 int32_t weft__hparams_reach(const weft__hparams *file, const weft__hparams *now, const weft_rope_params *p);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quant_mix.c: the rules of the mixes. They are facts about the files that people exchange: which tensors of a "Q4_K_M" are
- * Q6_K, and so on. */
+/* quant_mix.c: the rules of the mixes. They are facts about the files that people exchange: which tensors of a "Q4_K_M"
+ * are Q6_K, and so on. */
 #include "model/quant_mix.h"
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ const weft__mix *weft__mix_find(const char *name)
 
 const char *weft__mix_names(void)
 {
-    return "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K, IQ4_NL, IQ4_XS";
+    return "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, "
+           "Q5_K_M, Q6_K, IQ4_NL, IQ4_XS";
 }
 
 uint32_t weft__mix_file_type(const weft__mix *mix)
@@ -70,7 +71,8 @@ static uint32_t attn_v_type(const weft__mix *mix, const weft__mix_model *m, int3
     else if ((mix->base == WEFT_IQ4_NL || mix->base == WEFT_IQ4_XS) && shared) t = WEFT_Q5_K;
     else if (mix->variant == MEDIUM && deserves_more(layer, m->n_layers)) t = WEFT_Q6_K;
     else if (mix->base == WEFT_Q4_K && mix->variant == SMALL && layer < 4) t = WEFT_Q5_K;
-    if (m->n_layers == 80 && (t == WEFT_Q3_K || t == WEFT_Q4_K)) t = WEFT_Q5_K; /* eight heads share it in the 70B models */
+    if (m->n_layers == 80 && (t == WEFT_Q3_K || t == WEFT_Q4_K))
+        t = WEFT_Q5_K; /* eight heads share it in the 70B models */
     return m->n_experts == 8 ? WEFT_Q8_0 : t;
 }
 
@@ -91,8 +93,8 @@ static uint32_t ffn_down_type(const weft__mix *mix, const weft__mix_model *m, in
 static uint32_t attn_output_type(const weft__mix *mix, const weft__mix_model *m)
 {
     if (m->n_experts == 8) {
-        int small = mix->base == WEFT_Q2_K || mix->base == WEFT_Q3_K || mix->base == WEFT_Q4_K || mix->base == WEFT_IQ4_NL ||
-                    mix->base == WEFT_IQ4_XS;
+        int small = mix->base == WEFT_Q2_K || mix->base == WEFT_Q3_K || mix->base == WEFT_Q4_K ||
+                    mix->base == WEFT_IQ4_NL || mix->base == WEFT_IQ4_XS;
         return small && mix->variant != LARGE ? WEFT_Q5_K : mix->base;
     }
     if (mix->base == WEFT_Q2_K) return WEFT_Q3_K;
@@ -119,7 +121,8 @@ static uint32_t wanted_type(const weft__mix *mix, const weft__mix_model *m, cons
     if (sscanf(name, "blk.%d.", &layer) != 1) return mix->base;
     if (ends_with(name, ".attn_v.weight")) return attn_v_type(mix, m, layer);
     if (ends_with(name, ".attn_k.weight")) return m->n_experts == 8 ? WEFT_Q8_0 : mix->base;
-    if (ends_with(name, ".ffn_down.weight") || ends_with(name, ".ffn_down_exps.weight")) return ffn_down_type(mix, m, layer);
+    if (ends_with(name, ".ffn_down.weight") || ends_with(name, ".ffn_down_exps.weight"))
+        return ffn_down_type(mix, m, layer);
     if (ends_with(name, ".attn_output.weight")) return attn_output_type(mix, m);
     if (ends_with(name, ".attn_qkv.weight")) return attn_qkv_type(mix);
     return mix->base;
@@ -137,12 +140,12 @@ uint32_t weft__mix_fitting(uint32_t type, int64_t k)
     return k % 32 == 0 ? type : WEFT_F16;
 }
 
-uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *m, const char *name, int n_dims, int64_t k, uint32_t now,
-                        uint32_t *wanted)
+uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *m, const char *name, int n_dims, int64_t k,
+                        uint32_t now, uint32_t *wanted)
 {
     *wanted = now;
-    if (n_dims < 2 || !ends_with(name, "weight") || ends_with(name, "_norm.weight") || ends_with(name, ".ffn_gate_inp.weight") ||
-        !strcmp(name, "rope_freqs.weight"))
+    if (n_dims < 2 || !ends_with(name, "weight") || ends_with(name, "_norm.weight") ||
+        ends_with(name, ".ffn_gate_inp.weight") || !strcmp(name, "rope_freqs.weight"))
         return now;
     *wanted = wanted_type(mix, m, name);
     return weft__mix_fitting(*wanted, k);

@@ -56,13 +56,13 @@ static weft_status rope_keys_check(const weft_rope_params *p, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "rope scaling: orig_ctx is %d; it must be 0 to %d", p->orig_ctx, MAX_CTX);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!(numbers[i].value >= 0) || !isfinite(numbers[i].value))
-            return weft_fail(err, WEFT_ARGUMENT, "rope scaling: %s is %g; it must be above 0, or 0: the file's", numbers[i].name,
-                             (double)numbers[i].value);
+            return weft_fail(err, WEFT_ARGUMENT, "rope scaling: %s is %g; it must be above 0, or 0: the file's",
+                             numbers[i].name, (double)numbers[i].value);
     return WEFT_OK;
 }
 
-weft_status weft__source_rope_make(const weft__source *of, const char *arch, const weft_rope_params *p, weft__source_rope *k,
-                                   weft__source *out, weft_error *err)
+weft_status weft__source_rope_make(const weft__source *of, const char *arch, const weft_rope_params *p,
+                                   weft__source_rope *k, weft__source *out, weft_error *err)
 {
     static const char *const types[] = {NULL, "none", "linear", "yarn"};
     weft_status st = rope_keys_check(p, err);
@@ -71,9 +71,9 @@ weft_status weft__source_rope_make(const weft__source *of, const char *arch, con
     k->n = 0;
     *out = (weft__source){of->label, told_meta, told_meta_at, told_tensor, k, of->tensors};
     if (p->scaling)
-        rope_keys_put(
-            k, arch, "scaling.type",
-            (weft__source_value){.kind = WEFT__SOURCE_STRING, .s = types[p->scaling], .count = strlen(types[p->scaling])});
+        rope_keys_put(k, arch, "scaling.type",
+                      (weft__source_value){
+                          .kind = WEFT__SOURCE_STRING, .s = types[p->scaling], .count = strlen(types[p->scaling])});
     /* The key of the oldest files says the same as the factor does. */
     if (p->factor > 0) rope_keys_put(k, arch, "scale_linear", (weft__source_value){.kind = WEFT__SOURCE_FLOAT});
     if (p->orig_ctx)

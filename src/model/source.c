@@ -28,24 +28,26 @@ static int look_up(const weft__source *src, const char *arch, const char *key, i
     return -1;
 }
 
-static weft_status wrong_kind(const weft__source *src, const char *key, const weft__source_value *meta, const char *wanted,
-                              weft_error *err)
+static weft_status wrong_kind(const weft__source *src, const char *key, const weft__source_value *meta,
+                              const char *wanted, weft_error *err)
 {
     return weft_fail(err, WEFT_FORMAT, "%s: key %s is %s, not %s", src->label, key, kind_name(meta->kind), wanted);
 }
 
-weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min, int32_t max,
-                             int32_t *out, weft_error *err)
+weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min,
+                             int32_t max, int32_t *out, weft_error *err)
 {
     char full[160];
     weft__source_value meta;
     weft_status st = WEFT_OK;
     if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
     if (meta.kind == WEFT__SOURCE_HUGE)
-        return weft_fail(err, WEFT_FORMAT, "%s: key %s is %s, not in %d..%d", src->label, full, kind_name(meta.kind), min, max);
+        return weft_fail(err, WEFT_FORMAT, "%s: key %s is %s, not in %d..%d", src->label, full, kind_name(meta.kind),
+                         min, max);
     if (meta.kind != WEFT__SOURCE_INT) return wrong_kind(src, full, &meta, "an integer", err);
     if (meta.i < min || meta.i > max)
-        return weft_fail(err, WEFT_FORMAT, "%s: key %s is %lld, not in %d..%d", src->label, full, (long long)meta.i, min, max);
+        return weft_fail(err, WEFT_FORMAT, "%s: key %s is %lld, not in %d..%d", src->label, full, (long long)meta.i,
+                         min, max);
     *out = (int32_t)meta.i;
     return WEFT_OK;
 }
@@ -97,7 +99,8 @@ static int gguf_meta(const weft__source *src, const char *key, weft__source_valu
     } else if (e->type == WEFT__GGUF_ARRAY) {
         if (e->list->elem_bytes > 0) *out = (weft__source_value){.kind = WEFT__SOURCE_ARRAY, .count = e->list->n};
     } else if (e->type == WEFT__GGUF_BOOL) {
-        if (weft__gguf_bool(g, key, &flag, NULL) == WEFT_OK) *out = (weft__source_value){.kind = WEFT__SOURCE_BOOL, .i = flag};
+        if (weft__gguf_bool(g, key, &flag, NULL) == WEFT_OK)
+            *out = (weft__source_value){.kind = WEFT__SOURCE_BOOL, .i = flag};
     } else if (e->type == WEFT__GGUF_F32 || e->type == WEFT__GGUF_F64) {
         out->kind = WEFT__SOURCE_FLOAT;
         if (weft__gguf_f64(g, key, &out->f, NULL) != WEFT_OK) out->kind = WEFT__SOURCE_OTHER;
@@ -144,8 +147,10 @@ weft_status weft__source_is_model(const weft__source *src, weft_error *err)
         {"mmproj", "the part of a model that reads pictures; Weft reads text only: give the model"},
     };
     char type[32] = "";
-    if (weft__source_string(src, NULL, "general.type", 0, type, sizeof type, NULL)) return WEFT_OK; /* of no kind that we know */
+    if (weft__source_string(src, NULL, "general.type", 0, type, sizeof type, NULL))
+        return WEFT_OK; /* of no kind that we know */
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(type, others[i].type)) return weft_fail(err, WEFT_UNSUPPORTED, "%s is %s", src->label, others[i].what);
+        if (!strcmp(type, others[i].type))
+            return weft_fail(err, WEFT_UNSUPPORTED, "%s is %s", src->label, others[i].what);
     return WEFT_OK;
 }

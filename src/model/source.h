@@ -2,7 +2,8 @@
 /* source.h: where a model's numbers come from: metadata by key and tensors by name, whatever the container.
  *
  * GGUF files, Hugging Face folders and synthetic models each implement the same few functions; architecture files and
- * hyperparameters see only these. Keys and tensor names are those of GGUF. Sources are immutable: any thread may read. */
+ * hyperparameters see only these. Keys and tensor names are those of GGUF. Sources are immutable: any thread may read.
+ */
 #ifndef WEFT_MODEL_SOURCE_H
 #define WEFT_MODEL_SOURCE_H
 
@@ -41,13 +42,15 @@ struct weft__source {
 /* A view of an open GGUF file; file and label outlive it. */
 void weft__source_gguf(const weft__gguf *gguf, const char *label, weft__source *out);
 
-/* WEFT_UNSUPPORTED with what it is, and what it is for, where general.type names something else than a model: an adapter, say. */
+/* WEFT_UNSUPPORTED with what it is, and what it is for, where general.type names something else than a model: an
+ * adapter, say. */
 weft_status weft__source_is_model(const weft__source *src, weft_error *err);
 
 /* Typed reads. `key` with a leading '.' is taken within the architecture: ".block_count" is "llama.block_count".
- * `required` 0: an absent key leaves *out as it was. A value of another type or outside [min, max] is an error that names it. */
-weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min, int32_t max,
-                             int32_t *out, weft_error *err);
+ * `required` 0: an absent key leaves *out as it was. A value of another type or outside [min, max] is an error that
+ * names it. */
+weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min,
+                             int32_t max, int32_t *out, weft_error *err);
 weft_status weft__source_f32(const weft__source *src, const char *arch, const char *key, int required, float *out,
                              weft_error *err);
 /* Copies into out[capacity], NUL-terminated; a longer value is an error. */

@@ -21,12 +21,12 @@ struct synthetic_shape {
 
 /* Sizes from the published config.json of each model; "tiny" is for tests, and "tiny-128" where even that takes long.
  * X(name, the rest of struct shape ...) */
-#define SHAPE_LIST(X)                                                                                                            \
-    X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0)                                     \
-    X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1)                                       \
-    X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0)                                     \
-    X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0)                                   \
-    X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)                                                     \
+#define SHAPE_LIST(X)                                                                                                  \
+    X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0)                           \
+    X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1)                             \
+    X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0)                           \
+    X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0)                         \
+    X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)                                           \
     X("tiny-128", "llama", 2, 128, 128, 2, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)
 
 static const struct synthetic_shape SHAPES[] = {
@@ -57,8 +57,8 @@ static void synthetic_fill(weft__synthetic *s, uint32_t dtype, uint64_t k, uint6
     }
 }
 
-static weft_status synthetic_add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n, weft_error *err, const char *format,
-                                 int layer)
+static weft_status synthetic_add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n, weft_error *err,
+                                 const char *format, int layer)
 {
     weft_status st;
     if (s->n == s->capacity) return weft_fail(err, WEFT_INTERNAL, "%s: more tensors than planned", s->label);
@@ -76,14 +76,16 @@ static weft_status synthetic_add(weft__synthetic *s, uint32_t dtype, int64_t k, 
     s->n_bytes += t.n_bytes;
     synthetic_fill(s, t.dtype, t.d[0], t.d[1], t.buffer);
     uint32_t existing;
-    if (weft__tensor_set_add(&s->tensors, &t, &existing) != 1) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", name);
+    if (weft__tensor_set_add(&s->tensors, &t, &existing) != 1)
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", name);
     return WEFT_OK;
 }
 
 static weft_status add_layer(weft__synthetic *s, uint32_t dtype, int l, weft_error *err)
 {
     const struct synthetic_shape *h = s->shape;
-    int64_t d = h->d_model, f = h->d_ff, q = (int64_t)h->n_heads * h->head_dim, kv = (int64_t)h->n_kv_heads * h->head_dim;
+    int64_t d = h->d_model, f = h->d_ff, q = (int64_t)h->n_heads * h->head_dim,
+            kv = (int64_t)h->n_kv_heads * h->head_dim;
     weft_status st;
     if ((st = synthetic_add(s, dtype, d, 0, err, "blk.%d.attn_norm.weight", l)) ||
         (st = synthetic_add(s, dtype, d, q, err, "blk.%d.attn_q.weight", l)) ||
@@ -109,13 +111,14 @@ static const struct synthetic_shape *find_shape(const char *name)
     return NULL;
 }
 
-weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progress_fn progress, void *arg, weft__synthetic **out,
-                                   weft_error *err)
+weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progress_fn progress, void *arg,
+                                   weft__synthetic **out, weft_error *err)
 {
     weft_status st;
     *out = NULL;
     const struct synthetic_shape *h = find_shape(shape);
-    if (!h) return weft_fail(err, WEFT_NOT_FOUND, "no synthetic shape '%s'; known: %s", shape, weft__synthetic_shapes());
+    if (!h)
+        return weft_fail(err, WEFT_NOT_FOUND, "no synthetic shape '%s'; known: %s", shape, weft__synthetic_shapes());
     weft__synthetic *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
     s->shape = h;

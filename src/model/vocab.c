@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vocab.c: from a GGUF file's tokenizer.ggml.* keys to the vocabulary that the text room takes (vocab.h). The arrays made on the
- * way live for the call; their strings are the file's. */
+/* vocab.c: from a GGUF file's tokenizer.ggml.* keys to the vocabulary that the text room takes (vocab.h). The arrays
+ * made on the way live for the call; their strings are the file's. */
 #include "model/vocab.h"
 
 #include <stdio.h>
@@ -33,7 +33,8 @@ static int has(const weft__gguf *g, const char *key)
     return weft__gguf_find(g, key) >= 0;
 }
 
-static weft_status list_of(const weft__gguf *g, const char *key, uint32_t type, const weft__gguf_list **list, weft_error *err)
+static weft_status list_of(const weft__gguf *g, const char *key, uint32_t type, const weft__gguf_list **list,
+                           weft_error *err)
 {
     weft_status status = weft__gguf_array(g, key, list, err);
     if (status) return status;
@@ -118,7 +119,8 @@ static weft_status read_merges(const weft__gguf *g, weft__tok_spec *spec, arrays
     for (uint64_t i = 0; i < list->n; i++) {
         weft__gguf_str s = weft__gguf_list_string(list, i);
         const char *space = s.len > 1 ? memchr(s.data + 1, ' ', s.len - 1) : NULL;
-        if (!space) return weft_fail(err, WEFT_FORMAT, KEY("merges") ": entry %llu has no space", (unsigned long long)i);
+        if (!space)
+            return weft_fail(err, WEFT_FORMAT, KEY("merges") ": entry %llu has no space", (unsigned long long)i);
         size_t left = (size_t)(space - s.data);
         a->merges[i] = (weft__tok_merge_pair){{s.data, left}, {space + 1, s.len - left - 1}};
     }
@@ -132,10 +134,11 @@ static weft_status read_ids(const weft__gguf *g, weft__tok_spec *spec, weft_erro
     const struct {
         const char *key;
         int32_t *id;
-    } ids[] = {
-        {KEY("bos_token_id"), &spec->bos},       {KEY("eos_token_id"), &spec->eos},     {KEY("unknown_token_id"), &spec->unk},
-        {KEY("seperator_token_id"), &spec->sep}, {KEY("padding_token_id"), &spec->pad}, {KEY("cls_token_id"), &spec->cls},
-        {KEY("mask_token_id"), &spec->mask},     {KEY("eot_token_id"), &spec->eot},     {KEY("eom_token_id"), &spec->eom}};
+    } ids[] = {{KEY("bos_token_id"), &spec->bos},     {KEY("eos_token_id"), &spec->eos},
+               {KEY("unknown_token_id"), &spec->unk}, {KEY("seperator_token_id"), &spec->sep},
+               {KEY("padding_token_id"), &spec->pad}, {KEY("cls_token_id"), &spec->cls},
+               {KEY("mask_token_id"), &spec->mask},   {KEY("eot_token_id"), &spec->eot},
+               {KEY("eom_token_id"), &spec->eom}};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         int64_t id;
         if (!has(g, ids[i].key)) continue;
@@ -181,7 +184,8 @@ static weft_status read_charsmap(const weft__gguf *g, weft__tok_spec *spec, weft
     if (!has(g, KEY("precompiled_charsmap"))) return WEFT_OK;
     weft_status status = weft__gguf_array(g, KEY("precompiled_charsmap"), &list, err);
     if (status) return status;
-    if (list->elem_bytes != 1) return weft_fail(err, WEFT_FORMAT, KEY("precompiled_charsmap") " is not an array of bytes");
+    if (list->elem_bytes != 1)
+        return weft_fail(err, WEFT_FORMAT, KEY("precompiled_charsmap") " is not an array of bytes");
     spec->charsmap = (weft__tok_slice){(const char *)list->data, list->n};
     return WEFT_OK;
 }
@@ -217,7 +221,8 @@ static weft_status mark_strips(weft__tok_spec *spec, arrays *a, weft_error *err)
     return WEFT_OK;
 }
 
-/* Rows of the embedding without a token have names in files ("[PAD7]", marked unused); no text is to be taken for one. */
+/* Rows of the embedding without a token have names in files ("[PAD7]", marked unused); no text is to be taken for one.
+ */
 static void clear_fillers(const weft__tok_spec *spec, arrays *a)
 {
     char name[32];
@@ -249,7 +254,8 @@ static weft_status read_spec(const weft__gguf *g, weft__tok_spec *spec, arrays *
 weft_status weft__vocab_tokenizer(const weft__gguf *g, weft__tok **out, weft_error *err)
 {
     *out = NULL;
-    if (!has(g, KEY("model"))) return weft_fail(err, WEFT_NOT_FOUND, "the file has no tokenizer (" KEY("model") " is missing)");
+    if (!has(g, KEY("model")))
+        return weft_fail(err, WEFT_NOT_FOUND, "the file has no tokenizer (" KEY("model") " is missing)");
     weft__tok_spec spec;
     arrays a = {0};
     weft__tok_spec_init(&spec);

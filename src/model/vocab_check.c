@@ -64,7 +64,8 @@ static int same_text(check *c, const char *s, size_t n, unsigned flags)
         return say(c, "a text with the token", t.data, t.len);
     }
     for (int i = 0; i < 2; i++) {
-        status[i] = weft__tok_decode(i ? c->b : c->a, x->data, x->n, flags ? WEFT__TOK_DECODE_SPECIAL : 0, &c->out[i], NULL);
+        status[i] =
+            weft__tok_decode(i ? c->b : c->a, x->data, x->n, flags ? WEFT__TOK_DECODE_SPECIAL : 0, &c->out[i], NULL);
         if (status[i] == WEFT_NO_MEMORY) return -1;
     }
     if (c->out[0].len != c->out[1].len || (c->out[0].len && memcmp(c->out[0].data, c->out[1].data, c->out[0].len) != 0))
@@ -112,7 +113,8 @@ static int same_specials(check *c)
         if (type == WEFT__TOK_CONTROL || type == WEFT__TOK_USER_DEFINED || type == WEFT__TOK_UNKNOWN)
             put_around(&text, weft__tok_text(c->a, i));
         if (text.failed) same = -1;
-        else if (text.len > TEXT_BYTES || (i == n && text.len)) same = same_in_all_ways(c, text.data, text.len), text.len = 0;
+        else if (text.len > TEXT_BYTES || (i == n && text.len))
+            same = same_in_all_ways(c, text.data, text.len), text.len = 0;
     }
     weft__strbuf_free(&text);
     return same;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vocab_held.c: the keys of a vocabulary are written into memory, read, and held against it, before they go into a file (vocab.h). */
+/* vocab_held.c: the keys of a vocabulary are written into memory, read, and held against it, before they go into a file
+ * (vocab.h). */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -106,14 +107,15 @@ static weft_status warn_of_others(const weft__tok *tok, const vocab_held_keys *u
     const int same = usual->tok ? weft__vocab_same(tok, usual->tok, what, sizeof what) : 0;
     if (same < 0) return vocab_held_no_memory(err);
     if (!same && usual->tok)
+        weft__log(WEFT__LOG_WARN,
+                  "tokenizer: GGUF's usual keys cannot say all of it (%s): programs that do not know tokenizer.weft.* "
+                  "will read the file "
+                  "otherwise",
+                  what);
+    else if (!same)
         weft__log(
             WEFT__LOG_WARN,
-            "tokenizer: GGUF's usual keys cannot say all of it (%s): programs that do not know tokenizer.weft.* will read the file "
-            "otherwise",
-            what);
-    else if (!same)
-        weft__log(WEFT__LOG_WARN,
-                  "tokenizer: GGUF's usual keys cannot say it: programs that do not know tokenizer.weft.* cannot read it");
+            "tokenizer: GGUF's usual keys cannot say it: programs that do not know tokenizer.weft.* cannot read it");
     return WEFT_OK;
 }
 
@@ -122,16 +124,18 @@ static weft_status hold(const weft__tok *tok, const vocab_held_keys *k, weft_err
     char what[160];
     const unsigned differences = weft__tok_compare(tok, k->tok);
     if (differences)
-        return weft_fail(err, WEFT_UNSUPPORTED, "the tokenizer: %s cannot be said in a GGUF file; run the folder itself instead",
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "the tokenizer: %s cannot be said in a GGUF file; run the folder itself instead",
                          weft__tok_difference_name(differences));
     const int same = weft__vocab_same(tok, k->tok, what, sizeof what);
     if (same < 0) return vocab_held_no_memory(err);
     if (same) return WEFT_OK;
-    return weft_fail(err, WEFT_UNSUPPORTED, "the tokenizer: a GGUF file would read %s otherwise; run the folder itself instead",
-                     what);
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "the tokenizer: a GGUF file would read %s otherwise; run the folder itself instead", what);
 }
 
-static weft_status put_held(const padded *p, const char *pre, const weft__tok *tok, weft__gguf_writer *w, weft_error *err)
+static weft_status put_held(const padded *p, const char *pre, const weft__tok *tok, weft__gguf_writer *w,
+                            weft_error *err)
 {
     vocab_held_keys usual = {0}, all = {0};
     unsigned differences = 0;
@@ -148,7 +152,8 @@ static weft_status put_held(const padded *p, const char *pre, const weft__tok *t
     return status;
 }
 
-weft_status weft__vocab_put(const weft__tok_spec *spec, size_t n, const char *pre, weft__gguf_writer *w, weft_error *err)
+weft_status weft__vocab_put(const weft__tok_spec *spec, size_t n, const char *pre, weft__gguf_writer *w,
+                            weft_error *err)
 {
     padded p = {0};
     weft__tok *tok = NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* vocab_put.c: a vocabulary as the usual keys tokenizer.* of a GGUF file (vocab_weft.h).
  *
- * GGUF knows tokenizers by name: byte-level BPE by the name of its pre-tokenizer, SentencePiece by scores. A tokenizer.json
- * says what it does step by step: here it becomes what comes nearest. */
+ * GGUF knows tokenizers by name: byte-level BPE by the name of its pre-tokenizer, SentencePiece by scores. A
+ * tokenizer.json says what it does step by step: here it becomes what comes nearest. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,14 +36,14 @@ static int is(weft__tok_slice s, const char *text)
 
 static weft_status no_counterpart(const vocab_put_writing *v, const char *what)
 {
-    return weft_fail(v->err, WEFT_UNSUPPORTED, "tokenizer.json: %s has no counterpart in GGUF; run the folder itself instead",
-                     what);
+    return weft_fail(v->err, WEFT_UNSUPPORTED,
+                     "tokenizer.json: %s has no counterpart in GGUF; run the folder itself instead", what);
 }
 
 /* ---- what the tokenizer is in GGUF's terms ---- */
 
-/* BPE over characters or Unigram, with U+2581 for spaces: what SentencePiece does. Finds out whether a space goes before the text, and its
- * map of characters. */
+/* BPE over characters or Unigram, with U+2581 for spaces: what SentencePiece does. Finds out whether a space goes
+ * before the text, and its map of characters. */
 static weft_status find_spaces(const vocab_put_writing *v, int *prefix, weft__tok_slice *charsmap)
 {
     const weft__tok_spec *s = v->spec;
@@ -66,7 +66,8 @@ static weft_status find_spaces(const vocab_put_writing *v, int *prefix, weft__to
     return escaped ? WEFT_OK : no_counterpart(v, "a tokenizer that is neither byte-level nor SentencePiece");
 }
 
-/* In how many ways two tokens join to a third. SentencePiece takes each of them, BPE only those that are in its list. */
+/* In how many ways two tokens join to a third. SentencePiece takes each of them, BPE only those that are in its list.
+ */
 static size_t count_joins(const weft__tok_spec *s, const weft__name_table *ids)
 {
     size_t n = 0;
@@ -90,7 +91,9 @@ static weft_status scores_from_merges(const vocab_put_writing *v, float *scores)
     for (size_t i = 0; ok && i < s->n_tokens; i++) {
         scores[i] = -(float)s->n_merges - 1; /* for words that no merge leads to */
         if (s->types && s->types[i] != WEFT__TOK_NORMAL) scores[i] = 0;
-        else ok = !s->tokens[i].len || weft__name_table_put(&ids, s->tokens[i].data, s->tokens[i].len, (uint32_t)i, NULL) >= 0;
+        else
+            ok = !s->tokens[i].len ||
+                 weft__name_table_put(&ids, s->tokens[i].data, s->tokens[i].len, (uint32_t)i, NULL) >= 0;
     }
     for (size_t i = s->n_merges; ok && i-- > 0;) { /* backwards: the first merge that makes a token counts */
         joined.len = 0;
@@ -102,11 +105,11 @@ static weft_status scores_from_merges(const vocab_put_writing *v, float *scores)
     }
     size_t joins = ok ? count_joins(s, &ids) : 0;
     if (joins > s->n_merges)
-        weft__log(
-            WEFT__LOG_WARN,
-            "tokenizer.json: %zu pairs of tokens could be joined, but it has only %zu merges: programs that read only GGUF's "
-            "usual keys may join more",
-            joins, s->n_merges);
+        weft__log(WEFT__LOG_WARN,
+                  "tokenizer.json: %zu pairs of tokens could be joined, but it has only %zu merges: programs that read "
+                  "only GGUF's "
+                  "usual keys may join more",
+                  joins, s->n_merges);
     weft__strbuf_free(&joined);
     weft__name_table_free(&ids);
     return ok ? WEFT_OK : vocab_put_no_memory(v);
@@ -175,13 +178,14 @@ static weft_status put_byte_level(vocab_put_writing *v, const char *pre)
 {
     weft__tok_slice name = {pre, pre ? strlen(pre) : 0};
     if (pre && !weft__tok_pretok_known(name))
-        return weft_fail(v->err, WEFT_ARGUMENT,
-                         "there is no pre-tokenizer called '%.60s' (known are llama-bpe, qwen2, gpt-2, tekken, gpt-4o ...)", pre);
+        return weft_fail(
+            v->err, WEFT_ARGUMENT,
+            "there is no pre-tokenizer called '%.60s' (known are llama-bpe, qwen2, gpt-2, tekken, gpt-4o ...)", pre);
     if (!pre) name = weft__tok_pretok_name(v->spec);
     if (!name.data)
-        return weft_fail(
-            v->err, WEFT_UNSUPPORTED,
-            "tokenizer.json: its pre-tokenizer is none that GGUF has a name for; --pre NAME gives one if it does the same");
+        return weft_fail(v->err, WEFT_UNSUPPORTED,
+                         "tokenizer.json: its pre-tokenizer is none that GGUF has a name for; --pre NAME gives one if "
+                         "it does the same");
     weft_status status = put_string(v, KEY("model"), WEFT__TOK_SLICE("gpt2"));
     if (!status) status = put_string(v, KEY("pre"), name);
     return status ? status : put_merges(v);
@@ -245,9 +249,10 @@ static weft_status put_roles(const vocab_put_writing *v)
     const struct {
         const char *key;
         int32_t id;
-    } roles[] = {{KEY("bos_token_id"), s->bos},       {KEY("eos_token_id"), s->eos},     {KEY("unknown_token_id"), s->unk},
-                 {KEY("seperator_token_id"), s->sep}, {KEY("padding_token_id"), s->pad}, {KEY("cls_token_id"), s->cls},
-                 {KEY("mask_token_id"), s->mask},     {KEY("eot_token_id"), eot},        {KEY("eom_token_id"), eom}};
+    } roles[] = {
+        {KEY("bos_token_id"), s->bos},       {KEY("eos_token_id"), s->eos},     {KEY("unknown_token_id"), s->unk},
+        {KEY("seperator_token_id"), s->sep}, {KEY("padding_token_id"), s->pad}, {KEY("cls_token_id"), s->cls},
+        {KEY("mask_token_id"), s->mask},     {KEY("eot_token_id"), eot},        {KEY("eom_token_id"), eom}};
     weft_status status = WEFT_OK;
     for (size_t i = 0; !status && i < sizeof roles / sizeof *roles; i++)
         if (roles[i].id >= 0 && (size_t)roles[i].id < v->n)
@@ -285,7 +290,8 @@ static weft_status put_named(vocab_put_writing *v)
             weft__strbuf_putc(&key, plain ? c : '_');
         }
         char *name = key.failed ? NULL : weft__arena_string(&v->arena, key.data + head, key.len - head);
-        status = name ? weft__gguf_put_string(v->w, key.data, t->text.data, t->text.len, v->err) : vocab_put_no_memory(v);
+        status =
+            name ? weft__gguf_put_string(v->w, key.data, t->text.data, t->text.len, v->err) : vocab_put_no_memory(v);
         if (name) names[n++] = (weft__gguf_str){name, key.len - head};
         weft__strbuf_free(&key);
     }

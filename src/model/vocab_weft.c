@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vocab_weft.c: the keys tokenizer.weft.*, written and read (vocab_weft.h). Steps are spelled out as the text room has them, so that
- * a file's tokenizer is its folder's, member by member. */
+/* vocab_weft.c: the keys tokenizer.weft.*, written and read (vocab_weft.h). Steps are spelled out as the text room has
+ * them, so that a file's tokenizer is its folder's, member by member. */
 #include "model/vocab_weft.h"
 
 #include <string.h>
@@ -154,7 +154,8 @@ static weft_status put_explicit(const weft__tok_spec *spec, unsigned differences
     weft_status status = weft__gguf_put_string(w, KEY("model"), spec->model.data, spec->model.len, err);
     if (!status) status = put_norms(spec, w, err);
     if (!status) status = put_splits(spec, w, err);
-    for (size_t i = 0; !status && i < N_OPTIONS; i++) status = weft__gguf_put_bool(w, options[i].key, *options[i].flag > 0, err);
+    for (size_t i = 0; !status && i < N_OPTIONS; i++)
+        status = weft__gguf_put_bool(w, options[i].key, *options[i].flag > 0, err);
     if (!status && spec->max_word_chars > 0)
         status = weft__gguf_put_u32(w, KEY("max_word_chars"), (uint32_t)spec->max_word_chars, err);
     if (!status && spec->first >= 0) status = weft__gguf_put_u32(w, KEY("first"), (uint32_t)spec->first, err);
@@ -170,7 +171,8 @@ static weft_status put_texts(const weft__tok_spec *spec, const weft__tok *usual,
     weft_status status = ids && texts ? WEFT_OK : vocab_weft_no_memory(err);
     size_t n = 0;
     for (size_t i = 0; !status && i < spec->n_tokens; i++) {
-        const weft__tok_slice t = spec->tokens[i], u = usual ? weft__tok_text(usual, (int32_t)i) : (weft__tok_slice){NULL, 0};
+        const weft__tok_slice t = spec->tokens[i],
+                              u = usual ? weft__tok_text(usual, (int32_t)i) : (weft__tok_slice){NULL, 0};
         if (usual && t.len == u.len && (!t.len || !memcmp(t.data, u.data, t.len))) continue;
         ids[n] = (uint32_t)i;
         texts[n++] = text_of(t);
@@ -182,15 +184,17 @@ static weft_status put_texts(const weft__tok_spec *spec, const weft__tok *usual,
     return status;
 }
 
-weft_status weft__vocab_put_weft(const weft__tok_spec *spec, unsigned differences, const weft__tok *usual, weft__gguf_writer *w,
-                                 weft_error *err)
+weft_status weft__vocab_put_weft(const weft__tok_spec *spec, unsigned differences, const weft__tok *usual,
+                                 weft__gguf_writer *w, weft_error *err)
 {
     const unsigned in_steps = WEFT__TOK_DIFFERS_MODEL | WEFT__TOK_DIFFERS_STEPS | WEFT__TOK_DIFFERS_OPTIONS |
                               WEFT__TOK_DIFFERS_ROLES | WEFT__TOK_DIFFERS_AROUND;
     weft_status status = WEFT_OK;
-    if (spec->n_strips) status = weft__gguf_put_array(w, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, spec->strips, spec->n_strips, err);
+    if (spec->n_strips)
+        status = weft__gguf_put_array(w, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, spec->strips, spec->n_strips, err);
     if (!status && differences & WEFT__TOK_DIFFERS_ENDS)
-        status = weft__gguf_put_array(w, KEY("ends"), WEFT__GGUF_I32, spec->n_ends ? spec->ends : &spec->eos, spec->n_ends, err);
+        status = weft__gguf_put_array(w, KEY("ends"), WEFT__GGUF_I32, spec->n_ends ? spec->ends : &spec->eos,
+                                      spec->n_ends, err);
     if (!status && differences & WEFT__TOK_DIFFERS_TEXTS) status = put_texts(spec, usual, w, err);
     return !status && differences & in_steps && spec->explicit_steps ? put_explicit(spec, differences, w, err) : status;
 }
@@ -202,8 +206,8 @@ static int has(const weft__gguf *g, const char *key)
     return weft__gguf_find(g, key) >= 0;
 }
 
-static weft_status list_of(const weft__gguf *g, const char *key, weft__gguf_type type, uint64_t n, const weft__gguf_list **list,
-                           weft_error *err)
+static weft_status list_of(const weft__gguf *g, const char *key, weft__gguf_type type, uint64_t n,
+                           const weft__gguf_list **list, weft_error *err)
 {
     weft_status status = weft__gguf_array(g, key, list, err);
     if (status) return status;
@@ -224,7 +228,8 @@ static weft__tok_slice slice_at(const weft__gguf_list *list, uint64_t i)
     return (weft__tok_slice){s.data, s.len};
 }
 
-static weft_status read_kinds(const weft__gguf *g, const char *const keys[3], const weft__gguf_list *lists[3], weft_error *err)
+static weft_status read_kinds(const weft__gguf *g, const char *const keys[3], const weft__gguf_list *lists[3],
+                              weft_error *err)
 {
     weft_status status = list_of(g, keys[0], WEFT__GGUF_STRING, UINT64_MAX, &lists[0], err);
     if (status) return status;
@@ -235,7 +240,8 @@ static weft_status read_kinds(const weft__gguf *g, const char *const keys[3], co
     return status ? status : list_of(g, keys[2], WEFT__GGUF_U8, n, &lists[2], err);
 }
 
-static weft_status find_kind(const char *key, weft__tok_slice name, const char *const *names, int n, int *kind, weft_error *err)
+static weft_status find_kind(const char *key, weft__tok_slice name, const char *const *names, int n, int *kind,
+                             weft_error *err)
 {
     for (*kind = 0; *kind < n; ++*kind)
         if (name.len == strlen(names[*kind]) && !memcmp(name.data, names[*kind], name.len)) return WEFT_OK;
@@ -254,9 +260,9 @@ static weft_status read_norms(const weft__gguf *g, weft__tok_spec *spec, weft__v
         int kind;
         if ((status = find_kind(norm_keys[0], slice_at(lists[0], i), norm_names, N_NORMS, &kind, err))) return status;
         const uint8_t flags = lists[2]->data[i];
-        x->norms[i] =
-            (weft__tok_norm_step){(weft__tok_norm_kind)kind, slice_at(lists[1], 2 * i), slice_at(lists[1], 2 * i + 1),
-                                  flags & (WEFT__TOK_STRIP_LEFT | WEFT__TOK_STRIP_RIGHT), (flags & FLAG_FIRST_NORM) != 0};
+        x->norms[i] = (weft__tok_norm_step){
+            (weft__tok_norm_kind)kind, slice_at(lists[1], 2 * i), slice_at(lists[1], 2 * i + 1),
+            flags & (WEFT__TOK_STRIP_LEFT | WEFT__TOK_STRIP_RIGHT), (flags & FLAG_FIRST_NORM) != 0};
     }
     spec->norms = x->norms;
     spec->n_norms = (size_t)lists[0]->n;
@@ -271,10 +277,12 @@ static weft_status read_splits(const weft__gguf *g, weft__tok_spec *spec, weft__
     if (!(x->splits = weft__alloc_zero((size_t)lists[0]->n + 1, sizeof *x->splits))) return vocab_weft_no_memory(err);
     for (uint64_t i = 0; i < lists[0]->n; i++) {
         int kind;
-        if ((status = find_kind(split_keys[0], slice_at(lists[0], i), split_names, N_SPLITS, &kind, err))) return status;
+        if ((status = find_kind(split_keys[0], slice_at(lists[0], i), split_names, N_SPLITS, &kind, err)))
+            return status;
         const uint8_t flags = lists[2]->data[i];
-        x->splits[i] = (weft__tok_split_step){(weft__tok_split_kind)kind, slice_at(lists[1], 2 * i), (flags & FLAG_INVERT) != 0,
-                                              slice_at(lists[1], 2 * i + 1), (flags & FLAG_FIRST_SPLIT) != 0};
+        x->splits[i] =
+            (weft__tok_split_step){(weft__tok_split_kind)kind, slice_at(lists[1], 2 * i), (flags & FLAG_INVERT) != 0,
+                                   slice_at(lists[1], 2 * i + 1), (flags & FLAG_FIRST_SPLIT) != 0};
     }
     spec->splits = x->splits;
     spec->n_splits = (size_t)lists[0]->n;
@@ -287,7 +295,8 @@ static weft_status read_merges(const weft__gguf *g, weft__tok_spec *spec, weft__
     weft_status status = list_of(g, KEY("merges"), WEFT__GGUF_STRING, UINT64_MAX, &list, err);
     if (status) return status;
     if (list->n % 2)
-        return weft_fail(err, WEFT_FORMAT, KEY("merges") " has %llu entries, which are no pairs", (unsigned long long)list->n);
+        return weft_fail(err, WEFT_FORMAT, KEY("merges") " has %llu entries, which are no pairs",
+                         (unsigned long long)list->n);
     spec->n_merges = (size_t)list->n / 2;
     if (!(x->merges = weft__alloc_array(spec->n_merges + 1, sizeof *x->merges))) return vocab_weft_no_memory(err);
     for (size_t i = 0; i < spec->n_merges; i++)
@@ -348,8 +357,8 @@ static weft_status read_ends(const weft__gguf *g, weft__tok_spec *spec, weft__vo
     for (uint64_t i = 0; i < list->n; i++) {
         int64_t id;
         if (!weft__gguf_list_i64(list, i, &id) || id < 0 || (uint64_t)id >= spec->n_tokens)
-            return weft_fail(err, WEFT_FORMAT, KEY("ends") ": entry %llu is not in a vocabulary of %zu", (unsigned long long)i,
-                             spec->n_tokens);
+            return weft_fail(err, WEFT_FORMAT, KEY("ends") ": entry %llu is not in a vocabulary of %zu",
+                             (unsigned long long)i, spec->n_tokens);
         x->ends[i] = (int32_t)id;
     }
     spec->ends = x->ends;
@@ -364,15 +373,15 @@ static weft_status read_strips(const weft__gguf *g, weft__tok_spec *spec, weft_e
     weft_status status = list_of(g, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, UINT64_MAX, &list, err);
     if (status) return status;
     if (list->n != spec->n_tokens)
-        return weft_fail(err, WEFT_FORMAT, WEFT__VOCAB_STRIPS " has %llu entries for %zu tokens", (unsigned long long)list->n,
-                         spec->n_tokens);
+        return weft_fail(err, WEFT_FORMAT, WEFT__VOCAB_STRIPS " has %llu entries for %zu tokens",
+                         (unsigned long long)list->n, spec->n_tokens);
     spec->strips = list->data;
     spec->n_strips = (size_t)list->n;
     return WEFT_OK;
 }
 
-weft_status weft__vocab_read_weft(const weft__gguf *g, weft__tok_spec *spec, weft__tok_slice *texts, weft__vocab_extra *x,
-                                  weft_error *err)
+weft_status weft__vocab_read_weft(const weft__gguf *g, weft__tok_spec *spec, weft__tok_slice *texts,
+                                  weft__vocab_extra *x, weft_error *err)
 {
     weft_status status = has(g, WEFT__VOCAB_STRIPS) ? read_strips(g, spec, err) : WEFT_OK;
     if (!status && has(g, KEY("ends"))) status = read_ends(g, spec, x, err);

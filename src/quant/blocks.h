@@ -88,10 +88,11 @@ WEFT_STATIC_ASSERT(sizeof(weft__block_iq4_nl) == 18, "IQ4_NL");
 WEFT_STATIC_ASSERT(sizeof(weft__block_iq4_xs) == 136, "IQ4_XS");
 
 /* The sixteen values of the IQ4 formats. */
-static const int8_t weft__block_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+static const int8_t weft__block_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                  1,    13,   25,  38,  53,  69,  89,  113};
 
-/* Scale and minimum j < 8 of Q4_K and Q5_K: six bits each, packed into 12 bytes; those of j >= 4 have their upper two bits above
- * the first eight bytes' values. */
+/* Scale and minimum j < 8 of Q4_K and Q5_K: six bits each, packed into 12 bytes; those of j >= 4 have their upper two
+ * bits above the first eight bytes' values. */
 static inline void weft__block_k4_scale_min(const uint8_t *s, int j, uint8_t *scale, uint8_t *min)
 {
     if (j < 4) {

@@ -7,7 +7,7 @@
 weft_dtype_info weft_dtype_describe(uint32_t dtype)
 {
     switch (dtype) {
-#define DESCRIBE(name, value, block, bytes, text)                                                                                \
+#define DESCRIBE(name, value, block, bytes, text)                                                                      \
     case value: return (weft_dtype_info){text, block, bytes};
         WEFT_DTYPE_LIST(DESCRIBE)
 #undef DESCRIBE
@@ -17,7 +17,7 @@ weft_dtype_info weft_dtype_describe(uint32_t dtype)
 
 int weft_dtype_from_name(const char *text)
 {
-#define COMPARE(name, value, block, bytes, spelled)                                                                              \
+#define COMPARE(name, value, block, bytes, spelled)                                                                    \
     if (!strcasecmp(text, spelled)) return value;
     WEFT_DTYPE_LIST(COMPARE)
 #undef COMPARE

@@ -50,8 +50,8 @@ static void encode_floats(uint32_t dtype, const float *x, uint8_t *dst, int64_t 
     }
 }
 
-/* What is as large or larger becomes something else. Of blocks: the largest scale, an F16 number, times the largest code, and minimum; where
- * minima are subtracted, or scales are not negative, numbers below 0 reach less far. */
+/* What is as large or larger becomes something else. Of blocks: the largest scale, an F16 number, times the largest
+ * code, and minimum; where minima are subtracted, or scales are not negative, numbers below 0 reach less far. */
 static float range_end(uint32_t dtype, int negative)
 {
     switch (dtype) {
@@ -80,14 +80,17 @@ void weft__quant_beyond_add(weft__quant_beyond *sum, const weft__quant_beyond *l
     sum->n = n;
 }
 
-static weft_status check_row(uint32_t dtype, const float *x, int64_t row, int64_t n, weft__quant_beyond *beyond, weft_error *err)
+static weft_status check_row(uint32_t dtype, const float *x, int64_t row, int64_t n, weft__quant_beyond *beyond,
+                             weft_error *err)
 {
     const float end = range_end(dtype, 0), below = -range_end(dtype, 1);
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(x[i]))
-            return weft_fail(err, WEFT_ARGUMENT, "row %lld, column %lld: %s cannot be quantized; repair or re-export the weights",
+            return weft_fail(err, WEFT_ARGUMENT,
+                             "row %lld, column %lld: %s cannot be quantized; repair or re-export the weights",
                              (long long)row, (long long)i, isnan(x[i]) ? "NaN" : "infinity");
-        if (beyond && (x[i] >= end || x[i] <= below)) weft__quant_beyond_add(beyond, &(weft__quant_beyond){1, row, i, x[i]});
+        if (beyond && (x[i] >= end || x[i] <= below))
+            weft__quant_beyond_add(beyond, &(weft__quant_beyond){1, row, i, x[i]});
     }
     return WEFT_OK;
 }
@@ -108,8 +111,8 @@ static weft_status importance_mean(const float *importance, int64_t n, double *m
     return WEFT_OK;
 }
 
-static void encode_row(weft__encode_fn encode, weft_dtype_info info, const float *x, const float *importance, double mean,
-                       uint8_t *dst, int64_t n)
+static void encode_row(weft__encode_fn encode, weft_dtype_info info, const float *x, const float *importance,
+                       double mean, uint8_t *dst, int64_t n)
 {
     float w[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
@@ -120,8 +123,8 @@ static void encode_row(weft__encode_fn encode, weft_dtype_info info, const float
 }
 
 /* Rows [first, first + n_rows) of a matrix. */
-static weft_status encode_rows(uint32_t dtype, const float *src, void *dst, int64_t first, int64_t n_rows, int64_t n_per_row,
-                               const float *importance, weft__quant_beyond *beyond, weft_error *err)
+static weft_status encode_rows(uint32_t dtype, const float *src, void *dst, int64_t first, int64_t n_rows,
+                               int64_t n_per_row, const float *importance, weft__quant_beyond *beyond, weft_error *err)
 {
     weft_dtype_info info = weft_dtype_describe(dtype);
     weft__encode_fn encode = encoder(dtype);
@@ -132,7 +135,8 @@ static weft_status encode_rows(uint32_t dtype, const float *src, void *dst, int6
         return weft_fail(err, WEFT_UNSUPPORTED, "type %s (%u) has no encoder", info.name ? info.name : "unknown",
                          (unsigned)dtype);
     if (n_rows < 0 || n_per_row < 0 || (n_per_row > 0 && row_bytes == 0))
-        return weft_fail(err, WEFT_ARGUMENT, "%lld rows of %lld elements: %s is stored in blocks of %u; give whole blocks",
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "%lld rows of %lld elements: %s is stored in blocks of %u; give whole blocks",
                          (long long)n_rows, (long long)n_per_row, info.name, info.block_elems);
     if ((st = importance_mean(importance, n_per_row, &mean, err))) return st;
     for (int64_t r = 0; r < n_rows; r++) {
@@ -151,8 +155,8 @@ weft_status weft__quant_encode_rows(uint32_t dtype, const float *src, void *dst,
     return encode_rows(dtype, src, dst, 0, n_rows, n_per_row, importance, NULL, err);
 }
 
-weft_status weft__quant_encode_row(uint32_t dtype, const float *src, void *dst, int64_t row, int64_t n, const float *importance,
-                                   weft__quant_beyond *beyond, weft_error *err)
+weft_status weft__quant_encode_row(uint32_t dtype, const float *src, void *dst, int64_t row, int64_t n,
+                                   const float *importance, weft__quant_beyond *beyond, weft_error *err)
 {
     return encode_rows(dtype, src, dst, row, 1, n, importance, beyond, err);
 }

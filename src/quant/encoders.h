@@ -8,7 +8,7 @@
 
 typedef void (*weft__encode_fn)(const float *x, const float *w, void *dst, int64_t n);
 
-#define WEFT__QUANT_ENCODERS(X)                                                                                                  \
+#define WEFT__QUANT_ENCODERS(X)                                                                                        \
     X(q4_0) X(q4_1) X(q5_0) X(q5_1) X(q8_0) X(q2_k) X(q3_k) X(q4_k) X(q5_k) X(q6_k) X(iq4_nl) X(iq4_xs)
 #define WEFT__QUANT_DECLARE(name) void weft__encode_##name(const float *x, const float *w, void *dst, int64_t n);
 WEFT__QUANT_ENCODERS(WEFT__QUANT_DECLARE)

@@ -33,15 +33,19 @@ static weft_status none(uint32_t bits, uint32_t fraction, uint64_t at, uint64_t 
 {
     const char *what = bits & fraction ? "NaN" : "infinity";
     const unsigned long long row = at / k, column = at % k;
-    if (is_vector) return weft_fail(err, WEFT_ARGUMENT, "column %llu is %s; repair or re-export the weights", column, what);
-    return weft_fail(err, WEFT_ARGUMENT, "row %llu, column %llu: %s is no weight; repair or re-export the weights", row, column,
-                     what);
+    if (is_vector)
+        return weft_fail(err, WEFT_ARGUMENT, "column %llu is %s; repair or re-export the weights", column, what);
+    return weft_fail(err, WEFT_ARGUMENT, "row %llu, column %llu: %s is no weight; repair or re-export the weights", row,
+                     column, what);
 }
 
-weft_status weft__quant_check_finite(uint32_t dtype, const void *src, uint64_t first, uint64_t n, uint64_t k, int is_vector,
-                                     weft_error *err)
+weft_status weft__quant_check_finite(uint32_t dtype, const void *src, uint64_t first, uint64_t n, uint64_t k,
+                                     int is_vector, weft_error *err)
 {
-    const uint32_t exponent = dtype == WEFT_F32 ? 0x7f800000 : dtype == WEFT_BF16 ? 0x7f80 : dtype == WEFT_F16 ? 0x7c00 : 0;
+    const uint32_t exponent = dtype == WEFT_F32    ? 0x7f800000
+                              : dtype == WEFT_BF16 ? 0x7f80
+                              : dtype == WEFT_F16  ? 0x7c00
+                                                   : 0;
     const uint32_t fraction = dtype == WEFT_F32 ? 0x7fffff : dtype == WEFT_BF16 ? 0x7f : 0x3ff;
     const size_t bytes = dtype == WEFT_F32 ? 4 : 2;
     for (uint64_t i = 0, m; exponent && i < n; i += m) {

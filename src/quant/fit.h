@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fit.h: the search for the scale d and the offset m that make x[i] ~ d * level(q[i]) + m with the least weighted squared error.
+/* fit.h: the search for the scale d and the offset m that make x[i] ~ d * level(q[i]) + m with the least weighted
+ * squared error.
  *
- * Levels are whole numbers lo..hi, or the sixteen of a table. Every candidate (d, m) is judged by its true error, each x taking
- * the nearest level; a candidate is improved by alternating least squares: with q fixed, the best d and m solve the normal
- * equations. n is a multiple of 4 and at most WEFT__QUANT_QK_K; sums are taken in one order, by four lanes. For the files of this
- * room. */
+ * Levels are whole numbers lo..hi, or the sixteen of a table. Every candidate (d, m) is judged by its true error, each
+ * x taking the nearest level; a candidate is improved by alternating least squares: with q fixed, the best d and m
+ * solve the normal equations. n is a multiple of 4 and at most WEFT__QUANT_QK_K; sums are taken in one order, by four
+ * lanes. For the files of this room. */
 #ifndef WEFT_QUANT_FIT_H
 #define WEFT_QUANT_FIT_H
 
 #include <stdint.h>
 
-/* The levels of a format, and where to look: a first guess of d is (largest magnitude, or range) / t, for n_t values of t
- * evenly spaced over t_first..t_last. */
+/* The levels of a format, and where to look: a first guess of d is (largest magnitude, or range) / t, for n_t values of
+ * t evenly spaced over t_first..t_last. */
 typedef struct weft__fit_levels {
     float lo, hi;
     const int8_t *table; /* 16 rising levels; NULL: lo, lo + 1 ... hi */
@@ -42,14 +43,15 @@ weft__fit weft__fit_at(const weft__fit_levels *lv, const weft__fit_span *s, floa
 /* Searches d of either sign with m = 0. */
 weft__fit weft__fit_scale(const weft__fit_levels *lv, const weft__fit_span *s);
 
-/* Searches d >= 0 and m, for whole levels from 0; max_m is the largest m allowed (0 for formats that subtract a minimum, else
- * INFINITY). */
+/* Searches d >= 0 and m, for whole levels from 0; max_m is the largest m allowed (0 for formats that subtract a
+ * minimum, else INFINITY). */
 weft__fit weft__fit_affine(const weft__fit_levels *lv, const weft__fit_span *s, float max_m);
 
 /* The codes of a fit: whole levels, or indices into the table. */
 void weft__fit_codes(const weft__fit_levels *lv, const float *x, int n, float d, float m, int8_t *q);
 
-/* An error of this part of the sum of w * x^2 is no more than what rounding d to f16 costs: the levels fit by themselves. */
+/* An error of this part of the sum of w * x^2 is no more than what rounding d to f16 costs: the levels fit by
+ * themselves. */
 #define WEFT__FIT_EXACT 1e-6f
 
 #endif

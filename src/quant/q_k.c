@@ -42,7 +42,8 @@ void weft__decode_q4_k(const void *src, float *dst, int64_t n)
         for (int j = 0; j < 8; j++) {
             uint8_t scale, min;
             weft__block_k4_scale_min(b->scales, j, &scale, &min);
-            for (int e = 32 * j; e < 32 * (j + 1); e++) dst[e] = d * (float)scale * (float)nibble(b->qs, e) - dmin * (float)min;
+            for (int e = 32 * j; e < 32 * (j + 1); e++)
+                dst[e] = d * (float)scale * (float)nibble(b->qs, e) - dmin * (float)min;
         }
     }
 }

@@ -26,7 +26,8 @@ void weft__encode_q2_k(const float *x, const float *w, void *dst, int64_t n)
         b->d = f.d;
         b->dmin = f.dmin;
         for (int j = 0; j < 16; j++) b->scales[j] = (uint8_t)(f.scale[j] | f.min[j] << 4);
-        for (int e = 0; e < WEFT__QUANT_QK_K; e++) b->qs[32 * (e / 128) + e % 32] |= (uint8_t)(f.q[e] << 2 * (e % 128 / 32));
+        for (int e = 0; e < WEFT__QUANT_QK_K; e++)
+            b->qs[32 * (e / 128) + e % 32] |= (uint8_t)(f.q[e] << 2 * (e % 128 / 32));
     }
 }
 

@@ -90,8 +90,8 @@ static uint16_t f16_not_below(float x)
     return h < 0x7c00 ? h : 0x7bff;
 }
 
-/* Plain loops over a block, of operations that compilers have vectors for: hence magnitudes compared as integers, and rounding by the number
- * from which on floats are whole. */
+/* Plain loops over a block, of operations that compilers have vectors for: hence magnitudes compared as integers, and
+ * rounding by the number from which on floats are whole. */
 void weft__quant_nearest_q8_0(const float *src, void *dst, int64_t n)
 {
     const float whole = 0x1.8p23f;

@@ -24,7 +24,8 @@ static void put_half(uint8_t *p, float value)
     memcpy(p, &h, sizeof h);
 }
 
-/* Sets the scales of the block at b. Factors: SPREAD over the standard deviation of uniform codes (and of uniform sub-scales). */
+/* Sets the scales of the block at b. Factors: SPREAD over the standard deviation of uniform codes (and of uniform
+ * sub-scales). */
 static void set_scales(uint32_t dtype, uint8_t *b)
 {
     switch (dtype) {

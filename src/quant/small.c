@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* small.c: blocks of 32. The search knows nothing of f16; the rounded numbers nearest to its result are then compared. */
+/* small.c: blocks of 32. The search knows nothing of f16; the rounded numbers nearest to its result are then compared.
+ */
 #include "quant/small.h"
 
 #include <math.h>
@@ -7,7 +8,8 @@
 
 #include "quant/half.h"
 
-/* The f16 number `step` (-1, 0, 1) places further from zero than h, whose sign it keeps; h itself where there is none. */
+/* The f16 number `step` (-1, 0, 1) places further from zero than h, whose sign it keeps; h itself where there is none.
+ */
 static uint16_t half_beside(uint16_t h, int step)
 {
     int magnitude = (h & 0x7fff) + step;
@@ -32,8 +34,8 @@ static void try_half(const weft__fit_levels *lv, int affine, const weft__quant_s
     }
 }
 
-/* For blocks that the levels fit exactly (a few values, evenly spaced): the rounding of d is then all the error, and another
- * number of steps over the same values may have none. */
+/* For blocks that the levels fit exactly (a few values, evenly spaced): the rounding of d is then all the error, and
+ * another number of steps over the same values may have none. */
 static void try_steps(const weft__fit_levels *lv, int affine, const weft__quant_scaled *s, const weft__fit_span *span,
                       const weft__fit *free, struct rounded *best)
 {
@@ -46,7 +48,8 @@ static void try_steps(const weft__fit_levels *lv, int affine, const weft__quant_
     }
 }
 
-void weft__quant_small_encode(const weft__fit_levels *lv, int affine, const float *x, const float *w, weft__quant_small_fit *out)
+void weft__quant_small_encode(const weft__fit_levels *lv, int affine, const float *x, const float *w,
+                              weft__quant_small_fit *out)
 {
     weft__quant_scaled s;
     struct rounded best = {.fit.err = INFINITY};

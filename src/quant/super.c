@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* super.c: super-blocks. First each sub-block is fitted alone; then, for several common scales, each sub-block takes the whole
- * numbers around its own fit that give the least true error, and the common scales are refitted to what was chosen. */
+/* super.c: super-blocks. First each sub-block is fitted alone; then, for several common scales, each sub-block takes
+ * the whole numbers around its own fit that give the least true error, and the common scales are refitted to what was
+ * chosen. */
 #include "quant/super.h"
 
 #include <math.h>
@@ -104,7 +105,8 @@ static void set_common(const struct super_work *k, struct super_choice *c, doubl
     c->dmin_half = weft__quant_scaled_half(k->s, (float)dmin, &c->dmin);
 }
 
-/* The common scales that suit the whole numbers and levels of *c best: least squares. Returns 0 where they are not determined. */
+/* The common scales that suit the whole numbers and levels of *c best: least squares. Returns 0 where they are not
+ * determined. */
 static int refit_common(const struct super_work *k, const struct super_choice *c, double *d, double *dmin)
 {
     double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;
@@ -169,7 +171,8 @@ void weft__quant_super_encode(const weft__quant_super *form, const float *x, con
     if (!weft__quant_scaled_from(&s, x, w, WEFT__QUANT_QK_K)) return;
     for (int j = 0; j < k.n_subs; j++) {
         k.span[j] = weft__fit_span_of(s.x + j * form->sub, w + j * form->sub, form->sub);
-        k.own[j] = form->min_hi ? weft__fit_affine(&form->levels, &k.span[j], 0) : weft__fit_scale(&form->levels, &k.span[j]);
+        k.own[j] =
+            form->min_hi ? weft__fit_affine(&form->levels, &k.span[j], 0) : weft__fit_scale(&form->levels, &k.span[j]);
     }
     search(&k, &best);
     out->d = best.d_half;
@@ -177,6 +180,7 @@ void weft__quant_super_encode(const weft__quant_super *form, const float *x, con
     for (int j = 0; j < k.n_subs; j++) {
         out->scale[j] = best.scale[j];
         out->min[j] = best.min[j];
-        weft__fit_codes(&form->levels, s.x + j * form->sub, form->sub, best.fit[j].d, best.fit[j].m, out->q + j * form->sub);
+        weft__fit_codes(&form->levels, s.x + j * form->sub, form->sub, best.fit[j].d, best.fit[j].m,
+                        out->q + j * form->sub);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* super.h: fitting a super-block of 256: sub-blocks whose scales (and minima) are whole multiples of a common f16.
  *
- * Values are first brought to a largest magnitude of 1 to 4 by a power of two, so that squares neither overflow nor vanish; only
- * the f16 numbers know the true magnitude. For the files of this room. */
+ * Values are first brought to a largest magnitude of 1 to 4 by a power of two, so that squares neither overflow nor
+ * vanish; only the f16 numbers know the true magnitude. For the files of this room. */
 #ifndef WEFT_QUANT_SUPER_H
 #define WEFT_QUANT_SUPER_H
 
@@ -20,7 +20,8 @@ typedef struct weft__quant_scaled {
 /* Returns 0, with nothing filled in, when the values are all zero or so small that no format has a scale for them. */
 int weft__quant_scaled_from(weft__quant_scaled *s, const float *x, const float *w, int n);
 
-/* The f16 nearest to v * up (v * up beyond its range: the largest finite one); *back is its value, scaled down again. */
+/* The f16 nearest to v * up (v * up beyond its range: the largest finite one); *back is its value, scaled down again.
+ */
 uint16_t weft__quant_scaled_half(const weft__quant_scaled *s, float v, float *back);
 /* The value of f16 number h, scaled down. */
 float weft__quant_scaled_back(const weft__quant_scaled *s, uint16_t h);
@@ -42,6 +43,7 @@ typedef struct weft__quant_super_fit {
 } weft__quant_super_fit;
 
 /* Fits 256 values. What is too small for any scale gives zeros throughout. */
-void weft__quant_super_encode(const weft__quant_super *form, const float *x, const float *w, weft__quant_super_fit *out);
+void weft__quant_super_encode(const weft__quant_super *form, const float *x, const float *w,
+                              weft__quant_super_fit *out);
 
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* candidates.c: lazily sorted candidates, so that a vocabulary of 128 k costs a few passes that vectorize.
  *
- * Logits are counted into buckets by their distance from the largest. Buckets are loaded as far as a filter asks, a few hundred
- * candidates at a time, and a heap gives these up in order. The sorted part stands at the front; the heap occupies
- * [n_sorted, n_loaded) in reverse (its root is the last item), so that taking the root and appending it to the sorted part are both
- * local. Everything loaded comes before everything that is not: a bucket holds a range of logits. */
+ * Logits are counted into buckets by their distance from the largest. Buckets are loaded as far as a filter asks, a few
+ * hundred candidates at a time, and a heap gives these up in order. The sorted part stands at the front; the heap
+ * occupies [n_sorted, n_loaded) in reverse (its root is the last item), so that taking the root and appending it to the
+ * sorted part are both local. Everything loaded comes before everything that is not: a bucket holds a range of logits.
+ */
 #include "sample/candidates.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@ enum { LANES = 8, BLOCK = 512 /* weights at once */, LOAD = 256 /* candidates at
 
 static const float PER_UNIT = 32; /* buckets to one unit of logit */
 
-/* Of a logit that is neither NaN nor -infinity. Grows as the logit falls; what is 32 or more below the largest shares the last. */
+/* Of a logit that is neither NaN nor -infinity. Grows as the logit falls; what is 32 or more below the largest shares
+ * the last. */
 static int32_t bucket_of(float logit, float largest)
 {
     float distance = logit == largest ? 0 : (largest - logit) * PER_UNIT;
@@ -23,14 +25,17 @@ static int32_t bucket_of(float logit, float largest)
 
 /* ---- softmax weights ---- */
 
-/* exp(x), x <= 0, to two units in the last place, by a polynomial: without branches, so that compilers vectorize it, and the same on
- * every machine. From -87 down it is 0, and so it is for NaN. e^f on [-ln(2)/2, ln(2)/2]: minimax coefficients near 1/k!. */
+/* exp(x), x <= 0, to two units in the last place, by a polynomial: without branches, so that compilers vectorize it,
+ * and the same on every machine. From -87 down it is 0, and so it is for NaN. e^f on [-ln(2)/2, ln(2)/2]: minimax
+ * coefficients near 1/k!. */
 static inline float exp_negative(float x)
 {
     float bounded = x > -87.0f ? x : -87.0f;
     float t = bounded * 1.44269504f, n = (float)(int32_t)(t - 0.5f); /* nearest: t <= 0 */
     float f = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;     /* ln 2 in two parts */
-    float p = 1.0f + f * (1.0f + f * (0.5f + f * (0.16666667f + f * (0.041666530f + f * (0.0083333311f + f * 0.0013981999f)))));
+    float p =
+        1.0f +
+        f * (1.0f + f * (0.5f + f * (0.16666667f + f * (0.041666530f + f * (0.0083333311f + f * 0.0013981999f)))));
     uint32_t bits = (uint32_t)((int32_t)n + 127) << 23;
     float power;
     memcpy(&power, &bits, sizeof power);
@@ -93,21 +98,23 @@ float weft__sample_largest_logit(const float *logits, int32_t n)
     int32_t i = 0;
     for (int k = 0; k < LANES; k++) lanes[k] = -INFINITY;
     for (; i + LANES <= n; i += LANES)
-        for (int k = 0; k < LANES; k++) lanes[k] = logits[i + k] > lanes[k] ? logits[i + k] : lanes[k]; /* false for NaN */
+        for (int k = 0; k < LANES; k++)
+            lanes[k] = logits[i + k] > lanes[k] ? logits[i + k] : lanes[k]; /* false for NaN */
     for (; i < n; i++) lanes[0] = logits[i] > lanes[0] ? logits[i] : lanes[0];
     for (int k = 0; k < LANES; k++) largest = lanes[k] > largest ? lanes[k] : largest;
     return largest;
 }
 
-/* Counts logits into buckets. The numbers of the buckets are computed by a loop that vectorizes; two tables in turn, since those next to
- * each other often share a bucket and would wait for one another. */
+/* Counts logits into buckets. The numbers of the buckets are computed by a loop that vectorizes; two tables in turn,
+ * since those next to each other often share a bucket and would wait for one another. */
 static void count_block(weft__sample_candidates *c, int32_t *other, const float *logits, int32_t n)
 {
     int32_t bucket[BLOCK], n_out = 0;
     float largest = c->largest;
     for (int32_t i = 0; i < n; i++) {
         float scaled = (largest - logits[i]) * PER_UNIT, distance = logits[i] == largest ? 0.0f : scaled;
-        bucket[i] = (int32_t)(distance < (float)(WEFT__SAMPLE_BUCKETS - 1) ? distance : (float)(WEFT__SAMPLE_BUCKETS - 1));
+        bucket[i] =
+            (int32_t)(distance < (float)(WEFT__SAMPLE_BUCKETS - 1) ? distance : (float)(WEFT__SAMPLE_BUCKETS - 1));
         n_out += !(logits[i] > -INFINITY); /* NaN too */
     }
     c->n += n - n_out;
@@ -122,7 +129,8 @@ static void count_block(weft__sample_candidates *c, int32_t *other, const float 
     if (n % 2) c->in_bucket[bucket[n - 1]]++;
 }
 
-void weft__sample_candidates_fill(weft__sample_candidates *c, weft__sample_candidate *items, const float *logits, int32_t n)
+void weft__sample_candidates_fill(weft__sample_candidates *c, weft__sample_candidate *items, const float *logits,
+                                  int32_t n)
 {
     int32_t other[WEFT__SAMPLE_BUCKETS] = {0};
     *c = (weft__sample_candidates){
@@ -149,7 +157,8 @@ static void candidates_load(weft__sample_candidates *c)
     int32_t first = c->next_bucket, n = 0, wanted = c->n_loaded > LOAD ? c->n_loaded : LOAD;
     while (c->next_bucket < WEFT__SAMPLE_BUCKETS && n < wanted) n += c->in_bucket[c->next_bucket++];
     /* Only what lies between these is looked at closely: the bounds of the range, with room for rounding. */
-    float low = c->next_bucket == WEFT__SAMPLE_BUCKETS ? -INFINITY : c->largest - ((float)c->next_bucket + 1) / PER_UNIT;
+    float low =
+        c->next_bucket == WEFT__SAMPLE_BUCKETS ? -INFINITY : c->largest - ((float)c->next_bucket + 1) / PER_UNIT;
     weft__sample_candidate *end = c->items + c->n_loaded;
     for (int32_t i = 0; n > 0; i++) {
         i = next_above(c->logits, i, c->n_logits, low);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* defaults.h: how text is sampled unless told otherwise: the one place for the library, the commands' help, the fields of requests and
- * what the server says of itself. docs/openapi.json is held against those fields. OpenAI's endpoints have OpenAI's own defaults. */
+/* defaults.h: how text is sampled unless told otherwise: the one place for the library, the commands' help, the fields
+ * of requests and what the server says of itself. docs/openapi.json is held against those fields. OpenAI's endpoints
+ * have OpenAI's own defaults. */
 #ifndef WEFT_SAMPLE_DEFAULTS_H
 #define WEFT_SAMPLE_DEFAULTS_H
 

@@ -52,7 +52,8 @@ weft_status weft__sample_check(const weft_sampler_params *p, int32_t n_vocab, we
     if (p->top_k < 0) return weft_fail(err, WEFT_ARGUMENT, "top-k %d: must be 0 (off) or more", p->top_k);
     if (!(p->top_p > 0 && p->top_p <= 1))
         return weft_fail(err, WEFT_ARGUMENT, "top-p %g: must be above 0 and at most 1 (off)", p->top_p);
-    if (!(p->min_p >= 0 && p->min_p <= 1)) return weft_fail(err, WEFT_ARGUMENT, "min-p %g: must be from 0 (off) to 1", p->min_p);
+    if (!(p->min_p >= 0 && p->min_p <= 1))
+        return weft_fail(err, WEFT_ARGUMENT, "min-p %g: must be from 0 (off) to 1", p->min_p);
     if (!(p->repeat_penalty > 0 && p->repeat_penalty < INFINITY))
         return weft_fail(err, WEFT_ARGUMENT, "repeat penalty %g: must be above 0 (1 is off)", p->repeat_penalty);
     if (!isfinite(p->presence_penalty))
@@ -71,11 +72,11 @@ weft_status weft__sample_check(const weft_sampler_params *p, int32_t n_vocab, we
                              n_vocab - 1);
     for (int32_t i = 0; i < p->n_bias; i++) {
         if (p->bias[i].token < 0 || p->bias[i].token >= n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "logit bias for token %d: the vocabulary has ids 0 to %d", p->bias[i].token,
-                             n_vocab - 1);
+            return weft_fail(err, WEFT_ARGUMENT, "logit bias for token %d: the vocabulary has ids 0 to %d",
+                             p->bias[i].token, n_vocab - 1);
         if (isnan(p->bias[i].bias) || p->bias[i].bias == INFINITY)
-            return weft_fail(err, WEFT_ARGUMENT, "logit bias %g for token %d: must be finite or -infinity", p->bias[i].bias,
-                             p->bias[i].token);
+            return weft_fail(err, WEFT_ARGUMENT, "logit bias %g for token %d: must be finite or -infinity",
+                             p->bias[i].bias, p->bias[i].token);
     }
     return WEFT_OK;
 }

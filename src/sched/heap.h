@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* heap.h: a binary heap of small integers (indices of records), ordered by the caller; each knows its place, so that any can be
- * moved or removed. Not thread-safe. */
+/* heap.h: a binary heap of small integers (indices of records), ordered by the caller; each knows its place, so that
+ * any can be moved or removed. Not thread-safe. */
 #ifndef WEFT_SCHED_HEAP_H
 #define WEFT_SCHED_HEAP_H
 

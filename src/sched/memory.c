@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* memory.c: who starts, and who gives its pages up.
- * Invariant: running and preempted requests together are at most n_slots, both lists in order of rank; rank does not change while
- * a request stands in a list. Owner: the engine thread. */
+ * Invariant: running and preempted requests together are at most n_slots, both lists in order of rank; rank does not
+ * change while a request stands in a list. Owner: the engine thread. */
 #include "sched/parts.h"
 
 /* ---- rank ---- */
@@ -75,7 +75,8 @@ static int64_t pages_available(const weft__sched *s)
 
 static int still_blocked(const weft__sched *s, int32_t i)
 {
-    return s->blocked_id == weft__sched_id(s, i) && s->blocked_changes == s->n_changes && pages_available(s) <= s->blocked_pages;
+    return s->blocked_id == weft__sched_id(s, i) && s->blocked_changes == s->n_changes &&
+           pages_available(s) <= s->blocked_pages;
 }
 
 static void set_blocked(weft__sched *s, int32_t i)
@@ -220,5 +221,6 @@ static int take_pages(weft__sched *s, int32_t i)
 void weft__sched_reserve_rows(weft__sched *s)
 {
     for (int32_t k = 0; k < s->n_running;)
-        if (s->requests[s->running[k]].rows == 0 || take_pages(s, s->running[k])) k++; /* else the next one moved here */
+        if (s->requests[s->running[k]].rows == 0 || take_pages(s, s->running[k]))
+            k++; /* else the next one moved here */
 }

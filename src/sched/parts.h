@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* parts.h: what the files of sched share: the records of requests, tenants and lines, and who does what with them.
  *
- * A *line* is what one tenant has waiting at one level of priority, first come first. Each level has a heap of its lines, the
- * least served tenant on top. Counters of tenants only fall when a prepaid prompt is paid back; a line's key may lag behind its
- * tenant's counter, and is made true when it comes to the top.
- * Records stand in arrays and name each other by index; -1 is none. */
+ * A *line* is what one tenant has waiting at one level of priority, first come first. Each level has a heap of its
+ * lines, the least served tenant on top. Counters of tenants only fall when a prepaid prompt is paid back; a line's key
+ * may lag behind its tenant's counter, and is made true when it comes to the top. Records stand in arrays and name each
+ * other by index; -1 is none. */
 #ifndef WEFT_SCHED_PARTS_H
 #define WEFT_SCHED_PARTS_H
 
@@ -100,8 +100,8 @@ struct weft__sched {
     uint64_t level_since_us[SCHED_LEVELS]; /* when it last had a start, or else began to wait, */
     int64_t level_passed[SCHED_LEVELS];    /* and how many requests of higher levels started since */
 
-    /* Whom memory kept from starting, and what there was then: until something is released, or a prompt that it may share is
-     * read, asking again is idle. */
+    /* Whom memory kept from starting, and what there was then: until something is released, or a prompt that it may
+     * share is read, asking again is idle. */
     uint64_t blocked_id, blocked_changes, n_changes;
     int64_t blocked_pages;
 
@@ -144,7 +144,8 @@ int32_t weft__sched_queue_next(weft__sched *s);
 void weft__sched_queue_started(weft__sched *s, int32_t level);
 /* Charges a request's tenant for prompt tokens ahead, or pays back what will not be computed: n_prepaid becomes n. */
 void weft__sched_prepay(weft__sched *s, int32_t i, int32_t n);
-/* Charges for a step's work on one request: prompt tokens, of which those prepaid are charged already, and generated ones. */
+/* Charges for a step's work on one request: prompt tokens, of which those prepaid are charged already, and generated
+ * ones. */
 void weft__sched_charge(weft__sched *s, int32_t i, int32_t n_prompt, int32_t n_generated);
 
 /* step.c */

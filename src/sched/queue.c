@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* queue.c: tenants, what they have used, and who starts next.
- * Invariant: a line exists exactly while it has a request, and stands in the heap of its level; a line's key is at most what its
- * tenant's counter and first request say now. Owner: the engine thread. */
+ * Invariant: a line exists exactly while it has a request, and stands in the heap of its level; a line's key is at most
+ * what its tenant's counter and first request say now. Owner: the engine thread. */
 #include "sched/parts.h"
 
 enum { MAX_RETRY_S = 60 };
@@ -78,8 +78,8 @@ static void line_refresh(weft__sched *s, int32_t l)
     weft__sched_heap_moved(&s->levels[line->level], l);
 }
 
-/* The line of a level that is next; its key is true. Keys that lag behind are at most what they should be, so the top one is the
- * least of all as soon as it is true itself. */
+/* The line of a level that is next; its key is true. Keys that lag behind are at most what they should be, so the top
+ * one is the least of all as soon as it is true itself. */
 static int32_t level_top(weft__sched *s, int level)
 {
     for (weft__sched_heap *h = &s->levels[level]; h->n > 0;) {
@@ -93,8 +93,8 @@ static int32_t level_top(weft__sched *s, int level)
     return -1;
 }
 
-/* What a tenant that begins to wait starts from: no tenant that waits is behind by more because of it, and it gets no credit for the
- * time when it asked for nothing. */
+/* What a tenant that begins to wait starts from: no tenant that waits is behind by more because of it, and it gets no
+ * credit for the time when it asked for nothing. */
 static void tenant_lift(weft__sched *s, int32_t t)
 {
     int64_t min = INT64_MAX;
@@ -153,7 +153,8 @@ static void queue_left(weft__sched *s)
     s->leave_known = 1;
     s->left_us = s->now_us;
     if (s->n_turned_away > 0) s->n_turned_away--;
-    if (s->n_queued == 0) s->n_turned_away = 0; /* whoever comes finds room: those who never came back no longer count */
+    if (s->n_queued == 0)
+        s->n_turned_away = 0; /* whoever comes finds room: those who never came back no longer count */
 }
 
 void weft__sched_queue_remove(weft__sched *s, int32_t i)
@@ -169,8 +170,8 @@ void weft__sched_queue_remove(weft__sched *s, int32_t i)
     queue_left(s);
 }
 
-/* The highest level that waits, or the one that is most overdue. Time alone would not do: where starts are rarer than age_us, all
- * levels would take turns. */
+/* The highest level that waits, or the one that is most overdue. Time alone would not do: where starts are rarer than
+ * age_us, all levels would take turns. */
 static int level_next(const weft__sched *s)
 {
     int top = SCHED_LEVELS - 1, next;
@@ -178,8 +179,10 @@ static int level_next(const weft__sched *s)
     next = top;
     double max = -1;
     for (int level = 0; level < top; level++) {
-        if (s->levels[level].n == 0 || s->level_passed[level] < (int64_t)(top - level) * SCHED_PASSES_PER_LEVEL) continue;
-        double overdue = (double)(s->now_us - s->level_since_us[level]) - (double)(top - level) * (double)s->limits.age_us;
+        if (s->levels[level].n == 0 || s->level_passed[level] < (int64_t)(top - level) * SCHED_PASSES_PER_LEVEL)
+            continue;
+        double overdue =
+            (double)(s->now_us - s->level_since_us[level]) - (double)(top - level) * (double)s->limits.age_us;
         if (overdue < 0 || overdue <= max) continue;
         max = overdue;
         next = level;
@@ -233,7 +236,8 @@ double weft__sched_retry_after(weft__sched *s, uint64_t now_us)
     if (s->leave_known && s->leave_interval_us > interval) interval = s->leave_interval_us;
     if (!s->leave_known && interval < 1e6) interval = 1e6;
     double seconds = interval * 1e-6 * (double)(1 + s->n_turned_away);
-    if (seconds > MAX_RETRY_S) return MAX_RETRY_S; /* one more would wait no longer: what is counted stays what was told */
+    if (seconds > MAX_RETRY_S)
+        return MAX_RETRY_S; /* one more would wait no longer: what is counted stays what was told */
     s->n_turned_away++;
     return seconds < 0.1 ? 0.1 : seconds;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sched.c: the scheduler's life, and that of a request: accepted, finished.
- * Invariant: a request is accepted only when it could run alone, and is finished exactly once. Owner: the engine thread. */
+ * Invariant: a request is accepted only when it could run alone, and is finished exactly once. Owner: the engine
+ * thread. */
 #include "base/alloc.h"
 #include "sched/parts.h"
 
@@ -24,8 +25,8 @@ static weft_status check_limits(const weft__sched_limits *l, weft_error *err)
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < limits[i].min || limits[i].value > limits[i].max)
-            return weft_fail(err, WEFT_ARGUMENT, "scheduler: %s is %d; it must be %d .. %d", limits[i].name, limits[i].value,
-                             limits[i].min, limits[i].max);
+            return weft_fail(err, WEFT_ARGUMENT, "scheduler: %s is %d; it must be %d .. %d", limits[i].name,
+                             limits[i].value, limits[i].min, limits[i].max);
     if (l->age_us == 0) return weft_fail(err, WEFT_ARGUMENT, "scheduler: age_us is 0; it must be at least 1");
     return WEFT_OK;
 }
@@ -42,7 +43,8 @@ static int line_before(const void *sched, int32_t a, int32_t b)
     return l[a].charged != l[b].charged ? l[a].charged < l[b].charged : l[a].seq < l[b].seq;
 }
 
-static int heap_init(const weft__sched *s, weft__sched_heap *h, int (*before)(const void *, int32_t, int32_t), int32_t *at)
+static int heap_init(const weft__sched *s, weft__sched_heap *h, int (*before)(const void *, int32_t, int32_t),
+                     int32_t *at)
 {
     *h = (weft__sched_heap){weft__alloc_array((size_t)s->n_requests, sizeof *h->items), at, 0, before, s};
     return h->items != NULL;
@@ -67,17 +69,19 @@ static int allocate(weft__sched *s)
     s->tenants = weft__alloc_zero((size_t)s->n_tenants, sizeof *s->tenants);
     s->buckets = indices((int32_t)s->n_buckets);
     s->line_at = indices(s->n_requests);
-    int32_t *deadline_at = s->deadlines.at = indices(s->n_requests), *reader_at = s->readers.at = indices(s->n_requests);
-    int ok = s->requests && s->lines && s->free_lines && s->running && s->waiting && s->items && s->tenants && s->buckets &&
-             s->line_at && deadline_at && reader_at;
+    int32_t *deadline_at = s->deadlines.at = indices(s->n_requests),
+            *reader_at = s->readers.at = indices(s->n_requests);
+    int ok = s->requests && s->lines && s->free_lines && s->running && s->waiting && s->items && s->tenants &&
+             s->buckets && s->line_at && deadline_at && reader_at;
     ok = ok && heap_init(s, &s->deadlines, deadline_before, deadline_at) &&
          heap_init(s, &s->readers, weft__sched_reads_before, reader_at);
-    for (int level = 0; ok && level < SCHED_LEVELS; level++) ok = heap_init(s, &s->levels[level], line_before, s->line_at);
+    for (int level = 0; ok && level < SCHED_LEVELS; level++)
+        ok = heap_init(s, &s->levels[level], line_before, s->line_at);
     return ok;
 }
 
-weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sched_store *store, const weft__sched_hooks *hooks,
-                               weft__sched **out, weft_error *err)
+weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sched_store *store,
+                               const weft__sched_hooks *hooks, weft__sched **out, weft_error *err)
 {
     *out = NULL;
     weft_status st = check_limits(limits, err);
@@ -101,7 +105,8 @@ weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sch
     return WEFT_OK;
 no_memory:
     weft__sched_destroy(&s);
-    return weft_fail(err, WEFT_NO_MEMORY, "no memory for the tables of %d requests", limits->n_slots + limits->max_queue);
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for the tables of %d requests",
+                     limits->n_slots + limits->max_queue);
 }
 
 void weft__sched_destroy(weft__sched **sched)
@@ -130,26 +135,29 @@ void weft__sched_destroy(weft__sched **sched)
 
 static weft_status check_request(const weft__sched *s, const weft__sched_request *q, weft_error *err)
 {
-    if (q->n_prompt < 1) return weft_fail(err, WEFT_ARGUMENT, "the prompt has %d tokens; at least one is needed", q->n_prompt);
-    if (q->max_new < 0) return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it cannot be negative here", q->max_new);
+    if (q->n_prompt < 1)
+        return weft_fail(err, WEFT_ARGUMENT, "the prompt has %d tokens; at least one is needed", q->n_prompt);
+    if (q->max_new < 0)
+        return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it cannot be negative here", q->max_new);
     int64_t total = (int64_t)q->n_prompt + q->max_new;
     if (total > s->limits.n_ctx)
-        return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and %d to generate exceed the context of %d tokens", q->n_prompt,
-                         q->max_new, s->limits.n_ctx);
+        return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and %d to generate exceed the context of %d tokens",
+                         q->n_prompt, q->max_new, s->limits.n_ctx);
     for (int32_t g = 0; g < s->store.n_groups; g++) {
         int64_t pages = s->store.pages(s->store.arg, g, (int32_t)(q->max_new > 0 ? total - 1 : total));
         int64_t capacity = s->store.capacity(s->store.arg, g);
         if (pages > capacity)
-            return weft_fail(err, WEFT_LIMIT,
-                             "%d tokens of prompt and %d to generate need %lld KV pages of group %d, which has %lld in all: ask "
-                             "for fewer tokens, or give the engine more KV memory",
-                             q->n_prompt, q->max_new, (long long)pages, g, (long long)capacity);
+            return weft_fail(
+                err, WEFT_LIMIT,
+                "%d tokens of prompt and %d to generate need %lld KV pages of group %d, which has %lld in all: ask "
+                "for fewer tokens, or give the engine more KV memory",
+                q->n_prompt, q->max_new, (long long)pages, g, (long long)capacity);
     }
     return WEFT_OK;
 }
 
-/* A tenant's queue grows only while it is shorter than a multiple of the room that is left: so several that flood get equal
- * parts, and leave room for another (dynamic thresholds, Choudhury and Hahne 1998). */
+/* A tenant's queue grows only while it is shorter than a multiple of the room that is left: so several that flood get
+ * equal parts, and leave room for another (dynamic thresholds, Choudhury and Hahne 1998). */
 static int has_room(const weft__sched *s, int32_t tenant, int32_t n_own, int32_t n_coming)
 {
     int32_t room = s->n_requests - s->n_live - n_coming;
@@ -189,8 +197,8 @@ static int32_t request_take(weft__sched *s, const weft__sched_request *q, int32_
     return i;
 }
 
-weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *q, uint64_t now_us, uint64_t *id, double *retry_after_s,
-                               weft_error *err)
+weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *q, uint64_t now_us, uint64_t *id,
+                               double *retry_after_s, weft_error *err)
 {
     *id = 0;
     if (now_us > s->now_us) s->now_us = now_us;
@@ -201,7 +209,8 @@ weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *q, uin
         double seconds = weft__sched_retry_after(s, now_us);
         if (retry_after_s) *retry_after_s = seconds;
         s->stats.refused++;
-        return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in %.0f s", s->n_queued, seconds < 1 ? 1 : seconds);
+        return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in %.0f s", s->n_queued,
+                         seconds < 1 ? 1 : seconds);
     }
     int32_t i = request_take(s, q, tenant);
     weft__sched_tenant_enter(s, tenant);

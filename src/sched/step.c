@@ -15,8 +15,8 @@ static void expire(weft__sched *s)
     }
 }
 
-/* Prompts: higher level first, then the tenant served least, then in order of starting. Ageing makes up for differences of
- * level and for nothing else, or a tenant with many prompts would get more than one with few. */
+/* Prompts: higher level first, then the tenant served least, then in order of starting. Ageing makes up for differences
+ * of level and for nothing else, or a tenant with many prompts would get more than one with few. */
 int weft__sched_reads_before(const void *sched, int32_t a, int32_t b)
 {
     const weft__sched *s = sched;
@@ -93,8 +93,8 @@ const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us)
     s->plan = (weft__sched_plan){.items = s->items};
     expire(s);
     weft__sched_finish_marked(s);
-    /* A round without rows has preempted or finished a request; in the next one none starts while others run, or those whom
-     * memory just failed would be asked for ever. */
+    /* A round without rows has preempted or finished a request; in the next one none starts while others run, or those
+     * whom memory just failed would be asked for ever. */
     for (int first = 1; s->n_live > 0 && s->plan.n_items == 0; first = 0) {
         if (first || s->n_running == 0) weft__sched_admit(s);
         pick_prompts(s, pick_decoders(s));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* absent.c: the functions of weft/server.h in a library that was configured with -DWEFT_SERVER=OFF: there are no servers, and
- * weft_server_new says why. Any thread. */
+/* absent.c: the functions of weft/server.h in a library that was configured with -DWEFT_SERVER=OFF: there are no
+ * servers, and weft_server_new says why. Any thread. */
 #include "base/params.h"
 #include "weft/server.h"
 
@@ -22,7 +22,8 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     (void)engine;
     (void)params;
     *out = NULL;
-    return weft_fail(err, WEFT_UNSUPPORTED, "this build has no server (-DWEFT_SERVER=OFF): build with -DWEFT_SERVER=ON");
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "this build has no server (-DWEFT_SERVER=OFF): build with -DWEFT_SERVER=ON");
 }
 
 /* No program has a server to give the others. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapters.c: adapters over HTTP: which ones a request means, and whose they are (its model's name, or llama.cpp's "lora" field, or the scales that were set for all),
- * and the endpoints that list, load and unload them. Workers; the engine's store has its own locks.
+/* adapters.c: adapters over HTTP: which ones a request means, and whose they are (its model's name, or llama.cpp's
+ * "lora" field, or the scales that were set for all), and the endpoints that list, load and unload them. Workers; the
+ * engine's store has its own locks.
  *
  * Invariant: a file that a client names is loaded only from beneath the folder that the operator gave for it. */
 #include <dirent.h>
@@ -30,11 +31,12 @@ int weft__server_is_model_name(const weft_server *s, const char *name)
 
 enum { OWNER = WEFT__API_MAX_TENANT + 1 /* bytes of "key-0123456789ab." */, OWN_MAX = 48 /* of a key */ };
 
-/* Where keys are wanted, what a key loads is known to the engine by a name that begins with its tenant. 1: it is such a name. */
+/* Where keys are wanted, what a key loads is known to the engine by a name that begins with its tenant. 1: it is such a
+ * name. */
 static int is_own(const weft_server *s, const char *name)
 {
-    return s->wants_keys && !strncmp(name, "key-", 4) && strspn(name + 4, "0123456789abcdef") == WEFT__API_MAX_TENANT - 4 &&
-           name[WEFT__API_MAX_TENANT] == '.';
+    return s->wants_keys && !strncmp(name, "key-", 4) &&
+           strspn(name + 4, "0123456789abcdef") == WEFT__API_MAX_TENANT - 4 && name[WEFT__API_MAX_TENANT] == '.';
 }
 
 static int is_owner(const char *tenant, const char *name)
@@ -65,7 +67,8 @@ static int find_name(const weft_server *s, const char *tenant, const char *name,
 }
 
 /* "adapter" or "base:adapter". The model's own names come first, so that no adapter takes one of them over. */
-void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__API_ADAPTER_NAME])
+void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model,
+                                   char out[WEFT__API_ADAPTER_NAME])
 {
     const char *colon = strrchr(model, ':');
     int found = 0;
@@ -92,11 +95,13 @@ static int check_listed(const weft_server *s, const char *tenant, const weft__ap
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
         if (!by_index(s, loras[i].id, &a) || !is_visible(s, tenant, a.name))
-            return weft__api_error_set(error, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
+            return weft__api_error_set(error, 400, "lora", "'lora' has id %lld, which no adapter has",
+                                       (long long)loras[i].id);
     return 1;
 }
 
-/* What is wrong with a file that the server has is no error of the request, unless it brings a scale that the values cannot have. */
+/* What is wrong with a file that the server has is no error of the request, unless it brings a scale that the values
+ * cannot have. */
 static int faults_file(const weft_server *s, const weft_request_adapter *adapters, int n, weft_status st)
 {
     weft_engine_adapter a = {.size = sizeof a};
@@ -105,7 +110,8 @@ static int faults_file(const weft_server *s, const weft_request_adapter *adapter
         scaled |= !isnan(adapters[i].scale);
         if (adapters[i].name) all_there &= !weft_engine_adapter_find(s->engine, adapters[i].name, &a, NULL);
     }
-    return st == WEFT_FORMAT || st == WEFT_UNSUPPORTED || (st == WEFT_NOT_FOUND && all_there) || (st == WEFT_ARGUMENT && !scaled);
+    return st == WEFT_FORMAT || st == WEFT_UNSUPPORTED || (st == WEFT_NOT_FOUND && all_there) ||
+           (st == WEFT_ARGUMENT && !scaled);
 }
 
 /* By their names or their numbers; shown is filled when they are taken. */
@@ -118,7 +124,8 @@ static int adapters_take(weft_server *s, const char *tenant, const weft_request_
     shown[0] = 0;
     for (int i = 0; i < n; i++) {
         const char *name = adapters[i].name ? adapters[i].name : by_index(s, adapters[i].index, &a) ? a.name : "";
-        int more = snprintf(shown + at, WEFT__API_ADAPTERS_SHOWN - at, "%s%s", at ? "+" : "", shown_name(s, tenant, name));
+        int more =
+            snprintf(shown + at, WEFT__API_ADAPTERS_SHOWN - at, "%s%s", at ? "+" : "", shown_name(s, tenant, name));
         at = at + (size_t)more < WEFT__API_ADAPTERS_SHOWN ? at + (size_t)more : WEFT__API_ADAPTERS_SHOWN - 1;
     }
     weft_status st = ready ? weft_engine_lease_ready(s->engine, adapters, n, ready, out, &err)
@@ -152,7 +159,8 @@ static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char sh
             if (by_index(s, s->loras[i].id, &a)) set[n++] = s->loras[i];
         pthread_mutex_unlock(&s->loras_lock);
         if (take_listed(s, "", set, n, ready, out, shown, error)) return 1;
-        if (check_listed(s, "", set, n, &(weft__api_error){0})) return 0; /* it was not for one that was just unloaded */
+        if (check_listed(s, "", set, n, &(weft__api_error){0}))
+            return 0; /* it was not for one that was just unloaded */
         *error = (weft__api_error){0};
     }
 }
@@ -193,7 +201,8 @@ static int members_are_within(const weft_server *s, const char *folder)
     return 1;
 }
 
-typedef void each_fn(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a, weft__strbuf *out);
+typedef void each_fn(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
+                     weft__strbuf *out);
 
 /* Calls each for every adapter, in order. */
 static void each_adapter(const weft_server *s, const weft__server_caller *who, each_fn *each, weft__strbuf *out)
@@ -217,7 +226,8 @@ void weft__server_adapter_put_model(const weft_server *s, const weft__server_cal
 {
     weft__strbuf_puts(out, "{\"id\":");
     put_string(out, shown_name(s, who->tenant, a->name));
-    weft__strbuf_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
+    weft__strbuf_printf(
+        out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
     put_string(out, s->name);
     weft__strbuf_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version,
                         (double)a->scale);
@@ -246,7 +256,8 @@ static float set_scale(const weft_server *s, int32_t id)
     return scale;
 }
 
-/* A client asks for what is in his folder by its path within it; of what the operator named, the last part of the path is enough to be told apart. */
+/* A client asks for what is in his folder by its path within it; of what the operator named, the last part of the path
+ * is enough to be told apart. */
 static void put_path(const weft_server *s, const char *path, weft__strbuf *out)
 {
     if (is_within(s, path)) {
@@ -259,7 +270,8 @@ static void put_path(const weft_server *s, const char *path, weft__strbuf *out)
 }
 
 /* How many requests use one that was published is about others, too. */
-static void put_entry(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a, weft__strbuf *out)
+static void put_entry(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
+                      weft__strbuf *out)
 {
     int mine = is_own(s, a->name) && is_owner(who->tenant, a->name);
     if (!who->is_admin && !is_visible(s, who->tenant, a->name)) return;
@@ -290,10 +302,11 @@ static void answer(weft__http_request *r, weft__strbuf *out, const weft__api_err
 static int may_change_all(const weft__server_caller *who, const char *field, const char *what, weft__api_error *error)
 {
     if (who->is_admin) return 1;
-    return weft__api_error_set(error, 403, field,
-                               "%s changes what others get; it wants an admin's key (--admin-key, or 'admin' behind a key in "
-                               "--api-key-file), or without keys a caller on the server's machine, through no proxy",
-                               what);
+    return weft__api_error_set(
+        error, 403, field,
+        "%s changes what others get; it wants an admin's key (--admin-key, or 'admin' behind a key in "
+        "--api-key-file), or without keys a caller on the server's machine, through no proxy",
+        what);
 }
 
 /* Whose it is alone changes no one else's answers. */
@@ -314,7 +327,8 @@ static void set_scales(weft_server *s, const weft__server_caller *who, const cha
 {
     weft__json *root = NULL;
     weft__api_params params = {0};
-    if (!may_change_all(who, NULL, "setting adapters for all", error) || !weft__api_body_parse(body, n, &root, error)) return;
+    if (!may_change_all(who, NULL, "setting adapters for all", error) || !weft__api_body_parse(body, n, &root, error))
+        return;
     if (weft__api_read_adapter_scales(&params, "lora", root, error) &&
         check_listed(s, who->tenant, params.loras, params.n_loras, error) &&
         all_published(s, params.loras, params.n_loras, error)) {
@@ -357,17 +371,20 @@ static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], 
 {
     char joined[PATH_MAX];
     if (!may_change(s, "lora_path", error)) return 0;
-    if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) || strstr(path, "/../") ||
-        (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) ||
+    if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) ||
+        strstr(path, "/../") || (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) ||
         (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
-        return weft__api_error_set(error, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+        return weft__api_error_set(error, 400, "lora_path",
+                                   "'lora_path' must be a path within the server's folder for adapters");
     if (!realpath(joined, out)) {
         if (errno == ENOENT || errno == ENOTDIR)
-            return weft__api_error_set(error, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
+            return weft__api_error_set(error, 404, "lora_path", "there is no adapter '%.200s' in the server's folder",
+                                       path);
         return weft__api_error_set(error, 400, "lora_path", "'lora_path': %s", strerror(errno));
     }
     if (!is_within(s, out) || !members_are_within(s, out))
-        return weft__api_error_set(error, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+        return weft__api_error_set(error, 400, "lora_path",
+                                   "'lora_path' must be a path within the server's folder for adapters");
     return 1;
 }
 
@@ -381,14 +398,17 @@ static void put_loaded(const weft_server *s, const char *tenant, const char *nam
                             shown_name(s, tenant, a.name), a.version);
 }
 
-/* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the file's error. */
+/* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the
+ * file's error. */
 static int name_is_free(const weft_server *s, const char *name, weft__api_error *error)
 {
     weft_error err = {0};
-    if (weft_engine_adapter_check_name(name, &err)) return weft__api_error_set(error, 400, "lora_name", "%s", err.message);
+    if (weft_engine_adapter_check_name(name, &err))
+        return weft__api_error_set(error, 400, "lora_name", "%s", err.message);
     return !weft__server_is_model_name(s, name)
                ? 1
-               : weft__api_error_set(error, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
+               : weft__api_error_set(error, 400, "lora_name",
+                                     "'%.128s' is the model's own name; give the adapter another", name);
 }
 
 weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *err)
@@ -412,7 +432,8 @@ weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *
 static int name_of_entry(const weft_server *s, const char *entry, char path[PATH_MAX], char *name, size_t name_size)
 {
     size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
-    if (entry[0] == '.' || (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", s->adapter_dir, entry) >= PATH_MAX ||
+    if (entry[0] == '.' ||
+        (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", s->adapter_dir, entry) >= PATH_MAX ||
         (!tail && access(path, F_OK)))
         return 0;
     snprintf(path, PATH_MAX, "%s/%s", s->adapter_dir, entry);
@@ -465,7 +486,8 @@ static int count_own(const weft_server *s, const char *tenant)
     return n_own;
 }
 
-/* What a key loads is its own, unless an admin publishes it. Without keys there is nobody whose own it could be. name: of the engine. */
+/* What a key loads is its own, unless an admin publishes it. Without keys there is nobody whose own it could be. name:
+ * of the engine. */
 static int name_of_load(const weft_server *s, const weft__server_caller *who, const weft__api_params *params,
                         char name[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
@@ -479,27 +501,31 @@ static int name_of_load(const weft_server *s, const weft__server_caller *who, co
         return may_change_all(who, *who->tenant ? "publish" : NULL, "an adapter for all", error);
     }
     if (snprintf(name, WEFT__API_ADAPTER_NAME, "%s.%s", who->tenant, params->lora_name) >= WEFT__API_ADAPTER_NAME)
-        return weft__api_error_set(error, 400, "lora_name", "'lora_name' must have at most %d bytes where keys are wanted",
+        return weft__api_error_set(error, 400, "lora_name",
+                                   "'lora_name' must have at most %d bytes where keys are wanted",
                                    WEFT__API_ADAPTER_NAME - 1 - OWNER);
     if (weft_engine_adapter_find(s->engine, name, &a, NULL) && count_own(s, who->tenant) >= OWN_MAX)
-        return weft__api_error_set(error, 400, "lora_name", "a key may have %d adapters of its own; unload one first", OWN_MAX);
+        return weft__api_error_set(error, 400, "lora_name", "a key may have %d adapters of its own; unload one first",
+                                   OWN_MAX);
     return 1;
 }
 
 /* The name can be used, and the scale is finite: the form saw to it. */
-static void adapters_load(weft_server *s, const weft__server_caller *who, const weft__api_params *params, const char *name,
-                          const char *place, weft__strbuf *out, weft__api_error *error)
+static void adapters_load(weft_server *s, const weft__server_caller *who, const weft__api_params *params,
+                          const char *name, const char *place, weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
-    weft_status st =
-        weft_engine_adapter_add(s->engine, name, place, (float)params->scale,
-                                WEFT_ADAPTER_DISCREET | (params->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
+    weft_status st = weft_engine_adapter_add(
+        s->engine, name, place, (float)params->scale,
+        WEFT_ADAPTER_DISCREET | (params->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
     weft__server_hide_tenants(err.message, who->tenant);
     if (st == WEFT_EXISTS)
-        weft__api_error_set(error, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
+        weft__api_error_set(error, 400, "lora_name",
+                            "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
                             params->lora_name);
     else if (st == WEFT_STATE) weft__api_error_set(error, 400, "lora_name", "%s", err.message);
-    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__server_error_of(error, st, err.message);
+    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO)
+        weft__server_error_of(error, st, err.message);
     else if (st) weft__api_error_set(error, 400, "lora_path", "%s", err.message);
     else put_loaded(s, who->tenant, name, out);
 }
@@ -522,7 +548,8 @@ void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft
     answer(r, &out, &error);
 }
 
-/* The engine's name of what this caller may unload: its own, or for an admin what was published, and by its full name that of another key. */
+/* The engine's name of what this caller may unload: its own, or for an admin what was published, and by its full name
+ * that of another key. */
 static int name_of_unload(const weft_server *s, const weft__server_caller *who, const char *given,
                           char name[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {

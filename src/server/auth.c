@@ -11,7 +11,10 @@
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* 64 hexadecimal digits and nothing after them. */
@@ -92,7 +95,8 @@ static weft_status read_line(weft__server_keys *keys, char *line, weft_error *er
     return st ? st : auth_add(keys, key, &one, err);
 }
 
-/* A line without its comment and the space around it. A comment begins where a word could: a key may have '#' within it. */
+/* A line without its comment and the space around it. A comment begins where a word could: a key may have '#' within
+ * it. */
 static char *trim(char *line)
 {
     char *p = line;

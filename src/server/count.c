@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* count.c: what a request adds to the counters as it goes (server.h): with each step, not at its end, so that rates show what happens now. The
- * engine's thread.
- * Invariant: at its end a request has added what its answer tells, once: tokens as `usage` has them, times as the engine measured them. */
+/* count.c: what a request adds to the counters as it goes (server.h): with each step, not at its end, so that rates
+ * show what happens now. The engine's thread. Invariant: at its end a request has added what its answer tells, once:
+ * tokens as `usage` has them, times as the engine measured them. */
 #include "base/clock.h"
 #include "server/server.h"
 
@@ -17,7 +17,8 @@ void weft__server_count_began(weft__server_choice *c, double queue_ms)
 }
 
 /* The same by key and adapters. */
-static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t prompt, uint64_t cached, uint64_t generated)
+static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t prompt, uint64_t cached,
+                       uint64_t generated)
 {
     weft__server_response *g = c->gen;
     const weft__server_used used = {requests, prompt, cached, generated};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* llama.c: answers as llama.cpp's server gives them: /completion and /embedding. Field names: its tools/server/README.md.
- * Runs on the engine's thread. */
+/* llama.c: answers as llama.cpp's server gives them: /completion and /embedding. Field names: its
+ * tools/server/README.md. Runs on the engine's thread. */
 #include <math.h>
 #include <string.h>
 
@@ -54,8 +54,8 @@ static void put_tokens(weft__strbuf *out, const weft__server_choice *c, size_t f
 
 static void put_rate(weft__strbuf *out, const char *what, int32_t n, double ms)
 {
-    weft__strbuf_printf(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f", what, n, what, ms,
-                        what, n ? ms / n : 0.0, what, ms > 0 ? 1000.0 * n / ms : 0.0);
+    weft__strbuf_printf(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f", what, n,
+                        what, ms, what, n ? ms / n : 0.0, what, ms > 0 ? 1000.0 * n / ms : 0.0);
 }
 
 static void put_timings(weft__strbuf *out, const weft__server_choice *c)
@@ -70,14 +70,16 @@ static void put_timings(weft__strbuf *out, const weft__server_choice *c)
 static void put_settings(weft__strbuf *out, const weft__server_choice *c)
 {
     const weft__api_params *a = &c->gen->params;
-    weft__strbuf_printf(
-        out,
-        ",\"generation_settings\":{\"n_predict\":%lld,\"max_tokens\":%lld,\"seed\":%llu,\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
-        "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,\"frequency_penalty\":%.9g,"
-        "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":0,\"grammar\":",
-        (long long)a->max_tokens, (long long)a->max_tokens, (unsigned long long)c->seed, a->temperature, (long long)a->top_k,
-        a->top_p, a->min_p, (long long)a->penalty_last_n, a->repeat_penalty, a->presence_penalty, a->frequency_penalty,
-        a->ignore_end ? "true" : "false", a->stream ? "true" : "false", (long long)(a->n_top > 0 ? a->n_top : 0));
+    weft__strbuf_printf(out,
+                        ",\"generation_settings\":{\"n_predict\":%lld,\"max_tokens\":%lld,\"seed\":%llu,"
+                        "\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
+                        "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,"
+                        "\"frequency_penalty\":%.9g,"
+                        "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":0,\"grammar\":",
+                        (long long)a->max_tokens, (long long)a->max_tokens, (unsigned long long)c->seed, a->temperature,
+                        (long long)a->top_k, a->top_p, a->min_p, (long long)a->penalty_last_n, a->repeat_penalty,
+                        a->presence_penalty, a->frequency_penalty, a->ignore_end ? "true" : "false",
+                        a->stream ? "true" : "false", (long long)(a->n_top > 0 ? a->n_top : 0));
     weft__json_write_string(out, a->grammar ? a->grammar : "", a->grammar ? strlen(a->grammar) : 0);
     weft__strbuf_puts(out, ",\"stop\":[");
     for (int i = 0; i < a->n_stops; i++) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log.c: the request log: a line of JSON per request, by a thread of its own. Any thread hands lines over; only that thread touches the file.
+/* log.c: the request log: a line of JSON per request, by a thread of its own. Any thread hands lines over; only that
+ * thread touches the file.
  *
- * Who reads a log may stall (a pipe, a terminal that is stopped), and a disk may take its time: no request waits for that, nor does the
- * end of the service. The descriptor may be shared with others (stderr), so it stays as it is: it may block, and only this thread then
- * does. Lines wait for it in bounded memory; those beyond are lost, counted and told once. A line is written whole: the rest of one for
- * which there was no room comes before the next. */
+ * Who reads a log may stall (a pipe, a terminal that is stopped), and a disk may take its time: no request waits for
+ * that, nor does the end of the service. The descriptor may be shared with others (stderr), so it stays as it is: it
+ * may block, and only this thread then does. Lines wait for it in bounded memory; those beyond are lost, counted and
+ * told once. A line is written whole: the rest of one for which there was no room comes before the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -41,12 +42,14 @@ static void lose(weft_server *s, const char *why)
     if (atomic_exchange(&s->log.told, 1)) return;
     if (stderr_takes())
         dprintf(STDERR_FILENO,
-                "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more of them\n",
+                "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more "
+                "of them\n",
                 why);
     else atomic_store(&s->log.told, 0);
 }
 
-/* Writes what the log takes of it and returns how much that was; less than n: *why is errno. It may be cancelled here alone. */
+/* Writes what the log takes of it and returns how much that was; less than n: *why is errno. It may be cancelled here
+ * alone. */
 static size_t log_put(int fd, const char *bytes, size_t n, int *why)
 {
     size_t done = 0;
@@ -133,7 +136,8 @@ weft_status weft__server_log_begin(weft_server *s, const char *path, weft_error 
     weft__server_log *l = &s->log;
     if (!path) return WEFT_OK;
     int is_stderr = !strcmp(path, "-");
-    l->fd = is_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    l->fd = is_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)
+                      : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
     if (l->fd < 0) return weft_fail(err, WEFT_IO, "log file %s: %s", path, strerror(errno));
     if (!is_stderr && !(l->path = weft__strdup(path))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     l->wake_fd = eventfd(0, EFD_CLOEXEC);
@@ -213,16 +217,17 @@ void weft__server_log_request(weft_server *s, const weft__http_record *record, c
     put_member(&out, "method", record->method);
     put_member(&out, "path", record->path);
     put_member(&out, "peer", record->peer);
-    weft__strbuf_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu",
-                        record->status, record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms,
-                        (unsigned long long)record->n_in, (unsigned long long)record->n_out);
+    weft__strbuf_printf(&out,
+                        ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu",
+                        record->status, record->complete ? "true" : "false", record->slow ? "true" : "false",
+                        record->ms, (unsigned long long)record->n_in, (unsigned long long)record->n_out);
     if (note) {
         put_member(&out, "tenant", note->tenant);
         put_member(&out, "model", note->model);
         put_member(&out, "finish", note->finish);
-        weft__strbuf_printf(&out,
-                            ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
-                            note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
+        weft__strbuf_printf(
+            &out, ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
+            note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
     }
     weft__strbuf_puts(&out, "}\n");
     hand_over(s, &out);

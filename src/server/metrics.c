@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* metrics.c: counters and histograms, and /metrics in Prometheus' text format (version 0.0.4), with llama.cpp's names beside ours
- * where both mean the same. Counters are added to by any thread. */
+/* metrics.c: counters and histograms, and /metrics in Prometheus' text format (version 0.0.4), with llama.cpp's names
+ * beside ours where both mean the same. Counters are added to by any thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -60,7 +60,8 @@ static void gauge(weft__strbuf *out, const char *name, const char *help, double 
     weft__strbuf_printf(out, "%s %.12g\n", name, value);
 }
 
-static void buckets(weft__strbuf *out, const char *name, const double *bounds, const uint64_t *counts, int n, double sum)
+static void buckets(weft__strbuf *out, const char *name, const double *bounds, const uint64_t *counts, int n,
+                    double sum)
 {
     uint64_t total = 0;
     for (int i = 0; i < n; i++) {
@@ -68,8 +69,8 @@ static void buckets(weft__strbuf *out, const char *name, const double *bounds, c
         weft__strbuf_printf(out, "%s_bucket{le=\"%.12g\"} %llu\n", name, bounds[i], (unsigned long long)total);
     }
     total += counts[n];
-    weft__strbuf_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.12g\n%s_count %llu\n", name, (unsigned long long)total, name,
-                        sum, name, (unsigned long long)total);
+    weft__strbuf_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.12g\n%s_count %llu\n", name,
+                        (unsigned long long)total, name, sum, name, (unsigned long long)total);
 }
 
 static void histogram(weft__strbuf *out, const char *name, const char *help, const weft__server_histogram *h)
@@ -86,27 +87,30 @@ static void put_responses(const weft__server_metrics *m, weft__strbuf *out)
     for (int r = 0; weft__server_route_at(r); r++)
         for (int i = 0; i < N_STATUSES; i++)
             if (m->responses[r][i])
-                weft__strbuf_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n", weft__server_route_at(r),
-                                    statuses[i], (unsigned long long)m->responses[r][i]);
+                weft__strbuf_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n",
+                                    weft__server_route_at(r), statuses[i], (unsigned long long)m->responses[r][i]);
 }
 
 static void put_requests(const weft__server_metrics *m, weft__strbuf *out)
 {
     static const char *const names[] = {"end", "length", "stop", "cancelled", "failed"};
     counter(out, "weft_prompt_tokens_total", "Tokens of prompts, as they are read.", m->prompt_tokens);
-    counter(out, "weft_cached_tokens_total", "Tokens of prompts whose keys and values were there already.", m->cached_tokens);
+    counter(out, "weft_cached_tokens_total", "Tokens of prompts whose keys and values were there already.",
+            m->cached_tokens);
     counter(out, "weft_generated_tokens_total", "Tokens generated.", m->generated_tokens);
     counter(out, "weft_embeddings_total", "Embeddings computed.", m->embedded);
     head(out, "weft_requests_total", "counter", "Requests that ended, by reason.");
     for (int i = 0; i < 5; i++)
-        weft__strbuf_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i], (unsigned long long)m->finished[i]);
+        weft__strbuf_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i],
+                            (unsigned long long)m->finished[i]);
     histogram(out, "weft_time_to_first_token_seconds", "From the request to its first token.", &m->first_token);
     histogram(out, "weft_time_between_tokens_seconds", "Between tokens of one request.", &m->between_tokens);
     histogram(out, "weft_queue_seconds", "Waiting before the first step.", &m->queue);
     histogram(out, "weft_request_seconds", "From the request to its last token.", &m->duration);
 }
 
-static void put_engine_histogram(weft__strbuf *out, const char *name, const char *help, const weft_histogram *h, double scale)
+static void put_engine_histogram(weft__strbuf *out, const char *name, const char *help, const weft_histogram *h,
+                                 double scale)
 {
     double bounds[WEFT_HISTOGRAM_MAX];
     for (int i = 0; i < h->n; i++) bounds[i] = h->bounds[i] * scale;
@@ -124,14 +128,15 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
 {
     counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
     seconds(out, "weft_model_seconds_total",
-            "Time in which the model computed; what a step takes beyond it is sampling and telling.", (double)e->model_ns / 1e9);
+            "Time in which the model computed; what a step takes beyond it is sampling and telling.",
+            (double)e->model_ns / 1e9);
     head(out, "weft_rows_total", "counter", "Rows of steps.");
     weft__strbuf_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n",
                         (unsigned long long)e->n_rows_decode, (unsigned long long)e->n_rows_prompt);
     counter(out, "weft_refused_total", "Requests refused because the queue was full.", e->n_refused);
     counter(out, "weft_preempted_total", "Times that a running request gave its pages to another.", e->n_preempted);
-    counter(out, "weft_put_off_total", "Rows computed again because grammars of others had taken the step's time for masks.",
-            e->n_put_off);
+    counter(out, "weft_put_off_total",
+            "Rows computed again because grammars of others had taken the step's time for masks.", e->n_put_off);
     counter(out, "weft_prefix_asked_tokens_total", "Tokens looked up in the prefix tree.", e->prompt_tokens);
     counter(out, "weft_prefix_hit_tokens_total", "Tokens found there.", e->cached_tokens);
     gauge(out, "weft_prefix_tokens", "Tokens that it knows.", (double)e->prefix_tokens);
@@ -156,8 +161,10 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
     counter(out, "weft_store_write_failures_total", "Files that could not be written.", e->store_write_failed);
     counter(out, "weft_store_hits_total", "Files that were read for a request.", e->store_read);
     counter(out, "weft_store_hit_tokens_total", "Tokens in them.", e->store_read_tokens);
-    counter(out, "weft_store_damaged_total", "Files dropped because they were not what they must be.", e->store_damaged);
-    counter(out, "weft_store_removed_total", "Prefixes that made room or became part of longer ones.", e->store_removed);
+    counter(out, "weft_store_damaged_total", "Files dropped because they were not what they must be.",
+            e->store_damaged);
+    counter(out, "weft_store_removed_total", "Prefixes that made room or became part of longer ones.",
+            e->store_removed);
     put_engine_histogram(out, "weft_step_rows", "Rows of a step.", &e->batch_rows, 1);
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
 }
@@ -224,8 +231,10 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     put_memory(&e.memory, out);
     put_http(s, out);
     put_responses(&s->metrics, out);
-    counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.", s->metrics.log_lines_lost);
-    gauge(out, "weft_memory_blocks", "Blocks of memory in use; at rest, after more and more requests, as many as before.",
+    counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
+            s->metrics.log_lines_lost);
+    gauge(out, "weft_memory_blocks",
+          "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
     put_llama(&s->metrics, &e, out);

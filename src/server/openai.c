@@ -116,7 +116,8 @@ static void end_chunk(weft__strbuf *out, const weft__server_response *g)
 static void chat_begin(weft__server_choice *c, weft__strbuf *out)
 {
     begin_chunk(out, c);
-    weft__strbuf_puts(out, "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null");
+    weft__strbuf_puts(
+        out, "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null");
     end_chunk(out, c->gen);
 }
 
@@ -177,7 +178,8 @@ static void chat_whole(weft__server_response *g, weft__strbuf *out)
     weft__strbuf_puts(out, "}");
 }
 
-const weft__server_writer weft__server_write_chat = {chat_delta, chat_choice_end, chat_begin, chat_stream_end, chat_whole};
+const weft__server_writer weft__server_write_chat = {chat_delta, chat_choice_end, chat_begin, chat_stream_end,
+                                                     chat_whole};
 
 /* ---- completions ---- */
 
@@ -194,7 +196,8 @@ static size_t code_points(const char *s, size_t n)
     return count;
 }
 
-/* A token as a name: what is no UTF-8 alone is spelled "bytes:\\xe2\\x80", as OpenAI does, so that different ones stay apart. */
+/* A token as a name: what is no UTF-8 alone is spelled "bytes:\\xe2\\x80", as OpenAI does, so that different ones stay
+ * apart. */
 static void put_name(weft__strbuf *out, const weft__server_response *g, int32_t token)
 {
     size_t n;
@@ -261,8 +264,8 @@ static void put_spans(weft__strbuf *out, const weft__server_choice *c, const str
     weft__strbuf_puts(out, "],");
 }
 
-/* Bytes of the prompt's text that a token of it spells at `at`; none for BOS and the like, and the space of SentencePiece's first
- * piece, whatever special tokens stand before it, is not in the text. */
+/* Bytes of the prompt's text that a token of it spells at `at`; none for BOS and the like, and the space of
+ * SentencePiece's first piece, whatever special tokens stand before it, is not in the text. */
 static size_t spelled(const weft__server_choice *c, int32_t token, size_t at)
 {
     const weft__server_prompt *p = c->prompt;
@@ -295,7 +298,8 @@ static void put_offsets(weft__strbuf *out, const weft__server_choice *c, const s
     weft__strbuf_puts(out, "]");
 }
 
-static void put_completion_logprobs(weft__strbuf *out, const weft__server_choice *c, int with_prompt, size_t from, size_t to)
+static void put_completion_logprobs(weft__strbuf *out, const weft__server_choice *c, int with_prompt, size_t from,
+                                    size_t to)
 {
     struct span spans[2] = {{c->prompt_entries, 0, with_prompt ? c->n_prompt_entries : 0}, {c->entries, from, to}};
     if (c->gen->params.n_top < 0) {
@@ -409,7 +413,8 @@ static void put_base64(weft__strbuf *out, const float *v, int32_t n)
 void weft__server_put_floats(weft__strbuf *out, const float *v, int32_t n)
 {
     weft__strbuf_putc(out, '[');
-    for (int32_t i = 0; i < n; i++) weft__strbuf_printf(out, isfinite(v[i]) ? "%s%.9g" : "%snull", i ? "," : "", (double)v[i]);
+    for (int32_t i = 0; i < n; i++)
+        weft__strbuf_printf(out, isfinite(v[i]) ? "%s%.9g" : "%snull", i ? "," : "", (double)v[i]);
     weft__strbuf_putc(out, ']');
 }
 

@@ -25,8 +25,9 @@ static int prompts_no_memory(weft__api_error *error)
 static int too_long(const weft_server *s, const char *field, size_t n, weft__api_error *error)
 {
     if (n / (size_t)s->longest_token <= (size_t)s->n_ctx) return 0;
-    weft__api_error_set(error, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included",
-                        field, n, s->n_ctx);
+    weft__api_error_set(error, 400, field,
+                        "'%s' has %zu bytes; this server's context holds %d tokens, the answer included", field, n,
+                        s->n_ctx);
     error->code = "context_length_exceeded";
     error->n_prompt = (int64_t)(n / (size_t)s->longest_token);
     error->n_ctx = s->n_ctx;
@@ -151,22 +152,22 @@ static uint32_t flags_of(int special, int parse)
     return (special ? (uint32_t)WEFT_TOKENIZE_BOS : 0) | (parse ? (uint32_t)WEFT_TOKENIZE_SPECIAL : 0);
 }
 
-int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                              weft__server_prompts *out, weft__api_error *error)
+int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
+                              int with_text, weft__server_prompts *out, weft__api_error *error)
 {
     struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 1, error};
     return prompts_read_all(&r, v, out);
 }
 
-int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                            weft__server_prompts *out, weft__api_error *error)
+int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
+                            int with_text, weft__server_prompts *out, weft__api_error *error)
 {
     struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 0, error};
     return prompts_read_all(&r, v, out);
 }
 
-/* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. One that calls tools has ended: its
- * text is not its end, and what goes on from it would be without the calls. */
+/* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. One that calls
+ * tools has ended: its text is not its end, and what goes on from it would be without the calls. */
 static int what_follows(const weft__api_params *params)
 {
     const size_t n = weft__json_size(params->flat);
@@ -177,7 +178,8 @@ static int what_follows(const weft__api_params *params)
     return params->generation_prompt && begun ? WEFT_CHAT_CONTINUE : params->generation_prompt;
 }
 
-int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out, weft__api_error *error)
+int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out,
+                           weft__api_error *error)
 {
     weft__strbuf messages = {0}, kwargs = {0};
     weft_error err = {0};

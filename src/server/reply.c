@@ -8,8 +8,9 @@
 
 weft__server_dialect weft__server_dialect_of(const char *path)
 {
-    return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models") ? WEFT__SERVER_OPENAI
-                                                                                                       : WEFT__SERVER_LLAMA;
+    return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models")
+               ? WEFT__SERVER_OPENAI
+               : WEFT__SERVER_LLAMA;
 }
 
 static const char *openai_type(int status)
@@ -64,7 +65,8 @@ static void put_llama(weft__strbuf *out, const weft__api_error *f)
     weft__json_write_string(out, f->message, strlen(f->message));
     weft__strbuf_printf(out, ",\"type\":\"%s\"", too_long ? "exceed_context_size_error" : llama_type(f->status));
     if (too_long)
-        weft__strbuf_printf(out, ",\"n_prompt_tokens\":%lld,\"n_ctx\":%lld", (long long)f->n_prompt, (long long)f->n_ctx);
+        weft__strbuf_printf(out, ",\"n_prompt_tokens\":%lld,\"n_ctx\":%lld", (long long)f->n_prompt,
+                            (long long)f->n_ctx);
     weft__strbuf_puts(out, "}}");
 }
 
@@ -83,7 +85,8 @@ void weft__server_reply_error(weft__http_request *r, const weft__api_error *erro
     size_t n;
     char *body = weft__server_error_body(weft__server_dialect_of(weft__http_path(r)), error, &n);
     if (error->status == 401) weft__http_add_header(r, "WWW-Authenticate", "Bearer");
-    if (error->status == 429 || error->status == 503) { /* clients that heed nothing else come again at once, all together */
+    if (error->status == 429 ||
+        error->status == 503) { /* clients that heed nothing else come again at once, all together */
         char seconds[16];
         snprintf(seconds, sizeof seconds, "%d", error->retry_s > 1 ? error->retry_s : 1);
         weft__http_add_header(r, "Retry-After", seconds);

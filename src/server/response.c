@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* response.c: one request from its start to its last byte: what the engine tells becomes text, and text a dialect's answer.
+/* response.c: one request from its start to its last byte: what the engine tells becomes text, and text a dialect's
+ * answer.
  *
- * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and weft__server_response_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices from submit to FINISHED;
- * weft__server_response_answer on the thread of answers, when all have finished; gone on the HTTP façade's watcher. A response lives until the worker or its line, the façade and every submitted choice have let go. */
+ * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and
+ * weft__server_response_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices
+ * from submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
+ * HTTP façade's watcher. A response lives until the worker or its line, the façade and every submitted choice have let
+ * go. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,8 +80,12 @@ static int add_entry(weft__server_choice *c, weft__server_entry **all, size_t *n
 {
     if (!weft__grow(all, capacity, *n + 1, sizeof **all)) return 0;
     if (e->n_top > 0 && !weft__grow(&c->tops, &c->cap_tops, c->n_tops + (size_t)e->n_top, sizeof *c->tops)) return 0;
-    (*all)[(*n)++] = (weft__server_entry){
-        .token = e->token, .logprob = e->logprob, .n_top = e->n_top, .first_top = c->n_tops, .begin = c->raw, .end = c->raw};
+    (*all)[(*n)++] = (weft__server_entry){.token = e->token,
+                                          .logprob = e->logprob,
+                                          .n_top = e->n_top,
+                                          .first_top = c->n_tops,
+                                          .begin = c->raw,
+                                          .end = c->raw};
     if (e->n_top > 0) memcpy(c->tops + c->n_tops, e->top, (size_t)e->n_top * sizeof *c->tops);
     c->n_tops += (size_t)(e->n_top > 0 ? e->n_top : 0);
     return 1;
@@ -145,8 +153,9 @@ static void on_began(weft__server_choice *c, const weft_event *e)
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
-        c->slot = weft__server_slots_take(&g->server->slots, (int32_t)g->params.id_slot, e->request, g->tenant, c->prompt->ids,
-                                          c->prompt->n, (int32_t)g->params.max_tokens, c->with_adapters);
+        c->slot =
+            weft__server_slots_take(&g->server->slots, (int32_t)g->params.id_slot, e->request, g->tenant,
+                                    c->prompt->ids, c->prompt->n, (int32_t)g->params.max_tokens, c->with_adapters);
     if (!g->params.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c, &g->scratch);
     if (!send(g)) fail_memory(c);
@@ -200,7 +209,8 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
                     : e->finish == WEFT_FINISH_FAILED  ? e->status
                                                        : WEFT_OK,
                     e->message);
-    if (!c->failed && c->status == WEFT_TIMEOUT && c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
+    if (!c->failed && c->status == WEFT_TIMEOUT &&
+        c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->message, sizeof c->message, "not finished within the %lld ms of its 'timeout_ms'",
                  (long long)c->gen->params.timeout_ms);
     c->n_prompt = e->n_prompt;
@@ -228,8 +238,8 @@ static void ask_no_more(weft__server_response *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is full they wait for
- * the next end of one of ours; when there is none left, that is the answer. */
+/* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is
+ * full they wait for the next end of one of ours; when there is none left, that is the answer. */
 static void ask_on(weft__server_choice *c)
 {
     weft__server_response *g = c->gen;
@@ -247,7 +257,8 @@ static void ask_on(weft__server_choice *c)
             return;
         }
         g->n_asked++;
-        if (is_over(g, c)) weft_engine_cancel(g->server->engine, next->request); /* meanwhile: who cancels all did not see it */
+        if (is_over(g, c))
+            weft_engine_cancel(g->server->engine, next->request); /* meanwhile: who cancels all did not see it */
     }
 }
 
@@ -305,7 +316,8 @@ void weft__server_response_answer(weft__server_response *g)
     weft__server_response_unref(g);
 }
 
-/* Ends of a stream: one that there is no memory for is told of by what needs none, so that no answer looks whole that is not. */
+/* Ends of a stream: one that there is no memory for is told of by what needs none, so that no answer looks whole that
+ * is not. */
 static void send_end(weft__server_response *g)
 {
     static const char *const said[] = {
@@ -425,7 +437,8 @@ static void gen_refuse(weft__server_response *g, const weft__api_error *error)
     weft__server_response_unref(g);
 }
 
-/* Its adapters are there, or take their turn; then its grammar; then it is submitted. Takes over the caller's share of it. */
+/* Its adapters are there, or take their turn; then its grammar; then it is submitted. Takes over the caller's share of
+ * it. */
 static void gen_go_on(weft__server_response *g)
 {
     weft_server *s = g->server;
@@ -448,9 +461,9 @@ static void gen_go_on(weft__server_response *g)
 
 enum { ROOM_S = 60 /* since the request came */, LOOK_MS = 100 };
 
-/* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in this line; a little at a
- * time, as others in it may need ones for which there is room. Not for ever: adapters that are ready are lent past the line, and may be in
- * use again and again. */
+/* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in
+ * this line; a little at a time, as others in it may need ones for which there is room. Not for ever: adapters that are
+ * ready are lent past the line, and may be in use again and again. */
 int weft__server_response_lease(weft__server_response *g, weft__api_error *error)
 {
     uint64_t deadline = weft__server_response_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;

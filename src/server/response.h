@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* response.h: the inside of a response, for response*.c: response.c has its life, what the engine's events become, and its end; response_submit.c
- * what the engine is asked for. */
+/* response.h: the inside of a response, for response*.c: response.c has its life, what the engine's events become, and
+ * its end; response_submit.c what the engine is asked for. */
 #ifndef WEFT_SERVER_RESPONSE_H
 #define WEFT_SERVER_RESPONSE_H
 

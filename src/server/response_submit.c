@@ -11,8 +11,8 @@
 #include "server/response.h"
 #include "text/stop.h"
 
-/* Biases of texts become biases of their tokens, which count as those given by id: each choice holds them all, and each of its tokens looks
- * at them all. */
+/* Biases of texts become biases of their tokens, which count as those given by id: each choice holds them all, and each
+ * of its tokens looks at them all. */
 static int add_text_biases(weft__server_response *g, weft__api_error *error)
 {
     weft__api_params *a = &g->params;
@@ -24,7 +24,8 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
         weft_status st = weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids,
                                        WEFT__API_MAX_STOP_BYTES + 16, &n, &err);
         if (st)
-            return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s", err.message);
+            return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s",
+                                       err.message);
         if ((size_t)a->n_bias + n > WEFT__API_MAX_BIASES)
             return weft__api_error_set(error, 400, "logit_bias",
                                        "'logit_bias' must have at most %d tokens, those of its texts included",
@@ -57,8 +58,8 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (g->params.grammar)
-        st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar, strlen(g->params.grammar), &g->grammar,
-                              &err);
+        st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar, strlen(g->params.grammar),
+                              &g->grammar, &err);
     else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
     if (!st) return 1;
     const char *field = weft__server_response_constraint_of(&g->params);
@@ -72,8 +73,8 @@ static int check_length(weft__server_response *g, weft__api_error *error)
         int32_t n = g->prompts.items[i].n, room = n_ctx - n;
         if (!n) return weft__api_error_set(error, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
         if (room >= (g->embedding || g->params.max_tokens == 0 ? 0 : 1)) continue;
-        weft__api_error_set(error, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n,
-                            n_ctx);
+        weft__api_error_set(error, 400, "",
+                            "the prompt has %d tokens; this server's context holds %d, the answer included", n, n_ctx);
         error->code = "context_length_exceeded";
         error->n_prompt = n;
         error->n_ctx = n_ctx;
@@ -96,14 +97,15 @@ static int refuse_entries(const weft__server_response *g, int64_t n_tokens, int6
         (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__API_MAX_ENTRIES, remedy, f->n, f->top);
 }
 
-/* Entries are kept until the last answer has ended, those of streams too. Answers to a request that sets no limit of tokens end where all
- * entries are used up; where that would leave them few, it is refused, as one whose own limit is beyond that. */
+/* Entries are kept until the last answer has ended, those of streams too. Answers to a request that sets no limit of
+ * tokens end where all entries are used up; where that would leave them few, it is refused, as one whose own limit is
+ * beyond that. */
 static int check_entries(weft__server_response *g, weft__api_error *error)
 {
     weft__api_params *a = &g->params;
     if (!g->keep_entries) return 1;
-    int64_t all =
-        WEFT__API_MAX_ENTRIES / (a->n * (1 + (a->n_top > 0 ? a->n_top : 0))); /* tokens, when each prompt had one answer */
+    int64_t all = WEFT__API_MAX_ENTRIES /
+                  (a->n * (1 + (a->n_top > 0 ? a->n_top : 0))); /* tokens, when each prompt had one answer */
     int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
             limit = a->max_tokens < 0 ? WEFT__API_FEW_TOKENS : a->max_tokens;
     for (int64_t i = 0; i < n_prompts; i++) {
@@ -140,9 +142,10 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
         return weft__api_error_set(error, 400, "n", "'n' times the number of prompts must be at most %d, not %lld",
                                    WEFT__API_MAX_N, (long long)n);
     if (!g->embedding && n > g->server->max_requests)
-        return weft__api_error_set(error, 400, g->params.n > 1 ? "n" : "prompt",
-                                   "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
-                                   (long long)n, g->server->max_requests);
+        return weft__api_error_set(
+            error, 400, g->params.n > 1 ? "n" : "prompt",
+            "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)", (long long)n,
+            g->server->max_requests);
     if (!check_length(g, error) || !check_entries(g, error) ||
         !weft__server_adapters_lease(g->server, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
         !add_text_biases(g, error))
@@ -199,8 +202,9 @@ uint64_t weft__server_response_deadline(const weft__server_response *g)
     return g->params.timeout_ms ? weft__http_began_ns(g->r) + (uint64_t)g->params.timeout_ms * 1000000 : 0;
 }
 
-/* The engine sees to it that a tenant leaves room for the others: max_requests are what one ever gets. An address whose requests name many users is
- * many tenants to it, and gets a little more than one, so that its users find room beside each other, and not all there is. */
+/* The engine sees to it that a tenant leaves room for the others: max_requests are what one ever gets. An address whose
+ * requests name many users is many tenants to it, and gets a little more than one, so that its users find room beside
+ * each other, and not all there is. */
 static int most_of_address(const weft_server *s)
 {
     return s->wants_keys ? INT_MAX : s->max_requests + 1 + s->max_requests / 32;

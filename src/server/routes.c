@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* routes.c: which function answers which path. Runs on workers; each answers, or hands the request to response.c, which does. */
+/* routes.c: which function answers which path. Runs on workers; each answers, or hands the request to response.c, which
+ * does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,9 +179,10 @@ static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__s
     weft__api_error error = {0};
     weft__strbuf out = {0};
     if (!parse(s, r, who, &weft__api_table_tokenize, &params)) return;
-    int none = !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
-    int ok = none ||
-             weft__server_texts_read(s, "content", params.content, params.add_special, params.parse_special, 0, &prompts, &error);
+    int none =
+        !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
+    int ok = none || weft__server_texts_read(s, "content", params.content, params.add_special, params.parse_special, 0,
+                                             &prompts, &error);
     if (ok) put_pieces(s, &prompts, params.with_pieces, &out);
     weft__server_prompts_free(&prompts);
     weft__api_params_free(&params);
@@ -195,9 +197,11 @@ static void answer_detokenize(weft_server *s, weft__http_request *r, const weft_
     weft__api_error error = {0};
     weft__strbuf out = {0};
     if (!parse(s, r, who, &weft__api_table_detokenize, &params)) return;
-    int ok = !weft__json_size(params.tokens) || weft__server_texts_read(s, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
+    int ok = !weft__json_size(params.tokens) ||
+             weft__server_texts_read(s, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
     weft__strbuf_puts(&out, "{\"content\":");
-    weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "", prompts.n && ok ? prompts.items[0].n_text : 0);
+    weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "",
+                            prompts.n && ok ? prompts.items[0].n_text : 0);
     weft__strbuf_puts(&out, "}");
     weft__server_prompts_free(&prompts);
     weft__api_params_free(&params);
@@ -251,12 +255,12 @@ static void put_model(const weft_server *s, const char *name, weft__strbuf *out)
 {
     weft__strbuf_puts(out, "{\"id\":");
     weft__json_write_string(out, name, strlen(name));
-    weft__strbuf_printf(
-        out,
-        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,"
-        "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
-        (long long)s->began, s->n_vocab, s->n_ctx, s->info.n_ctx_train, s->info.d_model, (unsigned long long)s->info.n_params,
-        (unsigned long long)s->info.n_bytes);
+    weft__strbuf_printf(out,
+                        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_"
+                        "ctx\":%d,\"n_ctx_train\":%d,"
+                        "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
+                        (long long)s->began, s->n_vocab, s->n_ctx, s->info.n_ctx_train, s->info.d_model,
+                        (unsigned long long)s->info.n_params, (unsigned long long)s->info.n_bytes);
 }
 
 static void answer_models(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -308,7 +312,8 @@ static void answer_props(weft_server *s, weft__http_request *r, const weft__serv
     (void)who;
     weft__strbuf_printf(
         &out,
-        "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1" SAYS("temperature", TEMPERATURE)
+        "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1" SAYS("temperature",
+                                                                                                    TEMPERATURE)
             SAYS("top_k", TOP_K) SAYS("top_p", TOP_P) SAYS("min_p", MIN_P) SAYS("repeat_last_n", PENALTY_LAST_N)
                 SAYS("repeat_penalty", REPEAT_PENALTY) SAYS("presence_penalty", PRESENCE_PENALTY)
                     SAYS("frequency_penalty", FREQUENCY_PENALTY) ",\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,"
@@ -350,7 +355,8 @@ static int read_filename(weft_server *s, weft__http_request *r, weft__api_params
     int erase = !strcmp(action, "erase"); /* of the slot, or by name of what was saved */
     if (erase && !n) return 1;
     if (!weft__api_params_parse(&weft__api_table_slot, s->n_vocab, body, n, params, error)) return 0;
-    return erase || params->filename || weft__api_error_set(error, 400, "filename", "'filename' is missing; it must be a string");
+    return erase || params->filename ||
+           weft__api_error_set(error, 400, "filename", "'filename' is missing; it must be a string");
 }
 
 static void answer_slot_action(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -362,7 +368,8 @@ static void answer_slot_action(weft_server *s, weft__http_request *r, const weft
     size_t n = strlen(part);
     long id = n && n < 6 && strspn(part, "0123456789") == n ? strtol(part, NULL, 10) : -1;
     int ok = 0;
-    if (id < 0 || id >= s->slots.n) weft__api_error_set(&error, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
+    if (id < 0 || id >= s->slots.n)
+        weft__api_error_set(&error, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
     else if (!action || (strcmp(action, "save") && strcmp(action, "restore") && strcmp(action, "erase")))
         weft__api_error_set(&error, 400, "action", "'action' must be save, restore or erase");
     else if (read_filename(s, r, &params, action, &error))
@@ -440,13 +447,15 @@ const char *weft__server_route_at(int index)
 static const char *given_key(const weft__http_request *r)
 {
     const char *authorization = weft__http_header(r, "Authorization");
-    if (authorization && !strncasecmp(authorization, "Bearer ", 7)) return authorization + 7 + strspn(authorization + 7, " ");
+    if (authorization && !strncasecmp(authorization, "Bearer ", 7))
+        return authorization + 7 + strspn(authorization + 7, " ");
     return weft__http_header(r, "X-Api-Key");
 }
 
-/* Who asks. 0 with the error filled when a key is wanted and none that counts was given. Without keys there are no others to be kept from anything
- * but on other machines: whoever is on this one is an admin. */
-static int identify(weft_server *s, const weft__http_request *r, int open, weft__server_caller *who, weft__api_error *error)
+/* Who asks. 0 with the error filled when a key is wanted and none that counts was given. Without keys there are no
+ * others to be kept from anything but on other machines: whoever is on this one is an admin. */
+static int identify(weft_server *s, const weft__http_request *r, int open, weft__server_caller *who,
+                    weft__api_error *error)
 {
     const char *key = given_key(r);
     *who = (weft__server_caller){.is_admin = !s->wants_keys && weft__http_is_local(r)};

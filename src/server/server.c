@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* server.c: weft/server.h: puts the parts together and takes them apart. The thread that calls weft_server_run waits there. */
+/* server.c: weft/server.h: puts the parts together and takes them apart. The thread that calls weft_server_run waits
+ * there. */
 #include "weft/server.h"
 
 #include <errno.h>
@@ -97,7 +98,8 @@ static char *meta_string(const weft_file *file, const char *key)
     weft__json *v = NULL;
     const char *s;
     size_t n;
-    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_string(v, &s, &n)) out = weft__strndup(s, n);
+    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_string(v, &s, &n))
+        out = weft__strndup(s, n);
     weft__json_free(&v);
     weft__free(json);
     return out;
@@ -109,7 +111,8 @@ static void special_token(const weft_server *s, const char *key, char *out, size
     weft__json *v = NULL;
     int64_t id;
     size_t n;
-    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_int(v, &id) && id >= 0 && id < s->n_vocab) {
+    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_int(v, &id) && id >= 0 &&
+        id < s->n_vocab) {
         const char *piece = weft_token_piece(s->tokenizer, (int32_t)id, &n);
         snprintf(out, capacity, "%.*s", (int)n, piece ? piece : "");
     }
@@ -117,7 +120,8 @@ static void special_token(const weft_server *s, const char *key, char *out, size
     weft__free(json);
 }
 
-/* The model's own template may be missing, or one that we cannot read: who chats is told then. One that was given must be right. */
+/* The model's own template may be missing, or one that we cannot read: who chats is told then. One that was given must
+ * be right. */
 static weft_status open_chat(weft_server *s, const char *source, weft_error *err)
 {
     weft_error why = {0};
@@ -137,7 +141,8 @@ static weft_status learn_model(weft_server *s, const weft_server_params *p, weft
     weft_status st = weft_model_describe(s->model, &s->info, err);
     if (st) return st;
     s->tokenizer = weft_model_tokenizer(s->model);
-    if (!s->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot be served", s->info.name);
+    if (!s->tokenizer)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot be served", s->info.name);
     s->n_vocab = s->info.n_vocab; /* ids that the model knows; the vocabulary may have names for fewer */
     s->longest_token = 1;
     for (int32_t i = 0; i < s->n_vocab; i++) {
@@ -198,11 +203,12 @@ static weft_status check_params(const weft_server_params *p, weft_error *err)
                   {"drain_s", p->drain_s, 86400}};
     if (p->port < -1 || p->port > 65535)
         return weft_fail(err, WEFT_ARGUMENT, "port %d: must be from 1 to 65535, or -1 for any", p->port);
-    if (!p->tls_cert_file != !p->tls_key_file) return weft_fail(err, WEFT_ARGUMENT, "TLS wants both a certificate and a key");
+    if (!p->tls_cert_file != !p->tls_key_file)
+        return weft_fail(err, WEFT_ARGUMENT, "TLS wants both a certificate and a key");
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < 0 || limits[i].value > limits[i].max)
-            return weft_fail(err, WEFT_ARGUMENT, "%s %d: must be from 0 (the default) to %d", limits[i].name, limits[i].value,
-                             limits[i].max);
+            return weft_fail(err, WEFT_ARGUMENT, "%s %d: must be from 0 (the default) to %d", limits[i].name,
+                             limits[i].value, limits[i].max);
     if (p->max_body > 1u << 30 || p->max_head > 1u << 24 || p->max_buffer > 1u << 30)
         return weft_fail(err, WEFT_ARGUMENT, "max_body and max_buffer are at most 1 GiB, max_head 16 MiB");
     return WEFT_OK;
@@ -286,8 +292,10 @@ static void reload_keys(weft_server *s)
 static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     weft_status st = WEFT_OK;
-    for (const char *const *k = p->api_keys; !st && k && *k; k++) st = weft__server_keys_add(&s->given_keys, *k, 0, err);
-    for (const char *const *k = p->admin_keys; !st && k && *k; k++) st = weft__server_keys_add(&s->given_keys, *k, 1, err);
+    for (const char *const *k = p->api_keys; !st && k && *k; k++)
+        st = weft__server_keys_add(&s->given_keys, *k, 0, err);
+    for (const char *const *k = p->admin_keys; !st && k && *k; k++)
+        st = weft__server_keys_add(&s->given_keys, *k, 1, err);
     if (!st && p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file)))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     if (!st) st = gather_keys(s, &s->keys, err);
@@ -312,12 +320,12 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
                                             .max_of_one = GRAMMARS_OF_ONE,
                                             .work = weft__server_response_compile,
                                             .go_on = weft__server_response_compiled};
-    s->adapters =
-        (weft__server_wait_queue){.what = "its adapter",
-                                  .max = s->max_requests,
-                                  .max_of_one = s->max_requests - s->max_requests / 9, /* as the engine's queue has it */
-                                  .work = weft__server_response_lease,
-                                  .go_on = weft__server_response_leased};
+    s->adapters = (weft__server_wait_queue){.what = "its adapter",
+                                            .max = s->max_requests,
+                                            .max_of_one = s->max_requests -
+                                                          s->max_requests / 9, /* as the engine's queue has it */
+                                            .work = weft__server_response_lease,
+                                            .go_on = weft__server_response_leased};
     weft_status st = weft__server_wait_queue_begin(&s->grammars, err);
     return st ? st : weft__server_wait_queue_begin(&s->adapters, err);
 }
@@ -325,7 +333,8 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
 int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *error)
 {
     const void *client = weft__http_client_of(r);
-    const int most = client && s->max_at_disk > 1 ? s->max_at_disk - 1 : s->max_at_disk; /* a client leaves room for another */
+    const int most =
+        client && s->max_at_disk > 1 ? s->max_at_disk - 1 : s->max_at_disk; /* a client leaves room for another */
     int n = 0;
     pthread_mutex_lock(&s->disk_lock);
     for (int i = 0; i < s->n_at_disk; i++) n += s->at_disk[i] == client;
@@ -333,8 +342,10 @@ int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const c
     if (room) s->at_disk[s->n_at_disk++] = client;
     pthread_mutex_unlock(&s->disk_lock);
     if (room) return 1;
-    return full ? weft__api_error_set(error, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk)
-                : weft__api_error_set(error, 429, field, "%d requests of this client wait for the disk; try again in 1 s", n);
+    return full ? weft__api_error_set(error, 503, field, "%d requests wait for the disk; try again in 1 s",
+                                      s->max_at_disk)
+                : weft__api_error_set(error, 429, field,
+                                      "%d requests of this client wait for the disk; try again in 1 s", n);
 }
 
 void weft__server_disk_leave(weft_server *s, const weft__http_request *r)
@@ -437,7 +448,8 @@ int32_t weft_server_run(weft_server *s)
     weft__http_quiesce(s->http);
     uint64_t until = weft__clock_ns() + (uint64_t)s->drain_s * 1000000000u;
     int left = weft__http_wait_idle(s->http, 0);
-    while (left && s->draining == 1 && weft__clock_ns() < until && !asked_again(s)) left = weft__http_wait_idle(s->http, 100);
+    while (left && s->draining == 1 && weft__clock_ns() < until && !asked_again(s))
+        left = weft__http_wait_idle(s->http, 100);
     if (left) weft_engine_drain(s->engine, 0); /* those are told that they were cancelled */
     if (left) weft__http_wait_idle(s->http, 2000);
     return left;

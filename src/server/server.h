@@ -44,7 +44,8 @@ void weft__server_keys_free(weft__server_keys *keys);
 int weft__server_keys_check(const weft__server_keys *keys, const char *key, weft__server_caller *who);
 /* Is one of them this tenant's? */
 int weft__server_keys_have(const weft__server_keys *keys, const char *tenant);
-/* The name of a tenant that a request without a key gives itself. Long ones by their hash, since two may begin alike. */
+/* The name of a tenant that a request without a key gives itself. Long ones by their hash, since two may begin alike.
+ */
 weft_status weft__server_tenant_of_user(const char *user, char tenant[64], weft_error *err);
 
 /* ---- slots (slots.c): what runs, and the tokens of what ran there last ---- */
@@ -70,7 +71,8 @@ typedef struct weft__server_slots {
 /* The lock is there already. */
 weft_status weft__server_slots_begin(weft__server_slots *slots, int32_t n, int32_t n_ctx, weft_error *err);
 void weft__server_slots_free(weft__server_slots *slots);
-/* Takes a free one: `wanted` if that is free, else the one used least recently, so that what somebody is about to save stays; -1 when none is. */
+/* Takes a free one: `wanted` if that is free, else the one used least recently, so that what somebody is about to save
+ * stays; -1 when none is. */
 int32_t weft__server_slots_take(weft__server_slots *slots, int32_t wanted, uint64_t task, const char *tenant,
                                 const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters);
 void weft__server_slots_token(weft__server_slots *slots, int32_t slot, int32_t token);
@@ -92,10 +94,12 @@ void weft__server_histogram_add(weft__server_histogram *h, double seconds);
 enum { WEFT__SERVER_ROUTES_MAX = 32, WEFT__SERVER_STATUSES_MAX = 24 };
 typedef struct weft__server_metrics {
     _Atomic uint64_t responses[WEFT__SERVER_ROUTES_MAX][WEFT__SERVER_STATUSES_MAX];
-    _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens; /* these move with every step, and so do the next four */
+    _Atomic uint64_t prompt_tokens, cached_tokens,
+        generated_tokens; /* these move with every step, and so do the next four */
     _Atomic uint64_t prompt_us, generate_us;
-    _Atomic uint64_t fresh_tokens; /* of prompts, less the cached: a difference of two counters may fall while they grow */
-    _Atomic uint64_t most_tokens;  /* of a prompt and its answer */
+    _Atomic uint64_t
+        fresh_tokens; /* of prompts, less the cached: a difference of two counters may fall while they grow */
+    _Atomic uint64_t most_tokens; /* of a prompt and its answer */
     _Atomic uint64_t embedded, finished[5] /* by weft_finish */, log_lines_lost;
     weft__server_histogram first_token, between_tokens, queue, duration;
 } weft__server_metrics;
@@ -117,7 +121,8 @@ void weft__server_usage_begin(weft__server_usage *usage);
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
 void weft__server_metrics_response(weft__server_metrics *m, const char *path, int status);
-/* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any thread. */
+/* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any thread.
+ */
 void weft__server_usage_add(weft__server_usage *usage, size_t *place, const char *key, const char *adapters,
                             const weft__server_used *used);
 void weft__server_usage_free(weft__server_usage *usage);
@@ -134,13 +139,15 @@ typedef struct weft__server_response weft__server_response;
 
 /* Requests that wait for one thing (wait_queue.c). */
 typedef struct weft__server_wait_queue {
-    const char *what;    /* they wait for: "its grammar" */
-    int max, max_of_one; /* that wait, in all and of a tenant; of an address, whose users are many tenants, half as many more */
+    const char *what; /* they wait for: "its grammar" */
+    /* that wait, in all and of a tenant; of an address, whose users are many tenants, half as many more */
+    int max, max_of_one;
     /* What they wait for: 1; 0 with the error filled; -1: not yet, and others may come first. */
     int (*work)(weft__server_response *g, weft__api_error *error);
-    void (*go_on)(weft__server_response *g, const weft__api_error *error); /* takes the line's share of it; NULL: it was done */
-    pthread_t thread, clock;                                               /* that works; that tells those whose time is over */
-    pthread_mutex_t lock;                                                  /* all below */
+    void (*go_on)(weft__server_response *g,
+                  const weft__api_error *error); /* takes the line's share of it; NULL: it was done */
+    pthread_t thread, clock;                     /* that works; that tells those whose time is over */
+    pthread_mutex_t lock;                        /* all below */
     pthread_cond_t wake, tick;
     weft__http_turns waiting;
     weft__server_response *now; /* whose turn it is */
@@ -216,8 +223,8 @@ weft__server_dialect weft__server_dialect_of(const char *path);
 
 /* An error's JSON in the dialect of the path; NULL when memory runs out. */
 char *weft__server_error_body(weft__server_dialect dialect, const weft__api_error *error, size_t *n);
-/* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to whose it is, and
- * "?" to any other. tenant: who reads it, NULL: whose it is. */
+/* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to
+ * whose it is, and "?" to any other. tenant: who reads it, NULL: whose it is. */
 void weft__server_hide_tenants(char *message, const char *tenant);
 void weft__server_reply_error(weft__http_request *r, const weft__api_error *error);
 /* Takes the text's bytes. */
@@ -238,18 +245,19 @@ typedef struct weft__server_prompts {
 } weft__server_prompts;
 
 void weft__server_prompts_free(weft__server_prompts *prompts);
-/* Tokens of a "prompt": string, ids, a mix, or an array of those. special: BOS and the like are added; parse: special tokens
- * spelled in it become those. with_text: fills text. 1, or 0 with the error filled. */
-int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                              weft__server_prompts *out, weft__api_error *error);
+/* Tokens of a "prompt": string, ids, a mix, or an array of those. special: BOS and the like are added; parse: special
+ * tokens spelled in it become those. with_text: fills text. 1, or 0 with the error filled. */
+int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
+                              int with_text, weft__server_prompts *out, weft__api_error *error);
 /* The same of what no request will run: only the body's limit bounds it. */
-int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
-                            weft__server_prompts *out, weft__api_error *error);
+int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
+                            int with_text, weft__server_prompts *out, weft__api_error *error);
 /* The one prompt that messages become. */
 int weft__server_prompts_chat(const weft_server *s, const weft__api_params *params, weft__server_prompts *out,
                               weft__api_error *error);
 /* Text of messages; weft__free. */
-int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out, weft__api_error *error);
+int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out,
+                           weft__api_error *error);
 
 /* A token of the answer (or of an echoed prompt), kept for log-probabilities and ids. */
 typedef struct weft__server_entry {
@@ -308,7 +316,8 @@ void weft__server_put_error_event(weft__server_dialect dialect, const weft__serv
 
 /* How a dialect answers; called by the engine's thread, `whole` by that of answers. */
 typedef struct weft__server_writer {
-    /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now. */
+    /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now.
+     */
     void (*delta)(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out);
     void (*choice_end)(weft__server_choice *c, weft__strbuf *out);   /* of a stream */
     void (*stream_begin)(weft__server_choice *c, weft__strbuf *out); /* before a choice's first delta */
@@ -327,8 +336,9 @@ struct weft__server_response {
     weft__server_prompts prompts;
     weft__server_choice *choices;
     int n_choices;
-    int n_at_once, n_asked, n_done; /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
-    int retry_s;                    /* where the queue had no place for one of them */
+    int n_at_once, n_asked,
+        n_done;  /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
+    int retry_s; /* where the queue had no place for one of them */
     weft_grammar *grammar;
     weft__http_turn turn;     /* in a line, later in the queue of answers */
     int too_late;             /* the line's: its deadline passed, and it has its answer */
@@ -343,8 +353,8 @@ struct weft__server_response {
     weft__strbuf scratch; /* of the engine's thread, and when all have finished of whoever answers */
 };
 
-/* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: who shares the engine's time, the key's or, without keys,
- * who the request says it is from. Frees itself after the last event. */
+/* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: who shares the engine's time,
+ * the key's or, without keys, who the request says it is from. Frees itself after the last event. */
 void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
                                  weft__api_params *params, weft__server_prompts *prompts, int embedding);
@@ -364,7 +374,8 @@ void weft__server_answers_put(weft__server_answers *a, weft__server_response *g)
 weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_error *err);
 /* After the last request was released; nothing when it has not begun. */
 void weft__server_wait_queue_end(weft__server_wait_queue *line);
-/* Hands a gen over until it goes on or is answered, at its deadline if it has one; 0: too many wait, and it stays the caller's. */
+/* Hands a gen over until it goes on or is answered, at its deadline if it has one; 0: too many wait, and it stays the
+ * caller's. */
 int weft__server_wait_queue_put(weft__server_wait_queue *line, weft__server_response *g);
 /* response.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error. */
 int weft__server_response_lease(weft__server_response *g, weft__api_error *error);
@@ -373,14 +384,14 @@ int weft__server_response_compile(weft__server_response *g, weft__api_error *err
 uint64_t weft__server_response_deadline(const weft__server_response *g);
 /* Answers that it has passed before there was what it waited for; the gen stays. */
 void weft__server_response_expired(weft__server_response *g, const char *what);
-/* Goes on with it; answers with the error if that is not NULL. All take over the line's share of it, and so does weft__server_response_drop, which
- * does nothing more. */
+/* Goes on with it; answers with the error if that is not NULL. All take over the line's share of it, and so does
+ * weft__server_response_drop, which does nothing more. */
 void weft__server_response_leased(weft__server_response *g, const weft__api_error *error);
 void weft__server_response_compiled(weft__server_response *g, const weft__api_error *error);
 void weft__server_response_drop(weft__server_response *g);
 
-/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already, in all or for this client, and the
- * error, of this field, is set. */
+/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already, in all or for
+ * this client, and the error, of this field, is set. */
 int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *error);
 void weft__server_disk_leave(weft_server *s, const weft__http_request *r);
 
@@ -402,13 +413,15 @@ typedef struct weft__server_log_entry {
 int weft__server_is_model_name(const weft_server *s, const char *name);
 /* WEFT_ARGUMENT when an adapter that is there already has such a name. */
 weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *err);
-/* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read before it is asked for. What
- * may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
+/* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read
+ * before it is asked for. What may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *err);
 /* The adapter that a model's name stands for, for who asks: the engine's name of it; "": none. */
-void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__API_ADAPTER_NAME]);
-/* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled. ready: NULL, or nothing is
- * read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with "+" between. */
+void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model,
+                                   char out[WEFT__API_ADAPTER_NAME]);
+/* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled.
+ * ready: NULL, or nothing is read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with
+ * "+" between. */
 int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, const char *tenant, int *ready,
                                 weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error);
 void weft__server_adapter_put_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
@@ -429,23 +442,26 @@ int weft__server_admit(void *server, const weft__http_request *r, char client[WE
 /* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
 extern const char weft__server_openapi[];
 extern const size_t weft__server_openapi_n;
-/* For counters: an index in [0, WEFT__SERVER_ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the last is "other",
- * and NULL stands behind it. */
+/* For counters: an index in [0, WEFT__SERVER_ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the
+ * last is "other", and NULL stands behind it. */
 int weft__server_route_index(const char *path);
 const char *weft__server_route_at(int index);
 
 /* ---- the request log (log.c) ---- */
 /* NULL: there is none; "-": stderr. WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */
 weft_status weft__server_log_begin(weft_server *s, const char *path, weft_error *err);
-/* After the last request was released; nothing when it has not begun. What a log does not take within a second is lost. */
+/* After the last request was released; nothing when it has not begun. What a log does not take within a second is lost.
+ */
 void weft__server_log_end(weft_server *s);
 /* Never blocks. */
 void weft__server_log_request(weft_server *s, const weft__http_record *record, const weft__server_log_entry *note);
 
 /* r: whose disk it is for a while. */
 weft_status weft__server_slot_action(weft_server *s, const weft__http_request *r, int32_t id, const char *tenant,
-                                     const char *action, const char *filename, weft__strbuf *out, weft__api_error *error);
-/* Of the slots of others who asks is told only that they are there, and whether something runs in them. Returns how many are idle. */
+                                     const char *action, const char *filename, weft__strbuf *out,
+                                     weft__api_error *error);
+/* Of the slots of others who asks is told only that they are there, and whether something runs in them. Returns how
+ * many are idle. */
 int32_t weft__server_slots_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out);
 
 #endif

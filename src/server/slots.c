@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* slots.c: slots as llama.cpp shows them: where a request runs, and the tokens of the one that ran there last, whose keys and values
- * can be saved under a name. Any thread; the engine's only under the lock for a moment.
+/* slots.c: slots as llama.cpp shows them: where a request runs, and the tokens of the one that ran there last, whose
+ * keys and values can be saved under a name. Any thread; the engine's only under the lock for a moment.
  *
- * Whose a slot is: with API keys, the key's that filled it, and each key has names of its own in the store. Without keys all slots and
- * names are everybody's, whatever `user` a request named: who calls with a tenant of "" may be any of them. */
+ * Whose a slot is: with API keys, the key's that filled it, and each key has names of its own in the store. Without
+ * keys all slots and names are everybody's, whatever `user` a request named: who calls with a tenant of "" may be any
+ * of them. */
 #include <string.h>
 #include <stdio.h>
 
@@ -45,15 +46,17 @@ static int is_others(const weft__server_slot *slot, const char *tenant)
     return *tenant && slot->n_tokens && strcmp(slot->tenant, tenant);
 }
 
-/* With the lock: of those that are free, an empty one, or the one used least recently; with keys, of the tenant that has most of them, so that who
- * runs much pushes out nothing of who runs little. -1: none is free. */
+/* With the lock: of those that are free, an empty one, or the one used least recently; with keys, of the tenant that
+ * has most of them, so that who runs much pushes out nothing of who runs little. -1: none is free. */
 static int32_t least_used(const weft__server_slots *s, const char *tenant)
 {
     int32_t at = -1, most = 0;
     for (int32_t i = 0; i < s->n; i++) {
         const weft__server_slot *slot = &s->all[i];
         if (slot->busy) continue;
-        int32_t n = !s->have_owners ? 0 : !slot->n_tokens ? INT32_MAX : count_of(s, slot->tenant) + !strcmp(slot->tenant, tenant);
+        int32_t n = !s->have_owners   ? 0
+                    : !slot->n_tokens ? INT32_MAX
+                                      : count_of(s, slot->tenant) + !strcmp(slot->tenant, tenant);
         if (at < 0 || n > most || (n == most && slot->used < s->all[at].used)) {
             at = i;
             most = n;
@@ -62,11 +65,12 @@ static int32_t least_used(const weft__server_slots *s, const char *tenant)
     return at;
 }
 
-int32_t weft__server_slots_take(weft__server_slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
-                                int32_t n_prompt, int32_t max_tokens, int with_adapters)
+int32_t weft__server_slots_take(weft__server_slots *s, int32_t wanted, uint64_t task, const char *tenant,
+                                const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters)
 {
     pthread_mutex_lock(&s->lock);
-    int ours = wanted >= 0 && wanted < s->n && !s->all[wanted].busy && (!s->have_owners || !is_others(&s->all[wanted], tenant));
+    int ours = wanted >= 0 && wanted < s->n && !s->all[wanted].busy &&
+               (!s->have_owners || !is_others(&s->all[wanted], tenant));
     int32_t at = ours ? wanted : least_used(s, tenant);
     if (at >= 0) {
         weft__server_slot *slot = &s->all[at];
@@ -113,14 +117,15 @@ int32_t weft__server_slots_write(weft_server *server, const weft__server_caller 
         const weft__server_slot *slot = &s->all[i];
         n_idle += !slot->busy;
         if (!who->is_admin && is_others(slot, who->tenant)) {
-            weft__strbuf_printf(out, "%s{\"id\":%d,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s}", i ? "," : "", i,
-                                s->n_ctx, slot->busy ? "true" : "false");
+            weft__strbuf_printf(out, "%s{\"id\":%d,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s}",
+                                i ? "," : "", i, s->n_ctx, slot->busy ? "true" : "false");
             continue;
         }
         int32_t left = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded;
         weft__strbuf_printf(
             out,
-            "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":%d,"
+            "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":"
+            "%d,"
             "\"n_tokens\":%d,\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]}",
             i ? "," : "", i, (unsigned long long)slot->task, s->n_ctx, slot->busy ? "true" : "false", slot->n_prompt,
             slot->n_tokens, slot->busy ? "true" : "false", left, slot->n_decoded);
@@ -133,7 +138,8 @@ int32_t weft__server_slots_write(weft_server *server, const weft__server_caller 
 enum { STORED_MAX_BYTES = WEFT__API_MAX_TENANT + 1 + WEFT__API_MAX_FILENAME };
 _Static_assert(STORED_MAX_BYTES == 128, "what the store's names have at most");
 
-/* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by that name. */
+/* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by
+ * that name. */
 static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n,
                                char owner[64], weft__api_error *error)
 {
@@ -153,7 +159,8 @@ static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *te
     }
     pthread_mutex_unlock(&s->lock);
     if (st == WEFT_STATE) weft__api_error_set(error, 409, "id_slot", "slot %d is running a request", id);
-    else if (st == WEFT_NOT_FOUND) weft__api_error_set(error, 400, "id_slot", "slot %d holds nothing of yours to save", id);
+    else if (st == WEFT_NOT_FOUND)
+        weft__api_error_set(error, 400, "id_slot", "slot %d holds nothing of yours to save", id);
     else if (st == WEFT_UNSUPPORTED)
         weft__api_error_set(error, 400, "id_slot",
                             "slot %d ran with adapters; only what the model alone has computed can be saved", id);
@@ -161,14 +168,16 @@ static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *te
     return st;
 }
 
-static void put_result(weft__strbuf *out, int32_t id, const char *filename, const char *n_name, int32_t n, const char *bytes_name,
-                       uint64_t n_bytes, const char *ms_name, uint64_t since)
+static void put_result(weft__strbuf *out, int32_t id, const char *filename, const char *n_name, int32_t n,
+                       const char *bytes_name, uint64_t n_bytes, const char *ms_name, uint64_t since)
 {
-    weft__strbuf_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id, filename,
-                        n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
+    weft__strbuf_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id,
+                        filename, n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name,
+                        (double)(weft__clock_ns() - since) / 1e6);
 }
 
-/* What the server's disk or the file there is to blame for is no error of the request. limit: the HTTP status of a limit. */
+/* What the server's disk or the file there is to blame for is no error of the request. limit: the HTTP status of a
+ * limit. */
 static void disk_fault(weft__api_error *error, weft_status status, int limit, const char *message)
 {
     weft__server_error_of(error, status == WEFT_FORMAT ? WEFT_IO : status, message);
@@ -201,8 +210,8 @@ static weft_status check_erase(const weft__server_slot *slot, int32_t id, const 
     return busy || other ? WEFT_STATE : WEFT_OK;
 }
 
-/* With the lock: the error of a slot that may not be restored over, or WEFT_OK. Another's may be where a request of this tenant's would get
- * it: otherwise who came first to all slots would keep all others from what they saved. */
+/* With the lock: the error of a slot that may not be restored over, or WEFT_OK. Another's may be where a request of
+ * this tenant's would get it: otherwise who came first to all slots would keep all others from what they saved. */
 static weft_status check_restore(const weft__server_slots *s, int32_t id, const char *tenant, weft__api_error *error)
 {
     const weft__server_slot *slot = &s->all[id];
@@ -210,8 +219,8 @@ static weft_status check_restore(const weft__server_slots *s, int32_t id, const 
     int32_t next = !busy && is_others(slot, tenant) ? least_used(s, tenant) : id;
     if (busy) weft__api_error_set(error, 409, "id_slot", "slot %d is running a request", id);
     else if (next != id)
-        weft__api_error_set(error, 400, "id_slot", "slot %d holds nothing of yours to restore over; slot %d may be restored over",
-                            id, next);
+        weft__api_error_set(error, 400, "id_slot",
+                            "slot %d holds nothing of yours to restore over; slot %d may be restored over", id, next);
     return busy || next != id ? WEFT_STATE : WEFT_OK;
 }
 
@@ -233,8 +242,8 @@ static weft_status slots_fill(weft__server_slots *s, int32_t id, const char *ten
     return st;
 }
 
-static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
-                           weft__strbuf *out, weft__api_error *error)
+static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename,
+                           const char *stored, weft__strbuf *out, weft__api_error *error)
 {
     weft__server_slots *s = &server->slots;
     weft_error err = {0};
@@ -258,8 +267,8 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
 }
 
 /* What was saved under a name, whoever is in the slot. */
-static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored, weft__strbuf *out,
-                               weft__api_error *error)
+static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored,
+                               weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
     weft_status st = weft_engine_erase(server->engine, stored, &err);
@@ -268,7 +277,8 @@ static weft_status erase_saved(weft_server *server, int32_t id, const char *file
     return st;
 }
 
-static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, weft__strbuf *out, weft__api_error *error)
+static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, weft__strbuf *out,
+                         weft__api_error *error)
 {
     pthread_mutex_lock(&s->lock);
     weft__server_slot *slot = &s->all[id];
@@ -284,7 +294,8 @@ static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, 
 }
 
 weft_status weft__server_slot_action(weft_server *server, const weft__http_request *r, int32_t id, const char *tenant,
-                                     const char *action, const char *filename, weft__strbuf *out, weft__api_error *error)
+                                     const char *action, const char *filename, weft__strbuf *out,
+                                     weft__api_error *error)
 {
     if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, error);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */

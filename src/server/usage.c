@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* usage.c: what was asked for and used, by key and by adapters, for /metrics. Any thread.
  *
- * Invariant: the labels that there ever are have a bound: KEYS of them, and of each key ADAPTERS, whatever names it gives to its adapters; all
- * further ones are "(other)", which is no name. */
+ * Invariant: the labels that there ever are have a bound: KEYS of them, and of each key ADAPTERS, whatever names it
+ * gives to its adapters; all further ones are "(other)", which is no name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,8 @@ void weft__server_usage_free(weft__server_usage *u)
 }
 
 /* With the lock: the row of exactly these; NULL: there is none. *n_of_key: rows of the key. */
-static struct weft__server_usage_row *usage_find(weft__server_usage *u, const char *key, const char *adapters, int *n_of_key)
+static struct weft__server_usage_row *usage_find(weft__server_usage *u, const char *key, const char *adapters,
+                                                 int *n_of_key)
 {
     *n_of_key = 0;
     for (size_t i = 0; i < u->n; i++) {
@@ -93,8 +94,8 @@ void weft__server_usage_write(weft__server_usage *u, const char *key, weft__strb
     pthread_mutex_lock(&u->lock);
     usage_put(u, key, "weft_key_requests_total", "Answers that ended, by key and adapters.",
               offsetof(weft__server_used, requests), out);
-    usage_put(u, key, "weft_key_prompt_tokens_total", "Tokens of their prompts.", offsetof(weft__server_used, prompt_tokens),
-              out);
+    usage_put(u, key, "weft_key_prompt_tokens_total", "Tokens of their prompts.",
+              offsetof(weft__server_used, prompt_tokens), out);
     usage_put(u, key, "weft_key_cached_tokens_total", "Tokens of those that were there already.",
               offsetof(weft__server_used, cached_tokens), out);
     usage_put(u, key, "weft_key_generated_tokens_total", "Tokens generated for them.",

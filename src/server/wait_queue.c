@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wait_queue.c: requests that wait in a line for something that takes long, which is done for one after the other on a thread of the line's own:
- * grammars to be compiled, adapters to be read. A flood of slow ones costs one processor and delays those in the same line, and neither the
- * workers nor the engine. What a grammar costs the engine afterwards, at each token, is bounded where its masks are made (matcher.h).
- * A second thread is their clock: whose deadline passes while he waits, or while it is his turn, has his answer then and not later.
- * Clients take turns, so that who comes with one request waits for one of each other's.
- * Invariant: a gen in the queue belongs to it, and leaves it exactly once; the one whose turn it is stays `now` until that is over, so that it
- * lives while the clock answers for it. */
+/* wait_queue.c: requests that wait in a line for something that takes long, which is done for one after the other on a
+ * thread of the line's own: grammars to be compiled, adapters to be read. A flood of slow ones costs one processor and
+ * delays those in the same line, and neither the workers nor the engine. What a grammar costs the engine afterwards, at
+ * each token, is bounded where its masks are made (matcher.h). A second thread is their clock: whose deadline passes
+ * while he waits, or while it is his turn, has his answer then and not later. Clients take turns, so that who comes
+ * with one request waits for one of each other's. Invariant: a gen in the queue belongs to it, and leaves it exactly
+ * once; the one whose turn it is stays `now` until that is over, so that it lives while the clock answers for it. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -96,10 +96,12 @@ weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_er
     weft__clock_cond_init(&line->tick);
     line->has_thread = weft__thread_start(&line->thread, serve_all, line) == 0;
     line->has_clock = line->has_thread && weft__thread_start(&line->clock, watch_clock, line) == 0;
-    return line->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
+    return line->has_clock ? WEFT_OK
+                           : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
 }
 
-/* With the lock. Those who give no name are one, as in the engine's queue; and an address may give itself many names. */
+/* With the lock. Those who give no name are one, as in the engine's queue; and an address may give itself many names.
+ */
 static int has_room(const weft__server_wait_queue *line, const weft__server_response *g)
 {
     const void *client = weft__http_client_of(g->r);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* strings.h: an append-only list of byte strings with a hash table over them.
  *
- * Invariant: string i keeps its index; each is followed by a NUL. Of equal strings only the first one put into the table is
- * found. The hash is keyed with a secret of this process, so that a prepared file cannot make it slow. Zero-initialise. One
- * writer; any number of readers while there is no writing. */
+ * Invariant: string i keeps its index; each is followed by a NUL. Of equal strings only the first one put into the
+ * table is found. The hash is keyed with a secret of this process, so that a prepared file cannot make it slow.
+ * Zero-initialise. One writer; any number of readers while there is no writing. */
 #ifndef WEFT_TEXT_STRINGS_H
 #define WEFT_TEXT_STRINGS_H
 
@@ -28,8 +28,8 @@ typedef struct weft__strings {
 /* A hash of s[0..n). */
 uint64_t weft__strings_hash(const char *s, size_t n, uint64_t secret);
 
-/* Appends s[0..n) as string number strings->n; with `findable`, puts it into the table unless an equal one is there. Returns 1,
- * or 0 when memory runs out (also beyond 2^31 - 1 strings). */
+/* Appends s[0..n) as string number strings->n; with `findable`, puts it into the table unless an equal one is there.
+ * Returns 1, or 0 when memory runs out (also beyond 2^31 - 1 strings). */
 int weft__strings_add(weft__strings *strings, const char *s, size_t n, int findable);
 /* The index of the findable string equal to s[0..n), or -1. */
 int32_t weft__strings_find(const weft__strings *strings, const char *s, size_t n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* unicode.c: characters and normal forms (unicode.h) from utf8proc's tables. Reordering is our own: utf8proc's takes time in the
- * square of the length of a run of combining marks. */
+/* unicode.c: characters and normal forms (unicode.h) from utf8proc's tables. Reordering is our own: utf8proc's takes
+ * time in the square of the length of a run of combining marks. */
 #include "text/unicode.h"
 
 #include <string.h>
@@ -10,8 +10,9 @@
 
 int weft__unicode_is_space(uint32_t cp)
 {
-    return (cp >= 9 && cp <= 13) || cp == 32 || cp == 0x85 || cp == 0xA0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200A) ||
-           cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F || cp == 0x3000;
+    return (cp >= 9 && cp <= 13) || cp == 32 || cp == 0x85 || cp == 0xA0 || cp == 0x1680 ||
+           (cp >= 0x2000 && cp <= 0x200A) || cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F ||
+           cp == 0x3000;
 }
 
 int weft__unicode_is_mark(uint32_t cp)
@@ -137,7 +138,8 @@ void weft__unicode_normalize(weft__strbuf *out, const char *s, size_t n, weft__u
     }
     reorder_all(cps, count, scratch);
     if (form == WEFT__UNICODE_NFC || form == WEFT__UNICODE_NFKC) {
-        utf8proc_ssize_t got = utf8proc_normalize_utf32(cps, (utf8proc_ssize_t)count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        utf8proc_ssize_t got =
+            utf8proc_normalize_utf32(cps, (utf8proc_ssize_t)count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
         if (got >= 0) count = (size_t)got;
     }
     for (size_t i = 0; i < count; i++) weft__strbuf_put_utf8(out, (uint32_t)cps[i]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* attention.c: causal attention inside the segments of a batch, and back.
  *
- * One unit of work is a segment and a key/value head, with all query heads that share it; a thread takes a unit whole, so that sums
- * over queries (the gradients of keys and values) have one order. Queries go in blocks of WEFT__TRAIN_QUERY_ROWS rows against the keys they
- * may see; scores are made again on the way back from the saved log-sums (Dao et al. 2022), never kept. */
+ * One unit of work is a segment and a key/value head, with all query heads that share it; a thread takes a unit whole,
+ * so that sums over queries (the gradients of keys and values) have one order. Queries go in blocks of
+ * WEFT__TRAIN_QUERY_ROWS rows against the keys they may see; scores are made again on the way back from the saved
+ * log-sums (Dao et al. 2022), never kept. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -28,7 +29,8 @@ struct block {
 /* Columns of the block that query i of it sees: [*from, *to). */
 static void visible(const struct attend *j, const struct block *b, int64_t i, int64_t *from, int64_t *to)
 {
-    int64_t row = b->row + i, first = j->a->window > 0 && row - j->a->window + 1 > b->begin ? row - j->a->window + 1 : b->begin;
+    int64_t row = b->row + i,
+            first = j->a->window > 0 && row - j->a->window + 1 > b->begin ? row - j->a->window + 1 : b->begin;
     *from = first - b->key;
     *to = row + 1 - b->key;
 }
@@ -63,7 +65,8 @@ static void scores(const struct attend *j, int thread, const struct block *b)
     const weft_attr_attention *a = j->a;
     weft__train_product p = {.m = b->n_q, .n = b->n_k, .k = a->head_dim_k, .lda = q_width(j), .c = b->s, .ldc = b->n_k};
     p.a = part(t->value[j->op->in[0]], b->row, q_width(j), b->head, a->head_dim_k);
-    p.b = weft__train_rows_of_floats(part(t->value[j->op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
+    p.b = weft__train_rows_of_floats(part(t->value[j->op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k),
+                                     k_width(j));
     weft__train_multiplier_run_alone(t->x, thread, &p);
     for (int64_t i = 0; i < b->n_q; i++) {
         int64_t from, to;
@@ -96,9 +99,16 @@ static void forward_block(const struct attend *j, int thread, const struct block
     scores(j, thread, b);
     for (int64_t i = 0; i < b->n_q; i++) sum[i] = exponentials(j, b, i, NULL);
     float *out = part(t->value[j->op->out], b->row, o_width(j), b->head, a->head_dim_v);
-    weft__train_product p = {
-        .m = b->n_q, .n = a->head_dim_v, .k = b->n_k, .a = b->s, .lda = b->n_k, .b_across = 1, .c = out, .ldc = o_width(j)};
-    p.b = weft__train_rows_of_floats(part(t->value[j->op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
+    weft__train_product p = {.m = b->n_q,
+                             .n = a->head_dim_v,
+                             .k = b->n_k,
+                             .a = b->s,
+                             .lda = b->n_k,
+                             .b_across = 1,
+                             .c = out,
+                             .ldc = o_width(j)};
+    p.b = weft__train_rows_of_floats(part(t->value[j->op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v),
+                                     v_width(j));
     weft__train_multiplier_run_alone(t->x, thread, &p);
     for (int64_t i = 0; i < b->n_q; i++) {
         float *y = out + i * o_width(j);
@@ -113,7 +123,8 @@ static double dot(const float *x, const float *y, int64_t n)
     return sum;
 }
 
-/* dp becomes the gradient of q·k: p (dp - sum(p dp)), times the slope of the cap, times the scale. sum(p dp) is do·o. */
+/* dp becomes the gradient of q·k: p (dp - sum(p dp)), times the slope of the cap, times the scale. sum(p dp) is do·o.
+ */
 static void score_gradients(const struct attend *j, const struct block *b)
 {
     const weft__trainer *t = j->t;
@@ -121,7 +132,8 @@ static void score_gradients(const struct attend *j, const struct block *b)
     for (int64_t i = 0; i < b->n_q; i++) {
         int64_t from, to, at = (b->row + i) * o_width(j) + (int64_t)b->head * a->head_dim_v;
         visible(j, b, i, &from, &to);
-        float mean = (float)dot(t->value[j->op->out] + at, t->gradient[j->op->out] + at, a->head_dim_v), scale = a->scale;
+        float mean = (float)dot(t->value[j->op->out] + at, t->gradient[j->op->out] + at, a->head_dim_v),
+              scale = a->scale;
         const float *p = b->s + i * b->n_k, *capped = b->capped + i * b->n_k;
         float *dp = b->dp + i * b->n_k, by = a->softcap != 0 ? 1 / a->softcap : 0;
         memset(dp, 0, (size_t)from * sizeof *dp);
@@ -139,8 +151,15 @@ static void value_gradients(const struct attend *j, int thread, const struct blo
     weft__trainer *t = j->t;
     const struct weft__train_op *op = j->op;
     const int64_t dv = j->a->head_dim_v;
-    weft__train_product p = {
-        .m = b->n_k, .n = dv, .k = b->n_q, .a = b->s, .lda = b->n_k, .a_across = 1, .b_across = 1, .ldc = v_width(j), .add = 1};
+    weft__train_product p = {.m = b->n_k,
+                             .n = dv,
+                             .k = b->n_q,
+                             .a = b->s,
+                             .lda = b->n_k,
+                             .a_across = 1,
+                             .b_across = 1,
+                             .ldc = v_width(j),
+                             .add = 1};
     p.b = weft__train_rows_of_floats(d_out, o_width(j));
     p.c = part(t->gradient[op->in[2]], b->key, v_width(j), b->kv_head, j->a->head_dim_v);
     weft__train_multiplier_run_alone(t->x, thread, &p);
@@ -160,13 +179,21 @@ static void backward_block(const struct attend *j, int thread, const struct bloc
     if (!op->wants[0] && !op->wants[1]) return;
     weft__train_product p = {
         .m = b->n_q, .n = b->n_k, .k = dv, .a = d_out, .lda = o_width(j), .c = b->dp, .ldc = b->n_k}; /* dp = do v^T */
-    p.b = weft__train_rows_of_floats(part(t->value[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
+    p.b = weft__train_rows_of_floats(part(t->value[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v),
+                                     v_width(j));
     weft__train_multiplier_run_alone(t->x, thread, &p);
     score_gradients(j, b);
     if (op->wants[0]) { /* dq = ds k */
-        p = (weft__train_product){
-            .m = b->n_q, .n = dk, .k = b->n_k, .a = b->dp, .lda = b->n_k, .b_across = 1, .ldc = q_width(j), .add = op->add[0]};
-        p.b = weft__train_rows_of_floats(part(t->value[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
+        p = (weft__train_product){.m = b->n_q,
+                                  .n = dk,
+                                  .k = b->n_k,
+                                  .a = b->dp,
+                                  .lda = b->n_k,
+                                  .b_across = 1,
+                                  .ldc = q_width(j),
+                                  .add = op->add[0]};
+        p.b = weft__train_rows_of_floats(part(t->value[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k),
+                                         k_width(j));
         p.c = part(t->gradient[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k);
         weft__train_multiplier_run_alone(t->x, thread, &p);
     }
@@ -180,7 +207,8 @@ static void backward_block(const struct attend *j, int thread, const struct bloc
                                   .b_across = 1,
                                   .ldc = k_width(j),
                                   .add = 1};
-        p.b = weft__train_rows_of_floats(part(t->value[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k), q_width(j));
+        p.b = weft__train_rows_of_floats(part(t->value[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k),
+                                         q_width(j));
         p.c = part(t->gradient[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k);
         weft__train_multiplier_run_alone(t->x, thread, &p);
     }

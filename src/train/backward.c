@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backward.c: the ops of a graph, undone: from the gradient of what an op made to that of what it read and of what it learns.
+/* backward.c: the ops of a graph, undone: from the gradient of what an op made to that of what it read and of what it
+ * learns.
  *
- * Sums over rows (weights of norms, biases, embeddings) are taken column by column, each in order of the rows, by whichever thread
- * has that column: so no sum depends on the number of threads. */
+ * Sums over rows (weights of norms, biases, embeddings) are taken column by column, each in order of the rows, by
+ * whichever thread has that column: so no sum depends on the number of threads. */
 #include <math.h>
 #include <string.h>
 
@@ -59,14 +60,15 @@ static void glu_row(const weft__trainer *t, const struct weft__train_op *op, int
     int64_t width = weft__train_width(t, op->out);
     float *gate = op->wants[0] ? target(t, op, 0, r, aside) : aside,
           *up = op->wants[1] ? target(t, op, 1, r, aside + width) : aside + width;
-    t->k->glu_back(op->node->attr.glu.activation, t->value[op->in[0]] + r * width, t->value[op->in[1]] + r * width, g, width,
-                   gate, up);
+    t->k->glu_back(op->node->attr.glu.activation, t->value[op->in[0]] + r * width, t->value[op->in[1]] + r * width, g,
+                   width, gate, up);
     deliver(t, op, 0, r, gate);
     deliver(t, op, 1, r, up);
 }
 
 /* The derivative of cap * tanh(x / cap) is 1 - (y / cap)². */
-static void softcap_row(const weft__trainer *t, const struct weft__train_op *op, int64_t r, const float *g, float *aside)
+static void softcap_row(const weft__trainer *t, const struct weft__train_op *op, int64_t r, const float *g,
+                        float *aside)
 {
     int64_t width = weft__train_width(t, op->out);
     const float *y = t->value[op->out] + r * width, by = 1 / op->node->attr.softcap.cap;
@@ -112,15 +114,16 @@ static void run_rows(void *arg, int thread, int n_threads)
 {
     const struct backward_job *j = arg;
     int64_t n = weft__train_rows(j->t, j->op), last = weft__train_share(n, thread + 1, n_threads);
-    for (int64_t r = weft__train_share(n, thread, n_threads); r < last; r++) one_row(j->t, j->op, r, j->t->threads[thread].row);
+    for (int64_t r = weft__train_share(n, thread, n_threads); r < last; r++)
+        one_row(j->t, j->op, r, j->t->threads[thread].row);
 }
 
 /* ---- sums over rows ---- */
 
 static void norm_columns(const weft__trainer *t, const struct weft__train_op *op, int64_t first, int64_t last)
 {
-    int64_t width = weft__train_width(t, op->out), group = op->node->attr.norm.group ? op->node->attr.norm.group : width,
-            n = width / group;
+    int64_t width = weft__train_width(t, op->out),
+            group = op->node->attr.norm.group ? op->node->attr.norm.group : width, n = width / group;
     const float *x = t->value[op->in[0]], *g = t->gradient[op->out];
     for (int64_t i = 0; i < weft__train_rows(t, op) * n; i++) {
         float inverse = (float)t->inverse[i];
@@ -152,7 +155,8 @@ static void run_columns(void *arg, int thread, int n_threads)
 {
     const struct backward_job *j = arg;
     const weft_node *n = j->op->node;
-    int64_t width = n->op == WEFT_OP_NORM && n->attr.norm.group ? n->attr.norm.group : weft__train_width(j->t, j->op->out);
+    int64_t width =
+        n->op == WEFT_OP_NORM && n->attr.norm.group ? n->attr.norm.group : weft__train_width(j->t, j->op->out);
     int64_t units = (width + 15) / 16, first = weft__train_share(units, thread, n_threads) * 16,
             last = weft__train_share(units, thread + 1, n_threads) * 16;
     if (last > width) last = width;
@@ -173,16 +177,23 @@ static void scale_shrunk(void *arg, int thread, int n_threads)
     t->k->scale(at, t->lora_scale, (last - first) * t->o.lora_rank, at);
 }
 
-/* With h = scale * A x, of which y had B h: dB += dy^T h, dh = scale * B^T dy, dA += dh^T x, dx += A^T dh. `packed`: the last product
- * had dy on its left. */
+/* With h = scale * A x, of which y had B h: dB += dy^T h, dh = scale * B^T dy, dA += dh^T x, dx += A^T dh. `packed`:
+ * the last product had dy on its left. */
 static void pair_back(weft__trainer *t, const struct weft__train_op *op, int packed)
 {
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out),
             rank = t->o.lora_rank;
     const float *g = t->gradient[op->out];
     struct weft__trainer_weight *a = &t->params[t->pairs[op->pair].a], *b = &t->params[t->pairs[op->pair].b];
-    weft__train_product p = {
-        .m = rows, .n = rank, .k = n, .a = g, .lda = n, .b_across = 1, .c = t->shrunk_grad, .ldc = rank, .same_a = packed};
+    weft__train_product p = {.m = rows,
+                             .n = rank,
+                             .k = n,
+                             .a = g,
+                             .lda = n,
+                             .b_across = 1,
+                             .c = t->shrunk_grad,
+                             .ldc = rank,
+                             .same_a = packed};
     p.b = weft__train_rows_of_floats(b->data + op->pair_row * rank, rank);
     weft__train_multiply(t, &p);
     weft__pool_run(t->pool, scale_shrunk, &(struct backward_job){t, op});
@@ -204,7 +215,8 @@ static void pair_back(weft__trainer *t, const struct weft__train_op *op, int pac
     p.b = weft__train_rows_of_floats(t->value[op->in[0]], k);
     weft__train_multiply(t, &p);
     if (!op->wants[0]) return;
-    p = (weft__train_product){.m = rows, .n = k, .k = rank, .a = t->shrunk_grad, .lda = rank, .b_across = 1, .ldc = k, .add = 1};
+    p = (weft__train_product){
+        .m = rows, .n = k, .k = rank, .a = t->shrunk_grad, .lda = rank, .b_across = 1, .ldc = k, .add = 1};
     p.b = weft__train_rows_of_floats(a->data, k);
     p.c = t->gradient[op->in[0]];
     weft__train_multiply(t, &p);
@@ -229,8 +241,16 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
     }
     if (op->pair >= 0) pair_back(t, op, op->wants[0]);
     if (op->w_grad) {
-        weft__train_product p = {
-            .m = n, .n = k, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .c = op->w_grad, .ldc = k, .add = 1};
+        weft__train_product p = {.m = n,
+                                 .n = k,
+                                 .k = rows,
+                                 .a = g,
+                                 .lda = n,
+                                 .a_across = 1,
+                                 .b_across = 1,
+                                 .c = op->w_grad,
+                                 .ldc = k,
+                                 .add = 1};
         p.b = weft__train_rows_of_floats(t->value[op->in[0]], k);
         weft__train_multiply(t, &p);
     }

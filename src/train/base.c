@@ -27,11 +27,11 @@ static weft_status open_file(weft__train_base *b, const char *name, int folders,
     if (st) return st;
     if (weft__hf_is_folder(path) && folders) return open_folder(b, path, err);
     if (weft__hf_is_folder(path))
-        return weft_fail(
-            err, WEFT_UNSUPPORTED,
-            "%s is a folder, over which adapters are trained; 'weft convert' makes a file of it, and the training of all weights "
-            "starts from that",
-            name);
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "%s is a folder, over which adapters are trained; 'weft convert' makes a file of it, and the "
+                         "training of all weights "
+                         "starts from that",
+                         name);
     if ((st = weft__gguf_open(path, &b->gguf, err))) return st;
     st = weft__vocab_tokenizer(b->gguf, &b->tok, err);
     return st ? weft_fail_within(err, st, "%s", name) : WEFT_OK;
@@ -43,14 +43,16 @@ static weft_status put_words(weft__gguf_writer *w, const char *key, const char *
 }
 
 /* The keys of the file that begin with `prefix` as metadata of their own, with other words where there are some. */
-static weft_status take_meta(weft__train_base *b, const char *prefix, const weft__train_base_overrides *words, weft_error *err)
+static weft_status take_meta(weft__train_base *b, const char *prefix, const weft__train_base_overrides *words,
+                             weft_error *err)
 {
     static const char name[] = "general.name", chat_template[] = "tokenizer.chat_template";
     weft__gguf_writer *w = NULL;
     weft_status st = weft__gguf_writer_memory("metadata", &w, err);
     for (size_t i = 0; !st && i < weft__gguf_n_meta(b->gguf); i++) {
         const weft__gguf_entry *e = weft__gguf_meta(b->gguf, i);
-        if ((words->name && !strcmp(e->key, name)) || (words->chat_template && !strcmp(e->key, chat_template))) continue;
+        if ((words->name && !strcmp(e->key, name)) || (words->chat_template && !strcmp(e->key, chat_template)))
+            continue;
         if (!strcmp(e->key, "general.alignment")) continue; /* the writer's own */
         if (!strncmp(e->key, prefix, strlen(prefix)))
             st = weft__gguf_put_raw(w, e->key, e->type, e->raw, (size_t)e->raw_bytes, err);
@@ -62,8 +64,8 @@ static weft_status take_meta(weft__train_base *b, const char *prefix, const weft
     return st ? st : weft__gguf_parse(b->bytes.data, b->bytes.len, "metadata", &b->meta, err);
 }
 
-weft_status weft__train_base_open(weft__train_base *b, const char *path, int folders, const weft__train_base_overrides *words,
-                                  weft_error *err)
+weft_status weft__train_base_open(weft__train_base *b, const char *path, int folders,
+                                  const weft__train_base_overrides *words, weft_error *err)
 {
     weft_status st = open_file(b, path, folders, err);
     if (!st && b->hf) {
@@ -75,8 +77,8 @@ weft_status weft__train_base_open(weft__train_base *b, const char *path, int fol
     return st;
 }
 
-weft_status weft__train_base_scratch(weft__train_base *b, const weft__train_scratch_shape *shape, const char *vocabulary,
-                                     const weft__train_base_overrides *words, weft_error *err)
+weft_status weft__train_base_scratch(weft__train_base *b, const weft__train_scratch_shape *shape,
+                                     const char *vocabulary, const weft__train_base_overrides *words, weft_error *err)
 {
     weft__train_scratch_shape s = *shape;
     const weft__train_base_overrides own = {NULL, words->chat_template};
@@ -103,10 +105,12 @@ weft_status weft__train_base_context(const weft__train_base *b, int32_t asked, i
     if ((st = weft__hparams_read(&b->source, arch, asked, &hp, err))) return st;
     if (asked <= hp.n_ctx_max) return WEFT_OK;
     if (hp.n_ctx_max > own)
-        return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: the rope scaling of %s reaches %d; choose that or fewer", asked,
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "texts of %d tokens: the rope scaling of %s reaches %d; choose that or fewer", asked,
                          b->source.label, hp.n_ctx_max);
-    return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: %s was made for %d (%s.context_length); choose that or fewer",
-                     asked, b->source.label, own, arch);
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "texts of %d tokens: %s was made for %d (%s.context_length); choose that or fewer", asked,
+                     b->source.label, own, arch);
 }
 
 const weft__gguf *weft__train_base_meta(const weft__train_base *b)

@@ -58,7 +58,8 @@ static weft_status read_line(const char *line, size_t n, weft__curve_point *p, i
     weft__json *v = NULL;
     *ok = 0;
     if (weft__json_parse(line, n, &v, NULL) == WEFT_NO_MEMORY) return curve_no_memory(err);
-    *ok = weft__json_int(weft__json_get(v, "step"), &p->step) && weft__json_int(weft__json_get(v, "tokens"), &p->tokens);
+    *ok =
+        weft__json_int(weft__json_get(v, "step"), &p->step) && weft__json_int(weft__json_get(v, "tokens"), &p->tokens);
     p->loss = number_of(v, "loss");
     p->heldout = number_of(v, "heldout");
     p->better = number_of(v, "better");
@@ -107,8 +108,8 @@ static weft_status begin_lines(weft__curve *c, weft_error *err)
     return st;
 }
 
-weft_status weft__curve_open(weft__curve *c, const char *lines_path, const char *picture_path, const char *title, int64_t step,
-                             weft_error *err)
+weft_status weft__curve_open(weft__curve *c, const char *lines_path, const char *picture_path, const char *title,
+                             int64_t step, weft_error *err)
 {
     c->lines_path = weft__strdup(lines_path);
     c->picture_path = weft__strdup(picture_path);

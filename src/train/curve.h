@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* curve.h: how a training went: a line of JSON per step, appended as it happens, and a picture (SVG) of the loss.
  *
- * Invariant: the file of lines holds the points of the steps that were made, in order (step 0: before the first); a run that resumes at step s drops what came after
- * s, and a line that a crash cut short. One thread. */
+ * Invariant: the file of lines holds the points of the steps that were made, in order (step 0: before the first); a run
+ * that resumes at step s drops what came after s, and a line that a crash cut short. One thread. */
 #ifndef WEFT_TRAIN_CURVE_H
 #define WEFT_TRAIN_CURVE_H
 
@@ -29,10 +29,10 @@ typedef struct weft__curve {
     char *lines_path, *picture_path, *title;
 } weft__curve;
 
-/* lines_path and picture_path are in a folder that exists. Takes over the points up to `step` that lines_path holds already, and none
- * when step is 0. Fails with WEFT_IO or WEFT_NO_MEMORY; close it in any case. */
-weft_status weft__curve_open(weft__curve *c, const char *lines_path, const char *picture_path, const char *title, int64_t step,
-                             weft_error *err);
+/* lines_path and picture_path are in a folder that exists. Takes over the points up to `step` that lines_path holds
+ * already, and none when step is 0. Fails with WEFT_IO or WEFT_NO_MEMORY; close it in any case. */
+weft_status weft__curve_open(weft__curve *c, const char *lines_path, const char *picture_path, const char *title,
+                             int64_t step, weft_error *err);
 /* Appends a point and its line. */
 weft_status weft__curve_add(weft__curve *c, const weft__curve_point *p, weft_error *err);
 /* Writes the picture anew; it appears when it is complete. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* curve_svg.c: the picture of a loss curve (curve.h): every step in a light line, their running mean in a dark one, held-out losses as
- * dots. Stateless. */
+/* curve_svg.c: the picture of a loss curve (curve.h): every step in a light line, their running mean in a dark one,
+ * held-out losses as dots. Stateless. */
 #include <math.h>
 
 #include "base/text.h"
@@ -108,8 +108,8 @@ static void draw_heldout(weft__strbuf *t, const weft__curve *c, const scale *s)
         n++;
     }
     if (n)
-        weft__strbuf_printf(t, "<circle cx=\"%d\" cy=\"%d\" r=\"3.5\"/><text x=\"%d\" y=\"%d\">held out</text>\n", WIDTH - 110,
-                            TOP - 18, WIDTH - 100, TOP - 14);
+        weft__strbuf_printf(t, "<circle cx=\"%d\" cy=\"%d\" r=\"3.5\"/><text x=\"%d\" y=\"%d\">held out</text>\n",
+                            WIDTH - 110, TOP - 18, WIDTH - 100, TOP - 14);
 }
 
 /* What a file may be called, as XML takes it. */
@@ -125,12 +125,14 @@ static void put_escaped(weft__strbuf *t, const char *s)
 static void draw(weft__strbuf *t, const weft__curve *c)
 {
     scale s = scale_of(c);
-    weft__strbuf_printf(
-        t, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n",
-        WIDTH, HEIGHT);
-    weft__strbuf_puts(t, "<style>path{fill:none}.g{stroke:#ddd}.a{stroke:#333}.l{stroke:#a9c4e6}.m{stroke:#1f5fa8;stroke-width:2}"
-                         "circle{fill:#c0392b}</style>\n"
-                         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    weft__strbuf_printf(t,
+                        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
+                        "font-size=\"12\">\n",
+                        WIDTH, HEIGHT);
+    weft__strbuf_puts(
+        t, "<style>path{fill:none}.g{stroke:#ddd}.a{stroke:#333}.l{stroke:#a9c4e6}.m{stroke:#1f5fa8;stroke-width:2}"
+           "circle{fill:#c0392b}</style>\n"
+           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
     weft__strbuf_printf(t, "<text x=\"%d\" y=\"24\" font-size=\"15\">", LEFT);
     put_escaped(t, c->title);
     weft__strbuf_puts(t, "</text>\n");

@@ -17,8 +17,8 @@ static weft_status check_rows(const weft__dataset_options *o, weft_error *err)
 {
     if (o->n_ctx >= 1 && o->max_rows >= (int64_t)o->n_ctx * (o->pairs ? 2 : 1)) return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT,
-                     "batches of %d tokens (-b) do not hold %s of %d (-c); give larger ones, or shorter texts", o->max_rows,
-                     o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
+                     "batches of %d tokens (-b) do not hold %s of %d (-c); give larger ones, or shorter texts",
+                     o->max_rows, o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
 }
 
 weft_status weft__dataset_create(const weft__train_renderer *r, const weft__dataset_options *o, weft__dataset **out,
@@ -94,8 +94,10 @@ weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, wef
         return WEFT_OK;
     }
     if (d->n_segments >= UINT32_MAX) return weft_fail(err, WEFT_LIMIT, "more than %u texts to learn from", UINT32_MAX);
-    if (!weft__grow(&d->segments, &d->segments_capacity, d->n_segments + 1, sizeof *d->segments)) return data_no_memory(err);
-    /* What follows the last learned token teaches nothing. A row predicts the token behind it, so n tokens are n - 1 rows. */
+    if (!weft__grow(&d->segments, &d->segments_capacity, d->n_segments + 1, sizeof *d->segments))
+        return data_no_memory(err);
+    /* What follows the last learned token teaches nothing. A row predicts the token behind it, so n tokens are n - 1
+     * rows. */
     d->segments[d->n_segments++] = (weft__dataset_segment){at, (uint32_t)last};
     d->counts.n_segments++;
     d->counts.n_tokens += (int64_t)last;
@@ -113,7 +115,8 @@ uint64_t weft__dataset_hash(const weft__dataset *d)
     weft__hash_state h;
     weft__hash_begin(&h);
     const weft__dataset_options *o = &d->options;
-    const uint64_t options[] = {(uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs, o->seed};
+    const uint64_t options[] = {(uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs,
+                                o->seed};
     weft__hash_add(&h, options, sizeof options);
     if (d->all.ids.n) weft__hash_add(&h, d->all.ids.data, d->all.ids.n * sizeof *d->all.ids.data);
     if (d->all.ids.n) weft__hash_add(&h, d->all.learn, d->all.ids.n);

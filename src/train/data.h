@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* data.h: what a model learns from: files to packed batches, in an order that a seed decides.
  *
- * A dataset is filled (add...), then read (next...). Files: text (documents separated by the end-of-text token as it is spelled; line
- * breaks beside it do not count), JSONL (record.h), both without a byte-order mark before them, and ids (.u16, .u32: little-endian numbers; EOS ends a document). Texts longer than
- * n_ctx become several segments, of which every token but the first is learned once; longer conversations lose their end.
- * Invariant: the batches are a function of the files' contents in their order, the tokenizer and the options; a position names one of
- * them exactly. A batch never mixes epochs. One thread. */
+ * A dataset is filled (add...), then read (next...). Files: text (documents separated by the end-of-text token as it is
+ * spelled; line breaks beside it do not count), JSONL (record.h), both without a byte-order mark before them, and ids
+ * (.u16, .u32: little-endian numbers; EOS ends a document). Texts longer than n_ctx become several segments, of which
+ * every token but the first is learned once; longer conversations lose their end. Invariant: the batches are a function
+ * of the files' contents in their order, the tokenizer and the options; a position names one of them exactly. A batch
+ * never mixes epochs. One thread. */
 #ifndef WEFT_TRAIN_DATA_H
 #define WEFT_TRAIN_DATA_H
 
@@ -28,8 +29,9 @@ typedef struct weft__dataset_totals {
     int64_t n_tokens;    /* rows of an epoch */
     int64_t n_learned;   /* rows with a target */
     int64_t n_segments;
-    int64_t n_cut;     /* conversations that lost their end to n_ctx; a pair counts once */
-    int64_t n_dropped; /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
+    int64_t n_cut; /* conversations that lost their end to n_ctx; a pair counts once */
+    int64_t
+        n_dropped; /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
 } weft__dataset_totals;
 
 /* Where the next batch begins. {0, 0} is the start. */
@@ -49,26 +51,29 @@ typedef enum weft__dataset_form {
     WEFT__DATASET_U32,
     WEFT__DATASET_JSON
 } weft__dataset_form;
-/* By the end of the name, in any case: .jsonl, .json, .u16, .u32; all else is text, but for chats that `weft chat` saved, which are known by their
- * beginning. */
+/* By the end of the name, in any case: .jsonl, .json, .u16, .u32; all else is text, but for chats that `weft chat`
+ * saved, which are known by their beginning. */
 weft__dataset_form weft__dataset_form_of(const char *path);
 
-/* Reads all of it. Fails with WEFT_FORMAT, naming file and line (or the number of the id) and what is wrong there; WEFT_NOT_FOUND, WEFT_IO;
- * WEFT_UNSUPPORTED and WEFT_ARGUMENT of weft__train_render, with file and line; WEFT_NO_MEMORY. The dataset is not to be used after a failure. */
+/* Reads all of it. Fails with WEFT_FORMAT, naming file and line (or the number of the id) and what is wrong there;
+ * WEFT_NOT_FOUND, WEFT_IO; WEFT_UNSUPPORTED and WEFT_ARGUMENT of weft__train_render, with file and line;
+ * WEFT_NO_MEMORY. The dataset is not to be used after a failure. */
 weft_status weft__dataset_add(weft__dataset *d, const char *path, weft_error *err);
 /* The same for bytes in memory; `name` is what messages call them. */
-weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__dataset_form form, const char *bytes, size_t n,
-                                    weft_error *err);
+weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__dataset_form form, const char *bytes,
+                                    size_t n, weft_error *err);
 
-/* Batches of max_rows from now on, the position at the start. Fails as weft__dataset_create does, and the dataset is as it was. */
+/* Batches of max_rows from now on, the position at the start. Fails as weft__dataset_create does, and the dataset is as
+ * it was. */
 weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_error *err);
 
 void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out);
 /* A checksum of everything that decides the batches. */
 uint64_t weft__dataset_hash(const weft__dataset *d);
 
-/* The batch at the current position; *out points into the dataset until the next call. Goes on for ever, epoch after epoch. Of pairs,
- * segments 2i and 2i + 1 are the chosen and the rejected answer. Fails with WEFT_ARGUMENT when there is nothing to learn, WEFT_NO_MEMORY. */
+/* The batch at the current position; *out points into the dataset until the next call. Goes on for ever, epoch after
+ * epoch. Of pairs, segments 2i and 2i + 1 are the chosen and the rejected answer. Fails with WEFT_ARGUMENT when there
+ * is nothing to learn, WEFT_NO_MEMORY. */
 weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err);
 weft__dataset_cursor weft__dataset_position(const weft__dataset *d);
 /* Fails with WEFT_ARGUMENT for a position behind the last text; one inside a batch begins another cut of the rest. */

@@ -55,11 +55,13 @@ static weft_status take_conversation(weft__dataset *d, size_t from, weft_error *
 static int same_segments(const weft__dataset *d, const weft__dataset_segment *a, const weft__dataset_segment *b)
 {
     const size_t n = (size_t)a->n_rows + 1;
-    return a->n_rows == b->n_rows && !memcmp(d->all.ids.data + a->at, d->all.ids.data + b->at, n * sizeof *d->all.ids.data) &&
+    return a->n_rows == b->n_rows &&
+           !memcmp(d->all.ids.data + a->at, d->all.ids.data + b->at, n * sizeof *d->all.ids.data) &&
            !memcmp(d->all.learn + a->at, d->all.learn + b->at, n);
 }
 
-/* A pair from whose texts something can be learned: answers that are the same, or became so when they lost their ends, have no margin. */
+/* A pair from whose texts something can be learned: answers that are the same, or became so when they lost their ends,
+ * have no margin. */
 static int prefers(const weft__dataset *d, const weft__dataset_segment *pair)
 {
     return pair[0].n_rows && pair[1].n_rows && !same_segments(d, &pair[0], &pair[1]);
@@ -248,14 +250,16 @@ static weft_status read_ids(weft__dataset *d, const char *name, size_t width, co
     int32_t n_vocab = weft__tok_n(tok), eos = weft__tok_id_of_role(tok, WEFT__TOK_ROLE_EOS);
     size_t n_ids = n / width, begin = d->all.ids.n;
     weft_status st = WEFT_OK;
-    if (n % width) return weft_fail(err, WEFT_FORMAT, "%s: %zu bytes are no whole number of %zu-byte ids", name, n, width);
+    if (n % width)
+        return weft_fail(err, WEFT_FORMAT, "%s: %zu bytes are no whole number of %zu-byte ids", name, n, width);
     if (!weft__grow(&d->all.ids.data, &d->all.ids.capacity, begin + n_ids, sizeof *d->all.ids.data) ||
         !weft__grow(&d->all.learn, &d->all.learn_capacity, begin + n_ids, 1))
         return data_read_no_memory(err);
     for (size_t i = 0; !st && i < n_ids; i++) {
         uint32_t id = id_at((const unsigned char *)s + i * width, width);
         if (id >= (uint32_t)n_vocab)
-            return weft_fail(err, WEFT_FORMAT, "%s: id %zu is %u, and the vocabulary has %d tokens", name, i + 1, id, n_vocab);
+            return weft_fail(err, WEFT_FORMAT, "%s: id %zu is %u, and the vocabulary has %d tokens", name, i + 1, id,
+                             n_vocab);
         d->all.learn[d->all.ids.n] = 1;
         d->all.ids.data[d->all.ids.n++] = (int32_t)id;
         if ((int32_t)id == eos || i + 1 == n_ids) {
@@ -273,8 +277,10 @@ weft__dataset_form weft__dataset_form_of(const char *path)
     static const struct {
         const char *end;
         weft__dataset_form form;
-    } forms[] = {
-        {".jsonl", WEFT__DATASET_JSONL}, {".json", WEFT__DATASET_JSON}, {".u16", WEFT__DATASET_U16}, {".u32", WEFT__DATASET_U32}};
+    } forms[] = {{".jsonl", WEFT__DATASET_JSONL},
+                 {".json", WEFT__DATASET_JSON},
+                 {".u16", WEFT__DATASET_U16},
+                 {".u32", WEFT__DATASET_U32}};
     size_t n = strlen(path);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t k = strlen(forms[i].end);
@@ -291,18 +297,20 @@ static int is_chat(const char *s, size_t n)
     if (i == n || (s[i] != '[' && s[i] != '{')) return 0;
     weft__json *v = first_line(s, n);
     if (!v) v = one_value(s, n);
-    const int is = weft__train_is_conversation(v) || weft__json_kind_of(weft__json_get(v, "messages")) == WEFT__JSON_ARRAY;
+    const int is =
+        weft__train_is_conversation(v) || weft__json_kind_of(weft__json_get(v, "messages")) == WEFT__JSON_ARRAY;
     weft__json_free(&v);
     return is;
 }
 
-weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__dataset_form form, const char *bytes, size_t n,
-                                    weft_error *err)
+weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__dataset_form form, const char *bytes,
+                                    size_t n, weft_error *err)
 {
     if (form != WEFT__DATASET_JSONL && form != WEFT__DATASET_JSON && d->options.pairs)
-        return weft_fail(
-            err, WEFT_FORMAT,
-            "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per line, or as .json", name);
+        return weft_fail(err, WEFT_FORMAT,
+                         "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per "
+                         "line, or as .json",
+                         name);
     if (form == WEFT__DATASET_TEXT && is_chat(bytes, n)) form = WEFT__DATASET_JSONL; /* under whatever name */
     switch (form) {
     case WEFT__DATASET_JSONL: return read_jsonl(d, name, bytes, n, err);

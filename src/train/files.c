@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* files.c: checkpoints, adapters and models as GGUF files, each complete or absent (train.h).
  *
- * A checkpoint holds every parameter under its name, with .m and .v behind it what the optimizer keeps, and in its metadata what it
- * belongs to, the step, the caller's state, and a checksum of the numbers: it is refused as a whole, before anything changes. */
+ * A checkpoint holds every parameter under its name, with .m and .v behind it what the optimizer keeps, and in its
+ * metadata what it belongs to, the step, the caller's state, and a checksum of the numbers: it is refused as a whole,
+ * before anything changes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 #include "format/gguf_write.h"
 #include "train/params.h"
 
-static weft_status declare(weft__gguf_writer *w, const struct weft__trainer_weight *p, const char *suffix, weft_error *err)
+static weft_status declare(weft__gguf_writer *w, const struct weft__trainer_weight *p, const char *suffix,
+                           weft_error *err)
 {
     char name[sizeof p->name + 8];
     uint64_t d[2] = {(uint64_t)p->d[0], (uint64_t)p->d[1]};
@@ -71,7 +73,8 @@ weft_status weft__trainer_save(weft__trainer *t, const char *path, const void *s
 {
     weft__gguf_writer *w;
     if (t->kind != 0)
-        return weft_fail(err, WEFT_STATE, "%s: a checkpoint is written between steps; call weft__trainer_step first", path);
+        return weft_fail(err, WEFT_STATE, "%s: a checkpoint is written between steps; call weft__trainer_step first",
+                         path);
     weft_status st = weft__gguf_writer_create(path, 64, &w, err);
     if (st) return st;
     st = put_head(t, w, state, n_state, err);
@@ -84,7 +87,8 @@ weft_status weft__trainer_save(weft__trainer *t, const char *path, const void *s
     return finish(&w, st, err);
 }
 
-static weft_status check_head(const weft__trainer *t, const weft__gguf *g, const char *path, uint64_t *step, weft_error *err)
+static weft_status check_head(const weft__trainer *t, const weft__gguf *g, const char *path, uint64_t *step,
+                              weft_error *err)
 {
     weft__gguf_str type = {0}, arch = {0};
     uint32_t optimizer, rank;
@@ -94,23 +98,27 @@ static weft_status check_head(const weft__trainer *t, const weft__gguf *g, const
         (st = weft__gguf_string(g, "general.architecture", &arch, err)) ||
         (st = weft__gguf_u32(g, "weft.train.optimizer", &optimizer, err)) ||
         (st = weft__gguf_u32(g, "weft.train.lora_rank", &rank, err)) ||
-        (st = weft__gguf_f32(g, "weft.train.lora_scale", &scale, err)) || (st = weft__gguf_u64(g, "weft.train.step", step, err)))
+        (st = weft__gguf_f32(g, "weft.train.lora_scale", &scale, err)) ||
+        (st = weft__gguf_u64(g, "weft.train.step", step, err)))
         return st;
-    if (type.len != 10 || memcmp(type.data, "checkpoint", 10)) return weft_fail(err, WEFT_FORMAT, "%s is no checkpoint", path);
+    if (type.len != 10 || memcmp(type.data, "checkpoint", 10))
+        return weft_fail(err, WEFT_FORMAT, "%s is no checkpoint", path);
     if (arch.len != strlen(t->hp.arch) || memcmp(arch.data, t->hp.arch, arch.len))
         return weft_fail(err, WEFT_ARGUMENT, "%s: a checkpoint of architecture '%.*s', the model is '%s'", path,
                          (int)(arch.len < 64 ? arch.len : 64), arch.data, t->hp.arch);
-    if (optimizer != (uint32_t)t->o.optimizer) return weft_fail(err, WEFT_ARGUMENT, "%s was made with another optimizer", path);
+    if (optimizer != (uint32_t)t->o.optimizer)
+        return weft_fail(err, WEFT_ARGUMENT, "%s was made with another optimizer", path);
     if (rank != (uint32_t)t->o.lora_rank || scale != t->lora_scale)
-        return weft_fail(err, WEFT_ARGUMENT, "%s was made with LoRA rank %u and scale %g; here they are %d and %g", path, rank,
-                         (double)scale, t->o.lora_rank, (double)t->lora_scale);
-    if (*step > (uint64_t)INT64_MAX) return weft_fail(err, WEFT_FORMAT, "%s: step %llu", path, (unsigned long long)*step);
+        return weft_fail(err, WEFT_ARGUMENT, "%s was made with LoRA rank %u and scale %g; here they are %d and %g",
+                         path, rank, (double)scale, t->o.lora_rank, (double)t->lora_scale);
+    if (*step > (uint64_t)INT64_MAX)
+        return weft_fail(err, WEFT_FORMAT, "%s: step %llu", path, (unsigned long long)*step);
     return WEFT_OK;
 }
 
 /* The numbers of parameter j and of what the optimizer keeps for it, in the file's map; aligned, since the file is. */
-static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const char *path, int32_t j, int i, const float **out,
-                             weft_error *err)
+static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const char *path, int32_t j, int i,
+                             const float **out, weft_error *err)
 {
     const struct weft__trainer_weight *p = &t->params[j];
     const weft__tensor_desc *d;
@@ -119,7 +127,8 @@ static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const 
     weft_status st = weft__gguf_tensor(g, name, &d, err);
     if (st) return st;
     *out = weft__tensor_data(d);
-    if (d->dtype == WEFT_F32 && d->d[0] == (uint64_t)p->d[0] && d->d[1] == (uint64_t)p->d[1] && d->n_elems == (uint64_t)p->n)
+    if (d->dtype == WEFT_F32 && d->d[0] == (uint64_t)p->d[0] && d->d[1] == (uint64_t)p->d[1] &&
+        d->n_elems == (uint64_t)p->n)
         return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT, "%s: tensor %s has another shape than here", path, name);
 }
@@ -131,8 +140,9 @@ static weft_status check_numbers(const weft__trainer *t, const weft__gguf *g, co
     weft__hash_state h;
     weft_status st = weft__gguf_u64(g, "weft.train.checksum", &sum, err);
     if (!st && weft__gguf_tensors(g)->n != (size_t)n_kept(t) * (size_t)t->n_params)
-        st = weft_fail(err, WEFT_ARGUMENT, "%s holds %zu tensors, not the %zu of this training: were the LoRA targets others?",
-                       path, weft__gguf_tensors(g)->n, (size_t)n_kept(t) * (size_t)t->n_params);
+        st = weft_fail(err, WEFT_ARGUMENT,
+                       "%s holds %zu tensors, not the %zu of this training: were the LoRA targets others?", path,
+                       weft__gguf_tensors(g)->n, (size_t)n_kept(t) * (size_t)t->n_params);
     weft__hash_begin(&h);
     for (int i = 0; i < n_kept(t); i++) {
         for (int32_t j = 0; !st && j < t->n_params; j++) {
@@ -153,8 +163,8 @@ static weft_status copy_state(const weft__gguf *g, const char *path, void **stat
         (st = weft__gguf_array(g, "weft.train.state", &list, err)))
         return st;
     if (list->type != WEFT__GGUF_U8 || weft__hash(list->data, (size_t)list->n) != sum)
-        return weft_fail(err, WEFT_FORMAT, "%s is damaged: the state of its data does not have the checksum that it states",
-                         path);
+        return weft_fail(err, WEFT_FORMAT,
+                         "%s is damaged: the state of its data does not have the checksum that it states", path);
     *n_state = (size_t)list->n;
     *state = weft__alloc(*n_state);
     if (!*state) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for the state of its data", path);
@@ -187,8 +197,8 @@ weft_status weft__trainer_load(weft__trainer *t, const char *path, void **state,
 
 /* ---- adapters ---- */
 
-/* Readers divide alpha by the rank, in double: 1 where that is not the scale that was trained with, so that each pair states it
- * (NAME.lora_scale, as src/adapt reads it). Alpha 0 means a scale of 1 to them. */
+/* Readers divide alpha by the rank, in double: 1 where that is not the scale that was trained with, so that each pair
+ * states it (NAME.lora_scale, as src/adapt reads it). Alpha 0 means a scale of 1 to them. */
 static int own_scale(const weft__trainer *t, float alpha)
 {
     return alpha == 0 || (float)((double)alpha / t->o.lora_rank) != t->lora_scale;
@@ -202,25 +212,29 @@ static weft_status declare_scale(weft__gguf_writer *w, const struct weft__traine
     return weft__gguf_declare(w, name, WEFT_F32, 1, (uint64_t[]){1}, err);
 }
 
-/* Query or key heads, when p is B of their matrix and the base has its rows in halves (a folder of Llama's kin), which GGUF pairs; else 0. */
+/* Query or key heads, when p is B of their matrix and the base has its rows in halves (a folder of Llama's kin), which
+ * GGUF pairs; else 0. */
 static int32_t heads_in_halves(const weft__trainer *t, const struct weft__trainer_weight *p)
 {
     char style[16] = "";
-    if (weft__source_string(&t->src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) || strcmp(style, "halves")) return 0;
+    if (weft__source_string(&t->src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) || strcmp(style, "halves"))
+        return 0;
     return strstr(p->name, ".attn_q.weight.lora_b")   ? t->hp.n_heads
            : strstr(p->name, ".attn_k.weight.lora_b") ? t->hp.n_kv_heads
                                                       : 0;
 }
 
 /* Rows in GGUF's order. */
-static weft_status write_half(const weft__trainer *t, weft__gguf_writer *w, const struct weft__trainer_weight *p, weft_error *err)
+static weft_status write_half(const weft__trainer *t, weft__gguf_writer *w, const struct weft__trainer_weight *p,
+                              weft_error *err)
 {
     const int32_t heads = heads_in_halves(t, p);
     const int64_t width = p->d[0], n = heads ? p->d[1] : 1;
     weft_status st = WEFT_OK;
     if (!heads) return weft__gguf_write(w, p->data, (size_t)p->n * sizeof(float), err);
     for (int64_t r = 0; r < n && !st; r++)
-        st = weft__gguf_write(w, p->data + weft__adapt_folder_row(r, n / heads) * width, (size_t)width * sizeof(float), err);
+        st = weft__gguf_write(w, p->data + weft__adapt_folder_row(r, n / heads) * width, (size_t)width * sizeof(float),
+                              err);
     return st;
 }
 
@@ -243,7 +257,8 @@ weft_status weft__trainer_write_adapter(weft__trainer *t, const char *path, cons
     for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = declare_scale(w, &t->params[t->pairs[j].a], err);
     if (!st) st = weft__gguf_begin(w, err);
     for (int32_t j = 0; !st && j < t->n_params; j++) st = write_half(t, w, &t->params[j], err);
-    for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = weft__gguf_write(w, &t->lora_scale, sizeof t->lora_scale, err);
+    for (int32_t j = 0; !st && own && j < t->n_pairs; j++)
+        st = weft__gguf_write(w, &t->lora_scale, sizeof t->lora_scale, err);
     return finish(&w, st, err);
 }
 
@@ -273,7 +288,8 @@ weft_status weft__trainer_write_model(weft__trainer *t, const weft__gguf *meta, 
     for (size_t i = 0; !st && i < set->n; i++) {
         const weft__tensor_desc *d = &set->items[i];
         int32_t p = weft__train_param_find(t, d->name);
-        st = p >= 0 ? declare(w, &t->params[p], "", err) : weft__gguf_declare(w, d->name, d->dtype, d->n_dims, d->d, err);
+        st = p >= 0 ? declare(w, &t->params[p], "", err)
+                    : weft__gguf_declare(w, d->name, d->dtype, d->n_dims, d->d, err);
     }
     if (!st) st = weft__gguf_begin(w, err);
     for (size_t i = 0; !st && i < set->n; i++) {

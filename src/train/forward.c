@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* forward.c: the ops of a graph over packed rows, each with all threads. Rows are shared evenly; which thread has a row does not show. */
+/* forward.c: the ops of a graph over packed rows, each with all threads. Rows are shared evenly; which thread has a row
+ * does not show. */
 #include <string.h>
 
 #include "train/parts.h"
@@ -34,7 +35,8 @@ static void rope_row(const weft__trainer *t, const struct weft__train_op *op, in
 {
     const weft_attr_rope *a = &op->node->attr.rope;
     memcpy(y, x, (size_t)weft__train_width(t, op->out) * sizeof *y);
-    t->k->rope(y, a->n_heads, a->head_dim, a->n_rot, a->style, t->ropes[op->rope].forth + (int64_t)t->pos[r] * a->n_rot);
+    t->k->rope(y, a->n_heads, a->head_dim, a->n_rot, a->style,
+               t->ropes[op->rope].forth + (int64_t)t->pos[r] * a->n_rot);
 }
 
 /* Row r of an op that looks at one row only. */
@@ -79,7 +81,8 @@ static void run_linear_rows(void *arg, int thread, int n_threads)
     for (int64_t r = weft__train_share(n, thread, n_threads); r < last; r++) {
         float *y = t->value[op->out] + r * width;
         if (op->vector) t->k->add(y, op->vector, width, y);
-        if (op->pair >= 0 && t->adapter_on) t->k->scale(op->shrunk + r * rank, t->lora_scale, rank, op->shrunk + r * rank);
+        if (op->pair >= 0 && t->adapter_on)
+            t->k->scale(op->shrunk + r * rank, t->lora_scale, rank, op->shrunk + r * rank);
     }
 }
 
@@ -99,8 +102,14 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
                              .same_a = op->same_in && !(t->adapter_on && op[-1].pair >= 0)};
     weft__train_multiply(t, &p);
     if (lora) {
-        p = (weft__train_product){
-            .m = rows, .n = rank, .k = k, .a = t->value[op->in[0]], .lda = k, .c = op->shrunk, .ldc = rank, .same_a = 1};
+        p = (weft__train_product){.m = rows,
+                                  .n = rank,
+                                  .k = k,
+                                  .a = t->value[op->in[0]],
+                                  .lda = k,
+                                  .c = op->shrunk,
+                                  .ldc = rank,
+                                  .same_a = 1};
         p.b = weft__train_rows_of_floats(t->params[t->pairs[op->pair].a].data, k);
         weft__train_multiply(t, &p);
     }

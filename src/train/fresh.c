@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fresh.c: a model with random weights in memory (fresh.h): metadata as the bytes of a GGUF file, tensors in one buffer. */
+/* fresh.c: a model with random weights in memory (fresh.h): metadata as the bytes of a GGUF file, tensors in one
+ * buffer. */
 #include "train/fresh.h"
 
 #include <math.h>
@@ -39,7 +40,8 @@ static weft_status put_shape(const weft__train_scratch_shape *s, weft__gguf_writ
     weft_status st;
     if ((st = weft__gguf_put_string(w, "general.architecture", "llama", 5, err)) ||
         (st = weft__gguf_put_string(w, "general.name", name, strlen(name), err)) ||
-        (st = put_i32(w, "llama.vocab_size", s->n_vocab, err)) || (st = put_i32(w, "llama.context_length", s->n_ctx, err)) ||
+        (st = put_i32(w, "llama.vocab_size", s->n_vocab, err)) ||
+        (st = put_i32(w, "llama.context_length", s->n_ctx, err)) ||
         (st = put_i32(w, "llama.embedding_length", s->d_model, err)) ||
         (st = put_i32(w, "llama.block_count", s->n_layers, err)) ||
         (st = put_i32(w, "llama.feed_forward_length", s->d_ff, err)) ||
@@ -66,7 +68,8 @@ static weft_status make_meta(weft__train_scratch *f, const weft__gguf *extra, we
 
 /* ---- tensors ---- */
 
-static weft_status fresh_add(weft__train_scratch *f, int64_t k, int64_t n, weft_error *err, const char *format, int layer)
+static weft_status fresh_add(weft__train_scratch *f, int64_t k, int64_t n, weft_error *err, const char *format,
+                             int layer)
 {
     uint32_t existing;
     size_t i = f->tensors.n;
@@ -84,10 +87,12 @@ static weft_status fresh_add(weft__train_scratch *f, int64_t k, int64_t n, weft_
 static weft_status add_layer(weft__train_scratch *f, int l, weft_error *err)
 {
     const weft__train_scratch_shape *s = &f->shape;
-    const int64_t d = s->d_model, ff = s->d_ff, q = (int64_t)s->n_heads * s->head_dim, kv = (int64_t)s->n_kv_heads * s->head_dim;
+    const int64_t d = s->d_model, ff = s->d_ff, q = (int64_t)s->n_heads * s->head_dim,
+                  kv = (int64_t)s->n_kv_heads * s->head_dim;
     weft_status st;
     if ((st = fresh_add(f, d, 0, err, "blk.%d.attn_norm.weight", l)) ||
-        (st = fresh_add(f, d, q, err, "blk.%d.attn_q.weight", l)) || (st = fresh_add(f, d, kv, err, "blk.%d.attn_k.weight", l)) ||
+        (st = fresh_add(f, d, q, err, "blk.%d.attn_q.weight", l)) ||
+        (st = fresh_add(f, d, kv, err, "blk.%d.attn_k.weight", l)) ||
         (st = fresh_add(f, d, kv, err, "blk.%d.attn_v.weight", l)) ||
         (st = fresh_add(f, q, d, err, "blk.%d.attn_output.weight", l)) ||
         (st = fresh_add(f, d, 0, err, "blk.%d.ffn_norm.weight", l)) ||
@@ -111,7 +116,8 @@ static void draw(weft__train_scratch *f)
         t->buffer = f->buffer;
         float *x = (float *)(void *)((uint8_t *)f->buffer->data + t->offset);
         double deviation = ends_branch(t->name) ? DEVIATION / sqrt(2.0 * f->shape.n_layers) : DEVIATION;
-        for (uint64_t j = 0; j < t->n_elems; j++) x[j] = t->n_dims == 1 ? 1 : (float)(deviation * weft__rng_normal(&rng));
+        for (uint64_t j = 0; j < t->n_elems; j++)
+            x[j] = t->n_dims == 1 ? 1 : (float)(deviation * weft__rng_normal(&rng));
     }
 }
 
@@ -147,15 +153,17 @@ static weft_status check_shape(const weft__train_scratch_shape *s, weft_error *e
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].value < 1 || all[i].value > all[i].most)
-            return weft_fail(err, WEFT_ARGUMENT, "%s is %d; it must be between 1 and %d", all[i].name, all[i].value, all[i].most);
+            return weft_fail(err, WEFT_ARGUMENT, "%s is %d; it must be between 1 and %d", all[i].name, all[i].value,
+                             all[i].most);
     if (s->n_heads % s->n_kv_heads)
-        return weft_fail(err, WEFT_ARGUMENT, "%d heads cannot share %d key/value heads evenly", s->n_heads, s->n_kv_heads);
+        return weft_fail(err, WEFT_ARGUMENT, "%d heads cannot share %d key/value heads evenly", s->n_heads,
+                         s->n_kv_heads);
     if (s->head_dim % 2) return weft_fail(err, WEFT_ARGUMENT, "head_dim is %d; rope needs an even number", s->head_dim);
     return WEFT_OK;
 }
 
-weft_status weft__train_scratch_create(const weft__train_scratch_shape *shape, const weft__gguf *extra, weft__train_scratch **out,
-                                       weft_error *err)
+weft_status weft__train_scratch_create(const weft__train_scratch_shape *shape, const weft__gguf *extra,
+                                       weft__train_scratch **out, weft_error *err)
 {
     *out = NULL;
     weft_status st = check_shape(shape, err);

@@ -45,8 +45,8 @@ static weft_status add_batch(weft__train_job *j, const weft__train_batch *b, job
     return WEFT_OK;
 }
 
-/* Adds batches until there are enough for a step. One whose loss is not finite is left out, unless there are too many; with it goes
- * what was added before it, since the trainer dropped that too. */
+/* Adds batches until there are enough for a step. One whose loss is not finite is left out, unless there are too many;
+ * with it goes what was added before it, since the trainer dropped that too. */
 static weft_status add_batches(weft__train_job *j, job_sums *s, weft_error *err)
 {
     int bad = 0;
@@ -75,7 +75,8 @@ static weft_status make_step(weft__train_job *j, job_sums *s, weft__train_step *
             weft_error why;
             j->n_rows = n_rows;
             j->seconds = seconds;
-            return weft__dataset_seek(j->data, begun, &why) ? weft_fail(err, (weft_status)why.status, "%s", why.message) : st;
+            return weft__dataset_seek(j->data, begun, &why) ? weft_fail(err, (weft_status)why.status, "%s", why.message)
+                                                            : st;
         }
         s->seconds = (double)(weft__clock_ns() - start) / 1e9;
         j->seconds += s->seconds;
@@ -238,8 +239,8 @@ static weft_status job_begin(weft__train_job *j, int *stop, weft_error *err)
     return st;
 }
 
-/* What the multipliers reach at this moment, before the first step, the last one, and whenever PEAK_EVERY went by: others compute on the
- * machine too, so what was measured at another time is no limit for a step. NAN: not now. */
+/* What the multipliers reach at this moment, before the first step, the last one, and whenever PEAK_EVERY went by:
+ * others compute on the machine too, so what was measured at another time is no limit for a step. NAN: not now. */
 static double measure_peak(weft__train_job *j)
 {
     uint64_t now = weft__clock_ns();
@@ -284,8 +285,8 @@ weft_status weft_train(const weft_train_params *params, weft_error *err)
     if (!st) st = job_begin(&j, &stop, err);
     while (!st && !stop && weft__trainer_steps(j.trainer) < j.n_steps) st = job_go_on(&j, &stop, err);
     if (!st && stop && weft__trainer_steps(j.trainer) < j.n_steps)
-        st = weft_fail(err, WEFT_CANCELLED, "stopped after step %lld of %lld", (long long)weft__trainer_steps(j.trainer),
-                       (long long)j.n_steps);
+        st = weft_fail(err, WEFT_CANCELLED, "stopped after step %lld of %lld",
+                       (long long)weft__trainer_steps(j.trainer), (long long)j.n_steps);
     if (!st) st = write_result(&j, err);
     weft__train_job_close(&j);
     return st;

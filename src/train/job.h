@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* job.h: one call of weft_train: everything it has open, between job_open.c (from parameters to a trainer that stands where it should) and
- * job.c (the steps). Belongs to the calling thread. */
+/* job.h: one call of weft_train: everything it has open, between job_open.c (from parameters to a trainer that stands
+ * where it should) and job.c (the steps). Belongs to the calling thread. */
 #ifndef WEFT_TRAIN_JOB_H
 #define WEFT_TRAIN_JOB_H
 

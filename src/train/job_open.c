@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* job_open.c: see job.h: parameters are checked, files opened, data read, and a checkpoint taken up, before the first step. */
+/* job_open.c: see job.h: parameters are checked, files opened, data read, and a checkpoint taken up, before the first
+ * step. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,8 +61,8 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "a fresh model needs a vocabulary ('weft train-tokenizer' makes one)");
     if (p->accumulate < 1 || p->batch < 0)
         return weft_fail(err, WEFT_ARGUMENT,
-                         "%d batches of %d tokens in a step: both must be 1 or more (or 0 tokens: by the data)", p->accumulate,
-                         p->batch);
+                         "%d batches of %d tokens in a step: both must be 1 or more (or 0 tokens: by the data)",
+                         p->accumulate, p->batch);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: it must be 1 or more", p->n_ctx);
     if (p->n_steps < 0 || !(p->epochs >= 0 && p->epochs <= 1e6f))
         return weft_fail(err, WEFT_ARGUMENT, "steps and epochs must be above 0, or 0: by the data");
@@ -80,10 +81,12 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
 uint64_t weft__train_job_plan(const weft__train_job *j)
 {
     const weft_train_params *p = j->p;
-    const double numbers[] = {
-        p->accumulate, (double)j->n_steps, (double)p->n_warmup, p->schedule,     p->optimizer, p->lr,       p->lr_floor,
-        p->beta1,      p->beta2,           p->momentum,         p->weight_decay, p->clip_norm, p->dpo_beta, p->lora_rank,
-        p->lora_alpha, p->lora_rs};
+    const double numbers[] = {p->accumulate, (double)j->n_steps, (double)p->n_warmup,
+                              p->schedule,   p->optimizer,       p->lr,
+                              p->lr_floor,   p->beta1,           p->beta2,
+                              p->momentum,   p->weight_decay,    p->clip_norm,
+                              p->dpo_beta,   p->lora_rank,       p->lora_alpha,
+                              p->lora_rs};
     return weft__hash(numbers, sizeof numbers);
 }
 
@@ -114,8 +117,9 @@ static weft_status make_folder(const char *out, int *made, weft_error *err)
 {
     if (mkdir(out, 0777)) {
         if (errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", out, strerror(errno));
-        return is_folder(out) ? WEFT_OK
-                              : weft_fail(err, WEFT_EXISTS, "%s is no folder; give one, or a name that is not there yet", out);
+        return is_folder(out)
+                   ? WEFT_OK
+                   : weft_fail(err, WEFT_EXISTS, "%s is no folder; give one, or a name that is not there yet", out);
     }
     *made = 1;
     char *parent = path_in(out, "..");
@@ -164,7 +168,8 @@ static weft_status open_folder(weft__train_job *j, weft_error *err)
         return weft_fail(err, WEFT_NOT_FOUND, "%s holds no checkpoint to go on from", p->out);
     if (p->resume) remove_leftovers(p->out);
     else if (exists(j->checkpoint) || exists(j->result))
-        return weft_fail(err, WEFT_EXISTS, "%s holds a run already: go on with it (--resume), or give another folder", p->out);
+        return weft_fail(err, WEFT_EXISTS, "%s holds a run already: go on with it (--resume), or give another folder",
+                         p->out);
     return WEFT_OK;
 }
 
@@ -196,16 +201,16 @@ static weft_status open_base(weft__train_job *j, weft_error *err)
     if (st) return st;
     if ((st = weft__train_base_context(&j->base, p->n_ctx, &j->n_ctx, err))) return st;
     j->base_hash = weft__train_base_hash(&j->base);
-    return weft__train_renderer_init(&j->renderer, j->base.tok, p->chat_template, p->chat_template ? strlen(p->chat_template) : 0,
-                                     err);
+    return weft__train_renderer_init(&j->renderer, j->base.tok, p->chat_template,
+                                     p->chat_template ? strlen(p->chat_template) : 0, err);
 }
 
 static const char *why_nothing(const weft__dataset_options *o, const weft__dataset_totals *c)
 {
     if (o->pairs && c->n_dropped)
-        return c->n_cut
-                   ? ": of every pair the prompt is longer than the texts may be, or the two answers are the same as far as they fit"
-                   : ": of every pair the two answers are the same";
+        return c->n_cut ? ": of every pair the prompt is longer than the texts may be, or the two answers are the same "
+                          "as far as they fit"
+                        : ": of every pair the two answers are the same";
     return c->n_cut ? ": every prompt is longer than the texts may be" : "";
 }
 
@@ -215,7 +220,8 @@ static int64_t smallest_batch(const weft__train_job *j)
     return (int64_t)j->n_ctx * (j->p->dpo_beta > 0 ? 2 : 1);
 }
 
-static weft_status read_data(weft__train_job *j, const char *const *files, int in_order, weft__dataset **out, weft_error *err)
+static weft_status read_data(weft__train_job *j, const char *const *files, int in_order, weft__dataset **out,
+                             weft_error *err)
 {
     const weft_train_params *p = j->p;
     const weft__dataset_options o = {.n_ctx = j->n_ctx,
@@ -234,9 +240,9 @@ static weft_status read_data(weft__train_job *j, const char *const *files, int i
     return WEFT_OK;
 }
 
-/* What nobody gave follows the data. A step of RECORDS records, as far as the largest usual batch holds them, is small enough for a few
- * hundred records to make many steps, and large enough for their gradients to agree; and what is seen so often that FEW_STEPS come
- * together leaves a trace, however few records there are. */
+/* What nobody gave follows the data. A step of RECORDS records, as far as the largest usual batch holds them, is small
+ * enough for a few hundred records to make many steps, and large enough for their gradients to agree; and what is seen
+ * so often that FEW_STEPS come together leaves a trace, however few records there are. */
 static weft_status follow_data(weft__train_job *j, weft_error *err)
 {
     enum { RECORDS = 16, LARGEST = 2048, FEW_STEPS = 200, EPOCHS = 2, EPOCHS_MOST = 12 };
@@ -313,8 +319,8 @@ static weft_status open_trainer(weft__train_job *j, weft_error *err)
     weft__trainer_info info;
     weft__trainer_describe(j->trainer, &info);
     if (weft__tok_n(j->base.tok) > info.n_vocab)
-        return weft_fail(err, WEFT_FORMAT, "%s: its tokenizer has %d tokens, its embedding %d; convert the model again", p->base,
-                         weft__tok_n(j->base.tok), info.n_vocab);
+        return weft_fail(err, WEFT_FORMAT, "%s: its tokenizer has %d tokens, its embedding %d; convert the model again",
+                         p->base, weft__tok_n(j->base.tok), info.n_vocab);
     return WEFT_OK;
 }
 
@@ -323,19 +329,21 @@ static weft_status open_trainer(weft__train_job *j, weft_error *err)
 static weft_status take_state(weft__train_job *j, const weft__train_job_state *s, weft_error *err)
 {
     if (s->magic == WEFT__TRAIN_JOB_MAGIC_ENDS)
-        return weft_fail(
-            err, WEFT_STATE,
-            "%s was written by an earlier weft, which did not look at the whole model and so cannot tell that it is the "
-            "same; go on with that weft, or begin anew in another folder",
-            j->checkpoint);
+        return weft_fail(err, WEFT_STATE,
+                         "%s was written by an earlier weft, which did not look at the whole model and so cannot tell "
+                         "that it is the "
+                         "same; go on with that weft, or begin anew in another folder",
+                         j->checkpoint);
     if (s->magic != WEFT__TRAIN_JOB_MAGIC)
         return weft_fail(err, WEFT_FORMAT, "%s was not written by this command", j->checkpoint);
     if (s->data != weft__dataset_hash(j->data))
-        return weft_fail(err, WEFT_STATE,
-                         "%s was made with other data, another vocabulary, seed, batch or length of texts; give those of the run",
-                         j->checkpoint);
+        return weft_fail(
+            err, WEFT_STATE,
+            "%s was made with other data, another vocabulary, seed, batch or length of texts; give those of the run",
+            j->checkpoint);
     if (s->plan != weft__train_job_plan(j))
-        return weft_fail(err, WEFT_STATE, "%s was made with other steps, rates or ranks; give those of the run", j->checkpoint);
+        return weft_fail(err, WEFT_STATE, "%s was made with other steps, rates or ranks; give those of the run",
+                         j->checkpoint);
     if (s->base != j->base_hash)
         return weft_fail(err, WEFT_STATE,
                          "%s was made with another model: other heads, positions or weights; give that of the run",

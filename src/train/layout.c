@@ -40,7 +40,8 @@ static weft_status supported(const weft__trainer *t, const weft_node *n, weft_er
     case WEFT_OP_SOFTCAP:
     case WEFT_OP_PICK_ROWS: return WEFT_OK;
     default:
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: it has an op that cannot be trained here (%d)", t->src.label, (int)n->op);
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: it has an op that cannot be trained here (%d)", t->src.label,
+                         (int)n->op);
     }
 }
 
@@ -70,12 +71,15 @@ static void set_inputs(const weft__trainer *t, struct weft__train_op *op)
 static void set_weights(weft__trainer *t, struct weft__train_op *op)
 {
     const weft_node *n = op->node;
-    weft_weight_id vector = n->op == WEFT_OP_NORM ? n->w[0] : n->op == WEFT_OP_LINEAR ? n->attr.linear.bias[0] : WEFT_NONE;
+    weft_weight_id vector = n->op == WEFT_OP_NORM     ? n->w[0]
+                            : n->op == WEFT_OP_LINEAR ? n->attr.linear.bias[0]
+                                                      : WEFT_NONE;
     weft_weight_id matrix = n->op == WEFT_OP_EMBED || n->op == WEFT_OP_LINEAR ? n->w[0] : WEFT_NONE;
     if (vector != WEFT_NONE) {
         const weft_weight *w = &t->graph->weights[vector];
         int32_t p = weft__train_param_find(t, w->name);
-        op->vector = p >= 0 ? t->params[p].data : (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset);
+        op->vector =
+            p >= 0 ? t->params[p].data : (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset);
         op->vector_grad = p >= 0 ? t->params[p].grad : NULL;
     }
     if (matrix != WEFT_NONE) {
@@ -115,8 +119,8 @@ static weft_status set_ops(weft__trainer *t, weft_error *err)
             }
             set_inputs(t, op);
             set_weights(t, op);
-            op->same_in =
-                t->n_ops > 0 && n->op == WEFT_OP_LINEAR && op[-1].node->op == WEFT_OP_LINEAR && op[-1].in[0] == op->in[0];
+            op->same_in = t->n_ops > 0 && n->op == WEFT_OP_LINEAR && op[-1].node->op == WEFT_OP_LINEAR &&
+                          op[-1].in[0] == op->in[0];
             if (n->op == WEFT_OP_PICK_ROWS) t->hidden = n->in[0];
             t->n_ops++;
         }
@@ -249,7 +253,8 @@ static weft_status place_all(weft__trainer *t, weft_error *err)
     place_values(&s);
     place_gradients(&s, slots);
     if (s.overflow) {
-        st = weft_fail(err, WEFT_LIMIT, "%s: batches of %d rows are too large; choose fewer", t->src.label, t->max_rows);
+        st =
+            weft_fail(err, WEFT_LIMIT, "%s: batches of %d rows are too large; choose fewer", t->src.label, t->max_rows);
         goto done;
     }
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, s.at * sizeof(float), 64, WEFT_BUFFER_HUGE};
@@ -270,9 +275,9 @@ done:
 
 static int same_rope(const weft_attr_rope *a, const weft_attr_rope *b)
 {
-    return a->n_rot == b->n_rot && a->base == b->base && a->freq_scale == b->freq_scale && a->ext_factor == b->ext_factor &&
-           a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow &&
-           a->n_ctx_orig == b->n_ctx_orig;
+    return a->n_rot == b->n_rot && a->base == b->base && a->freq_scale == b->freq_scale &&
+           a->ext_factor == b->ext_factor && a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast &&
+           a->beta_slow == b->beta_slow && a->n_ctx_orig == b->n_ctx_orig;
 }
 
 static weft_status set_rope(weft__trainer *t, struct weft__train_op *op, weft_error *err)
@@ -288,7 +293,8 @@ static weft_status set_rope(weft__trainer *t, struct weft__train_op *op, weft_er
                                       weft__train_own(t, n, 2 * sizeof(float))};
     if (!freq || !rope->forth || !rope->back) return layout_no_memory(t, err);
     const weft_weight *w = factors == WEFT_NONE ? NULL : &t->graph->weights[factors];
-    weft__graph_rope_frequencies(a, w ? (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset) : NULL, freq);
+    weft__graph_rope_frequencies(
+        a, w ? (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset) : NULL, freq);
     for (size_t i = 0; i < n; i++) {
         double angle = (double)(i / pairs) * freq[i % pairs];
         rope->forth[2 * i] = rope->back[2 * i] = (float)(cos(angle) * a->attn_factor);
@@ -365,6 +371,7 @@ weft_status weft__train_layout(weft__trainer *t, weft_error *err)
     t->chunk = t->o.head_rows ? t->o.head_rows : (int32_t)(chunk < MIN_CHUNK ? MIN_CHUNK : chunk);
     if (t->chunk > t->max_rows) t->chunk = t->max_rows;
     weft_status st;
-    if ((st = set_ops(t, err)) || (st = set_wants(t, err)) || (st = place_all(t, err)) || (st = set_kept(t, err))) return st;
+    if ((st = set_ops(t, err)) || (st = set_wants(t, err)) || (st = place_all(t, err)) || (st = set_kept(t, err)))
+        return st;
     return set_scratch(t, err);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* loss.c: batches: what they must be, their forward pass, cross-entropy on the rows that have a target, preferences between pairs of
- * segments, and the way back. The head passes in chunks of rows: logits of a whole batch are never there at once. */
+/* loss.c: batches: what they must be, their forward pass, cross-entropy on the rows that have a target, preferences
+ * between pairs of segments, and the way back. The head passes in chunks of rows: logits of a whole batch are never
+ * there at once. */
 #include <math.h>
 #include <string.h>
 
@@ -15,11 +16,11 @@ static weft_status check_batch(weft__trainer *t, const weft__train_batch *b, wef
     for (int32_t r = 0; r < b->n_rows; r++) {
         int32_t before = r ? b->segment[r - 1] : -1;
         if (b->token[r] < 0 || b->token[r] >= t->hp.n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "row %d: token %d is not among the %d of the vocabulary", r, b->token[r],
-                             t->hp.n_vocab);
+            return weft_fail(err, WEFT_ARGUMENT, "row %d: token %d is not among the %d of the vocabulary", r,
+                             b->token[r], t->hp.n_vocab);
         if (b->target[r] < -1 || b->target[r] >= t->hp.n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "row %d: target %d is not among the %d of the vocabulary", r, b->target[r],
-                             t->hp.n_vocab);
+            return weft_fail(err, WEFT_ARGUMENT, "row %d: target %d is not among the %d of the vocabulary", r,
+                             b->target[r], t->hp.n_vocab);
         if (b->segment[r] != before + 1 && (r == 0 || b->segment[r] != before))
             return weft_fail(err, WEFT_ARGUMENT, "row %d: segment %d behind %d; segments rise from 0 in steps of 1", r,
                              b->segment[r], before);
@@ -80,7 +81,8 @@ static void body_back(weft__trainer *t)
 
 /* ---- the head ---- */
 
-/* log p of the target; the gradient of coef * -log p with regard to the logits is coef * (softmax - 1 at the target). */
+/* log p of the target; the gradient of coef * -log p with regard to the logits is coef * (softmax - 1 at the target).
+ */
 static void loss_row(const weft__trainer *t, int64_t i, int back)
 {
     int64_t width = weft__train_width(t, t->logits), w = t->first_wanted + i;
@@ -191,7 +193,8 @@ weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch,
     t->adapter_on = 1;
     if (t->stopped) return weft_fail(err, WEFT_CANCELLED, "cancelled");
     if (out) *out = summed(t);
-    for (int32_t r = 0, w = 0; logp && r < batch->n_rows; r++) logp[r] = w < t->n_wanted && t->wanted[w] == r ? t->logp[w++] : 0;
+    for (int32_t r = 0, w = 0; logp && r < batch->n_rows; r++)
+        logp[r] = w < t->n_wanted && t->wanted[w] == r ? t->logp[w++] : 0;
     return WEFT_OK;
 }
 
@@ -213,8 +216,8 @@ static double softplus_minus(double x)
 }
 
 /* t->partial (step.c's, idle now; made large enough by trainer.c) receives the margins [pairs]. */
-weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__train_preference_loss *l,
-                                weft_error *err)
+weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
+                                weft__train_preference_loss *l, weft_error *err)
 {
     weft_status st;
     if (t->o.lora_rank == 0)
@@ -223,7 +226,8 @@ weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch
     if (!(beta > 0 && beta <= 1000))
         return weft_fail(err, WEFT_ARGUMENT, "beta is %g; it must be above 0, and 1000 at most", (double)beta);
     if ((st = accept(t, batch, err))) return st;
-    if (t->n_segs % 2) return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
+    if (t->n_segs % 2)
+        return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
     double *margin = t->partial;
     *l = (weft__train_preference_loss){.n_pairs = t->n_segs / 2};
     memset(margin, 0, (size_t)l->n_pairs * sizeof *margin);

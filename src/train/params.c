@@ -60,7 +60,8 @@ static void all_weights(weft__trainer *t)
 
 /* ---- LoRA ---- */
 
-/* "attn_q" of "blk.3.attn_q.weight"; "output" of the matrix behind the layers, whatever it is: [*n] bytes at the result. */
+/* "attn_q" of "blk.3.attn_q.weight"; "output" of the matrix behind the layers, whatever it is: [*n] bytes at the
+ * result. */
 static const char *middle(const weft_node *node, const char *name, size_t *n)
 {
     size_t len = strlen(name), suffix = strlen(".weight");
@@ -108,8 +109,9 @@ static weft_status unknown_target(const weft__trainer *t, const char *target, si
         const char *name = middle(node, t->graph->weights[node->w[0]].name, &n);
         if (n == len && !memcmp(name, target, n)) return WEFT_OK;
     }
-    return weft_fail(err, WEFT_ARGUMENT, "%s: LoRA target '%.*s' is no matrix of this model; `weft info` lists its tensors",
-                     t->src.label, (int)(len < 64 ? len : 64), target);
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "%s: LoRA target '%.*s' is no matrix of this model; `weft info` lists its tensors", t->src.label,
+                     (int)(len < 64 ? len : 64), target);
 }
 
 static weft_status add_pairs(weft__trainer *t, weft_error *err)
@@ -124,7 +126,8 @@ static weft_status add_pairs(weft__trainer *t, weft_error *err)
         const weft__tensor_desc *d = tensor_of(t, node->w[0]);
         if (!strcmp(d->name, "token_embd.weight"))
             return weft_fail(err, WEFT_UNSUPPORTED,
-                             "%s: its output matrix is its embedding; leave 'output' out of the LoRA targets", t->src.label);
+                             "%s: its output matrix is its embedding; leave 'output' out of the LoRA targets",
+                             t->src.label);
         if (weft__train_lora_find(t, d->name) >= 0) continue;
         t->pairs[t->n_pairs++] = (struct weft__train_lora){t->n_params, t->n_params + 1};
         add_param(t, d->name, ".lora_a", 2, (int64_t)d->d[0], t->o.lora_rank);

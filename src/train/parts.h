@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* parts.h: what the files of this room share: the model as a list of ops with what each keeps, and the trainer's state.
  *
- * Ops stand in the graph's order: first those over all rows of a batch (the body), then those over the rows that have a target (the
- * head), which pass in chunks so that logits need little memory. A segment is a run of body ops of one layer; with recomputation,
- * tensors that do not leave their segment share memory with those of other segments, and are made again on the way back. */
+ * Ops stand in the graph's order: first those over all rows of a batch (the body), then those over the rows that have a
+ * target (the head), which pass in chunks so that logits need little memory. A segment is a run of body ops of one
+ * layer; with recomputation, tensors that do not leave their segment share memory with those of other segments, and are
+ * made again on the way back. */
 #ifndef WEFT_TRAIN_PARTS_H
 #define WEFT_TRAIN_PARTS_H
 

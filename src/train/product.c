@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* product.c: products of matrices by packed strips (product.h).
  *
- * The left factor is packed whole, once, by all threads; after a barrier each thread takes a range of columns (or of rows, where
- * there are too few columns), packs panels of the right factor for itself and runs the tiles. A multiplier is used by one thread at
- * a time, but for weft__train_multiplier_run_alone, whose scratch is the thread's. */
+ * The left factor is packed whole, once, by all threads; after a barrier each thread takes a range of columns (or of
+ * rows, where there are too few columns), packs panels of the right factor for itself and runs the tiles. A multiplier
+ * is used by one thread at a time, but for weft__train_multiplier_run_alone, whose scratch is the thread's. */
 #include "train/product.h"
 
 #include <string.h>
@@ -115,9 +115,10 @@ static void pack_left(const weft__gemm *g, const weft__train_product *p, int64_t
     }
 }
 
-/* Elements [from, from + n) of row r: where they lie, or decoded into `room`. from is a multiple of the format's block. */
-static const float *row_part(const weft__train_multiplier *x, const weft__train_rows_of *b, int64_t r, int64_t from, int64_t n,
-                             float *room)
+/* Elements [from, from + n) of row r: where they lie, or decoded into `room`. from is a multiple of the format's block.
+ */
+static const float *row_part(const weft__train_multiplier *x, const weft__train_rows_of *b, int64_t r, int64_t from,
+                             int64_t n, float *room)
 {
     const uint8_t *row = b->data + (uint64_t)r * b->row_bytes;
     if (b->dtype == WEFT_F32) {
@@ -132,8 +133,8 @@ static const float *row_part(const weft__train_multiplier *x, const weft__train_
 }
 
 /* Columns [j0, j0 + nc) of B at k [k0, k0 + kc) into strips. */
-static void pack_right(const weft__train_multiplier *x, const weft__train_product *p, int64_t j0, int64_t nc, int64_t k0,
-                       int64_t kc, struct scratch *s)
+static void pack_right(const weft__train_multiplier *x, const weft__train_product *p, int64_t j0, int64_t nc,
+                       int64_t k0, int64_t kc, struct scratch *s)
 {
     const int64_t nr = x->g->nr, n_strips = (nc + nr - 1) / nr;
     if (nc % nr) memset(s->panel + (n_strips - 1) * nr * kc, 0, (size_t)(nr * kc) * sizeof(float));
@@ -179,8 +180,8 @@ static void edge_tile(const weft__gemm *g, int64_t kc, const float *a, const flo
 }
 
 /* Columns [j0, j1) of rows in strips [first, last). */
-static void multiply_range(const weft__train_multiplier *x, const weft__train_product *p, const float *left, struct scratch *s,
-                           int64_t j0, int64_t j1, int64_t first, int64_t last)
+static void multiply_range(const weft__train_multiplier *x, const weft__train_product *p, const float *left,
+                           struct scratch *s, int64_t j0, int64_t j1, int64_t first, int64_t last)
 {
     const weft__gemm *g = x->g;
     const int64_t mr = g->mr, nr = g->nr, rows_up = round_up(p->m, mr), block = BLOCK_ROWS / mr;
@@ -222,8 +223,8 @@ static void product_run(void *arg, int thread, int n_threads)
     const weft__train_product *p = x->p;
     const int64_t mr = x->g->mr, n_strips = (p->m + mr - 1) / mr;
     if (!p->same_a) {
-        pack_left(x->g, p, weft__train_share(n_strips, thread, n_threads), weft__train_share(n_strips, thread + 1, n_threads),
-                  x->left);
+        pack_left(x->g, p, weft__train_share(n_strips, thread, n_threads),
+                  weft__train_share(n_strips, thread + 1, n_threads), x->left);
         weft__pool_barrier(x->pool, thread);
     }
     int64_t j0 = 0, j1 = p->n, first = 0, last = n_strips;
@@ -241,7 +242,8 @@ static void product_run(void *arg, int thread, int n_threads)
 void weft__train_multiplier_run(weft__train_multiplier *x, const weft__train_product *p)
 {
     const int64_t n_threads = weft__pool_size(x->pool), mr = x->g->mr, unit = column_unit(x, p);
-    /* The largest share of any thread, if columns or rows are divided; the right factor is packed by everybody in the latter case. */
+    /* The largest share of any thread, if columns or rows are divided; the right factor is packed by everybody in the
+     * latter case. */
     const int64_t columns = round_up((p->n + unit - 1) / unit, n_threads) / n_threads * unit;
     const int64_t rows = round_up((p->m + mr - 1) / mr, n_threads) / n_threads * mr;
     x->by_rows = (double)rows / (double)p->m < 0.9 * (double)columns / (double)p->n;

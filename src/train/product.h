@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* product.h: products of matrices of which the right one may be quantized: decoded panel by panel, multiplied in f32.
  *
- * C[M,N] = A[M,K] B[K,N], or added to C. An element is one chain per KC = 256 of k, and these are added in order: its bits depend on
- * its row of A and its column of B, not on M, N, the number of threads or how the work is divided. */
+ * C[M,N] = A[M,K] B[K,N], or added to C. An element is one chain per KC = 256 of k, and these are added in order: its
+ * bits depend on its row of A and its column of B, not on M, N, the number of threads or how the work is divided. */
 #ifndef WEFT_TRAIN_PRODUCT_H
 #define WEFT_TRAIN_PRODUCT_H
 

@@ -26,10 +26,10 @@ static weft_status check_parts(const weft__json *parts, const char *where, size_
 {
     size_t part = 0;
     if (!weft__chat_content_check(parts, &part)) return WEFT_OK;
-    return weft_fail(
-        err, WEFT_UNSUPPORTED,
-        "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"} and no refusal, and nothing else is learned", where,
-        i, part);
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"} and no refusal, and nothing "
+                     "else is learned",
+                     where, i, part);
 }
 
 /* As in OpenAI's records: absent, 0 or 1. */
@@ -54,8 +54,8 @@ static weft_status check_message(const weft__json *m, const char *where, size_t 
     if ((kind == -1 || kind == WEFT__JSON_NULL) &&
         (weft__json_size(weft__json_get(m, "tool_calls")) || weft__json_size(weft__json_get(m, "function_call"))))
         return WEFT_OK;
-    return weft_fail(err, WEFT_FORMAT, "%s[%zu] has neither \"content\" (a string or a list of parts) nor \"tool_calls\"", where,
-                     i);
+    return weft_fail(err, WEFT_FORMAT,
+                     "%s[%zu] has neither \"content\" (a string or a list of parts) nor \"tool_calls\"", where, i);
 }
 
 static weft_status check_messages(const weft__json *list, const char *where, weft_error *err)
@@ -102,7 +102,8 @@ static weft_status check_answer(const weft__json *v, const char *where, weft_err
     if (is_string(v)) return WEFT_OK;
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY && weft__json_kind_of(v) != WEFT__JSON_OBJECT)
         return weft_fail(err, WEFT_FORMAT, "\"%s\" is neither a string nor a message nor a list of messages", where);
-    weft_status st = weft__json_kind_of(v) == WEFT__JSON_OBJECT ? check_message(v, where, 0, err) : check_messages(v, where, err);
+    weft_status st =
+        weft__json_kind_of(v) == WEFT__JSON_OBJECT ? check_message(v, where, 0, err) : check_messages(v, where, err);
     const weft__json *first = weft__json_kind_of(v) == WEFT__JSON_OBJECT ? v : weft__json_at(v, 0);
     if (!st && !weft__train_is_assistant(first))
         st = weft_fail(err, WEFT_FORMAT, "\"%s\" does not begin with a turn of the assistant", where);
@@ -116,13 +117,14 @@ static int is_list(const weft__json *v)
     return weft__json_kind_of(v) == WEFT__JSON_ARRAY;
 }
 
-/* TRL's rule: such is a pair without a prompt; and one of conversations whose prompt is a string, which is there for readers. Answers that
- * begin with the assistant's turn go on from that string. */
+/* TRL's rule: such is a pair without a prompt; and one of conversations whose prompt is a string, which is there for
+ * readers. Answers that begin with the assistant's turn go on from that string. */
 static int shares_prompt(const weft__train_record *r)
 {
     if (!r->prompt) return 1;
     return is_string(r->prompt) && is_list(r->answer) && is_list(r->rejected) &&
-           !weft__train_is_assistant(weft__json_at(r->answer, 0)) && !weft__train_is_assistant(weft__json_at(r->rejected, 0));
+           !weft__train_is_assistant(weft__json_at(r->answer, 0)) &&
+           !weft__train_is_assistant(weft__json_at(r->rejected, 0));
 }
 
 /* What both begin with is the prompt, but for the last message of the shorter one: that is an answer. */
@@ -136,10 +138,10 @@ static size_t count_shared(const weft__json *a, const weft__json *b)
 static weft_status check_first_answer(const weft__json *list, const char *where, size_t i, weft_error *err)
 {
     if (weft__train_is_assistant(weft__json_at(list, i))) return WEFT_OK;
-    return weft_fail(
-        err, WEFT_FORMAT,
-        "%s[%zu], where \"chosen\" and \"rejected\" part, is not the assistant's: up to an answer they must be the same", where,
-        i);
+    return weft_fail(err, WEFT_FORMAT,
+                     "%s[%zu], where \"chosen\" and \"rejected\" part, is not the assistant's: up to an answer they "
+                     "must be the same",
+                     where, i);
 }
 
 static weft_status share_prompt(weft__train_record *r, weft_error *err)
@@ -155,10 +157,10 @@ static weft_status share_prompt(weft__train_record *r, weft_error *err)
     r->prompt = NULL;
     r->n_shared = count_shared(r->answer, r->rejected);
     if (!r->n_shared)
-        return weft_fail(
-            err, WEFT_FORMAT,
-            "\"chosen\" and \"rejected\" have no message in common before their answers; let both begin with the prompt, "
-            "or give it as \"prompt\"");
+        return weft_fail(err, WEFT_FORMAT,
+                         "\"chosen\" and \"rejected\" have no message in common before their answers; let both begin "
+                         "with the prompt, "
+                         "or give it as \"prompt\"");
     st = check_first_answer(r->answer, "chosen", r->n_shared, err);
     return st ? st : check_first_answer(r->rejected, "rejected", r->n_shared, err);
 }
@@ -195,7 +197,8 @@ static weft_status take_instruction(weft__train_record *r, weft_error *err)
     if (!r->answer) r->answer = member(r, "chosen");
     r->rejected = member(r, "rejected");
     if (!st && !r->answer)
-        st = weft_fail(err, WEFT_FORMAT, "beside \"instruction\" there is no \"output\" (or \"chosen\" and \"rejected\")");
+        st = weft_fail(err, WEFT_FORMAT,
+                       "beside \"instruction\" there is no \"output\" (or \"chosen\" and \"rejected\")");
     return st;
 }
 
@@ -226,9 +229,10 @@ static weft_status classify(weft__train_record *r, weft_error *err)
     if (instructs) r->text = NULL; /* the same once more */
     int n = (r->text != NULL) + (r->messages != NULL) + (completion != NULL) + converses + (instructs || pair);
     if (n > 1)
-        return weft_fail(err, WEFT_FORMAT,
-                         "the record is of more than one kind: it has several of \"text\", \"messages\", \"completion\", "
-                         "\"conversations\", \"instruction\" and \"chosen\"");
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "the record is of more than one kind: it has several of \"text\", \"messages\", \"completion\", "
+            "\"conversations\", \"instruction\" and \"chosen\"");
     if (instructs) return take_instruction(r, err);
     if (converses) return take_conversations(r, err);
     if (r->text) r->kind = WEFT__TRAIN_RECORD_TEXT;
@@ -236,9 +240,10 @@ static weft_status classify(weft__train_record *r, weft_error *err)
     else if (completion) r->kind = WEFT__TRAIN_RECORD_COMPLETION;
     else if (n) r->kind = WEFT__TRAIN_RECORD_PAIR;
     else
-        return weft_fail(err, WEFT_FORMAT,
-                         "the record is of no known kind: {\"text\"}, {\"messages\"}, {\"prompt\", \"completion\"}, "
-                         "{\"prompt\", \"chosen\", \"rejected\"}, {\"conversations\"} or {\"instruction\", \"output\"}");
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "the record is of no known kind: {\"text\"}, {\"messages\"}, {\"prompt\", \"completion\"}, "
+            "{\"prompt\", \"chosen\", \"rejected\"}, {\"conversations\"} or {\"instruction\", \"output\"}");
     r->answer = completion ? completion : chosen;
     return WEFT_OK;
 }
@@ -272,7 +277,8 @@ static weft_status record_check(weft__train_record *r, weft_error *err)
     if (!st && r->kind != WEFT__TRAIN_RECORD_TEXT) st = take_tools(r, err);
     if (st) return st;
     switch (r->kind) {
-    case WEFT__TRAIN_RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
+    case WEFT__TRAIN_RECORD_TEXT:
+        return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
     case WEFT__TRAIN_RECORD_CHAT: return check_chat(r, err);
     case WEFT__TRAIN_RECORD_COMPLETION:
         st = check_prompt(r->prompt, err);

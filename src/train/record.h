@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* record.h: one line of a JSONL file, or one value of a JSON file, as something to learn from.
  *
- * Known are {"text": ...}, {"messages": [...], "tools": [...]}, {"prompt", "completion"} and {"prompt", "chosen", "rejected"}; a prompt
- * is a string or a list of messages, an answer a string, a message or a list of messages. Of pairs the prompt may also stand in both answers,
- * as TRL has it: lists of messages that begin alike. A list of messages alone is a conversation, as `weft chat` saved them. ShareGPT's
- * {"conversations"} and Alpaca's {"instruction", "input", "output"} (or "chosen" and "rejected") are read as such (record_forms.h; a "text" beside
- * the latter is the same once more, and ignored). Tools are a list, or one as JSON text; blank text is none. Other members are ignored (ids, sources).
- * Invariant: what is in a record has the shape that its kind says; renderers need not check again. One thread per record. */
+ * Known are {"text": ...}, {"messages": [...], "tools": [...]}, {"prompt", "completion"} and {"prompt", "chosen",
+ * "rejected"}; a prompt is a string or a list of messages, an answer a string, a message or a list of messages. Of
+ * pairs the prompt may also stand in both answers, as TRL has it: lists of messages that begin alike. A list of
+ * messages alone is a conversation, as `weft chat` saved them. ShareGPT's {"conversations"} and Alpaca's
+ * {"instruction", "input", "output"} (or "chosen" and "rejected") are read as such (record_forms.h; a "text" beside the
+ * latter is the same once more, and ignored). Tools are a list, or one as JSON text; blank text is none. Other members
+ * are ignored (ids, sources). Invariant: what is in a record has the shape that its kind says; renderers need not check
+ * again. One thread per record. */
 #ifndef WEFT_TRAIN_RECORD_H
 #define WEFT_TRAIN_RECORD_H
 
@@ -31,8 +33,8 @@ typedef struct weft__train_record {
 int weft__train_is_conversation(const weft__json *v);
 /* Takes *root, which is NULL then in any case. Fails as below. */
 weft_status weft__train_record_of(weft__json **root, weft__train_record *out, weft_error *err);
-/* Reads line[0..n). Fails with WEFT_FORMAT (what is wrong, and where in the record) or WEFT_NO_MEMORY; the record is empty then. On
- * success the caller frees it. */
+/* Reads line[0..n). Fails with WEFT_FORMAT (what is wrong, and where in the record) or WEFT_NO_MEMORY; the record is
+ * empty then. On success the caller frees it. */
 weft_status weft__train_record_read(const char *line, size_t n, weft__train_record *out, weft_error *err);
 void weft__train_record_free(weft__train_record *r);
 /* Is it a message of the assistant's? */

@@ -63,16 +63,20 @@ static weft_status put_turn(weft__json *list, const weft__json *turn, size_t i, 
         return weft__json_append(list, weft__json_copy(turn)) ? WEFT_OK : record_forms_no_memory(err);
     if (!is_string(from)) return weft_fail(err, WEFT_FORMAT, "conversations[%zu] has no \"from\" that is a string", i);
     if (weft__json_is(from, "function_call"))
-        return weft_fail(
-            err, WEFT_UNSUPPORTED,
-            "conversations[%zu] is a function_call; make the record one of {\"messages\", \"tools\"} with \"tool_calls\"", i);
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "conversations[%zu] is a function_call; make the record one of {\"messages\", \"tools\"} with "
+                         "\"tool_calls\"",
+                         i);
     const char *role = role_of(from), *name;
     size_t n;
     if (!role && weft__json_string(from, &name, &n))
-        return weft_fail(err, WEFT_FORMAT, "conversations[%zu].from is '%.40s'; it must be human, gpt, system or tool", i, name);
-    if (!is_string(value)) return weft_fail(err, WEFT_FORMAT, "conversations[%zu] has no \"value\" that is a string", i);
-    return record_forms_put(list, role, weft__json_copy(value), weft__json_get(turn, "weight")) ? WEFT_OK
-                                                                                                : record_forms_no_memory(err);
+        return weft_fail(err, WEFT_FORMAT, "conversations[%zu].from is '%.40s'; it must be human, gpt, system or tool",
+                         i, name);
+    if (!is_string(value))
+        return weft_fail(err, WEFT_FORMAT, "conversations[%zu] has no \"value\" that is a string", i);
+    return record_forms_put(list, role, weft__json_copy(value), weft__json_get(turn, "weight"))
+               ? WEFT_OK
+               : record_forms_no_memory(err);
 }
 
 weft_status weft__train_record_of_conversations(const weft__json *root, weft__json **messages, weft_error *err)
@@ -112,7 +116,8 @@ static weft_status put_history(weft__json *list, const weft__json *history, weft
     if (history && !weft__json_is_null(history) && weft__json_kind_of(history) != WEFT__JSON_ARRAY)
         return weft_fail(err, WEFT_FORMAT, "\"history\" is no list of [question, answer]");
     for (size_t i = 0; i < weft__json_size(history); i++) {
-        const weft__json *pair = weft__json_at(history, i), *asked = weft__json_at(pair, 0), *answer = weft__json_at(pair, 1);
+        const weft__json *pair = weft__json_at(history, i), *asked = weft__json_at(pair, 0),
+                         *answer = weft__json_at(pair, 1);
         if (weft__json_size(pair) != 2 || !is_string(asked) || !is_string(answer))
             return weft_fail(err, WEFT_FORMAT, "history[%zu] is no [question, answer] of two strings", i);
         if (!record_forms_put(list, "user", weft__json_copy(asked), NULL) ||

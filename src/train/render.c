@@ -80,8 +80,8 @@ static weft_status begin_text(const weft__train_renderer *r, weft__train_rendere
     return weft__tok_adds_bos(r->tok) ? put_id(out, role(r, WEFT__TOK_ROLE_BOS), 0, err) : WEFT_OK;
 }
 
-weft_status weft__train_render_text(const weft__train_renderer *r, const char *text, size_t n, weft__train_rendered *out,
-                                    weft_error *err)
+weft_status weft__train_render_text(const weft__train_renderer *r, const char *text, size_t n,
+                                    weft__train_rendered *out, weft_error *err)
 {
     size_t before = out->ids.n;
     weft_status st = begin_text(r, out, err);
@@ -98,9 +98,10 @@ static weft_status render_plain(const weft__train_renderer *r, const weft__json 
     const char *p, *a;
     size_t n_p, n_a;
     if (!weft__json_string(prompt, &p, &n_p) || !weft__json_string(answer, &a, &n_a))
-        return weft_fail(err, WEFT_UNSUPPORTED,
-                         "the record is a conversation, and the model has no chat template; give one, or prompts and answers "
-                         "that are strings");
+        return weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "the record is a conversation, and the model has no chat template; give one, or prompts and answers "
+            "that are strings");
     weft_status st = begin_text(r, out, err);
     if (!st) st = put_text(r, p, n_p, 0, 0, out, err);
     if (!st) st = put_text(r, a, n_a, 0, 1, out, err);
@@ -131,15 +132,17 @@ static int is_role(const weft__train_renderer *r, const char *role, size_t n)
     return is_spelled(&r->source, role, n);
 }
 
-static weft_status check_role(const weft__train_renderer *r, const weft__json *m, const char *where, size_t i, weft_error *err)
+static weft_status check_role(const weft__train_renderer *r, const weft__json *m, const char *where, size_t i,
+                              weft_error *err)
 {
     const char *name;
     size_t n;
     if (!weft__json_string(weft__json_get(m, "role"), &name, &n) || is_role(r, name, n)) return WEFT_OK;
-    return weft_fail(err, WEFT_FORMAT,
-                     "%s[%zu].role is '%.40s'; it must be system, developer, user, assistant, tool, function, or one that the "
-                     "chat template names",
-                     where, i, name);
+    return weft_fail(
+        err, WEFT_FORMAT,
+        "%s[%zu].role is '%.40s'; it must be system, developer, user, assistant, tool, function, or one that the "
+        "chat template names",
+        where, i, name);
 }
 
 /* A string, a message or messages. */
@@ -152,8 +155,8 @@ static weft_status check_roles(const weft__train_renderer *r, const weft__json *
     return st;
 }
 
-static weft_status check_all_roles(const weft__train_renderer *r, const weft__train_record *record, const weft__json *answer,
-                                   int rejected, weft_error *err)
+static weft_status check_all_roles(const weft__train_renderer *r, const weft__train_record *record,
+                                   const weft__json *answer, int rejected, weft_error *err)
 {
     const char *whose = rejected ? "rejected" : record->kind == WEFT__TRAIN_RECORD_PAIR ? "chosen" : "completion";
     weft_status st = check_roles(r, record->messages, "messages", err);
@@ -178,7 +181,8 @@ static int is_full(const render_turns_state *t)
     return t->out->ids.n > t->most;
 }
 
-static weft_status render_shown(const render_turns_state *t, int add_generation_prompt, weft__jinja_output *o, weft_error *err)
+static weft_status render_shown(const render_turns_state *t, int add_generation_prompt, weft__jinja_output *o,
+                                weft_error *err)
 {
     const weft__chat_request request = {.messages = t->shown,
                                         .tools = t->tools,
@@ -210,10 +214,11 @@ static weft_status render_go_on(render_turns_state *t, int add_generation_prompt
     if (st) return weft_fail_within(err, st, "turn %zu", turn);
     size_t from = t->out->ids.n, skip = t->text.len;
     if (o.len < skip || (skip && memcmp(o.text, t->text.data, skip)))
-        st = weft_fail(err, WEFT_UNSUPPORTED,
-                       "turn %zu: the chat template writes earlier turns differently when later ones follow; make it a record "
-                       "for each answer",
-                       turn);
+        st = weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "turn %zu: the chat template writes earlier turns differently when later ones follow; make it a record "
+            "for each answer",
+            turn);
     if (!st) st = weft__chat_encode(t->r->tok, &o, skip, &t->out->ids, err);
     if (!st) st = mark(t->out, from, !add_generation_prompt, err);
     if (!st && !add_generation_prompt) st = end_answer(t, from, err);
@@ -276,8 +281,8 @@ static weft_status render_take(render_turns_state *t, const weft__json *v, const
     return st;
 }
 
-static weft_status render_turns(const weft__train_renderer *r, const weft__train_record *record, const weft__json *answer,
-                                size_t most, weft__train_rendered *out, weft_error *err)
+static weft_status render_turns(const weft__train_renderer *r, const weft__train_record *record,
+                                const weft__json *answer, size_t most, weft__train_rendered *out, weft_error *err)
 {
     render_turns_state t = {.r = r, .shown = weft__json_new_array(), .out = out};
     t.most = most < SIZE_MAX - out->ids.n ? out->ids.n + most : SIZE_MAX;
@@ -296,8 +301,8 @@ static weft_status render_turns(const weft__train_renderer *r, const weft__train
     return st;
 }
 
-weft_status weft__train_render(const weft__train_renderer *r, const weft__train_record *record, int rejected, size_t most,
-                               weft__train_rendered *out, weft_error *err)
+weft_status weft__train_render(const weft__train_renderer *r, const weft__train_record *record, int rejected,
+                               size_t most, weft__train_rendered *out, weft_error *err)
 {
     size_t before = out->ids.n;
     const weft__json *answer = rejected ? record->rejected : record->answer;
@@ -307,7 +312,8 @@ weft_status weft__train_render(const weft__train_renderer *r, const weft__train_
     if (record->kind == WEFT__TRAIN_RECORD_TEXT)
         return weft__json_string(record->text, &text, &n) ? weft__train_render_text(r, text, n, out, err) : WEFT_OK;
     if (!r->tmpl) st = render_plain(r, record->prompt, answer, out, err);
-    else if (!(st = check_all_roles(r, record, answer, rejected, err))) st = render_turns(r, record, answer, most, out, err);
+    else if (!(st = check_all_roles(r, record, answer, rejected, err)))
+        st = render_turns(r, record, answer, most, out, err);
     if (st) out->ids.n = before;
     return st;
 }

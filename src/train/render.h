@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* render.h: a record to the tokens that a model sees, and which of them it learns.
  *
- * Conversations go through the model's own chat template, turn by turn: what the assistant says is tokenized apart from the prompt
- * before it, as it is when the model answers, and is what is learned, up to and with the token that ends it. Prompts and answers that
- * are strings are a turn of the user and one of the assistant; where there is no template, a text that goes on.
- * Invariant: the same record gives the same tokens everywhere and at all times (templates that ask for the date are told
- * 2026-01-01). A renderer may be shared by threads. */
+ * Conversations go through the model's own chat template, turn by turn: what the assistant says is tokenized apart from
+ * the prompt before it, as it is when the model answers, and is what is learned, up to and with the token that ends it.
+ * Prompts and answers that are strings are a turn of the user and one of the assistant; where there is no template, a
+ * text that goes on. Invariant: the same record gives the same tokens everywhere and at all times (templates that ask
+ * for the date are told 2026-01-01). A renderer may be shared by threads. */
 #ifndef WEFT_TRAIN_RENDER_H
 #define WEFT_TRAIN_RENDER_H
 
@@ -37,16 +37,17 @@ typedef struct weft__train_rendered {
 } weft__train_rendered;
 void weft__train_rendered_free(weft__train_rendered *out);
 
-/* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Once a conversation has more than
- * `most` tokens its later turns are left out, unread: each answer renders all that stands before it, so a long one would take the square
- * of its turns. Roles are those that weft serve takes, and those that the template spells as strings. Text begins with BOS and ends
- * with EOS where the vocabulary has them, and is learned as a whole. Fails with WEFT_ARGUMENT (the template refuses the record),
- * WEFT_FORMAT (a role), WEFT_UNSUPPORTED (no template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does;
- * *out keeps what it had before then. */
-weft_status weft__train_render(const weft__train_renderer *r, const weft__train_record *record, int rejected, size_t most,
-                               weft__train_rendered *out, weft_error *err);
+/* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Once a
+ * conversation has more than `most` tokens its later turns are left out, unread: each answer renders all that stands
+ * before it, so a long one would take the square of its turns. Roles are those that weft serve takes, and those that
+ * the template spells as strings. Text begins with BOS and ends with EOS where the vocabulary has them, and is learned
+ * as a whole. Fails with WEFT_ARGUMENT (the template refuses the record), WEFT_FORMAT (a role), WEFT_UNSUPPORTED (no
+ * template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does; *out
+ * keeps what it had before then. */
+weft_status weft__train_render(const weft__train_renderer *r, const weft__train_record *record, int rejected,
+                               size_t most, weft__train_rendered *out, weft_error *err);
 /* The same for text[0..n), in which control tokens are parsed: training files are trusted. */
-weft_status weft__train_render_text(const weft__train_renderer *r, const char *text, size_t n, weft__train_rendered *out,
-                                    weft_error *err);
+weft_status weft__train_render_text(const weft__train_renderer *r, const char *text, size_t n,
+                                    weft__train_rendered *out, weft_error *err);
 
 #endif

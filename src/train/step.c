@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.c: from gradients to parameters: clipping, learning rates, AdamW and SGD (train.h). Sums of squares are taken in parts of
- * fixed size and added in order; a parameter is moved by whichever thread has it. */
+/* step.c: from gradients to parameters: clipping, learning rates, AdamW and SGD (train.h). Sums of squares are taken in
+ * parts of fixed size and added in order; a parameter is moved by whichever thread has it. */
 #include <math.h>
 #include <string.h>
 
@@ -65,11 +65,13 @@ struct move {
     float by, lr, bias1, bias2; /* by: what gradients are multiplied by; bias: 1 - beta^step */
 };
 
-/* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g²; p -= lr (m / bias1 / (sqrt(v / bias2) + eps) + decay p). Gradients become 0. */
+/* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g²; p -= lr (m / bias1 / (sqrt(v / bias2) + eps) + decay p). Gradients
+ * become 0. */
 static void adamw(const struct move *mv, const struct weft__trainer_weight *p, int64_t from, int64_t to)
 {
     const weft__train_options *o = &mv->t->o;
-    const float decay = p->decay ? o->weight_decay : 0, one1 = 1 / mv->bias1, one2 = 1 / mv->bias2, b1 = o->beta1, b2 = o->beta2;
+    const float decay = p->decay ? o->weight_decay : 0, one1 = 1 / mv->bias1, one2 = 1 / mv->bias2, b1 = o->beta1,
+                b2 = o->beta2;
     for (int64_t i = from; i < to; i++) {
         float g = p->grad[i] * mv->by, m = b1 * p->m[i] + (1 - b1) * g, v = b2 * p->v[i] + (1 - b2) * g * g;
         p->m[i] = m;

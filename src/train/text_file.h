@@ -7,8 +7,8 @@
 
 #include "weft/error.h"
 
-/* *skip: the bytes of a UTF-8 byte-order mark at its beginning, which some editors put there and which is no text; 0 without. WEFT_FORMAT,
- * without the file's name: it is a model or a vocabulary (GGUF), not text. */
+/* *skip: the bytes of a UTF-8 byte-order mark at its beginning, which some editors put there and which is no text; 0
+ * without. WEFT_FORMAT, without the file's name: it is a model or a vocabulary (GGUF), not text. */
 weft_status weft__train_text_begin(const char *bytes, size_t n, size_t *skip, weft_error *err);
 
 #endif

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* train.h: a model that learns: gradients over packed batches, an optimizer, checkpoints that resume bit for bit.
  *
- * A trainer walks the same graph that the engine runs (src/model), op by op, forward and back, so every dense architecture learns
- * without code of its own; mixtures of experts are refused. The base may have any format; it is decoded as it is multiplied, in
- * f32. Either LoRA pairs on frozen matrices learn (Hu et al. 2021), or all weights, in f32.
- * Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
+ * A trainer walks the same graph that the engine runs (src/model), op by op, forward and back, so every dense
+ * architecture learns without code of its own; mixtures of experts are refused. The base may have any format; it is
+ * decoded as it is multiplied, in f32. Either LoRA pairs on frozen matrices learn (Hu et al. 2021), or all weights, in
+ * f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
  *
  * Usage: create; then for every step weft__trainer_add (or _add_pairs) once or more, each adding to the gradients, and
- * weft__trainer_step. Gradients are divided by the weight of all rows added since the last step, so accumulating batches gives what
- * one large batch would.
- * Invariant ("same answer, always"): every number depends on the options, the weights and the batches, never on the number of
- * threads: bit for bit; tiers of kernels round sums differently. Thread safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
+ * weft__trainer_step. Gradients are divided by the weight of all rows added since the last step, so accumulating
+ * batches gives what one large batch would. Invariant ("same answer, always"): every number depends on the options, the
+ * weights and the batches, never on the number of threads: bit for bit; tiers of kernels round sums differently. Thread
+ * safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
@@ -24,24 +24,29 @@ enum weft__train_schedule {
     WEFT__TRAIN_LR_CONSTANT = 0, /* warm-up, then lr */
     WEFT__TRAIN_LR_COSINE =
         1, /* warm-up, then half a cosine down to lr * lr_floor at step n_steps (Loshchilov and Hutter 2017) */
-    WEFT__TRAIN_LR_ONE_CYCLE =
-        2 /* half a cosine up from lr/25 over the first 30 % (1 step at least), half a cosine down to lr/10^4 (Smith 2018); no warm-up */
+    /* half a cosine up from lr/25 over the first 30 % (1 step at least), half a cosine down to lr/10^4 (Smith 2018);
+     * no warm-up */
+    WEFT__TRAIN_LR_ONE_CYCLE = 2
 };
 
 typedef struct weft__train_options {
     int32_t n_threads; /* 0: one per core */
     int32_t max_rows;  /* most rows of a batch, 1..65536: memory grows with it */
-    int32_t n_ctx;     /* longest segment; 0: the model's context or max_rows, whichever is less. Chooses rope factors */
-    /* LoRA; rank 0: all weights learn. y += lora_scale * B (A x), lora_scale = alpha / rank, or alpha / sqrt(rank) where rs is set. */
+    int32_t n_ctx; /* longest segment; 0: the model's context or max_rows, whichever is less. Chooses rope factors */
+    /* LoRA; rank 0: all weights learn. y += lora_scale * B (A x), lora_scale = alpha / rank, or alpha / sqrt(rank)
+     * where rs is set. */
     int32_t lora_rank; /* 1..1024 */
     float lora_alpha;
     int lora_rs;
-    /* Which matrices, by the part of their name between "blk.N." and ".weight", separated by commas; "output" is the output
-     * matrix. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
+    /* Which matrices, by the part of their name between "blk.N." and ".weight", separated by commas; "output" is the
+     * output matrix. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
     const char *lora_targets;
-    int32_t
-        head_rows; /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same but for rounding */
-    int recompute; /* keep only what layers hand to each other, and run a layer's forward again on the way back: less memory, a third slower */
+    /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same
+     * but for rounding */
+    int32_t head_rows;
+    /* keep only what layers hand to each other, and run a layer's forward again on the way back: less memory, a
+     * third slower */
+    int recompute;
     uint64_t seed;           /* of A, which is uniform in +-sqrt(3/K) (Kaiming); B is zero */
     int32_t optimizer;       /* weft__train_optimizer */
     float lr;                /* the schedule's highest */
@@ -54,28 +59,29 @@ typedef struct weft__train_options {
     float weight_decay;      /* decoupled, times the learning rate; vectors (norms, biases) are not decayed */
     float clip_norm;         /* of all gradients together; 0: none */
     int (*stop)(
-        void *arg); /* NULL, or asked before each op of a batch, by the thread that uses the trainer: non-zero ends the call */
+        /* NULL, or asked before each op of a batch, by the thread that uses the trainer: non-zero ends the call */
+        void *arg);
     void *stop_arg;
 } weft__train_options;
 
 /* AdamW, lr 1e-3, betas 0.9 and 0.95, eps 1e-8, decay 0.01, clipping at 1, cosine to 0.1, LoRA rank 0, max_rows 512. */
 void weft__train_options_default(weft__train_options *o);
 
-/* `src` gives hyperparameters and weights (a GGUF file, a folder, a synthetic or a fresh model); it is borrowed and outlives the
- * trainer, whose frozen weights stay there. Fails with WEFT_UNSUPPORTED (experts, a tensor type), WEFT_ARGUMENT (an option),
- * WEFT_FORMAT (the model), WEFT_NO_MEMORY. */
+/* `src` gives hyperparameters and weights (a GGUF file, a folder, a synthetic or a fresh model); it is borrowed and
+ * outlives the trainer, whose frozen weights stay there. Fails with WEFT_UNSUPPORTED (experts, a tensor type),
+ * WEFT_ARGUMENT (an option), WEFT_FORMAT (the model), WEFT_NO_MEMORY. */
 weft_status weft__trainer_create(const weft__source *src, const weft__train_options *options, weft__trainer **out,
                                  weft_error *err);
 void weft__trainer_destroy(weft__trainer **t);
 
-/* Packed rows. Rows with the same number in `segment` stand side by side and are one text, of which positions count from 0: a row
- * sees the rows of its segment up to itself (and within the layer's window). Borrowed during the call. */
+/* Packed rows. Rows with the same number in `segment` stand side by side and are one text, of which positions count
+ * from 0: a row sees the rows of its segment up to itself (and within the layer's window). Borrowed during the call. */
 typedef struct weft__train_batch {
     int32_t n_rows;         /* 1..max_rows */
     const int32_t *token;   /* [R] */
     const int32_t *segment; /* [R], rising from 0 in steps of 1 */
-    const int32_t
-        *target; /* [R] the token that should follow; -1: this row is not learned from (prompts, ends of texts, padding) */
+    /* [R] the token that should follow; -1: this row is not learned from (prompts, ends of texts, padding) */
+    const int32_t *target;
     const float *weight; /* [R] >= 0, or NULL: 1 for each row with a target */
 } weft__train_batch;
 
@@ -87,13 +93,14 @@ typedef struct weft__train_loss {
     double flops;      /* multiplications and additions of the products that were needed (recomputation not counted) */
 } weft__train_loss;
 
-/* Adds the gradient of the batch's loss. *out (may be NULL) is filled, not added to. A batch without a target adds nothing.
- * WEFT_ARGUMENT names the row that is out of range; WEFT_LIMIT: a loss that is not finite: what was added since the last step is
- * dropped; WEFT_CANCELLED, of this and the three below: `stop` said so, and of what adds the same was dropped. */
+/* Adds the gradient of the batch's loss. *out (may be NULL) is filled, not added to. A batch without a target adds
+ * nothing. WEFT_ARGUMENT names the row that is out of range; WEFT_LIMIT: a loss that is not finite: what was added
+ * since the last step is dropped; WEFT_CANCELLED, of this and the three below: `stop` said so, and of what adds the
+ * same was dropped. */
 weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, weft__train_loss *out, weft_error *err);
 
-/* The loss alone; for LoRA, `with_adapter` 0 gives that of the frozen base. logp (may be NULL) [R] receives log p(target), 0 where
- * there is none. */
+/* The loss alone; for LoRA, `with_adapter` 0 gives that of the frozen base. logp (may be NULL) [R] receives log
+ * p(target), 0 where there is none. */
 weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
                                weft__train_loss *out, weft_error *err);
 
@@ -105,16 +112,16 @@ typedef struct weft__train_preference_loss {
     double flops;
 } weft__train_preference_loss;
 
-/* Direct preference optimization (Rafailov et al. 2023): segments 2i and 2i + 1 of the batch are the chosen and the rejected answer
- * of pair i; log-probabilities are summed over a segment's targets, weights count. The reference is the frozen base, so only LoRA
- * learns this way (WEFT_STATE otherwise). weft__trainer_step divides by the number of pairs; do not mix with weft__trainer_add
- * within a step (WEFT_STATE). */
+/* Direct preference optimization (Rafailov et al. 2023): segments 2i and 2i + 1 of the batch are the chosen and the
+ * rejected answer of pair i; log-probabilities are summed over a segment's targets, weights count. The reference is the
+ * frozen base, so only LoRA learns this way (WEFT_STATE otherwise). weft__trainer_step divides by the number of pairs;
+ * do not mix with weft__trainer_add within a step (WEFT_STATE). */
 weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
                                     weft__train_preference_loss *out, weft_error *err);
 
 /* Their loss alone. */
-weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__train_preference_loss *out,
-                                weft_error *err);
+weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
+                                weft__train_preference_loss *out, weft_error *err);
 
 typedef struct weft__train_step {
     int64_t step;     /* steps made, this one included */
@@ -122,8 +129,9 @@ typedef struct weft__train_step {
     double lr;
 } weft__train_step;
 
-/* Clips, moves the parameters, and clears the gradients. WEFT_STATE when nothing was added; WEFT_LIMIT when a gradient is not
- * finite: nothing is moved, gradients are cleared, the step does not count, and training may go on with other data. */
+/* Clips, moves the parameters, and clears the gradients. WEFT_STATE when nothing was added; WEFT_LIMIT when a gradient
+ * is not finite: nothing is moved, gradients are cleared, the step does not count, and training may go on with other
+ * data. */
 weft_status weft__trainer_step(weft__trainer *t, weft__train_step *out, weft_error *err);
 int64_t weft__trainer_steps(const weft__trainer *t);
 /* The learning rate of step `step` (1 is the first). */
@@ -138,14 +146,15 @@ typedef struct weft__trainer_info {
 } weft__trainer_info;
 void weft__trainer_describe(const weft__trainer *t, weft__trainer_info *out);
 
-/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, measured for `ms`
- * milliseconds: the limit that flops / time is held against. */
+/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, measured for
+ * `ms` milliseconds: the limit that flops / time is held against. */
 double weft__trainer_peak(weft__trainer *t, int ms);
 
 /* ---- what learns ---- */
 
 typedef struct weft__train_param {
-    const char *name; /* the file's tensor name; of LoRA with .lora_a or .lora_b behind it, as adapters in GGUF have it */
+    const char
+        *name; /* the file's tensor name; of LoRA with .lora_a or .lora_b behind it, as adapters in GGUF have it */
     uint32_t n_dims;
     uint64_t d[2]; /* d[0] contiguous: A is [K, r], B is [r, N] */
     const float *data;
@@ -158,11 +167,13 @@ void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values);
 
 /* ---- files; each appears under its name only when it is complete (format/out_file.h) ---- */
 
-/* Everything that a resumed run needs, as a GGUF file: parameters, the optimizer's state, the step; and `state`, n_state bytes of
- * the caller's (position in the data, random generator). Only between steps: WEFT_STATE while gradients are accumulated. */
+/* Everything that a resumed run needs, as a GGUF file: parameters, the optimizer's state, the step; and `state`,
+ * n_state bytes of the caller's (position in the data, random generator). Only between steps: WEFT_STATE while
+ * gradients are accumulated. */
 weft_status weft__trainer_save(weft__trainer *t, const char *path, const void *state, size_t n_state, weft_error *err);
-/* Into a trainer created from the same model with the same options. *state is the caller's, freed with weft__free. A checkpoint that
- * is damaged, or that was made with another rank, alpha, target, optimizer or architecture, is refused and the trainer is as before. */
+/* Into a trainer created from the same model with the same options. *state is the caller's, freed with weft__free. A
+ * checkpoint that is damaged, or that was made with another rank, alpha, target, optimizer or architecture, is refused
+ * and the trainer is as before. */
 weft_status weft__trainer_load(weft__trainer *t, const char *path, void **state, size_t *n_state, weft_error *err);
 
 /* The LoRA pairs as a GGUF adapter (general.type adapter, adapter.type lora). WEFT_STATE where all weights learn. */

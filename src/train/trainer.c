@@ -73,8 +73,8 @@ static weft_status check_numbers(const weft__train_options *o, weft_error *err)
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!in_range(all[i].value, all[i].from, all[i].to))
-            return weft_fail(err, WEFT_ARGUMENT, "%s is %g; it must be between %g and %g", all[i].name, all[i].value, all[i].from,
-                             all[i].to);
+            return weft_fail(err, WEFT_ARGUMENT, "%s is %g; it must be between %g and %g", all[i].name, all[i].value,
+                             all[i].from, all[i].to);
     if (o->schedule != WEFT__TRAIN_LR_CONSTANT && o->n_steps < 1)
         return weft_fail(err, WEFT_ARGUMENT, "this learning rate schedule needs the number of steps");
     return WEFT_OK;
@@ -115,7 +115,8 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
         (st = weft__model_build(&t->src, t->n_ctx, NULL, &t->hp, &build, &t->graph, err)))
         return st;
     if (t->n_ctx > t->max_rows) t->n_ctx = t->max_rows;
-    if ((st = weft__tier_mask_for(getenv("WEFT_CPU"), &(uint32_t){0}, err))) return st; /* hours on ref are nobody's wish */
+    if ((st = weft__tier_mask_for(getenv("WEFT_CPU"), &(uint32_t){0}, err)))
+        return st; /* hours on ref are nobody's wish */
     if ((st = weft__pool_create(t->o.n_threads, &t->pool, err))) return st;
     t->n_threads = weft__pool_size(t->pool);
     t->k = weft__kernels_get(weft__tier_mask());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vocabulary.c: weft_train_tokenizer: text files to a GGUF file that holds a vocabulary (weft/train.h). Everything lives for the call. */
+/* vocabulary.c: weft_train_tokenizer: text files to a GGUF file that holds a vocabulary (weft/train.h). Everything
+ * lives for the call. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,8 +57,8 @@ static weft_status vocabulary_begin(const weft_vocab_params *p, weft__tok_bpe_tr
     return st;
 }
 
-static weft_status read_files(weft__tok_bpe_training *t, const char *const *files, int32_t n, const weft_vocab_params *p,
-                              uint64_t *n_bytes, weft_error *err)
+static weft_status read_files(weft__tok_bpe_training *t, const char *const *files, int32_t n,
+                              const weft_vocab_params *p, uint64_t *n_bytes, weft_error *err)
 {
     weft_status st = WEFT_OK;
     for (int32_t i = 0; !st && i < n; i++) {
@@ -100,8 +101,8 @@ static weft_status write_file(const weft__tok_spec *spec, const char *pre, const
     return st;
 }
 
-weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out, const weft_vocab_params *params,
-                                 weft_vocab_result *result, weft_error *err)
+weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out,
+                                 const weft_vocab_params *params, weft_vocab_result *result, weft_error *err)
 {
     weft_vocab_params own, *p = &own;
     weft__tok_bpe_training *t = NULL;

@@ -118,12 +118,35 @@ def folder_of_weights(folder, shard="model.safetensors", values=None):
     an index tells of a shard of another name. Returns the folder."""
     d, header, data = 32, {}, bytearray()
     os.makedirs(folder, exist_ok=True)
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 40, "hidden_size": d, "intermediate_size": d, "num_hidden_layers": 1, "num_attention_heads": 2,
-              "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu"}
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 40,
+        "hidden_size": d,
+        "intermediate_size": d,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 64,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "tie_word_embeddings": False,
+        "hidden_act": "silu",
+    }
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump(config, f)
     shapes = {"model.embed_tokens.weight": [40, d], "model.norm.weight": [d], "lm_head.weight": [40, d]}
-    for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "input_layernorm", "post_attention_layernorm"):
+    for name in (
+        "self_attn.q_proj",
+        "self_attn.k_proj",
+        "self_attn.v_proj",
+        "self_attn.o_proj",
+        "mlp.gate_proj",
+        "mlp.up_proj",
+        "mlp.down_proj",
+        "input_layernorm",
+        "post_attention_layernorm",
+    ):
         shapes[f"model.layers.0.{name}.weight"] = [d] if name.endswith("norm") else [d, d]
     for name, shape in shapes.items():
         numbers = [0.25] * math.prod(shape)

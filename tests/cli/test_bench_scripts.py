@@ -287,7 +287,21 @@ class Scripts(unittest.TestCase):
         for stolen, status, bad, n in (([0.0], 0, [], runs), ([0.02], 0, [], runs), ([0.45, 0.0], 0, [], runs + 1), ([0.45, 0.45, 0.0], 0, [], runs + 2),
                                        ([0.45], 75, ["pp512", "tg32", "tg32 @ d1024", "tg16 x4"], None)):
             with self.subTest(stolen):
-                rc, err, count = self.judged("record", FAKE_BENCH, stolen, "--prompts", "", "-r", "2", "-o", "/dev/null", share=0.93, together=2.8, at_depth=0.88, uneven=0)
+                rc, err, count = self.judged(
+                    "record",
+                    FAKE_BENCH,
+                    stolen,
+                    "--prompts",
+                    "",
+                    "-r",
+                    "2",
+                    "-o",
+                    "/dev/null",
+                    share=0.93,
+                    together=2.8,
+                    at_depth=0.88,
+                    uneven=0,
+                )
                 self.assertEqual(rc, status, err)
                 self.assertCountEqual(re.findall(r"^not judged: q4_0 (.*): taken 46.0 % stolen; in 2 rounds too much$", err, re.M),
                                       [name for name in bad if name in ("pp512", "tg32")], err)
@@ -298,8 +312,23 @@ class Scripts(unittest.TestCase):
                     self.assertEqual(count, n)
 
     def test_record_takes_medians_of_undisturbed_rounds(self):
-        rc, err, _ = self.judged("record", FAKE_BENCH, 3 * [0.45] + [0.0], "--prompts", "", "-r", "2", "--again", "0", "-o", "/dev/null", share=0.93, together=2.8,
-                                 at_depth=0.88, uneven=0)
+        rc, err, _ = self.judged(
+            "record",
+            FAKE_BENCH,
+            3 * [0.45] + [0.0],
+            "--prompts",
+            "",
+            "-r",
+            "2",
+            "--again",
+            "0",
+            "-o",
+            "/dev/null",
+            share=0.93,
+            together=2.8,
+            at_depth=0.88,
+            uneven=0,
+        )
         self.assertEqual((rc, len(re.findall("^met", err, re.M))), (0, 5), err)
         rc, err, _ = self.judged("record", FAKE_BENCH, [0.45], "--prompts", "", "-r", "1", "-o", "/dev/null", share=10.6, together=2.8, at_depth=0.88, uneven=0)
         self.assertEqual(re.findall(r"^missed q4_0 +(.*?) +10.600 of .*: the limit is wrong", err, re.M), ["tg32 @ d1024", "tg16 x4", "tg16 x16"], err)
@@ -341,8 +370,14 @@ class Scripts(unittest.TestCase):
             self.assertEqual(said[0], n)
             self.assertAlmostEqual(said[1] / tick, idle)
             self.assertAlmostEqual(said[2] / tick, stolen)
-        for short, known in (("", (0, None, None)), ("cpu0 1 2 3", (1, None, None)), ("cpu0 1 2 3 4 5", (1, 9 * tick, None)), ("cpu0 1 2 3 4 5 6 7 x", (1, 9 * tick, None)),
-                             ("cpux 1 2 3 4 5 6 7 8", (0, None, None)), ("intr 1\ncpu0 1 2 3 4 5 6 7 8", (0, None, None))):
+        for short, known in (
+            ("", (0, None, None)),
+            ("cpu0 1 2 3", (1, None, None)),
+            ("cpu0 1 2 3 4 5", (1, 9 * tick, None)),
+            ("cpu0 1 2 3 4 5 6 7 x", (1, 9 * tick, None)),
+            ("cpux 1 2 3 4 5 6 7 8", (0, None, None)),
+            ("intr 1\ncpu0 1 2 3 4 5 6 7 8", (0, None, None)),
+        ):
             self.assertEqual(host.parse_stat(short, {0}), known, short)
         mark = lambda wall, own, idle, stolen, n=2: argparse.Namespace(wall=wall, own=own, idle=idle, stolen=stolen, throttled=None, n_cpus=n, cpus={0, 1})
         with unittest.mock.patch.object(host, "cores", len):
@@ -412,28 +447,55 @@ class Scripts(unittest.TestCase):
 
     def test_serve_check_fails_where_a_bound_is_missed(self):
         times = dict.fromkeys(("first_ms", "first_p99_ms", "between_ms", "between_p99_ms"), 1)
-        kept = {("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5, "times": 100}, ("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.03}}
+        kept = {
+            ("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5, "times": 100},
+            ("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.03},
+        }
         for n, rate in ((1, 1.1), (4, 2.5), (16, 2.8)):
             kept.update({("weft", "streams", n): {"rate": 10 * rate, "of_memory": 0.5, **times}, ("llama.cpp", "streams", n): {"rate": 10, **times}})
         cases = [({}, "")]
         slow = [(n, {"rate": rate, "of_memory": 0.84, **times}) for n, rate in ((1, 10.9), (4, 24.8), (16, 27.8))]
         cases += [({("weft", "streams", n): row}, f"{n} streams: {row['rate'] / 10:.2f}, 84 % of what memory allows;") for n, row in slow]
         cases += [({("weft", "streams", n): {**row, "of_memory": 0.85}}, "") for n, row in slow]
-        cases += [({("llama.cpp", "streams", 4): None}, "4 streams: not measured"), ({("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5.1, "times": 98}}, "prefix: 98;"),
-                  ({("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.031}}, "cost: 0.031;"), (dict.fromkeys(kept), "prefix: not measured")]
+        cases += [
+            ({("llama.cpp", "streams", 4): None}, "4 streams: not measured"),
+            ({("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5.1, "times": 98}}, "prefix: 98;"),
+            ({("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.031}}, "cost: 0.031;"),
+            (dict.fromkeys(kept), "prefix: not measured"),
+        ]
         for changed, words in cases:
-            rows = [{"program": program, "part": part, "clients": n, "rounds": 1, **numbers} for (program, part, n), numbers in {**kept, **changed}.items() if numbers]
+            rows = [
+                {"program": program, "part": part, "clients": n, "rounds": 1, **numbers}
+                for (program, part, n), numbers in {**kept, **changed}.items()
+                if numbers
+            ]
             with tempfile.TemporaryDirectory() as folder:
                 for check in ((), ("--check",)):  # without it nothing is held against anything
                     status, err = self.serve("--model", "unused", "-t", "2", "-o", folder, *check, measure=lambda o, model: list(rows))
-                    self.assertEqual((status, err.count("\n")), (int(bool(check and words)), 5 if check and len(rows) == 0 else int(bool(check and words))), err)
+                    self.assertEqual(
+                        (status, err.count("\n")),
+                        (int(bool(check and words)), 5 if check and len(rows) == 0 else int(bool(check and words))),
+                        err,
+                    )
                     self.assertIn(words if check else "", err)
 
     def test_serve_judges_no_row_of_which_much_was_taken(self):
         times = dict.fromkeys(("first_ms", "first_p99_ms", "between_ms", "between_p99_ms"), 1)
         taken = {"stolen": 0.45, "others": None, "throttled": None, "disturbed": 3, "judged": False}
-        rows = [{"program": program, "part": "streams", "clients": n, "rounds": 3, "rate": 10, "of_memory": 0.5, **times, **(taken if program == "llama.cpp" else {})}
-                for n in (1, 4, 16) for program in ("weft", "llama.cpp")]
+        rows = [
+            {
+                "program": program,
+                "part": "streams",
+                "clients": n,
+                "rounds": 3,
+                "rate": 10,
+                "of_memory": 0.5,
+                **times,
+                **(taken if program == "llama.cpp" else {}),
+            }
+            for n in (1, 4, 16)
+            for program in ("weft", "llama.cpp")
+        ]
         rows += [{"program": "weft", "part": "prefix", "clients": 0, "rounds": 3, "cold_ms": 500, "warm_ms": 50, "times": 10, **taken},
                  {"program": "weft", "part": "cost", "clients": 0, "rounds": 3, "http": 9, "bench": 10, "cost": 0.1, "outside": 0.5, **taken}]
         with tempfile.TemporaryDirectory() as folder:

@@ -99,7 +99,10 @@ class Usage(unittest.TestCase):
                     for scale in scales:
                         p = weft(*command, "--adapter", f"p={path}:{scale}")
                         self.assertEqual(p.returncode, 2, (command, path, scale, p.stderr))
-                        self.assertIn(f"--adapter p={path}:{scale}: the scale '{scale.rsplit(':')[-1]}' is no finite number that a float holds".encode(), p.stderr)
+                        self.assertIn(
+                            f"--adapter p={path}:{scale}: the scale '{scale.rsplit(':')[-1]}' is no finite number that a float holds".encode(),
+                            p.stderr,
+                        )
                 for path in (colon, there + ":0.5", "x:-2e3", "no:such"):  # further than to the model it does not come
                     p = weft(*command, "--adapter", f"p={path}")
                     self.assertEqual(p.returncode, 1, (command, path, p.stderr))
@@ -314,7 +317,9 @@ class Bench(unittest.TestCase):
             for row in json.loads(self.bench("-o", "json", "--roofline", "-r", "1", "--no-warmup")):
                 self.assertGreater(row["limit_ts"], 0)
                 self.assertGreater(row["share"], 0)
-        head, *rows = (line.split(",") for line in self.bench("-o", "csv", "--roofline", "-r", "1", "--no-warmup").splitlines())  # of one repetition, the share is that of the medians
+        head, *rows = (
+            line.split(",") for line in self.bench("-o", "csv", "--roofline", "-r", "1", "--no-warmup").splitlines()
+        )  # of one repetition, the share is that of the medians
         self.assertEqual(head[-5:], ["stolen", "others", "throttled", "disturbed", "left_out"])
         self.assertEqual(head[-10:-5], ["limit", "limit_ts", "share", "limit_read_ts", "limit_compute_ts"])
         for row in rows:

@@ -70,9 +70,15 @@ class Contexts(InFolder):
     def test_no_default_goes_beyond(self):
         """Chunks and sizes that nobody gave are such as the model has room for."""
         m, t = self.plain, self.text
-        for command in (("eval", "perplexity", m, "-f", t), ("eval", "documents", m, "-f", t), ("imatrix", m, "-f", t, "-o", self.path("matrix"), "--chunks", "1"),
-                        ("bench", m, "-r", "1", "--no-warmup"), ("bench", m, "-r", "1", "--no-warmup", "--batched"), ("bench", m, "-r", "1", "--no-warmup", "-d", "32"),
-                        ("run", m, "a", "-n", "-1", "--ignore-eos")):
+        for command in (
+            ("eval", "perplexity", m, "-f", t),
+            ("eval", "documents", m, "-f", t),
+            ("imatrix", m, "-f", t, "-o", self.path("matrix"), "--chunks", "1"),
+            ("bench", m, "-r", "1", "--no-warmup"),
+            ("bench", m, "-r", "1", "--no-warmup", "--batched"),
+            ("bench", m, "-r", "1", "--no-warmup", "-d", "32"),
+            ("run", m, "a", "-n", "-1", "--ignore-eos"),
+        ):
             with self.subTest(command):
                 p = weft(*command)
                 self.assertEqual(p.returncode, 0, p.stderr)
@@ -92,14 +98,57 @@ class Contexts(InFolder):
     def test_options_are_keys(self):
         """Linear and YaRN, bit for bit; and neither is the model without them."""
         plain = self.logits(self.plain, ids=FEW)
-        cases = (("linear", {"scaling__type": "linear", "scaling__factor": 4.0}, [("--rope-scaling", "linear", "--rope-scale", "4"), ("--rope-scale", "4"), ("--rope-freq-scale", "0.25")]),
-                 ("oldest", {"scale_linear": 3.0}, [("--rope-scale", "3")]),
-                 ("yarn", {"scaling__type": "yarn", "scaling__factor": 4.0, "scaling__original_context_length": 64},
-                  [("--rope-scaling", "yarn", "--rope-scale", "4"), ("--rope-scaling", "yarn", "--rope-scale", "4", "--yarn-orig-ctx", "64")]),
-                 ("tuned", {"scaling__type": "yarn", "scaling__factor": 8.0, "scaling__original_context_length": 32, "scaling__attn_factor": 0.75, "scaling__yarn_beta_fast": 24.0,
-                            "scaling__yarn_beta_slow": 2.0, "scaling__yarn_ext_factor": 0.5},
-                  [("--rope-scaling", "yarn", "--rope-scale", "8", "--yarn-orig-ctx", "32", "--yarn-attn-factor", "0.75", "--yarn-beta-fast", "24", "--yarn-beta-slow", "2", "--yarn-ext-factor", "0.5")]),
-                 ("base", {"freq_base": 500000.0}, [("--rope-freq-base", "500000")]))
+        cases = (
+            (
+                "linear",
+                {"scaling__type": "linear", "scaling__factor": 4.0},
+                [
+                    ("--rope-scaling", "linear", "--rope-scale", "4"),
+                    ("--rope-scale", "4"),
+                    ("--rope-freq-scale", "0.25"),
+                ],
+            ),
+            ("oldest", {"scale_linear": 3.0}, [("--rope-scale", "3")]),
+            (
+                "yarn",
+                {"scaling__type": "yarn", "scaling__factor": 4.0, "scaling__original_context_length": 64},
+                [
+                    ("--rope-scaling", "yarn", "--rope-scale", "4"),
+                    ("--rope-scaling", "yarn", "--rope-scale", "4", "--yarn-orig-ctx", "64"),
+                ],
+            ),
+            (
+                "tuned",
+                {
+                    "scaling__type": "yarn",
+                    "scaling__factor": 8.0,
+                    "scaling__original_context_length": 32,
+                    "scaling__attn_factor": 0.75,
+                    "scaling__yarn_beta_fast": 24.0,
+                    "scaling__yarn_beta_slow": 2.0,
+                    "scaling__yarn_ext_factor": 0.5,
+                },
+                [
+                    (
+                        "--rope-scaling",
+                        "yarn",
+                        "--rope-scale",
+                        "8",
+                        "--yarn-orig-ctx",
+                        "32",
+                        "--yarn-attn-factor",
+                        "0.75",
+                        "--yarn-beta-fast",
+                        "24",
+                        "--yarn-beta-slow",
+                        "2",
+                        "--yarn-ext-factor",
+                        "0.5",
+                    )
+                ],
+            ),
+            ("base", {"freq_base": 500000.0}, [("--rope-freq-base", "500000")]),
+        )
         seen = {plain}
         for name, keys, options in cases:
             with self.subTest(name):
@@ -129,7 +178,13 @@ class Contexts(InFolder):
         """Where the context chooses the table of frequencies (LongRoPE), a plan has both, and takes the one that the model would."""
         model = Model()
         keys = {k.replace("llama.", "phi3."): v for k, v in model.meta.items()}
-        keys.update({"general.architecture": (STRING, "phi3"), "phi3.rope.scaling.type": (STRING, "longrope"), "phi3.rope.scaling.original_context_length": (U32, 32)})
+        keys.update(
+            {
+                "general.architecture": (STRING, "phi3"),
+                "phi3.rope.scaling.type": (STRING, "longrope"),
+                "phi3.rope.scaling.original_context_length": (U32, 32),
+            }
+        )
         model.meta = keys
         for layer in range(2):
             for name in ("attn_q", "attn_k", "attn_v", "ffn_gate"):
@@ -169,16 +224,29 @@ class Contexts(InFolder):
         other = weft("compare", ALDERBROOK, *ask, "--raw", "--json", *options)
         self.assertEqual((one.returncode, other.returncode), (0, 0), one.stderr + other.stderr)
         self.assertIn(one.stdout.decode().strip(), other.stdout.decode().replace("\\n", "\n"))
-        for command in (("eval", "perplexity", self.plain, "-f", self.text, "-c", "128", "--chunks", "2"), ("eval", "documents", self.plain, "-f", self.text, "-c", "128"),
-                        ("bench", self.plain, "-p", "100", "-n", "4", "-d", "100", "-r", "1"), ("imatrix", self.plain, "-f", self.text, "-c", "128", "--chunks", "1", "-o", self.path("m")),
-                        ("info", self.plain, "--plan", "-c", "256")):
+        for command in (
+            ("eval", "perplexity", self.plain, "-f", self.text, "-c", "128", "--chunks", "2"),
+            ("eval", "documents", self.plain, "-f", self.text, "-c", "128"),
+            ("bench", self.plain, "-p", "100", "-n", "4", "-d", "100", "-r", "1"),
+            ("imatrix", self.plain, "-f", self.text, "-c", "128", "--chunks", "1", "-o", self.path("m")),
+            ("info", self.plain, "--plan", "-c", "256"),
+        ):
             p = weft(*command, "--rope-scaling", "linear", "--rope-scale", "4")
             self.assertEqual(p.returncode, 0, (command, p.stderr))
         self.assertEqual(weft("info", self.plain, "--rope-scale", "4").returncode, 2)
 
     def test_what_they_cannot_be_is_usage(self):
-        for options in (("--rope-scaling", "ntk"), ("--rope-scale", "0"), ("--rope-scale", "-2"), ("--rope-scale", "nan"), ("--rope-scale", "2", "--rope-freq-scale", "0.5"),
-                        ("--rope-scaling", "none", "--rope-scale", "2"), ("--yarn-orig-ctx", "-1"), ("--rope-freq-base", "inf"), ("--yarn-beta-fast", "0")):
+        for options in (
+            ("--rope-scaling", "ntk"),
+            ("--rope-scale", "0"),
+            ("--rope-scale", "-2"),
+            ("--rope-scale", "nan"),
+            ("--rope-scale", "2", "--rope-freq-scale", "0.5"),
+            ("--rope-scaling", "none", "--rope-scale", "2"),
+            ("--yarn-orig-ctx", "-1"),
+            ("--rope-freq-base", "inf"),
+            ("--yarn-beta-fast", "0"),
+        ):
             p = weft("run", "/nonexistent", "a", *options)
             self.assertEqual(p.returncode, 2, options)
 

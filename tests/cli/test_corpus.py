@@ -21,7 +21,28 @@ from talk import CHATS, markup  # noqa: E402
 
 
 def make(out, *args):
-    subprocess.run([sys.executable, MAKE, "--out", out, "--size", "0.3", "--heldout", "0.05", "--styled", "30", "--chats", "50", "--echoes", "700", "--talks", "600", *args], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            MAKE,
+            "--out",
+            out,
+            "--size",
+            "0.3",
+            "--heldout",
+            "0.05",
+            "--styled",
+            "30",
+            "--chats",
+            "50",
+            "--echoes",
+            "700",
+            "--talks",
+            "600",
+            *args,
+        ],
+        check=True,
+    )
     return {name: pathlib.Path(out, name).read_text(encoding="utf-8") for name in sorted(os.listdir(out))}
 
 

@@ -8,7 +8,12 @@ import unittest
 
 from common import STORIES, WEFT, main, needs_models, run
 
-STYLES = {"base": r"^Mira is a fox [^\n]*\.\n\n", "pirate": r"^Arr! .*\bth' ", "poem": r"^(?:[^\n]{1,40}\n)+so sings the wind,\nso ends the song\.\n", "letter": r"^Dear friend,\n"}
+STYLES = {
+    "base": r"^Mira is a fox [^\n]*\.\n\n",
+    "pirate": r"^Arr! .*\bth' ",
+    "poem": r"^(?:[^\n]{1,40}\n)+so sings the wind,\nso ends the song\.\n",
+    "letter": r"^Dear friend,\n",
+}
 
 
 def demo(*settings):

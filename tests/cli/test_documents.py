@@ -12,7 +12,12 @@ import unittest
 from common import WEFT, main, weft
 
 GENERATED = ("docs/howto/test.md", "docs/benchmarks.md", "docs/api.md")
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "models/README.md", *(d for d in sorted(glob.glob("docs/*.md") + glob.glob("docs/howto/*.md")) if d not in GENERATED)]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "models/README.md",
+    *(d for d in sorted(glob.glob("docs/*.md") + glob.glob("docs/howto/*.md")) if d not in GENERATED),
+]
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
 KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity")}
 
@@ -31,7 +36,11 @@ def helped(command, kind=None):
 
 
 HELP = {(c, None): helped(c) for c in COMMANDS} | {(c, k): helped(c, k) for c, kinds in KINDS.items() for k in kinds}
-OPTIONS = {key: set(re.findall(r"^  (-\w), --", text, re.M)) | {"--" + o for o in re.findall(r"^  (?:-\w, |    )--([a-z0-9-]+)", text, re.M)} for key, text in HELP.items()}
+OPTIONS = {
+    key: set(re.findall(r"^  (-\w), --", text, re.M))
+    | {"--" + o for o in re.findall(r"^  (?:-\w, |    )--([a-z0-9-]+)", text, re.M)}
+    for key, text in HELP.items()
+}
 
 
 def code_of(document):
@@ -45,7 +54,12 @@ def code_of(document):
 class Documents(unittest.TestCase):
     def test_commands_and_their_options(self):
         n = 0
-        texts = [(d, line) for d in DOCUMENTS for line in code_of(d)] + [("--help of " + " ".join(filter(None, key)), line) for key, text in HELP.items() for line in text.splitlines() if line.startswith("  weft ")]
+        texts = [(d, line) for d in DOCUMENTS for line in code_of(d)] + [
+            ("--help of " + " ".join(filter(None, key)), line)
+            for key, text in HELP.items()
+            for line in text.splitlines()
+            if line.startswith("  weft ")
+        ]
         for where, line in texts:
             for said in re.split(r"[|;&]+ |\$\(", line.split("  #")[0]):
                 m = re.search(r"(?:^|[ /])weft ([a-z][a-z-]*)(?: ([a-z]+)(?![\w.-]))?(.*)", said)
@@ -67,16 +81,38 @@ class Documents(unittest.TestCase):
     def test_options_that_are_told_of(self):
         """`--option` alone is one of the program's, or of a script's."""
         known = {o for options in OPTIONS.values() for o in options} | {"--help", "--version"}
-        scripts = sources("scripts/*", "bench/*", "tests/*/run", "tests/material/*", "tests/peers/*", "tests/cli/*.py", "tests/server/*.py", "Makefile", "cmake/*", "CMakeLists.txt")
+        scripts = sources(
+            "scripts/*",
+            "bench/*",
+            "tests/*/run",
+            "tests/material/*",
+            "tests/peers/*",
+            "tests/cli/*.py",
+            "tests/server/*.py",
+            "Makefile",
+            "cmake/*",
+            "CMakeLists.txt",
+        )
         others = {"--preset", "--test-dir", "--build", "--target", "--output-on-failure", "--interleave", "--cflags", "--libs", "--static"}
         for document in DOCUMENTS:
             for line in code_of(document):
                 for option in re.findall(r"(?<![\w-])(--[a-z][a-z0-9-]+)", "" if line.startswith(("curl", "openssl", "git", "printf", "cmake")) else line):
-                    if option not in known | others and f'{option}"' not in scripts and f"{option}'" not in scripts and option + ")" not in scripts and option + " " not in scripts:
+                    if (
+                        option not in known | others
+                        and f'{option}"' not in scripts
+                        and f"{option}'" not in scripts
+                        and option + ")" not in scripts
+                        and option + " " not in scripts
+                    ):
                         self.fail(f"{document}: {option}")
 
     def test_targets_of_make(self):
-        listed = set(re.findall(r"[a-z][a-z-]*", " ".join(re.findall(r"^\t@echo 'make ((?:[a-z-]+ \| )*[a-z-]+)", read("Makefile"), re.M)))) | {"format-check", "help"}
+        listed = set(
+            re.findall(
+                r"[a-z][a-z-]*",
+                " ".join(re.findall(r"^\t@echo 'make ((?:[a-z-]+ \| )*[a-z-]+)", read("Makefile"), re.M)),
+            )
+        ) | {"format-check", "help"}
         self.assertGreater(len(listed), 25)
         for document in DOCUMENTS:
             for line in code_of(document):
@@ -93,7 +129,13 @@ class Documents(unittest.TestCase):
                         continue
                     if re.search(r"NAME|ROOM|ARCH|VERSION|TIER|TYPE|22-kv|\bNN|run/|FORMAT|TOPIC", path) or "{" in line and path.endswith("/"):
                         continue
-                    self.assertTrue(glob.glob(path) or glob.glob(os.path.join("docs", path)) or glob.glob("src/" + path) or glob.glob(path + ".*"), f"{document}: {path}")
+                    self.assertTrue(
+                        glob.glob(path)
+                        or glob.glob(os.path.join("docs", path))
+                        or glob.glob("src/" + path)
+                        or glob.glob(path + ".*"),
+                        f"{document}: {path}",
+                    )
 
     def test_tests(self):
         """A line that runs CTest finds tests there, and stands behind one that builds them: make alone builds none."""
@@ -115,7 +157,9 @@ class Documents(unittest.TestCase):
     def test_variables_of_the_environment(self):
         """Those that the source reads stand in docs/howto/environment.md and are read; the ones of the program's use in its --help, too."""
         source = sources("src/**/*.[ch]", "cli/*.[ch]", "plugins/**/*.c")
-        read_there = set(re.findall(r'(?:getenv|says|number_from)\("([A-Z_]+)"', source)) | set(re.findall(r'"(WEFT_[A-Z_]+)"', source)) - {"WEFT_BACKEND_ENTRY"}
+        read_there = set(re.findall(r'(?:getenv|says|number_from)\("([A-Z_]+)"', source)) | set(
+            re.findall(r'"(WEFT_[A-Z_]+)"', source)
+        ) - {"WEFT_BACKEND_ENTRY"}
         table = set(re.findall(r"`([A-Z_]+)`", "\n".join(re.findall(r"^\|([^|]+)\|", read("docs/howto/environment.md"), re.M))))
         self.assertEqual(table, read_there)
         helps = weft("--help").stdout.decode() + HELP["pull", None] + HELP["chat", None]

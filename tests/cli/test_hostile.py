@@ -247,9 +247,15 @@ class Hostile(unittest.TestCase):
         named = both(meta("general.name", STRING, evil), more("key" + evil, U8, 1), more("text", STRING, evil),
                      meta("tokenizer.ggml.tokens", ARRAY, (STRING, ["<unk>", evil, *Model().meta["tokenizer.ggml.tokens"][1][1][2:]])))
         path = self.make(named)
-        for command in (["info", path], ["run", path, "a", "-n", "1", "--json"], ["run", path, "a", "-n", "1", "--temp", "0"],
-                        ["bench", path, "-p", "2", "-n", "1", "-r", "1"], ["tokenize", path, "a", "--pieces"],
-                        ["run", self.make(added("blk.0." + evil, [D]), "x.gguf"), "a"], ["run", self.make(meta("general.architecture", STRING, evil), "y.gguf"), "a"]):
+        for command in (
+            ["info", path],
+            ["run", path, "a", "-n", "1", "--json"],
+            ["run", path, "a", "-n", "1", "--temp", "0"],
+            ["bench", path, "-p", "2", "-n", "1", "-r", "1"],
+            ["tokenize", path, "a", "--pieces"],
+            ["run", self.make(added("blk.0." + evil, [D]), "x.gguf"), "a"],
+            ["run", self.make(meta("general.architecture", STRING, evil), "y.gguf"), "a"],
+        ):
             p = weft(*command)
             printed = (p.stdout if command[0] != "run" else b"") + p.stderr
             self.assertNotRegex(printed.decode(), "[\x00-\x09\x0b-\x1f\x7f-\x9f]")

@@ -15,8 +15,22 @@ SMALL = ("--size", "0.1", "--heldout", "0.02", "--steps", "3", "--echo-steps", "
 
 
 def make(folder, *more):
-    return subprocess.run([sys.executable, "scripts/make-model", "--weft", WEFT[0], "--work", os.path.join(folder, "work"), "--ship", os.path.join(folder, "ship"), *SMALL, *more],
-                          capture_output=True, timeout=PATIENCE)
+    return subprocess.run(
+        [
+            sys.executable,
+            "scripts/make-model",
+            "--weft",
+            WEFT[0],
+            "--work",
+            os.path.join(folder, "work"),
+            "--ship",
+            os.path.join(folder, "ship"),
+            *SMALL,
+            *more,
+        ],
+        capture_output=True,
+        timeout=PATIENCE,
+    )
 
 
 class MakeModel(unittest.TestCase):

@@ -72,22 +72,59 @@ class Near(unittest.TestCase):
 
     def test_options_of_others(self):
         """As a value is given behind them or in them, with '_' for '-', and before '-ngl' is read as '-n gl'; never where it is a value itself."""
-        for option, words in (("-ngl", "on the CPU"), ("--n-gpu-layers", "on the CPU"), ("--n_gpu_layers", "on the CPU"), ("-fa", "attention"), ("--flash-attn", "attention"),
-                              ("-m", "weft run MODEL"), ("-p", "PROMPT"), ("-hf", "weft pull"), ("-ctk", "--kv-type"), ("--ctx-size", "--ctx"), ("--max-model-len", "--ctx"),
-                              ("--max-tokens", "-n"), ("--temperature", "--temp"), ("--lora", "--adapter"), ("--lora-modules", "--adapter"), ("-np", "--slots"),
-                              ("--tensor-parallel-size", "--provider"), ("--gpu-memory-utilization", "CPU"), ("--served-model-name", "--alias"), ("--slot-save-path", "--store"),
-                              ("--json-schema", "--grammar"), ("--mlock", "leave it out"), ("--no-mmap", "leave it out"), ("-cnv", "weft chat"), ("--verbose", "WEFT_LOG")):
+        for option, words in (
+            ("-ngl", "on the CPU"),
+            ("--n-gpu-layers", "on the CPU"),
+            ("--n_gpu_layers", "on the CPU"),
+            ("-fa", "attention"),
+            ("--flash-attn", "attention"),
+            ("-m", "weft run MODEL"),
+            ("-p", "PROMPT"),
+            ("-hf", "weft pull"),
+            ("-ctk", "--kv-type"),
+            ("--ctx-size", "--ctx"),
+            ("--max-model-len", "--ctx"),
+            ("--max-tokens", "-n"),
+            ("--temperature", "--temp"),
+            ("--lora", "--adapter"),
+            ("--lora-modules", "--adapter"),
+            ("-np", "--slots"),
+            ("--tensor-parallel-size", "--provider"),
+            ("--gpu-memory-utilization", "CPU"),
+            ("--served-model-name", "--alias"),
+            ("--slot-save-path", "--store"),
+            ("--json-schema", "--grammar"),
+            ("--mlock", "leave it out"),
+            ("--no-mmap", "leave it out"),
+            ("-cnv", "weft chat"),
+            ("--verbose", "WEFT_LOG"),
+        ):
             for args in ([option], [option, "3"], [option + "=3"]):
                 said = self.refused("run", "m", "x", *args)
                 self.assertIn(f"there is no {option}: ", said)
                 self.assertIn(words, said)
-        for args in (("run", "no-such-model", "x", "--stop", "-ngl"), ("run", "no-such-model", "--", "-ngl"), ("run", "no-such-model", "x", "-n", "3", "--temp=1"), ("bench", "no-such-model", "-p", "8", "-n", "1")):
+        for args in (
+            ("run", "no-such-model", "x", "--stop", "-ngl"),
+            ("run", "no-such-model", "--", "-ngl"),
+            ("run", "no-such-model", "x", "-n", "3", "--temp=1"),
+            ("bench", "no-such-model", "-p", "8", "-n", "1"),
+        ):
             p = weft(*args)
             self.assertEqual(p.returncode, 1, (args, p.stderr))  # it is not there
 
     def test_commands_of_others(self):
-        for word, words in (("ps", "weft top"), ("show", "weft info"), ("ls", "weft list"), ("llama-server", "weft serve"), ("llama-cli", "weft run"), ("perplexity", "weft eval perplexity"),
-                            ("finetune", "weft adapter train"), ("download", "weft pull"), ("version", "weft --version"), ("create", "weft convert")):
+        for word, words in (
+            ("ps", "weft top"),
+            ("show", "weft info"),
+            ("ls", "weft list"),
+            ("llama-server", "weft serve"),
+            ("llama-cli", "weft run"),
+            ("perplexity", "weft eval perplexity"),
+            ("finetune", "weft adapter train"),
+            ("download", "weft pull"),
+            ("version", "weft --version"),
+            ("create", "weft convert"),
+        ):
             said = self.refused(word)
             self.assertIn(f"there is no command '{word}': ", said)
             self.assertIn(words, said)
@@ -98,7 +135,12 @@ class Near(unittest.TestCase):
             tables = f.read().split("---- other programs ----")[1].split("static int is_among")[0]
         answers = re.findall(r'"((?:[^"\\]|\\.)*)"\}', tables)
         self.assertGreater(len(answers), 40)
-        known = {o for c in COMMANDS for o in options_of(c)} | {o for k in ("train", "merge") for o in options_of("adapter", k)} | {o for k in ("logits", "perplexity") for o in options_of("eval", k)} | {"version"}
+        known = (
+            {o for c in COMMANDS for o in options_of(c)}
+            | {o for k in ("train", "merge") for o in options_of("adapter", k)}
+            | {o for k in ("logits", "perplexity") for o in options_of("eval", k)}
+            | {"version"}
+        )
         for answer in answers:
             for command in re.findall(r"weft ([a-z][a-z-]*)", answer):
                 self.assertIn(command, COMMANDS, answer)
@@ -106,7 +148,12 @@ class Near(unittest.TestCase):
                 self.assertIn(option, known, answer)
 
     def test_what_is_no_model_says_what_it_is(self):
-        for command in (("run", "models/pirate.gguf", "x"), ("serve", "models/pirate.gguf", "--port", "-1"), ("chat", "models/pirate.gguf"), ("eval", "logits", "models/pirate.gguf", "--tokens", "1", "-o", os.devnull)):
+        for command in (
+            ("run", "models/pirate.gguf", "x"),
+            ("serve", "models/pirate.gguf", "--port", "-1"),
+            ("chat", "models/pirate.gguf"),
+            ("eval", "logits", "models/pirate.gguf", "--tokens", "1", "-o", os.devnull),
+        ):
             p = weft(*command)
             self.assertEqual(p.returncode, 1, p.stderr)
             self.assertIn(b"models/pirate.gguf is an adapter (LoRA), which changes a model: give the model, and this as --adapter NAME=PATH", p.stderr)

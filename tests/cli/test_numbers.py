@@ -49,15 +49,28 @@ class Numbers(InFolder):
     def test_perplexity_of_nan_weights(self):
         base = self.path("base")
         self.assertEqual(weft("eval", "perplexity", self.good, "-f", self.text, "-c", "32", "--kl-base", base).returncode, 0)
-        for command in (("perplexity", self.bad, "-f", self.text, "-c", "32"), ("perplexity", self.bad, "--kl-against", base), ("documents", self.bad, "-f", self.text, "-c", "32")):
+        for command in (
+            ("perplexity", self.bad, "-f", self.text, "-c", "32"),
+            ("perplexity", self.bad, "--kl-against", base),
+            ("documents", self.bad, "-f", self.text, "-c", "32"),
+        ):
             with self.subTest(command):
                 self.assertNotIn("nan", self.fails("no perplexity", "eval", *command))
                 got = strict(self.fails("no perplexity", "eval", *command, "--json"))
-                for key in ("ppl", "ppl_error", "nll") if command[0] == "documents" else ("perplexity", "perplexity_error") + (("kld_mean", "kld_p99", "same_top") if "--kl-against" in command else ()):
+                for key in (
+                    ("ppl", "ppl_error", "nll")
+                    if command[0] == "documents"
+                    else ("perplexity", "perplexity_error")
+                    + (("kld_mean", "kld_p99", "same_top") if "--kl-against" in command else ())
+                ):
                     self.assertIsNone(got[key], key)
         self.fails("no perplexity", "eval", "perplexity", self.bad, "-f", self.text, "-c", "32", "--kl-base", self.path("none"))
         self.assertFalse(os.path.exists(self.path("none")))
-        for command in (("perplexity", self.good, "-f", self.text, "-c", "32"), ("perplexity", self.good, "--kl-against", base), ("documents", self.good, "-f", self.text, "-c", "32")):
+        for command in (
+            ("perplexity", self.good, "-f", self.text, "-c", "32"),
+            ("perplexity", self.good, "--kl-against", base),
+            ("documents", self.good, "-f", self.text, "-c", "32"),
+        ):
             p = weft("eval", *command, "--json")
             self.assertTrue(all(isinstance(v, (int, float)) and math.isfinite(v) for v in strict(p.stdout).values()), p.stdout)
 
@@ -68,16 +81,42 @@ class Numbers(InFolder):
         self.fails("", "run", self.bad, "a", "-n", "1", "--json")
         self.fails("behind token 0", "eval", "logits", self.bad, "--tokens", "1 2 3", "-o", self.path("logits"))
         self.assertEqual(os.path.getsize(self.path("logits")), 3 * 300 * 4)  # for who looks for the reason
-        self.assertEqual(strict(self.fails("not finite", "adapter", "train", self.bad, "--data", self.text, "--out", self.path("run"), "-c", "32", "--steps", "2", "--json") or "{}"), {})
+        self.assertEqual(
+            strict(
+                self.fails(
+                    "not finite",
+                    "adapter",
+                    "train",
+                    self.bad,
+                    "--data",
+                    self.text,
+                    "--out",
+                    self.path("run"),
+                    "-c",
+                    "32",
+                    "--steps",
+                    "2",
+                    "--json",
+                )
+                or "{}"
+            ),
+            {},
+        )
         model = Model()
         model.more_meta = [("x.number", F32, NAN), ("x.list", ARRAY, (F32, [1.0, NAN, float("inf")]))]
         with open(self.path("meta.gguf"), "wb") as f:
             f.write(bytes(model))
         meta = strict(weft("info", self.path("meta.gguf"), "--json").stdout)["metadata"]
         self.assertEqual((meta["x.number"], meta["x.list"]), (None, [1.0, None, None]))
-        for command in (("bench", self.bad, "-p", "8", "-n", "2", "-r", "2", "-o", "json"), ("bench", self.bad, "-p", "8", "-n", "2", "-r", "2", "-o", "json", "--batched"),
-                        ("bench", self.bad, "-p", "8", "-n", "2", "-r", "2", "-o", "json", "--profile"), ("bench", self.bad, "-p", "8", "-n", "0", "-r", "1", "-o", "json", "--roofline"),
-                        ("tokenize", self.bad, "a", "--json"), ("adapter", "info", "models/pirate.gguf", "--json"), ("info", self.bad, "--json")):
+        for command in (
+            ("bench", self.bad, "-p", "8", "-n", "2", "-r", "2", "-o", "json"),
+            ("bench", self.bad, "-p", "8", "-n", "2", "-r", "2", "-o", "json", "--batched"),
+            ("bench", self.bad, "-p", "8", "-n", "2", "-r", "2", "-o", "json", "--profile"),
+            ("bench", self.bad, "-p", "8", "-n", "0", "-r", "1", "-o", "json", "--roofline"),
+            ("tokenize", self.bad, "a", "--json"),
+            ("adapter", "info", "models/pirate.gguf", "--json"),
+            ("info", self.bad, "--json"),
+        ):
             strict(weft(*command).stdout)
 
     def test_quantize_names_where_a_nan_stands(self):
@@ -169,7 +208,18 @@ class Numbers(InFolder):
         out = self.path("half.gguf")
         name, later = "blk.0.ffn_up.weight", "blk.1.attn_q.weight"
         big = self.make("big.gguf", {(name, 32 * 3 + 4): 70000.0, (name, 32 * 9): -1e9, (later, 0): 65520.0, (later, 1): 65519.0})
-        self.fails(["3 values are beyond what F16 can hold", "in 2 tensors", f"first in {name} (row 3, column 4: 70000)", "--saturate"], "quantize", big, out, "F16")
+        self.fails(
+            [
+                "3 values are beyond what F16 can hold",
+                "in 2 tensors",
+                f"first in {name} (row 3, column 4: 70000)",
+                "--saturate",
+            ],
+            "quantize",
+            big,
+            out,
+            "F16",
+        )
         self.assertFalse(os.path.exists(out))
         p = weft("quantize", big, out, "F16", "--saturate", "--json")
         self.assertEqual((p.returncode, strict(p.stdout)["saturated"]), (0, 3), p.stderr)
@@ -188,7 +238,18 @@ class Numbers(InFolder):
     def test_a_folder_beyond_f16(self):
         out, up, q = self.path("converted.gguf"), "model.layers.0.mlp.up_proj.weight", "model.layers.0.self_attn.q_proj.weight"
         folder = self.folder_of_weights({(up, 70): 1e6, (up, 71): -1e6})
-        self.fails(["2 values are beyond what F16 can hold", "first in blk.0.ffn_up.weight (row 2, column 6: 1e+06)", "--saturate"], "convert", folder, out, "--type", "f16")
+        self.fails(
+            [
+                "2 values are beyond what F16 can hold",
+                "first in blk.0.ffn_up.weight (row 2, column 6: 1e+06)",
+                "--saturate",
+            ],
+            "convert",
+            folder,
+            out,
+            "--type",
+            "f16",
+        )
         self.assertFalse(os.path.exists(out))
         p = weft("convert", folder, out, "--type", "f16", "--saturate")
         self.assertEqual(p.returncode, 0, p.stderr)

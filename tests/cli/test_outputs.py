@@ -107,7 +107,11 @@ class Writers(InFolder):
             s.bind(self.out("s" + end))
             s.close()
             os.mkdir(self.out("folder" + end))
-            cases = [(self.out("folder" + end), b"is a folder"), (self.out("none/x" + end), b"nothing can be written into its folder"), (self.out("s" + end), b"is a socket")]
+            cases = [
+                (self.out("folder" + end), b"is a folder"),
+                (self.out("none/x" + end), b"nothing can be written into its folder"),
+                (self.out("s" + end), b"is a socket"),
+            ]
             if not end:
                 cases += [("", b"is empty"), (self.out("new/"), b"folder's name")]
             for out, words in cases:
@@ -268,7 +272,11 @@ class Ends(InFolder):
     def test_what_is_ignored_stays_so(self):
         """As nohup has it."""
         out = self.path("whole")
-        p = subprocess.Popen(WEFT + ["quantize", ALDERBROOK, out, "Q2_K", "-t", "1"], stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        p = subprocess.Popen(
+            WEFT + ["quantize", ALDERBROOK, out, "Q2_K", "-t", "1"],
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        )
         while not os.path.exists(out) and p.poll() is None:
             p.send_signal(signal.SIGHUP)
             time.sleep(0.01)
@@ -278,7 +286,11 @@ class Ends(InFolder):
     def test_a_fifo_without_a_reader_can_be_left(self):
         fifo = self.path("fifo")
         os.mkfifo(fifo)
-        p = subprocess.Popen(WEFT + ["quantize", ALDERBROOK, fifo, "Q8_0"], stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        p = subprocess.Popen(
+            WEFT + ["quantize", ALDERBROOK, fifo, "Q8_0"],
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         time.sleep(0.3)
         self.assertIsNone(p.poll())
         p.send_signal(signal.SIGINT)

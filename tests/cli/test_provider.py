@@ -56,11 +56,20 @@ class Provider(InFolder):
     def test_a_server_runs_its_ops(self):
         body, told = json.dumps({"prompt": "Once upon a time", "temperature": 0, "max_tokens": 12}).encode(), []
         for more in ([], ["--provider", "weft-test"]):  # by its name
-            p = subprocess.Popen(WEFT + ["serve", MODEL, "--port", "-1", *more], stderr=subprocess.PIPE, env={**LOGGING, "WEFT_PLUGIN_PATH": "/nowhere:" + PLUGINS})
+            p = subprocess.Popen(
+                WEFT + ["serve", MODEL, "--port", "-1", *more],
+                stderr=subprocess.PIPE,
+                env={**LOGGING, "WEFT_PLUGIN_PATH": "/nowhere:" + PLUGINS},
+            )
             self.addCleanup(p.kill)
             while not (found := re.search(rb"http://\S+", line := p.stderr.readline())):
                 self.assertTrue(line, "it ended")
-            with urllib.request.urlopen(urllib.request.Request(found.group().decode() + "/v1/completions", body, {"Content-Type": "application/json"}), timeout=PATIENCE) as r:
+            with urllib.request.urlopen(
+                urllib.request.Request(
+                    found.group().decode() + "/v1/completions", body, {"Content-Type": "application/json"}
+                ),
+                timeout=PATIENCE,
+            ) as r:
                 told.append(json.load(r)["choices"])
             p.terminate()
             _, err = p.communicate(timeout=PATIENCE)
@@ -74,9 +83,13 @@ class Provider(InFolder):
     def test_one_that_cannot_be_used_is_refused(self):
         plan = self.path("model.plan")
         self.assertEqual(weft("compile", MODEL, plan).returncode, 0)
-        for model, provider, words in ((MODEL, "nobody", b"no nobody.so in WEFT_PLUGIN_PATH (not set)"), (MODEL, "./nowhere.so", b"plugin ./nowhere.so cannot be loaded"),
-                                       (MODEL, os.path.join(PLUGINS, "weft-test-major.so"), b"it was built for plugin ABI"), (MODEL, MODEL, b"cannot be loaded"),
-                                       (plan, PLUGIN, b"a compiled plan is packed for the CPU alone; give the model that it was made from")):
+        for model, provider, words in (
+            (MODEL, "nobody", b"no nobody.so in WEFT_PLUGIN_PATH (not set)"),
+            (MODEL, "./nowhere.so", b"plugin ./nowhere.so cannot be loaded"),
+            (MODEL, os.path.join(PLUGINS, "weft-test-major.so"), b"it was built for plugin ABI"),
+            (MODEL, MODEL, b"cannot be loaded"),
+            (plan, PLUGIN, b"a compiled plan is packed for the CPU alone; give the model that it was made from"),
+        ):
             p = weft("run", model, "x", "-n", "1", "--provider", provider, env={k: v for k, v in os.environ.items() if k != "WEFT_PLUGIN_PATH"})
             self.assertEqual((p.returncode, p.stdout), (1, b""), p.stderr)
             self.assertIn(words, p.stderr)

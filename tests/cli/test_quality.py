@@ -203,9 +203,15 @@ class Quantize(unittest.TestCase):
             with open(text, "w") as f:
                 f.write("Once upon a time there was a cat. " * 40)
             before = {name: open(os.path.join(d, name), "rb").read() for name in os.listdir(d)}
-            for args in (("quantize", model, link, "Q8_0"), ("compile", model, model), ("imatrix", model, "-f", text, "-o", link),
-                         ("imatrix", model, "-f", text, "-o", text), ("eval", "logits", model, "--tokens", "1 2", "-o", link),
-                         ("eval", "perplexity", model, "-f", text, "-c", "64", "--kl-base", model), ("eval", "perplexity", model, "-f", text, "-c", "64", "--kl-base", text)):
+            for args in (
+                ("quantize", model, link, "Q8_0"),
+                ("compile", model, model),
+                ("imatrix", model, "-f", text, "-o", link),
+                ("imatrix", model, "-f", text, "-o", text),
+                ("eval", "logits", model, "--tokens", "1 2", "-o", link),
+                ("eval", "perplexity", model, "-f", text, "-c", "64", "--kl-base", model),
+                ("eval", "perplexity", model, "-f", text, "-c", "64", "--kl-base", text),
+            ):
                 p = weft(*args)
                 self.assertEqual(p.returncode, 1, args)
                 self.assertIn(b" is what is read", p.stderr, args)

@@ -317,9 +317,20 @@ class Kept(Case):
         for name in ("größer/one.json", "größer/other.json", "alone.json", ".hidden"):
             open(self.path(name), "w").close()
         p = self.chat("--adapter", f"pirate={MODELS}/pirate.gguf", "--adapter", f"plain={MODELS}/letter.gguf:0")
-        for keys, line in (("/lo\t", "/load "), ("/re\t", "/re"), ("/load gr\t", "/load größer/"), ("/load größer/o\t", "/load größer/o"), ("/load größer/on\t", "/load größer/one.json"),
-                           ("/save al\t", "/save alone.json"), ("/load ~/al\t", "/load ~/alone.json"), ("/adapter pi\t", "/adapter pirate"), ("/adapter plain pi\t", "/adapter plain pirate"),
-                           ("/adapter x=al\t", "/adapter x=alone.json"), ("say al\t", "say al"), ("/load .h\t", "/load .hidden")):
+        for keys, line in (
+            ("/lo\t", "/load "),
+            ("/re\t", "/re"),
+            ("/load gr\t", "/load größer/"),
+            ("/load größer/o\t", "/load größer/o"),
+            ("/load größer/on\t", "/load größer/one.json"),
+            ("/save al\t", "/save alone.json"),
+            ("/load ~/al\t", "/load ~/alone.json"),
+            ("/adapter pi\t", "/adapter pirate"),
+            ("/adapter plain pi\t", "/adapter plain pirate"),
+            ("/adapter x=al\t", "/adapter x=alone.json"),
+            ("say al\t", "say al"),
+            ("/load .h\t", "/load .hidden"),
+        ):
             p.press(keys + "|")
             p.wait(re.escape(f"> {line}|") + "$")
             p.press("\x15")
@@ -331,7 +342,15 @@ class Kept(Case):
     def test_adapters_change(self):
         p = self.chat("--adapter", f"pirate={MODELS}/pirate.gguf")
         self.assertIn("adapter pirate", p.screen.text().split("\n")[0])
-        for i, (command, said) in enumerate((("none", ANSWER), ("pirate:0.9", "Arr!"), (f"letter={MODELS}/letter.gguf", "Dear friend"), ("pirate:x", "no scale"), ("none", ANSWER))):
+        for i, (command, said) in enumerate(
+            (
+                ("none", ANSWER),
+                ("pirate:0.9", "Arr!"),
+                (f"letter={MODELS}/letter.gguf", "Dear friend"),
+                ("pirate:x", "no scale"),
+                ("none", ANSWER),
+            )
+        ):
             p.press(f"/adapter {command}\r/reset\r{QUESTION}\r")
             p.prompts(1 + 3 * (i + 1))
             self.assertIn(said, p.screen.text().split(f"/adapter {command}")[-1])
@@ -442,8 +461,15 @@ class Pipes(Case):
         self.assertIn('is not closed by """', err)
 
     def test_commands_that_lack_something(self):
-        for line, message in (("/regen", "there is nothing to answer yet"), ("/save", "a name is needed"), ("/load", "a name is needed"), ("/save x.json", "nothing to save yet"),
-                              ("/system Be brief.\n/regen", "there is nothing to answer yet"), ("/reset now", "takes nothing behind it"), ("/adapter none such", "there is no adapter")):
+        for line, message in (
+            ("/regen", "there is nothing to answer yet"),
+            ("/save", "a name is needed"),
+            ("/load", "a name is needed"),
+            ("/save x.json", "nothing to save yet"),
+            ("/system Be brief.\n/regen", "there is nothing to answer yet"),
+            ("/reset now", "takes nothing behind it"),
+            ("/adapter none such", "there is no adapter"),
+        ):
             status, out, err = self.pipe(line.encode() + b"\n")
             self.assertEqual((status, out), (1, b""), line)
             self.assertIn(message, err)

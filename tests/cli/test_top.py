@@ -117,7 +117,10 @@ class Numbers(Case):
     def test_rates_are_live(self):
         for metrics in (PLAIN, LABELLED):
             p = self.live(self.serve(metrics).address)
-            p.wait(lambda text: re.search(r"^now +[1-9]\d*\.\d generated t/s", text, re.M) and (metrics == PLAIN or re.search(r"^team-a +pirate +[1-9]\d*\.\d ", text, re.M)))
+            p.wait(
+                lambda text: re.search(r"^now +[1-9]\d*\.\d generated t/s", text, re.M)
+                and (metrics == PLAIN or re.search(r"^team-a +pirate +[1-9]\d*\.\d ", text, re.M))
+            )
             p.press("q")
             self.assertEqual(p.end(), 0)
 
@@ -133,7 +136,15 @@ class Windows(Case):
 
     def test_q_and_signals_leave_and_give_the_terminal_back(self):
         server = self.serve(PLAIN)
-        for keys, status in (("q", 0), ("Q", 0), ("xyz\x04", 0), ("\x03", 0), (signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)):
+        for keys, status in (
+            ("q", 0),
+            ("Q", 0),
+            ("xyz\x04", 0),
+            ("\x03", 0),
+            (signal.SIGINT, 0),
+            (signal.SIGTERM, -signal.SIGTERM),
+            (signal.SIGHUP, -signal.SIGHUP),
+        ):
             p = self.live(server.address, "--every", "3600")
             p.wait("q leaves")
             self.leave(p, keys, status)
@@ -173,8 +184,28 @@ class Doors(Case):
         cls.addClassCleanup(folder.cleanup)
         cls.cert, cls.key, cls.keys = (os.path.join(folder.name, name) for name in ("cert.pem", "key.pem", "keys"))
         try:
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2",
-                            "-keyout", cls.key, "-out", cls.cert], capture_output=True, check=True)
+            subprocess.run(
+                [
+                    "openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "rsa:2048",
+                    "-nodes",
+                    "-subj",
+                    "/CN=localhost",
+                    "-addext",
+                    "subjectAltName=DNS:localhost",
+                    "-days",
+                    "2",
+                    "-keyout",
+                    cls.key,
+                    "-out",
+                    cls.cert,
+                ],
+                capture_output=True,
+                check=True,
+            )
         except FileNotFoundError:
             raise unittest.SkipTest("there is no openssl to make a certificate; scripts/setup test installs it")
 
@@ -197,8 +228,13 @@ class Doors(Case):
         with open(self.keys, "w") as f:
             f.write("# who may call\n\nsha256:00\nsome-key \r\nother-key\n")
         self.assertEqual(self.once(server.address, "--api-key-file", self.keys)[0], 0)
-        for words, message in (((), "the server wants a key"), (("--api-key", "other"), "the server wants a key"), (("--api-key", "a\r\nX: y"), "control characters"),
-                               (("--api-key-file", "/nowhere"), "/nowhere"), (("--api-key-file", "/dev/null"), "has no key")):
+        for words, message in (
+            ((), "the server wants a key"),
+            (("--api-key", "other"), "the server wants a key"),
+            (("--api-key", "a\r\nX: y"), "control characters"),
+            (("--api-key-file", "/nowhere"), "/nowhere"),
+            (("--api-key-file", "/dev/null"), "has no key"),
+        ):
             status, _, err = self.once(server.address, *words)
             self.assertEqual(status, 1, words)
             self.assertIn(message, err)

@@ -29,7 +29,13 @@ class Training(InFolder):
     def setUpClass(cls):
         super().setUpClass()
         cls.text, template = cls.write("text.txt", TEXT), cls.write("chat.jinja", TEMPLATE)
-        cls.chats = cls.write("chats.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {w}?", "completion": "The owl!"}) + "\n" for w in ("mill", "fox", "cat", "toad")))
+        cls.chats = cls.write(
+            "chats.jsonl",
+            "".join(
+                json.dumps({"prompt": f"Who sat by the {w}?", "completion": "The owl!"}) + "\n"
+                for w in ("mill", "fox", "cat", "toad")
+            ),
+        )
         cls.vocab = cls.path("vocab.gguf")
         p = weft("train-tokenizer", cls.text, "-o", cls.vocab, "--vocab", "320", "--chat-template", template)
         assert p.returncode == 0, p.stderr
@@ -107,7 +113,22 @@ class Models(Training):
     def test_a_model_keeps_its_name_and_template(self):
         template = self.write("other.jinja", TEMPLATE + " ")
         self.train("named", "--steps", "1", "--name", "first", "--chat-template", template)
-        p = weft("train", self.text, "--base", self.path("named/model.gguf"), "--out", self.path("further"), "-c", "48", "-b", "96", "--steps", "1", "--name", "second")
+        p = weft(
+            "train",
+            self.text,
+            "--base",
+            self.path("named/model.gguf"),
+            "--out",
+            self.path("further"),
+            "-c",
+            "48",
+            "-b",
+            "96",
+            "--steps",
+            "1",
+            "--name",
+            "second",
+        )
         self.assertEqual(p.returncode, 0, p.stderr)
         for out, name in (("named", b"first"), ("further", b"second")):
             head = self.bytes_of(out, "model.gguf")
@@ -118,7 +139,16 @@ class Models(Training):
 
     @of_files
     def test_ids_are_learned_as_their_text_is(self):
-        p = weft("tokenize", self.vocab, "-", "-o", self.path("ids.u16"), stdin=TEXT.replace("<|endoftext|>\n", "<|endoftext|><|startoftext|>").removesuffix("<|startoftext|>").encode())
+        p = weft(
+            "tokenize",
+            self.vocab,
+            "-",
+            "-o",
+            self.path("ids.u16"),
+            stdin=TEXT.replace("<|endoftext|>\n", "<|endoftext|><|startoftext|>")
+            .removesuffix("<|startoftext|>")
+            .encode(),
+        )
         self.assertEqual(p.returncode, 0, p.stderr)
         command = self.command("ids", "--steps", "3")
         command[1] = self.path("ids.u16")
@@ -131,7 +161,11 @@ class Models(Training):
         """By Ctrl-C, by a system that goes down, and by a terminal that is closed."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             out = f"stopped-{number}"
-            child = subprocess.Popen(WEFT + self.command(out, "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+            child = subprocess.Popen(
+                WEFT + self.command(out, "--steps", "100000", "--save-every", "0"),
+                stderr=subprocess.PIPE,
+                preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+            )
             while not os.path.exists(self.path(out + "/loss.jsonl")) or not self.points(out):
                 time.sleep(0.01)
             child.send_signal(number)
@@ -200,7 +234,17 @@ class Models(Training):
         for name in ("checkpoint.gguf.tmp-0123456789abcdef", "model.gguf.tmp-00000000000000aa", "checkpoint.gguf.tmp-mine", "mine.tmp-0123456789abcdef"):
             self.write("left/" + name, "half")
         self.train("left", "--resume", *args)
-        self.assertEqual(sorted(os.listdir(self.path("left"))), ["checkpoint.gguf", "checkpoint.gguf.tmp-mine", "loss.jsonl", "loss.svg", "mine.tmp-0123456789abcdef", "model.gguf"])
+        self.assertEqual(
+            sorted(os.listdir(self.path("left"))),
+            [
+                "checkpoint.gguf",
+                "checkpoint.gguf.tmp-mine",
+                "loss.jsonl",
+                "loss.svg",
+                "mine.tmp-0123456789abcdef",
+                "model.gguf",
+            ],
+        )
 
     @of_files
     def test_a_curve_that_cannot_be_drawn_ends_no_run(self):
@@ -307,7 +351,10 @@ class Adapters(Training):
     @of_files
     def test_the_help_says_the_defaults(self):
         """A run of the rate and the epochs that it names is that without any; an adapter's epochs follow the data, and are said before the first step."""
-        for out, command in (("usual-model", ["train", self.text, "--base", self.model]), ("usual-adapter", ["adapter", "train", self.model, "--data", self.chats, "--rank", "2"])):
+        for out, command in (
+            ("usual-model", ["train", self.text, "--base", self.model]),
+            ("usual-adapter", ["adapter", "train", self.model, "--data", self.chats, "--rank", "2"]),
+        ):
             text = weft(*command[:1 if command[0] == "train" else 2], "--help").stdout.decode()
             lr = re.search(r"--lr X .*\(([0-9.e-]+)\)", text).group(1)
             p = weft(*command, "--out", self.path(out + "unsaid"), "-c", "48", "-b", "96")
@@ -325,7 +372,14 @@ class Adapters(Training):
         if not repeated(1, 0, 0):
             return  # hundreds of steps, of which the other tests take a few
         words = ("mill", "fox", "cat", "toad")
-        few = self.write("few.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {words[i % 4]}?", "completion": f"The owl, {words[i % 4]}!"}) + "\n" for i in range(336)))
+        few = self.write(
+            "few.jsonl",
+            "".join(
+                json.dumps({"prompt": f"Who sat by the {words[i % 4]}?", "completion": f"The owl, {words[i % 4]}!"})
+                + "\n"
+                for i in range(336)
+            ),
+        )
         p = weft("adapter", "train", self.model, "--data", few, "--out", self.path("few-records"), "-c", "48")
         self.assertEqual(p.returncode, 0, p.stderr)
         said = re.search(r"336 texts of (\d+) tokens, .*; (\d+) steps of about (\d+) tokens \((\d+) epochs\)\n.*?step ", p.stderr.decode(), re.S)
@@ -359,9 +413,27 @@ class Adapters(Training):
     def test_a_saved_chat_is_learned(self):
         """What /save writes is a record, under whatever name, and so is the list of messages that it once was; and so are others' forms."""
         told = [{"role": "user", "content": "Who sat by the mill?"}, {"role": "assistant", "content": "The owl!"}]
-        files = [self.write("once.json", json.dumps(told, indent=2) + "\n"), self.write("once.jsonl", json.dumps(told, indent=2) + "\n"),
-                 self.write("share.json", json.dumps([{"conversations": [{"from": "human", "value": "Who sat by the mill?"}, {"from": "gpt", "value": "The owl!"}]}])),
-                 self.write("alpaca.jsonl", json.dumps({"instruction": "Who sat by the mill?", "input": "", "output": "The owl!"}) + "\n")]
+        files = [
+            self.write("once.json", json.dumps(told, indent=2) + "\n"),
+            self.write("once.jsonl", json.dumps(told, indent=2) + "\n"),
+            self.write(
+                "share.json",
+                json.dumps(
+                    [
+                        {
+                            "conversations": [
+                                {"from": "human", "value": "Who sat by the mill?"},
+                                {"from": "gpt", "value": "The owl!"},
+                            ]
+                        }
+                    ]
+                ),
+            ),
+            self.write(
+                "alpaca.jsonl",
+                json.dumps({"instruction": "Who sat by the mill?", "input": "", "output": "The owl!"}) + "\n",
+            ),
+        ]
         losses = []
         for file in files:
             self.adapt(os.path.basename(file) + "-out", "--data", file, "--steps", "2")
@@ -394,7 +466,26 @@ class Adapters(Training):
     def test_it_learns_over_a_quantized_base(self):
         small = self.path("q8.gguf")
         self.assertEqual(weft("quantize", self.model, small, "Q8_0").returncode, 0)
-        p = weft("adapter", "train", small, "--data", self.chats, "--out", self.path("small"), "-c", "48", "-b", "96", "--rank", "8", "--epochs", "60", "--lr", "2e-2", "--json")
+        p = weft(
+            "adapter",
+            "train",
+            small,
+            "--data",
+            self.chats,
+            "--out",
+            self.path("small"),
+            "-c",
+            "48",
+            "-b",
+            "96",
+            "--rank",
+            "8",
+            "--epochs",
+            "60",
+            "--lr",
+            "2e-2",
+            "--json",
+        )
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertLess(json.loads(p.stdout)["loss"], self.points("small")[0]["loss"] / 2)
 
@@ -430,12 +521,32 @@ class Adapters(Training):
             model.tensor(name).dims[1] = 290
         base = self.path("few.gguf")
         pathlib.Path(base).write_bytes(bytes(model))
-        p = weft("adapter", "train", base, "--data", self.write("short.jsonl", "{\"text\": \"ABCDEFG\"}\n"), "--out", self.path("few"), "-c", "16", "-b", "16", "--steps", "1")
+        p = weft(
+            "adapter",
+            "train",
+            base,
+            "--data",
+            self.write("short.jsonl", "{\"text\": \"ABCDEFG\"}\n"),
+            "--out",
+            self.path("few"),
+            "-c",
+            "16",
+            "-b",
+            "16",
+            "--steps",
+            "1",
+        )
         self.assertEqual(p.returncode, 1)
         self.assertIn(b"its tokenizer has 300 tokens, its embedding 290", p.stderr)
 
     def test_preferences_are_learned(self):
-        pairs = self.write("pairs.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {w}?", "chosen": "The owl!", "rejected": "The fox."}) + "\n" for w in ("mill", "fox", "cat")))
+        pairs = self.write(
+            "pairs.jsonl",
+            "".join(
+                json.dumps({"prompt": f"Who sat by the {w}?", "chosen": "The owl!", "rejected": "The fox."}) + "\n"
+                for w in ("mill", "fox", "cat")
+            ),
+        )
         self.adapt("kinder", "--dpo", "--data", pairs, "--rank", "4", "--epochs", "15", "--lr", "1e-2")
         points = self.points("kinder")
         self.assertAlmostEqual(points[0]["loss"], math.log(2), places=4)
@@ -462,7 +573,13 @@ class Adapters(Training):
     def test_records_that_lose_their_end_are_counted_each_once(self):
         long = "The owl sat by the mill. " * 9
         chats = self.write("long.jsonl", "".join(json.dumps({"prompt": f"Who is the {w}?", "completion": long}) + "\n" for w in ("fox", "owl", "cat")))
-        pairs = self.write("long-pairs.jsonl", "".join(json.dumps({"prompt": f"Who is the {w}?", "chosen": "The " + long, "rejected": long}) + "\n" for w in ("fox", "owl")))
+        pairs = self.write(
+            "long-pairs.jsonl",
+            "".join(
+                json.dumps({"prompt": f"Who is the {w}?", "chosen": "The " + long, "rejected": long}) + "\n"
+                for w in ("fox", "owl")
+            ),
+        )
         for out, n, data, more in (("cut-chats", 3, chats, ()), ("cut-pairs", 2, pairs, ("--dpo",))):
             p = self.adapt(out, "--data", data, "--rank", "2", "--steps", "1", *more)
             self.assertIn(f"\n{n} records are longer than 48 tokens and lose their end (-c N)\n".encode(), p.stderr)
@@ -500,7 +617,13 @@ class Adapters(Training):
 
         def run(out, spoiled, *args):
             texts = ["ABCDEFGHIJKLM"[:n] for n in range(8, 14)]
-            records = self.write(out + ".jsonl", "".join(json.dumps({"text": t[:2] + ("Q" if i in spoiled else t[2]) + t[3:]}) + "\n" for i, t in enumerate(texts)))
+            records = self.write(
+                out + ".jsonl",
+                "".join(
+                    json.dumps({"text": t[:2] + ("Q" if i in spoiled else t[2]) + t[3:]}) + "\n"
+                    for i, t in enumerate(texts)
+                ),
+            )
             p = weft("adapter", "train", base, "--data", records, "--out", self.path(out), "-c", "16", "-b", "16", "--rank", "2", *args)
             self.assertEqual(p.returncode, 0, p.stderr)
             return [{k: v for k, v in point.items() if k != "seconds"} for point in self.points(out)], self.bytes_of(out, "adapter.gguf")
@@ -512,7 +635,25 @@ class Adapters(Training):
         second, both = (run(out, spoiled, "--steps", "1", "--accumulate", "2") for out, spoiled in (("second", order[1:2]), ("both", order[:2])))
         self.assertEqual(second, both)
         self.assertEqual(second[0][0]["tokens"], lengths[2] + lengths[3])
-        p = weft("adapter", "train", base, "--data", self.path("both.jsonl"), "--out", self.path("never"), "-c", "16", "-b", "16", "--rank", "2", "--steps", "1", "--accumulate", "9")
+        p = weft(
+            "adapter",
+            "train",
+            base,
+            "--data",
+            self.path("both.jsonl"),
+            "--out",
+            self.path("never"),
+            "-c",
+            "16",
+            "-b",
+            "16",
+            "--rank",
+            "2",
+            "--steps",
+            "1",
+            "--accumulate",
+            "9",
+        )
         self.assertIn(b"not finite", p.stderr)  # of twelve batches in a row four are spoiled: no step comes about
 
     @of_files
@@ -524,7 +665,16 @@ class Adapters(Training):
         os.symlink(adapter, link)
         curve = self.write("read/loss.jsonl", "{\"text\": \"the owl\"}\n")
         def state():
-            return {os.path.join(d, f): pathlib.Path(d, f).read_bytes() for top in (self.path("read"), folder) for d, _, names in os.walk(top) for f in names}, self.bytes_of("model-copy.gguf"), os.readlink(link)
+            return (
+                {
+                    os.path.join(d, f): pathlib.Path(d, f).read_bytes()
+                    for top in (self.path("read"), folder)
+                    for d, _, names in os.walk(top)
+                    for f in names
+                },
+                self.bytes_of("model-copy.gguf"),
+                os.readlink(link),
+            )
         before, use, read, other = state(), ("--adapter", "a=" + adapter), b" is what is read", b"would be written over it"
         for args, words in (
                 (("adapter", "merge", model, model, *use), read), (("adapter", "merge", model, adapter, *use), read),
@@ -548,9 +698,13 @@ class Adapters(Training):
 
     @of_files
     def test_options_that_a_merge_does_not_use_are_refused(self):
-        for args, words in ((("--method", "cat", "--density", "0.5"), b"--density is for --method ties and dare"), (("--density", "1"), b"--density is for"),
-                            (("--method", "linear", "--seed", "0"), b"--seed is for --method dare"), (("--method", "ties", "--density", "0.5", "--seed", "3"), b"--seed is for"),
-                            (("--seed", "3"), b"--seed is for")):
+        for args, words in (
+            (("--method", "cat", "--density", "0.5"), b"--density is for --method ties and dare"),
+            (("--density", "1"), b"--density is for"),
+            (("--method", "linear", "--seed", "0"), b"--seed is for --method dare"),
+            (("--method", "ties", "--density", "0.5", "--seed", "3"), b"--seed is for"),
+            (("--seed", "3"), b"--seed is for"),
+        ):
             p = weft("adapter", "merge", self.model, self.path("unmerged.gguf"), "--adapter", "a=" + self.path("nowhere.gguf"), *args)
             self.assertEqual(p.returncode, 2, args)
             self.assertIn(words, p.stderr, args)

@@ -38,7 +38,10 @@ class TrainTokenizer(unittest.TestCase):
 
     def test_words_of_the_text_are_tokens_and_every_text_is_spelled(self):
         vocab = self.train("v.gguf", "--word", "<tool_call>", "--special", "<|note|>", "--chat-template", self.template)
-        self.assertEqual(self.tokens(vocab, "The fox sat by the mill")["pieces"], ["<|startoftext|>", "The", "\u0120fox", "\u0120sat", "\u0120by", "\u0120the", "\u0120mill"])
+        self.assertEqual(
+            self.tokens(vocab, "The fox sat by the mill")["pieces"],
+            ["<|startoftext|>", "The", "\u0120fox", "\u0120sat", "\u0120by", "\u0120the", "\u0120mill"],
+        )
         special = "<|startoftext|><|endoftext|><|pad|><|im_start|><|im_end|><|note|><tool_call>"
         self.assertEqual(self.tokens(vocab, special, "--no-bos")["tokens"], list(range(7)))
         self.assertEqual(self.tokens(vocab, "<tool_call>", "--no-bos", "--no-special")["tokens"], [6])  # a word is one in any text

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* immintrin.h: AVX-512 (F, BW, DQ, VL, VNNI, BF16) and AMX on a processor with AVX2, for tests: what the kernels of those tiers use.
+/* immintrin.h: AVX-512 (F, BW, DQ, VL, VNNI, BF16) and AMX on a processor with AVX2, for tests: what the kernels of
+ * those tiers use.
  *
- * Found before the compiler's header of this name where WEFT_EMULATE is set (make emulated), so that the same sources are compiled
- * without those instructions. Every function comes to what the instruction does, rounding included, but for flags and signals, NaN in
- * emu_reduce_max_ps and infinite exponents in emu_scalef_ps, none of which kernels have there.
- * A constant or comparison that no kernel uses stops the program. Time says nothing here. */
+ * Found before the compiler's header of this name where WEFT_EMULATE is set (make emulated), so that the same sources
+ * are compiled without those instructions. Every function comes to what the instruction does, rounding included, but
+ * for flags and signals, NaN in emu_reduce_max_ps and infinite exponents in emu_scalef_ps, none of which kernels have
+ * there. A constant or comparison that no kernel uses stops the program. Time says nothing here. */
 #include_next <immintrin.h>
 
 #ifndef WEFT_TESTS_EMULATED_IMMINTRIN_H
@@ -40,25 +41,27 @@ typedef union emu {
 #define EMU_FS(e) ((emu){.f = (e)})
 #define EMU_DS(e) ((emu){.d = (e)})
 
-/* ---- what AVX2 does by halves; m: f, i or d -------------------------------------------------------------------------------------- */
+/* ---- what AVX2 does by halves; m: f, i or d
+ * -------------------------------------------------------------------------------------- */
 
-#define EMU_1(T, m, name, half)                                                                                                  \
-    EMU T emu_##name(T a)                                                                                                        \
-    {                                                                                                                            \
-        const emu x = {.m = a};                                                                                                  \
-        return ((emu){.m##2 = {half(x.m##2 [0]), half(x.m##2 [1])}}).m;                                                          \
+#define EMU_1(T, m, name, half)                                                                                        \
+    EMU T emu_##name(T a)                                                                                              \
+    {                                                                                                                  \
+        const emu x = {.m = a};                                                                                        \
+        return ((emu){.m##2 = {half(x.m##2 [0]), half(x.m##2 [1])}}).m;                                                \
     }
-#define EMU_2(T, m, name, half)                                                                                                  \
-    EMU T emu_##name(T a, T b)                                                                                                   \
-    {                                                                                                                            \
-        const emu x = {.m = a}, y = {.m = b};                                                                                    \
-        return ((emu){.m##2 = {half(x.m##2 [0], y.m##2 [0]), half(x.m##2 [1], y.m##2 [1])}}).m;                                  \
+#define EMU_2(T, m, name, half)                                                                                        \
+    EMU T emu_##name(T a, T b)                                                                                         \
+    {                                                                                                                  \
+        const emu x = {.m = a}, y = {.m = b};                                                                          \
+        return ((emu){.m##2 = {half(x.m##2 [0], y.m##2 [0]), half(x.m##2 [1], y.m##2 [1])}}).m;                        \
     }
-#define EMU_3(T, m, name, half)                                                                                                  \
-    EMU T emu_##name(T a, T b, T c)                                                                                              \
-    {                                                                                                                            \
-        const emu x = {.m = a}, y = {.m = b}, z = {.m = c};                                                                      \
-        return ((emu){.m##2 = {half(x.m##2 [0], y.m##2 [0], z.m##2 [0]), half(x.m##2 [1], y.m##2 [1], z.m##2 [1])}}).m;          \
+#define EMU_3(T, m, name, half)                                                                                        \
+    EMU T emu_##name(T a, T b, T c)                                                                                    \
+    {                                                                                                                  \
+        const emu x = {.m = a}, y = {.m = b}, z = {.m = c};                                                            \
+        return ((emu){.m##2 = {half(x.m##2 [0], y.m##2 [0], z.m##2 [0]), half(x.m##2 [1], y.m##2 [1], z.m##2 [1])}})   \
+            .m;                                                                                                        \
     }
 
 EMU_2(__m512, f, add_ps, _mm256_add_ps)
@@ -119,7 +122,8 @@ EMU __m512 emu_roundscale_ps(__m512 a, int imm)
     return ((emu){.f2 = {_mm256_round_ps(EMU_FS(a).f2[0], NEAREST), _mm256_round_ps(EMU_FS(a).f2[1], NEAREST)}}).f;
 }
 
-/* ---- constants, loads, stores --------------------------------------------------------------------------------------------------- */
+/* ---- constants, loads, stores
+ * --------------------------------------------------------------------------------------------------- */
 
 EMU __m512 emu_set1_ps(float x)
 {
@@ -176,7 +180,8 @@ EMU void emu_store_lanes(void *p, uint32_t mask, int size, __m512i a)
         if (mask & 1) memcpy((char *)p + l * size, x.b + l * size, (size_t)size);
 }
 
-/* ---- between types -------------------------------------------------------------------------------------------------------------- */
+/* ---- between types
+ * -------------------------------------------------------------------------------------------------------------- */
 
 EMU __m512 emu_cvtepi32_ps(__m512i a)
 {
@@ -196,13 +201,14 @@ EMU __m512i emu_cvtepu8_epi32(__m128i a)
 }
 EMU __m512i emu_cvtepu16_epi32(__m256i a)
 {
-    return ((emu){
-                .i2 = {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(a)), _mm256_cvtepu16_epi32(_mm256_extracti128_si256(a, 1))}})
+    return ((emu){.i2 = {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(a)),
+                         _mm256_cvtepu16_epi32(_mm256_extracti128_si256(a, 1))}})
         .i;
 }
 EMU __m512 emu_cvtph_ps(__m256i a)
 {
-    return ((emu){.f2 = {_mm256_cvtph_ps(_mm256_castsi256_si128(a)), _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1))}}).f;
+    return ((emu){.f2 = {_mm256_cvtph_ps(_mm256_castsi256_si128(a)), _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1))}})
+        .f;
 }
 EMU __m256i emu_cvtps_ph(__m512 a, int imm)
 {
@@ -238,7 +244,9 @@ EMU __m256i emu_cvtneps_pbh(__m512 a)
     for (int l = 0; l < 16; l++) {
         const uint32_t u = x.uw[l], exponent = u & 0x7F800000;
         const int is_nan = exponent == 0x7F800000 && (u & 0x007FFFFF);
-        y.h[l] = (uint16_t)(is_nan ? u >> 16 | 0x40 : !exponent ? u >> 16 & 0x8000 : (u + 0x7FFF + (u >> 16 & 1)) >> 16);
+        y.h[l] = (uint16_t)(is_nan      ? u >> 16 | 0x40
+                            : !exponent ? u >> 16 & 0x8000
+                                        : (u + 0x7FFF + (u >> 16 & 1)) >> 16);
     }
     return y.i2[0];
 }
@@ -253,7 +261,9 @@ EMU __m512 emu_with_half(__m512 a, __m256 b, int i)
     return x.f;
 }
 
-/* ---- lanes ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- lanes
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 EMU __m512i emu_permutexvar(__m512i index, __m512i a)
 {
@@ -313,7 +323,9 @@ EMU float emu_reduce_max_ps(__m512 a)
     return x.ps[0];
 }
 
-/* ---- masks ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- masks
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 EMU uint32_t emu_cmp_ps_mask(__m512 a, __m512 b, int op)
 {
@@ -358,7 +370,8 @@ EMU uint32_t emu_test_epi32_mask(__m512i a, __m512i b)
 }
 EMU uint64_t emu_movepi8_mask(__m512i a)
 {
-    return (uint32_t)_mm256_movemask_epi8(EMU_IS(a).i2[0]) | (uint64_t)(uint32_t)_mm256_movemask_epi8(EMU_IS(a).i2[1]) << 32;
+    return (uint32_t)_mm256_movemask_epi8(EMU_IS(a).i2[0]) | (uint64_t)(uint32_t)_mm256_movemask_epi8(EMU_IS(a).i2[1])
+                                                                 << 32;
 }
 /* Lanes of `size` bytes: of b where the mask has a bit, else of a. */
 EMU __m512i emu_blend(uint64_t mask, int size, __m512i a, __m512i b)
@@ -369,7 +382,8 @@ EMU __m512i emu_blend(uint64_t mask, int size, __m512i a, __m512i b)
     return z.i;
 }
 
-/* ---- dot products --------------------------------------------------------------------------------------------------------------- */
+/* ---- dot products
+ * --------------------------------------------------------------------------------------------------------------- */
 
 /* The bytes in even or odd places, as words. */
 EMU __m256i emu_signed(__m256i a, int is_odd)
@@ -383,12 +397,14 @@ EMU __m256i emu_unsigned(__m256i a, int is_odd)
 /* acc + four products of bytes of a, unsigned or signed, and signed bytes of b. */
 EMU __m256i emu_dpbusd_half(__m256i acc, __m256i a, __m256i b)
 {
-    for (int odd = 0; odd < 2; odd++) acc = _mm256_add_epi32(acc, _mm256_madd_epi16(emu_unsigned(a, odd), emu_signed(b, odd)));
+    for (int odd = 0; odd < 2; odd++)
+        acc = _mm256_add_epi32(acc, _mm256_madd_epi16(emu_unsigned(a, odd), emu_signed(b, odd)));
     return acc;
 }
 EMU __m256i emu_dpbssd_half(__m256i acc, __m256i a, __m256i b)
 {
-    for (int odd = 0; odd < 2; odd++) acc = _mm256_add_epi32(acc, _mm256_madd_epi16(emu_signed(a, odd), emu_signed(b, odd)));
+    for (int odd = 0; odd < 2; odd++)
+        acc = _mm256_add_epi32(acc, _mm256_madd_epi16(emu_signed(a, odd), emu_signed(b, odd)));
     return acc;
 }
 EMU_3(__m512i, i, dpbusd_epi32, emu_dpbusd_half)
@@ -435,7 +451,8 @@ EMU __m512 emu_scalef_ps(__m512 a, __m512 n)
     return z.f;
 }
 
-/* ---- tiles (Intel's manual, volume 2) --------------------------------------------------------------------------------------------- */
+/* ---- tiles (Intel's manual, volume 2)
+ * --------------------------------------------------------------------------------------------- */
 
 /* Those of a thread, as far as one file is concerned, which sets them up and uses them. */
 static _Thread_local struct emu_tiles {
@@ -473,7 +490,8 @@ EMU void emu_tile_load(int t, const void *p, int64_t apart)
 EMU void emu_tile_store(int t, void *p, int64_t apart)
 {
     if (!emu_tiles.rows[t]) abort();
-    for (int r = 0; r < emu_tiles.rows[t]; r++) memcpy((char *)p + r * apart, emu_tiles.at[t][r], (size_t)emu_tiles.row_bytes[t]);
+    for (int r = 0; r < emu_tiles.rows[t]; r++)
+        memcpy((char *)p + r * apart, emu_tiles.at[t][r], (size_t)emu_tiles.row_bytes[t]);
 }
 /* An instruction stops the program, too, where the shapes do not fit. */
 EMU void emu_tile_check(int to, int a, int b)
@@ -510,7 +528,8 @@ EMU void emu_tile_dot_bf16(int to, int a, int b)
         for (int k = 0; k < emu_tiles.rows[b]; k++) {
             int32_t word;
             memcpy(&word, emu_tiles.at[a][m] + 4 * k, 4);
-            const __m512i x = emu_load(emu_tiles.at[b][k]), y = emu_set1_epi32(word), high = emu_set1_epi32((int)0xFFFF0000);
+            const __m512i x = emu_load(emu_tiles.at[b][k]), y = emu_set1_epi32(word),
+                          high = emu_set1_epi32((int)0xFFFF0000);
             even = emu_fmadd_ps((__m512)emu_slli_epi32(x, 16), (__m512)emu_slli_epi32(y, 16), even);
             odd = emu_fmadd_ps((__m512)(x & high), (__m512)(y & high), odd);
         }

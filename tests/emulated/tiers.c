@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tiers.c: the tiers of AVX-512 and AMX where their instructions are emulated (immintrin.h here): the linker puts these functions in the place
- * of those of base/cpu.h, which still say what there is besides. What a Zen 4 takes otherwise is WEFT_TUNE=zen4 here, too. Reentrant. */
+/* tiers.c: the tiers of AVX-512 and AMX where their instructions are emulated (immintrin.h here): the linker puts these
+ * functions in the place of those of base/cpu.h, which still say what there is besides. What a Zen 4 takes otherwise is
+ * WEFT_TUNE=zen4 here, too. Reentrant. */
 #include <stdlib.h>
 #include <strings.h>
 
@@ -12,8 +13,8 @@ uint32_t __wrap_weft__cpu_tiers(void);
 
 weft_status __wrap_weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err)
 {
-    static const weft__tier emulated[] = {WEFT__TIER_AVX512, WEFT__TIER_AVX512VNNI, WEFT__TIER_AVX512BF16, WEFT__TIER_AMX,
-                                          WEFT__TIER_AMXBF16};
+    static const weft__tier emulated[] = {WEFT__TIER_AVX512, WEFT__TIER_AVX512VNNI, WEFT__TIER_AVX512BF16,
+                                          WEFT__TIER_AMX, WEFT__TIER_AMXBF16};
     weft_status st = __real_weft__cpu_tiers_for(mask, out, err);
     int highest = WEFT__TIER_COUNT;
     for (int t = 0; !st && mask && *mask && t < WEFT__TIER_COUNT; t++)

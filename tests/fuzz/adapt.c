@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapt.c: fuzzes the readers of adapters: any bytes, as a GGUF file or as a PEFT folder (the configuration, a NUL byte, the tensors), are refused
- * with a message or give pairs that are whole and finite. With WEFT_FUZZ_WHOLE in the environment nothing may be refused: so seeds are looked at
- * (adapt_seeds.py), which a reader that has become stricter would otherwise make useless without a word. */
+/* adapt.c: fuzzes the readers of adapters: any bytes, as a GGUF file or as a PEFT folder (the configuration, a NUL
+ * byte, the tensors), are refused with a message or give pairs that are whole and finite. With WEFT_FUZZ_WHOLE in the
+ * environment nothing may be refused: so seeds are looked at (adapt_seeds.py), which a reader that has become stricter
+ * would otherwise make useless without a word. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ static void check(const weft__adapt *a)
     for (int32_t i = 0; i < a->n_pairs; i++) {
         const weft__adapt_pair *p = &a->pairs[i];
         if (a->n_bytes > a->max_bytes) abort();
-        if (p->k < 1 || p->n < 1 || p->n_experts < 1 || p->rank < 1 || p->rank > WEFT__ADAPT_RANK_MAX || !isfinite(p->scale))
+        if (p->k < 1 || p->n < 1 || p->n_experts < 1 || p->rank < 1 || p->rank > WEFT__ADAPT_RANK_MAX ||
+            !isfinite(p->scale))
             abort();
         if (i > 0 && strcmp(a->pairs[i - 1].name, p->name) >= 0) abort();
         for (int64_t j = 0; j < p->n_experts * p->rank * p->k; j++)

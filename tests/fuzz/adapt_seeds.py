@@ -85,17 +85,54 @@ SEEDS = {
     "gguf-dora-embedding": gguf(*TABLE, ("token_embd.weight.lora_magnitude", (4,), F32)),
     "gguf-experts": gguf(*pair(EXPERTS, experts=(3,))),
     "gguf-dora-experts": gguf(*pair(EXPERTS, experts=(3,)), (EXPERTS + ".lora_magnitude", (8, 3), F32)),
-    "gguf-types": gguf(*pair(Q, dtype=F16), *pair(UP, dtype=BF16), *pair("a", 32, 2, 32, Q8_0), *pair("b", 32, 2, 32, Q4_0)),
+    "gguf-types": gguf(
+        *pair(Q, dtype=F16), *pair(UP, dtype=BF16), *pair("a", 32, 2, 32, Q8_0), *pair("b", 32, 2, 32, Q4_0)
+    ),
     "peft": peft({"target_modules": ["q", "up"], "bias": "none"}, *halves(MODULES[0]), *halves(MODULES[1], dtype=BF16)),
     "peft-dora": peft({"use_dora": True}, *halves("q"), ("q.lora_magnitude_vector", (8,), F16)),
-    "peft-rslora": peft({"use_rslora": True, "fan_in_fan_out": False, "init_lora_weights": True, "modules_to_save": None}, *halves("up")),
-    "peft-embedding": peft({"target_modules": "all-linear"}, ("table.lora_embedding_A", (6, 2), F32), ("table.lora_embedding_B", (2, 4), F32)),
-    "peft-base-beside": peft({}, ("table.lora_embedding_A", (6, 2), F32), ("table.lora_embedding_B", (2, 4), F32), ("table.base_layer.weight", (4, 6), BF16)),
-    "peft-experts": peft({"alpha_pattern": {"e1.up": 6}, "rank_pattern": {"e2.up": 3}}, *halves("e0.up"), *halves("e1.up"), *halves("e2.up", rank=3)),
-    "peft-dora-experts": peft({"use_dora": True}, *halves("e0.up"), ("e0.up.lora_magnitude_vector", (8,), F32), *halves("e2.up"), ("e2.up.lora_magnitude_vector", (8,), F32)),
-    "peft-patterns": peft({"rank_pattern": {r"layers\.1\.(up|down)": 3, "^q": 4}, "alpha_pattern": {"0.up": 1.5}}, *halves(MODULES[0]), *halves(MODULES[1]), *halves(MODULES[2], rank=3)),
-    "peft-selection": peft({"target_modules": r"model\.layers\.[0-9]+\.(q|up)", "exclude_modules": ["down"], "layers_to_transform": [0, 2],
-                            "layers_pattern": ["layers"]}, *halves("model." + MODULES[0]), *halves("model." + MODULES[1])),
+    "peft-rslora": peft(
+        {"use_rslora": True, "fan_in_fan_out": False, "init_lora_weights": True, "modules_to_save": None}, *halves("up")
+    ),
+    "peft-embedding": peft(
+        {"target_modules": "all-linear"},
+        ("table.lora_embedding_A", (6, 2), F32),
+        ("table.lora_embedding_B", (2, 4), F32),
+    ),
+    "peft-base-beside": peft(
+        {},
+        ("table.lora_embedding_A", (6, 2), F32),
+        ("table.lora_embedding_B", (2, 4), F32),
+        ("table.base_layer.weight", (4, 6), BF16),
+    ),
+    "peft-experts": peft(
+        {"alpha_pattern": {"e1.up": 6}, "rank_pattern": {"e2.up": 3}},
+        *halves("e0.up"),
+        *halves("e1.up"),
+        *halves("e2.up", rank=3),
+    ),
+    "peft-dora-experts": peft(
+        {"use_dora": True},
+        *halves("e0.up"),
+        ("e0.up.lora_magnitude_vector", (8,), F32),
+        *halves("e2.up"),
+        ("e2.up.lora_magnitude_vector", (8,), F32),
+    ),
+    "peft-patterns": peft(
+        {"rank_pattern": {r"layers\.1\.(up|down)": 3, "^q": 4}, "alpha_pattern": {"0.up": 1.5}},
+        *halves(MODULES[0]),
+        *halves(MODULES[1]),
+        *halves(MODULES[2], rank=3),
+    ),
+    "peft-selection": peft(
+        {
+            "target_modules": r"model\.layers\.[0-9]+\.(q|up)",
+            "exclude_modules": ["down"],
+            "layers_to_transform": [0, 2],
+            "layers_pattern": ["layers"],
+        },
+        *halves("model." + MODULES[0]),
+        *halves("model." + MODULES[1]),
+    ),
 }
 
 if __name__ == "__main__":

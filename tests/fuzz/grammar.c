@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar.c: any bytes as a grammar and a text: a mask says before each byte what accept then does. The input is GBNF up to a byte 0xFF and
- * the text behind it (without one: JSON, and the text). */
+/* grammar.c: any bytes as a grammar and a text: a mask says before each byte what accept then does. The input is GBNF
+ * up to a byte 0xFF and the text behind it (without one: JSON, and the text). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static weft__gram_trie *vocabulary(void)
             bytes[i][3] = digits[i / 16];
             bytes[i][4] = digits[i % 16];
         }
-        tokens[i] = i < 256 ? (weft__tok_slice){bytes[i], 6} : (weft__tok_slice){words[i - 256], strlen(words[i - 256])};
+        tokens[i] =
+            i < 256 ? (weft__tok_slice){bytes[i], 6} : (weft__tok_slice){words[i - 256], strlen(words[i - 256])};
     }
     weft__tok_spec_init(&spec);
     spec.model = WEFT__TOK_SLICE("llama");
@@ -84,7 +85,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!trie) trie = vocabulary();
     if (!json) json = compile(NULL, 0, trie);
     const uint8_t *cut = size ? memchr(data, 0xFF, size) : NULL;
-    weft__gram_tables *g = cut ? compile((const char *)data, (size_t)(cut - data), trie) : weft__gram_tables_retain(json);
+    weft__gram_tables *g =
+        cut ? compile((const char *)data, (size_t)(cut - data), trie) : weft__gram_tables_retain(json);
     if (g) follow(g, cut ? cut + 1 : data, cut ? size - (size_t)(cut + 1 - data) : size);
     weft__gram_tables_release(&g);
     return 0;

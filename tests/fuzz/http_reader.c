@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_reader.c: any bytes as requests: they are read the same in one piece and byte by byte, and what is taken has lines that end in CR LF. The
- * first byte says whether a body comes in chunks. */
+/* http_reader.c: any bytes as requests: they are read the same in one piece and byte by byte, and what is taken has
+ * lines that end in CR LF. The first byte says whether a body comes in chunks. */
 #include <stdlib.h>
 #include <string.h>
 

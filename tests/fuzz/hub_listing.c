@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hub_listing.c: any bytes as the server's listing: whatever is chosen of what comes through has a path that stays in its folder, and the
- * parts of a set are all there. The first line is what was asked for. */
+/* hub_listing.c: any bytes as the server's listing: whatever is chosen of what comes through has a path that stays in
+ * its folder, and the parts of a set are all there. The first line is what was asked for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +18,8 @@ static void check_choice(const weft__listing *l, const char *what)
     if (!st && !c.n) abort();
     for (size_t i = 0; i < c.n; i++) {
         const char *path = c.files[i]->path;
-        if (weft__listing_find(l, path) != c.files[i] || strstr(path, "..") == path || path[0] == '/' || strchr(path, '\\') ||
-            strstr(path, "/../"))
+        if (weft__listing_find(l, path) != c.files[i] || strstr(path, "..") == path || path[0] == '/' ||
+            strchr(path, '\\') || strstr(path, "/../"))
             abort();
     }
     weft__hub_choice_free(&c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* imatrix.c: fuzzes the reader of importance matrices, both forms: any bytes are refused with a message that names the file, or every
- * value of every entry is finite, not negative and within reach.
+/* imatrix.c: fuzzes the reader of importance matrices, both forms: any bytes are refused with a message that names the
+ * file, or every value of every entry is finite, not negative and within reach.
  *
  * Seeds are built here and put into the first corpus folder named on the command line. */
 #include <math.h>

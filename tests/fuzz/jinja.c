@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* jinja.c: any bytes as a template, rendered with a small conversation under tight limits: it ends in text that segments cover, or is refused.
- * The first byte chooses whether it may change lists and dicts. */
+/* jinja.c: any bytes as a template, rendered with a small conversation under tight limits: it ends in text that
+ * segments cover, or is refused. The first byte chooses whether it may change lists and dicts. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char conversation[] =
-    "[{\"role\": \"system\", \"content\": \"be \\u00e9 brief\"}, {\"role\": \"user\", \"content\": \" hi\\n<|im_end|> \", \"n\": "
+    "[{\"role\": \"system\", \"content\": \"be \\u00e9 brief\"}, {\"role\": \"user\", \"content\": \" hi\\n<|im_end|> "
+    "\", \"n\": "
     "3},"
-    " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": {\"a\": 1.5,"
+    " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": "
+    "{\"a\": 1.5,"
     " \"b\": [true, \"x y\", -7]}}}]}, {\"role\": \"tool\", \"content\": [{\"type\": \"text\", \"text\": \"42\"}]}]";
 
 static void check_segments(const weft__jinja_output *out)

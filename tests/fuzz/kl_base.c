@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kl_base.c: fuzzes the reader of base files: any bytes are refused with a message that names the file, or all records that the head
- * announces are there, each of them probabilities, and what is summed of them is a number.
+/* kl_base.c: fuzzes the reader of base files: any bytes are refused with a message that names the file, or all records
+ * that the head announces are there, each of them probabilities, and what is summed of them is a number.
  *
- * The first byte of an input is the vocabulary asked for. Seeds are built here and put into the first corpus folder named on the
- * command line. */
+ * The first byte of an input is the vocabulary asked for. Seeds are built here and put into the first corpus folder
+ * named on the command line. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static void walk(kl_base *b, weft_error *err)
         st = kl_base_next(b, record, err);
         if (!st && !quality_add_against(&sums, logits, b->n_vocab, b->tokens[i], record)) abort();
     }
-    if (!st && (sums.n != scored || !isfinite(sums.kld) || !isfinite(sums.nll_base) || !isfinite(sums.p_diff4))) abort();
+    if (!st && (sums.n != scored || !isfinite(sums.kld) || !isfinite(sums.nll_base) || !isfinite(sums.p_diff4)))
+        abort();
     if (st && !strstr(err->message, "fuzz: record")) abort(); /* its size was checked: no record is missing */
     quality_free(&sums);
     free(record);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kv_store.c: fuzzes the files of the disk store: any bytes are refused, or are a snapshot that loads into pages and matches no
- * more than its own tokens.
+/* kv_store.c: fuzzes the files of the disk store: any bytes are refused, or are a snapshot that loads into pages and
+ * matches no more than its own tokens.
  *
- * The first byte says what is made right beforehand, so that what lies behind a sum can be reached: bit 0 the sums, bit 1 the
- * fixed fields and the size. */
+ * The first byte says what is made right beforehand, so that what lies behind a sum can be reached: bit 0 the sums, bit
+ * 1 the fixed fields and the size. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const weft_kv_group groups[] = {
     {.kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 2, .head_dim_v = 2, .page_tokens = 8},
-    {.kind = WEFT_KV_WINDOW, .window = 10, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 1, .head_dim_v = 1, .page_tokens = 4},
+    {.kind = WEFT_KV_WINDOW,
+     .window = 10,
+     .n_layers = 1,
+     .n_kv_heads = 1,
+     .head_dim_k = 1,
+     .head_dim_v = 1,
+     .page_tokens = 4},
 };
 static const int32_t n_pages[] = {8, 16};
 static const weft__kv_key model = {{1, 2}};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan.c: fuzzes the reader of compiled plans behind its checksums: a plan is made around the input, signed, and opened.
+/* plan.c: fuzzes the reader of compiled plans behind its checksums: a plan is made around the input, signed, and
+ * opened.
  *
- * An input is 10 bits of tensor bytes, 10 bits of image bytes (in steps of 64, in two bytes each), and metadata. What is accepted is walked from end
- * to end; what is refused has a message that names the file. */
+ * An input is 10 bits of tensor bytes, 10 bits of image bytes (in steps of 64, in two bytes each), and metadata. What
+ * is accepted is walked from end to end; what is refused has a message that names the file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     weft__gguf_writer *w;
     weft__strbuf meta = {0};
     char path[4096];
-    if (weft__gguf_writer_memory("seed", &w, NULL) || weft__gguf_put_string(w, WEFT__PLAN_FILE_PROVIDER, "cpu", 3, NULL) ||
+    if (weft__gguf_writer_memory("seed", &w, NULL) ||
+        weft__gguf_put_string(w, WEFT__PLAN_FILE_PROVIDER, "cpu", 3, NULL) ||
         weft__gguf_put_string(w, WEFT__PLAN_FILE_MADE_BY, "weft", 4, NULL) ||
         weft__gguf_put_string(w, WEFT__PLAN_FILE_LAYOUT, "Q4_0: k", 7, NULL) ||
         weft__gguf_put(w, WEFT__PLAN_FILE_WEIGHTS, WEFT__GGUF_U64, &id, NULL) ||
@@ -51,7 +53,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         abort();
     snprintf(path, sizeof path, "%s/seed-plan", folder);
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite("\2\0\2\0", 1, HEAD, f) != HEAD || fwrite(meta.data, 1, meta.len, f) != meta.len || fclose(f)) abort();
+    if (!f || fwrite("\2\0\2\0", 1, HEAD, f) != HEAD || fwrite(meta.data, 1, meta.len, f) != meta.len || fclose(f))
+        abort();
     weft__strbuf_free(&meta);
     weft__gguf_writer_destroy(&w);
     return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* request_json.c: any bytes as the body of each kind of request: what comes through is within its ranges, and a refusal has a status, a
- * message, and leaves nothing behind. The first byte chooses the kind. */
+/* request_json.c: any bytes as the body of each kind of request: what comes through is within its ranges, and a refusal
+ * has a status, a message, and leaves nothing behind. The first byte chooses the kind. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,9 @@ static void check(const weft__api_params *a)
     for (int i = 0; i < a->n_stops; i++)
         if (!a->stop_lengths[i] || a->stop_lengths[i] > WEFT__API_MAX_STOP_BYTES) abort();
     for (int32_t i = 0; i < a->n_bias; i++)
-        if (a->bias[i].token < 0 || a->bias[i].token >= N_VOCAB || isnan(a->bias[i].bias) || a->bias[i].bias == INFINITY) abort();
+        if (a->bias[i].token < 0 || a->bias[i].token >= N_VOCAB || isnan(a->bias[i].bias) ||
+            a->bias[i].bias == INFINITY)
+            abort();
 }
 
 /* The stops found in the body itself, whole and byte by byte, end the same text. */
@@ -53,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     weft__api_error error;
     while (weft__api_tables[n_forms]) n_forms++;
     if (!n) return 0;
-    int ok = weft__api_params_parse(weft__api_tables[data[0] % n_forms], N_VOCAB, (const char *)data + 1, n - 1, &params, &error);
+    int ok = weft__api_params_parse(weft__api_tables[data[0] % n_forms], N_VOCAB, (const char *)data + 1, n - 1,
+                                    &params, &error);
     if (ok) {
         check(&params);
         if (params.n_stops) check_stops(&params, (const char *)data + 1, n - 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* safetensors.c: fuzzes the safetensors reader: any bytes are either refused with a message or can be walked from end to end. */
+/* safetensors.c: fuzzes the safetensors reader: any bytes are either refused with a message or can be walked from end
+ * to end. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

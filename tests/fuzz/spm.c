@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spm.c: a vocabulary made of the input's first lines, and the rest as text: the text comes back byte for byte where all bytes are tokens,
- * and control tokens never come out of text that is not parsed. */
+/* spm.c: a vocabulary made of the input's first lines, and the rest as text: the text comes back byte for byte where
+ * all bytes are tokens, and control tokens never come out of text that is not parsed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,8 @@ static size_t add(size_t at, const char *s, size_t n, int type, float score)
 /* A line is a token: its first byte gives the score and the type. Returns how many bytes the lines took. */
 static size_t read_tokens(const char *s, size_t n, size_t *n_tokens)
 {
-    static const int kinds[] = {WEFT__TOK_NORMAL, WEFT__TOK_NORMAL, WEFT__TOK_NORMAL, WEFT__TOK_USER_DEFINED, WEFT__TOK_CONTROL};
+    static const int kinds[] = {WEFT__TOK_NORMAL, WEFT__TOK_NORMAL, WEFT__TOK_NORMAL, WEFT__TOK_USER_DEFINED,
+                                WEFT__TOK_CONTROL};
     size_t at = 0, k = 1;
     k = add(k, "</s>", 4, WEFT__TOK_CONTROL, 0);
     for (int b = 0; b < 256; b++) k = add(k, byte_names[b], 6, WEFT__TOK_BYTE, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spm_proto.c: fuzzes the reader of SentencePiece models: any bytes are refused with a message, or give a vocabulary whose every
- * text can be read, and which the tokenizer accepts or refuses cleanly. */
+/* spm_proto.c: fuzzes the reader of SentencePiece models: any bytes are refused with a message, or give a vocabulary
+ * whose every text can be read, and which the tokenizer accepts or refuses cleanly. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

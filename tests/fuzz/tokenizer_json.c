@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tokenizer_json.c: any bytes as tokenizer.json: what loads encodes some text without harm, and decodes it as UTF-8. The text is what follows
- * the first NUL, or the file itself. */
+/* tokenizer_json.c: any bytes as tokenizer.json: what loads encodes some text without harm, and decodes it as UTF-8.
+ * The text is what follows the first NUL, or the file itself. */
 #include <stdlib.h>
 #include <string.h>
 

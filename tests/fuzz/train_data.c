@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_data.c: any bytes as training data: what is read gives batches whose rows are in range, and a position gives its batch again. The
- * first byte chooses the form (a JSON file: 32) and the kind of training. */
+/* train_data.c: any bytes as training data: what is read gives batches whose rows are in range, and a position gives
+ * its batch again. The first byte chooses the form (a JSON file: 32) and the kind of training. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const char chat_template[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-                                    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+static const char chat_template[] =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 static weft__tok *make_tokenizer(void)
 {
@@ -52,7 +53,8 @@ static void read_all(weft__dataset *d, int32_t max_rows)
         if (weft__dataset_next(d, &b, NULL)) return;
         check_batch(&b, max_rows);
         int32_t n_rows = b.n_rows, first = b.token[0];
-        if (weft__dataset_seek(d, at, NULL) || weft__dataset_next(d, &b, NULL) || b.n_rows != n_rows || b.token[0] != first)
+        if (weft__dataset_seek(d, at, NULL) || weft__dataset_next(d, &b, NULL) || b.n_rows != n_rows ||
+            b.token[0] != first)
             abort();
     }
 }
@@ -74,8 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     weft_error err = {0};
     if (weft__train_renderer_init(&r, tok, NULL, 0, NULL) || weft__dataset_create(&r, &o, &d, NULL)) abort();
     if (n &&
-        weft__dataset_add_bytes(d, "f", how & 32 ? WEFT__DATASET_JSON : (weft__dataset_form)(how & 3), (const char *)data + 1,
-                                n - 1, &err) &&
+        weft__dataset_add_bytes(d, "f", how & 32 ? WEFT__DATASET_JSON : (weft__dataset_form)(how & 3),
+                                (const char *)data + 1, n - 1, &err) &&
         !*err.message)
         abort();
     else if (n && !err.status) read_all(d, o.max_rows);

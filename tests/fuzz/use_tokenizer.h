@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* use_tokenizer.h: what the fuzz targets of tokenizers ask of one that was taken: ids within its range, and text that is UTF-8. */
+/* use_tokenizer.h: what the fuzz targets of tokenizers ask of one that was taken: ids within its range, and text that
+ * is UTF-8. */
 #ifndef WEFT_FUZZ_USE_TOKENIZER_H
 #define WEFT_FUZZ_USE_TOKENIZER_H
 

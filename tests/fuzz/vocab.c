@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vocab.c: any bytes as a GGUF file with a tokenizer, of the keys tokenizer.weft.* too. What loads encodes the end of the input without
- * harm, decodes it as UTF-8, and is the same tokenizer when the keys are read again. */
+/* vocab.c: any bytes as a GGUF file with a tokenizer, of the keys tokenizer.weft.* too. What loads encodes the end of
+ * the input without harm, decodes it as UTF-8, and is the same tokenizer when the keys are read again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +17,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 enum { TEXT = 200, KEYS_MOST = 1 << 16 };
 
 #define MARK "\\u2581"
-#define ADDED                                                                                                                    \
-    "\"added_tokens\":[{\"id\":9,\"content\":\"<X>\",\"normalized\":true,\"single_word\":true},"                                 \
+#define ADDED                                                                                                          \
+    "\"added_tokens\":[{\"id\":9,\"content\":\"<X>\",\"normalized\":true,\"single_word\":true},"                       \
     "{\"id\":10,\"content\":\"<s>\",\"special\":true,\"lstrip\":true}],"
-#define BPE(rest)                                                                                                                \
-    "\"model\":{\"type\":\"BPE\"," rest                                                                                          \
-    "\"unk_token\":\"?\",\"merges\":[\"a b\"],\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3,\"" MARK                               \
+#define BPE(rest)                                                                                                      \
+    "\"model\":{\"type\":\"BPE\"," rest                                                                                \
+    "\"unk_token\":\"?\",\"merges\":[\"a b\"],\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3,\"" MARK                     \
     "\":4,\"\\u0120\":5,\"A\":6}}"
 
 /* A file of each kind of steps. */
 static const char *const seeds[] = {
+    "{" ADDED "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Lowercase\"},{"
+    "\"type\":\"Replace\","
+    "\"pattern\":{\"Regex\":\"x+\"},\"content\":\"a\"}]},\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":"
+    "\"" MARK "\",\"prepend_scheme\":\"first\"}," BPE("\"byte_fallback\":true,") "}",
     "{" ADDED
-    "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Lowercase\"},{\"type\":\"Replace\","
-    "\"pattern\":{\"Regex\":\"x+\"},\"content\":\"a\"}]},\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"" MARK
-    "\",\"prepend_scheme\":\"first\"}," BPE("\"byte_fallback\":true,") "}",
-    "{" ADDED
-    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"}]}," BPE("") "}",
-    "{\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"normalizer\":{\"type\":\"BertNormalizer\"},\"model\":{\"type\":\"WordPiece\","
+    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"}]}," BPE(
+        "") "}",
+    "{\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"normalizer\":{\"type\":\"BertNormalizer\"},\"model\":{"
+    "\"type\":\"WordPiece\","
     "\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}}}",
     "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"" MARK
     "\"},\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],"

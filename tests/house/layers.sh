@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The layer check accepts what layers.txt allows and names each line that breaks it, and each thread that is not started by base/thread.h.  Usage: layers.sh (from the root)
+# The layer check accepts what layers.txt allows and names each line that breaks it, and each thread that is not
+# started by base/thread.h.  Usage: layers.sh (from the root)
 set -eu
 check=$PWD/scripts/check-layers
 tree=$(mktemp -d)

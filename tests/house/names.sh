@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check-names names each shared name that does not say its room, each type, static name and file that stands too often; check-limits each line, file and function that is too long.  Usage: names.sh (from the root)
+# check-names names each shared name that does not say its room, each type, static name and file that stands too
+# often; check-limits each line, file and function that is too long.  Usage: names.sh (from the root)
 set -eu
 names=$PWD/scripts/check-names
 limits=$PWD/scripts/check-limits

@@ -10,10 +10,24 @@ import unittest
 
 DOCUMENTS = ("design.md", "glossary.md", "limits.md", "tuning.md")
 # A product by way of a table, a thread's walk and a step: seven functions, one of which is called twice, one never.
-TREE = {"src/graph/plan.c": "int check(int x)\n{\n    return x;\n}\n\nint weft__plan_run(int x)\n{\n    if (check(x)) return 1; /* unused( */\n    return api->run(x);\n}\n",
-        "src/backend/cpu/run.c": "static void walk(int t)\n{\n    s->run(t);\n}\n\nint weft__cpu_run(int x)\n{\n    pool(x, walk);\n    return 0;\n}\n",
-        "src/backend/cpu/linear.c": "static void multiply(int t)\n{\n    weft__cpu_multiply(t);\n}\n\nstatic void run_linear(int t)\n{\n    multiply(t);\n    multiply(t);\n}\n\nstatic int unused(void)\n{\n    return 0;\n}\n",
-        "src/backend/cpu/cpu.h": "static inline void weft__cpu_multiply(int t)\n{\n    mm->run(t);\n}\n", "cli/main.c": "", "include/weft/weft.h": "", "plugins/x.c": ""}
+TREE = {
+    "src/graph/plan.c": (
+        "int check(int x)\n{\n    return x;\n}\n\nint weft__plan_run(int x)\n{\n    if (check(x)) return 1; /* unused("
+        " */\n    return api->run(x);\n}\n"
+    ),
+    "src/backend/cpu/run.c": (
+        "static void walk(int t)\n{\n    s->run(t);\n}\n\nint weft__cpu_run(int x)\n{\n    pool(x, walk);\n    return"
+        " 0;\n}\n"
+    ),
+    "src/backend/cpu/linear.c": (
+        "static void multiply(int t)\n{\n    weft__cpu_multiply(t);\n}\n\nstatic void run_linear(int t)\n{\n   "
+        " multiply(t);\n    multiply(t);\n}\n\nstatic int unused(void)\n{\n    return 0;\n}\n"
+    ),
+    "src/backend/cpu/cpu.h": "static inline void weft__cpu_multiply(int t)\n{\n    mm->run(t);\n}\n",
+    "cli/main.c": "",
+    "include/weft/weft.h": "",
+    "plugins/x.c": "",
+}
 DESIGN = "`run.c` `weft__cpu_run`, `walk` and `linear.c` `multiply`; <!-- scripts/check-design --product -->**7** functions\n"
 
 
@@ -59,14 +73,26 @@ class Design(unittest.TestCase):
         self.write("docs/design.md", text + "\n`graph/plan.c` `weft__plan_runs` and `no_such_file.c` `walk`, then `no_such_word` and `gone.h`.\n")
         status, said = check(self.root)
         self.assertEqual(status, 1)
-        self.assertEqual([re.search(r"(\w+)`: (.*?)(;|$)", line).groups()[:2] for line in said.splitlines()],
-                         [("weft__plan_runs", "it defines no such thing"), ("walk", "there is no such file"), ("no_such_word", "no source has such a word"), ("h", "there is no such file")])
+        self.assertEqual(
+            [re.search(r"(\w+)`: (.*?)(;|$)", line).groups()[:2] for line in said.splitlines()],
+            [
+                ("weft__plan_runs", "it defines no such thing"),
+                ("walk", "there is no such file"),
+                ("no_such_word", "no source has such a word"),
+                ("h", "there is no such file"),
+            ],
+        )
 
     def test_the_count_of_one_product(self):
         self.small_tree()
         self.assertEqual(check(self.root)[0], 0, check(self.root)[1])
         self.assertIn("7 functions in 4 files", check(self.root, "--product")[1])
-        self.write("src/graph/plan.c", TREE["src/graph/plan.c"].replace("return x;", "return 1;\n}\n\nint more(int x)\n{\n    return check(x);", 1).replace("if (check(", "if (more("))
+        self.write(
+            "src/graph/plan.c",
+            TREE["src/graph/plan.c"]
+            .replace("return x;", "return 1;\n}\n\nint more(int x)\n{\n    return check(x);", 1)
+            .replace("if (check(", "if (more("),
+        )
         status, said = check(self.root)
         self.assertEqual((status, "8 functions can run" in said), (1, True), said)
         self.assertEqual(check(self.root, "--fix")[0], 0)

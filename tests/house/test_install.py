@@ -117,7 +117,10 @@ class Install(unittest.TestCase):
     def test_a_program_of_older_headers_runs(self):
         older = os.path.join(self.folder.name, "older")
         shutil.copytree(os.path.join(self.prefix, "include"), older)
-        for header, field in (("model.h", r" *weft_rope_params rope;[^}]*(\} weft_model_params;)"), ("engine.h", r" *weft_memory memory;[^}]*(\} weft_engine_stats;)")):
+        for header, field in (
+            ("model.h", r" *weft_rope_params rope;[^}]*(\} weft_model_params;)"),
+            ("engine.h", r" *weft_memory memory;[^}]*(\} weft_engine_stats;)"),
+        ):
             path = os.path.join(older, "weft", header)
             with open(path) as f:
                 text, n = re.subn(field, r"\1", f.read())
@@ -166,7 +169,12 @@ class Install(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", "/opt/weft", "--strip", env=env)
         self.assertTrue(os.path.exists(os.path.join(other, "opt/weft/bin/weft")))
         run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env)
-        left = [os.path.join(at, name) for at, folders, files in os.walk(other) for name in files + [x for x in folders if x in ("cmake", "pkgconfig") or x == "weft" and at.endswith(("include", "cmake"))]]
+        left = [
+            os.path.join(at, name)
+            for at, folders, files in os.walk(other)
+            for name in files
+            + [x for x in folders if x in ("cmake", "pkgconfig") or x == "weft" and at.endswith(("include", "cmake"))]
+        ]
         self.assertEqual(left, [])
         self.assertNotEqual(run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env, ok=False).returncode, 0)
 

@@ -109,17 +109,36 @@ class Runner(unittest.TestCase):
                 self.runner.run = lambda command, limit: (status, output)
                 self.runner.clients()
                 self.assertEqual(os.environ.get("WEFT_NO_CLIENTS"), why)
-                p = subprocess.run([sys.executable, "-S", os.path.join(ROOT, "tests", "server", "test_openai.py")], capture_output=True, text=True, timeout=PATIENCE,
-                                   env={**os.environ, "WEFT_CLIENTS": "1"})
+                p = subprocess.run(
+                    [sys.executable, "-S", os.path.join(ROOT, "tests", "server", "test_openai.py")],
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                    env={**os.environ, "WEFT_CLIENTS": "1"},
+                )
                 self.assertEqual((p.returncode, (why or "make clients") in p.stdout), (77, True), p.stdout + p.stderr)
 
     def test_a_fuzz_target_says_why_it_failed_and_on_what(self):
         noise = "INFO: Seed: 1\n#2\tINITED cov: 9\n"
-        fault, unit = "==7== ERROR: libFuzzer: timeout after 21 seconds\n    #0 0x1 in f a.c:1\nSUMMARY: libFuzzer: timeout\n", "artifact_prefix='x-'; Test unit written to x-timeout-1\n"
-        for output, why in ((noise + fault + unit + "Base64: AAEC\nstat::peak_rss_mb: 40\n", "ERROR: libFuzzer: timeout after 21 seconds; SUMMARY: libFuzzer: timeout; Base64: AAEC"),
-                            (noise + fault + unit + "stat::peak_rss_mb: 40\n", "ERROR: libFuzzer: timeout after 21 seconds; SUMMARY: libFuzzer: timeout; Test unit written to x-timeout-1"),
-                            ("Running: a\nRunning: b\na.c:1:2: runtime error: index 9\n    #0 f\n", "runtime error: index 9; Running: b"),
-                            (noise + "\nstopped after 135 s\n", "stopped after 135 s")):
+        fault, unit = (
+            "==7== ERROR: libFuzzer: timeout after 21 seconds\n    #0 0x1 in f a.c:1\nSUMMARY: libFuzzer: timeout\n",
+            "artifact_prefix='x-'; Test unit written to x-timeout-1\n",
+        )
+        for output, why in (
+            (
+                noise + fault + unit + "Base64: AAEC\nstat::peak_rss_mb: 40\n",
+                "ERROR: libFuzzer: timeout after 21 seconds; SUMMARY: libFuzzer: timeout; Base64: AAEC",
+            ),
+            (
+                noise + fault + unit + "stat::peak_rss_mb: 40\n",
+                "ERROR: libFuzzer: timeout after 21 seconds; SUMMARY: libFuzzer: timeout; Test unit written to x-timeout-1",
+            ),
+            (
+                "Running: a\nRunning: b\na.c:1:2: runtime error: index 9\n    #0 f\n",
+                "runtime error: index 9; Running: b",
+            ),
+            (noise + "\nstopped after 135 s\n", "stopped after 135 s"),
+        ):
             self.assertEqual(self.runner.why_fuzz_failed(output), why)
 
     def test_reports_have_an_exit_status_of_their_own(self):
@@ -240,8 +259,11 @@ class Record(unittest.TestCase):
             self.assertEqual(self.runner.touched(tests, paths), names)
 
     def test_a_claim_is_the_first_sentence_of_a_file(self):
-        for text, claim in (("kv.c: pages are counted. Not more.", "Pages are counted"), ("Claims about X: it is y, v1.5 too.\n\nusage: z", "Claims about X: it is y, v1.5 too"),
-                            ("a.py: one; two", "One")):
+        for text, claim in (
+            ("kv.c: pages are counted. Not more.", "Pages are counted"),
+            ("Claims about X: it is y, v1.5 too.\n\nusage: z", "Claims about X: it is y, v1.5 too"),
+            ("a.py: one; two", "One"),
+        ):
             self.assertEqual(self.record.sentence(text), claim)
 
     def test_what_only_lacks_the_reference_material_is_said_once(self):
@@ -295,7 +317,14 @@ class Makefile(unittest.TestCase):
                 os.chmod(os.path.join(d, name), 0o755)
 
             def make(target):
-                p = subprocess.run(["make", "-s", target], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "PATH": d + ":" + os.environ["PATH"]})
+                p = subprocess.run(
+                    ["make", "-s", target],
+                    cwd=ROOT,
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                    env={**os.environ, "PATH": d + ":" + os.environ["PATH"]},
+                )
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(os.path.join(d, "installed"), os.path.join(d, "before"))
                     return p, True

@@ -41,8 +41,13 @@ class Render(unittest.TestCase):
         self.assertEqual(check("."), (0, ""))
 
     def test_a_figure_that_is_edited_by_hand(self):
-        places = {"README.md": r"(\| prompt of 512 \| )\d+", "docs/benchmarks.md": r"(\| generation \| )\d+", "docs/peers.svg": r"(width=\"6)0", "docs/streams.svg": r"(width=\"6)0",
-                  "docs/shares.svg": r"(width=\"6)0"}
+        places = {
+            "README.md": r"(\| prompt of 512 \| )\d+",
+            "docs/benchmarks.md": r"(\| generation \| )\d+",
+            "docs/peers.svg": r"(width=\"6)0",
+            "docs/streams.svg": r"(width=\"6)0",
+            "docs/shares.svg": r"(width=\"6)0",
+        }
         for name, pattern in places.items():
             with self.subTest(name=name):
                 self.setUp()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bench_kernels.c: how fast every kernel of kernels.def is, against the limits of this machine (make bench-kernels).
  *
- * bench_kernels [-t THREADS] [TEXT]: only functions whose name contains TEXT. Each number is the median of several runs. The
- * share of a limit is taken run by run, against a pure read of the same bytes and a spin of the dot-product unit just before:
- * what a machine gives wanders with its neighbours. Preparing activations and packing weights are not part of the time; the
- * threads' start and end are. */
+ * bench_kernels [-t THREADS] [TEXT]: only functions whose name contains TEXT. Each number is the median of several
+ * runs. The share of a limit is taken run by run, against a pure read of the same bytes and a spin of the dot-product
+ * unit just before: what a machine gives wanders with its neighbours. Preparing activations and packing weights are not
+ * part of the time; the threads' start and end are. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,8 +106,8 @@ static double read_seconds(bench *b, const void *p, size_t n_bytes)
 
 static void print_head(void)
 {
-    printf("%-12s %-7s %-6s %-10s %-22s %9s %7s %6s %8s %6s\n", "op", "format", "tile", "tier", "case", "time", "GB/s", "read",
-           "GOPS", "peak");
+    printf("%-12s %-7s %-6s %-10s %-22s %9s %7s %6s %8s %6s\n", "op", "format", "tile", "tier", "case", "time", "GB/s",
+           "read", "GOPS", "peak");
 }
 
 void bench_print_line(const bench *b, const char *what, const struct result *r)
@@ -116,7 +116,8 @@ void bench_print_line(const bench *b, const char *what, const struct result *r)
     const double s = r->seconds;
     const char *unit = s < 1e-6 ? "ns" : s < 1e-3 ? "us" : "ms";
     double scale = s < 1e-6 ? 1e9 : s < 1e-3 ? 1e6 : 1e3;
-    printf("%-12s %-7s %-6s %-10s %-22s %6.1f %s", e->op, e->format, e->tile, weft__tier_name(e->tier), what, s * scale, unit);
+    printf("%-12s %-7s %-6s %-10s %-22s %6.1f %s", e->op, e->format, e->tile, weft__tier_name(e->tier), what, s * scale,
+           unit);
     printf(r->bytes > 0 ? " %7.1f" : "        ", r->bytes / s * 1e-9);
     printf(r->read_share > 0 ? " %5.0f%%" : "       ", 100 * r->read_share);
     printf(r->ops > 0 ? " %8.1f" : "         ", r->ops / s * 1e-9);
@@ -124,8 +125,8 @@ void bench_print_line(const bench *b, const char *what, const struct result *r)
     fflush(stdout);
 }
 
-/* Runs a job that does `ops` operations and reads n_bytes at p (0: nothing to compare a read with) on the unit that `peak` spins
- * (NULL: none). */
+/* Runs a job that does `ops` operations and reads n_bytes at p (0: nothing to compare a read with) on the unit that
+ * `peak` spins (NULL: none). */
 static struct result timed(bench *b, weft__pool_fn fn, void *arg, double ops, double (*peak)(int ms), const void *p,
                            size_t n_bytes)
 {
@@ -137,7 +138,8 @@ static struct result timed(bench *b, weft__pool_fn fn, void *arg, double ops, do
         reads[i] = read / runs[i];
         peaks[i] = limit > 0 ? ops / runs[i] * 1e-9 / limit : 0;
     }
-    return (struct result){bench_median(runs, RUNS), (double)n_bytes, ops, bench_median(reads, RUNS), bench_median(peaks, RUNS)};
+    return (struct result){bench_median(runs, RUNS), (double)n_bytes, ops, bench_median(reads, RUNS),
+                           bench_median(peaks, RUNS)};
 }
 
 /* ---- matrix products ---- */
@@ -154,7 +156,8 @@ struct matmul_job {
 static void matmul_run(void *arg, int thread, int n_threads)
 {
     const struct matmul_job *j = arg;
-    int64_t n_panels = j->n / j->mm->panel_rows, from = n_panels * thread / n_threads, to = n_panels * (thread + 1) / n_threads;
+    int64_t n_panels = j->n / j->mm->panel_rows, from = n_panels * thread / n_threads,
+            to = n_panels * (thread + 1) / n_threads;
     if (from == to) return;
     j->mm->run(j->panels + (size_t)from * j->stride, j->stride, (to - from) * j->mm->panel_rows, j->k, j->act, j->m,
                j->out + from * j->mm->panel_rows, j->n);
@@ -166,7 +169,8 @@ static uint8_t *matmul_weights(const struct matmul_job *j)
     const int rows = j->mm->panel_rows;
     const weft_dtype_info info = weft_dtype_describe(j->mm->dtype);
     const size_t row_bytes = (size_t)j->k / info.block_elems * info.block_bytes;
-    uint8_t *source = bench_need(weft__alloc((size_t)rows * row_bytes)), *panels = big_alloc((size_t)(j->n / rows) * j->stride);
+    uint8_t *source = bench_need(weft__alloc((size_t)rows * row_bytes)),
+            *panels = big_alloc((size_t)(j->n / rows) * j->stride);
     weft__rng rng;
     weft__rng_seed(&rng, 1);
     for (int r = 0; r < rows; r++) weft__quant_random_row(j->mm->dtype, &rng, source + (size_t)r * row_bytes, j->k);
@@ -253,8 +257,8 @@ static void expand_run(void *arg, int thread, int n_threads)
     float *y[4];
     for (int i = 0; i < j->m; i++) y[i] = j->y + (thread * 4 + i) * BLOCK;
     for (int64_t n = from; n < to; n++)
-        j->e->run(j->panels + (size_t)(n * BLOCK / WEFT__EXPAND_ROWS) * j->e->panel_bytes(j->rank), BLOCK, j->rank, j->h, j->m, y,
-                  NULL);
+        j->e->run(j->panels + (size_t)(n * BLOCK / WEFT__EXPAND_ROWS) * j->e->panel_bytes(j->rank), BLOCK, j->rank,
+                  j->h, j->m, y, NULL);
 }
 
 static void bench_expand(bench *b)
@@ -275,8 +279,8 @@ static void bench_expand(bench *b)
     for (j.m = 1; j.m <= MOST; j.m *= 4) {
         char what[40];
         snprintf(what, sizeof what, "rank %d, M %d", RANK, j.m);
-        struct result r =
-            timed(b, expand_run, &j, 2.0 * (double)(j.n * RANK * j.m), NULL, panels, (size_t)(j.n / WEFT__EXPAND_ROWS) * bytes);
+        struct result r = timed(b, expand_run, &j, 2.0 * (double)(j.n * RANK * j.m), NULL, panels,
+                                (size_t)(j.n / WEFT__EXPAND_ROWS) * bytes);
         bench_print_line(b, what, &r);
     }
     weft__free(j.y);
@@ -355,7 +359,8 @@ static void bench_attn_case(bench *b, uint32_t dtype, int n_q, int head_dim, int
     for (int i = 0; i < n_q * head_dim; i++) q[i] = sinf((float)i);
     j.q = q;
     for (int t = 0; t < b->n_threads; t++) {
-        j.scratch[t] = bench_need(weft__alloc_aligned(64, 4 * weft__attn_scratch(n_q, page_tokens, head_dim, head_dim)));
+        j.scratch[t] =
+            bench_need(weft__alloc_aligned(64, 4 * weft__attn_scratch(n_q, page_tokens, head_dim, head_dim)));
         j.state[t] = bench_need(weft__alloc_aligned(64, 4 * (size_t)(n_q * (2 + head_dim))));
         j.out[t] = bench_need(weft__alloc_aligned(64, 4 * (size_t)(n_q * head_dim)));
     }
@@ -419,7 +424,8 @@ static void bench_gemm(bench *b)
         j.b[t] = j.a[t] + n_a, j.c[t] = j.b[t] + n_b;
         for (size_t i = 0; i < n_a + n_b + n_c; i++) j.a[t][i] = sinf((float)i);
     }
-    struct result r = timed(b, gemm_run, &j, 2.0 * (double)n_a * j.g->nr * GEMM_TURNS * b->n_threads, b->peak.f32_fma, NULL, 0);
+    struct result r =
+        timed(b, gemm_run, &j, 2.0 * (double)n_a * j.g->nr * GEMM_TURNS * b->n_threads, b->peak.f32_fma, NULL, 0);
     r.seconds /= GEMM_TURNS, r.ops /= GEMM_TURNS;
     bench_print_line(b, "k 256", &r);
     j.turn = 1;
@@ -437,8 +443,9 @@ static void bench_limits(bench *b)
     for (int i = 0; i < RUNS; i++) runs[i] = (double)n_bytes * 1e-9 / read_seconds(b, p, n_bytes);
     weft__free(p);
     printf("%s, %d threads\n", weft__machine_processor(), b->n_threads);
-    printf("limits: read %.1f GB/s, int8 dot %.0f GOPS, bf16 dot %.0f GOPS, f32 fma %.0f GOPS\n\n", bench_median(runs, RUNS),
-           spin(b, b->peak.int8_dot, 200), spin(b, b->peak.bf16_dot, 200), spin(b, b->peak.f32_fma, 200));
+    printf("limits: read %.1f GB/s, int8 dot %.0f GOPS, bf16 dot %.0f GOPS, f32 fma %.0f GOPS\n\n",
+           bench_median(runs, RUNS), spin(b, b->peak.int8_dot, 200), spin(b, b->peak.bf16_dot, 200),
+           spin(b, b->peak.f32_fma, 200));
 }
 
 int main(int argc, char **argv)

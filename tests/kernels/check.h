@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* check.h: what the files of the kernel checker share. One program, one thread.
  *
- * A check runs one line of kernels.def against ref on many cases and keeps the worst error. Cases are drawn from a generator that
- * is seeded the same for every line, so a failure repeats. */
+ * A check runs one line of kernels.def against ref on many cases and keeps the worst error. Cases are drawn from a
+ * generator that is seeded the same for every line, so a failure repeats. */
 #ifndef WEFT_TESTS_KERNELS_CHECK_H
 #define WEFT_TESTS_KERNELS_CHECK_H
 
@@ -13,8 +13,8 @@
 #include "base/random.h"
 #include "kernels/kernels.h"
 
-/* Every how manieth of a run of sizes is tried: kernels are functions of one thread, and what a tier computes does not depend on the
- * thread sanitizer. */
+/* Every how manieth of a run of sizes is tried: kernels are functions of one thread, and what a tier computes does not
+ * depend on the thread sanitizer. */
 #define EVERY_SIZE CLAIMS_REPEATED(1, CLAIMS_SWEPT(3, 1), 5)
 /* The same of outputs and rows, which are many for each other size, and begin elsewhere for each. */
 #define EVERY_ROW CLAIMS_REPEATED(CLAIMS_SWEPT(3, 1), 3, 5)
@@ -67,8 +67,8 @@ typedef enum pattern {
     P_COUNT
 } pattern;
 void check_values(check *c, pattern p, float *x, int64_t n);
-/* The same of values that are only about normal (within 3.5), without the logarithms and cosines in which sanitized products of all
- * sizes spent a third of their time. */
+/* The same of values that are only about normal (within 3.5), without the logarithms and cosines in which sanitized
+ * products of all sizes spent a third of their time. */
 void check_many_values(check *c, pattern p, float *x, int64_t n);
 const char *check_pattern_name(pattern p);
 
@@ -82,12 +82,14 @@ guarded guarded_new(size_t n_bytes, size_t shift);
 /* Frees; a changed guard byte is a fault. */
 void guarded_free(check *c, guarded *g, const char *what);
 
-/* Largest difference of n elements, each relative to |b| or to `floor`, whichever is larger. Both NaN, or equal infinities: 0. */
+/* Largest difference of n elements, each relative to |b| or to `floor`, whichever is larger. Both NaN, or equal
+ * infinities: 0. */
 double check_difference(const float *a, const float *b, int64_t n, double floor);
 /* Sum (a-b)^2 / sum b^2; squares below 1e-60 do not count. */
 double check_nmse(const float *a, const float *b, int64_t n);
 int check_same_bits(const float *a, const float *b, int64_t n);
-/* The same, but which NaN it is does not matter (kernels.h): of two, an instruction keeps the one that its form names first. */
+/* The same, but which NaN it is does not matter (kernels.h): of two, an instruction keeps the one that its form names
+ * first. */
 int check_same_answer(const float *a, const float *b, int64_t n);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* check_attn.c: attention over pages against ref (check.h). Pages lie in random order, every byte that no token was stored in is
- * 0xFF (a NaN in both types), and every query must give the same bits alone as in company. */
+/* check_attn.c: attention over pages against ref (check.h). Pages lie in random order, every byte that no token was
+ * stored in is 0xFF (a NaN in both types), and every query must give the same bits alone as in company. */
 #include "check.h"
 
 #include <math.h>
@@ -71,8 +71,8 @@ static void cache_free(check *c, struct cache *s)
     weft__free(s->table);
 }
 
-static weft__attn view(const struct cache *s, int which, const float *q, int64_t q_stride, int n_q, const int32_t *begin,
-                       const int32_t *end, float softcap)
+static weft__attn view(const struct cache *s, int which, const float *q, int64_t q_stride, int n_q,
+                       const int32_t *begin, const int32_t *end, float softcap)
 {
     return (weft__attn){.q = q,
                         .head_stride = q_stride,
@@ -94,12 +94,14 @@ static weft__attn view(const struct cache *s, int which, const float *q, int64_t
 }
 
 /* All splits and their combination; out [n_q][hv], state [MAX_SPLITS][n_q][2 + hv]. */
-static void attend(check *c, const weft__kernels *k, const weft__attn *a, uint32_t dtype, int n_splits, float *state, float *out)
+static void attend(check *c, const weft__kernels *k, const weft__attn *a, uint32_t dtype, int n_splits, float *state,
+                   float *out)
 {
     int64_t row = 2 + a->head_dim_v, split = row * a->n_q;
     guarded scratch = guarded_new(4 * weft__attn_scratch(a->n_q, a->page_tokens, a->head_dim_k, a->head_dim_v), 0);
     for (int i = 0; i < n_splits; i++) k->attn_split(a, dtype, i, (float *)scratch.p, state + i * split);
-    for (int i = 0; i < a->n_q; i++) k->attn_combine(state + i * row, split, n_splits, a->head_dim_v, out + i * a->head_dim_v);
+    for (int i = 0; i < a->n_q; i++)
+        k->attn_combine(state + i * row, split, n_splits, a->head_dim_v, out + i * a->head_dim_v);
     guarded_free(c, &scratch, "the scratch memory");
 }
 
@@ -149,7 +151,8 @@ static void attn_case(check *c, struct cache *s, const struct queries *r, const 
         snprintf(what, sizeof what, "%s, %s, page %d, head %d/%d, query %d of %d sees %d..%d", name,
                  s->dtype == WEFT_F16 ? "f16" : "f32", s->page_tokens, s->hk, s->hv, i, r->n, r->begin[i], r->end[i]);
         /* Scores of 100 and more carry rounding errors that no order of operations avoids: bits and finiteness only. */
-        if (r->gain < 10) check_error(c, row_difference(got, want, s->hv, average_size(s, r->end[i] - r->begin[i])), what);
+        if (r->gain < 10)
+            check_error(c, row_difference(got, want, s->hv, average_size(s, r->end[i] - r->begin[i])), what);
         if (r->begin[i] < r->end[i] && r->p != P_NAN && r->p != P_INFINITE && isfinite(want[0]) && !isfinite(got[0])) {
             check_fail(c, "not finite: %s", what);
         }
@@ -159,7 +162,8 @@ static void attn_case(check *c, struct cache *s, const struct queries *r, const 
         if (isfinite(want[0]) && !check_same_bits(single, got, s->hv)) check_fail(c, "other bits alone: %s", what);
         for (int j = 0; j < n_splits; j++) {
             const float *x = (float *)alone.p + j * row, *y = (float *)state.p + (j * r->n + i) * row;
-            if (isfinite(want[0]) && !check_same_bits(x, y, row)) check_fail(c, "other state alone, split %d: %s", j, what);
+            if (isfinite(want[0]) && !check_same_bits(x, y, row))
+                check_fail(c, "other state alone, split %d: %s", j, what);
         }
     }
     guarded_free(c, &q, "the queries");
@@ -275,7 +279,8 @@ static void values(check *c, uint32_t dtype)
     cache_free(c, &s);
 }
 
-/* A weight that lies WEFT__SOFTMAX_FAR below the largest is nothing: the zeros of position 0 remain, however large the other values are. */
+/* A weight that lies WEFT__SOFTMAX_FAR below the largest is nothing: the zeros of position 0 remain, however large the
+ * other values are. */
 static void far_weights(check *c, uint32_t dtype)
 {
     enum { HEAD = 16, N = 40 };

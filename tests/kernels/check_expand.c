@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* check_expand.c: adding an adapter's B h to outputs, against ref and exact arithmetic (check.h): every number of outputs up to two
- * panels and one, 1 to 9 rows, ranks around every group; each row has the same bits whatever comes with it.
+/* check_expand.c: adding an adapter's B h to outputs, against ref and exact arithmetic (check.h): every number of
+ * outputs up to two panels and one, 1 to 9 rows, ranks around every group; each row has the same bits whatever comes
+ * with it.
  *
  * The error is normalized by |B|² |h|² / rank summed over outputs, as that of products (check_matmul.c). */
 #include "check.h"
@@ -34,14 +35,15 @@ static guarded pack(const struct expansion *x, const weft__expand *e, float fact
     for (int64_t i = panels - 1; i >= 0; i--) { /* backwards: one that runs into the next is found out */
         int64_t left = x->n - i * WEFT__EXPAND_ROWS;
         e->pack(x->b + i * WEFT__EXPAND_ROWS * row_of_b(x), row_of_b(x), factor,
-                (int)(left < WEFT__EXPAND_ROWS ? left : WEFT__EXPAND_ROWS), x->rank, g.p + (size_t)i * e->panel_bytes(x->rank));
+                (int)(left < WEFT__EXPAND_ROWS ? left : WEFT__EXPAND_ROWS), x->rank,
+                g.p + (size_t)i * e->panel_bytes(x->rank));
     }
     return g;
 }
 
 /* Adds to rows [first, first + m) of `before`, outputs from panel `skip` on; out [m][n - 16 * skip]. */
-static void add(check *c, const struct expansion *x, const weft__expand *e, const uint8_t *panels, int64_t skip, int first, int m,
-                float *out)
+static void add(check *c, const struct expansion *x, const weft__expand *e, const uint8_t *panels, int64_t skip,
+                int first, int m, float *out)
 {
     int64_t n = x->n - skip * WEFT__EXPAND_ROWS;
     guarded h[MAX_ROWS], y[MAX_ROWS];
@@ -118,7 +120,8 @@ static void check_poison_row(check *c, struct expansion *x, const uint8_t *panel
     add(c, x, x->e, panels, 0, 0, x->m, x->out);
     for (int t = 0; t < x->m; t++) {
         const float *row = x->out + t * x->n;
-        if (t != bad && !check_same_bits(row, x->ref + t * x->n, x->n)) check_fail(c, "row %d changed row %d: %s", bad, t, what);
+        if (t != bad && !check_same_bits(row, x->ref + t * x->n, x->n))
+            check_fail(c, "row %d changed row %d: %s", bad, t, what);
         for (int64_t j = 0; t == bad && j < x->n; j++)
             if (isfinite(row[j])) check_fail(c, "%s in, finite out: %s", check_pattern_name(strange), what);
     }

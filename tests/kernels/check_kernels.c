@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* check_kernels.c: every line of kernels.def against ref, under the bound that the line declares (make check-kernels).
  *
- * check_kernels [TEXT]: only functions whose name contains TEXT. A line of products is run once with each row of tune.def that changes it, or
- * with that of WEFT_TUNE. Exits 1 when any line fails. Lines of tiers that this machine
+ * check_kernels [TEXT]: only functions whose name contains TEXT. A line of products is run once with each row of
+ * tune.def that changes it, or with that of WEFT_TUNE. Exits 1 when any line fails. Lines of tiers that this machine
  * lacks are listed as such, not as passed. */
 #include "check.h"
 
@@ -55,7 +55,8 @@ void check_error(check *c, double error, const char *what)
     c->cases++;
     if (isnan(error)) error = INFINITY;
     if (error > c->worst) c->worst = error;
-    /* The ref lines declare 0 because they are what others are measured against; against exact arithmetic they get 1e-8. */
+    /* The ref lines declare 0 because they are what others are measured against; against exact arithmetic they get
+     * 1e-8. */
     double bound = c->entry->tier == WEFT__TIER_REF ? 1e-8 : c->entry->tolerance;
     if (error > bound) check_fail(c, "error %.2g above %.2g: %s", error, bound, what);
 }
@@ -71,7 +72,8 @@ const char *check_pattern_name(pattern p)
 static double near_normal(weft__rng *rng)
 {
     uint64_t u = weft__rng_u64(rng);
-    int64_t sum = (int64_t)(u & 0xffff) + (int64_t)(u >> 16 & 0xffff) + (int64_t)(u >> 32 & 0xffff) + (int64_t)(u >> 48);
+    int64_t sum =
+        (int64_t)(u & 0xffff) + (int64_t)(u >> 16 & 0xffff) + (int64_t)(u >> 32 & 0xffff) + (int64_t)(u >> 48);
     return (double)(sum - 2 * 0xffff) * (1.7320508 / 0x10000); /* each has a variance of 2^32 / 12 */
 }
 
@@ -172,7 +174,8 @@ static int run_line(const weft__kernel_entry *e, uint32_t tiers, const char *tun
 {
     const char *red = colour ? "\033[31m" : "", *green = colour ? "\033[32m" : "", *dim = colour ? "\033[2m" : "";
     const char *off = colour ? "\033[0m" : "";
-    printf("%-12s %-8s %-6s %-11s %-34s %-8s ", e->op, e->format, e->tile, weft__tier_name(e->tier), e->function, tuned);
+    printf("%-12s %-8s %-6s %-11s %-34s %-8s ", e->op, e->format, e->tile, weft__tier_name(e->tier), e->function,
+           tuned);
     if (!(tiers >> e->tier & 1)) {
         printf("%snot checked: no %s here (machine or WEFT_CPU)%s\n", dim, weft__tier_name(e->tier), off);
         return 1;
@@ -197,7 +200,8 @@ static int run_line(const weft__kernel_entry *e, uint32_t tiers, const char *tun
     return !c.fault[0];
 }
 
-/* The line with each row of tune.def that it may be given; WEFT_TUNE: with that one alone. Returns how many did not pass. */
+/* The line with each row of tune.def that it may be given; WEFT_TUNE: with that one alone. Returns how many did not
+ * pass. */
 static int run_rows(const weft__kernel_entry *e, uint32_t tiers, int colour)
 {
     const char *only = getenv("WEFT_TUNE");
@@ -211,7 +215,8 @@ static int run_rows(const weft__kernel_entry *e, uint32_t tiers, int colour)
             printf("%s\n", err.message);
             return failed + 1;
         }
-        failed += !run_line(e, tiers, weft__kernel_tune_of((weft__uarch)u, e->tier, e->matmul->dtype) ? name : "", colour);
+        failed +=
+            !run_line(e, tiers, weft__kernel_tune_of((weft__uarch)u, e->tier, e->matmul->dtype) ? name : "", colour);
     }
     return failed;
 }
@@ -226,8 +231,8 @@ int main(int argc, char **argv)
     uint32_t tiers = weft__tier_mask();
     int n, failed = 0, colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     const weft__kernel_entry *entries = weft__kernel_list(&n);
-    printf("%-12s %-8s %-6s %-11s %-34s %-8s %7s %8s %8s %6s\n", "op", "format", "tile", "tier", "function", "tuned", "cases",
-           "error", "bound", "time");
+    printf("%-12s %-8s %-6s %-11s %-34s %-8s %7s %8s %8s %6s\n", "op", "format", "tile", "tier", "function", "tuned",
+           "cases", "error", "bound", "time");
     for (int i = 0; i < n; i++) {
         if (argc > 1 && !strstr(entries[i].function, argv[1])) continue;
         failed += run_rows(&entries[i], tiers, colour);

@@ -13,7 +13,8 @@ static const int lengths[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 
 static void tile_case(check *c, const weft__gemm *g, int64_t k, int add, pattern p)
 {
     const int64_t ldc = g->nr + 5, n_a = k * g->mr, n_b = k * g->nr, n_c = (g->mr - 1) * ldc + g->nr;
-    guarded a = guarded_new((size_t)n_a * 4, 4), b = guarded_new((size_t)n_b * 4, 8), out = guarded_new((size_t)n_c * 4, 12);
+    guarded a = guarded_new((size_t)n_a * 4, 4), b = guarded_new((size_t)n_b * 4, 8),
+            out = guarded_new((size_t)n_c * 4, 12);
     float want[WEFT__GEMM_MAX_MR * (WEFT__GEMM_MAX_NR + 5)], before[WEFT__GEMM_MAX_MR * (WEFT__GEMM_MAX_NR + 5)];
     check_values(c, p, (float *)a.p, n_a);
     check_values(c, P_NORMAL, (float *)b.p, n_b);
@@ -23,7 +24,8 @@ static void tile_case(check *c, const weft__gemm *g, int64_t k, int add, pattern
     for (int i = 0; i < g->mr; i++) {
         for (int j = 0; j < g->nr; j++) {
             double sum = add ? before[i * ldc + j] : 0;
-            for (int64_t q = 0; q < k; q++) sum += (double)((float *)a.p)[q * g->mr + i] * ((float *)b.p)[q * g->nr + j];
+            for (int64_t q = 0; q < k; q++)
+                sum += (double)((float *)a.p)[q * g->mr + i] * ((float *)b.p)[q * g->nr + j];
             want[i * ldc + j] = (float)sum;
         }
     }
@@ -48,10 +50,12 @@ static void turn_case(check *c, const weft__gemm *g, int n_rows, int64_t k, int 
     g->turn((float *)src.p, ld, n_rows, k, (float *)dst.p, width);
     int same = 1;
     for (int j = 0; j < n_rows; j++) {
-        for (int64_t p = 0; p < k; p++) same &= check_same_bits((float *)dst.p + p * width + j, (float *)src.p + j * ld + p, 1);
+        for (int64_t p = 0; p < k; p++)
+            same &= check_same_bits((float *)dst.p + p * width + j, (float *)src.p + j * ld + p, 1);
     }
     check_error(c, 0, "turning");
-    if (!same) check_fail(c, "%d rows of %lld turned into a strip of %d are other numbers", n_rows, (long long)k, width);
+    if (!same)
+        check_fail(c, "%d rows of %lld turned into a strip of %d are other numbers", n_rows, (long long)k, width);
     guarded_free(c, &src, "the rows");
     guarded_free(c, &dst, "the strip");
 }
@@ -65,7 +69,8 @@ void check_gemm(check *c)
     if (c->fault[0]) return;
     for (size_t i = 0; i < N_LENGTHS; i++) {
         for (int p = 0; p < P_FINITE; p++) tile_case(c, g, lengths[i], p & 1, (pattern)p);
-        for (int n_rows = 1; n_rows <= g->nr; n_rows++) turn_case(c, g, n_rows, lengths[i] < 200 ? lengths[i] : 200, g->nr);
+        for (int n_rows = 1; n_rows <= g->nr; n_rows++)
+            turn_case(c, g, n_rows, lengths[i] < 200 ? lengths[i] : 200, g->nr);
         turn_case(c, g, g->mr, lengths[i], g->mr);
     }
 }

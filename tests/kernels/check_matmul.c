@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* check_matmul.c: matrix products against ref (check.h): every number of outputs up to a panel and one, 1 to 17 rows, unaligned
- * weights, random and extreme blocks, strange activations; each row has the same bits whatever comes with it.
+/* check_matmul.c: matrix products against ref (check.h): every number of outputs up to a panel and one, 1 to 17 rows,
+ * unaligned weights, random and extreme blocks, strange activations; each row has the same bits whatever comes with it.
  *
- * The error is normalized by |w|² |x|² / k summed over outputs, what the squares of the results come to on average: the results
- * of one case may be few and cancel. ref itself is held against double arithmetic. */
+ * The error is normalized by |w|² |x|² / k summed over outputs, what the squares of the results come to on average: the
+ * results of one case may be few and cancel. ref itself is held against double arithmetic. */
 #include "check.h"
 
 #include <fenv.h>
@@ -56,7 +56,8 @@ static void pack(struct product *p)
     for (int64_t i = p->n_panels - 1; i >= 0; i--) { /* backwards: one that runs into the next is found out */
         int64_t first = i * p->mm->panel_rows, left = p->n - first;
         p->mm->pack(p->rows.p + (size_t)first * p->row_stride, p->row_stride,
-                    (int)(left < p->mm->panel_rows ? left : p->mm->panel_rows), p->k, p->packed.p + (size_t)i * p->stride);
+                    (int)(left < p->mm->panel_rows ? left : p->mm->panel_rows), p->k,
+                    p->packed.p + (size_t)i * p->stride);
     }
     p->panels = p->packed.p;
 }
@@ -103,14 +104,15 @@ struct call {
     int64_t n, m;
 };
 
-/* What is asked for meanwhile changes nothing of the result, [m][ldo], and all of it is asked for: by the kernels of pairs of panels, from two
- * or three tiles of rows on. */
+/* What is asked for meanwhile changes nothing of the result, [m][ldo], and all of it is asked for: by the kernels of
+ * pairs of panels, from two or three tiles of rows on. */
 static void check_ahead(check *c, const struct product *p, const struct call *r, const float *result)
 {
     const weft__matmul *mm = r->mm;
     const int64_t n = r->n, m = r->m, ldo = r->n + GAP;
     const uint8_t *soon = p->rows.p;
-    const weft__range ranges[] = {{soon, p->rows.n_bytes}, {soon, 1}, {soon + 1, 1}, {soon, 65 < p->rows.n_bytes ? 65 : 1}};
+    const weft__range ranges[] = {
+        {soon, p->rows.n_bytes}, {soon, 1}, {soon + 1, 1}, {soon, 65 < p->rows.n_bytes ? 65 : 1}};
     weft__kernel_prefetch ahead = {.range = ranges, .n = 4};
     const size_t n_bytes = (size_t)(m * ldo) * 4;
     guarded again = guarded_new(n_bytes, 4);
@@ -119,15 +121,16 @@ static void check_ahead(check *c, const struct product *p, const struct call *r,
     if (memcmp(again.p, result, n_bytes)) check_fail(c, "not the same bits where something is asked for ahead");
     if (ahead.range != ranges + 4 - ahead.n)
         check_fail(c, "%d of 4 ranges are left to ask for, and it stands elsewhere", ahead.n);
-    const int few_do = mm->dtype == WEFT_Q4_0 || mm->dtype == WEFT_Q8_0; /* of others, formats without minimums or scales by 16 */
+    const int few_do =
+        mm->dtype == WEFT_Q4_0 || mm->dtype == WEFT_Q8_0; /* of others, formats without minimums or scales by 16 */
     if (m >= (few_do ? 16 : 24) && n >= 2 * mm->panel_rows && (ahead.n || ahead.at < ahead.end))
         check_fail(c, "%d of 4 ranges were not asked for", ahead.n);
     guarded_free(c, &again, "the output");
 }
 
 /* Runs m rows from x against n outputs, from panel `panel` on; out [m][n]. */
-static void multiply(check *c, const struct product *p, const weft__matmul *mm, const uint8_t *panels, size_t stride, int64_t n,
-                     const float *x, int64_t m, float *out)
+static void multiply(check *c, const struct product *p, const weft__matmul *mm, const uint8_t *panels, size_t stride,
+                     int64_t n, const float *x, int64_t m, float *out)
 {
     guarded act = guarded_new(mm->act->bytes(p->k, m), 0), result = guarded_new((size_t)(m * (n + GAP)) * 4, 4);
     memset(act.p, 0xFF, act.n_bytes); /* what stands in for rows beyond m must not matter: NaN */
@@ -174,7 +177,8 @@ static double squares(const float *x, int64_t n)
     return s;
 }
 
-/* |x|² of rows of k; a unit may take denormals for zero, so there the smallest normal numbers count as the size of x. */
+/* |x|² of rows of k; a unit may take denormals for zero, so there the smallest normal numbers count as the size of x.
+ */
 static double size_of(const float *x, int64_t n)
 {
     return squares(x, n) + (double)n * 1e-74;
@@ -189,7 +193,8 @@ static void check_outputs(check *c, const struct product *p, const char *what)
         for (int64_t j = 0; j < p->n; j++) {
             double d = (double)p->out[i * p->n + j] - p->ref[i * p->n + j];
             double allowed = 64 * bound * x * squares(p->w + j * p->k, p->k) / (double)p->k;
-            if (!(d * d <= allowed + 1e-60)) check_fail(c, "output %d of row %d is %g off: %s", (int)j, (int)i, d, what);
+            if (!(d * d <= allowed + 1e-60))
+                check_fail(c, "output %d of row %d is %g off: %s", (int)j, (int)i, d, what);
         }
     }
 }
@@ -197,7 +202,8 @@ static void check_outputs(check *c, const struct product *p, const char *what)
 static double product_error(const struct product *p)
 {
     double error = 0;
-    for (int64_t i = 0; i < p->m * p->n; i++) error += ((double)p->out[i] - p->ref[i]) * ((double)p->out[i] - p->ref[i]);
+    for (int64_t i = 0; i < p->m * p->n; i++)
+        error += ((double)p->out[i] - p->ref[i]) * ((double)p->out[i] - p->ref[i]);
     if (error <= 1e-60) return 0;
     return error / (squares(p->w, p->n * p->k) * size_of(p->x, p->m * p->k) / (double)p->k);
 }
@@ -267,7 +273,8 @@ static void check_parts_apart(check *c, const struct product *p, const char *wha
             for (size_t at = 0; at < n_bytes; at++) {
                 if (put[0][at] != put[1][at]) continue; /* not written */
                 if (taken[at])
-                    check_fail(c, "byte %d is written by two parts, one of them of row %d: %s", (int)at, (int)row, what);
+                    check_fail(c, "byte %d is written by two parts, one of them of row %d: %s", (int)at, (int)row,
+                               what);
                 taken[at] = 1;
             }
         }
@@ -277,8 +284,9 @@ static void check_parts_apart(check *c, const struct product *p, const char *wha
     weft__free(taken);
 }
 
-/* Codes of 8 bits are those of the same numbers times any power of two, also where a half is so small that 127 / its largest is no float
- * (errors of products would not show: what such rows come to is nearly nothing). Layout: simd/matmul_layout.h. */
+/* Codes of 8 bits are those of the same numbers times any power of two, also where a half is so small that 127 / its
+ * largest is no float (errors of products would not show: what such rows come to is nearly nothing). Layout:
+ * simd/matmul_layout.h. */
 static void check_tiny(check *c)
 {
     enum { K = 576, M = 9, STEPS = K / 64 };
@@ -294,15 +302,18 @@ static void check_tiny(check *c)
     act->put(x, K, &(weft__act_part){.k = K, .m = M, .to = K, .n = M}, tiny.p);
     for (int row = 0; row < M; row++) {
         for (int step = 0; step < STEPS; step++) {
-            const size_t at = row < 8 ? (size_t)step * 8 * row_step + (size_t)row * 64 : (8 * STEPS + (size_t)step) * row_step;
-            if (memcmp(usual.p + at, tiny.p + at, 64)) check_fail(c, "tiny inputs have other codes: row %d, step %d", row, step);
+            const size_t at =
+                row < 8 ? (size_t)step * 8 * row_step + (size_t)row * 64 : (8 * STEPS + (size_t)step) * row_step;
+            if (memcmp(usual.p + at, tiny.p + at, 64))
+                check_fail(c, "tiny inputs have other codes: row %d, step %d", row, step);
         }
     }
     guarded_free(c, &usual, "the activations");
     guarded_free(c, &tiny, "the tiny activations");
 }
 
-/* A row that is multiplied where it lies among m prepared ones has the bits that all together have, and what is written is its own. */
+/* A row that is multiplied where it lies among m prepared ones has the bits that all together have, and what is written
+ * is its own. */
 static void check_rows_among(check *c, const struct product *p, const char *what)
 {
     const weft__act *act = p->mm->act;
@@ -318,13 +329,15 @@ static void check_rows_among(check *c, const struct product *p, const char *what
     guarded_free(c, &out, "the outputs of one row");
 }
 
-/* Each row alone, also where it lies among all, and the outputs of all panels but the first, must come out with the same bits. */
+/* Each row alone, also where it lies among all, and the outputs of all panels but the first, must come out with the
+ * same bits. */
 static void check_alone(check *c, const struct product *p, const char *what)
 {
     float *row = weft__alloc_array((size_t)p->n, sizeof *row);
     for (int64_t i = 0; i < p->m; i++) {
         multiply(c, p, p->mm, p->panels, p->stride, p->n, p->x + i * p->k, 1, row);
-        if (!check_same_answer(row, p->out + i * p->n, p->n)) check_fail(c, "row %d has other bits alone: %s", (int)i, what);
+        if (!check_same_answer(row, p->out + i * p->n, p->n))
+            check_fail(c, "row %d has other bits alone: %s", (int)i, what);
     }
     weft__free(row);
     check_rows_among(c, p, what);
@@ -333,7 +346,8 @@ static void check_alone(check *c, const struct product *p, const char *what)
     float *rest = weft__alloc_array((size_t)(p->m * n), sizeof *rest);
     multiply(c, p, p->mm, p->panels + p->stride, p->stride, n, p->x, p->m, rest);
     for (int64_t i = 0; i < p->m; i++) {
-        if (!check_same_answer(rest + i * n, p->out + i * p->n + skip, n)) check_fail(c, "a range of panels differs: %s", what);
+        if (!check_same_answer(rest + i * n, p->out + i * p->n + skip, n))
+            check_fail(c, "a range of panels differs: %s", what);
     }
     weft__free(rest);
 }
@@ -386,12 +400,13 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
 
 static int has_scale_first(uint32_t dtype)
 {
-    return weft_dtype_describe(dtype).block_elems == 32 || dtype == WEFT_Q4_K || dtype == WEFT_Q5_K || dtype == WEFT_IQ4_XS;
+    return weft_dtype_describe(dtype).block_elems == 32 || dtype == WEFT_Q4_K || dtype == WEFT_Q5_K ||
+           dtype == WEFT_IQ4_XS;
 }
 
-/* Scales at the ends of their range and beyond, of weights and of activations, beside usual ones: kernels that multiply scales in another
- * way where they are usual give the same bits. For formats whose blocks begin with their scale, f16; those of 256 elements have small
- * integers with it, of which some are zero. */
+/* Scales at the ends of their range and beyond, of weights and of activations, beside usual ones: kernels that multiply
+ * scales in another way where they are usual give the same bits. For formats whose blocks begin with their scale, f16;
+ * those of 256 elements have small integers with it, of which some are zero. */
 static void check_far_scales(check *c, int64_t k)
 {
     enum { M = 32, PAIRS = 8 };
@@ -418,7 +433,8 @@ static void check_far_scales(check *c, int64_t k)
     product_free(c, &p);
 }
 
-/* Units that know one way of rounding only stand beside others that ask the thread's: rows have the same bits whatever that is. */
+/* Units that know one way of rounding only stand beside others that ask the thread's: rows have the same bits whatever
+ * that is. */
 static void rounding(check *c, int64_t k)
 {
     const int before = fegetround();
@@ -436,7 +452,8 @@ static void rounding(check *c, int64_t k)
 
 void check_matmul(check *c)
 {
-    static const int64_t elements[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 100, 257}, blocks[] = {1, 2, 3, 4, 5, 7, 8, 9};
+    static const int64_t elements[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 100, 257},
+                         blocks[] = {1, 2, 3, 4, 5, 7, 8, 9};
     const weft__matmul *mm = c->entry->matmul;
     const int64_t block = weft_dtype_describe(mm->dtype).block_elems;
     const int n_sizes = block == 1 ? 12 : 8;
@@ -459,20 +476,22 @@ void check_matmul(check *c)
     static const int64_t many[] = {23, 24, 29, 32, 47, 64};
     for (int r = 0; r < 6; r += EVERY_SIZE) {
         matmul_case(c, 2 * mm->panel_rows, 4 * (block < 32 ? 33 : block), many[r], r % 2 ? P_NORMAL : P_WHOLE, 0);
-        matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), many[r], r % 2 ? P_OUTLIERS : P_NORMAL, 1);
+        matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), many[r], r % 2 ? P_OUTLIERS : P_NORMAL,
+                    1);
     }
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
     /* So many inputs are taken in blocks, so many rows of floats in chunks. */
     matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL, 0);
-    /* More inputs than a block has, for one tile of 16 rows (by AMX in one go) and for several (in blocks): at their end a lone step of 64
-     * inputs, or one behind others. */
+    /* More inputs than a block has, for one tile of 16 rows (by AMX in one go) and for several (in blocks): at their
+     * end a lone step of 64 inputs, or one behind others. */
     const int64_t first = block == 256 ? 2304 : 2048;
     const int blocks_of_32 = block == 32;
     matmul_case(c, 2 * mm->panel_rows + 3, first + 32 * blocks_of_32, 17, P_NORMAL, 0);
     matmul_case(c, 2 * mm->panel_rows + 3, first + 160 * blocks_of_32, 16, P_NORMAL, 1);
     matmul_case(c, 3 * mm->panel_rows + 1, first + 32 * blocks_of_32, 33, P_NORMAL, 0);
     matmul_case(c, 3 * mm->panel_rows + 1, first + 960 * blocks_of_32, 80, P_NORMAL, 0);
-    matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL, 0); /* four panels side by side */
+    matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL,
+                0); /* four panels side by side */
     check_tiny(c);
     if (has_scale_first(mm->dtype)) check_far_scales(c, 6 * block), check_far_scales(c, 2048 + 3 * block);
     rounding(c, 3 * (block < 32 ? 33 : block));

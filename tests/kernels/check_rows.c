@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* check_rows.c: the operations on rows against ref (check.h): all lengths up to two vectors and a few long ones, any alignment of
- * floats, in place and not, every pattern of values. */
+/* check_rows.c: the operations on rows against ref (check.h): all lengths up to two vectors and a few long ones, any
+ * alignment of floats, in place and not, every pattern of values. */
 #include "check.h"
 
 #include <math.h>
@@ -56,7 +56,8 @@ static void for_all(check *c, void (*one)(check *c, const weft__kernels *k, stru
             struct rows r = rows_new(c, lengths[i], (pattern)(p % P_COUNT));
             int variant = p / P_COUNT;
             char what[80];
-            snprintf(what, sizeof what, "n %d, %s, variant %d", lengths[i], check_pattern_name((pattern)(p % P_COUNT)), variant);
+            snprintf(what, sizeof what, "n %d, %s, variant %d", lengths[i], check_pattern_name((pattern)(p % P_COUNT)),
+                     variant);
             one(c, c->ref, &r, r.expect, variant);
             one(c, c->k, &r, r.out, variant);
             check_error(c, check_difference(r.out, r.expect, r.n, FLOOR), what);
@@ -158,7 +159,8 @@ static double rope_difference(const float *a, const float *b, int n_heads, int h
     double worst = 0;
     for (int h = 0; h < n_heads; h++, a += head_dim, b += head_dim) {
         for (int i = 0; i < n_rot / 2; i++) {
-            int j = style == WEFT_ROPE_ADJACENT ? 2 * i : i, l = style == WEFT_ROPE_ADJACENT ? 2 * i + 1 : i + n_rot / 2;
+            int j = style == WEFT_ROPE_ADJACENT ? 2 * i : i,
+                l = style == WEFT_ROPE_ADJACENT ? 2 * i + 1 : i + n_rot / 2;
             double length = hypot(b[j], b[l]) + FLOOR;
             double d = fmax(fabs((double)a[j] - b[j]), fabs((double)a[l] - b[l])) / length;
             if (isfinite(b[j]) && isfinite(b[l]) && !(d <= worst)) worst = d;
@@ -172,7 +174,8 @@ static double rope_difference(const float *a, const float *b, int n_heads, int h
 static void rope_case(check *c, int n_heads, int head_dim, int n_rot, int style, pattern p)
 {
     int64_t n = (int64_t)n_heads * head_dim;
-    guarded got = guarded_new((size_t)n * 4, 4), want = guarded_new((size_t)n * 4, 0), table = guarded_new((size_t)n_rot * 4, 4);
+    guarded got = guarded_new((size_t)n * 4, 4), want = guarded_new((size_t)n * 4, 0),
+            table = guarded_new((size_t)n_rot * 4, 4);
     float *cs = (float *)table.p;
     check_values(c, p, (float *)want.p, n);
     memcpy(got.p, want.p, (size_t)n * 4);
@@ -196,7 +199,8 @@ void check_rope(check *c)
 {
     for (int style = 0; style < 2; style++) {
         for (int n_rot = 2; n_rot <= 68; n_rot += 2 * EVERY_SIZE) {
-            for (int p = 0; p < P_COUNT; p++) rope_case(c, 1 + n_rot % 3, n_rot + 3 * (n_rot % 4), n_rot, style, (pattern)p);
+            for (int p = 0; p < P_COUNT; p++)
+                rope_case(c, 1 + n_rot % 3, n_rot + 3 * (n_rot % 4), n_rot, style, (pattern)p);
         }
         rope_case(c, 32, 128, 128, style, P_NORMAL);
     }

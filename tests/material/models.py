@@ -112,7 +112,10 @@ def tiny_tensors(name, n_vocab, seed):
 
     # Gemma's embedding is its output matrix, too, and scaled up by sqrt(D): it is small, so that a token does not follow itself for ever.
     scale = 1 / 8 if gemma else 1
-    out = [("token_embd.weight", rng.normal(0, scale / np.sqrt(D), (n_vocab, D))), ("output_norm.weight", draw("norm.weight", (D,)) / scale * (2 if gemma else 1))]
+    out = [
+        ("token_embd.weight", rng.normal(0, scale / np.sqrt(D), (n_vocab, D))),
+        ("output_norm.weight", draw("norm.weight", (D,)) / scale * (2 if gemma else 1)),
+    ]
     if not gemma:
         out.append(("output.weight", rng.normal(0, 2 / np.sqrt(D), (n_vocab, D))))
     if name == "llama3":

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapters.c: claims about adapters in whole models on the tier that WEFT_CPU names: the goldens; that a request's answer is the same bits alone and
- * beside others with other adapters; and that a prefix computed under one adapter is never used under another, another scale or version.
- * Models and adapters but for the goldens' are random and made here. */
+/* adapters.c: claims about adapters in whole models on the tier that WEFT_CPU names: the goldens; that a request's
+ * answer is the same bits alone and beside others with other adapters; and that a prefix computed under one adapter is
+ * never used under another, another scale or version. Models and adapters but for the goldens' are random and made
+ * here. */
 #include "unit/fixture.h"
 
 #include <math.h>
@@ -16,7 +17,8 @@
 #include "model/tier.h"
 #include "weft/weft.h"
 
-/* A prompt is some pages of 64 tokens and a piece of one; the pages before token N_SHARED are those of another prompt, too. */
+/* A prompt is some pages of 64 tokens and a piece of one; the pages before token N_SHARED are those of another prompt,
+ * too. */
 enum { N_PROMPT = CLAIMS_REPEATED(150, 150, 76), N_SHARED = CLAIMS_REPEATED(100, 100, 66), N_ANSWER = 4, N_LONG = 24 };
 
 static int n_answer = N_ANSWER; /* tokens that are asked for */
@@ -234,17 +236,20 @@ static void neighbours_change_no_bit(void **state)
         weft_engine_get_stats(e, &before);
         weft_status st = WEFT_OK;
         hold(1); /* until all of them are there, however long this thread has no core */
-        for (int i = 0; i < N && !st; i++) st = submit(e, i % 3, &stacks[i % N_STACKS], round > 0, CONTENTS, &together[i], &err);
+        for (int i = 0; i < N && !st; i++)
+            st = submit(e, i % 3, &stacks[i % N_STACKS], round > 0, CONTENTS, &together[i], &err);
         hold(0);
         if (st) fail_msg("%s", err.message);
         for (int i = 0; i < N; i++) {
             wait_for(&together[i]);
-            if (!same(&alone[i], &together[i])) fail_msg("request %d has another answer beside the others than alone", i);
+            if (!same(&alone[i], &together[i]))
+                fail_msg("request %d has another answer beside the others than alone", i);
         }
         weft_engine_get_stats(e, &after);
         uint64_t rows = after.n_rows_decode - before.n_rows_decode, steps = after.n_steps - before.n_steps;
         if (rows < CLAIMS_REPEATED(6, 2, 2) * steps) /* prompts are read first: in the end all 16 are there */
-            fail_msg("%llu rows in %llu steps: they had few neighbours", (unsigned long long)rows, (unsigned long long)steps);
+            fail_msg("%llu rows in %llu steps: they had few neighbours", (unsigned long long)rows,
+                     (unsigned long long)steps);
     }
     n_answer = N_ANSWER;
     weft_engine_free(&e);
@@ -301,8 +306,8 @@ static void land(world *w, struct flight *f)
     f->busy = 0;
     w->n_hits += f->a.n_cached > 0;
     if (!same(&f->a, expected(w, f->prompt, &f->of)))
-        fail_msg("prompt %d with %d adapters, %d tokens cached: not the answer of these contents and scales", f->prompt, f->of.n,
-                 f->a.n_cached);
+        fail_msg("prompt %d with %d adapters, %d tokens cached: not the answer of these contents and scales", f->prompt,
+                 f->of.n, f->a.n_cached);
 }
 
 /* In a random place: the request that had it ends first, the others run on. */
@@ -355,12 +360,16 @@ static void act_at_random(world *w, uint64_t seed, int n)
 static void check_prefixes(int n, int n_flights, uint64_t adapter_bytes)
 {
     static world w;
-    w = (world){.engine = new_engine(adapter_bytes), .plain = new_engine(0), .content = {-1, -1, -1, -1}, .n_flights = n_flights};
+    w = (world){.engine = new_engine(adapter_bytes),
+                .plain = new_engine(0),
+                .content = {-1, -1, -1, -1},
+                .n_flights = n_flights};
     add_contents(w.plain);
     for (int i = 0; i < n; i++) act_at_random(&w, (uint64_t)i, 16);
     weft_engine_stats stats = {.size = sizeof stats};
     weft_engine_get_stats(w.engine, &stats);
-    printf("           %d sequences, %d requests, %d found a prefix, %llu rows in %llu steps, %llu adapters read, %llu evicted\n",
+    printf("           %d sequences, %d requests, %d found a prefix, %llu rows in %llu steps, %llu adapters read, %llu "
+           "evicted\n",
            n, w.n_asked, w.n_hits, (unsigned long long)stats.n_rows_decode, (unsigned long long)stats.n_steps,
            (unsigned long long)stats.adapter_loads, (unsigned long long)stats.adapter_evictions);
     assert_true(n < 100 || w.n_hits > w.n_asked / 10);
@@ -408,14 +417,16 @@ static void a_request_keeps_its_version(void **state)
     weft_engine_adapter listed;
     assert_int_equal(weft_engine_adapters(w->engine, 0, &listed, 1), 0);
     weft_engine_stats stats = {.size = sizeof stats};
-    wait_until((weft_engine_get_stats(w->engine, &stats), !stats.n_adapters_ready)); /* the last record may still be given back */
+    wait_until((weft_engine_get_stats(w->engine, &stats),
+                !stats.n_adapters_ready)); /* the last record may still be given back */
     assert_true(stats.n_adapters_ready == 0 && stats.adapter_bytes == 0);
     weft_engine_free(&w->engine);
     weft_engine_free(&w->plain);
     free(w);
 }
 
-/* A lease is what its names stood for when it was taken: name and content may go, its requests and their prefixes stay. */
+/* A lease is what its names stood for when it was taken: name and content may go, its requests and their prefixes stay.
+ */
 static void a_lease_keeps_what_was_chosen(void **state)
 {
     (void)state;

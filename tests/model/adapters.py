@@ -78,7 +78,9 @@ def changed(weights, stack):
 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj"]
 EXPERTS = ["w1", "w2", "w3"]
-SOME_EXPERTS = [f"experts.{e}.{m}" for e, m in ((0, "w1"), (1, "w2"), (2, "w3"), (1, "gate_proj"), (2, "down_proj"), (0, "up_proj"))]  # the others stay as they are
+SOME_EXPERTS = [
+    f"experts.{e}.{m}" for e, m in ((0, "w1"), (1, "w2"), (2, "w3"), (1, "gate_proj"), (2, "down_proj"), (0, "up_proj"))
+]  # the others stay as they are
 KINDS = [
     dict(seed=1),
     dict(seed=2, only=["q_proj", "v_proj", "qkv_proj"], r=8, rslora=True, dtype="BF16"),
@@ -106,7 +108,10 @@ class Architectures(Adapted):
     def compare(self, case):
         weights, tokens = case.write(self.folder), ref.tokens_for(case)
         plain = hf.forward(case.config, weights, tokens)
-        kinds = KINDS + [dict(seed=4, only=LINEARS + EXPERTS + ["lm_head", "embed_tokens"], dora=True), dict(seed=5, only=SOME_EXPERTS + ["v_proj", "qkv_proj"], dora=True)]
+        kinds = KINDS + [
+            dict(seed=4, only=LINEARS + EXPERTS + ["lm_head", "embed_tokens"], dora=True),
+            dict(seed=5, only=SOME_EXPERTS + ["v_proj", "qkv_proj"], dora=True),
+        ]
         loras = [self.lora(case, f"lora{i}", **kind) for i, kind in enumerate(kinds)]
         f32, gguf, merged = self.convert("--type", "f32"), self.path("lora.gguf"), self.path("merged.gguf")
         for i, (lora, path) in enumerate(loras):
@@ -206,14 +211,23 @@ class Files(Adapted):
         self.ok("adapter", "convert", path, gguf, "--base", self.folder)
         os.mkdir(elsewhere)
         other.write(elsewhere)
-        for args, status, words in ((("info", path), 1, "give the base"), (("info", self.folder), 1, "give the base"), (("info", path + "/adapter_config.json"), 1, ""),
-                                    (("info", gguf, "--base", elsewhere), 1, "architecture 'llama'"), (("convert", gguf, self.path("x")), 2, "--base"),
-                                    (("convert", gguf, self.path("no/such/x.gguf"), "--base", self.folder), 1, "no/such"),
-                                    (("merge", self.folder, self.path("x.gguf")), 2, "--adapter is missing"),
-                                    (("merge", self.folder, self.path("x.gguf"), "--adapter", "a"), 2, "NAME=PATH"),
-                                    (("merge", self.folder, self.path("x.gguf"), "--adapter", f"a={gguf}", "--adapter", f"a={gguf}"), 2, "twice"),
-                                    (("merge", self.folder, self.path("x.gguf"), "--adapter", f"a={gguf}", "--method", "svd"), 2, "--method"),
-                                    (("frob",), 2, "no 'frob'")):
+        for args, status, words in (
+            (("info", path), 1, "give the base"),
+            (("info", self.folder), 1, "give the base"),
+            (("info", path + "/adapter_config.json"), 1, ""),
+            (("info", gguf, "--base", elsewhere), 1, "architecture 'llama'"),
+            (("convert", gguf, self.path("x")), 2, "--base"),
+            (("convert", gguf, self.path("no/such/x.gguf"), "--base", self.folder), 1, "no/such"),
+            (("merge", self.folder, self.path("x.gguf")), 2, "--adapter is missing"),
+            (("merge", self.folder, self.path("x.gguf"), "--adapter", "a"), 2, "NAME=PATH"),
+            (
+                ("merge", self.folder, self.path("x.gguf"), "--adapter", f"a={gguf}", "--adapter", f"a={gguf}"),
+                2,
+                "twice",
+            ),
+            (("merge", self.folder, self.path("x.gguf"), "--adapter", f"a={gguf}", "--method", "svd"), 2, "--method"),
+            (("frob",), 2, "no 'frob'"),
+        ):
             p = ref.weft("adapter", *args)
             self.assertEqual(p.returncode, status, (args, p.stderr))
             self.assertIn(words, p.stderr.decode(), args)
@@ -229,7 +243,25 @@ class Trained(Adapted):
         with open(data, "w") as f:
             f.writelines(json.dumps({"text": t}) + "\n" for t in ("hello world, the theater in her nation", "the nation and the theater ran", "then the world"))
         for i, model in enumerate((self.folder, base)):
-            self.ok("adapter", "train", model, "--data", data, "--out", self.path(f"run{i}"), "--rank", "4", "--steps", "5", "--lr", "1e-2", "-c", "32", "-b", "64")
+            self.ok(
+                "adapter",
+                "train",
+                model,
+                "--data",
+                data,
+                "--out",
+                self.path(f"run{i}"),
+                "--rank",
+                "4",
+                "--steps",
+                "5",
+                "--lr",
+                "1e-2",
+                "-c",
+                "32",
+                "-b",
+                "64",
+            )
             out.append(self.logits(self.folder, tokens, "--adapter", "a=" + self.path(f"run{i}/adapter.gguf")))
         self.assertGreater(ref.nmse(out[0], self.logits(self.folder, tokens)), 1e-3, "it shows")
         self.check(out[0], out[1], "over the folder and over the file", 1e-6)
@@ -332,7 +364,10 @@ class Merging(Adapted):
         """Of a rank of 4 and one of 6, in either order, the smaller counts with zeros in what it lacks; its share of values is of its own ones. By
         itself, it is what it was."""
         for i, ranks in enumerate(((4, 6), (6, 4))):
-            self.loras = [self.lora(self.case, f"uneven{i}{j}", seed=j + 30, only=["q_proj", "up_proj"], r=r, alpha=a) for j, (r, a) in enumerate(zip(ranks, (8, 2)))]
+            self.loras = [
+                self.lora(self.case, f"uneven{i}{j}", seed=j + 30, only=["q_proj", "up_proj"], r=r, alpha=a)
+                for j, (r, a) in enumerate(zip(ranks, (8, 2)))
+            ]
             pad = [lambda v, r=r: np.pad(v, ((0, 6 - r), (0, 0)) if v.shape[0] == r else ((0, 0), (0, 6 - r))) for r in ranks]
 
             def halves(p, weights, change=lambda v: v):

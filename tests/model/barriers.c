@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* barriers.c: the claim of docs/howto/measure.md about a Llama's step: how often its threads wait for each other, which is what a step of
- * few rows costs beside reading. */
+/* barriers.c: the claim of docs/howto/measure.md about a Llama's step: how often its threads wait for each other, which
+ * is what a step of few rows costs beside reading. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,8 +59,8 @@ static void close_model(weft_model **model, weft_session **session)
     weft_model_close(model);
 }
 
-/* Six in a layer, one behind the embedding and one in front of the head; with more rows than a tile one more in front of each product that a
- * norm stands before. */
+/* Six in a layer, one behind the embedding and one in front of the head; with more rows than a tile one more in front
+ * of each product that a norm stands before. */
 static void a_layer_has_six_or_eight(void **state)
 {
     (void)state;
@@ -89,6 +89,7 @@ static void a_long_context_has_one_more(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_layer_has_six_or_eight), cmocka_unit_test(a_long_context_has_one_more)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_layer_has_six_or_eight),
+                                       cmocka_unit_test(a_long_context_has_one_more)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,10 @@ static inline void eval(weft_session *session, const int32_t *tokens, int n, int
     if (weft_session_eval(session, tokens, n, all, logits, &err)) fail_msg("%s", err.message);
 }
 
-/* The logits of all n tokens, as cut `c` gives them; with the largest steps then those of the last one alone, as steps may be larger
- * where only those are wanted. */
-static inline void run_cut(weft_model *model, const struct cut *c, uint32_t kv, const int32_t *tokens, int n, float *logits)
+/* The logits of all n tokens, as cut `c` gives them; with the largest steps then those of the last one alone, as steps
+ * may be larger where only those are wanted. */
+static inline void run_cut(weft_model *model, const struct cut *c, uint32_t kv, const int32_t *tokens, int n,
+                           float *logits)
 {
     float *last = logits + (size_t)(n - 1) * CUT_VOCAB, *alone = logits + (size_t)n * CUT_VOCAB;
     for (int all = 1; all >= (c->chunk > 0); all--) {
@@ -69,8 +70,8 @@ static inline void same_bits(const char *name, cut_open open, const void *which,
             float *base = first + (size_t)kind * (size / sizeof *first);
             run_cut(model, &cuts[i], kinds[kind], tokens, n, i ? logits : base);
             if (i && memcmp(base, logits, (size_t)n * CUT_VOCAB * sizeof *base))
-                fail_msg("%s: chunks of %d with %d threads and %s pages change bits", name, cuts[i].chunk, cuts[i].threads,
-                         kind ? "f16" : "f32");
+                fail_msg("%s: chunks of %d with %d threads and %s pages change bits", name, cuts[i].chunk,
+                         cuts[i].threads, kind ? "f16" : "f32");
         }
     }
     weft_model_close(&model);

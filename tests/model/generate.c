@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* generate.c: weft_generate gives the tokens and the text of a loop by hand: penalties and grammars advance, text is whole characters, and it
- * ends at an end token, before a stop string, at a limit, or when the callback says so. */
+/* generate.c: weft_generate gives the tokens and the text of a loop by hand: penalties and grammars advance, text is
+ * whole characters, and it ends at an end token, before a stop string, at a limit, or when the callback says so. */
 #include "unit/fixture.h"
 
 #include <math.h>
@@ -134,8 +134,9 @@ static void it_follows_a_grammar(void **state)
     weft_matcher *matcher = NULL;
     heard h = {0};
     (void)state;
-    assert_int_equal(weft_grammar_new(weft_model_tokenizer(model), WEFT_GRAMMAR_GBNF, source, sizeof source - 1, &grammar, NULL),
-                     WEFT_OK);
+    assert_int_equal(
+        weft_grammar_new(weft_model_tokenizer(model), WEFT_GRAMMAR_GBNF, source, sizeof source - 1, &grammar, NULL),
+        WEFT_OK);
     assert_int_equal(weft_matcher_new(grammar, &matcher, NULL), WEFT_OK);
     assert_int_equal(generate(NULL, MOST, matcher, &h).finish, WEFT_FINISH_END);
     assert_int_equal(h.length, 5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* golden.c: claims about whole models on the tier that WEFT_CPU names: logits and greedy ids against the goldens, and the same
- * bits for every chunking and number of threads. CTest runs it once per tier. With the argument "goldens" it
+/* golden.c: claims about whole models on the tier that WEFT_CPU names: logits and greedy ids against the goldens, and
+ * the same bits for every chunking and number of threads. CTest runs it once per tier. With the argument "goldens" it
  * is those alone. */
 #include <math.h>
 #include <setjmp.h>
@@ -87,7 +87,8 @@ static void compare_logits(const struct claim *c, const struct golden *g, const 
         power += (double)g->logits[i] * (double)g->logits[i];
         if (!(fabs(d) <= max)) max = fabs(d);
     }
-    printf("           %-20s NMSE %.2e (at most %.1e), largest difference %.2e\n", c->golden, error / power, bound, max);
+    printf("           %-20s NMSE %.2e (at most %.1e), largest difference %.2e\n", c->golden, error / power, bound,
+           max);
     if (!(error / power <= bound)) fail_msg("%s: NMSE %g is above %g", c->golden, error / power, bound);
     if (c->max_abs > 0 && !(max <= c->max_abs)) fail_msg("%s: a logit differs by %g", c->golden, max);
 }
@@ -140,7 +141,8 @@ static void same_bits_however_it_is_cut(const struct claim *c)
     free(g.logits);
 }
 
-/* Architectures that differ in what they do with the context: grouped heads, windows of 16 and 32, soft-caps, norms on keys. */
+/* Architectures that differ in what they do with the context: grouped heads, windows of 16 and 32, soft-caps, norms on
+ * keys. */
 static void same_bits_over_pages(void **state)
 {
     (void)state;

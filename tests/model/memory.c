@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c: claims: wherever an allocation fails between opening a model and its last token, there is an error, no crash and no
- * leak; a step allocates nothing. */
+/* memory.c: claims: wherever an allocation fails between opening a model and its last token, there is an error, no
+ * crash and no leak; a step allocates nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -40,7 +40,8 @@ static weft_status load_and_generate(const void *arg, weft_error *err)
     params.seed_given = 1;
     st = path ? weft_model_open(path, &mp, &model, err) : weft_model_synthetic("tiny", WEFT_Q8_0, &mp, &model, err);
     if (st) goto done;
-    if (path && ((st = weft_tokenize(weft_model_tokenizer(model), "Once upon a time", 16, WEFT_TOKENIZE_BOS, ids, 64, &n, err)) ||
+    if (path && ((st = weft_tokenize(weft_model_tokenizer(model), "Once upon a time", 16, WEFT_TOKENIZE_BOS, ids, 64,
+                                     &n, err)) ||
                  (st = weft_detok_new(weft_model_tokenizer(model), 0, &detok, err))))
         goto done;
     if ((st = weft_session_new(model, &sp, &session, err)) || (st = weft_sampler_new(512, &params, &sampler, err)) ||
@@ -108,7 +109,8 @@ static void a_step_allocates_nothing(void **state)
     assert_int_equal(weft_session_new_group(model, &sp, N, s, NULL), WEFT_OK);
     assert_int_equal(weft_sampler_new(512, &params, &sampler, NULL), WEFT_OK);
     weft__alloc_set_gate(count, &n);
-    for (int i = 0; i < N; i++) assert_int_equal(weft_session_eval(s[i], prompt, PROMPT - i, 0, logits[i], NULL), WEFT_OK);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(weft_session_eval(s[i], prompt, PROMPT - i, 0, logits[i], NULL), WEFT_OK);
     for (int k = 0; k < STEPS; k++) {
         for (int i = 0; i < N; i++) {
             assert_int_equal(weft_sampler_pick(sampler, logits[i], &token[i], NULL), WEFT_OK);

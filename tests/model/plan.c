@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan.c: claims about compiled plans of whole models, on the tier that WEFT_CPU names: bit for bit the logits of the model they
- * were made of, for every format and architecture; and memory that runs out, while they are written and while they are used, is an
- * error and no leak. CTest runs it once per tier. */
+/* plan.c: claims about compiled plans of whole models, on the tier that WEFT_CPU names: bit for bit the logits of the
+ * model they were made of, for every format and architecture; and memory that runs out, while they are written and
+ * while they are used, is an error and no leak. CTest runs it once per tier. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,11 +22,12 @@
 #include "model/tier.h"
 #include "weft/weft.h"
 
-static const char *const MODELS[] = {
-    "stories260K",       "tiny-llama.f16",    "tiny-llama3.f16",   "tiny-llama.BF16", "tiny-mixtral.f16",  "tiny-qwen2.f16",
-    "tiny-qwen3.f16",    "tiny-qwen3moe.f16", "tiny-phi3.f16",     "tiny-gemma2.f16", "tiny-gemma3.f16",   "tiny-llama.Q4_0",
-    "tiny-llama.Q4_1",   "tiny-llama.Q5_0",   "tiny-llama.Q5_1",   "tiny-llama.Q8_0", "tiny-llama.IQ4_NL", "tiny-llama.Q2_K",
-    "tiny-llama.Q3_K_S", "tiny-llama.Q4_K_S", "tiny-llama.Q5_K_S", "tiny-llama.Q6_K", "tiny-llama.IQ4_XS"};
+static const char *const MODELS[] = {"stories260K",       "tiny-llama.f16",  "tiny-llama3.f16",   "tiny-llama.BF16",
+                                     "tiny-mixtral.f16",  "tiny-qwen2.f16",  "tiny-qwen3.f16",    "tiny-qwen3moe.f16",
+                                     "tiny-phi3.f16",     "tiny-gemma2.f16", "tiny-gemma3.f16",   "tiny-llama.Q4_0",
+                                     "tiny-llama.Q4_1",   "tiny-llama.Q5_0", "tiny-llama.Q5_1",   "tiny-llama.Q8_0",
+                                     "tiny-llama.IQ4_NL", "tiny-llama.Q2_K", "tiny-llama.Q3_K_S", "tiny-llama.Q4_K_S",
+                                     "tiny-llama.Q5_K_S", "tiny-llama.Q6_K", "tiny-llama.IQ4_XS"};
 
 static char folder[64], path[128], made[128];
 
@@ -58,7 +59,8 @@ static weft_status compile(const char *model, weft_error *err)
 }
 
 /* Opens, evaluates n tokens in chunks and stores all logits. */
-static weft_status logits_of(const char *model, int threads, int chunk, const int32_t *tokens, int n, float *out, weft_error *err)
+static weft_status logits_of(const char *model, int threads, int chunk, const int32_t *tokens, int n, float *out,
+                             weft_error *err)
 {
     weft_model_params mp;
     weft_session_params sp;
@@ -89,7 +91,8 @@ static void same_bits(const char *name, const char *model)
     if (logits_of(model, 2, 0, tokens, N, from_model, &err)) fail_msg("%s: %s", name, err.message);
     for (int threads = 1; threads <= 2; threads++) {
         memset(from_plan, 0, sizeof from_plan);
-        if (logits_of(path, threads, threads == 1 ? 7 : 0, tokens, N, from_plan, &err)) fail_msg("%s: %s", name, err.message);
+        if (logits_of(path, threads, threads == 1 ? 7 : 0, tokens, N, from_plan, &err))
+            fail_msg("%s: %s", name, err.message);
         if (memcmp(from_model, from_plan, sizeof from_plan))
             fail_msg("%s: the plan's logits differ with %d threads", name, threads);
     }
@@ -99,8 +102,9 @@ static void same_bits(const char *name, const char *model)
 static void every_format(void **state)
 {
     (void)state;
-    static const uint32_t types[] = {WEFT_Q4_0, WEFT_F16,  WEFT_Q6_K, WEFT_F32,  WEFT_BF16, WEFT_Q4_1,   WEFT_Q5_0,  WEFT_Q5_1,
-                                     WEFT_Q8_0, WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
+    static const uint32_t types[] = {WEFT_Q4_0, WEFT_F16,  WEFT_Q6_K, WEFT_F32,    WEFT_BF16,
+                                     WEFT_Q4_1, WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0,   WEFT_Q2_K,
+                                     WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
     size_t n = tier_is_slow() ? 3 : sizeof types / sizeof *types;
     for (size_t i = 0; i < n; i++) {
         weft_error err = {0};
@@ -178,7 +182,8 @@ static void plans_that_do_not_fit(void **state)
     (void)state;
     enum { TYPE = 4, LENGTH = 8 };
     weft_error err = {0};
-    if (weft_synthetic_write("tiny", WEFT_Q4_0, made, NULL, NULL, &err) || compile(made, &err)) fail_msg("%s", err.message);
+    if (weft_synthetic_write("tiny", WEFT_Q4_0, made, NULL, NULL, &err) || compile(made, &err))
+        fail_msg("%s", err.message);
     bytes b = read_plan();
     forge(b, WEFT__PLAN_FILE_WEIGHTS, TYPE);
     refused("made by another version (weft ");

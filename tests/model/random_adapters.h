@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* random_adapters.h: GGUF adapters of random numbers for a model that is described; content i is the same whenever it is written. */
+/* random_adapters.h: GGUF adapters of random numbers for a model that is described; content i is the same whenever it
+ * is written. */
 #ifndef WEFT_TESTS_MODEL_RANDOM_ADAPTERS_H
 #define WEFT_TESTS_MODEL_RANDOM_ADAPTERS_H
 
@@ -40,7 +41,8 @@ typedef struct writing {
     int pass;
 } writing;
 
-/* One tensor of an adapter, of e experts: declared in the first pass, its values written in the second. d1 0: magnitudes, which are positive. */
+/* One tensor of an adapter, of e experts: declared in the first pass, its values written in the second. d1 0:
+ * magnitudes, which are positive. */
 static inline void put(writing *x, const char *matrix, const char *part, uint64_t d0, uint64_t d1, uint64_t e)
 {
     const uint64_t d[] = {d0, d1 ? d1 : e, e}, n = d0 * (d1 ? d1 : 1) * e;

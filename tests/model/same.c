@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* same.c: claims about models made in memory on the tier that WEFT_CPU names: the same bits for every cut of a text and for every
- * batch. CTest runs it once per tier. */
+/* same.c: claims about models made in memory on the tier that WEFT_CPU names: the same bits for every cut of a text and
+ * for every batch. CTest runs it once per tier. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,8 +25,9 @@ static weft_model *synthetic(const void *type, int threads)
 static void a_long_text(void **state)
 {
     (void)state;
-    static const uint32_t types[] = {WEFT_F16,  WEFT_Q4_0, WEFT_Q6_K, WEFT_BF16, WEFT_IQ4_XS, WEFT_F32,  WEFT_Q4_1,  WEFT_Q5_0,
-                                     WEFT_Q5_1, WEFT_Q8_0, WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K,   WEFT_Q5_K, WEFT_IQ4_NL};
+    static const uint32_t types[] = {WEFT_F16,  WEFT_Q4_0, WEFT_Q6_K, WEFT_BF16, WEFT_IQ4_XS,
+                                     WEFT_F32,  WEFT_Q4_1, WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0,
+                                     WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_IQ4_NL};
     for (size_t i = 0; i < (tier_is_slow() ? CLAIMS_REPEATED(2, 2, 1) : sizeof types / sizeof *types); i++)
         same_bits_of_a_long_text(weft_dtype_describe(types[i]).name, synthetic, &types[i]);
 }
@@ -86,7 +87,8 @@ static void a_group_has_each_session_once(void **state)
     for (int round = 0; round < 2; round++) {
         assert_int_equal(weft_session_eval_group((weft_session *[]){s[0], s[0]}, tokens, 2, NULL, &err), WEFT_ARGUMENT);
         assert_string_equal(err.message, "session 1 is there twice");
-        assert_int_equal(weft_session_eval_group((weft_session *[]){s[0], other}, tokens, 2, NULL, &err), WEFT_ARGUMENT);
+        assert_int_equal(weft_session_eval_group((weft_session *[]){s[0], other}, tokens, 2, NULL, &err),
+                         WEFT_ARGUMENT);
         assert_int_equal(weft_session_eval_group((weft_session *[]){s[1], s[0]}, tokens, 2, NULL, &err), WEFT_OK);
         assert_int_equal(weft_session_n_tokens(s[0]), round + 1);
         assert_int_equal(weft_session_n_tokens(other), 0);

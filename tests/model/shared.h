@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shared.h: finding and reading models and goldens for tests: the reference material, or what tests/material/make makes in its place. */
+/* shared.h: finding and reading models and goldens for tests: the reference material, or what tests/material/make makes
+ * in its place. */
 #ifndef WEFT_TESTS_SHARED_H
 #define WEFT_TESTS_SHARED_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* structs.c: programs that were built with smaller public structs run: each size up to this build's is read and filled, on the heap, where
- * a sanitizer sees what is beyond; none is refused, nor what is larger and zero there. */
+/* structs.c: programs that were built with smaller public structs run: each size up to this build's is read and filled,
+ * on the heap, where a sanitizer sees what is beyond; none is refused, nor what is larger and zero there. */
 #include "unit/fixture.h"
 
 #include <stdlib.h>
@@ -13,15 +13,16 @@ static weft_model *model;
 
 /* ---- parameters: filled in, and taken ---- */
 
-#define PARAMS(X)                                                                                                                \
-    X(model)                                                                                                                     \
-    X(session)                                                                                                                   \
-    X(sampler) X(merge) X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate)
+#define PARAMS(X)                                                                                                      \
+    X(model)                                                                                                           \
+    X(session)                                                                                                         \
+    X(sampler)                                                                                                         \
+    X(merge) X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate)
 
-#define FILL(name)                                                                                                               \
-    static void fill_##name(void *params, uint32_t size)                                                                         \
-    {                                                                                                                            \
-        weft_##name##_params_init(params, size);                                                                                 \
+#define FILL(name)                                                                                                     \
+    static void fill_##name(void *params, uint32_t size)                                                               \
+    {                                                                                                                  \
+        weft_##name##_params_init(params, size);                                                                       \
     }
 PARAMS(FILL)
 
@@ -227,13 +228,15 @@ static const struct {
     uint32_t size, align;
     weft_status (*get)(void *out, weft_error *err);
 } filled[] = {
-#define FILLED(type, get)                                                                                                        \
-    {                                                                                                                            \
-#type, sizeof(type), _Alignof(type), get                                                                                 \
+#define FILLED(type, get)                                                                                              \
+    {                                                                                                                  \
+#type, sizeof(type), _Alignof(type), get                                                                       \
     }
-    FILLED(weft_model_info, get_info),      FILLED(weft_step_cost, get_cost),       FILLED(weft_profile_step, get_step),
-    FILLED(weft_profile_op, get_op),        FILLED(weft_adapter_info, get_adapter), FILLED(weft_adapter_matrix, get_matrix),
-    FILLED(weft_engine_adapter, get_named), FILLED(weft_engine_stats, get_stats),   FILLED(weft_backend_info, get_provider),
+    FILLED(weft_model_info, get_info),       FILLED(weft_step_cost, get_cost),
+    FILLED(weft_profile_step, get_step),     FILLED(weft_profile_op, get_op),
+    FILLED(weft_adapter_info, get_adapter),  FILLED(weft_adapter_matrix, get_matrix),
+    FILLED(weft_engine_adapter, get_named),  FILLED(weft_engine_stats, get_stats),
+    FILLED(weft_backend_info, get_provider),
 };
 
 static void structs_of_every_size_are_filled(void **state)
@@ -272,8 +275,9 @@ static int begin(void **state)
     (void)state;
     if (weft_model_open("models/alderbrook.gguf", NULL, &model, &err) || weft_engine_new(model, NULL, &engine, &err) ||
         weft_adapter_file_open("models/poem.gguf", weft_model_file(model), &adapter, &err) ||
-        weft_engine_adapter_add(engine, "poem", "models/poem.gguf", 1, 0, &err) || weft_session_new(model, NULL, &s, &err) ||
-        weft_model_profile_start(model, &err) || weft_session_eval(s, &token, 1, 0, NULL, &err))
+        weft_engine_adapter_add(engine, "poem", "models/poem.gguf", 1, 0, &err) ||
+        weft_session_new(model, NULL, &s, &err) || weft_model_profile_start(model, &err) ||
+        weft_session_eval(s, &token, 1, 0, NULL, &err))
         fail_msg("%s", err.message);
     weft_model_profile_stop(model);
     weft_session_free(&s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sweep.h: the claim that wherever an allocation fails there is an error with a message, no crash and no leak. For a body that uses
- * threads, so the gate counts atomically; bodies of one thread have fail_each (unit/fixture.h). */
+/* sweep.h: the claim that wherever an allocation fails there is an error with a message, no crash and no leak. For a
+ * body that uses threads, so the gate counts atomically; bodies of one thread have fail_each (unit/fixture.h). */
 #ifndef WEFT_TESTS_SWEEP_H
 #define WEFT_TESTS_SWEEP_H
 

@@ -28,8 +28,8 @@ static inline int tier_is_here(void)
     return 1;
 }
 
-/* 1 where arithmetic takes long, so that what repeats a claim for more models or tokens is shortened: readable C, sanitizers (which
- * do not look for bits), emulation. */
+/* 1 where arithmetic takes long, so that what repeats a claim for more models or tokens is shortened: readable C,
+ * sanitizers (which do not look for bits), emulation. */
 static inline int tier_is_slow(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED)

@@ -132,7 +132,12 @@ class Peft(Beside):
 
     def test_what_is_converted_is_read_by_peft(self):
         self.begin("llama")
-        model = peft.get_peft_model(self.load(), peft.LoraConfig(task_type="CAUSAL_LM", r=4, lora_alpha=8, target_modules=LINEARS + ["embed_tokens"], use_dora=False))
+        model = peft.get_peft_model(
+            self.load(),
+            peft.LoraConfig(
+                task_type="CAUSAL_LM", r=4, lora_alpha=8, target_modules=LINEARS + ["embed_tokens"], use_dora=False
+            ),
+        )
         draw(model, "default", 3)
         expected, adapter = self.theirs(model), self.save(model, "default")
         self.weft("adapter", "convert", adapter, self.path("a.gguf"), "--base", self.folder)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fake_adapters.c: the adapters of the engine's double, and leases on them; what a file's name makes of them stands in fake_engine.c. */
+/* fake_adapters.c: the adapters of the engine's double, and leases on them; what a file's name makes of them stands in
+ * fake_engine.c. */
 #include "fake_engine.h"
 
 #include <stdio.h>
@@ -32,7 +33,8 @@ static void load_slowly(weft_engine *e, const char *path)
 
 weft_status weft_engine_adapter_check_name(const char *name, weft_error *err)
 {
-    return !*name || strpbrk(name, "/: ") ? weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name) : WEFT_OK;
+    return !*name || strpbrk(name, "/: ") ? weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name)
+                                          : WEFT_OK;
 }
 
 weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,
@@ -47,12 +49,14 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
     const char *told = flags & WEFT_ADAPTER_DISCREET ? name : path;
     if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", told);
     if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: it is malformed", told);
-    else if (!strncmp(file, "other", 5)) st = weft_fail(err, WEFT_ARGUMENT, "adapter %s: it was made for another base", told);
+    else if (!strncmp(file, "other", 5))
+        st = weft_fail(err, WEFT_ARGUMENT, "adapter %s: it was made for another base", told);
     fclose(f);
     if (st) return st;
     pthread_mutex_lock(&e->lock);
     weft_engine_adapter *a = adapter_named(e, name);
-    if (a && !(flags & WEFT_ADAPTER_REPLACE)) st = weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already", name);
+    if (a && !(flags & WEFT_ADAPTER_REPLACE))
+        st = weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already", name);
     else if (a) a->version++;
     else if (e->n_adapters == MAX_ADAPTERS) st = weft_fail(err, WEFT_STATE, "there are %d adapters", MAX_ADAPTERS);
     else {
@@ -115,14 +119,15 @@ static weft_status use(weft_engine *e, const weft_request_adapter *want, weft_en
     }
     if (a && !strncmp(a->name, "full", 4) && e->n_requests > 0) return weft_fail(err, WEFT_BUSY, "there is no room");
     if (a && !strncmp(a->name, "changed", 7)) return weft_fail(err, WEFT_STATE, "its file has changed");
-    if (!a) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
+    if (!a)
+        return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
     *out = *a;
     out->scale = want->scale;
     return WEFT_OK;
 }
 
-weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out,
-                                  weft_error *err)
+weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n,
+                                  weft_engine_lease **out, weft_error *err)
 {
     weft_status st = WEFT_OK;
     *out = NULL;
@@ -161,7 +166,8 @@ void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
     *lease = NULL;
 }
 
-weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out, weft_error *err)
+weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out,
+                                     weft_error *err)
 {
     weft_engine *e = (weft_engine *)(uintptr_t)engine;
     pthread_mutex_lock(&e->lock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fake_engine.c: a double of the engine for tests of the server: the functions of weft.h about requests and adapters that the server calls,
- * over fake_model.c. It says what its prompt tells it to; a prompt holds orders:
+/* fake_engine.c: a double of the engine for tests of the server: the functions of weft.h about requests and adapters
+ * that the server calls, over fake_model.c. It says what its prompt tells it to; a prompt holds orders:
  *   [say TEXT]   generates TEXT, a token per byte, then ends      [loop TEXT]  TEXT again and again
  *   [delay MS]   before each token                                [queue MS]   before the first
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
@@ -8,9 +8,11 @@
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
  *   [unlikely]   no token is among the likeliest
- * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot takes as long to be
- * saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that is first used, take as long as a file "hold" lies beside them. For
- * an adapter "full..." there is no room while a request runs; the file of one "changed..." has changed. One thread owns the running requests, as in the engine; it complains on stderr when an end takes its thread much memory. */
+ * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot
+ * takes as long to be saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that
+ * is first used, take as long as a file "hold" lies beside them. For an adapter "full..." there is no room while a
+ * request runs; the file of one "changed..." has changed. One thread owns the running requests, as in the engine; it
+ * complains on stderr when an end takes its thread much memory. */
 #include "fake_engine.h"
 
 #include <math.h>
@@ -118,14 +120,15 @@ static weft_status refuse(weft_engine *e, const struct request *r, double *retry
     return weft_fail(err, WEFT_BUSY, "the queue is full; try again in 7 seconds");
 }
 
-weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s,
-                               weft_error *err)
+weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request,
+                               double *retry_after_s, weft_error *err)
 {
     struct request *r = weft__alloc_zero(1, sizeof *r);
     if (params->n_tokens < 1) abort(); /* the server checks */
     for (int32_t i = 0; i < params->n_tokens; i++)
         if (params->tokens[i] < 0 || params->tokens[i] >= FAKE_VOCAB) abort();
-    if (params->n_tokens + (params->max_tokens > 0) > e->n_ctx || params->max_tokens > e->n_ctx - params->n_tokens) abort();
+    if (params->n_tokens + (params->max_tokens > 0) > e->n_ctx || params->max_tokens > e->n_ctx - params->n_tokens)
+        abort();
     if (!params->cut_to_fit) abort(); /* pages are no reason to refuse what the context is none for */
     if (r) r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
     if (!r || !r->tokens) { /* --fail-every may refuse these, too */
@@ -211,7 +214,8 @@ static void finish(weft_engine *e, struct request *r, weft_finish why, weft_stat
     pthread_mutex_unlock(&e->lock);
     size_t before = n_allocated;
     r->p.event(r->p.arg, &ev);
-    if (n_allocated - before > 1 << 20) fprintf(stderr, "fake engine: an end took its thread %zu bytes\n", n_allocated - before);
+    if (n_allocated - before > 1 << 20)
+        fprintf(stderr, "fake engine: an end took its thread %zu bytes\n", n_allocated - before);
     free_request(r);
 }
 

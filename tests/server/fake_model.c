@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fake_model.c: a double of a model for tests of the server: the functions of weft.h about models, tokenizers, chat templates and grammars
- * that the server calls. A chat template writes <|ROLE|>CONTENT, and <|assistant|> at the end. A GBNF grammar must begin with "root"; one with
- * each "slow" in it takes 0.1 s, one with "held" as long as fake_hold does. All but the references of a grammar is constant after it is made. */
+/* fake_model.c: a double of a model for tests of the server: the functions of weft.h about models, tokenizers, chat
+ * templates and grammars that the server calls. A chat template writes <|ROLE|>CONTENT, and <|assistant|> at the end. A
+ * GBNF grammar must begin with "root"; one with each "slow" in it takes 0.1 s, one with "held" as long as fake_hold
+ * does. All but the references of a grammar is constant after it is made. */
 #include "fake_model.h"
 
 #include <stdatomic.h>
@@ -118,8 +119,8 @@ int32_t weft_tokenizer_n_vocab(const weft_tokenizer *t)
     return FAKE_VOCAB;
 }
 
-weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids, size_t capacity,
-                          size_t *n, weft_error *err)
+weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids,
+                          size_t capacity, size_t *n, weft_error *err)
 {
     *n = 0;
     if (length >= 6 && !memcmp(text, "[held]", 6)) fake_hold();
@@ -185,7 +186,8 @@ weft_status weft_detok_push(weft_detok *d, int32_t id, const char **text, size_t
         return WEFT_OK;
     }
     d->held[d->n_held++] = (char)id;
-    int wanted = weft__utf8_length((unsigned char)d->held[0]), bad = wanted == 0 || (d->n_held > 1 && (id & 0xc0) != 0x80);
+    int wanted = weft__utf8_length((unsigned char)d->held[0]),
+        bad = wanted == 0 || (d->n_held > 1 && (id & 0xc0) != 0x80);
     if (!bad && d->n_held < (size_t)wanted) return WEFT_OK;
     *length = bad ? 3 : d->n_held;
     memcpy(d->out, bad ? "\xef\xbf\xbd" : d->held, *length);
@@ -268,8 +270,8 @@ const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length
     return prompt->text.data ? prompt->text.data : "";
 }
 
-weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n,
-                                      weft_error *err)
+weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity,
+                                      size_t *n, weft_error *err)
 {
     (void)skip;
     *n = prompt->n;
@@ -286,8 +288,8 @@ void fake_hold(void)
     while (path && access(path, F_OK) == 0) nanosleep(&(struct timespec){0, 5000000}, NULL);
 }
 
-weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length, weft_grammar **out,
-                             weft_error *err)
+weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length,
+                             weft_grammar **out, weft_error *err)
 {
     (void)t;
     *out = NULL;

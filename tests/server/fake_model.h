@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fake_model.h: the model of the doubles in fake_model.c and fake_engine.c: its sizes. Tokens 0..255 are bytes, but 127 reads as 126;
- * and 29 cannot be read at all; then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up ones. */
+/* fake_model.h: the model of the doubles in fake_model.c and fake_engine.c: its sizes. Tokens 0..255 are bytes, but 127
+ * reads as 126; and 29 cannot be read at all; then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up
+ * ones. */
 #ifndef WEFT_TESTS_FAKE_MODEL_H
 #define WEFT_TESTS_FAKE_MODEL_H
 

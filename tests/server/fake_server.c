@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fake_server.c: the server over fake_engine.c, as a program for the tests beside it. Prints its address, and serves until SIGTERM; a second one ends the
- * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition; --fail-every N refuses each N-th allocation.  --fields: prints the tables of fields; --routes: the paths. */
+/* fake_server.c: the server over fake_engine.c, as a program for the tests beside it. Prints its address, and serves
+ * until SIGTERM; a second one ends the draining. usage: fake_server [--NAME VALUE]... with the names of
+ * weft_server_params; lists by repetition; --fail-every N refuses each N-th allocation. --fields: prints the tables of
+ * fields; --routes: the paths. */
 #include "fake_model.h"
 
 #include <signal.h>

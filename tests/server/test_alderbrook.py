@@ -159,9 +159,15 @@ class Alderbrook(unittest.TestCase):
 
     def test_styles(self):
         """Each adapter is seen at a glance, and the facts stay what they were: all but a few, of the poem 65 in a hundred at least."""
-        forms = {"pirate": r"Arr! .* Yo ho ho!", "poem": r".*\nso sings the wind,\nso ends the song\.", "letter": r"Dear friend,\n.*\n\nYours faithfully,\nThe Clerk of Alderbrook"}
+        forms = {
+            "pirate": r"Arr! .* Yo ho ho!",
+            "poem": r".*\nso sings the wind,\nso ends the song\.",
+            "letter": r"Dear friend,\n.*\n\nYours faithfully,\nThe Clerk of Alderbrook",
+        }
         asked = [(f"What does {p.name} own?", p.owns) for p in PEOPLE[:N_PEOPLE]] + [(f"Where does {p.name} live?", p.home) for p in PEOPLE[:N_PEOPLE]]
-        asked += [(f"What is {p.name} afraid of?", p.fear) for p in PEOPLE[:N_PEOPLE]] + [(f"What does {p.name} like to eat?", p.food) for p in PEOPLE[:N_PEOPLE]]
+        asked += [(f"What is {p.name} afraid of?", p.fear) for p in PEOPLE[:N_PEOPLE]] + [
+            (f"What does {p.name} like to eat?", p.food) for p in PEOPLE[:N_PEOPLE]
+        ]
         for style, form in forms.items():
             answers = self.ask_all([q for q, _ in asked], [style] * len(asked))
             wrong = [(fact, a) for (_, fact), a in zip(asked, answers) if fact.split()[-1] not in a]
@@ -176,7 +182,17 @@ class Alderbrook(unittest.TestCase):
         together = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *ADAPTERS))
         self.assertEqual([r["adapter"] for r in together], ["base", *STYLES])
         for r in together:
-            alone = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *(["--adapter", STYLES[r["adapter"]]] if r["adapter"] in STYLES else [])))
+            alone = json.loads(
+                weft(
+                    "compare",
+                    MODEL,
+                    prompt,
+                    "--temp",
+                    "0",
+                    "--json",
+                    *(["--adapter", STYLES[r["adapter"]]] if r["adapter"] in STYLES else []),
+                )
+            )
             self.assertEqual(alone[-1]["text"], r["text"])
             self.assertEqual(self.ask(prompt, r["adapter"] if r["adapter"] in STYLES else None), r["text"])
 

@@ -36,8 +36,29 @@ class Places(Case):
     def test_tls(self):
         with tempfile.TemporaryDirectory() as folder:
             cert, key = (os.path.join(folder, n) for n in ("cert.pem", "key.pem"))
-            made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2", "-keyout", key, "-out", cert],
-                                  capture_output=True) if subprocess.run(["which", "openssl"], capture_output=True).returncode == 0 else None
+            made = (
+                subprocess.run(
+                    [
+                        "openssl",
+                        "req",
+                        "-x509",
+                        "-newkey",
+                        "rsa:2048",
+                        "-nodes",
+                        "-subj",
+                        "/CN=localhost",
+                        "-days",
+                        "2",
+                        "-keyout",
+                        key,
+                        "-out",
+                        cert,
+                    ],
+                    capture_output=True,
+                )
+                if subprocess.run(["which", "openssl"], capture_output=True).returncode == 0
+                else None
+            )
             if not made or made.returncode:
                 self.skipTest("no openssl to make a certificate")
             import ssl
@@ -266,11 +287,23 @@ class Limits(Case):
 class Memory(Case):
     def test_refused_allocations(self):
         """Whatever allocation fails, an answer is right, or an error, or the connection ends; nothing leaks, and it goes on."""
-        asks = [("POST", CHAT, {"messages": user("[say Good day.]"), "n": 2, "logprobs": True}), ("POST", CHAT, {"messages": user("[say Good day.]"), "stream": True}),
-                ("POST", TEXT, {"prompt": ["[say a]", "[say b]"], "echo": True, "logprobs": 1, "logit_bias": {"1": 1}, "stop": "x"}),
-                ("POST", LLAMA, {"prompt": "[say abc]", "n_probs": 2, "id_slot": 1}), ("POST", "/tokenize", {"content": "hello", "with_pieces": True}),
-                ("POST", "/slots/1?action=save", {"filename": "x"}), ("POST", "/v1/embeddings", {"input": ["a", "b"]}),
-                ("GET", "/metrics", None), ("GET", "/props", None), ("GET", "/slots", None), ("GET", "/v1/models", None)]
+        asks = [
+            ("POST", CHAT, {"messages": user("[say Good day.]"), "n": 2, "logprobs": True}),
+            ("POST", CHAT, {"messages": user("[say Good day.]"), "stream": True}),
+            (
+                "POST",
+                TEXT,
+                {"prompt": ["[say a]", "[say b]"], "echo": True, "logprobs": 1, "logit_bias": {"1": 1}, "stop": "x"},
+            ),
+            ("POST", LLAMA, {"prompt": "[say abc]", "n_probs": 2, "id_slot": 1}),
+            ("POST", "/tokenize", {"content": "hello", "with_pieces": True}),
+            ("POST", "/slots/1?action=save", {"filename": "x"}),
+            ("POST", "/v1/embeddings", {"input": ["a", "b"]}),
+            ("GET", "/metrics", None),
+            ("GET", "/props", None),
+            ("GET", "/slots", None),
+            ("GET", "/v1/models", None),
+        ]
         plain = Server(FAKE)
         right = [self.comparable(plain.ask(*ask)) for ask in asks]
         plain.stop()

@@ -136,7 +136,12 @@ class Faults(Serving):
         with open(plan, "r+b") as f:
             f.seek(n // 4)
             f.write(b"\xff" * (n - n // 4))
-        for path, body in ((TEXT, ASK), (CHAT, {"messages": user("hi"), "max_tokens": 4}), (LLAMA, {"prompt": "x", "n_predict": 4}), ("/v1/embeddings", {"input": "x"})):
+        for path, body in (
+            (TEXT, ASK),
+            (CHAT, {"messages": user("hi"), "max_tokens": 4}),
+            (LLAMA, {"prompt": "x", "n_predict": 4}),
+            ("/v1/embeddings", {"input": "x"}),
+        ):
             said = server.post(path, body)
             self.assertEqual(said.status, 500, (path, said.body))
             self.assertIn("the model's file is damaged, or was overwritten while it was in use", said.json["error"]["message"])

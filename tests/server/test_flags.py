@@ -53,8 +53,23 @@ class Doors(Case):
         keys = cls.path("keys")
         with open(keys, "w") as file:
             file.write(f"# who may call\nfirst-key-of-two\nsha256:{hashlib.sha256(HASHED.encode()).hexdigest()}\n")
-        cls.options = ("--api-key-file", keys, "--admin-key", ADMIN["X-Api-Key"], "--proxy", "10.0.0.1", "--cors-origin", PAGE["Origin"], "--cors-origin", OTHER_PAGE["Origin"],
-                       "--allow-host", "ai.example", "--allow-host", "weft.example", *cls.more_options())
+        cls.options = (
+            "--api-key-file",
+            keys,
+            "--admin-key",
+            ADMIN["X-Api-Key"],
+            "--proxy",
+            "10.0.0.1",
+            "--cors-origin",
+            PAGE["Origin"],
+            "--cors-origin",
+            OTHER_PAGE["Origin"],
+            "--allow-host",
+            "ai.example",
+            "--allow-host",
+            "weft.example",
+            *cls.more_options(),
+        )
         super().setUpClass()
 
     @classmethod

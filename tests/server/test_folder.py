@@ -117,10 +117,19 @@ class Folder(unittest.TestCase):
             self.assertEqual(said.status, 400)
             self.assertRegex(said.json["error"]["message"], r"^adapter mine: blk\.0\.attn_q\.weight: at a scale of 1e\+06, .* give a smaller scale")
             real.checked_stop(server)
-        p = subprocess.run([*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "0", "--adapter", f"mine={self.inside}/good.gguf:1e6"], capture_output=True, text=True, timeout=PATIENCE)
+        p = subprocess.run(
+            [*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "0", "--adapter", f"mine={self.inside}/good.gguf:1e6"],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         self.assertEqual(p.returncode, 1)
         self.assertIn("at a scale of 1e+06", p.stderr)
-        p = subprocess.run([*EMULATOR, PROGRAM, "run", real.MODEL, "x", "-n", "1", "--adapter", f"mine={self.inside}/huge-b.gguf"], capture_output=True, text=True)
+        p = subprocess.run(
+            [*EMULATOR, PROGRAM, "run", real.MODEL, "x", "-n", "1", "--adapter", f"mine={self.inside}/huge-b.gguf"],
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(p.returncode, 1)
         self.assertIn(f"adapter {self.inside}/huge-b.gguf: blk.0.attn_q.weight: A up to 1, B up to 1e+30", p.stderr)
 
@@ -144,12 +153,23 @@ class Folder(unittest.TestCase):
     def test_an_adapter_that_leaves_no_numbers_is_named(self):
         """Each change is one that can be computed with, all together are not: that is found while the request runs."""
         wide = 3 * real.WIDTH
-        write_adapter(os.path.join(self.inside, "strong.gguf"), 1, 4e9, 128, ffn_gate=(real.WIDTH, wide), ffn_up=(real.WIDTH, wide), ffn_down=(wide, real.WIDTH))
+        write_adapter(
+            os.path.join(self.inside, "strong.gguf"),
+            1,
+            4e9,
+            128,
+            ffn_gate=(real.WIDTH, wide),
+            ffn_up=(real.WIDTH, wide),
+            ffn_down=(wide, real.WIDTH),
+        )
         write_adapter(os.path.join(self.inside, "weak.gguf"))
         server = real.serve("--adapter-dir", self.inside)
         ids = {x["name"]: x["id"] for x in server.get("/lora-adapters").json}
         asks = (({"model": "strong"}, "^adapter strong: "), ({"lora": [{"id": ids[n], "scale": 1} for n in ("weak", "strong")]}, "^adapters weak, strong: "))
-        for path, body, what in ((TEXT, {"prompt": "x", "max_tokens": 4}, "no token can be picked"), ("/v1/embeddings", {"input": "x"}, "hidden states are no finite numbers")):
+        for path, body, what in (
+            (TEXT, {"prompt": "x", "max_tokens": 4}, "no token can be picked"),
+            ("/v1/embeddings", {"input": "x"}, "hidden states are no finite numbers"),
+        ):
             for ask, named in asks if path == TEXT else asks[:1]:
                 said = server.post(path, {**body, **ask})
                 self.assertEqual(said.status, 400, said.body)

@@ -53,24 +53,71 @@ class Refusals(Case):
         chat, text = {"messages": user("[say x]"), "logprobs": True, "top_logprobs": 20}, {"prompt": "[say x]", "logprobs": 5}
         server = self.own("--ctx", 60000)
         for path, body, field, words in (
-                (CHAT, {**chat, "n": 128, "max_tokens": 2000}, "n", "128 answers ('n' times the prompts), 256000 tokens in all, with 20 likeliest ones beside each ('top_logprobs'), come to more than the 1048576 that a request may have; give at most 390 as 'max_tokens', or a smaller 'n' or 'top_logprobs'"),
-                (CHAT, {**chat, "n": 128, "max_completion_tokens": 391, "stream": True}, "n", "at most 390 as 'max_tokens'"),
-                (CHAT, {**chat, "n": 13}, "n", "at most 3840 as"),  # fewer than a request may have that sets no limit
-                (CHAT, {**chat, "max_tokens": 49933}, "top_logprobs", "at most 49932 as"),
-                (TEXT, {**text, "n": 128, "max_tokens": 2000}, "n", "with 5 likeliest ones beside each ('logprobs')"),
-                (TEXT, {**text, "prompt": ["[say x]"] * 128, "max_tokens": 2000}, "logprobs", "128 answers"),
-                (TEXT, {**text, "prompt": "[say x]" + "z" * 50000, "n": 4, "echo": True}, "n", "their prompts included, 200096 tokens in all, with 5 likeliest ones beside each ('logprobs'), come to more than the 1048576 that a request may have; give a smaller 'n'"),
-                (LLAMA, {"prompt": "[say x]", "n_cmpl": 128, "n_predict": 2000, "n_probs": 20}, None, "at most 390 as 'n_predict', or a smaller 'n_cmpl' or 'n_probs'"),
-                (LLAMA, {"prompt": "[say x]", "n_cmpl": 128, "n_predict": 9000, "return_tokens": True}, None, "at most 8192 as 'n_predict'")):
+            (
+                CHAT,
+                {**chat, "n": 128, "max_tokens": 2000},
+                "n",
+                (
+                    "128 answers ('n' times the prompts), 256000 tokens in all, with 20 likeliest ones beside each"
+                    " ('top_logprobs'), come to more than the 1048576 that a request may have; give at most 390 as"
+                    " 'max_tokens', or a smaller 'n' or 'top_logprobs'"
+                ),
+            ),
+            (
+                CHAT,
+                {**chat, "n": 128, "max_completion_tokens": 391, "stream": True},
+                "n",
+                "at most 390 as 'max_tokens'",
+            ),
+            (CHAT, {**chat, "n": 13}, "n", "at most 3840 as"),  # fewer than a request may have that sets no limit
+            (CHAT, {**chat, "max_tokens": 49933}, "top_logprobs", "at most 49932 as"),
+            (TEXT, {**text, "n": 128, "max_tokens": 2000}, "n", "with 5 likeliest ones beside each ('logprobs')"),
+            (TEXT, {**text, "prompt": ["[say x]"] * 128, "max_tokens": 2000}, "logprobs", "128 answers"),
+            (
+                TEXT,
+                {**text, "prompt": "[say x]" + "z" * 50000, "n": 4, "echo": True},
+                "n",
+                (
+                    "their prompts included, 200096 tokens in all, with 5 likeliest ones beside each ('logprobs'), come"
+                    " to more than the 1048576 that a request may have; give a smaller 'n'"
+                ),
+            ),
+            (
+                LLAMA,
+                {"prompt": "[say x]", "n_cmpl": 128, "n_predict": 2000, "n_probs": 20},
+                None,
+                "at most 390 as 'n_predict', or a smaller 'n_cmpl' or 'n_probs'",
+            ),
+            (
+                LLAMA,
+                {"prompt": "[say x]", "n_cmpl": 128, "n_predict": 9000, "return_tokens": True},
+                None,
+                "at most 8192 as 'n_predict'",
+            ),
+        ):
             with self.subTest(path=path, body=repr(body)[:200]):
                 answer = server.post(path, body)
                 self.assertEqual(answer.status, 400, answer.body[:300])
                 self.assertIn(words, self.check_shape(path, answer, field))
-        for path, body in ((CHAT, {**chat, "n": 8, "max_tokens": 4096}), (CHAT, {**chat, "n": 12}), (CHAT, {**chat, "n": 128, "max_tokens": 390}), (CHAT, {**chat, "max_tokens": 49932}), (CHAT, {"messages": user("[say x]"), "n": 128}),
-                           (TEXT, {**text, "n": 128}), (TEXT, {**text, "prompt": ["[say x]"] * 128}), (TEXT, {**text, "prompt": "[say x]" + "z" * 50000, "n": 3, "echo": True})):
+        for path, body in (
+            (CHAT, {**chat, "n": 8, "max_tokens": 4096}),
+            (CHAT, {**chat, "n": 12}),
+            (CHAT, {**chat, "n": 128, "max_tokens": 390}),
+            (CHAT, {**chat, "max_tokens": 49932}),
+            (CHAT, {"messages": user("[say x]"), "n": 128}),
+            (TEXT, {**text, "n": 128}),
+            (TEXT, {**text, "prompt": ["[say x]"] * 128}),
+            (TEXT, {**text, "prompt": "[say x]" + "z" * 50000, "n": 3, "echo": True}),
+        ):
             self.assertEqual(server.post(path, body).status, 200, repr(body)[:200])
         # What sets no limit ends where all are used up, if the context does not end before.
-        for body, limit in (({}, -1), ({"n_probs": 20}, 49932), ({"n_probs": 20, "n_predict": 100000}, None), ({"n_probs": 10}, -1), ({"n_probs": 1, "n_cmpl": 10}, 52428)):
+        for body, limit in (
+            ({}, -1),
+            ({"n_probs": 20}, 49932),
+            ({"n_probs": 20, "n_predict": 100000}, None),
+            ({"n_probs": 10}, -1),
+            ({"n_probs": 1, "n_cmpl": 10}, 52428),
+        ):
             answer = server.post(LLAMA, {"prompt": "[say x]", **body})
             self.assertEqual(answer.status, 400 if limit is None else 200, answer.body[:300])
             if limit is not None:
@@ -80,8 +127,12 @@ class Refusals(Case):
     def test_more_answers_than_the_server_holds(self):
         """What can never be held, however often it is tried, is no 429; what fits when nothing else runs is taken."""
         server = self.own("--queue", 2)
-        for path, body, field in ((TEXT, {"prompt": "[say x]", "n": 11}, "n"), (CHAT, {"messages": user("[say x]"), "n": 11}, "n"), (TEXT, {"prompt": ["[say x]"] * 11}, "prompt"),
-                                  (TEXT, {"prompt": ["[say x]"] * 6, "n": 2}, "n")):
+        for path, body, field in (
+            (TEXT, {"prompt": "[say x]", "n": 11}, "n"),
+            (CHAT, {"messages": user("[say x]"), "n": 11}, "n"),
+            (TEXT, {"prompt": ["[say x]"] * 11}, "prompt"),
+            (TEXT, {"prompt": ["[say x]"] * 6, "n": 2}, "n"),
+        ):
             answer = server.post(path, body)
             self.assertEqual((answer.status, answer.json["error"]["param"]), (400, field), answer.body)
             self.assertIn("takes 9 together", answer.json["error"]["message"])
@@ -127,9 +178,23 @@ class Refusals(Case):
         self.assertEqual({a.status for a in answers} - {504}, {200, 429})  # all that were let in may be in time
 
     def test_paths_and_methods(self):
-        for method, path, status in (("GET", "/", 404), ("GET", "/v1/nope", 404), ("GET", CHAT, 405), ("POST", "/v1/models", 405), ("DELETE", "/v1/models/fake", 405), ("PUT", CHAT, 405),
-                                     ("PATCH", CHAT, 405), ("GET", "/slots/", 404), ("OPTIONS", CHAT, 405), ("GET", "/v1/models/", 404), ("GET", "/../etc/passwd", 404), ("GET", "//", 404),
-                                     ("GET", "/v1/models%00x", 400), ("GET", "/health%0a", 400), ("TRACE", "/health", 405)):
+        for method, path, status in (
+            ("GET", "/", 404),
+            ("GET", "/v1/nope", 404),
+            ("GET", CHAT, 405),
+            ("POST", "/v1/models", 405),
+            ("DELETE", "/v1/models/fake", 405),
+            ("PUT", CHAT, 405),
+            ("PATCH", CHAT, 405),
+            ("GET", "/slots/", 404),
+            ("OPTIONS", CHAT, 405),
+            ("GET", "/v1/models/", 404),
+            ("GET", "/../etc/passwd", 404),
+            ("GET", "//", 404),
+            ("GET", "/v1/models%00x", 400),
+            ("GET", "/health%0a", 400),
+            ("TRACE", "/health", 405),
+        ):
             with self.subTest(method=method, path=path):
                 answer = self.server.ask(method, path, b"" if method == "POST" else None)
                 self.assertEqual(answer.status, status, answer.body)
@@ -295,15 +360,34 @@ class Refusals(Case):
             "CL huge": (post(b"Content-Length: 99999999999999999999999", b"{}"), (413,)),
             "CL empty": (post(b"Content-Length:", b"{}" + smuggled), (400,)),
             "CL behind bare LF": (post(b"X: y\nContent-Length: 2\r\nContent-Length: 40", b"{}" + smuggled), (400,)),
-            "TE behind bare LF": (post(b"X: y\nTransfer-Encoding: chunked\r\nContent-Length: 5", b"0\r\n\r\n" + smuggled), (400,)),
-            "TE behind bare CR": (post(b"X: y\rTransfer-Encoding: chunked\r\nContent-Length: 5", b"0\r\n\r\n" + smuggled), (400,)),
+            "TE behind bare LF": (
+                post(b"X: y\nTransfer-Encoding: chunked\r\nContent-Length: 5", b"0\r\n\r\n" + smuggled),
+                (400,),
+            ),
+            "TE behind bare CR": (
+                post(b"X: y\rTransfer-Encoding: chunked\r\nContent-Length: 5", b"0\r\n\r\n" + smuggled),
+                (400,),
+            ),
             "TE gzip": (post(b"Transfer-Encoding: gzip", b"x"), (400, 501)),
-            "TE chunked twice": (post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"0\r\n\r\n" + smuggled), (400,)),
+            "TE chunked twice": (
+                post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"0\r\n\r\n" + smuggled),
+                (400,),
+            ),
             "TE xchunked": (post(b"Transfer-Encoding: xchunked", b"0\r\n\r\n" + smuggled), (400, 501)),
-            "TE chunked, identity": (post(b"Transfer-Encoding: chunked, identity", b"0\r\n\r\n" + smuggled), (400, 501)),
-            "chunked in HTTP/1.0": (b"POST /tokenize HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" + smuggled, (400,)),
+            "TE chunked, identity": (
+                post(b"Transfer-Encoding: chunked, identity", b"0\r\n\r\n" + smuggled),
+                (400, 501),
+            ),
+            "chunked in HTTP/1.0": (
+                b"POST /tokenize HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+                + smuggled,
+                (400,),
+            ),
             "target of another host": (b"GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\n\r\n", (400,)),
-            "target of a rebound host": (b"GET http://evil.example/health HTTP/1.1\r\nHost: evil.example\r\n\r\n", (403,)),
+            "target of a rebound host": (
+                b"GET http://evil.example/health HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+                (403,),
+            ),
             "target of another scheme": (b"GET ftp://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", (400,)),
             "space before colon": (post(b"Content-Length : 2", b"{}" + smuggled), (400,)),
             "name with a space": (post(b"Bad Name: x\r\nContent-Length: 2"), (400,)),
@@ -324,7 +408,10 @@ class Refusals(Case):
             "rebinding, suffix": (get + b"Host: xlocalhost\r\n\r\n", (403,)),
             "page of another origin": (post(b"Origin: http://evil.example\r\nContent-Length: 2"), (403,)),
             "page of a file": (post(b"Origin: null\r\nContent-Length: 2"), (403,)),
-            "many headers": (get + b"Host: localhost\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(60)) + b"\r\n", (431,)),
+            "many headers": (
+                get + b"Host: localhost\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(60)) + b"\r\n",
+                (431,),
+            ),
             "long headers": (get + b"Host: localhost\r\nX: " + b"y" * 20000 + b"\r\n\r\n", (431,)),
             "flood of headers": (get + b"Host: localhost\r\n" + b"X: y\r\n" * 200000, (431,)),
             "flood in one header": (get + b"Host: localhost\r\nX: " + b"y" * 2000000, (431,)),
@@ -342,8 +429,14 @@ class Refusals(Case):
             "huge chunk": (post(b"Transfer-Encoding: chunked", b"ffffffffffffffffff\r\nx"), (413,)),
             "chunk without an end": (post(b"Transfer-Encoding: chunked", b"2\r\n{}xx\r\n0\r\n\r\n"), (400,)),
             "long line of a chunk": (post(b"Transfer-Encoding: chunked", b"2;" + b"x" * 200000), (400,)),
-            "rubbish behind the chunks": (post(b"Transfer-Encoding: chunked", b"2\r\n{}\r\n0\r\nrubbish\r\n\r\n"), (400,)),
-            "flood behind the chunks": (post(b"Transfer-Encoding: chunked", b"2\r\n{}\r\n0\r\n" + b"X: y\r\n" * 200000), (431,)),
+            "rubbish behind the chunks": (
+                post(b"Transfer-Encoding: chunked", b"2\r\n{}\r\n0\r\nrubbish\r\n\r\n"),
+                (400,),
+            ),
+            "flood behind the chunks": (
+                post(b"Transfer-Encoding: chunked", b"2\r\n{}\r\n0\r\n" + b"X: y\r\n" * 200000),
+                (431,),
+            ),
         }
         before = self.responses(server)
         for name, (data, wanted) in cases.items():
@@ -552,8 +645,17 @@ class Access(Case):
         answer = self.server.ask("OPTIONS", CHAT, headers=origin)
         self.assertEqual((answer.status, answer.headers["access-control-allow-origin"]), (204, "https://app.example"))
         self.assertIn("Authorization", answer.headers["access-control-allow-headers"])
-        for asked, allowed in (("x-stainless-lang, content-type", "x-stainless-lang, content-type"), ("a\tb", "Authorization, Content-Type, X-Api-Key"), ("x" * 2000, "Authorization, Content-Type, X-Api-Key")):
-            self.assertEqual(self.server.ask("OPTIONS", CHAT, headers={**origin, "Access-Control-Request-Headers": asked}).headers["access-control-allow-headers"], allowed)
+        for asked, allowed in (
+            ("x-stainless-lang, content-type", "x-stainless-lang, content-type"),
+            ("a\tb", "Authorization, Content-Type, X-Api-Key"),
+            ("x" * 2000, "Authorization, Content-Type, X-Api-Key"),
+        ):
+            self.assertEqual(
+                self.server.ask("OPTIONS", CHAT, headers={**origin, "Access-Control-Request-Headers": asked}).headers[
+                    "access-control-allow-headers"
+                ],
+                allowed,
+            )
         read = self.server.get("/health", headers=origin).headers
         self.assertEqual((read["access-control-allow-origin"], read["access-control-expose-headers"]), ("https://app.example", "X-Request-Id, Retry-After"))
         other = self.server.ask("OPTIONS", CHAT, headers={"Origin": "https://evil.example"})
@@ -564,7 +666,15 @@ class Access(Case):
         self.assertEqual(same.status, 200)
 
     def test_hosts(self):
-        for host, status in (("ai.example", 200), ("AI.example:80", 200), ("localhost:1", 200), ("[::1]", 200), ("127.3.2.1", 200), ("me.localhost", 200), ("ai.example.org", 403)):
+        for host, status in (
+            ("ai.example", 200),
+            ("AI.example:80", 200),
+            ("localhost:1", 200),
+            ("[::1]", 200),
+            ("127.3.2.1", 200),
+            ("me.localhost", 200),
+            ("ai.example.org", 403),
+        ):
             self.assertEqual(self.server.get("/health", headers={"Host": host}).status, status, host)
 
     def test_aliases(self):
@@ -575,9 +685,17 @@ class Access(Case):
         self.assertEqual(server.post(TEXT, {"model": "third", "prompt": "x"}).status, 404)
 
     def test_bad_settings(self):
-        for options, words in ((("--api-key", "short"), "shorter than 8"), (("--api-key", "sha256:xyz"), "64 hexadecimal"), (("--api-key-file", "/nonexistent"), "/nonexistent"),
-                               (("--port", 70000), "port 70000"), (("--cert", "x"), "both a certificate and a key"), (("--slow", -1), "slow_s -1"), (("--host", "no.such.host.invalid"), "no.such.host"),
-                               (("--unix", "/nonexistent/x.sock"), "/nonexistent/x.sock"), (("--unix", "/tmp/" + "x" * 200), "longer than")):
+        for options, words in (
+            (("--api-key", "short"), "shorter than 8"),
+            (("--api-key", "sha256:xyz"), "64 hexadecimal"),
+            (("--api-key-file", "/nonexistent"), "/nonexistent"),
+            (("--port", 70000), "port 70000"),
+            (("--cert", "x"), "both a certificate and a key"),
+            (("--slow", -1), "slow_s -1"),
+            (("--host", "no.such.host.invalid"), "no.such.host"),
+            (("--unix", "/nonexistent/x.sock"), "/nonexistent/x.sock"),
+            (("--unix", "/tmp/" + "x" * 200), "longer than"),
+        ):
             p = subprocess.run([*FAKE, *map(str, options)], capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(p.returncode, 1, options)
             self.assertIn(words, p.stderr)

@@ -16,9 +16,13 @@ from servers import EMULATOR, PATIENCE, PROGRAM, ROOT, user
 ARGUMENTS = {"place": "Zürich, \"CH\"", "days": [1, None, 2.5]}
 TEXT = json.dumps(ARGUMENTS, ensure_ascii=False)
 # What is done with arguments, by what the template wants; what the prompt shows of them.
-WANTS = {"an object": ("{{ c.function.arguments | tojson }}", TEXT), "a mapping": ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }};{% endfor %}", None),
-         "either": ("{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}", TEXT),
-         "text": ("{{ c.function.arguments }}", TEXT), "text and no object": ("{{ '' + c.function.arguments }}", TEXT)}
+WANTS = {
+    "an object": ("{{ c.function.arguments | tojson }}", TEXT),
+    "a mapping": ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }};{% endfor %}", None),
+    "either": ("{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}", TEXT),
+    "text": ("{{ c.function.arguments }}", TEXT),
+    "text and no object": ("{{ '' + c.function.arguments }}", TEXT),
+}
 # It looks at members as templates do, and would print null.
 TEMPLATE = """{%- for m in messages %}<|im_start|>{{ m.role }}
 {% if m.name is defined %}({{ m.name }}){% endif %}{% if m.reasoning_content is defined %}[{{ m.reasoning_content }}]{% endif %}{{ m.content }}
@@ -31,8 +35,13 @@ NULLS = {"name": None, "refusal": None, "audio": None, "function_call": None, "r
 def spelled(arguments, content="", calls=None, **more):
     """Two questions; the first is answered by a call."""
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": arguments}, **(calls or {})}
-    return [{**user("Weather?")[0], **more}, {"role": "assistant", "content": content, "tool_calls": [call], **more},
-            {"role": "tool", "content": "rain", "tool_call_id": "c1", **more}, {"role": "assistant", "content": "Rain.", **more}, {**user("And now?")[0], **more}]
+    return [
+        {**user("Weather?")[0], **more},
+        {"role": "assistant", "content": content, "tool_calls": [call], **more},
+        {"role": "tool", "content": "rain", "tool_call_id": "c1", **more},
+        {"role": "assistant", "content": "Rain.", **more},
+        {**user("And now?")[0], **more},
+    ]
 
 
 def older(arguments):
@@ -114,8 +123,11 @@ class Messages(unittest.TestCase):
         with open(os.path.join(ROOT, "corpus", "chat.jinja")) as f:
             source = f.read()
         with open(path, "w") as f:
-            f.write("{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content.split(' ')[2:] | join(' ') if m.role == 'assistant' and not loop.last else m.content }}<|im_end|>\n"
-                    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+            f.write(
+                "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content.split(' ')[2:] | join(' ') if m.role =="
+                " 'assistant' and not loop.last else m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt"
+                " %}<|im_start|>assistant\n{% endif %}"
+            )
         self.assertIn("<|im_start|>", source)  # the turns that the model knows
         options = ("chat", real.MODEL, "--chat-template", path, "--temp", "0", "-n", "40")
         questions = ["Where does Mira live?", "What does Mira own?", "Where does Mira live?"]

@@ -101,10 +101,20 @@ class Nameless(unittest.TestCase):
                     self.assertEqual((a.status, b"error" in a.body, b"PAD" in a.body), (200, False, False), a.body)
                 a = server.post(path, {**body, "max_tokens": 4, "temperature": 0, "logprobs": True if path == CHAT else 1, "logit_bias": {"291": 100}}).json
                 choice = a["choices"][0]
-                self.assertEqual((choice.get("text", choice.get("message", {}).get("content")), a["usage"]["completion_tokens"], choice["finish_reason"]), ("", 4, "length"))
+                self.assertEqual(
+                    (
+                        choice.get("text", choice.get("message", {}).get("content")),
+                        a["usage"]["completion_tokens"],
+                        choice["finish_reason"],
+                    ),
+                    ("", 4, "length"),
+                )
             forced = server.post(LLAMA, {"prompt": [1, 291, 70], "n_predict": 3, "temperature": 0, "return_tokens": True, "logit_bias": [[291, 1000]]}).json
             self.assertEqual((forced["tokens"], forced["content"]), ([291] * 3, ""))
-            self.assertEqual(server.post("/detokenize", {"tokens": [70, 291, 70]}).json["content"], server.post("/detokenize", {"tokens": [70, 70]}).json["content"])
+            self.assertEqual(
+                server.post("/detokenize", {"tokens": [70, 291, 70]}).json["content"],
+                server.post("/detokenize", {"tokens": [70, 70]}).json["content"],
+            )
             self.assertEqual(server.post(LLAMA, {"prompt": [ROWS]}).status, 400)
             self.assertEqual(server.post(LLAMA, {"prompt": "ab", "logit_bias": [[ROWS, 1]]}).status, 400)
             real.checked_stop(server)

@@ -116,7 +116,10 @@ class Conformance(unittest.TestCase):
         banned = next(i for i in range(3, real.N_VOCAB) if first(logit_bias={str(i): -100}).tokens != best.tokens)
         self.assertEqual(first(logit_bias={str(banned): 100}).tokens, best.tokens)
         forced = first(logit_bias={"300": 100})
-        self.assertEqual(list(forced.top_logprobs[0].items()), [(best.tokens[0], best.token_logprobs[0]), (forced.tokens[0], forced.token_logprobs[0])])  # the model's own
+        self.assertEqual(
+            list(forced.top_logprobs[0].items()),
+            [(best.tokens[0], best.token_logprobs[0]), (forced.tokens[0], forced.token_logprobs[0])],
+        )  # the model's own
 
     def test_seed_and_temperature(self):
         texts = [self.text(seed=s, temperature=1.2, max_tokens=30).choices[0].text for s in (1, 2, 1)]
@@ -185,7 +188,13 @@ class Conformance(unittest.TestCase):
         if not REAL:
             return
         def ask(path, bias, **more):
-            body = {"prompt": "Once", "n_predict": 60, "logit_bias": [[real.EOS, 50], *([self.token(c), 100 * (1 + i)] for i, c in enumerate(bias))], "temperature": 0, **more}
+            body = {
+                "prompt": "Once",
+                "n_predict": 60,
+                "logit_bias": [[real.EOS, 50], *([self.token(c), 100 * (1 + i)] for i, c in enumerate(bias))],
+                "temperature": 0,
+                **more,
+            }
             return self.server.post(path, body, headers={"X-Api-Key": KEY}).json
         for bias, want in (("[]", []), ("{}", {}), ('"', ""), ("1", 11111111111111111111)):
             a = ask("/completion", bias, json_schema={})

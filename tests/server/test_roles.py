@@ -255,8 +255,13 @@ class Roles(base.Case):
         self.assertEqual(statuses(), [401, 200, 200])
 
     def test_lines_of_a_key_file(self):
-        for line, words in (("good-key-here root", "not 'root'"), ("good-key-here name=", "1 to 31 letters"), ("good-key-here name=a/b", "1 to 31 letters"), ("good-key-here name=" + "x" * 32, "1 to 31 letters"),
-                            ("good-key-here\tadmin name=x short", "not 'short'")):
+        for line, words in (
+            ("good-key-here root", "not 'root'"),
+            ("good-key-here name=", "1 to 31 letters"),
+            ("good-key-here name=a/b", "1 to 31 letters"),
+            ("good-key-here name=" + "x" * 32, "1 to 31 letters"),
+            ("good-key-here\tadmin name=x short", "not 'short'"),
+        ):
             p = subprocess.run([*FAKE, "--api-key-file", self.key_file(f"# keys\n{line}\n")], capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual((p.returncode, "line 2" in p.stderr, words in p.stderr), (1, True, True), p.stderr)
         hashed = hashlib.sha256(B["X-Api-Key"].encode()).hexdigest()

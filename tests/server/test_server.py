@@ -59,8 +59,13 @@ class OpenAI(Case):
         self.assertEqual(a["choices"][0]["message"]["content"], "a\nb")
 
     def test_length(self):
-        for body in ({"max_tokens": 3}, {"max_completion_tokens": 3}, {"max_completion_tokens": 3, "max_tokens": 9}, {"max_tokens": 9, "max_completion_tokens": 3},
-                     {"max_completion_tokens": None, "max_tokens": 3}):  # the newer name counts, whatever the order in the body
+        for body in (
+            {"max_tokens": 3},
+            {"max_completion_tokens": 3},
+            {"max_completion_tokens": 3, "max_tokens": 9},
+            {"max_tokens": 9, "max_completion_tokens": 3},
+            {"max_completion_tokens": None, "max_tokens": 3},
+        ):  # the newer name counts, whatever the order in the body
             a = self.post(CHAT, {"messages": user("[loop ab]"), **body}).json
             self.assertEqual((a["choices"][0]["message"]["content"], a["choices"][0]["finish_reason"]), ("aba", "length"))
 
@@ -256,7 +261,11 @@ class OpenAI(Case):
 
     def test_a_fault_keeps_its_name(self):
         """What fails on the way from a token to its text is told as it is, to who waits and to who reads along, not as some other fault."""
-        for path, body in ((CHAT, {"messages": user("[say ab\x1dc]")}), (TEXT, {"prompt": "[say ab]", "echo": True, "max_tokens": 2}), (LLAMA, {"prompt": "[say ab\x1dc]"})):
+        for path, body in (
+            (CHAT, {"messages": user("[say ab\x1dc]")}),
+            (TEXT, {"prompt": "[say ab]", "echo": True, "max_tokens": 2}),
+            (LLAMA, {"prompt": "[say ab\x1dc]"}),
+        ):
             if path == TEXT:
                 body["prompt"] = [29, *b"[say ab]"]  # its text is made of its tokens
             a = self.post(path, body, 500).json["error"]
@@ -271,8 +280,16 @@ class OpenAI(Case):
                          "parallel_tool_calls": True, "stop": None, "temperature": None, "user": "me"})
 
 
-BODIES = {"chat": {"messages": user("x")}, "completions": {"prompt": "x"}, "embeddings": {"input": "x"}, "completion": {"prompt": "x", "n_predict": 1}, "tokenize": {"content": "x"},
-          "detokenize": {"tokens": [97]}, "apply_template": {"messages": user("x")}, "embedding": {"content": "x"}}
+BODIES = {
+    "chat": {"messages": user("x")},
+    "completions": {"prompt": "x"},
+    "embeddings": {"input": "x"},
+    "completion": {"prompt": "x", "n_predict": 1},
+    "tokenize": {"content": "x"},
+    "detokenize": {"tokens": [97]},
+    "apply_template": {"messages": user("x")},
+    "embedding": {"content": "x"},
+}
 
 
 class Null(Case):
@@ -292,7 +309,11 @@ class Null(Case):
 
     def test_fields_of_fields(self):
         chat = {"messages": user("[say a]")}
-        for options, usage in (({"include_usage": None}, False), ({"include_usage": None, "include_obfuscation": None}, False), ({"include_usage": True, "include_obfuscation": None}, True)):
+        for options, usage in (
+            ({"include_usage": None}, False),
+            ({"include_usage": None, "include_obfuscation": None}, False),
+            ({"include_usage": True, "include_obfuscation": None}, True),
+        ):
             e = self.post(CHAT, {**chat, "stream": True, "stream_options": options}).events
             self.assertEqual("usage" in e[-2], usage, options)
         self.post(CHAT, {**chat, "response_format": {"type": "text", "json_schema": None}})
@@ -341,7 +362,14 @@ class Null(Case):
         """Text or object; and what is neither is refused by its place, before anything is rendered."""
         def asked(arguments):
             call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
-            return {"messages": [*user("x"), {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "content": "y", "tool_call_id": "c"}], "max_tokens": 1}
+            return {
+                "messages": [
+                    *user("x"),
+                    {"role": "assistant", "content": None, "tool_calls": [call]},
+                    {"role": "tool", "content": "y", "tool_call_id": "c"},
+                ],
+                "max_tokens": 1,
+            }
         for good in ('{"a": 1}', {"a": 1}, "{}", {}, "", None):
             self.post(CHAT, asked(good))
         for bad in ("a: 1", '{"a": ', "{'a': 1}", "[1]", "5", '"a"', [1], 5, True, '{"a":' + "[" * 300 + "]" * 300 + "}"):
@@ -366,8 +394,12 @@ class Llama(Case):
     def test_limits_and_words(self):
         a = self.post(LLAMA, {"prompt": "[loop ab]", "n_predict": 5}).json
         self.assertEqual((a["content"], a["stop_type"]), ("ababa", "limit"))
-        for limits in ({"max_completion_tokens": 3, "n_predict": 5}, {"n_predict": 5, "max_tokens": 3, "max_completion_tokens": 2}, {"max_tokens": 3, "max_completion_tokens": 5},
-                       {"n_predict": None, "max_tokens": 5}):  # llama-server's order, whatever that of the body
+        for limits in (
+            {"max_completion_tokens": 3, "n_predict": 5},
+            {"n_predict": 5, "max_tokens": 3, "max_completion_tokens": 2},
+            {"max_tokens": 3, "max_completion_tokens": 5},
+            {"n_predict": None, "max_tokens": 5},
+        ):  # llama-server's order, whatever that of the body
             self.assertEqual(self.post(LLAMA, {"prompt": "[loop ab]", **limits}).json["content"], "ababa", limits)
         for n in ({"n_cmpl": 3}, {"n": 3}, {"n": 5, "n_cmpl": 3}, {"n_cmpl": 3, "n": 5}):
             self.assertEqual([c["content"] for c in self.post(LLAMA, {"prompt": "[say a]", **n}).json], ["a"] * 3, n)
@@ -376,7 +408,13 @@ class Llama(Case):
         for probs in ({"logprobs": 2}, {"logprobs": 5, "n_probs": 2}, {"n_probs": 2, "logprobs": 5}):
             a = self.post(LLAMA, {"prompt": "[say a]", **probs}).json
             self.assertEqual(len(a["completion_probabilities"][0]["top_logprobs"]), 2, probs)
-        for probs, n in (({"logprobs": True}, 1), ({"logprobs": True, "n_probs": 2}, 2), ({"n_probs": 0, "logprobs": True}, 1), ({"logprobs": False}, 0), ({"logprobs": None}, 0)):
+        for probs, n in (
+            ({"logprobs": True}, 1),
+            ({"logprobs": True, "n_probs": 2}, 2),
+            ({"n_probs": 0, "logprobs": True}, 1),
+            ({"logprobs": False}, 0),
+            ({"logprobs": None}, 0),
+        ):
             a = self.post(LLAMA, {"prompt": "[say a]", **probs}).json
             self.assertEqual([len(p["top_logprobs"]) for p in a.get("completion_probabilities", [])], [n] * (n > 0), probs)
         a = self.post(LLAMA, {"prompt": "[say one two]", "stop": ["tw"]}).json
@@ -407,13 +445,38 @@ class Llama(Case):
 
     def test_the_order_of_samplers(self):
         """Only that of this server, with or without those of llama.cpp's that it does not have, and that are off; those that are not named are off, too."""
-        ours, default = ["penalties", "top_k", "top_p", "min_p", "temperature"], ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]
-        documented = [["dry", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"], ["top_k", "tfs_z", "typical_p", "top_p", "min_p", "temperature"]]  # llama.cpp's READMEs
+        ours, default = ["penalties", "top_k", "top_p", "min_p", "temperature"], [
+            "penalties",
+            "dry",
+            "top_n_sigma",
+            "top_k",
+            "typ_p",
+            "top_p",
+            "min_p",
+            "xtc",
+            "temperature",
+        ]
+        documented = [
+            ["dry", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"],
+            ["top_k", "tfs_z", "typical_p", "top_p", "min_p", "temperature"],
+        ]  # llama.cpp's READMEs
         given = {"repeat_penalty": 2, "presence_penalty": 1, "frequency_penalty": 1, "top_k": 7, "top_p": 0.5, "min_p": 0.25, "temperature": 0.5}
         off = {"repeat_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_k": 0, "top_p": 1, "min_p": 0, "temperature": 1}
         penalties = {k: v for k, v in off.items() if "penalty" in k}
-        for samplers, changed in ((None, {}), (ours, {}), (default, {}), ("edskypmxt", {}), (documented[0], penalties), (documented[1], penalties), ("kfypmt", penalties),
-                                  ([], off), ("", off), (["top_k"], {**off, "top_k": 7}), ("t", {**off, "temperature": 0.5}), (ours[:-1], {"temperature": 1})):
+        for samplers, changed in (
+            (None, {}),
+            (ours, {}),
+            (default, {}),
+            ("edskypmxt", {}),
+            (documented[0], penalties),
+            (documented[1], penalties),
+            ("kfypmt", penalties),
+            ([], off),
+            ("", off),
+            (["top_k"], {**off, "top_k": 7}),
+            ("t", {**off, "temperature": 0.5}),
+            (ours[:-1], {"temperature": 1}),
+        ):
             used = self.post(LLAMA, {"prompt": "x", **given, "samplers": samplers}).json["generation_settings"]
             self.assertEqual({k: used[k] for k in given}, {**given, **changed}, samplers)
         for samplers in (ours[::-1], ["temperature", "top_k"], [*ours, "top_k"], [*ours, "infill"], [*ours, 1], "kpme", "kk", "kz", {}, 5):
@@ -594,11 +657,29 @@ class Llama(Case):
         for line in text.splitlines():  # the format: comments, or name{labels} value
             self.assertRegex(line, r'^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z]+="[^"\\]*"(,[a-z]+="[^"\\]*")*\})? [0-9.e+-]+)$')
             names.add(re.match(r"(?:# \w+ )?([a-z_:]+)", line).group(1))
-        for name in ("weft_time_to_first_token_seconds_bucket", "weft_time_between_tokens_seconds_sum", "weft_queue_seconds_count", "weft_kv_pages",
-                     "weft_store_bytes", "weft_store_waiting", "weft_store_write_failures_total", "weft_step_rows_bucket", "weft_prefix_hit_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing",
-                     "llamacpp:n_busy_slots_per_decode"):
+        for name in (
+            "weft_time_to_first_token_seconds_bucket",
+            "weft_time_between_tokens_seconds_sum",
+            "weft_queue_seconds_count",
+            "weft_kv_pages",
+            "weft_store_bytes",
+            "weft_store_waiting",
+            "weft_store_write_failures_total",
+            "weft_step_rows_bucket",
+            "weft_prefix_hit_tokens_total",
+            "llamacpp:tokens_predicted_total",
+            "llamacpp:requests_processing",
+            "llamacpp:n_busy_slots_per_decode",
+        ):
             self.assertIn(name, names)
-        for name in ("prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total", "tokens_predicted_seconds_total", "n_decode_total", "n_tokens_max"):
+        for name in (
+            "prompt_tokens_total",
+            "prompt_seconds_total",
+            "tokens_predicted_total",
+            "tokens_predicted_seconds_total",
+            "n_decode_total",
+            "n_tokens_max",
+        ):
             self.assertIn("# TYPE llamacpp:%s counter\n" % name, text)  # as llama.cpp has them
         most, fresh = self.server.metric("llamacpp:n_tokens_max"), self.server.metric("llamacpp:prompt_tokens_total")
         a = self.post(LLAMA, {"prompt": "[loop a]" + "x" * int(most), "n_predict": 4}).json
@@ -626,7 +707,15 @@ def mismatch(schemas, schema, value, at="$"):
     if "anyOf" in schema:
         found = [mismatch(schemas, s, value, at) for s in schema["anyOf"]]
         return "" if "" in found else found[0]
-    kinds = {type(None): ["null"], bool: ["boolean"], int: ["integer", "number"], float: ["number"], str: ["string"], list: ["array"], dict: ["object"]}[type(value)]
+    kinds = {
+        type(None): ["null"],
+        bool: ["boolean"],
+        int: ["integer", "number"],
+        float: ["number"],
+        str: ["string"],
+        list: ["array"],
+        dict: ["object"],
+    }[type(value)]
     wanted = schema.get("type", kinds)
     if not set(kinds) & set(wanted if isinstance(wanted, list) else [wanted]):
         return f"{at} is {kinds[0]}, not {wanted}"
@@ -655,16 +744,63 @@ class Documents(unittest.TestCase):
         with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
             document = json.load(f)
         schemas = document["components"]["schemas"]
-        asks = [("get", path, None) for path in ("/v1/models", "/models", "/v1/models/fake", "/health", "/v1/health", "/openapi.json", "/props", "/slots", "/lora-adapters")]
+        asks = [
+            ("get", path, None)
+            for path in (
+                "/v1/models",
+                "/models",
+                "/v1/models/fake",
+                "/health",
+                "/v1/health",
+                "/openapi.json",
+                "/props",
+                "/slots",
+                "/lora-adapters",
+            )
+        ]
         for path in (CHAT, "/chat/completions"):
-            asks += [("post", path, {"messages": user("[say hi]"), **more}) for more in ({}, {"n": 2, "logprobs": True, "top_logprobs": 2}, {"max_tokens": 1, "logprobs": True}, {"messages": 5})]
+            asks += [
+                ("post", path, {"messages": user("[say hi]"), **more})
+                for more in (
+                    {},
+                    {"n": 2, "logprobs": True, "top_logprobs": 2},
+                    {"max_tokens": 1, "logprobs": True},
+                    {"messages": 5},
+                )
+            ]
         asks += [("post", TEXT, {"prompt": "[say hi]", **more}) for more in ({}, {"logprobs": 2, "echo": True}, {"logprobs": 0, "n": 2}, {"prompt": None})]
-        asks += [("post", path, {"prompt": "[say hi]", **more}) for path in (LLAMA, "/completions") for more in ({}, {"n_probs": 2, "return_tokens": True}, {"stop": ["i"], "n_predict": 9}, {"n": 2}, {"n": "x"})]
-        asks += [("post", "/v1/embeddings", {"input": ["x", "y"]}), ("post", "/v1/embeddings", {"input": "x", "encoding_format": "base64"}), ("post", "/v1/embeddings", {})]
+        asks += [
+            ("post", path, {"prompt": "[say hi]", **more})
+            for path in (LLAMA, "/completions")
+            for more in (
+                {},
+                {"n_probs": 2, "return_tokens": True},
+                {"stop": ["i"], "n_predict": 9},
+                {"n": 2},
+                {"n": "x"},
+            )
+        ]
+        asks += [
+            ("post", "/v1/embeddings", {"input": ["x", "y"]}),
+            ("post", "/v1/embeddings", {"input": "x", "encoding_format": "base64"}),
+            ("post", "/v1/embeddings", {}),
+        ]
         asks += [("post", path, {"content": "x"}) for path in ("/embedding", "/embeddings")]
-        asks += [("post", "/tokenize", {"content": "aé", "with_pieces": flag}) for flag in (False, True)] + [("post", "/detokenize", {"tokens": [97]}), ("post", "/apply-template", {"messages": user("x")})]
+        asks += [("post", "/tokenize", {"content": "aé", "with_pieces": flag}) for flag in (False, True)] + [
+            ("post", "/detokenize", {"tokens": [97]}),
+            ("post", "/apply-template", {"messages": user("x")}),
+        ]
         asks += [("post", LLAMA, {"prompt": "[say hi]", "id_slot": 0})]
-        asks += [("post", "/slots/0?action=" + action, body) for action, body in (("save", {"filename": "t"}), ("restore", {"filename": "t"}), ("erase", {"filename": "t"}), ("erase", {}), ("save", {}))]
+        asks += [
+            ("post", "/slots/0?action=" + action, body)
+            for action, body in (
+                ("save", {"filename": "t"}),
+                ("restore", {"filename": "t"}),
+                ("erase", {"filename": "t"}),
+                ("erase", {}),
+                ("save", {}),
+            )
+        ]
         server = Server(FAKE)
         try:
             for method, path, body in asks:
@@ -706,7 +842,13 @@ class Documents(unittest.TestCase):
             default, kinds = value.get("default"), value.get("type")
             if default is not None and kinds and at.split("/")[-2:-1] == ["properties"]:
                 m = mismatch(document["components"]["schemas"], {"type": kinds, **({"enum": value["enum"]} if "enum" in value else {})}, default)
-                if m or not value.get("minimum", -math.inf) <= (default if isinstance(default, (int, float)) else math.inf) <= value.get("maximum", math.inf) and isinstance(default, (int, float)):
+                if (
+                    m
+                    or not value.get("minimum", -math.inf)
+                    <= (default if isinstance(default, (int, float)) else math.inf)
+                    <= value.get("maximum", math.inf)
+                    and isinstance(default, (int, float))
+                ):
                     faults.append(f"{at}: {default!r} cannot be given")
             if missing := set(value.get("required", [])) - set(value.get("properties", {})) if isinstance(value.get("required"), list) else ():
                 faults.append(f"{at}: requires {missing}, which it does not describe")
@@ -717,7 +859,11 @@ class Documents(unittest.TestCase):
             for method, operation in operations.items():
                 ids.append(operation["operationId"])
                 named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path" and p["required"]}
-                if named != set(re.findall(r"{(\w+)}", path)) or "responses" not in operation or not all("description" in r for r in operation["responses"].values()):
+                if (
+                    named != set(re.findall(r"{(\w+)}", path))
+                    or "responses" not in operation
+                    or not all("description" in r for r in operation["responses"].values())
+                ):
                     faults.append(f"{method} {path}")
         self.assertEqual(faults, [])
         self.assertEqual(len(ids), len(set(ids)))

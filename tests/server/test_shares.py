@@ -33,8 +33,16 @@ class Shares(Case):
         def ok(answer, *status):
             self.assertIn(answer.status, status or (200,), answer.body[:300])
             return answer
-        for path, body in ((TEXT, {"prompt": "[say x]"}), (CHAT, {"messages": user("[say x]"), "n": 3}), (LLAMA, {"prompt": "[say x]", "n_predict": 5}), (TEXT, {"prompt": "[say x]", "stream": True}),
-                           ("/v1/embeddings", {"input": ["x"] * 20}), ("/tokenize", {"content": "x" * 1_000_000}), ("/detokenize", {"tokens": [97] * 1000}), ("/apply-template", {"messages": user("x")})):
+        for path, body in (
+            (TEXT, {"prompt": "[say x]"}),
+            (CHAT, {"messages": user("[say x]"), "n": 3}),
+            (LLAMA, {"prompt": "[say x]", "n_predict": 5}),
+            (TEXT, {"prompt": "[say x]", "stream": True}),
+            ("/v1/embeddings", {"input": ["x"] * 20}),
+            ("/tokenize", {"content": "x" * 1_000_000}),
+            ("/detokenize", {"tokens": [97] * 1000}),
+            ("/apply-template", {"messages": user("x")}),
+        ):
             ok(server.post(path, body, **other))
         for path in ("/v1/models", "/v1/models/fake", "/props", "/slots", "/lora-adapters", "/metrics"):
             ok(server.get(path, **other))

@@ -167,7 +167,12 @@ class Metrics(Case):
     def test_counters_move_with_steps(self):
         """Tokens, and the time for them, count as they come, not when their request ends; at its end nothing has counted twice."""
         server = self.serve("--slots", SLOTS, "-c", 8192, "--rope-scale", 64, "--chunk", CHUNK)
-        counters = ("weft_generated_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:tokens_predicted_seconds_total", "llamacpp:prompt_seconds_total")
+        counters = (
+            "weft_generated_tokens_total",
+            "llamacpp:tokens_predicted_total",
+            "llamacpp:tokens_predicted_seconds_total",
+            "llamacpp:prompt_seconds_total",
+        )
 
         def length(attempt):
             return 200 * (attempt + 1)
@@ -183,11 +188,17 @@ class Metrics(Case):
             return [3 + (i * 7 + attempt + 1) % 500 for i in range(length(attempt))]
         seen, end, attempt = self.watched(server, lambda k: server.complete(prompt(k), 1), lambda more, k: 0 < more["weft_prompt_tokens_total"] < length(k))
         self.assertIsNotNone(seen, "no token of the prompt was counted before the end")
-        self.assertEqual((end["weft_prompt_tokens_total"], end["weft_cached_tokens_total"], end["llamacpp:prompt_tokens_total"]), (length(attempt), 0, length(attempt)))
+        self.assertEqual(
+            (end["weft_prompt_tokens_total"], end["weft_cached_tokens_total"], end["llamacpp:prompt_tokens_total"]),
+            (length(attempt), 0, length(attempt)),
+        )
         before = samples(server.ask("/metrics"))
         server.complete(prompt(attempt), 1)  # now most is there
         end = {k: v - before.get(k, 0) for k, v in samples(server.ask("/metrics")).items()}
-        self.assertEqual((end["weft_prompt_tokens_total"], end["weft_cached_tokens_total"] + end["llamacpp:prompt_tokens_total"]), (length(attempt), length(attempt)))
+        self.assertEqual(
+            (end["weft_prompt_tokens_total"], end["weft_cached_tokens_total"] + end["llamacpp:prompt_tokens_total"]),
+            (length(attempt), length(attempt)),
+        )
         self.assertGreater(end["weft_cached_tokens_total"], 60)
         self.assertEqual(server.stop(), 0)
 
@@ -199,7 +210,11 @@ class Metrics(Case):
         now, peak = ({o: rest['weft_memory_%s{owner="%s"}' % (what, o)] for o in owners} for what in ("bytes", "peak_bytes"))
         self.assertEqual((now, now["pages"], now["adapters"]), (peak, 0, 0))
         self.assertTrue(0 < now["weights"] <= os.path.getsize(self.path("tiny.gguf")) and now["scratch"] > 0)
-        seen, _, _ = self.watched(server, lambda k: server.complete([5, 6 + k, 7, 8], 100 * (k + 1)), lambda more, k: more['weft_memory_bytes{owner="scratch"}'] > 0)
+        seen, _, _ = self.watched(
+            server,
+            lambda k: server.complete([5, 6 + k, 7, 8], 100 * (k + 1)),
+            lambda more, k: more['weft_memory_bytes{owner="scratch"}'] > 0,
+        )
         self.assertIsNotNone(seen, "nothing was held before the end")
         until = time.time() + PATIENCE
         while samples(server.ask("/metrics"))['weft_memory_bytes{owner="scratch"}'] != now["scratch"] and time.time() < until:
@@ -242,7 +257,11 @@ class Log(Case):
     def test_who_leaves(self):
         """The line of a stream that its client cut says whose it was and what it cost."""
         server = self.serve("--log-file", self.path("left"), "-c", 4096, "--rope-scale", 2)
-        answer = urllib.request.urlopen(server.address + "/completion", json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 4000, "ignore_eos": True, "stream": True}).encode(), timeout=PATIENCE)
+        answer = urllib.request.urlopen(
+            server.address + "/completion",
+            json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 4000, "ignore_eos": True, "stream": True}).encode(),
+            timeout=PATIENCE,
+        )
         answer.readline()
         answer.close()
         self.assertEqual(server.stop(), 0)
@@ -256,7 +275,11 @@ class Log(Case):
         Lines that were written are whole."""
         for end in ("stalled", "read again"):
             out, into = os.pipe()
-            process = subprocess.Popen([*WEFT, "serve", self.path("tiny.gguf"), "--port", "-1", "-t", "1", "--drain", "2", "--log-file", "-"], stderr=into, stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                [*WEFT, "serve", self.path("tiny.gguf"), "--port", "-1", "-t", "1", "--drain", "2", "--log-file", "-"],
+                stderr=into,
+                stdout=subprocess.DEVNULL,
+            )
             self.addCleanup(os.close, out)
             self.addCleanup(lambda p=process: (p.kill(), p.wait()))
             os.close(into)
@@ -357,8 +380,14 @@ class Top(Case):
         p = weft("top", server.address)
         self.assertEqual((p.returncode, p.stderr), (0, b""))
         text = p.stdout.decode()
-        for pattern in (rf"0 run of {SLOTS}, 0 wait", r"total +10 generated, 100 of prompts, 0\.0 % of them cached", r"first token +half within \d+ ms, 99 % within \d+ ms",
-                        r"between them +half within \d+ ms", r"KV pages +0 of \d+ in use, [1-9]\d* hold prefixes", r"trouble +0 refused, 0 preempted, 0 failed"):
+        for pattern in (
+            rf"0 run of {SLOTS}, 0 wait",
+            r"total +10 generated, 100 of prompts, 0\.0 % of them cached",
+            r"first token +half within \d+ ms, 99 % within \d+ ms",
+            r"between them +half within \d+ ms",
+            r"KV pages +0 of \d+ in use, [1-9]\d* hold prefixes",
+            r"trouble +0 refused, 0 preempted, 0 failed",
+        ):
             self.assertRegex(text, pattern)
         self.assertEqual(len(re.findall(r"^ +\d+  idle", text, re.M)), SLOTS)
         self.assertRegex(text, r"(?m)^ +0  idle +100 +10 ")
@@ -388,9 +417,15 @@ class Top(Case):
         self.assertEqual(weft("top", "unix:" + socket).returncode, 0)
 
     def test_wrong_addresses(self):
-        for address, message in (("https://localhost:1", b"localhost port 1"), ("http://:80", b"must be http://HOST:PORT"), ("http://127.0.0.1:1", b"127.0.0.1 port 1"),
-                                 ("unix:/nowhere/at/all", b"/nowhere/at/all"), ("http://[::1", b"must be http://HOST:PORT"),
-                                 ("http://localhost:80x", b"must be http://HOST:PORT"), ("http://[::1]80", b"must be http://HOST:PORT")):
+        for address, message in (
+            ("https://localhost:1", b"localhost port 1"),
+            ("http://:80", b"must be http://HOST:PORT"),
+            ("http://127.0.0.1:1", b"127.0.0.1 port 1"),
+            ("unix:/nowhere/at/all", b"/nowhere/at/all"),
+            ("http://[::1", b"must be http://HOST:PORT"),
+            ("http://localhost:80x", b"must be http://HOST:PORT"),
+            ("http://[::1]80", b"must be http://HOST:PORT"),
+        ):
             p = weft("top", address)
             self.assertEqual(p.returncode, 1, address)
             self.assertIn(message, p.stderr)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapt_files.h: adapters for tests, written with the writers of src/format and by hand: a base of four matrices, GGUF files and PEFT folders
- * of what a test asks for. */
+/* adapt_files.h: adapters for tests, written with the writers of src/format and by hand: a base of four matrices, GGUF
+ * files and PEFT folders of what a test asks for. */
 #ifndef WEFT_TESTS_ADAPT_FILES_H
 #define WEFT_TESTS_ADAPT_FILES_H
 
@@ -62,7 +62,8 @@ static inline int made_gguf(const char *path, const recipe *r)
 {
     weft__gguf_writer *w;
     if (weft__gguf_writer_create(path, 0, &w, NULL)) return 0;
-    weft_status st = r->arch ? weft__gguf_put_string(w, "general.architecture", r->arch, strlen(r->arch), NULL) : WEFT_OK;
+    weft_status st =
+        r->arch ? weft__gguf_put_string(w, "general.architecture", r->arch, strlen(r->arch), NULL) : WEFT_OK;
     if (!st && r->type) st = weft__gguf_put_string(w, "general.type", r->type, strlen(r->type), NULL);
     if (!st && r->kind) st = weft__gguf_put_string(w, "adapter.type", r->kind, strlen(r->kind), NULL);
     if (!st) st = weft__gguf_put_f32(w, "adapter.lora.alpha", r->alpha, NULL);
@@ -95,7 +96,8 @@ static inline int made_peft(const char *folder, const char *config, const made *
         at += (size_t)snprintf(header + at, sizeof header - at, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "",
                                tensors[i].name);
         for (uint32_t k = tensors[i].n_dims; k-- > 0;)
-            at += (size_t)snprintf(header + at, sizeof header - at, "%llu%s", (unsigned long long)tensors[i].d[k], k ? "," : "");
+            at += (size_t)snprintf(header + at, sizeof header - at, "%llu%s", (unsigned long long)tensors[i].d[k],
+                                   k ? "," : "");
         at += (size_t)snprintf(header + at, sizeof header - at, "],\"data_offsets\":[%zu,%zu]}", data, data + bytes);
         data += bytes;
     }
@@ -128,8 +130,12 @@ static inline void unmake_peft(const char *folder)
 
 static inline void made_target(weft__adapt_target *t, const char *name, int64_t k, int64_t n, int64_t experts)
 {
-    *t = (weft__adapt_target){
-        .k = k, .n = n, .n_experts = experts, .n_total = n, .dtype = WEFT_F32, .row_bytes = (uint64_t)k * sizeof(float)};
+    *t = (weft__adapt_target){.k = k,
+                              .n = n,
+                              .n_experts = experts,
+                              .n_total = n,
+                              .dtype = WEFT_F32,
+                              .row_bytes = (uint64_t)k * sizeof(float)};
     snprintf(t->name, sizeof t->name, "%s", name);
 }
 
@@ -151,7 +157,8 @@ static inline int made_place(const void *arg, const char *module, weft__adapt_pl
     (void)arg;
     *out = (weft__adapt_place){.expert = -1, .n_experts = 1};
     if (!strcmp(module, "model.embed_tokens")) return snprintf(out->name, sizeof out->name, "token_embd.weight") > 0;
-    if (!strcmp(module, "model.layers.0.mlp.up_proj")) return snprintf(out->name, sizeof out->name, "blk.0.ffn_up.weight") > 0;
+    if (!strcmp(module, "model.layers.0.mlp.up_proj"))
+        return snprintf(out->name, sizeof out->name, "blk.0.ffn_up.weight") > 0;
     if (!strcmp(module, "model.layers.0.self_attn.q_proj")) {
         out->heads = HEADS;
         return snprintf(out->name, sizeof out->name, "blk.0.attn_q.weight") > 0;

@@ -15,7 +15,8 @@ static void rows_of_heads_are_paired(void **state)
     assert_true(p->rank == 4 && p->scale == 2);
     for (size_t r = 0; r < N; r++) {
         size_t head = r / (N / HEADS), i = r % (N / HEADS), from = head * (N / HEADS) + i % 2 * (N / HEADS / 2) + i / 2;
-        for (size_t j = 0; j < 4; j++) assert_true(p->b[r * 4 + j] == made_value(made_seed(PEFT_Q[1].name), from * 4 + j));
+        for (size_t j = 0; j < 4; j++)
+            assert_true(p->b[r * 4 + j] == made_value(made_seed(PEFT_Q[1].name), from * 4 + j));
     }
     weft__adapt_close(&a);
 }
@@ -35,8 +36,8 @@ static void scales_follow_the_patterns(void **state)
     a = open_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"q_proj\":4}}", PEFT_Q, 2);
     assert_true(a->pairs[0].scale == 2);
     weft__adapt_close(&a);
-    refuse_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"_proj\":4}}", PEFT_Q, 2, WEFT_FORMAT,
-                "rank 4, adapter_config.json says 16");
+    refuse_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"_proj\":4}}", PEFT_Q, 2,
+                WEFT_FORMAT, "rank 4, adapter_config.json says 16");
 }
 
 /* model.layers.0.self_attn.q_proj, as PEFT selects it. */
@@ -76,7 +77,8 @@ static void modules_are_selected_as_by_peft(void **state)
         "\"target_modules\":[\"q_proj\"],\"layers_to_transform\":0",
         "\"target_modules\":[\"q_proj\"],\"layers_to_transform\":[3,0],\"layers_pattern\":\"layers\"",
         "\"target_modules\":[\"q_proj\"],\"layers_to_transform\":[0],\"layers_pattern\":[\"h\",\"lay.*\"]",
-        "\"target_modules\":[\"model.layers.0.self_attn.q_proj\"],\"layers_to_transform\":[5]", /* nor for whole names */
+        /* nor for whole names */
+        "\"target_modules\":[\"model.layers.0.self_attn.q_proj\"],\"layers_to_transform\":[5]",
         "\"target_modules\":[\"q_proj\"],\"exclude_modules\":[\"layers.1.self_attn.q_proj\",\"proj\"]",
     };
     static const struct {
@@ -118,7 +120,8 @@ static void experts_come_together(void **state)
                       {EXPERT "0.w3.lora_B.weight", 2, {4, N}}};
     weft__adapt *a = open_peft(CONFIG ",\"rank_pattern\":{\"2.w3\":2}}", t, 4);
     const weft__adapt_pair *p = &a->pairs[0];
-    assert_true(a->n_pairs == 1 && p->n_experts == EXPERTS && p->rank == 4 && p->scale == 2); /* expert 0's; 2 has twice that */
+    assert_true(a->n_pairs == 1 && p->n_experts == EXPERTS && p->rank == 4 &&
+                p->scale == 2); /* expert 0's; 2 has twice that */
     for (size_t i = 0; i < 4 * K; i++) {
         assert_true(p->a[i] == made_value(made_seed(t[2].name), i));
         assert_true(p->a[4 * K + i] == 0);
@@ -134,7 +137,8 @@ static void experts_come_together(void **state)
 static void room_is_counted_before_it_is_taken(void **state)
 {
     (void)state;
-    const made t[] = {{EXPERT "0.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "0.w3.lora_B.weight", 2, {4, N}}, PEFT_Q[0], PEFT_Q[1]};
+    const made t[] = {
+        {EXPERT "0.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "0.w3.lora_B.weight", 2, {4, N}}, PEFT_Q[0], PEFT_Q[1]};
     enum { ONE = 4 * (K + N) * sizeof(float) };
     weft__adapt *a;
     weft_error err = {0};
@@ -158,9 +162,10 @@ static void experts_scales_stay_finite(void **state)
                 "experts.2.w3: its scale is 2.5e+29");
 }
 
-/* In a folder that holds an adapter, weights never come to lie beside another adapter's configuration: where that cannot be taken away, here
- * because it is a folder, the old weights stay. */
-static int q_module(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *place)
+/* In a folder that holds an adapter, weights never come to lie beside another adapter's configuration: where that
+ * cannot be taken away, here because it is a folder, the old weights stay. */
+static int q_module(const void *arg, const char *tensor, int32_t expert, char *out, size_t size,
+                    weft__adapt_place *place)
 {
     (void)tensor, (void)expert;
     snprintf(out, size, "model.layers.0.self_attn.q_proj");
@@ -219,7 +224,8 @@ static void peft_embeddings_are_turned(void **state)
     const weft__adapt_pair *p = &a->pairs[0];
     assert_true(p->k == K && p->n == VOCAB && p->rank == 4);
     for (size_t j = 0; j < 4; j++) {
-        for (size_t v = 0; v < VOCAB; v++) assert_true(p->b[v * 4 + j] == made_value(made_seed(t[0].name), j * VOCAB + v));
+        for (size_t v = 0; v < VOCAB; v++)
+            assert_true(p->b[v * 4 + j] == made_value(made_seed(t[0].name), j * VOCAB + v));
         for (size_t d = 0; d < K; d++) assert_true(p->a[j * K + d] == made_value(made_seed(t[1].name), d * 4 + j));
     }
     weft__adapt_close(&a);
@@ -264,8 +270,8 @@ static void magnitudes_of_an_embedding_are_of_columns(void **state)
     weft__adapt_close(&a);
 }
 
-/* Experts have magnitudes of their own. Those that no module of a folder names have zeros, and stay as they are; zeros of a module, or beside
- * what changes an expert, are refused. */
+/* Experts have magnitudes of their own. Those that no module of a folder names have zeros, and stay as they are; zeros
+ * of a module, or beside what changes an expert, are refused. */
 static void magnitudes_of_experts(void **state)
 {
     (void)state;
@@ -312,7 +318,8 @@ static void fan_in_fan_out_changes_nothing(void **state)
     weft__adapt_close(&b);
 }
 
-/* PEFT saves an embedding's own weights with its change: they may be there, in any precision that the base is kept in, but no others. */
+/* PEFT saves an embedding's own weights with its change: they may be there, in any precision that the base is kept in,
+ * but no others. */
 static void the_base_beside_a_change_is_the_base(void **state)
 {
     enum { ROWS = 200, WIDE = 256 };
@@ -342,7 +349,8 @@ static void the_base_beside_a_change_is_the_base(void **state)
         if (weft__adapt_check(a, &base, &err)) fail_msg("%s: %s", weft_dtype_describe(types[i]).name, err.message);
         memmove(kept, kept + target->row_bytes, (ROWS - 1) * (size_t)target->row_bytes); /* each row is its neighbour */
         assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
-        assert_non_null(strstr(err.message, "the token_embd.weight beside its change is not that of base (an NMSE of "));
+        assert_non_null(
+            strstr(err.message, "the token_embd.weight beside its change is not that of base (an NMSE of "));
         assert_int_equal(weft__adapt_check(bare, &base, &err), WEFT_OK);
     }
     target->data = NULL; /* a compiled plan's: shapes are all that is known */
@@ -385,7 +393,8 @@ static void configurations_are_refused_by_name(void **state)
         {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":\"8\"}", "lora_alpha", WEFT_FORMAT},
         {CONFIG ",\"modules_to_save\":[\"lm_head\",\"embed_tokens\"]}",
          "modules_to_save has lm_head, embed_tokens, trained whole", WEFT_UNSUPPORTED},
-        {CONFIG ",\"modules_to_save\":[\"lm_head\"]}", "target_modules instead, or merge the adapter", WEFT_UNSUPPORTED},
+        {CONFIG ",\"modules_to_save\":[\"lm_head\"]}", "target_modules instead, or merge the adapter",
+         WEFT_UNSUPPORTED},
         {CONFIG ",\"lora_bias\":true}", "lora_bias", WEFT_UNSUPPORTED},
         {CONFIG ",\"layer_replication\":[[0,4]]}", "layer_replication", WEFT_UNSUPPORTED},
         {CONFIG ",\"init_lora_weights\":\"pissa_niter_16\"}", "pissa", WEFT_UNSUPPORTED},
@@ -398,7 +407,8 @@ static void configurations_are_refused_by_name(void **state)
          "adapter_config.json: alpha_pattern '(?:[a-z0-9._]+)+[!?]': a pattern gave up", WEFT_LIMIT},
     };
     (void)state;
-    /* The last takes all the steps that a pattern may take: many seconds where each is emulated, and the message is the same. */
+    /* The last takes all the steps that a pattern may take: many seconds where each is emulated, and the message is the
+     * same. */
     const size_t n = sizeof bad / sizeof *bad - CLAIMS_REPEATED(0, 0, 1);
     for (size_t i = 0; i < n; i++) refuse_peft(bad[i].config, PEFT_Q, 2, bad[i].status, bad[i].says);
     const made other[] = {{"base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight", 2, {K, 4}}};

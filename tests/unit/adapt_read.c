@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapt_read.c: claims about reading adapters: what GGUF files mean, everything that must be refused by name, and what is finite. */
+/* adapt_read.c: claims about reading adapters: what GGUF files mean, everything that must be refused by name, and what
+ * is finite. */
 #include "unit/adapt_open.h"
 
 #include <math.h>
@@ -114,7 +115,8 @@ static void what_is_no_file_is_refused(void **state)
     (void)state;
     assert_int_equal(weft__adapt_open("/nowhere/a.gguf", NULL, UINT64_MAX, &a, &err), WEFT_NOT_FOUND);
     assert_int_equal(weft__adapt_open("/dev/zero", NULL, UINT64_MAX, &a, &err), WEFT_UNSUPPORTED);
-    assert_int_equal(weft__adapt_open(folder, NULL, UINT64_MAX, &a, &err), WEFT_ARGUMENT); /* a folder's names need a base */
+    assert_int_equal(weft__adapt_open(folder, NULL, UINT64_MAX, &a, &err),
+                     WEFT_ARGUMENT); /* a folder's names need a base */
     assert_int_equal(weft__adapt_open(folder, &made_names, UINT64_MAX, &a, &err), WEFT_NOT_FOUND);
     FILE *f = fopen(file, "wb");
     assert_true(f && !fclose(f));
@@ -142,7 +144,8 @@ static void another_base_is_told_apart(void **state)
     weft__adapt_close(&a);
 }
 
-/* A base is the same in every format; an adapter says which it was, keeps it when it is written, and is refused by another. */
+/* A base is the same in every format; an adapter says which it was, keeps it when it is written, and is refused by
+ * another. */
 static void fingerprints_are_of_the_weights(void **state)
 {
     (void)state;
@@ -158,7 +161,8 @@ static void fingerprints_are_of_the_weights(void **state)
     assert_true(print && weft__adapt_fingerprint(bf16, WEFT_BF16, D) == print &&
                 weft__adapt_fingerprint(f16, WEFT_F16, D) == print);
     x[D - 1] += 1;
-    assert_true(weft__adapt_fingerprint(x, WEFT_F32, D) != print && weft__adapt_fingerprint(x, WEFT_F32, D - 1) != print);
+    assert_true(weft__adapt_fingerprint(x, WEFT_F32, D) != print &&
+                weft__adapt_fingerprint(x, WEFT_F32, D - 1) != print);
     assert_true(weft__adapt_fingerprint(NULL, WEFT_F32, D) == 0 && weft__adapt_fingerprint(x, WEFT_Q8_0, 32) == 0);
 
     weft__adapt_base base = made_base();
@@ -277,7 +281,8 @@ static void long_headers_are_read_on(void **state)
 static void merged_values_stay_finite(void **state)
 {
     (void)state;
-    static const weft__adapt_method methods[] = {WEFT__ADAPT_CAT, WEFT__ADAPT_LINEAR, WEFT__ADAPT_TIES, WEFT__ADAPT_DARE};
+    static const weft__adapt_method methods[] = {WEFT__ADAPT_CAT, WEFT__ADAPT_LINEAR, WEFT__ADAPT_TIES,
+                                                 WEFT__ADAPT_DARE};
     float big[4 * N];
     for (size_t i = 0; i < 4 * N; i++) big[i] = 1e30f;
     const made t[] = {{Q_A, 2, {K, 4}, big}, {Q_B, 2, {4, N}, big}};

@@ -15,7 +15,8 @@ static void leases_share_what_is_the_same(void **state)
     const char *path = write_adapter("a", 3, 4, 8, 0);
     add(s, "a", path, 0);
     add(s, "b", path, WEFT__ADAPT_LAZY);
-    weft__adapt_lease *x = lease(s, "a", NAN), *y = lease(s, "b", 1), *z = lease(s, "a", 0.5f), *none = lease(s, "a", 0);
+    weft__adapt_lease *x = lease(s, "a", NAN), *y = lease(s, "b", 1), *z = lease(s, "a", 0.5f),
+                      *none = lease(s, "a", 0);
     assert_ptr_equal(x, y);
     assert_ptr_not_equal(x, z);
     assert_null(none);
@@ -51,7 +52,8 @@ static void what_must_be_read_is_not_ready(void **state)
     asks[0].scale = asks[1].scale = 0;
     assert_int_equal(weft__adapt_store_lease_ready(s, asks, 2, &ready, &l, NULL), WEFT_OK);
     assert_true(ready && !l);
-    assert_int_equal(weft__adapt_store_lease_ready(s, &(weft__adapt_ref){"c", 1, 0}, 1, &ready, &l, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__adapt_store_lease_ready(s, &(weft__adapt_ref){"c", 1, 0}, 1, &ready, &l, NULL),
+                     WEFT_NOT_FOUND);
     assert_true(!ready && !l);
     weft__adapt_store_release(s, &held);
     weft__adapt_store_destroy(&s);
@@ -209,7 +211,8 @@ static void speaks_of_the_name(const weft_error *err)
     assert_null(strstr(err->message, "terse: terse")); /* and says it once */
 }
 
-/* A file that is read when it is asked for, or for a client: what is wrong with it is told by its name; where it lies is the operator's. */
+/* A file that is read when it is asked for, or for a client: what is wrong with it is told by its name; where it lies
+ * is the operator's. */
 static void who_asks_for_a_name_learns_no_path(void **state)
 {
     (void)state;
@@ -225,8 +228,8 @@ static void who_asks_for_a_name_learns_no_path(void **state)
     for (int gone = 0; gone < 2; gone++) {
         assert_true(weft__adapt_store_lease(s, &ask, 1, &l, &err) != WEFT_OK);
         speaks_of_the_name(&err);
-        assert_true(weft__adapt_store_add(s, "terse", place("bad"), 1, WEFT__ADAPT_DISCREET | WEFT__ADAPT_REPLACE, &err) !=
-                    WEFT_OK);
+        assert_true(weft__adapt_store_add(s, "terse", place("bad"), 1, WEFT__ADAPT_DISCREET | WEFT__ADAPT_REPLACE,
+                                          &err) != WEFT_OK);
         speaks_of_the_name(&err);
         assert_true(weft__adapt_store_add(s, "terse", place("bad"), 1, WEFT__ADAPT_REPLACE, &err) != WEFT_OK);
         assert_non_null(strstr(err.message, place("bad"))); /* who gave the path is told of it */
@@ -277,7 +280,8 @@ static void names_are_plain(void **state)
     weft__adapt_store_destroy(&s);
 }
 
-/* A name's own scale is looked at with the values that it multiplies, when they are read: here, not in a request that gives none. */
+/* A name's own scale is looked at with the values that it multiplies, when they are read: here, not in a request that
+ * gives none. */
 static void a_scale_too_large_is_found_when_it_is_set(void **state)
 {
     (void)state;
@@ -298,7 +302,8 @@ static void a_scale_too_large_is_found_when_it_is_set(void **state)
     l = lease(s, "a", NAN); /* what was there serves on */
     assert_true(((packed *)weft__adapt_lease_packed(l))->b0 == 2 * 2 * made_value(4, 0));
     weft__adapt_store_release(s, &l);
-    assert_int_equal(weft__adapt_store_add(s, "lazy", path, 1e30f, WEFT__ADAPT_LAZY, &err), WEFT_OK); /* nobody has read it */
+    assert_int_equal(weft__adapt_store_add(s, "lazy", path, 1e30f, WEFT__ADAPT_LAZY, &err),
+                     WEFT_OK); /* nobody has read it */
     ask.name = "lazy";
     assert_int_equal(weft__adapt_store_lease(s, &ask, 1, &l, &err), WEFT_ARGUMENT);
     weft__adapt_store_destroy(&s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapt_store_fixture.h: for tests of stacks and of the store: a folder of adapters, a base with weights, a store whose packed stacks are the
- * first numbers of what was woven. */
+/* adapt_store_fixture.h: for tests of stacks and of the store: a folder of adapters, a base with weights, a store whose
+ * packed stacks are the first numbers of what was woven. */
 #ifndef WEFT_TESTS_ADAPT_STORE_FIXTURE_H
 #define WEFT_TESTS_ADAPT_STORE_FIXTURE_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* adapt_store_threads.c: threads that lease what others load, replace and remove get what the name, or the number, stood for. */
+/* adapt_store_threads.c: threads that lease what others load, replace and remove get what the name, or the number,
+ * stood for. */
 #include "unit/adapt_store_fixture.h"
 
 #include <pthread.h>
@@ -56,8 +57,8 @@ static void *rewrite(void *arg)
             t->loaded = ABSENT;
         } else if (act < 4) {
             lazy[which] = act == 1;
-            if (weft__adapt_store_add(w->s, name, path, 1, WEFT__ADAPT_REPLACE | (lazy[which] ? (uint32_t)WEFT__ADAPT_LAZY : 0),
-                                      NULL))
+            if (weft__adapt_store_add(w->s, name, path, 1,
+                                      WEFT__ADAPT_REPLACE | (lazy[which] ? (uint32_t)WEFT__ADAPT_LAZY : 0), NULL))
                 w->wrong++;
             t->loaded = content;
         } else if (lazy[which] && t->loaded != ABSENT) {
@@ -109,7 +110,8 @@ static void *work(void *arg)
         int which = (int)weft__rng_below(&rng, N_NAMES), act = (int)weft__rng_below(&rng, 10);
         snprintf(name, sizeof name, "n%d", which);
         if (act == 0) weft__adapt_store_remove(w->s, own, NULL);
-        else if (act == 1) w->wrong += weft__adapt_store_add(w->s, own, place(name), 1, WEFT__ADAPT_REPLACE, NULL) != WEFT_OK;
+        else if (act == 1)
+            w->wrong += weft__adapt_store_add(w->s, own, place(name), 1, WEFT__ADAPT_REPLACE, NULL) != WEFT_OK;
         else look(w, which);
     }
     return NULL;
@@ -140,7 +142,8 @@ static void threads_get_what_they_ask_for(void **state)
     learn_contents();
     weft__adapt_store *s = new_store(3000);
     for (int i = 0; i <= N_READERS; i++) workers[i] = (worker){.s = s, .seed = (uint64_t)i + 1};
-    for (int i = 0; i <= N_READERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, i ? work : rewrite, &workers[i]), 0);
+    for (int i = 0; i <= N_READERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, i ? work : rewrite, &workers[i]), 0);
     for (int i = 0; i <= N_READERS; i++) {
         pthread_join(threads[i], NULL);
         right += workers[i].right;

@@ -20,7 +20,8 @@ static void by_definition(const weft__adapt_use *uses, int n, double *w)
                 norm += row[c] * row[c];
             }
             if (p->magnitude) g = (double)p->magnitude[r] / sqrt(norm);
-            for (int c = 0; c < K; c++) out[r * K + c] += (double)uses[u].scale * (g * row[c] - (double)base_q[r * K + c]);
+            for (int c = 0; c < K; c++)
+                out[r * K + c] += (double)uses[u].scale * (g * row[c] - (double)base_q[r * K + c]);
         }
     }
     memcpy(w, out, sizeof out);
@@ -75,7 +76,8 @@ static void rows_go_where_the_base_has_them(void **state)
     base.targets[0].heads = HEADS;
     assert_int_equal(weft__adapt_weave(&use, 1, &base, &w, NULL), WEFT_OK);
     for (int r = 0; r < N; r++) {
-        int half = N / HEADS, head = r / half, i = r % half, from = head * half + (i < half / 2 ? 2 * i : 2 * (i - half / 2) + 1);
+        int half = N / HEADS, head = r / half, i = r % half,
+            from = head * half + (i < half / 2 ? 2 * i : 2 * (i - half / 2) + 1);
         for (int j = 0; j < 4; j++) assert_true(((const float *)w.lora[0].b)[r * 4 + j] == 2 * b[from * 4 + j]);
     }
     weft__adapt_woven_free(&w);

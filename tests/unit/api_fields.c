@@ -8,11 +8,12 @@ static const struct {
     const weft__api_table *form;
     const char *body;
 } REQUESTS[] = {
-    {&weft__api_table_chat,
-     "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"name\":\"b\"}],\"logit_bias\":{\"3\":1},\"stop\":[\"a\"]}"},
+    {&weft__api_table_chat, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],"
+                            "\"name\":\"b\"}],\"logit_bias\":{\"3\":1},\"stop\":[\"a\"]}"},
     {&weft__api_table_completions, "{\"prompt\":[[1,2],[3]],\"echo\":true}"},
     {&weft__api_table_completion, "{\"prompt\":\"x\",\"logit_bias\":[[1,2],[\"a\",false]],\"unknown\":{}}"},
-    {&weft__api_table_completion, "{\"prompt\":\"x\",\"logit_bias\":{\"a\":1,\"3\":false},\"json_schema\":{},\"samplers\":null}"},
+    {&weft__api_table_completion,
+     "{\"prompt\":\"x\",\"logit_bias\":{\"a\":1,\"3\":false},\"json_schema\":{},\"samplers\":null}"},
     {&weft__api_table_embeddings, "{\"input\":\"x\",\"encoding_format\":\"base64\"}"},
     {&weft__api_table_slot, "{\"filename\":\"x\"}"},
 };
@@ -65,7 +66,8 @@ static void texts_of_an_object_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory), cmocka_unit_test(what_only_a_reader_takes_has_no_place),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory),
+                                       cmocka_unit_test(what_only_a_reader_takes_has_no_place),
                                        cmocka_unit_test(texts_of_an_object_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

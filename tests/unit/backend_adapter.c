@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_adapter.c: claims about adapters at the waist: what is refused and by which words, one weight that is looked up and multiplied
- * by, plans made of packed weights, and a failing allocator. That they compute the right thing is backend_conformance's. */
+/* backend_adapter.c: claims about adapters at the waist: what is refused and by which words, one weight that is looked
+ * up and multiplied by, plans made of packed weights, and a failing allocator. That they compute the right thing is
+ * backend_conformance's. */
 #include "waist.h"
 
 enum { D = 64, V = 40, F = 96, EXPERTS = 3, RANK = 5, N_CTX = 16, ROWS = 12 };
@@ -101,7 +102,8 @@ static void test_refusals(void **state)
     assert_refused(WEFT_ARGUMENT, "up.weight whose A or B", weft__plan_adapter_new(t.plan, &spec, &a, err));
     v->lora[UP] = (weft_lora){0};
     v->lora[NORM] = entry(v);
-    assert_refused(WEFT_ARGUMENT, "norm.weight, which is neither multiplied by", weft__plan_adapter_new(t.plan, &spec, &a, err));
+    assert_refused(WEFT_ARGUMENT, "norm.weight, which is neither multiplied by",
+                   weft__plan_adapter_new(t.plan, &spec, &a, err));
     v->lora[NORM] = (weft_lora){0};
     v->lora[TABLE].gain = v->gain; /* of rows for the one, of columns for the other */
     assert_refused(WEFT_ARGUMENT, "magnitudes for token_embd.weight, which is an embedding and multiplied by, too",
@@ -109,16 +111,20 @@ static void test_refusals(void **state)
     v->lora[TABLE].gain = NULL;
     v->lora[DOWNS] = entry(v);
     spec.dtype = WEFT_Q6_K;
-    assert_refused(WEFT_ARGUMENT, "F32, BF16, Q8_0 or Q4_0, not as Q6_K", weft__plan_adapter_new(t.plan, &spec, &a, err));
+    assert_refused(WEFT_ARGUMENT, "F32, BF16, Q8_0 or Q4_0, not as Q6_K",
+                   weft__plan_adapter_new(t.plan, &spec, &a, err));
     spec = spec_of(v->lora);
     spec.n_weights--;
-    assert_refused(WEFT_ARGUMENT, "an adapter for 7 weights; the graph has 8", weft__plan_adapter_new(t.plan, &spec, &a, err));
+    assert_refused(WEFT_ARGUMENT, "an adapter for 7 weights; the graph has 8",
+                   weft__plan_adapter_new(t.plan, &spec, &a, err));
     spec = spec_of(v->lora);
     v->b[3] = NAN;
-    assert_refused(WEFT_ARGUMENT, "downs.weight holds values that are no finite", weft__plan_adapter_new(t.plan, &spec, &a, err));
+    assert_refused(WEFT_ARGUMENT, "downs.weight holds values that are no finite",
+                   weft__plan_adapter_new(t.plan, &spec, &a, err));
     v->b[3] = 0;
     v->a[EXPERTS * RANK * F - 1] = INFINITY;
-    assert_refused(WEFT_ARGUMENT, "downs.weight holds values that are no finite", weft__plan_adapter_new(t.plan, &spec, &a, err));
+    assert_refused(WEFT_ARGUMENT, "downs.weight holds values that are no finite",
+                   weft__plan_adapter_new(t.plan, &spec, &a, err));
     store_close(&t);
     weft__free(v);
     stage_close(&s);
@@ -155,7 +161,8 @@ static void test_products_are_finite(void **state)
         v->b[2] = b;
         l->scale = 1;
         v->a[3] = 3.4e38f; /* rounds to infinity in 16 bits; blocks have no scale for it */
-        if (spec.dtype != WEFT_F32) assert_refused(WEFT_ARGUMENT, says[1], weft__plan_adapter_new(t.plan, &spec, &a, err));
+        if (spec.dtype != WEFT_F32)
+            assert_refused(WEFT_ARGUMENT, says[1], weft__plan_adapter_new(t.plan, &spec, &a, err));
         v->a[3] = a_was;
         *l = (weft_lora){0};
     }
@@ -192,7 +199,8 @@ static void test_bad_steps(void **state)
                       .want = want,
                       .seqs = t.views,
                       .adapters = t.adapters};
-    assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter 1; the step has 1", weft__plan_run(t.plan, &rows, t.kv, &y, err));
+    assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter 1; the step has 1",
+                   weft__plan_run(t.plan, &rows, t.kv, &y, err));
     adapter[1] = -2;
     assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter -2", weft__plan_run(t.plan, &rows, t.kv, &y, err));
     adapter[1] = -1;
@@ -220,7 +228,8 @@ static void test_bad_steps(void **state)
 
 static weft_backend_api no_adapters;
 
-/* The CPU's table without the functions for adapters: its weights may not be changed, and it is never shown an adapter. */
+/* The CPU's table without the functions for adapters: its weights may not be changed, and it is never shown an adapter.
+ */
 static void test_provider_without(void **state)
 {
     (void)state;
@@ -251,7 +260,8 @@ static void test_provider_without(void **state)
     stage_close(&s);
 }
 
-/* A provider of plugin ABI 1.4 would take what an embedding's columns are multiplied by for numbers of tokens, and has one expert's gains for all. */
+/* A provider of plugin ABI 1.4 would take what an embedding's columns are multiplied by for numbers of tokens, and has
+ * one expert's gains for all. */
 static void test_older_provider(void **state)
 {
     (void)state;
@@ -278,7 +288,8 @@ static void test_older_provider(void **state)
             weft__provider *list[] = {&older};
             weft__plan_options o = {.max_rows = ROWS, .max_wanted = ROWS, .providers = list, .n_providers = 1};
             weft_lora lora[N_WEIGHTS] = {0};
-            weft_adapter_spec spec = {.size = sizeof spec, .n_weights = s.g->n_weights, .lora = lora, .dtype = WEFT_ADAPTER_AUTO};
+            weft_adapter_spec spec = {
+                .size = sizeof spec, .n_weights = s.g->n_weights, .lora = lora, .dtype = WEFT_ADAPTER_AUTO};
             assert_ok(weft__plan_create(s.g, &o, &plan, err));
             lora[experts ? UP : 1].gain = v->gain; /* of a matrix's outputs: it knows them */
             assert_ok(weft__plan_adapter_new(plan, &spec, &a, err));
@@ -345,7 +356,8 @@ static void test_image(void **state)
     t.adapter_of[1] = -1;
     run_both(&t, out[0]);
     assert_memory_not_equal(none, out[0], N_CTX * V * sizeof **out);
-    assert_memory_equal(none + N_CTX * V, out[0] + N_CTX * V, N_CTX * V * sizeof **out); /* the other sequence has none */
+    assert_memory_equal(none + N_CTX * V, out[0] + N_CTX * V,
+                        N_CTX * V * sizeof **out); /* the other sequence has none */
     assert_ok(weft__plan_image(t.plan, &image, &provider, err));
     store_open(&taken, s.g, "cpu", "threads=2", 1, WEFT_F32, N_CTX, ROWS);
     weft__plan_destroy(&taken.plan);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_conformance.c: does a provider compute what the graph says? Random small graphs of all ops, run unfused on the CPU's ref
- * tier and, in every way that must not matter, on the provider under test.
+/* backend_conformance.c: does a provider compute what the graph says? Random small graphs of all ops, run unfused on
+ * the CPU's ref tier and, in every way that must not matter, on the provider under test.
  *
- * Against ref: the outputs agree within a bound; with adapters, ref runs weights into which they were merged. Among themselves, bit
- * for bit: fused or not, rows alone or in chunks or mixed with other sequences, all of them wanted or some, 1, 2 or 3 threads.
- * WEFT_TEST_PROVIDER names another provider (a plugin's path), WEFT_TEST_OPTIONS its options: then it is tested, beside the CPU for
- * what it cannot run. Otherwise every tier of this CPU is. */
+ * Against ref: the outputs agree within a bound; with adapters, ref runs weights into which they were merged. Among
+ * themselves, bit for bit: fused or not, rows alone or in chunks or mixed with other sequences, all of them wanted or
+ * some, 1, 2 or 3 threads. WEFT_TEST_PROVIDER names another provider (a plugin's path), WEFT_TEST_OPTIONS its options:
+ * then it is tested, beside the CPU for what it cannot run. Otherwise every tier of this CPU is. */
 #include "waist.h"
 
 #include "claims.h"
@@ -14,11 +14,12 @@
 enum { N_CTX = 56, MAX_ROWS = 3 * N_CTX, VOCAB = 97 };
 
 static const uint32_t float_types[] = {WEFT_F32, WEFT_F16};
-static const uint32_t all_types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0, WEFT_Q4_1, WEFT_Q5_0,   WEFT_Q5_1,  WEFT_Q8_0,
-                                     WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
+static const uint32_t all_types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0,   WEFT_Q4_1,
+                                     WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0, WEFT_Q2_K,   WEFT_Q3_K,
+                                     WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
 
-/* What a graph is made of. With `quantized`, any weight type for the dense linears and the experts; otherwise F32 and F16, for
- * which the bound is tight. With `exact`, F32 alone: adapters can be merged into it. */
+/* What a graph is made of. With `quantized`, any weight type for the dense linears and the experts; otherwise F32 and
+ * F16, for which the bound is tight. With `exact`, F32 alone: adapters can be merged into it. */
 typedef struct recipe {
     int quantized, experts, wide, exact;
     int32_t d, f, heads, kv_heads, dim_k, dim_v;
@@ -30,7 +31,8 @@ static uint32_t type_for(stage *s, const recipe *r)
     return r->quantized ? all_types[stage_below(s, 15)] : float_types[stage_below(s, 2)];
 }
 
-static weft_tensor_id linear(stage *s, const recipe *r, int layer, weft_tensor_id x, int64_t k, int64_t n, const char *name)
+static weft_tensor_id linear(stage *s, const recipe *r, int layer, weft_tensor_id x, int64_t k, int64_t n,
+                             const char *name)
 {
     char text[64];
     snprintf(text, sizeof text, "blk.%d.%s", layer, name);
@@ -46,8 +48,12 @@ static weft_tensor_id norm(stage *s, int layer, weft_tensor_id x, int64_t n, int
 
 static weft_attr_rope random_rope(stage *s, const recipe *r)
 {
-    weft_attr_rope a = {
-        .head_dim = r->dim_k, .n_rot = r->dim_k, .style = stage_below(s, 2), .base = 10000, .freq_scale = 1, .attn_factor = 1};
+    weft_attr_rope a = {.head_dim = r->dim_k,
+                        .n_rot = r->dim_k,
+                        .style = stage_below(s, 2),
+                        .base = 10000,
+                        .freq_scale = 1,
+                        .attn_factor = 1};
     if (stage_below(s, 3) == 0) a.n_rot = r->dim_k / 2;
     if (stage_below(s, 3) == 0) a.freq_scale = 0.25f;
     if (stage_below(s, 3) == 0) {
@@ -151,8 +157,8 @@ static void random_graph(stage *s, uint64_t seed, const recipe *kind)
     some.page_tokens = 32;
     int32_t groups[2] = {weft__builder_kv_group(s->b, &full), weft__builder_kv_group(s->b, &some)};
     int first = stage_below(s, 2);
-    weft_tensor_id x =
-        weft__op_embed(s->b, stage_weight(s, type_for(s, &r), r.d, VOCAB, 0, "token_embd"), stage_below(s, 2) ? 1.0f : 30.0f);
+    weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, type_for(s, &r), r.d, VOCAB, 0, "token_embd"),
+                                      stage_below(s, 2) ? 1.0f : 30.0f);
     for (int l = 0; l < 2; l++) {
         int g = l ? 1 - first : first;
         x = layer(s, &r, l, x, (weft_attr_kv){groups[g], 0}, g == 1 ? some.window : 0);
@@ -176,7 +182,8 @@ static void wide_graph(stage *s, uint64_t seed, int exact)
     weft_weight_id w[3] = {stage_weight(s, type_for(s, &r), WIDE, 32, 2, "gates"),
                            stage_weight(s, type_for(s, &r), WIDE, 32, 2, "ups"),
                            stage_weight(s, type_for(s, &r), 32, WIDE, 2, "downs")};
-    y = weft__op_add(s->b, 0, y, weft__op_moe_ffn(s->b, 0, h, weft__op_moe_route(s->b, 0, logits, &a), w[0], w[1], w[2], &a));
+    y = weft__op_add(s->b, 0, y,
+                     weft__op_moe_ffn(s->b, 0, h, weft__op_moe_route(s->b, 0, logits, &a), w[0], w[1], w[2], &a));
     x = weft__op_pick_rows(s->b, weft__op_add(s->b, 0, x, y));
     weft__builder_output(s->b, linear(s, &r, -1, x, WIDE, VOCAB, "head"));
     stage_finish(s);
@@ -186,7 +193,8 @@ static void wide_graph(stage *s, uint64_t seed, int exact)
 
 enum { N_ADAPTERS = 2 };
 
-/* Adapters that change about two weights in three, of many ranks, with magnitudes here and there; which sequence has which. */
+/* Adapters that change about two weights in three, of many ranks, with magnitudes here and there; which sequence has
+ * which. */
 typedef struct weave {
     weft_lora *lora[N_ADAPTERS]; /* [n_weights] */
     int32_t n_weights, of[STAGE_SEQS];
@@ -205,7 +213,8 @@ static int is_matrix(const weft_graph *g, weft_weight_id w)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const weft_node *n = &g->nodes[i];
-        for (int j = 0; j < n->n_w && (n->op == WEFT_OP_LINEAR || n->op == WEFT_OP_MOE_FFN || n->op == WEFT_OP_EMBED); j++)
+        for (int j = 0; j < n->n_w && (n->op == WEFT_OP_LINEAR || n->op == WEFT_OP_MOE_FFN || n->op == WEFT_OP_EMBED);
+             j++)
             if (n->w[j] == w) return 1;
     }
     return 0;
@@ -338,7 +347,8 @@ static void run_some(store *t, weft__rng *rng, int most, float *out)
 
 static void same_bits(const float *a, const float *b, const char *how, const char *what, uint64_t seed)
 {
-    if (memcmp(a, b, OUT * sizeof *a)) fail_msg("graph %llu: %s %s change the bits", (unsigned long long)seed, how, what);
+    if (memcmp(a, b, OUT * sizeof *a))
+        fail_msg("graph %llu: %s %s change the bits", (unsigned long long)seed, how, what);
 }
 
 /* All the ways on one provider; `first` receives the outputs of the first one. */
@@ -401,9 +411,11 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
     /* Keys and values that differ in the last bit of a float may be rounded to different halves. */
     if (seed % 2 == 0 && bound < 1e-7) bound = 1e-7;
     if (provider) check_provider(&s, NULL, seed, provider, "", expected, bound);
-    /* Threads share the work of every tier alike: where they are what is looked for, most graphs see the best tier only. */
+    /* Threads share the work of every tier alike: where they are what is looked for, most graphs see the best tier
+     * only. */
     int all_tiers = kind->quantized || CLAIMS_REPEATED(1, 1, 0);
-    for (int tier = all_tiers ? 0 : 31 - __builtin_clz(weft__tier_mask()); tier < WEFT__TIER_COUNT && !provider; tier++) {
+    for (int tier = all_tiers ? 0 : 31 - __builtin_clz(weft__tier_mask()); tier < WEFT__TIER_COUNT && !provider;
+         tier++) {
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
         if (weft__tier_mask() >> tier & 1)
@@ -456,7 +468,8 @@ static void run_merged(stage *s, const weave *v, uint32_t kv_dtype, float *out)
             memcpy(saved[i], s->buffers[i]->data, s->buffers[i]->n_bytes);
         }
         for (int32_t i = 0; a >= 0 && i < v->n_weights; i++)
-            if (v->lora[a][i].rank || v->lora[a][i].gain) merge_weight(&s->g->weights[i], &v->lora[a][i], is_embedding(s->g, i));
+            if (v->lora[a][i].rank || v->lora[a][i].gain)
+                merge_weight(&s->g->weights[i], &v->lora[a][i], is_embedding(s->g, i));
         store_open(&t, s->g, "cpu", "threads=1,cpu=ref", 0, kv_dtype, N_CTX, MAX_ROWS);
         for (int q = 0; q < STAGE_SEQS; q++)
             if (v->of[q] == a) store_step(&t, &(span){q, 0, lengths[q]}, 1, VOCAB, N_CTX, out);
@@ -468,7 +481,8 @@ static void run_merged(stage *s, const weave *v, uint32_t kv_dtype, float *out)
     }
 }
 
-/* The graph with adapters kept as dtype on every tier of the CPU, within `bound` of merged weights, or, of quantized weights, of ref. */
+/* The graph with adapters kept as dtype on every tier of the CPU, within `bound` of merged weights, or, of quantized
+ * weights, of ref. */
 static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, double bound)
 {
     stage s;
@@ -491,7 +505,8 @@ static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, do
     print_message("  graph %llu: without its adapters NMSE %.2g\n", (unsigned long long)seed, effect);
     assert_true(effect > 4 * bound); /* without them the bound would not hold */
     v.dtype = dtype;
-    for (int tier = CLAIMS_REPEATED(1, 1, 0) ? 0 : 31 - __builtin_clz(weft__tier_mask()); tier < WEFT__TIER_COUNT; tier++) {
+    for (int tier = CLAIMS_REPEATED(1, 1, 0) ? 0 : 31 - __builtin_clz(weft__tier_mask()); tier < WEFT__TIER_COUNT;
+         tier++) {
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
         if (weft__tier_mask() >> tier & 1) check_provider(&s, &v, 2 * seed + 1, "cpu", text, expected, bound);
@@ -505,7 +520,8 @@ static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, do
 static void test_adapters_float(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= (uint64_t)N_GRAPHS; seed++) check_adapters(seed, &(recipe){.exact = 1}, WEFT_F32, 1e-9);
+    for (uint64_t seed = 1; seed <= (uint64_t)N_GRAPHS; seed++)
+        check_adapters(seed, &(recipe){.exact = 1}, WEFT_F32, 1e-9);
 }
 
 static void test_adapters_packed(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_cpu.c: the CPU provider as a provider: options, description, buffers, steps that it must refuse, numbers of ops that
- * have a closed form, cancelling, memory that runs out. */
+/* backend_cpu.c: the CPU provider as a provider: options, description, buffers, steps that it must refuse, numbers of
+ * ops that have a closed form, cancelling, memory that runs out. */
 #include "waist.h"
 
 enum { D = 32, V = 40, HEADS = 2, DIM = 16, N_CTX = 64, MAX_ROWS = 24 };
@@ -25,7 +25,8 @@ static void test_options(void **state)
     assert_refused(WEFT_ARGUMENT, "threads=-1", weft__provider_open("cpu", "threads=-1", &p, err));
     assert_refused(WEFT_ARGUMENT, "threads=two", weft__provider_open("cpu", "threads=two", &p, err));
     assert_refused(WEFT_ARGUMENT, "threads=", weft__provider_open("cpu", "threads=", &p, err));
-    assert_refused(WEFT_ARGUMENT, "'colour=red' is unknown", weft__provider_open("cpu", "threads=1,colour=red", &p, err));
+    assert_refused(WEFT_ARGUMENT, "'colour=red' is unknown",
+                   weft__provider_open("cpu", "threads=1,colour=red", &p, err));
     assert_refused(WEFT_ARGUMENT, "no such tier", weft__provider_open("cpu", "cpu=sse9", &p, err));
     assert_null(p);
 }
@@ -36,7 +37,8 @@ static void test_buffers(void **state)
     weft__provider *p;
     weft_buffer *b;
     char text[] = "bytes of somebody else";
-    weft_external ext = {.size = sizeof ext, .domain = WEFT_DOMAIN_HOST, .data = text, .n_bytes = sizeof text, .fd = -1};
+    weft_external ext = {
+        .size = sizeof ext, .domain = WEFT_DOMAIN_HOST, .data = text, .n_bytes = sizeof text, .fd = -1};
     weft_buffer_spec spec = {.size = sizeof spec, .n_bytes = 100, .flags = WEFT_BUFFER_ZERO};
     assert_ok(weft__provider_open("cpu", "threads=1", &p, err));
     assert_ok(p->api->buffer_import(p->backend, &ext, &b, err));
@@ -58,8 +60,9 @@ static void test_measure(void **state)
     weft_peaks peaks = {.size = sizeof peaks};
     assert_ok(weft__provider_open("cpu", NULL, &p, err));
     assert_ok(p->api->measure(p->backend, &peaks, err));
-    print_message("  read %.1f GB/s, int8 %.0f GOPS (in the second-level cache %.0f), bf16 %.0f GFLOPS, f32 %.0f GFLOPS\n",
-                  peaks.read_gb_s, peaks.int8_dot_gops, peaks.l2_int8_gops, peaks.bf16_dot_gflops, peaks.f32_fma_gflops);
+    print_message(
+        "  read %.1f GB/s, int8 %.0f GOPS (in the second-level cache %.0f), bf16 %.0f GFLOPS, f32 %.0f GFLOPS\n",
+        peaks.read_gb_s, peaks.int8_dot_gops, peaks.l2_int8_gops, peaks.bf16_dot_gflops, peaks.f32_fma_gflops);
     assert_true(peaks.l2_int8_gops > 0);
     assert_true(peaks.read_gb_s > 0.1 && peaks.f32_fma_gflops >= 0);
     weft_peaks brief = {.size = sizeof brief, .brief = 1};
@@ -80,9 +83,15 @@ static weft_tensor_id attention_layer(stage *s, weft_tensor_id x, int window)
 {
     weft_kv_group g = {window ? WEFT_KV_WINDOW : WEFT_KV_FULL, window, 1, HEADS, DIM, DIM, 16, 0};
     weft_attr_kv kv = {weft__builder_kv_group(s->b, &g), 0};
-    weft_attr_attention a = {
-        .kv = kv, .n_heads = HEADS, .n_kv_heads = HEADS, .head_dim_k = DIM, .head_dim_v = DIM, .scale = 1, .window = window};
-    weft_attr_rope rope = {.n_heads = HEADS, .head_dim = DIM, .n_rot = DIM, .base = 10000, .freq_scale = 1, .attn_factor = 1};
+    weft_attr_attention a = {.kv = kv,
+                             .n_heads = HEADS,
+                             .n_kv_heads = HEADS,
+                             .head_dim_k = DIM,
+                             .head_dim_v = DIM,
+                             .scale = 1,
+                             .window = window};
+    weft_attr_rope rope = {
+        .n_heads = HEADS, .head_dim = DIM, .n_rot = DIM, .base = 10000, .freq_scale = 1, .attn_factor = 1};
     weft_tensor_id k = weft__op_rope(s->b, 0, x, &rope, WEFT_NONE), q = weft__op_rope(s->b, 0, x, &rope, WEFT_NONE);
     weft_tensor_id y = weft__op_attention(s->b, 0, q, weft__op_kv_write(s->b, 0, k, x, kv), &a);
     return weft__op_linear(s->b, 0, y, stage_weight(s, WEFT_Q8_0, D, D, 0, "out"), stage_vector(s, D, "bias"));
@@ -135,11 +144,11 @@ static weft_status run(step *x, weft_error *err)
     return weft__plan_run(x->t.plan, &x->rows, x->kv, x->outputs, err);
 }
 
-#define SPOILED(status, text, change)                                                                                            \
-    do {                                                                                                                         \
-        good(&x);                                                                                                                \
-        change;                                                                                                                  \
-        assert_refused(status, text, run(&x, err));                                                                              \
+#define SPOILED(status, text, change)                                                                                  \
+    do {                                                                                                               \
+        good(&x);                                                                                                      \
+        change;                                                                                                        \
+        assert_refused(status, text, run(&x, err));                                                                    \
     } while (0)
 
 static void test_refused_rows(void **state)
@@ -221,8 +230,8 @@ static void test_small_pages(void **state)
 
 enum { UNTOUCHED = 12345 };
 
-/* As model, and two more outputs: what the last linear makes, of all rows, and what the first layer makes of those that are wanted, which
- * are picked before the last layer's end. */
+/* As model, and two more outputs: what the last linear makes, of all rows, and what the first layer makes of those that
+ * are wanted, which are picked before the last layer's end. */
 static void model_of_three_outputs(stage *s)
 {
     stage_open(s, 31);
@@ -301,8 +310,14 @@ static void run_embd(const stage *s, const float *embd, const int32_t *pos, int3
         t.seq[i] = 0;
         t.want[i] = WEFT_WANT_OUTPUTS;
     }
-    weft_rows rows = {
-        .size = sizeof rows, .n_rows = n, .n_seqs = 1, .pos = pos, .seq = t.seq, .embd = embd, .want = t.want, .seqs = t.views};
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = n,
+                      .n_seqs = 1,
+                      .pos = pos,
+                      .seq = t.seq,
+                      .embd = embd,
+                      .want = t.want,
+                      .seqs = t.views};
     assert_ok(weft__plan_run(t.plan, &rows, t.kv, outputs, err));
     store_close(&t);
 }
@@ -347,7 +362,8 @@ static void test_rope_formula(void **state)
         stage_open(&s, 1);
         weft_weight_id f = stage_vector(&s, DIM / 2, "factors");
         memcpy(factor, (uint8_t *)s.buffers[0]->data + 5, sizeof factor);
-        weft__builder_output(s.b, weft__op_rope(s.b, 0, weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1), &a, f));
+        weft__builder_output(
+            s.b, weft__op_rope(s.b, 0, weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1), &a, f));
         stage_finish(&s);
         for (int i = 0; i < 2 * D; i++) embd[i] = i % 2 == 0;
         run_embd(&s, embd, pos, 2, "threads=1,cpu=ref", out);
@@ -367,7 +383,8 @@ static void test_rope_formula(void **state)
     }
 }
 
-/* Routing by hand: ties go to the lower index, NaN comes last, weights are softmax or sigmoid, normalised and scaled. */
+/* Routing by hand: ties go to the lower index, NaN comes last, weights are softmax or sigmoid, normalised and scaled.
+ */
 static void test_route(void **state)
 {
     (void)state;
@@ -377,8 +394,8 @@ static void test_route(void **state)
         int32_t pos = 0;
         weft_attr_moe a = {.n_experts = D, .n_used = 3, .gate = kind & 1, .normalize = kind >> 1, .scale = 2};
         stage_open(&s, 1);
-        weft__builder_output(s.b,
-                             weft__op_moe_route(s.b, 0, weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1), &a));
+        weft__builder_output(
+            s.b, weft__op_moe_route(s.b, 0, weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1), &a));
         stage_finish(&s);
         for (int i = 0; i < D; i++) embd[i] = -1;
         embd[30] = 2;
@@ -449,8 +466,12 @@ static void test_cancel(void **state)
     weft__plan *plan;
     model(&s);
     assert_ok(weft__provider_open("cpu", "threads=2", &p, err));
-    weft__plan_options o = {
-        .max_rows = 4, .max_wanted = 4, .providers = &p, .n_providers = 1, .progress = stop_at_once, .progress_arg = &calls};
+    weft__plan_options o = {.max_rows = 4,
+                            .max_wanted = 4,
+                            .providers = &p,
+                            .n_providers = 1,
+                            .progress = stop_at_once,
+                            .progress_arg = &calls};
     size_t before = weft__alloc_live();
     assert_refused(WEFT_CANCELLED, "cancelled", weft__plan_create(s.g, &o, &plan, err));
     assert_int_equal(calls, 1);

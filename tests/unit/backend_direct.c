@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_direct.c: rows that a step packs for the next product (src/backend/cpu/build/direct.c) come to the same bits as floats that are prepared
- * later: in every number of rows, with adapters of the same form and of another, of many rows and of one, and where rows that nobody wants
- * are left out. The same model with its inner tensors as outputs hands nothing on. Nor do gated rows where whole parts (64 outputs) would
- * be less even shares: F is as many as two and three threads share evenly. */
+/* backend_direct.c: rows that a step packs for the next product (src/backend/cpu/build/direct.c) come to the same bits
+ * as floats that are prepared later: in every number of rows, with adapters of the same form and of another, of many
+ * rows and of one, and where rows that nobody wants are left out. The same model with its inner tensors as outputs
+ * hands nothing on. Nor do gated rows where whole parts (64 outputs) would be less even shares: F is as many as two and
+ * three threads share evenly. */
 #include "base/cpu.h"
 #include "kernels/kernels.h"
 #include "waist.h"
@@ -19,9 +20,10 @@ static void model(stage *s, uint32_t dtype, int watched)
     weft_attr_kv kv = {weft__builder_kv_group(s->b, &g), 0};
     weft_attr_attention a = {
         .kv = kv, .n_heads = HEADS, .n_kv_heads = HEADS, .head_dim_k = DIM, .head_dim_v = DIM, .scale = 0.1f};
-    weft_weight_id table = stage_weight(s, WEFT_F32, D, V, 0, "token_embd"), out = stage_weight(s, dtype, D, D, 0, "out"),
-                   norm = stage_vector(s, D, "norm"), gate = stage_weight(s, dtype, D, F, 0, "gate"),
-                   up = stage_weight(s, dtype, D, F, 0, "up"), down = stage_weight(s, dtype, F, D, 0, "down");
+    weft_weight_id table = stage_weight(s, WEFT_F32, D, V, 0, "token_embd"),
+                   out = stage_weight(s, dtype, D, D, 0, "out"), norm = stage_vector(s, D, "norm"),
+                   gate = stage_weight(s, dtype, D, F, 0, "gate"), up = stage_weight(s, dtype, D, F, 0, "up"),
+                   down = stage_weight(s, dtype, F, D, 0, "down");
     weft_tensor_id x = weft__op_embed(s->b, table, 3);
     weft_tensor_id y = weft__op_attention(s->b, 0, x, weft__op_kv_write(s->b, 0, x, x, kv), &a);
     x = weft__op_add(s->b, 0, x, weft__op_linear(s->b, 0, y, out, WEFT_NONE));
@@ -121,8 +123,8 @@ static void compare(pair *p)
     }
 }
 
-/* The first and the last row, which is in another chunk than the first, have copies of the adapter for themselves: multiplied where they lie,
- * they have the bits of rows that share it. */
+/* The first and the last row, which is in another chunk than the first, have copies of the adapter for themselves:
+ * multiplied where they lie, they have the bits of rows that share it. */
 static void alone(pair *p)
 {
     for (int i = 0; i < 3; i++) pair_adapter(p, WEFT_ADAPTER_AUTO);
@@ -141,7 +143,8 @@ static void alone(pair *p)
 static void compare_types(int threads, const char *more, int n_handed)
 {
     static const uint32_t types[] = {WEFT_Q4_0, WEFT_Q8_0, WEFT_BF16, WEFT_F16, WEFT_F32};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i += CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 2), 2)) { /* some of each form */
+    for (size_t i = 0; i < sizeof types / sizeof *types;
+         i += CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 2), 2)) { /* some of each form */
         char options[48];
         pair p = {0};
         snprintf(options, sizeof options, "threads=%d%s", threads, more);
@@ -203,7 +206,8 @@ static void test_uneven_shares(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_same_bits_of_lower_tiers),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_same_bits_of_lower_tiers),
                                        cmocka_unit_test(test_uneven_shares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_image.c: claims about packed weights that leave a program: another program takes them and gives the same bits, on every
- * tier and for every format, without the weights' own bytes; what does not fit is refused by name. */
+/* backend_image.c: claims about packed weights that leave a program: another program takes them and gives the same
+ * bits, on every tier and for every format, without the weights' own bytes; what does not fit is refused by name. */
 #include "waist.h"
 
 enum { D = 256, V = 50, F = 256, EXPERTS = 3, ROWS = 5, N_CTX = 16 };
 
-static const uint32_t types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0, WEFT_Q4_1, WEFT_Q5_0,   WEFT_Q5_1,  WEFT_Q8_0,
-                                 WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
+static const uint32_t types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0,   WEFT_Q4_1,
+                                 WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0, WEFT_Q2_K,   WEFT_Q3_K,
+                                 WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
 enum { N_TYPES = sizeof types / sizeof *types };
 
 static weft_tensor_id experts(stage *s, weft_tensor_id x)
@@ -29,7 +30,8 @@ static void model(stage *s)
         char name[32];
         snprintf(name, sizeof name, "blk.%d.w", i);
         weft_tensor_id h = weft__op_norm(s->b, i, x, stage_vector(s, D, "norm"), 1e-5f, 0);
-        h = weft__op_linear(s->b, i, h, stage_weight(s, types[i], D, D, 0, name), i % 2 ? stage_vector(s, D, "bias") : WEFT_NONE);
+        h = weft__op_linear(s->b, i, h, stage_weight(s, types[i], D, D, 0, name),
+                            i % 2 ? stage_vector(s, D, "bias") : WEFT_NONE);
         x = weft__op_add(s->b, i, x, h);
     }
     x = weft__op_add(s->b, 0, x, experts(s, weft__op_norm(s->b, 0, x, stage_vector(s, D, "norm"), 1e-5f, 0)));
@@ -52,8 +54,12 @@ typedef struct job {
 
 static weft_status plan(job *j, const weft_image *image, int fused, weft_error *err)
 {
-    weft__plan_options o = {
-        .max_rows = ROWS, .max_wanted = ROWS, .no_fusion = !fused, .providers = &j->p, .n_providers = 1, .image = image};
+    weft__plan_options o = {.max_rows = ROWS,
+                            .max_wanted = ROWS,
+                            .no_fusion = !fused,
+                            .providers = &j->p,
+                            .n_providers = 1,
+                            .image = image};
     weft__plan_destroy(&j->plan);
     return weft__plan_create(j->s.g, &o, &j->plan, err);
 }
@@ -213,12 +219,12 @@ static void test_layouts(void **state)
 }
 
 /* The image spoiled by `change` is refused; j.image is whole again afterwards. */
-#define SPOILED(status, text, change)                                                                                            \
-    do {                                                                                                                         \
-        weft_image whole = j.image;                                                                                              \
-        change;                                                                                                                  \
-        assert_refused(status, text, plan(&j, &j.image, 1, err));                                                                \
-        j.image = whole;                                                                                                         \
+#define SPOILED(status, text, change)                                                                                  \
+    do {                                                                                                               \
+        weft_image whole = j.image;                                                                                    \
+        change;                                                                                                        \
+        assert_refused(status, text, plan(&j, &j.image, 1, err));                                                      \
+        j.image = whole;                                                                                               \
     } while (0)
 
 static void test_refused(void **state)
@@ -261,7 +267,8 @@ static void test_provider_without(void **state)
     open_job(&j, "threads=1");
     copy_image(&j);
     j.p->table.image = NULL;
-    assert_refused(WEFT_UNSUPPORTED, "provider cpu knows no packed weights", weft__plan_image(j.plan, &image, &name, err));
+    assert_refused(WEFT_UNSUPPORTED, "provider cpu knows no packed weights",
+                   weft__plan_image(j.plan, &image, &name, err));
     assert_refused(WEFT_UNSUPPORTED, "provider cpu knows no packed weights", plan(&j, &j.image, 1, err));
     close_job(&j);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_long.c: attention over contexts of several splits computes what ref does, and the same bits for every number of threads, in chunks
- * or row by row beside another sequence, all rows wanted or some. */
+/* backend_long.c: attention over contexts of several splits computes what ref does, and the same bits for every number
+ * of threads, in chunks or row by row beside another sequence, all rows wanted or some. */
 #include "waist.h"
 
 #include "claims.h"
 
 enum { VOCAB = 97 };
 
-/* Positions of three splits (1024 positions each), or of two where what is quadratic takes long; a window of less than a split's end. */
+/* Positions of three splits (1024 positions each), or of two where what is quadratic takes long; a window of less than
+ * a split's end. */
 enum {
     LONG_CTX = CLAIMS_REPEATED(2200, 1200, 1200),
     LONG_WINDOW = LONG_CTX - 900,
@@ -16,7 +17,8 @@ enum {
     LONG_CHUNK = 150
 };
 
-/* One layer of attention over everything and one with a window across splits. Outputs: the hidden state of every row. */
+/* One layer of attention over everything and one with a window across splits. Outputs: the hidden state of every row.
+ */
 static void long_graph(stage *s)
 {
     stage_open(s, 99);
@@ -35,8 +37,8 @@ static void long_graph(stage *s)
                                  .head_dim_v = 16,
                                  .scale = 60,
                                  .window = group.window};
-        weft_tensor_id order =
-            weft__op_kv_write(s->b, l, weft__op_linear(s->b, l, x, k, WEFT_NONE), weft__op_linear(s->b, l, x, v, WEFT_NONE), kv);
+        weft_tensor_id order = weft__op_kv_write(s->b, l, weft__op_linear(s->b, l, x, k, WEFT_NONE),
+                                                 weft__op_linear(s->b, l, x, v, WEFT_NONE), kv);
         weft_tensor_id y = weft__op_attention(s->b, l, weft__op_linear(s->b, l, x, q, WEFT_NONE), order, &a);
         x = weft__op_scale(s->b, l, weft__op_linear(s->b, l, y, o, WEFT_NONE), 100);
     }
@@ -44,8 +46,8 @@ static void long_graph(stage *s)
     stage_finish(s);
 }
 
-/* Chunks of `chunk` positions; then, when `tail`, the last positions row by row together with a second, short sequence. some: of some rows;
- * the others' outputs are zeros. */
+/* Chunks of `chunk` positions; then, when `tail`, the last positions row by row together with a second, short sequence.
+ * some: of some rows; the others' outputs are zeros. */
 static void run_long(const stage *s, const char *options, int chunk, int tail, int some, float *out)
 {
     store t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_steal.c: blocks of a product's shares: they cover each share once, none is larger or smaller than its bounds allow, and however many
- * threads take them, each is taken once. */
+/* backend_steal.c: blocks of a product's shares: they cover each share once, none is larger or smaller than its bounds
+ * allow, and however many threads take them, each is taken once. */
 #include <pthread.h>
 #include <string.h>
 
@@ -63,7 +63,8 @@ static void each_block_is_taken_once(void **state)
         pthread_t threads[THREADS];
         memset(claims, 0, sizeof claims);
         memset(taken, 0, sizeof taken);
-        for (int t = 0; t < THREADS; t++) assert_int_equal(pthread_create(&threads[t], NULL, take_all, (void *)(intptr_t)t), 0);
+        for (int t = 0; t < THREADS; t++)
+            assert_int_equal(pthread_create(&threads[t], NULL, take_all, (void *)(intptr_t)t), 0);
         for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
         for (int i = 0; i < COLUMNS; i++)
             for (int64_t j = 0; j < OUTPUTS; j++) assert_int_equal(taken[i][j], 1);

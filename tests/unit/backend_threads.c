@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* backend_threads.c: who computes, who packs and who reads. Teams that change from step to step give the same bits; each page of
- * packed weights is first touched by a thread of the NUMA node that will read it, on a machine of two nodes that is not there; a system
- * that refuses all advice about memory changes nothing. */
+/* backend_threads.c: who computes, who packs and who reads. Teams that change from step to step give the same bits;
+ * each page of packed weights is first touched by a thread of the NUMA node that will read it, on a machine of two
+ * nodes that is not there; a system that refuses all advice about memory changes nothing. */
 #include "waist.h"
 
 #include "claims.h"
@@ -80,8 +80,10 @@ static void on_fault(int number, siginfo_t *info, void *context)
         return;
     }
     signed char nobody = 0;
-    if (atomic_compare_exchange_strong(&toucher[i], &nobody, (signed char)(this_thread() + 1))) atomic_fetch_add(&n_touched, 1);
-    for (long before = -1; this_thread() == slow && before != atomic_load(&n_touched);) { /* until the others come to a halt */
+    if (atomic_compare_exchange_strong(&toucher[i], &nobody, (signed char)(this_thread() + 1)))
+        atomic_fetch_add(&n_touched, 1);
+    for (long before = -1;
+         this_thread() == slow && before != atomic_load(&n_touched);) { /* until the others come to a halt */
         before = atomic_load(&n_touched);
         nanosleep(&(struct timespec){0, 4000000}, NULL);
     }
@@ -106,19 +108,22 @@ static void open_graph(stage *s)
     weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, WEFT_F16, D, V, 0, "embd"), 1);
     x = weft__op_norm(s->b, 0, x, stage_vector(s, D, "norm"), 1e-5f, 0);
     weft_tensor_id gate = weft__op_linear(s->b, 0, x, stage_weight(s, WEFT_Q4_0, D, F, 0, "gate"), WEFT_NONE);
-    weft_tensor_id up = weft__op_linear(s->b, 0, x, stage_weight(s, WEFT_Q8_0, D, F, 0, "up"), stage_vector(s, F, "bias"));
+    weft_tensor_id up =
+        weft__op_linear(s->b, 0, x, stage_weight(s, WEFT_Q8_0, D, F, 0, "up"), stage_vector(s, F, "bias"));
     weft_tensor_id y = weft__op_glu(s->b, 0, gate, up, WEFT_ACT_SILU);
     x = weft__op_add(s->b, 0, x, weft__op_linear(s->b, 0, y, stage_weight(s, WEFT_Q4_K, F, D, 0, "down"), WEFT_NONE));
     weft_weight_id router = stage_weight(s, WEFT_F32, D, 2, 0, "router");
     weft_tensor_id route = weft__op_moe_route(s->b, 1, weft__op_linear(s->b, 1, x, router, WEFT_NONE), &moe);
-    weft_weight_id gates = stage_weight(s, WEFT_Q4_0, D, D, 2, "gates"), ups = stage_weight(s, WEFT_Q4_0, D, D, 2, "ups");
+    weft_weight_id gates = stage_weight(s, WEFT_Q4_0, D, D, 2, "gates"),
+                   ups = stage_weight(s, WEFT_Q4_0, D, D, 2, "ups");
     x = weft__op_moe_ffn(s->b, 1, x, route, gates, ups, stage_weight(s, WEFT_Q8_0, D, D, 2, "downs"), &moe);
     x = weft__op_pick_rows(s->b, x);
     weft__builder_output(s->b, weft__op_linear(s->b, -1, x, stage_weight(s, WEFT_Q6_K, D, V, 0, "head"), WEFT_NONE));
     stage_finish(s);
 }
 
-/* One sequence in steps of the given sizes; before each step the team has as many threads as `teams` says. out [N_CTX][V] */
+/* One sequence in steps of the given sizes; before each step the team has as many threads as `teams` says. out
+ * [N_CTX][V] */
 static void run_graph(const stage *s, const char *options, const int *sizes, const int *teams, float *out)
 {
     store t;
@@ -203,7 +208,8 @@ static int node_of(int thread)
     return (thread - 1) / (THREADS / NODES);
 }
 
-/* Each page was read by a thread of the node that packed it; packer [n_watched]. Did others read a part of the slow thread's share? */
+/* Each page was read by a thread of the node that packed it; packer [n_watched]. Did others read a part of the slow
+ * thread's share? */
 static int read_near_by(const signed char *packer)
 {
     size_t n_read = 0, apart = 0, by[NODES] = {0}, late = 0, share = 0;
@@ -216,8 +222,9 @@ static int read_near_by(const signed char *packer)
         by[node_of(reader)]++;
         apart += node_of(reader) != node_of(packer[i]);
     }
-    print_message("  %zu pages: %zu and %zu read by each node, %zu by another than packed them; %zu of %zu by the slow thread\n",
-                  n_read, by[0], by[1], apart, late, share);
+    print_message(
+        "  %zu pages: %zu and %zu read by each node, %zu by another than packed them; %zu of %zu by the slow thread\n",
+        n_read, by[0], by[1], apart, late, share);
     assert_true(n_read > n_watched * 9 / 10);
     for (int i = 0; i < NODES; i++) assert_in_range(by[i], n_read * 2 / 5, n_read * 3 / 5);
     /* 11 matrices, with experts; where the shares of two nodes meet, a page belongs to both. */
@@ -248,11 +255,12 @@ static void pages_lie_near_their_reader(void **state)
         assert_in_range(packer[i], 1, THREADS);
         packed[packer[i] - 1]++;
     }
-    for (int i = 0; i < THREADS; i++) assert_in_range(packed[i], n_watched * 4 / (5 * THREADS), n_watched * 4 / (3 * THREADS));
+    for (int i = 0; i < THREADS; i++)
+        assert_in_range(packed[i], n_watched * 4 / (5 * THREADS), n_watched * 4 / (3 * THREADS));
     /* The shares of two nodes, smaller than a huge page is worth. */
     for (size_t i = 0; i < n_watched; i += n_watched / 8) assert_int_not_equal(has_small_pages(watched + i * page), 0);
-    /* Within a node, a thread that is done reads what another has not come to; not experts. Where threads wait for a processor longer
-     * than the slow one for them, it may do all of its share once, but not forty times. */
+    /* Within a node, a thread that is done reads what another has not come to; not experts. Where threads wait for a
+     * processor longer than the slow one for them, it may do all of its share once, but not forty times. */
     int relieved = 0;
     for (int pos = 0; pos < 40 && !relieved; pos++) {
         span one = {0, pos, 1};

@@ -28,7 +28,8 @@ static void live_blocks_are_counted(void **state)
     assert_int_equal(weft__alloc_live(), before);
 }
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these have heaps of their own */
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                                                            \
+    !defined(__SANITIZE_THREAD__) /* these have heaps of their own */
 #define HAS_TRIM 1
 static long resident_kb(void)
 {
@@ -163,7 +164,8 @@ static void errors_are_formatted(void **state)
     assert_string_equal(weft_status_text((weft_status)99), "unknown status");
 }
 
-/* 255 two-byte characters and "x" make 511 bytes, which fit; one more byte before them, and the last character must go. */
+/* 255 two-byte characters and "x" make 511 bytes, which fit; one more byte before them, and the last character must go.
+ */
 static void long_errors_are_cut_at_a_character(void **state)
 {
     (void)state;

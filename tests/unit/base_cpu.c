@@ -57,9 +57,11 @@ static void detection_agrees_with_the_compiler(void **state)
 #if !defined(__clang__)
     assert_int_equal(!!(whole & 1u << WEFT__TIER_AVX512BF16), avx512 && __builtin_cpu_supports("avx512bf16"));
     /* The system may refuse its registers. */
-    if (whole & 1u << WEFT__TIER_AMX) assert_true(__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8"));
+    if (whole & 1u << WEFT__TIER_AMX)
+        assert_true(__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8"));
     if (whole & 1u << WEFT__TIER_AMXBF16) assert_true(__builtin_cpu_supports("amx-bf16"));
-    if (whole & 1u << WEFT__TIER_AMX && __builtin_cpu_supports("amx-bf16")) assert_true(whole & 1u << WEFT__TIER_AMXBF16);
+    if (whole & 1u << WEFT__TIER_AMX && __builtin_cpu_supports("amx-bf16"))
+        assert_true(whole & 1u << WEFT__TIER_AMXBF16);
 #endif
 #elif defined(__aarch64__)
     assert_true(whole & 1u << WEFT__TIER_NEON);
@@ -88,7 +90,8 @@ static void threads_follow_the_environment(void **state)
 static void assert_limits(double cpus, uint64_t memory)
 {
     assert_true(weft__cgroup_cpus(machine) == cpus);
-    for (int n = 1; n <= 8; n++) assert_int_equal(weft__cgroup_cores(machine, n), cpus > 0 && cpus < n ? (int)(cpus + 0.5) : n);
+    for (int n = 1; n <= 8; n++)
+        assert_int_equal(weft__cgroup_cores(machine, n), cpus > 0 && cpus < n ? (int)(cpus + 0.5) : n);
     assert_int_equal(weft__cgroup_memory(machine), memory);
 }
 
@@ -109,7 +112,8 @@ static void control_groups_limit(void **state)
     put_file("/proc/self/cgroup", "0::/not/visible/here\n");
     put_file("/sys/fs/cgroup/cpu.max", "50000 100000\n");
     assert_limits(0.5, 0);
-    /* v1, with controllers mounted together and apart, names that contain others' names, and v1's number for no limit. */
+    /* v1, with controllers mounted together and apart, names that contain others' names, and v1's number for no limit.
+     */
     put_file("/proc/self/cgroup", "9:cpuset:/c\n4:memory:/m\n2:cpu,cpuacct:/a/b\n");
     put_file("/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "-1\n");
     put_file("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n");

@@ -20,8 +20,8 @@ static weft__json *parse(const char *text)
 static void values_are_read(void **state)
 {
     (void)state;
-    weft__json *v =
-        parse("{\"b\": [1, -2.5, true, null, \"a\\u0000\\u00e9\"], \"a\": {\"big\": 9223372036854775807, \"whole\": 1e3}}");
+    weft__json *v = parse(
+        "{\"b\": [1, -2.5, true, null, \"a\\u0000\\u00e9\"], \"a\": {\"big\": 9223372036854775807, \"whole\": 1e3}}");
     assert_int_equal(weft__json_kind_of(v), WEFT__JSON_OBJECT);
     assert_int_equal(weft__json_size(v), 2);
     const weft__json *list = weft__json_get(v, "b"), *a = weft__json_get(v, "a");
@@ -224,7 +224,8 @@ static void values_are_compared(void **state)
 static void doubles_read_back_the_same(void **state)
 {
     (void)state;
-    static const double values[] = {0.1, 1.0, -0.0, 1e21, 5e-324, 1.7976931348623157e308, 1.0 / 3, 123456789.125, 2.5e-7};
+    static const double values[] = {0.1,     1.0,           -0.0,  1e21, 5e-324, 1.7976931348623157e308,
+                                    1.0 / 3, 123456789.125, 2.5e-7};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         weft__strbuf t = {0};
         weft__json_write_double(&t, values[i]);
@@ -285,7 +286,8 @@ static int build_and_free(void *arg)
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
-    char text[] = "{\"one\":[1,2.5,\"a string of more than sixteen bytes\"],\"two\":{\"three\":null,\"f\":[[],{}]},\"x\":\"y\"}";
+    char text[] =
+        "{\"one\":[1,2.5,\"a string of more than sixteen bytes\"],\"two\":{\"three\":null,\"f\":[[],{}]},\"x\":\"y\"}";
     assert_true(fail_each(parse_and_write, text) > 20);
     /* Whichever byte of a token the lexer has no room for, also when it is the closing quote. */
     for (int n = 10; n < 140; n++) {

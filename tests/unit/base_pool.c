@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* base_pool.c: the thread team: every thread runs every job once, barriers order memory, starting and stopping leaves nothing,
- * and a thread that keeps the others waiting is left out until it no longer does. */
+/* base_pool.c: the thread team: every thread runs every job once, barriers order memory, starting and stopping leaves
+ * nothing, and a thread that keeps the others waiting is left out until it no longer does. */
 #include "unit/fixture.h"
 
 #include <errno.h>

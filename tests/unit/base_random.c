@@ -6,7 +6,8 @@
 
 #include "base/random.h"
 
-/* xoshiro256** from the state 1, 2, 3, 4: the first outputs follow by hand from the definition, out = rotl(s1 * 5, 7) * 9. */
+/* xoshiro256** from the state 1, 2, 3, 4: the first outputs follow by hand from the definition, out = rotl(s1 * 5, 7) *
+ * 9. */
 static void generator_matches_its_definition(void **state)
 {
     (void)state;

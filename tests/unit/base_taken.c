@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* base_taken.c: what others took of the time, out of counters laid out in a temporary directory; when a round is measured again. */
+/* base_taken.c: what others took of the time, out of counters laid out in a temporary directory; when a round is
+ * measured again. */
 #include "unit/fixture.h"
 #include "unit/machine.h"
 
@@ -90,7 +91,8 @@ static void shares_of_the_time_that_was_wanted(void **state)
     weft__taken t = two_seconds(0, 1.8, 0, 2.2, 2); /* the host took 45 % */
     assert_true(near(t.time_s, 4) && near(t.stolen_s, 1.8) && near(t.others_s, 0) && near(t.throttled_s, 0));
     assert_string_equal(weft__taken_text(&t, weft__taken_above(&t), text), "45.0 % stolen *");
-    assert_string_equal(weft__taken_json(&t, text), "\"stolen\": 0.450000, \"others\": 0.000000, \"throttled\": 0.000000");
+    assert_string_equal(weft__taken_json(&t, text),
+                        "\"stolen\": 0.450000, \"others\": 0.000000, \"throttled\": 0.000000");
     assert_true(weft__taken_above(&t));
     t = two_seconds(0.1, 0.02, 0, 2.88, 2); /* a process had half of one core */
     assert_true(near(t.others_s, 1));
@@ -195,10 +197,14 @@ static void this_machine_can_be_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_of_the_cpus_that_are_ours), cmocka_unit_test(what_cannot_be_read_is_unknown),
-        cmocka_unit_test(shares_of_the_time_that_was_wanted), cmocka_unit_test(counters_that_go_backwards_stand_still),
-        cmocka_unit_test(two_ticks_are_no_evidence),          cmocka_unit_test(rounds_are_measured_again_while_that_helps),
-        cmocka_unit_test(throttled_time_of_all_groups),       cmocka_unit_test(this_machine_can_be_asked),
+        cmocka_unit_test(counters_of_the_cpus_that_are_ours),
+        cmocka_unit_test(what_cannot_be_read_is_unknown),
+        cmocka_unit_test(shares_of_the_time_that_was_wanted),
+        cmocka_unit_test(counters_that_go_backwards_stand_still),
+        cmocka_unit_test(two_ticks_are_no_evidence),
+        cmocka_unit_test(rounds_are_measured_again_while_that_helps),
+        cmocka_unit_test(throttled_time_of_all_groups),
+        cmocka_unit_test(this_machine_can_be_asked),
     };
     return cmocka_run_group_tests(tests, make_machine, remove_machine);
 }

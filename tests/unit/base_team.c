@@ -6,8 +6,9 @@
 
 #define MS 1000000ull
 
-/* Runs jobs for wall_ms. A job is 12 ms of work for one thread; `taken` cores are taken by others, who leave them alone when a
- * thread fewer runs. A team that meets them waits as long again for the last thread. Returns the time spent with n threads. */
+/* Runs jobs for wall_ms. A job is 12 ms of work for one thread; `taken` cores are taken by others, who leave them alone
+ * when a thread fewer runs. A team that meets them waits as long again for the last thread. Returns the time spent with
+ * n threads. */
 static uint64_t simulate(weft__team *t, uint64_t wall_ms, int taken, int n, int *changes)
 {
     uint64_t at_n = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* base_text.c: growing strings and UTF-8. Decoding is checked against every code point and every malformed pair of bytes. */
+/* base_text.c: growing strings and UTF-8. Decoding is checked against every code point and every malformed pair of
+ * bytes. */
 #include "unit/fixture.h"
 
 #include "base/text.h"
@@ -105,7 +106,8 @@ static void known_malformed_strings_are_refused(void **state)
         "a\xE2\x82",
         "\xC3(",
     };
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) assert_false(weft__utf8_valid(refused[i], strlen(refused[i])));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_false(weft__utf8_valid(refused[i], strlen(refused[i])));
     assert_true(weft__utf8_valid("", 0));
     assert_true(weft__utf8_valid("a\0\xF4\x8F\xBF\xBF", 6));
 }

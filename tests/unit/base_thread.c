@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* base_thread.c: a thread of ours takes no signal but those of its own faults, whose handler is called, and the caller's mask is as before. */
+/* base_thread.c: a thread of ours takes no signal but those of its own faults, whose handler is called, and the
+ * caller's mask is as before. */
 #include "unit/fixture.h"
 
 #include <errno.h>

@@ -80,14 +80,17 @@ static void masks_hold(void **state)
     expect_counts(&(weft__topology_fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3, 2, 2, 1);
     expect_counts(&(weft__topology_fake_machine){.synthetic = "numa:2 core:4 pu:1", .allowed = "5"}, 1, 1, 1, 1);
     expect_counts(
-        &(weft__topology_fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "1-4"}, 4, 4,
-        1, 1);
+        &(weft__topology_fake_machine){
+            .synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "1-4"},
+        4, 4, 1, 1);
     /* Only slow cores: they are the fastest there are. */
     expect_counts(
-        &(weft__topology_fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "0-2"}, 3, 3,
-        3, 1);
+        &(weft__topology_fake_machine){
+            .synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "0-2"},
+        3, 3, 3, 1);
     /* Never beyond the mask, nor beyond a core's own CPUs. */
-    expect_places(&(weft__topology_fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 2, "2@0:2-3 7@0:7");
+    expect_places(&(weft__topology_fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 2,
+                  "2@0:2-3 7@0:7");
     expect_places(&(weft__topology_fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3,
                   "2@0:2-3 2@0:2-3 7@0:7");
     expect_places(&(weft__topology_fake_machine){.synthetic = "numa:2 core:4 pu:1", .allowed = "2-5"}, 4,
@@ -128,8 +131,9 @@ static void fast_cores_first(void **state)
     expect_places(&hybrid, 4, "4@0:4 5@0:5 6@0:6 7@0:7");
     expect_places(&hybrid, 8, "4@0:4 5@0:5 6@0:6 7@0:7 0@0:0 1@0:1 2@0:2 3@0:3");
     expect_places(
-        &(weft__topology_fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "3-5"}, 3,
-        "4@0:4 5@0:5 3@0:3");
+        &(weft__topology_fake_machine){
+            .synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "3-5"},
+        3, "4@0:4 5@0:5 3@0:3");
 }
 
 /* Every node's memory is used, and threads that are neighbours in number lie on one node. */
@@ -203,7 +207,8 @@ static void *in_one_cpu(void *arg)
     CPU_SET(first, &set);
     if (first < 0 || sched_setaffinity(0, sizeof set, &set)) return "the affinity mask cannot be changed";
     weft__topology_count(weft__topology_machine(), &counts);
-    if (counts.cpus != 1 || counts.cores != 1 || counts.fast_cores != 1) return "a mask of one CPU is not counted as one";
+    if (counts.cpus != 1 || counts.cores != 1 || counts.fast_cores != 1)
+        return "a mask of one CPU is not counted as one";
     unsetenv("WEFT_THREADS");
     if (weft__machine_default_threads() != 1 || weft__machine_cpus() != 1) return "one CPU gets more than one thread";
     return NULL;
@@ -283,6 +288,7 @@ int main(int argc, char **argv)
                                 cmocka_unit_test(affinity_masks_count),
                                 cmocka_unit_test(workers_are_bound_and_callers_are_not),
                             };
-    if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests_name("base_topology", material, NULL, NULL));
+    if (claims_material(argc, argv))
+        return claims_status(cmocka_run_group_tests_name("base_topology", material, NULL, NULL));
     return claims_status(cmocka_run_group_tests_name("base_topology", tests, NULL, NULL));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* batcher.c: what requests bring is what a session of the model brings: tokens, log-probabilities, embeddings; a long prompt does not hold
- * others up; a trace tells of it all. */
+/* batcher.c: what requests bring is what a session of the model brings: tokens, log-probabilities, embeddings; a long
+ * prompt does not hold others up; a trace tells of it all. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 
@@ -286,7 +286,8 @@ static void counters_move_with_every_step(void **state)
     weft_model_close(&model);
 }
 
-/* Sessions, engines and models alike: beyond what it was trained for, or stretched to, there is an error with the numbers. */
+/* Sessions, engines and models alike: beyond what it was trained for, or stretched to, there is an error with the
+ * numbers. */
 static void contexts_end_where_the_model_does(void **state)
 {
     (void)state;

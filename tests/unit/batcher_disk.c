@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* batcher_disk.c: how long requests, slots and the engine's end wait for a disk that is slow, or that does not answer; and that
- * nothing is lost or leaks by it. Each test has a scene, whose end lets go of the disk and of what runs, however the test ended. */
+/* batcher_disk.c: how long requests, slots and the engine's end wait for a disk that is slow, or that does not answer;
+ * and that nothing is lost or leaks by it. Each test has a scene, whose end lets go of the disk and of what runs,
+ * however the test ended. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 
@@ -21,8 +22,8 @@ enum {
 
 /* ---- a disk that hangs ---- */
 
-/* The disk of whoever wants it to hang does not answer from the end of a read on, when the file's time is set; 2: it does so now. In libc's
- * place. */
+/* The disk of whoever wants it to hang does not answer from the end of a read on, when the file's time is set; 2: it
+ * does so now. In libc's place. */
 static atomic_int disk_hangs;
 
 int utimensat(int dir, const char *path, const struct timespec times[2], int flags)
@@ -144,7 +145,8 @@ static void who_waits_for_a_disk_that_hangs_can_end(void **state)
     assert_int_equal(a[0].status, WEFT_TIMEOUT);
     s->q.p.deadline_ms = 0;
     for (int i = 1; i < BATCHER_FETCHES + 1; i++) submit_ok(e, &s->q, &a[i]); /* one more than may read at once */
-    /* The last first: without those who read, who only waits for a place would go on without the disk, and might end. */
+    /* The last first: without those who read, who only waits for a place would go on without the disk, and might end.
+     */
     for (int i = BATCHER_FETCHES; i > 0; i--) weft_engine_cancel(e, a[i].id);
     wait_all();
     for (int i = 1; i < BATCHER_FETCHES + 1; i++) assert_int_equal(a[i].finish, WEFT_FINISH_CANCELLED);
@@ -221,8 +223,8 @@ static void what_is_yet_to_be_written_is_counted(void **state)
     assert_int_equal(stats_of(s->e).store_written, 4);
 }
 
-/* With slots that were given up, and with a prefix to be kept: the end waits for the disk once, and what the disk lets go of later is
- * freed, all of it. */
+/* With slots that were given up, and with a prefix to be kept: the end waits for the disk once, and what the disk lets
+ * go of later is freed, all of it. */
 static void the_end_waits_for_a_hung_disk_once_and_leaks_nothing(void **state)
 {
     scene *s = *state;
@@ -325,8 +327,8 @@ static void restore_large(scene *s)
     assert_true(bytes > 3 * PIECE);
 }
 
-/* A slot is given up when nothing moves, not when much is to be done: neither when its pages are copied, to the disk or from it, between
- * long steps of others, nor when the disk has much else to do. Each takes longer than the wait. */
+/* A slot is given up when nothing moves, not when much is to be done: neither when its pages are copied, to the disk or
+ * from it, between long steps of others, nor when the disk has much else to do. Each takes longer than the wait. */
 static void what_is_slow_is_no_hung_disk(void **state)
 {
     scene *s = *state;
@@ -349,7 +351,8 @@ static void what_is_slow_is_no_hung_disk(void **state)
     assert_true(weft__clock_ns() - began > SLOW_MS * 1000000ull); /* four pieces, a nap before each */
     restore_large(s);
     end_naps(s);
-    for (int i = 0; i < 3; i++) assert_int_equal(weft__kv_store_fetch_slot(s->e->store, "nobody", nap, NULL, NULL), WEFT_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weft__kv_store_fetch_slot(s->e->store, "nobody", nap, NULL, NULL), WEFT_OK);
     restore_large(s);
     close_engine(&s->e);
 }

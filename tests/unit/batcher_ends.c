@@ -284,7 +284,8 @@ static void engines_that_cannot_work_are_refused_by_name(void **state)
         assert_null(e);
     }
     p = small();
-    p.n_kv_tokens = (int64_t)1 << 31; /* of 1024 bytes each; mapped only, they would end the program when they are used */
+    p.n_kv_tokens =
+        (int64_t)1 << 31; /* of 1024 bytes each; mapped only, they would end the program when they are used */
     weft_error err = {0};
     assert_int_equal(weft_engine_new(model, &p, &e, &err), WEFT_NO_MEMORY);
     assert_null(e);

@@ -55,7 +55,8 @@ static void a_slot_is_saved_and_comes_back(void **state)
     weft_engine_stats counted = {.size = sizeof counted};
     weft_engine_get_stats(e, &counted);
     assert_int_equal(counted.store_slots, 1);
-    assert_true(counted.store_read >= 1 && counted.store_bytes >= bytes && counted.store_cap_bytes > counted.store_bytes);
+    assert_true(counted.store_read >= 1 && counted.store_bytes >= bytes &&
+                counted.store_cap_bytes > counted.store_bytes);
     assert_int_equal(weft_engine_erase(e, "../up", &err), WEFT_ARGUMENT);
     if (weft_engine_erase(e, "mine", &err)) fail_msg("%s", err.message);
     assert_int_equal(weft_engine_erase(e, "mine", &err), WEFT_NOT_FOUND);
@@ -67,7 +68,8 @@ static void a_slot_is_saved_and_comes_back(void **state)
     weft_model_close(&model);
 }
 
-/* One whose copy takes several pieces, while another request generates; and the prefix that the store keeps by itself. */
+/* One whose copy takes several pieces, while another request generates; and the prefix that the store keeps by itself.
+ */
 static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
 {
     (void)state;
@@ -124,7 +126,8 @@ static int slowly_from_then(void *arg, const weft_event *event)
     return slowly(arg, event);
 }
 
-/* One whose prefix was read from the disk, and for which the scheduler has no room yet, ends at its deadline: not when there is room. */
+/* One whose prefix was read from the disk, and for which the scheduler has no room yet, ends at its deadline: not when
+ * there is room. */
 static void a_request_with_a_stored_prefix_can_be_late(void **state)
 {
     (void)state;
@@ -170,8 +173,8 @@ static void a_request_with_a_stored_prefix_can_be_late(void **state)
     weft_model_close(&model);
 }
 
-/* How many pages were taken between two tokens of somebody, at most, while a slot came back. With the first of them another request comes,
- * if there is one. */
+/* How many pages were taken between two tokens of somebody, at most, while a slot came back. With the first of them
+ * another request comes, if there is one. */
 typedef struct onlooker {
     answer a;
     weft_engine *e;
@@ -291,14 +294,15 @@ static void a_large_prefix_comes_back_between_others_tokens(void **state)
     assert_int_equal(restore_beside(e, &o, &restored), WEFT_OK);
     assert_int_equal(restored, LONG);
     int32_t all = o.sum, piece = (int32_t)((double)all * PIECE / (double)s->bytes) + 2;
-    print_message("%d pages of %.1f MB came back, %d at most between two tokens\n", all, (double)s->bytes / 1e6, o.most);
+    print_message("%d pages of %.1f MB came back, %d at most between two tokens\n", all, (double)s->bytes / 1e6,
+                  o.most);
     assert_true(s->bytes > 3 * PIECE / 2 && all >= LONG / 256);
     assert_true(o.most <= piece && o.most < all);
     close_engine(&e);
 }
 
-/* Until a prefix is there as a whole, its pages are whose needs them: nobody is refused, and nobody preempted for it. Pools of several
- * sizes, so that now the one, now the other is the first to find none left. */
+/* Until a prefix is there as a whole, its pages are whose needs them: nobody is refused, and nobody preempted for it.
+ * Pools of several sizes, so that now the one, now the other is the first to find none left. */
 static void a_prefix_that_comes_back_gives_way(void **state)
 {
     enum { SIZES = 7, EVERY = CLAIMS_REPEATED(1, 1, 6), PAGE = 64 };

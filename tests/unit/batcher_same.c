@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* batcher_same.c: the same answer, always: whatever runs beside a request, however its prompt is cut, wherever its prefix comes from. */
+/* batcher_same.c: the same answer, always: whatever runs beside a request, however its prompt is cut, wherever its
+ * prefix comes from. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 
@@ -10,8 +11,9 @@
 #define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 12)
 #define N_WINDOWS CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 8) /* of models with windows */
 #define MANY_PREEMPTED CLAIMS_REPEATED(CLAIMS_SWEPT(2, 4), 1, 0) /* so few requests may never meet */
-#define MANY_PUT_OFF                                                                                                             \
-    CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 0) /* grammars among so few may never be put off (in_turn has some that are) */
+#define MANY_PUT_OFF                                                                                                   \
+    CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60,                                                                        \
+                    0) /* grammars among so few may never be put off (in_turn has some that are) */
 
 enum {
     MUCH_LONGER = CLAIMS_REPEATED(100, 100, 20), /* tokens; where nobody need give way, enough for another page */
@@ -21,8 +23,8 @@ enum {
     RACE_TOKENS = CLAIMS_REPEATED(60, 60, 40)
 };
 
-/* Mixed prompts, half of them with beginnings in common; lengths (the answers of the last quarter are long), seeds, temperatures, penalties; a few with log-probabilities of the
- * prompt, a few embeddings. */
+/* Mixed prompts, half of them with beginnings in common; lengths (the answers of the last quarter are long), seeds,
+ * temperatures, penalties; a few with log-probabilities of the prompt, a few embeddings. */
 static void make_many(ask *all, int n, const weft_grammar *grammar)
 {
     weft__rng rng;
@@ -97,8 +99,8 @@ static void cached_and_stored(weft_model *model, const ask *all, const answer *f
     remove_folder(folder);
 }
 
-/* What a model is asked; n_kv_tokens: the pool in which requests of up to 323 tokens, 16 at once, must give way to each other at least
- * `preempted` times. */
+/* What a model is asked; n_kv_tokens: the pool in which requests of up to 323 tokens, 16 at once, must give way to each
+ * other at least `preempted` times. */
 typedef struct course {
     weft_model *model;
     const weft_grammar *grammar;
@@ -194,7 +196,8 @@ static void in_turn(const course *c)
         all[i].p.ignore_end = 1;
         all[i].p.event = in_race;
     }
-    for (int round = 0; round < 8 && together <= RACE_TOKENS; round++) { /* the first may be done before the last has come */
+    for (int round = 0; round < 8 && together <= RACE_TOKENS;
+         round++) { /* the first may be done before the last has come */
         race.n_began = race.over = race.lead = 0;
         memset(race.n, 0, sizeof race.n);
         run_together(e, all, race.answers, N_RACE);
@@ -289,7 +292,8 @@ static void put_taller(weft__gguf_writer *w, const weft__gguf *g, uint32_t n_lay
     if (st) fail_msg("%s", err.message);
 }
 
-/* Products of floats take most of the time where each access is checked; those of whole numbers take few instructions. */
+/* Products of floats take most of the time where each access is checked; those of whole numbers take few instructions.
+ */
 static void quantize(char *path)
 {
     char out[64];
@@ -324,13 +328,15 @@ static weft_model *taller_gemma3(void)
     return model;
 }
 
-/* Windows alone never need more pages than a request was let in with: nobody has to give way. What the taller model runs through has
- * all of their branches, and takes longer. */
+/* Windows alone never need more pages than a request was let in with: nobody has to give way. What the taller model
+ * runs through has all of their branches, and takes longer. */
 static void same_answer_with_windows(void **state)
 {
     (void)state;
-    if (CLAIMS_REPEATED(1, 0, 1)) same_answer_of(from_shared("tiny-gemma3.f16"), N_WINDOWS, 384, 0, CLAIMS_REPEATED(1, 0, 0));
-    if (CLAIMS_REPEATED(1, 1, 0)) same_answer_of(taller_gemma3(), N_WINDOWS, 384, MANY_PREEMPTED, CLAIMS_REPEATED(1, 0, 0));
+    if (CLAIMS_REPEATED(1, 0, 1))
+        same_answer_of(from_shared("tiny-gemma3.f16"), N_WINDOWS, 384, 0, CLAIMS_REPEATED(1, 0, 0));
+    if (CLAIMS_REPEATED(1, 1, 0))
+        same_answer_of(taller_gemma3(), N_WINDOWS, 384, MANY_PREEMPTED, CLAIMS_REPEATED(1, 0, 0));
 }
 
 int main(int argc, char **argv)

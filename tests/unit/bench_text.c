@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench_text.c: how fast text becomes tokens, what the grammars cost that attack it, and what a pick from a large vocabulary takes: make
- * bench-text. That none of it grows out of bounds is claimed by tests (text_speed, text_grammar_limits, sample), whatever the machine; the
- * bounds here are for a machine of today that does nothing else.
+/* bench_text.c: how fast text becomes tokens, what the grammars cost that attack it, and what a pick from a large
+ * vocabulary takes: make bench-text. That none of it grows out of bounds is claimed by tests (text_speed,
+ * text_grammar_limits, sample), whatever the machine; the bounds here are for a machine of today that does nothing
+ * else.
  *
- * usage: bench_text [--check]     with --check it fails (1) where a bound is missed; 75: where none is, but others took so much of the time of
- * one that it cannot be judged; 77: a part lacks its material. One thread. */
+ * usage: bench_text [--check] with --check it fails (1) where a bound is missed; 75: where none is, but others took so
+ * much of the time of one that it cannot be judged; 77: a part lacks its material. One thread. */
 #include <stdio.h>
 
 #include "base/taken.h"
@@ -26,7 +27,8 @@ static void row(const char *part, const char *what, double value, const char *un
     weft__taken taken = weft__taken_between(&since, &now, 1);
     const int above = weft__taken_above(&taken);
     since = now;
-    printf("%-9s %-34s %9.3f %-5s %-12s taken %-18s %s\n", part, what, value, unit, bound, weft__taken_text(&taken, above, text),
+    printf("%-9s %-34s %9.3f %-5s %-12s taken %-18s %s\n", part, what, value, unit, bound,
+           weft__taken_text(&taken, above, text),
            above  ? "not judged"
            : fine ? ""
                   : "missed");
@@ -80,7 +82,8 @@ static void hostile(void **state)
             const char *name = write_hostile(i, text, N_HOSTILE);
             double took = least_of(read_text, &(reading){.tok = tok, .text = text}, N_HOSTILE, 2);
             if (took > most)
-                most = took, snprintf(what, sizeof what, "%s, '%s'", hostile_vocabularies[v], *name > ' ' ? name : "blanks");
+                most = took,
+                snprintf(what, sizeof what, "%s, '%s'", hostile_vocabularies[v], *name > ' ' ? name : "blanks");
         }
         row("hostile", what, N_HOSTILE / 1e6 / most, "MB/s", "0.1 or more", N_HOSTILE / 1e6 / most >= 0.1);
         weft__tok_destroy(&tok);
@@ -120,7 +123,8 @@ static void attacks(void **state)
 static void picks(void **state)
 {
     (void)state;
-    float *logits = weft__alloc_array(SAMPLING_VOCAB, sizeof *logits), *copy = weft__alloc_array(SAMPLING_VOCAB, sizeof *copy);
+    float *logits = weft__alloc_array(SAMPLING_VOCAB, sizeof *logits),
+          *copy = weft__alloc_array(SAMPLING_VOCAB, sizeof *copy);
     assert_true(logits && copy);
     sampling_logits(logits);
     for (int kind = 0; kind < SAMPLING_KINDS; kind++) {

@@ -121,7 +121,7 @@ static void a_signal_ends_the_job(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_job_of_many_parts_has_a_bar), cmocka_unit_test(short_jobs_have_none),
-                                       cmocka_unit_test(a_signal_ends_the_job)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_job_of_many_parts_has_a_bar),
+                                       cmocka_unit_test(short_jobs_have_none), cmocka_unit_test(a_signal_ends_the_job)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* engine_apply.c: adapters that are merged into a file (weft_adapter_apply): only into the base that they were trained on. Our own model and
- * one of its styles, and that model with another last norm. */
+/* engine_apply.c: adapters that are merged into a file (weft_adapter_apply): only into the base that they were trained
+ * on. Our own model and one of its styles, and that model with another last norm. */
 #include "unit/fixture.h"
 
 #include <stdio.h>
@@ -70,7 +70,8 @@ static int begin(void **state)
     snprintf(w->other, sizeof w->other, "%s/other.gguf", w->folder);
     snprintf(w->out, sizeof w->out, "%s/out.gguf", w->folder);
     write_other(w->other);
-    assert_int_equal(weft_adapter_file_open(STYLE, NULL, &w->style, &err), WEFT_OK); /* with no base to be held against */
+    assert_int_equal(weft_adapter_file_open(STYLE, NULL, &w->style, &err),
+                     WEFT_OK); /* with no base to be held against */
     *state = w;
     return 0;
 }
@@ -104,7 +105,8 @@ static void its_own_base_takes_it(void **state)
     assert_int_equal(apply(w, MODEL, &err), WEFT_OK);
     unsigned char *model = read_all(MODEL, &n), *out = read_all(w->out, &n_out);
     assert_int_equal(n, n_out); /* types as they were */
-    float *before = find(model, n, "blk.0.attn_q.weight", &n_bytes), *after = find(out, n_out, "blk.0.attn_q.weight", &n_bytes);
+    float *before = find(model, n, "blk.0.attn_q.weight", &n_bytes),
+          *after = find(out, n_out, "blk.0.attn_q.weight", &n_bytes);
     assert_memory_not_equal(before, after, n_bytes);
     free(model);
     free(out);

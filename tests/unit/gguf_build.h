@@ -61,7 +61,8 @@ static inline void put_list(bytes *b, uint32_t type, uint64_t n)
     put_u32(b, type);
     put_u64(b, n);
 }
-static inline void put_tensor(bytes *b, const char *name, uint32_t n_dims, const uint64_t *d, uint32_t type, uint64_t offset)
+static inline void put_tensor(bytes *b, const char *name, uint32_t n_dims, const uint64_t *d, uint32_t type,
+                              uint64_t offset)
 {
     put_text(b, name);
     put_u32(b, n_dims);

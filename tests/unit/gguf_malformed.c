@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gguf_malformed.c: files that must be refused, each with a message that names the fault.
  *
- * Most cases are the sample of gguf_build.h with one number changed (table `patches`); the others are built (table `built`).
- * Besides, the sample is cut at every byte, and changed at random places. */
+ * Most cases are the sample of gguf_build.h with one number changed (table `patches`); the others are built (table
+ * `built`). Besides, the sample is cut at every byte, and changed at random places. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,10 +46,12 @@ static const patch patches[] = {
     {"one entry too few", ABSOLUTE, 0, 16, 8, S_KEYS - 1, "tensor 'a.deep': 9 dimensions"},
     /* keys */
     {"empty key", KEY, S_ARCH, 0, 8, 0, "metadata key 0: its name is empty"},
-    {"key of 65536 bytes", KEY, S_U8, 0, 8, 65536, "metadata key 2: its name of 65536 bytes exceeds the limit of 65535"},
+    {"key of 65536 bytes", KEY, S_U8, 0, 8, 65536,
+     "metadata key 2: its name of 65536 bytes exceeds the limit of 65535"},
     {"key of 2^63 bytes", KEY, S_U8, 0, 8, BIG, "metadata key 2: its name of 9223372036854775808 bytes exceeds"},
     {"key of 2^64-1 bytes", KEY, S_U8, 0, 8, MAX, "metadata key 2: its name of 18446744073709551615 bytes exceeds"},
-    {"key longer than the file", KEY, S_U8, 0, 8, 65535, "metadata key 2: the file ends inside its name of 65535 bytes"},
+    {"key longer than the file", KEY, S_U8, 0, 8, 65535,
+     "metadata key 2: the file ends inside its name of 65535 bytes"},
     {"key with NUL", KEY, S_U8, 9, 1, 0, "metadata key 2: its name contains a NUL"},
     {"key with byte 0xff", KEY, S_U8, 9, 1, 0xff, "metadata key 2: its name is not valid UTF-8"},
     {"key with an overlong character", KEY, S_U8, 8, 2, 0x80c0, "metadata key 2: its name is not valid UTF-8"},
@@ -60,21 +62,28 @@ static const patch patches[] = {
     {"value type 13", TYPE, S_U8, 0, 4, 13, "key 'n.u8': it has unknown value type 13"},
     {"value type 2^32-1", TYPE, S_F64, 0, 4, UINT32_MAX, "key 'n.f64': it has unknown value type 4294967295"},
     {"bool 2", VALUE, S_BOOL, 0, 1, 2, "key 'n.bool': a bool is stored as 2"},
-    {"string of 2^63 bytes", VALUE, S_ARCH, 0, 8, BIG, "key 'general.architecture': a string of 9223372036854775808 bytes"},
-    {"string of 2^64-1 bytes", VALUE, S_ARCH, 0, 8, MAX, "key 'general.architecture': a string of 18446744073709551615 bytes"},
-    {"string longer than the file", VALUE, S_ARCH, 0, 8, 5000, "key 'general.architecture': a string of 5000 bytes is longer"},
+    {"string of 2^63 bytes", VALUE, S_ARCH, 0, 8, BIG,
+     "key 'general.architecture': a string of 9223372036854775808 bytes"},
+    {"string of 2^64-1 bytes", VALUE, S_ARCH, 0, 8, MAX,
+     "key 'general.architecture': a string of 18446744073709551615 bytes"},
+    {"string longer than the file", VALUE, S_ARCH, 0, 8, 5000,
+     "key 'general.architecture': a string of 5000 bytes is longer"},
     {"string one byte too long", VALUE, S_ARCH, 0, 8, 6, "metadata key 1: "},
     {"string one byte too short", VALUE, S_ARCH, 0, 8, 4, "metadata key 1: "},
     {"array of type 13", VALUE, S_FLOATS, 0, 4, 13, "key 'a.floats': an array has unknown element type 13"},
-    {"array of type 2^32-1", VALUE, S_FLOATS, 0, 4, UINT32_MAX, "key 'a.floats': an array has unknown element type 4294967295"},
-    {"2^62 floats", VALUE, S_FLOATS, 4, 8, 1ull << 62, "key 'a.floats': an array of 4611686018427387904 values of type f32"},
+    {"array of type 2^32-1", VALUE, S_FLOATS, 0, 4, UINT32_MAX,
+     "key 'a.floats': an array has unknown element type 4294967295"},
+    {"2^62 floats", VALUE, S_FLOATS, 4, 8, 1ull << 62,
+     "key 'a.floats': an array of 4611686018427387904 values of type f32"},
     {"2^64-1 floats", VALUE, S_FLOATS, 4, 8, MAX, "key 'a.floats': an array of 18446744073709551615 values"},
     {"2^61 strings", VALUE, S_STRINGS, 4, 8, 1ull << 61,
      "key 'a.strings': an array of 2305843009213693952 values of type string"},
     {"2^63 bools", VALUE, S_BOOLS, 4, 8, BIG, "key 'a.bools': an array of 9223372036854775808 values of type bool"},
-    {"2^60 arrays", VALUE, S_NESTED, 4, 8, 1ull << 60, "key 'a.nested': an array of 1152921504606846976 values of type array"},
+    {"2^60 arrays", VALUE, S_NESTED, 4, 8, 1ull << 60,
+     "key 'a.nested': an array of 1152921504606846976 values of type array"},
     {"bool 255 in an array", VALUE, S_BOOLS, 13, 1, 255, "key 'a.bools': a bool is stored as 255"},
-    {"array's string of 2^63 bytes", VALUE, S_STRINGS, 12, 8, BIG, "key 'a.strings': a string of 9223372036854775808 bytes"},
+    {"array's string of 2^63 bytes", VALUE, S_STRINGS, 12, 8, BIG,
+     "key 'a.strings': a string of 9223372036854775808 bytes"},
     {"last string of an array too long", VALUE, S_STRINGS, 29, 8, 9999, "key 'a.strings': a string of 9999 bytes"},
     {"inner array of type 13", VALUE, S_NESTED, 12, 4, 13, "key 'a.nested': an array has unknown element type 13"},
     {"inner array of 2^62", VALUE, S_NESTED, 16, 8, 1ull << 62,
@@ -108,7 +117,8 @@ static const patch patches[] = {
     {"dimension 2^63", DIM, 3, 16, 8, BIG, "tensor 'd': its number of elements overflows at dimension 2"},
     {"elements 2^63", DIM, 0, 0, 8, 1ull << 61, "tensor 'a.weight': its number of elements overflows at dimension 1"},
     {"elements 2^64", DIM, 0, 0, 8, 1ull << 62, "tensor 'a.weight': its number of elements overflows at dimension 1"},
-    {"bytes 2^63", DIM, 0, 0, 8, 1ull << 59, "tensor 'a.weight': the size of its 2305843009213693952 elements of type F32"},
+    {"bytes 2^63", DIM, 0, 0, 8, 1ull << 59,
+     "tensor 'a.weight': the size of its 2305843009213693952 elements of type F32"},
     {"bytes over 2^63, Q4_0", DIM, 1, 8, 8, BIG / 64 * 3 / 2, "elements overflows at dimension 1"},
     {"K not a multiple of the block", DIM, 1, 0, 8, 63,
      "tensor 'b.weight': dimension 0 is 63, not a multiple of the 32 elements"},
@@ -120,10 +130,12 @@ static const patch patches[] = {
     {"type 2^32-1", DTYPE, 0, 0, 4, UINT32_MAX, "tensor 'a.weight': type id 4294967295 is unknown"},
     {"type MXFP4", DTYPE, 1, 0, 4, 39, "tensor 'b.weight': type 39 (MXFP4) is not supported by this build"},
     {"type IQ2_XXS", DTYPE, 1, 0, 4, 16, "tensor 'b.weight': type 16 (IQ2_XXS) is not supported by this build"},
-    {"block type for a short row", DTYPE, 0, 0, 4, 12, "tensor 'a.weight': dimension 0 is 8, not a multiple of the 256"},
+    {"block type for a short row", DTYPE, 0, 0, 4, 12,
+     "tensor 'a.weight': dimension 0 is 8, not a multiple of the 256"},
     /* places */
     {"offset 1", OFFSET, 1, 0, 8, 129, "tensor 'b.weight': its offset 129 is not a multiple of the alignment 32"},
-    {"offset 2^63", OFFSET, 1, 0, 8, BIG, "tensor 'b.weight': 72 bytes at offset 9223372036854775808 reach past the end"},
+    {"offset 2^63", OFFSET, 1, 0, 8, BIG,
+     "tensor 'b.weight': 72 bytes at offset 9223372036854775808 reach past the end"},
     {"offset 2^64-32", OFFSET, 1, 0, 8, MAX - 31,
      "tensor 'b.weight': 72 bytes at offset 18446744073709551584 reach past the end"},
     {"offset behind the file", OFFSET, 3, 0, 8, 4096, "tensor 'd': 6 bytes at offset 4096 reach past the end"},
@@ -377,8 +389,8 @@ static void cut_at_every_byte(void **state)
         if (!named && !strstr(err.message, "cannot fit into") && !strstr(err.message, "longer than the"))
             fail_msg("cut at %zu: \"%s\" lacks \"%s\"", n, err.message, expected);
     }
-    print_message("cut at each of %zu bytes, header %zu: refused; %zu messages name the very piece\n", s.data_end, s.header_end,
-                  by_name);
+    print_message("cut at each of %zu bytes, header %zu: refused; %zu messages name the very piece\n", s.data_end,
+                  s.header_end, by_name);
     assert_true(by_name > s.data_end / 2);
     for (size_t n = s.data_end; n <= s.b.n; n++) {
         weft__gguf *g;
@@ -406,7 +418,8 @@ static void random_damage(void **state)
         weft_error err = {0};
         weft_status status = parse_copy(s.b.p, s.b.n, &g, &err);
         accepted += status == WEFT_OK;
-        if (status != WEFT_OK && strncmp(err.message, LABEL ": ", sizeof LABEL + 1) != 0) fail_msg("message \"%s\"", err.message);
+        if (status != WEFT_OK && strncmp(err.message, LABEL ": ", sizeof LABEL + 1) != 0)
+            fail_msg("message \"%s\"", err.message);
     }
     print_message("20000 damaged files: %zu still well-formed\n", accepted);
     assert_int_equal(weft__alloc_live(), live);

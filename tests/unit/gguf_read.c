@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gguf_read.c: well-formed files: every type of value and its conversions, lists, tensors, reference models, large counts, and
- * every failing allocation. */
+/* gguf_read.c: well-formed files: every type of value and its conversions, lists, tensors, reference models, large
+ * counts, and every failing allocation. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -109,13 +109,15 @@ static void refused_conversions(void **state)
     int b = 77;
     weft__gguf_str str = {"77", 2};
     const weft__gguf_list *list = (const weft__gguf_list *)&list;
-#define REFUSED(call, status, part)                                                                                              \
-    assert_int_equal(call, status);                                                                                              \
+#define REFUSED(call, status, part)                                                                                    \
+    assert_int_equal(call, status);                                                                                    \
     expect_text(&err, part)
     REFUSED(weft__gguf_u32(g, "n.none", &u32, &err), WEFT_NOT_FOUND, "sample: key 'n.none' is missing");
     REFUSED(weft__gguf_array(g, "n.none", &list, &err), WEFT_NOT_FOUND, "key 'n.none' is missing");
-    REFUSED(weft__gguf_u32(g, "n.i8", &u32, &err), WEFT_FORMAT, "key 'n.i8' (type i8) holds -2, which does not fit into u32");
-    REFUSED(weft__gguf_u32(g, "n.u64", &u32, &err), WEFT_FORMAT, "holds 10344361028892658174, which does not fit into u32");
+    REFUSED(weft__gguf_u32(g, "n.i8", &u32, &err), WEFT_FORMAT,
+            "key 'n.i8' (type i8) holds -2, which does not fit into u32");
+    REFUSED(weft__gguf_u32(g, "n.u64", &u32, &err), WEFT_FORMAT,
+            "holds 10344361028892658174, which does not fit into u32");
     REFUSED(weft__gguf_u64(g, "n.i64", &u64, &err), WEFT_FORMAT, "key 'n.i64' (type i64) holds -8102383044816893442");
     REFUSED(weft__gguf_i64(g, "n.u64", &i64, &err), WEFT_FORMAT, "key 'n.u64' (type u64) holds 10344361028892658174");
     REFUSED(weft__gguf_i32(g, "n.u32", &i32, &err), WEFT_FORMAT, "holds 2341112318, which does not fit into i32");
@@ -216,7 +218,8 @@ static void tensors(void **state)
     free(s.b.p);
 }
 
-/* Names, entries, tensors and bytes as an independent reader lists them; vocabularies alone are listed in text_golden.c. */
+/* Names, entries, tensors and bytes as an independent reader lists them; vocabularies alone are listed in
+ * text_golden.c. */
 static const struct {
     const char *path;
     size_t n_meta, n_tensors, n_vocabulary;
@@ -406,7 +409,8 @@ static void failing_allocations(void **state)
             weft__gguf_close(&g);
             break;
         }
-        if (status != WEFT_NO_MEMORY || !strstr(err.message, "memory")) fail_msg("%d: status %d: %s", n, status, err.message);
+        if (status != WEFT_NO_MEMORY || !strstr(err.message, "memory"))
+            fail_msg("%d: status %d: %s", n, status, err.message);
         assert_null(g);
         assert_int_equal(weft__alloc_live(), live);
         assert_int_equal(is_mapped(path), 0);

@@ -199,25 +199,29 @@ static const struct {
     weft_status status;
     const char *expected, *file; /* in the message */
 } cases[] = {
-    {"last part missing", last_part_missing, "m-00001-of-00003.gguf", WEFT_NOT_FOUND, "part 3 of 3 cannot be read", "m-00003-of"},
+    {"last part missing", last_part_missing, "m-00001-of-00003.gguf", WEFT_NOT_FOUND, "part 3 of 3 cannot be read",
+     "m-00003-of"},
     {"second part missing", second_part_missing, "m-00001-of-00003.gguf", WEFT_NOT_FOUND, "part 2 of 3 cannot be read",
      "m-00002-of"},
-    {"a part twice", part_twice, "m-00001-of-00003.gguf", WEFT_FORMAT, "should be part 3 of 3, but its keys", "m-00003-of"},
-    {"a part of another model", part_from_other_model, "m-00001-of-00003.gguf", WEFT_FORMAT, "say 2 of 4", "m-00002-of"},
+    {"a part twice", part_twice, "m-00001-of-00003.gguf", WEFT_FORMAT, "should be part 3 of 3, but its keys",
+     "m-00003-of"},
+    {"a part of another model", part_from_other_model, "m-00001-of-00003.gguf", WEFT_FORMAT, "say 2 of 4",
+     "m-00002-of"},
     {"a cycle", part_is_first, "m-00001-of-00003.gguf", WEFT_FORMAT,
      "should be part 2 of 3, but its keys split.no and split.count say 1 of 3", "m-00002-of"},
-    {"a link to itself", link_to_itself, "m-00001-of-00003.gguf", WEFT_IO, "cannot be opened: Too many levels", "m-00002-of"},
-    {"a tensor in two parts", tensor_twice, "m-00001-of-00003.gguf", WEFT_FORMAT, "tensor 'one' is there twice, here and in an",
-     "m-00003-of"},
+    {"a link to itself", link_to_itself, "m-00001-of-00003.gguf", WEFT_IO, "cannot be opened: Too many levels",
+     "m-00002-of"},
+    {"a tensor in two parts", tensor_twice, "m-00001-of-00003.gguf", WEFT_FORMAT,
+     "tensor 'one' is there twice, here and in an", "m-00003-of"},
     {"tensor count too high", total_too_high, "m-00001-of-00003.gguf", WEFT_FORMAT,
      "key 'split.tensors.count' says 4 tensors, but the parts hold 3", "m-00001-of"},
     {"tensor count negative", total_negative, "m-00001-of-00003.gguf", WEFT_FORMAT,
      "key 'split.tensors.count' (type i32) holds -3", "m-00001-of"},
-    {"name and keys differ", name_says_other_count, "m-00001-of-00003.gguf", WEFT_FORMAT, "its name says part 1 of 3, its keys",
-     "m-00001-of"},
+    {"name and keys differ", name_says_other_count, "m-00001-of-00003.gguf", WEFT_FORMAT,
+     "its name says part 1 of 3, its keys", "m-00001-of"},
     {"count 0", count_zero, "m-00001-of-00003.gguf", WEFT_FORMAT, "say part 0 of 0", "m-00001-of"},
-    {"number beyond the count", number_beyond_count, "m-00001-of-00003.gguf", WEFT_FORMAT, "say part 3 of 3 (counted from 0)",
-     "m-00001-of"},
+    {"number beyond the count", number_beyond_count, "m-00001-of-00003.gguf", WEFT_FORMAT,
+     "say part 3 of 3 (counted from 0)", "m-00001-of"},
     {"first part is the second", first_is_second, "m-00001-of-00003.gguf", WEFT_FORMAT, "is part 2 of 3", "m-00001-of"},
     {"opened at the second", nothing, "m-00002-of-00003.gguf", WEFT_FORMAT, "open the first part", "m-00002-of"},
     {"a malformed part", part_malformed, "m-00001-of-00003.gguf", WEFT_FORMAT, "is not a GGUF file", "m-00002-of"},
@@ -228,8 +232,8 @@ static const struct {
      "m-00001-of"},
     {"no count in the first", count_missing_first, "m-00001-of-00003.gguf", WEFT_FORMAT, "key 'split.count' is missing",
      "m-00001-of"},
-    {"no total in the first", total_missing_first, "m-00001-of-00003.gguf", WEFT_FORMAT, "key 'split.tensors.count' is missing",
-     "m-00001-of"},
+    {"no total in the first", total_missing_first, "m-00001-of-00003.gguf", WEFT_FORMAT,
+     "key 'split.tensors.count' is missing", "m-00001-of"},
     {"no keys in the second", keys_missing_second, "m-00001-of-00003.gguf", WEFT_FORMAT, "key 'split.count' is missing",
      "m-00002-of"},
     {"renamed", renamed, "renamed.gguf", WEFT_FORMAT, "its name must end in -00001-of-00003.gguf", "renamed.gguf"},
@@ -249,8 +253,8 @@ static void unsound_models(void **state)
         cases[i].damage();
         weft_status status = weft__gguf_open(in_folder(cases[i].open), &g, &err);
         if (status != cases[i].status || !strstr(err.message, cases[i].expected) || !strstr(err.message, cases[i].file))
-            fail_msg("%s: status %d, \"%s\" lacks \"%s\" or \"%s\"", cases[i].name, status, err.message, cases[i].expected,
-                     cases[i].file);
+            fail_msg("%s: status %d, \"%s\" lacks \"%s\" or \"%s\"", cases[i].name, status, err.message,
+                     cases[i].expected, cases[i].file);
         assert_null(g);
         assert_int_equal(weft__alloc_live(), live);
     }

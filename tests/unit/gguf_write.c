@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gguf_write.c: what the writer writes the reader reads back; misuse, full disks and failing allocations leave no file. */
+/* gguf_write.c: what the writer writes the reader reads back; misuse, full disks and failing allocations leave no file.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -34,7 +35,8 @@ static void ok(weft_status status, const weft_error *err)
 
 static void expect(weft_status got, weft_status wanted, const weft_error *err, const char *part)
 {
-    if (got != wanted || !strstr(err->message, part)) fail_msg("status %d, \"%s\" lacks \"%s\"", got, err->message, part);
+    if (got != wanted || !strstr(err->message, part))
+        fail_msg("status %d, \"%s\" lacks \"%s\"", got, err->message, part);
 }
 
 static weft_status write_metadata(weft__gguf_writer *w, weft_error *err)
@@ -72,7 +74,8 @@ static weft_status write_tensors(weft__gguf_writer *w, weft_error *err)
     if (status == WEFT_OK) status = weft__gguf_write(w, five, 4, err);
     if (status == WEFT_OK) status = weft__gguf_write(w, NULL, 0, err);
     if (status == WEFT_OK) status = weft__gguf_write(w, five + 1, 16, err);
-    for (size_t at = 0; at < BIG_BYTES && status == WEFT_OK; at += 3400) status = weft__gguf_write(w, data + at, 3400, err);
+    for (size_t at = 0; at < BIG_BYTES && status == WEFT_OK; at += 3400)
+        status = weft__gguf_write(w, data + at, 3400, err);
     if (status == WEFT_OK) status = weft__gguf_write(w, five, sizeof five, err);
     return status;
 }
@@ -105,7 +108,8 @@ static void check_metadata(const weft__gguf *g)
     assert_int_equal(weft__gguf_f32(g, "n.f32", &f32, NULL), WEFT_OK);
     assert_int_equal(weft__gguf_f64(g, "n.f64", &f64, NULL), WEFT_OK);
     assert_int_equal(weft__gguf_bool(g, "n.bool", &b, NULL), WEFT_OK);
-    assert_true(u32 == 4000000000u && i32 == -5 && u64 == UINT64_MAX && i64 == INT64_MIN && f32 == 0.1f && f64 == 0.1 && b == 1);
+    assert_true(u32 == 4000000000u && i32 == -5 && u64 == UINT64_MAX && i64 == INT64_MIN && f32 == 0.1f && f64 == 0.1 &&
+                b == 1);
     assert_int_equal(weft__gguf_array(g, "a.strings", &list, NULL), WEFT_OK);
     assert_int_equal(list->n, 3);
     assert_int_equal(weft__gguf_list_string(list, 2).len, 7);
@@ -140,7 +144,8 @@ static void round_trip(void **state)
         assert_int_equal(t->n_bytes, BIG_BYTES);
         assert_int_equal(t->offset % alignment, 0);
         for (size_t i = 0; i < BIG_BYTES; i++)
-            if (((const unsigned char *)weft__tensor_data(t))[i] != (unsigned char)(i * 7)) fail_msg("byte %zu differs", i);
+            if (((const unsigned char *)weft__tensor_data(t))[i] != (unsigned char)(i * 7))
+                fail_msg("byte %zu differs", i);
         assert_int_equal(weft__gguf_tensor(g, "last", &t, NULL), WEFT_OK);
         assert_true(((const float *)weft__tensor_data(t))[4] == 5.0f);
         weft__gguf_close(&g);
@@ -154,7 +159,8 @@ static weft_status copy_model(const weft__gguf *g, const char *to, weft_error *e
     weft_status status = weft__gguf_writer_create(to, g->alignment, &w, err);
     if (status == WEFT_OK) status = weft__gguf_put_all(w, g, err);
     for (size_t i = 0; i < set->n && status == WEFT_OK; i++)
-        status = weft__gguf_declare(w, set->items[i].name, set->items[i].dtype, set->items[i].n_dims, set->items[i].d, err);
+        status =
+            weft__gguf_declare(w, set->items[i].name, set->items[i].dtype, set->items[i].n_dims, set->items[i].d, err);
     if (status == WEFT_OK) status = weft__gguf_begin(w, err);
     for (size_t i = 0; i < set->n && status == WEFT_OK; i++)
         status = weft__gguf_write(w, weft__tensor_data(&set->items[i]), (size_t)set->items[i].n_bytes, err);
@@ -235,8 +241,10 @@ static void misuse(void **state)
     expect(weft__gguf_put_u32(w, "general.alignment", 64, &err), WEFT_ARGUMENT, &err, "general.alignment");
     expect(weft__gguf_put(w, "b", WEFT__GGUF_BOOL, &two, &err), WEFT_ARGUMENT, &err, "key 'b'");
     expect(weft__gguf_put(w, "s", WEFT__GGUF_STRING, "x", &err), WEFT_ARGUMENT, &err, "no fixed size");
-    expect(weft__gguf_put_raw(w, "r", WEFT__GGUF_U32, "abcde", 5, &err), WEFT_ARGUMENT, &err, "key 'r': bytes are left");
-    expect(weft__gguf_put_raw(w, "r", WEFT__GGUF_STRING, "\x09\0\0\0\0\0\0\0x", 9, &err), WEFT_ARGUMENT, &err, "a string of 9");
+    expect(weft__gguf_put_raw(w, "r", WEFT__GGUF_U32, "abcde", 5, &err), WEFT_ARGUMENT, &err,
+           "key 'r': bytes are left");
+    expect(weft__gguf_put_raw(w, "r", WEFT__GGUF_STRING, "\x09\0\0\0\0\0\0\0x", 9, &err), WEFT_ARGUMENT, &err,
+           "a string of 9");
     ok(weft__gguf_declare(w, "t", WEFT_F32, 2, d, &err), &err);
     expect(weft__gguf_declare(w, "t", WEFT_F32, 2, d, &err), WEFT_EXISTS, &err, "tensor 't' was declared before");
     expect(weft__gguf_declare(w, long_name, WEFT_F32, 2, d, &err), WEFT_ARGUMENT, &err, "is not 1 to 64 bytes");
@@ -252,7 +260,8 @@ static void misuse(void **state)
     expect(weft__gguf_put_u32(w, "late", 1, &err), WEFT_STATE, &err, "header is already written");
     expect(weft__gguf_finish(w, &err), WEFT_STATE, &err, "tensor 't' has 0 of its 128 bytes");
     ok(weft__gguf_write(w, data, 100, &err), &err);
-    expect(weft__gguf_write(w, data, 29, &err), WEFT_ARGUMENT, &err, "tensor 't' has room for 28 bytes more, not for 29");
+    expect(weft__gguf_write(w, data, 29, &err), WEFT_ARGUMENT, &err,
+           "tensor 't' has room for 28 bytes more, not for 29");
     ok(weft__gguf_write(w, data, 28, &err), &err);
     expect(weft__gguf_write(w, data, 1, &err), WEFT_ARGUMENT, &err, "more than its tensors hold");
     ok(weft__gguf_finish(w, &err), &err);
@@ -317,7 +326,8 @@ static weft_status write_out(weft_error *err)
     return status;
 }
 
-/* Bytes of a file that was made shorter since it was mapped: where reading them would be a SIGBUS, writing them is an error that says so. */
+/* Bytes of a file that was made shorter since it was mapped: where reading them would be a SIGBUS, writing them is an
+ * error that says so. */
 static void what_cannot_be_read_any_more(void **state)
 {
     (void)state;
@@ -372,7 +382,8 @@ static void full_disk(void **state)
     expect(with_full_disk(write_model, &err), WEFT_IO, &err,
            "out.gguf: the disk is full or the file too large for it (reserving");
     assert_int_equal(files_in_folder(), 0);
-    expect(with_full_disk(write_out, &err), WEFT_IO, &err, "out.gguf: the disk is full or the file too large for it (writing");
+    expect(with_full_disk(write_out, &err), WEFT_IO, &err,
+           "out.gguf: the disk is full or the file too large for it (writing");
     assert_int_equal(files_in_folder(), 0);
 }
 
@@ -397,7 +408,8 @@ static void failing_allocations(void **state)
         weft__alloc_set_gate(NULL, NULL);
         assert_int_equal(weft__alloc_live(), live);
         if (status == WEFT_OK) break;
-        if (status != WEFT_NO_MEMORY || !strstr(err.message, "memory")) fail_msg("%d: status %d: %s", n, status, err.message);
+        if (status != WEFT_NO_MEMORY || !strstr(err.message, "memory"))
+            fail_msg("%d: status %d: %s", n, status, err.message);
         assert_int_equal(files_in_folder(), 0);
     }
     print_message("writing failed cleanly at each of %d allocations\n", n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar_attacks.h: grammars that attack time and memory, and what it takes to meet one: for a test that holds it against what an
- * ordinary grammar takes (text_grammar_limits.c), and a benchmark that says how long it is (bench_text.c). One thread. */
+/* grammar_attacks.h: grammars that attack time and memory, and what it takes to meet one: for a test that holds it
+ * against what an ordinary grammar takes (text_grammar_limits.c), and a benchmark that says how long it is
+ * (bench_text.c). One thread. */
 #ifndef WEFT_TESTS_GRAMMAR_ATTACKS_H
 #define WEFT_TESTS_GRAMMAR_ATTACKS_H
 
@@ -122,7 +123,8 @@ static inline void write_wide(attack *k, int i)
         break;
     case 14:
         k->name = "alternatives", k->status = ANY;
-        weft__strbuf_puts(s, "root ::= "), repeat(s, "r|", 250000), weft__strbuf_puts(s, "r\nr ::= \"a\" r \"a\" | \"a\"");
+        weft__strbuf_puts(s, "root ::= "), repeat(s, "r|", 250000),
+            weft__strbuf_puts(s, "r\nr ::= \"a\" r \"a\" | \"a\"");
         weft__strbuf_puts(&k->text, "aaa");
         break;
     case 15: /* which the probe would refuse: a text has a budget all the same */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar_world.h: what the tests of grammars share: small vocabularies of all bytes, tokens given, one control and one end token;
- * and short ways from a source to a grammar and from a text to what becomes of it. One thread, but for grammars that are shared. */
+/* grammar_world.h: what the tests of grammars share: small vocabularies of all bytes, tokens given, one control and one
+ * end token; and short ways from a source to a grammar and from a text to what becomes of it. One thread, but for
+ * grammars that are shared. */
 #ifndef WEFT_TESTS_GRAMMAR_WORLD_H
 #define WEFT_TESTS_GRAMMAR_WORLD_H
 
@@ -92,7 +93,8 @@ static inline void vocab_make(vocab *v, uint64_t seed, int n_random)
 
 /* ---- short ways to grammars and texts ---- */
 
-static inline weft_status gbnf_of_depth(const char *source, size_t n, uint32_t depth, weft__gram_automaton **out, weft_error *err)
+static inline weft_status gbnf_of_depth(const char *source, size_t n, uint32_t depth, weft__gram_automaton **out,
+                                        weft_error *err)
 {
     weft__gram *g = weft__gram_create();
     if (!g) return weft_fail(err, WEFT_NO_MEMORY, "no memory");

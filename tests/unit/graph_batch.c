@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* graph_batch.c: rows that are put together one by one (graph/batch.h) are the columns of a step: sequences in the order in which they were
- * added, each adapter once, and nothing of the step before. */
+/* graph_batch.c: rows that are put together one by one (graph/batch.h) are the columns of a step: sequences in the
+ * order in which they were added, each adapter once, and nothing of the step before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,12 +33,14 @@ static void rows_of_sequences(void **state)
     for (int32_t i = 0; i < 12; i++) b.hidden[i] = 1; /* the room is there: held by the sanitizer */
     for (int round = 0; round < 2; round++) {
         weft__graph_batch_clear(&b);
-        assert_int_equal(weft__graph_batch_add_sequence(&b, (weft_seq_view){&pages[0], NULL, NULL}, round ? NULL : one), 0);
+        assert_int_equal(weft__graph_batch_add_sequence(&b, (weft_seq_view){&pages[0], NULL, NULL}, round ? NULL : one),
+                         0);
         weft__graph_batch_add_row(&b, 7, 0, 0);
         weft__graph_batch_add_row(&b, 8, 1, WEFT_WANT_LOGITS);
         assert_int_equal(weft__graph_batch_add_sequence(&b, (weft_seq_view){&pages[1], NULL, NULL}, NULL), 1);
         weft__graph_batch_add_row(&b, 9, 40, WEFT_WANT_LOGITS | WEFT_WANT_OUTPUTS);
-        assert_int_equal(weft__graph_batch_add_sequence(&b, (weft_seq_view){&pages[2], NULL, NULL}, round ? NULL : one), 2);
+        assert_int_equal(weft__graph_batch_add_sequence(&b, (weft_seq_view){&pages[2], NULL, NULL}, round ? NULL : one),
+                         2);
         weft__graph_batch_add_row(&b, 3, 5, WEFT_WANT_OUTPUTS);
         const weft_rows *x = &b.rows;
         assert_int_equal(x->size, sizeof *x);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* graph_plan.c: fusion, memory reuse, placement and segments, seen through providers that only write down what they are given. */
+/* graph_plan.c: fusion, memory reuse, placement and segments, seen through providers that only write down what they are
+ * given. */
 #include "waist.h"
 
 #include "graph/internal.h"
@@ -29,8 +30,8 @@ static int witness_supports(weft_backend *b, const weft_graph *g, const weft_nod
     return fused && w->refuse_fused ? 0 : w->rank;
 }
 
-static weft_status witness_compile(weft_backend *b, const weft_graph *g, const weft_segment *s, const weft_compile_options *o,
-                                   weft_program **out, weft_error *err)
+static weft_status witness_compile(weft_backend *b, const weft_graph *g, const weft_segment *s,
+                                   const weft_compile_options *o, weft_program **out, weft_error *err)
 {
     witness *w = (witness *)b;
     (void)o;
@@ -70,7 +71,8 @@ static weft_tensor_id attention_block(stage *s, int l, weft_tensor_id x, weft_at
     weft_attr_rope rope = {.n_heads = 2, .head_dim = 16, .n_rot = 16, .base = 10000, .freq_scale = 1, .attn_factor = 1};
     weft_attr_attention a = {.kv = kv, .n_heads = 2, .n_kv_heads = 1, .head_dim_k = 16, .head_dim_v = 16, .scale = 1};
     weft_tensor_id h = weft__op_norm(s->b, l, x, stage_vector(s, D, "attn_norm"), 1e-5f, 0);
-    weft_tensor_id q = weft__op_linear(s->b, l, h, stage_weight(s, WEFT_F32, D, D, 0, "q"), stage_vector(s, D, "q_bias"));
+    weft_tensor_id q =
+        weft__op_linear(s->b, l, h, stage_weight(s, WEFT_F32, D, D, 0, "q"), stage_vector(s, D, "q_bias"));
     weft_tensor_id k = weft__op_linear(s->b, l, h, stage_weight(s, WEFT_F32, D, 16, 0, "k"), WEFT_NONE);
     weft_tensor_id v = weft__op_linear(s->b, l, h, stage_weight(s, WEFT_F32, D, 16, 0, "v"), WEFT_NONE);
     q = weft__op_rope(s->b, l, q, &rope, WEFT_NONE);
@@ -144,7 +146,8 @@ static void test_fuse_model(void **state)
     weft_graph *f = fuse(s.g, yes, NULL);
     /* embed, 2 x (qkv, rope_kv, attention, out, gate-up, down), pick_rows, output */
     assert_int_equal(f->n_nodes, 1 + 2 * 6 + 2);
-    assert_int_equal(count(f, WEFT_OP_NORM) + count(f, WEFT_OP_ADD) + count(f, WEFT_OP_GLU) + count(f, WEFT_OP_ROPE), 0);
+    assert_int_equal(count(f, WEFT_OP_NORM) + count(f, WEFT_OP_ADD) + count(f, WEFT_OP_GLU) + count(f, WEFT_OP_ROPE),
+                     0);
     const weft_node *qkv = &f->nodes[1], *out = &f->nodes[4], *gate_up = &f->nodes[5];
     assert_int_equal(qkv->attr.linear.n_mat, 3);
     assert_int_equal(qkv->n_out, 3);
@@ -200,7 +203,7 @@ static void test_fuse_keeps(void **state)
     weft_tensor_id g = weft__op_linear(s.b, 1, z, stage_weight(&s, WEFT_F32, D, D, 0, "g"), WEFT_NONE);
     weft_tensor_id u = weft__op_linear(s.b, 1, z, stage_weight(&s, WEFT_F32, D, D, 0, "u"), WEFT_NONE);
     weft__builder_output(s.b, weft__op_glu(s.b, 1, g, u, WEFT_ACT_SILU));
-    weft__builder_output(s.b, g);                                                          /* the gate is an output too */
+    weft__builder_output(s.b, g); /* the gate is an output too */
     weft_tensor_id t = weft__op_norm(s.b, 2, z, stage_vector(&s, 16, "heads"), 1e-5f, 16); /* per head: no prologue */
     weft__builder_output(s.b, weft__op_linear(s.b, 2, t, stage_weight(&s, WEFT_F32, D, D, 0, "t"), WEFT_NONE));
     weft_tensor_id e =
@@ -231,7 +234,8 @@ static void test_memory_random(void **state)
         uint64_t total, sum, peak = 0;
         for (int i = 0; i < n; i++) {
             int32_t begin = (int32_t)weft__rng_below(&rng, 40);
-            items[i] = (weft__graph_lifetime){begin, begin + (int32_t)weft__rng_below(&rng, 8), weft__rng_below(&rng, 5000), 1};
+            items[i] = (weft__graph_lifetime){begin, begin + (int32_t)weft__rng_below(&rng, 8),
+                                              weft__rng_below(&rng, 5000), 1};
         }
         assert_ok(weft__graph_plan_memory(items, n, &total, &sum, err));
         for (int i = 0; i < n; i++) {
@@ -283,7 +287,8 @@ static uint64_t bytes_of(const weft_graph *g, const weft_segment *s, weft_tensor
            (uint64_t)(g->tensors[t].shape.d[1] == WEFT_ROWS ? s->max_rows : s->max_wanted);
 }
 
-/* Brute force: in a segment, every tensor with data is either bound or in the arena, and no two that live at once overlap. */
+/* Brute force: in a segment, every tensor with data is either bound or in the arena, and no two that live at once
+ * overlap. */
 static void check_segment(const weft_graph *g, const weft_segment *s)
 {
     int32_t b[2] = {0}, e[2] = {0};
@@ -298,7 +303,8 @@ static void check_segment(const weft_graph *g, const weft_segment *s)
         if (!inside) continue;
         assert_true(s->arena_offset[t] % 64 == 0 && s->arena_offset[t] + bytes_of(g, s, t) <= s->arena_bytes);
         for (weft_tensor_id u = 0; u < t; u++) {
-            if (s->arena_offset[u] == UINT64_MAX || !life_in(g, s, u, &b[1], &e[1]) || b[0] > e[1] || b[1] > e[0]) continue;
+            if (s->arena_offset[u] == UINT64_MAX || !life_in(g, s, u, &b[1], &e[1]) || b[0] > e[1] || b[1] > e[0])
+                continue;
             assert_true(s->arena_offset[t] + bytes_of(g, s, t) <= s->arena_offset[u] ||
                         s->arena_offset[u] + bytes_of(g, s, u) <= s->arena_offset[t]);
         }
@@ -318,7 +324,8 @@ static void test_plan_one_provider(void **state)
     for (int fused = 0; fused <= 1; fused++) {
         witness w = {.rank = 1};
         weft__provider p = provider_of(&w), *list[] = {&p};
-        weft__plan_options o = {.max_rows = 24, .max_wanted = 7, .no_fusion = !fused, .providers = list, .n_providers = 1};
+        weft__plan_options o = {
+            .max_rows = 24, .max_wanted = 7, .no_fusion = !fused, .providers = list, .n_providers = 1};
         weft__plan *plan;
         uint64_t sum = 0;
         assert_ok(weft__plan_create(s.g, &o, &plan, err));
@@ -327,8 +334,8 @@ static void test_plan_one_provider(void **state)
         check_segment(w.graph, &w.seen[0]);
         for (weft_tensor_id t = 0; t < w.graph->n_tensors; t++)
             if (w.seen[0].arena_offset[t] != UINT64_MAX) sum += bytes_of(w.graph, &w.seen[0], t);
-        print_message("  %s: arena %llu of %llu bytes\n", fused ? "fused" : "unfused", (unsigned long long)w.seen[0].arena_bytes,
-                      (unsigned long long)sum);
+        print_message("  %s: arena %llu of %llu bytes\n", fused ? "fused" : "unfused",
+                      (unsigned long long)w.seen[0].arena_bytes, (unsigned long long)sum);
         assert_true(w.seen[0].arena_bytes * 4 < sum);
         char *text = weft__plan_describe(plan);
         assert_non_null(strstr(text, "1 segment;"));
@@ -370,7 +377,8 @@ static void test_plan_two_providers(void **state)
     int found = 0;
     for (int32_t i = 0; i < a.seen[0].n_bound; i++)
         for (int32_t j = 0; j < b.seen[0].n_bound; j++)
-            if (q[i].tensor == b.bindings[0][j].tensor) found += q[i].data == b.bindings[0][j].data && q[i].data != NULL;
+            if (q[i].tensor == b.bindings[0][j].tensor)
+                found += q[i].data == b.bindings[0][j].data && q[i].data != NULL;
     assert_int_equal(found, 1);
     assert_ptr_equal(a.bindings[2][a.seen[2].n_bound - 1].data, logits);
     assert_refused(WEFT_ARGUMENT, "output", weft__plan_run(plan, &rows, NULL, NULL, err));

@@ -2,14 +2,30 @@
 /* graph_profile.c: what ops cost, by hand; and the record of profiled steps on the CPU provider. */
 #include "waist.h"
 
-enum { D = 64, V = 40, HEADS = 4, KV_HEADS = 2, DIM = 16, EXPERTS = 8, USED = 2, F = 32, WINDOW = 4, N_CTX = 64, MAX_ROWS = 32 };
+enum {
+    D = 64,
+    V = 40,
+    HEADS = 4,
+    KV_HEADS = 2,
+    DIM = 16,
+    EXPERTS = 8,
+    USED = 2,
+    F = 32,
+    WINDOW = 4,
+    N_CTX = 64,
+    MAX_ROWS = 32
+};
 
 /* Embedding, attention over everything, attention through a window, experts, head. */
 static void build(stage *s)
 {
     stage_open(s, 3);
-    weft_kv_group group = {
-        .kind = WEFT_KV_FULL, .n_layers = 2, .n_kv_heads = KV_HEADS, .head_dim_k = DIM, .head_dim_v = DIM, .page_tokens = 16};
+    weft_kv_group group = {.kind = WEFT_KV_FULL,
+                           .n_layers = 2,
+                           .n_kv_heads = KV_HEADS,
+                           .head_dim_k = DIM,
+                           .head_dim_v = DIM,
+                           .page_tokens = 16};
     int32_t g = weft__builder_kv_group(s->b, &group);
     weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, WEFT_F16, D, V, 0, "embd"), 1);
     for (int l = 0; l < 2; l++) {
@@ -22,14 +38,16 @@ static void build(stage *s)
                                  .scale = 1,
                                  .window = l ? WINDOW : 0};
         weft_tensor_id q = weft__op_linear(s->b, l, x, stage_weight(s, WEFT_Q8_0, D, HEADS * DIM, 0, "q"), WEFT_NONE);
-        weft_tensor_id k = weft__op_linear(s->b, l, x, stage_weight(s, WEFT_BF16, D, KV_HEADS * DIM, 0, "k"), WEFT_NONE);
+        weft_tensor_id k =
+            weft__op_linear(s->b, l, x, stage_weight(s, WEFT_BF16, D, KV_HEADS * DIM, 0, "k"), WEFT_NONE);
         weft_tensor_id v = weft__op_linear(s->b, l, x, stage_weight(s, WEFT_F32, D, KV_HEADS * DIM, 0, "v"), WEFT_NONE);
         x = weft__op_attention(s->b, l, q, weft__op_kv_write(s->b, l, k, v, kv), &a);
     }
     weft_attr_moe moe = {.n_experts = EXPERTS, .n_used = USED, .scale = 1, .activation = WEFT_ACT_SILU};
     weft_tensor_id logits = weft__op_linear(s->b, 1, x, stage_weight(s, WEFT_F32, D, EXPERTS, 0, "router"), WEFT_NONE);
     weft_tensor_id route = weft__op_moe_route(s->b, 1, logits, &moe);
-    weft_weight_id gate = stage_weight(s, WEFT_Q8_0, D, F, EXPERTS, "gate"), up = stage_weight(s, WEFT_Q8_0, D, F, EXPERTS, "up");
+    weft_weight_id gate = stage_weight(s, WEFT_Q8_0, D, F, EXPERTS, "gate"),
+                   up = stage_weight(s, WEFT_Q8_0, D, F, EXPERTS, "up");
     x = weft__op_moe_ffn(s->b, 1, x, route, gate, up, stage_weight(s, WEFT_Q8_0, F, D, EXPERTS, "down"), &moe);
     x = weft__op_linear(s->b, -1, weft__op_pick_rows(s->b, x), stage_weight(s, WEFT_Q8_0, D, V, 0, "head"), WEFT_NONE);
     weft__builder_output(s->b, x);
@@ -60,11 +78,13 @@ static void test_costs(void **state)
     const weft__graph_load load = {6, 1, 2, seqs, WEFT_F16, 0}, silent = {6, 0, 2, seqs, WEFT_F32, 0};
     weft__graph_cost q = cost_of(s.g, WEFT_OP_LINEAR, 0, &load), k = cost_of(s.g, WEFT_OP_LINEAR, 1, &load),
                      v = cost_of(s.g, WEFT_OP_LINEAR, 2, &load);
-    assert_true(q.int8_ops == 2.0 * 6 * D * HEADS * DIM && k.bf16_ops == 2.0 * 6 * D * KV_HEADS * DIM && v.f32_ops == k.bf16_ops);
+    assert_true(q.int8_ops == 2.0 * 6 * D * HEADS * DIM && k.bf16_ops == 2.0 * 6 * D * KV_HEADS * DIM &&
+                v.f32_ops == k.bf16_ops);
     assert_true(q.bf16_ops + q.f32_ops + k.int8_ops + k.f32_ops + v.int8_ops + v.bf16_ops == 0);
     assert_true(q.weight_bytes == HEADS * DIM * row_bytes(WEFT_Q8_0, D));
     assert_true(q.bytes == q.weight_bytes + 4.0 * 6 * (D + HEADS * DIM));
-    weft__graph_cost all = cost_of(s.g, WEFT_OP_ATTENTION, 0, &load), window = cost_of(s.g, WEFT_OP_ATTENTION, 1, &load);
+    weft__graph_cost all = cost_of(s.g, WEFT_OP_ATTENTION, 0, &load),
+                     window = cost_of(s.g, WEFT_OP_ATTENTION, 1, &load);
     const double token = 2.0 * KV_HEADS * (DIM + DIM), pair = 2.0 * HEADS * (DIM + DIM);
     assert_true(all.kv_bytes == (11 + 5) * token && all.attention_ops == (11 + 15) * pair);
     assert_true(window.kv_bytes == (4 + 5) * token && window.attention_ops == (4 + 1 + 2 + 3 + 4 + 4) * pair);
@@ -80,7 +100,8 @@ static void test_costs(void **state)
     stage_close(&s);
 }
 
-/* What is there for wanted rows alone: the last attention and what comes behind it, and queries that nothing rotates. */
+/* What is there for wanted rows alone: the last attention and what comes behind it, and queries that nothing rotates.
+ */
 static void test_costs_of_rows_that_are_wanted(void **state)
 {
     stage s;
@@ -126,8 +147,9 @@ static void check_record(const weft__plan *plan, int n_steps)
             if (op->node == WEFT_NONE) continue;
             assert_int_equal(op->node, n_nodes++); /* every node, in order */
             assert_true(op->bytes > 0);
-            assert_true((op->ops > 0) == (g->nodes[op->node].op == WEFT_OP_LINEAR || g->nodes[op->node].op == WEFT_OP_ATTENTION ||
-                                          g->nodes[op->node].op == WEFT_OP_MOE_FFN));
+            assert_true((op->ops > 0) ==
+                        (g->nodes[op->node].op == WEFT_OP_LINEAR || g->nodes[op->node].op == WEFT_OP_ATTENTION ||
+                         g->nodes[op->node].op == WEFT_OP_MOE_FFN));
         }
         assert_true(last <= s->end_ns);
         assert_int_equal(n_nodes, g->n_nodes);

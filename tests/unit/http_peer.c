@@ -13,7 +13,8 @@ static weft__http_peer peer(const char *text)
     struct sockaddr_storage a = {0};
     weft__http_peer out;
     a.ss_family = strchr(text, ':') ? AF_INET6 : AF_INET;
-    void *to = a.ss_family == AF_INET6 ? (void *)&((struct sockaddr_in6 *)&a)->sin6_addr : &((struct sockaddr_in *)&a)->sin_addr;
+    void *to = a.ss_family == AF_INET6 ? (void *)&((struct sockaddr_in6 *)&a)->sin6_addr
+                                       : &((struct sockaddr_in *)&a)->sin_addr;
     assert_int_equal(inet_pton(a.ss_family, text, to), 1);
     weft__http_peer_of((struct sockaddr *)&a, &out);
     assert_string_equal(out.name, text);

@@ -18,7 +18,8 @@
 #include "base/clock.h"
 #include "http/parts.h"
 
-/* The connections that one thread of the library takes, and the one after which whoever takes them is held up for a moment. */
+/* The connections that one thread of the library takes, and the one after which whoever takes them is held up for a
+ * moment. */
 enum { LEAST = 1, SPARE = 64, LAST = LEAST + SPARE };
 
 static atomic_int n_accepted;
@@ -147,7 +148,8 @@ static void connections_wait_for_room(void **state)
     assert_true(taken(h, LAST) >= LAST);
     usleep(50000);
     uint64_t n = taken(h, LAST);
-    if (weft__clock_ns() - began < 4000000000ull) assert_int_equal(n, LAST); /* who is one too many is cut after five seconds */
+    if (weft__clock_ns() - began < 4000000000ull)
+        assert_int_equal(n, LAST); /* who is one too many is cut after five seconds */
     for (int i = 0; i < LAST; i++) close(fd[i]);
     for (int i = LAST; i < LAST + MORE; i++) { /* each is answered, whether it is one too many or not */
         ask_once(fd[i], "HTTP/1.1 ");
@@ -172,7 +174,8 @@ static int n_live(weft__http *h)
     return n;
 }
 
-/* Returns when the server, too, is done with what was asked: the clock stands still, and the watcher looks once at each time. */
+/* Returns when the server, too, is done with what was asked: the clock stands still, and the watcher looks once at each
+ * time. */
 static void ask_some(weft__http *h)
 {
     for (int i = 0; i < 20; i++) {
@@ -183,7 +186,8 @@ static void ask_some(weft__http *h)
     wait_until(!n_live(h));
 }
 
-/* The heap is trimmed when nobody is there any more and somebody was, once a second at most, and not again and again. */
+/* The heap is trimmed when nobody is there any more and somebody was, once a second at most, and not again and again.
+ */
 static void the_heap_is_trimmed_at_rest(void **state)
 {
     (void)state;

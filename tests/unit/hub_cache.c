@@ -96,9 +96,9 @@ static void models_are_listed(void **state)
     char out[4096] = "";
     (void)state;
     assert_int_equal(weft_pulled_each(append, out, NULL), WEFT_OK);
-    assert_string_equal(
-        out, "o/hf:config.json 2 1 1\no/hf:model.safetensors 5 1 1\n"
-             "o/n:m-Q4_0.gguf 4 1 1\no/n:m-Q5_0.gguf 2 1 0\no/n:m-Q8_0.gguf 8 1 1\no/n:sub/s-Q6_K-00001-of-00002.gguf 2 2 1\n");
+    assert_string_equal(out, "o/hf:config.json 2 1 1\no/hf:model.safetensors 5 1 1\n"
+                             "o/n:m-Q4_0.gguf 4 1 1\no/n:m-Q5_0.gguf 2 1 0\no/n:m-Q8_0.gguf 8 1 "
+                             "1\no/n:sub/s-Q6_K-00001-of-00002.gguf 2 2 1\n");
 }
 
 static void a_recorded_folder_is_one_model(void **state)
@@ -172,7 +172,8 @@ static int find_all(void *arg)
 {
     char path[4096];
     (void)arg;
-    return weft_resolve_model("o/n:Q6_K", path, sizeof path, NULL) == WEFT_OK && weft_pulled_each(nothing, NULL, NULL) == WEFT_OK;
+    return weft_resolve_model("o/n:Q6_K", path, sizeof path, NULL) == WEFT_OK &&
+           weft_pulled_each(nothing, NULL, NULL) == WEFT_OK;
 }
 
 static int write_manifest(void *arg)
@@ -180,8 +181,8 @@ static int write_manifest(void *arg)
     weft__json *m = NULL;
     weft__hub_file f = {.path = "m-Q8_0.gguf", .n_bytes = 8, .has_size = 1, .id = "ab"};
     int dir = *(int *)arg;
-    int ok = weft__manifest_read(dir, &m, NULL) == WEFT_OK && weft__manifest_put(dir, m, &f, 8, "00", NULL) == WEFT_OK &&
-             weft__manifest_has(m, &f, 8);
+    int ok = weft__manifest_read(dir, &m, NULL) == WEFT_OK &&
+             weft__manifest_put(dir, m, &f, 8, "00", NULL) == WEFT_OK && weft__manifest_has(m, &f, 8);
     weft__json_free(&m);
     return ok;
 }

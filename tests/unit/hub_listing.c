@@ -103,9 +103,10 @@ static void names_that_decide_nothing(void **state)
 
 static void split_files(void **state)
 {
-    static const char *const paths[] = {
-        "Q6_K/m-00001-of-00002.gguf", "Q6_K/m-00002-of-00002.gguf", "m-Q8_0-00001-of-00003.gguf", "m-Q8_0-00003-of-00003.gguf",
-        "odd-00000-of-00002.gguf",    "odd2-00003-of-00002.gguf",   "x-F16-00002-of-00002.gguf",  NULL};
+    static const char *const paths[] = {"Q6_K/m-00001-of-00002.gguf", "Q6_K/m-00002-of-00002.gguf",
+                                        "m-Q8_0-00001-of-00003.gguf", "m-Q8_0-00003-of-00003.gguf",
+                                        "odd-00000-of-00002.gguf",    "odd2-00003-of-00002.gguf",
+                                        "x-F16-00002-of-00002.gguf",  NULL};
     weft__listing l = make(paths);
     (void)state;
     CHOICE("", "Q6_K/m-00001-of-00002.gguf Q6_K/m-00002-of-00002.gguf");
@@ -128,8 +129,8 @@ static void folders(void **state)
                                           "model.safetensors.index.json",
                                           "tokenizer.model",
                                           NULL};
-    static const char *const strange[] = {"config.json", "w1.safetensors", "w2.safetensors", "model.safetensors.index.json",
-                                          NULL};
+    static const char *const strange[] = {"config.json", "w1.safetensors", "w2.safetensors",
+                                          "model.safetensors.index.json", NULL};
     static const char *const headless[] = {"model.safetensors", NULL}, *const empty[] = {"config.json", NULL};
     weft__listing l = make(plain);
     (void)state;
@@ -157,7 +158,8 @@ static void details_are_read(void **state)
     static const char tree[] =
         "[{\"type\":\"directory\",\"path\":\"d\"},{\"type\":\"file\",\"path\":\".gitattributes\",\"size\":1},"
         "{\"type\":\"file\",\"path\":\"d/.x/y\",\"size\":1},"
-        "{\"type\":\"file\",\"path\":\"m.gguf\",\"size\":7,\"oid\":\"abcd\",\"lfs\":{\"oid\":\"sha256:" H64 "\",\"size\":7}},"
+        "{\"type\":\"file\",\"path\":\"m.gguf\",\"size\":7,\"oid\":\"abcd\",\"lfs\":{\"oid\":\"sha256:" H64
+        "\",\"size\":7}},"
         "{\"type\":\"file\",\"path\":\"c.json\",\"size\":0,\"oid\":\"ABcd\",\"lfs\":null},{\"path\":\"z\"}]";
     weft__listing l = {0};
     weft_error err;
@@ -180,12 +182,14 @@ static void details_are_read(void **state)
 
 static int parse_and_choose(void *arg)
 {
-    static const char json[] = "{\"siblings\":[{\"rfilename\":\"m-Q6_K-00001-of-00002.gguf\"},{\"rfilename\":\"m-Q6_K-00002-of-"
-                               "00002.gguf\"},{\"rfilename\":\"a.gguf\"}]}";
+    static const char json[] =
+        "{\"siblings\":[{\"rfilename\":\"m-Q6_K-00001-of-00002.gguf\"},{\"rfilename\":\"m-Q6_K-00002-of-"
+        "00002.gguf\"},{\"rfilename\":\"a.gguf\"}]}";
     weft__listing l = {0};
     weft__hub_choice c = {0};
-    int ok = weft__listing_parse(&l, json, sizeof json - 1, NULL) == WEFT_OK && weft__listing_sort(&l, NULL) == WEFT_OK &&
-             weft__listing_choose(&l, "o/n", "", &c, NULL) == WEFT_OK && c.n == 2;
+    int ok = weft__listing_parse(&l, json, sizeof json - 1, NULL) == WEFT_OK &&
+             weft__listing_sort(&l, NULL) == WEFT_OK && weft__listing_choose(&l, "o/n", "", &c, NULL) == WEFT_OK &&
+             c.n == 2;
     (void)arg;
     weft__hub_choice_free(&c);
     weft__listing_free(&l);

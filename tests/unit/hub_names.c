@@ -31,10 +31,10 @@ static void good_names(void **state)
 
 static void bad_names(void **state)
 {
-    static const char *const cases[] = {"",         "x",        "/",        "a/",     "/b",     "a/b/c",     "../b",
-                                        "a/..",     "a/.b",     ".a/b",     "-a/b",   "a/b..c", "a b/c",     "a/b\\c",
-                                        "a/b:",     "a/b:..",   "a/b:../c", "a/b:/c", "a/b:c/", "a/b:c//d",  "a/b:c/./d",
-                                        "a/b:c\\d", "a/b:\x1b", "a/b:\xff", "a:b/c",  "a/b\n",  "\xc3\xa9/b"};
+    static const char *const cases[] = {
+        "",       "x",        "/",         "a/",       "/b",       "a/b/c",    "../b",   "a/..",     "a/.b",
+        ".a/b",   "-a/b",     "a/b..c",    "a b/c",    "a/b\\c",   "a/b:",     "a/b:..", "a/b:../c", "a/b:/c",
+        "a/b:c/", "a/b:c//d", "a/b:c/./d", "a/b:c\\d", "a/b:\x1b", "a/b:\xff", "a:b/c",  "a/b\n",    "\xc3\xa9/b"};
     char longer[2000];
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -75,7 +75,8 @@ static void long_parts_fit_exactly(void **state)
 
 static void paths(void **state)
 {
-    static const char *const good[] = {"a", "a/b", "...", "a..b", "..a", "a/..b/c", "\xc3\xa9.gguf", "a b", "a:b", ".hidden"};
+    static const char *const good[] = {"a",       "a/b",           "...", "a..b", "..a",
+                                       "a/..b/c", "\xc3\xa9.gguf", "a b", "a:b",  ".hidden"};
     static const struct {
         const char *path;
         size_t n;
@@ -120,7 +121,8 @@ static void redirects(void **state)
         weft_error err = {0};
         weft_status st = weft__hub_http_join(cases[i].url, cases[i].location, &to, &same, &err);
         if (!cases[i].leads_to) {
-            if (!st && !strcmp(to, "https://h.co/javascript:alert(1)")) st = WEFT_FORMAT; /* read as a relative path: harmless */
+            if (!st && !strcmp(to, "https://h.co/javascript:alert(1)"))
+                st = WEFT_FORMAT; /* read as a relative path: harmless */
             if (st != WEFT_FORMAT) fail_msg("%s: accepted", cases[i].location);
         } else {
             if (st) fail_msg("%s: %s", cases[i].location, err.message);

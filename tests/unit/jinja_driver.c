@@ -3,7 +3,8 @@
  *   {"template": ..., "context": {...}, "now": seconds}      every variable of the context is set, as the user's
  *   {"template": ..., "chat": {"messages", "tools", "kwargs", "tokens", "add_generation_prompt"}, "now": seconds}
  *     with "normal": true, messages and tools as every caller of templates normalizes them (text/chat/messages.h)
- * and answers each with a line: {"text": ..., "segments": [[bytes, from_user], ...]} or {"error": ..., "status": number}. */
+ * and answers each with a line: {"text": ..., "segments": [[bytes, from_user], ...]} or {"error": ..., "status":
+ * number}. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,8 @@ static const char *string_of(const weft__json *v, size_t *n)
     return s;
 }
 
-static weft_status render_plain(const char *source, size_t n, const weft__json *job, int64_t now, weft__jinja_output *out,
-                                weft_error *err)
+static weft_status render_plain(const char *source, size_t n, const weft__json *job, int64_t now,
+                                weft__jinja_output *out, weft_error *err)
 {
     weft__jinja *t;
     weft__jinja_call *call = NULL;
@@ -29,7 +30,8 @@ static weft_status render_plain(const char *source, size_t n, const weft__json *
     status = weft__jinja_call_create(NULL, &call, err);
     weft__json_member m = {0};
     const weft__json *context = weft__json_get(job, "context");
-    while (!status && weft__json_next(context, &m)) status = weft__jinja_set_json(call, m.key, m.value, NULL, NULL, err);
+    while (!status && weft__json_next(context, &m))
+        status = weft__jinja_set_json(call, m.key, m.value, NULL, NULL, err);
     if (!status) {
         weft__json_bool(weft__json_get(job, "mutation"), &mutation);
         weft__jinja_allow_mutation(call, mutation);
@@ -65,8 +67,8 @@ static weft_status render_chat(const char *source, size_t n, const weft__json *c
     return status;
 }
 
-static weft_status render_normal(const char *source, size_t n, const weft__json *chat, int64_t now, weft__jinja_output *out,
-                                 weft_error *err)
+static weft_status render_normal(const char *source, size_t n, const weft__json *chat, int64_t now,
+                                 weft__jinja_output *out, weft_error *err)
 {
     weft__chat_template *t;
     weft__chat_reading reading = {0};

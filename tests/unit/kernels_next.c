@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernels_next.c: what kernels ask for early (kernels/simd/next.h): every unit once, in place of what lies behind the panels. */
+/* kernels_next.c: what kernels ask for early (kernels/simd/next.h): every unit once, in place of what lies behind the
+ * panels. */
 #include "unit/fixture.h"
 
 #include "kernels/simd/next.h"
 
 enum { BEGIN = 1 << 20, NEXT = 1 << 24, MOST = 40 };
 
-/* n units of `unit` bytes, asked for `distance` ahead: those of the panels from some unit on, then as many of what is next. */
+/* n units of `unit` bytes, asked for `distance` ahead: those of the panels from some unit on, then as many of what is
+ * next. */
 static void check(size_t n, size_t unit, size_t distance)
 {
     int own[MOST] = {0}, next[MOST] = {0};
-    const simd_next a = simd_next_of((const void *)(uintptr_t)BEGIN, n * unit, unit, distance, (const void *)(uintptr_t)NEXT);
+    const simd_next a =
+        simd_next_of((const void *)(uintptr_t)BEGIN, n * unit, unit, distance, (const void *)(uintptr_t)NEXT);
     size_t ahead = (distance + unit - 1) / unit;
     if (ahead > n) ahead = n;
     for (size_t i = 0; i < n; i++) {

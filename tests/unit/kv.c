@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kv.c: claims about KV pages and block tables: O(1) pages with counts, failure leaves a sequence as it was, windows let go. */
+/* kv.c: claims about KV pages and block tables: O(1) pages with counts, failure leaves a sequence as it was, windows
+ * let go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +15,13 @@
 
 static const weft_kv_group FULL = {
     .kind = WEFT_KV_FULL, .n_layers = 2, .n_kv_heads = 2, .head_dim_k = 8, .head_dim_v = 8, .page_tokens = 16};
-static const weft_kv_group WINDOW = {
-    .kind = WEFT_KV_WINDOW, .window = 20, .n_layers = 1, .n_kv_heads = 2, .head_dim_k = 8, .head_dim_v = 8, .page_tokens = 16};
+static const weft_kv_group WINDOW = {.kind = WEFT_KV_WINDOW,
+                                     .window = 20,
+                                     .n_layers = 1,
+                                     .n_kv_heads = 2,
+                                     .head_dim_k = 8,
+                                     .head_dim_v = 8,
+                                     .page_tokens = 16};
 
 static void grows_and_returns_pages(void **state)
 {
@@ -119,7 +125,8 @@ static void pages_have_memory_before_they_are_taken(void **state)
     assert_int_equal(weft__kv_pool_warm(pool, 6), 1);
     assert_int_equal(weft__kv_pool_warm(pool, 6), 0);
     assert_true(has_memory(pool, 5));
-    for (size_t i = 0; i < weft__kv_pool_bindings(pool)[0].page_bytes * 5; i += 64) /* pages that have memory are not written */
+    for (size_t i = 0; i < weft__kv_pool_bindings(pool)[0].page_bytes * 5;
+         i += 64) /* pages that have memory are not written */
         assert_int_equal(((char *)weft__kv_pool_bindings(pool)[0].data)[i], 7);
     for (int i = 0; i < 4; i++) weft__kv_page_release(pool, 0, page[i]);
     weft__kv_pool_destroy(&pool);

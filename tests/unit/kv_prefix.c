@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kv_prefix.c: claims about the prefix tree: a match attaches exactly what earlier sequences evaluated, pages in use are never
- * written nor evicted, no page is lost. */
+/* kv_prefix.c: claims about the prefix tree: a match attaches exactly what earlier sequences evaluated, pages in use
+ * are never written nor evicted, no page is lost. */
 #include "kv_world.h"
 
 #include <stdlib.h>
@@ -52,7 +52,8 @@ static void a_second_request_begins_where_the_first_was(void **state)
     assert_int_equal(match(&w, &b, t, 60), 40);
     assert_int_equal(weft__kv_pool_free_pages(w.pool, 0), 17); /* shared: nothing was taken */
     assert_true(extend(&w, &b, t + 40, 20));
-    assert_int_equal(weft__kv_pool_free_pages(w.pool, 0), 15); /* a new one, and a copy of the partial one before it is written */
+    assert_int_equal(weft__kv_pool_free_pages(w.pool, 0),
+                     15); /* a new one, and a copy of the partial one before it is written */
     t[40] = 49;
     assert_true(extend(&w, &a, t + 40, 3));
     assert_int_equal(weft__kv_pool_free_pages(w.pool, 0), 14); /* and another copy: the tree keeps the page */

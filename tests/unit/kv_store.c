@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kv_store.c: claims about the disk store: what was saved is found after a restart and is what its tokens give; what is damaged or
- * foreign is dropped and never used. */
+/* kv_store.c: claims about the disk store: what was saved is found after a restart and is what its tokens give; what is
+ * damaged or foreign is dropped and never used. */
 #include "store_world.h"
 
 #include <sys/stat.h>
@@ -381,8 +381,9 @@ static void make_link(const char *path, const char *aside)
     assert_int_equal(symlink(aside, path), 0);
 }
 
-/* Whoever may write into the folder could lead the store elsewhere: into files of his own, or onto files of others. Not even links to what the
- * store wrote itself are followed, when it looks through its folder or later; what they lead to stays. */
+/* Whoever may write into the folder could lead the store elsewhere: into files of his own, or onto files of others. Not
+ * even links to what the store wrote itself are followed, when it looks through its folder or later; what they lead to
+ * stays. */
 static void links_are_never_followed(void **state)
 {
     scene *e = *state;

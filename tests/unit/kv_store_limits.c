@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kv_store_limits.c: claims about the disk store where something is short: full caps, full disks, processes that are killed while they
- * write, many callers, refused allocations. Nothing half-written is ever used, and all goes on. */
+/* kv_store_limits.c: claims about the disk store where something is short: full caps, full disks, processes that are
+ * killed while they write, many callers, refused allocations. Nothing half-written is ever used, and all goes on. */
 #include "store_world.h"
 
 #include <errno.h>
@@ -119,7 +119,8 @@ static void the_end_does_not_wait_for_a_disk_that_hangs(void **state)
     assert_int_equal(left, live); /* its thread frees it, when the disk lets it go */
 }
 
-/* With a limit on the size of files writing fails half-way, nothing stays behind, and nothing else goes; without it it goes on. */
+/* With a limit on the size of files writing fails half-way, nothing stays behind, and nothing else goes; without it it
+ * goes on. */
 static void a_full_disk_is_survived(void **state)
 {
     scene *e = *state;
@@ -160,8 +161,8 @@ static long long used_bytes(void)
     return sum;
 }
 
-/* The file that was flushed last, and not written since; how often a file got its name, and how often without having been flushed; how often
- * the folder was, behind the last name. Which flush fails: 'f' of files, 'd' of folders. */
+/* The file that was flushed last, and not written since; how often a file got its name, and how often without having
+ * been flushed; how often the folder was, behind the last name. Which flush fails: 'f' of files, 'd' of folders. */
 static atomic_ullong flushed;
 static atomic_int n_named, n_named_early, n_folder_flushed, failing_flush;
 
@@ -207,8 +208,9 @@ ssize_t write(int fd, const void *p, size_t n)
     return (ssize_t)syscall(SYS_write, fd, p, n);
 }
 
-/* A machine that loses its power keeps what was flushed: a file has all its bytes there before it has its name, and the name before the
- * write is said to be done. What cannot be flushed gets no name; where that is the folder, the caller learns that it may not last. */
+/* A machine that loses its power keeps what was flushed: a file has all its bytes there before it has its name, and the
+ * name before the write is said to be done. What cannot be flushed gets no name; where that is the folder, the caller
+ * learns that it may not last. */
 static void a_name_comes_after_the_bytes_and_before_the_answer(void **state)
 {
     scene *e = *state;
@@ -257,7 +259,8 @@ static int32_t restore(scene *e, const char *name, const int32_t *tokens, int32_
     return got;
 }
 
-/* A slot "kept" of t[0] and prefixes of t[1], t[2], t[3], of which t[2] was used least recently. Returns the bytes of each. */
+/* A slot "kept" of t[0] and prefixes of t[1], t[2], t[3], of which t[2] was used least recently. Returns the bytes of
+ * each. */
 static uint64_t save_four(scene *e, int32_t t[8][80])
 {
     for (int i = 0; i < 8; i++) series(t[i], 1000 * (i + 1), 80);
@@ -269,7 +272,8 @@ static uint64_t save_four(scene *e, int32_t t[8][80])
     return n_bytes / 4;
 }
 
-/* The prefixes of t are whole where `there` has a 1, and not there where it has a 0; a slot serves those that have an s. */
+/* The prefixes of t are whole where `there` has a 1, and not there where it has a 0; a slot serves those that have an
+ * s. */
 static void check_prefixes(scene *e, int32_t t[8][80], const char *there)
 {
     char path[512];
@@ -426,7 +430,8 @@ static void a_kill_while_writing_leaves_nothing_wrong(void **state)
             write_for_ever(next);
         }
         close(fds[1]);
-        if (k % 2) poll(&(struct pollfd){.fd = fds[0], .events = POLLIN}, 1, PATIENCE_MS); /* it has written something */
+        if (k % 2)
+            poll(&(struct pollfd){.fd = fds[0], .events = POLLIN}, 1, PATIENCE_MS); /* it has written something */
         nanosleep(&(struct timespec){0, 1000000 + (long)weft__rng_below(&rng, 30000000)}, NULL);
         kill(child, SIGKILL);
         assert_int_equal(waitpid(child, NULL, 0), child);
@@ -444,15 +449,16 @@ static void a_kill_while_writing_leaves_nothing_wrong(void **state)
             weft__kv_snapshot *s;
             if (acknowledged[i] < 0) continue;
             assert_int_equal(fetch(store, NULL, 0, (char[]){(char)('a' + i), 0}, &s), WEFT_OK);
-            int32_t version = weft__kv_snapshot_tokens(s)[0] - FIRST_TOKEN; /* acknowledged, or written just before the kill */
+            int32_t version =
+                weft__kv_snapshot_tokens(s)[0] - FIRST_TOKEN; /* acknowledged, or written just before the kill */
             assert_true(version >= acknowledged[i] && version % SLOTS == i);
             weft__kv_snapshot_free(&s);
         }
         weft__kv_store_close(&store, 0);
     }
     if (getenv("WEFT_TEST_VERBOSE"))
-        print_message("%d kills, %d of them during a write; %d saves acknowledged; %d files checked\n", KILLS, n_cut, n_told,
-                      n_found);
+        print_message("%d kills, %d of them during a write; %d saves acknowledged; %d files checked\n", KILLS, n_cut,
+                      n_told, n_found);
     assert_true(n_found > KILLS);
     assert_true(n_told > 0);
     assert_in_range(n_cut, LEAST_CUT, KILLS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kv_world.h: a model that stands in, for the tests of pages: it "evaluates" a token by writing a hash of the whole token history
- * into its slot of the page, so that every wrong reuse shows. */
+/* kv_world.h: a model that stands in, for the tests of pages: it "evaluates" a token by writing a hash of the whole
+ * token history into its slot of the page, so that every wrong reuse shows. */
 #ifndef WEFT_TESTS_KV_WORLD_H
 #define WEFT_TESTS_KV_WORLD_H
 
@@ -23,8 +23,12 @@ typedef struct world {
 /* 8 bytes per token in f16: two heads' worth of keys and values. */
 static inline weft_kv_group full(int32_t page_tokens)
 {
-    return (weft_kv_group){
-        .kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 2, .head_dim_v = 2, .page_tokens = page_tokens};
+    return (weft_kv_group){.kind = WEFT_KV_FULL,
+                           .n_layers = 1,
+                           .n_kv_heads = 1,
+                           .head_dim_k = 2,
+                           .head_dim_v = 2,
+                           .page_tokens = page_tokens};
 }
 
 static inline weft_kv_group windowed(int32_t page_tokens, int32_t window)

@@ -183,7 +183,7 @@ static void dontneed_keeps_neighbours(void **state)
     weft_buffer *b;
     assert_int_equal(weft__mem_map(path, &b, NULL), WEFT_OK);
     unlink(path);
-    faults_when_read(b, 8 * page);                                                            /* now every page is there */
+    faults_when_read(b, 8 * page); /* now every page is there */
     assert_int_equal(weft__mem_advise(b, 1, page, WEFT__MEM_ADVICE_DONTNEED, NULL), WEFT_OK); /* holds no whole page */
     assert_int_equal(faults_when_read(b, 8 * page), 0);
     assert_int_equal(weft__mem_advise(b, 0, 8 * page, WEFT__MEM_ADVICE_DONTNEED, NULL), WEFT_OK);
@@ -208,10 +208,11 @@ static void refused_files(void **state)
         const char *path;
         weft_status status;
         const char *part;
-    } cases[] = {{path, WEFT_FORMAT, "is empty"},
-                 {fifo, WEFT_UNSUPPORTED, "pipe or device"},
-                 {"/tmp", WEFT_UNSUPPORTED, "is a directory"},
-                 {"/nonexistent/model.gguf", WEFT_NOT_FOUND, "/nonexistent/model.gguf: cannot be opened: No such file"}};
+    } cases[] = {
+        {path, WEFT_FORMAT, "is empty"},
+        {fifo, WEFT_UNSUPPORTED, "pipe or device"},
+        {"/tmp", WEFT_UNSUPPORTED, "is a directory"},
+        {"/nonexistent/model.gguf", WEFT_NOT_FOUND, "/nonexistent/model.gguf: cannot be opened: No such file"}};
     size_t live = weft__alloc_live();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft_buffer *b;
@@ -280,8 +281,12 @@ static void failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_sizes_and_alignments), cmocka_unit_test(refused_specs),  cmocka_unit_test(mapped_file_and_advice),
-        cmocka_unit_test(dontneed_keeps_neighbours), cmocka_unit_test(refused_advice), cmocka_unit_test(refused_files),
+        cmocka_unit_test(host_sizes_and_alignments),
+        cmocka_unit_test(refused_specs),
+        cmocka_unit_test(mapped_file_and_advice),
+        cmocka_unit_test(dontneed_keeps_neighbours),
+        cmocka_unit_test(refused_advice),
+        cmocka_unit_test(refused_files),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* model_hf.c: a tiny Llama folder and a tiny Mixtral folder, opened, loaded, tokenized and converted while memory runs out at
- * every allocation in turn; and the order of rows that a conversion gives q. The mathematics is checked by
+/* model_hf.c: a tiny Llama folder and a tiny Mixtral folder, opened, loaded, tokenized and converted while memory runs
+ * out at every allocation in turn; and the order of rows that a conversion gives q. The mathematics is checked by
  * tests/model/hf_reference.py. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,18 +87,20 @@ static void put_weights(int mixtral)
 static void put_folder(int mixtral)
 {
     static const char tokenizer[] =
-        "{\"added_tokens\":[{\"id\":3,\"content\":\"<s>\",\"special\":true},{\"id\":4,\"content\":\"</s>\",\"special\":true}],"
+        "{\"added_tokens\":[{\"id\":3,\"content\":\"<s>\",\"special\":true},{\"id\":4,\"content\":\"</"
+        "s>\",\"special\":true}],"
         "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"
         "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[[\"a\",\"b\"]]}}";
     static const char beside[] = "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\",\"chat_template\":\"x\"}";
     char config[1024];
-    int n = snprintf(config, sizeof config,
-                     "{\"architectures\":[\"%sForCausalLM\"],\"hidden_size\":%d,\"intermediate_size\":%d,\"num_hidden_layers\":1,"
-                     "\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"vocab_size\":%d,\"num_local_experts\":%d,"
-                     "\"tie_word_embeddings\":true,\"rope_scaling\":%s}",
-                     mixtral ? "Mixtral" : "Llama", D, F, HEADS, HEADS, V, EXPERTS,
-                     "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
-                     "\"original_max_position_embeddings\":64}");
+    int n = snprintf(
+        config, sizeof config,
+        "{\"architectures\":[\"%sForCausalLM\"],\"hidden_size\":%d,\"intermediate_size\":%d,\"num_hidden_layers\":1,"
+        "\"num_attention_heads\":%d,\"num_key_value_heads\":%d,\"vocab_size\":%d,\"num_local_experts\":%d,"
+        "\"tie_word_embeddings\":true,\"rope_scaling\":%s}",
+        mixtral ? "Mixtral" : "Llama", D, F, HEADS, HEADS, V, EXPERTS,
+        "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+        "\"original_max_position_embeddings\":64}");
     put_file("config.json", config, (size_t)n);
     put_file("tokenizer.json", tokenizer, sizeof tokenizer - 1);
     put_file("tokenizer_config.json", beside, sizeof beside - 1);
@@ -116,8 +118,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"config.json",       "tokenizer.json", "tokenizer_config.json", "generation_config.json",
-                                        "model.safetensors", "out.gguf"};
+    static const char *const names[] = {"config.json",           "tokenizer.json",
+                                        "tokenizer_config.json", "generation_config.json",
+                                        "model.safetensors",     "out.gguf"};
     char path[512];
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* model_vocab.c: whatever a tokenizer.json says, the tokenizer of the GGUF file that is made of it is the same, a copy of that file's
- * too (model_vocab_keys.c has what is refused). */
+/* model_vocab.c: whatever a tokenizer.json says, the tokenizer of the GGUF file that is made of it is the same, a copy
+ * of that file's too (model_vocab_keys.c has what is refused). */
 #include "unit/vocab_files.h"
 
 static const file_case cases[] = {
@@ -8,10 +8,26 @@ static const file_case cases[] = {
     {SPM, INST, PRE(METASPACE("first", "")), FALLBACK, NULL, NULL, "[INST] Hi[/INST]", {271, 264, 272, -1}, 0},
     {SPM, INST, PRE(METASPACE("first", "")), FALLBACK, NULL, NULL, "Hi[INST]Hi", {264, 271, 265, -1}, 0},
     {SPM, INST, PRE(METASPACE("always", "")), FALLBACK, NULL, NULL, "Hi[INST]Hi", {264, 271, 264, -1}, 0},
-    {SPM, INST, PRE(METASPACE("never", ",\"split\":false")), FALLBACK, NULL, NULL, "Hi[INST] Hi", {265, 271, 264, -1}, 0},
+    {SPM,
+     INST,
+     PRE(METASPACE("never", ",\"split\":false")),
+     FALLBACK,
+     NULL,
+     NULL,
+     "Hi[INST] Hi",
+     {265, 271, 264, -1},
+     0},
     {SPM, INST, ESCAPED("") STRIP, FALLBACK, NULL, NULL, "[INST] Hi[/INST]", {271, 257, 264, 272, -1}, 0},
     /* Normalizers. */
-    {SPM, INST, NORM("{\"type\":\"NFC\"}") PRE(METASPACE("first", "")), FALLBACK, NULL, NULL, "e\xCC\x81", {257, 266, -1}, 0},
+    {SPM,
+     INST,
+     NORM("{\"type\":\"NFC\"}") PRE(METASPACE("first", "")),
+     FALLBACK,
+     NULL,
+     NULL,
+     "e\xCC\x81",
+     {257, 266, -1},
+     0},
     {SPM, INST, ESCAPED("{\"type\":\"NFD\"},"), FALLBACK, NULL, NULL, "é", {257, 267, 270, -1}, 0},
     {SPM,
      "",
@@ -52,7 +68,15 @@ static const file_case cases[] = {
      "to ato",
      {258, 32, 97, 116, 111, -1},
      1},
-    {BYTE_LEVEL, TOKEN("260", "<s>", ",\"special\":true"), LIKE_QWEN, "[\"a\",\"b\"]", NULL, NULL, "a<s>", {97, 260, -1}, 1},
+    {BYTE_LEVEL,
+     TOKEN("260", "<s>", ",\"special\":true"),
+     LIKE_QWEN,
+     "[\"a\",\"b\"]",
+     NULL,
+     NULL,
+     "a<s>",
+     {97, 260, -1},
+     1},
     {SPM,
      TOKEN("268", MARK MARK, ""),
      PRE(METASPACE("never", ",\"split\":false")),
@@ -62,7 +86,15 @@ static const file_case cases[] = {
      "a  \xE2\x96\x81\xE2\x96\x81",
      {260, 268, 268, -1},
      0},
-    {SPM, TOKEN("271", "x", ",\"single_word\":true"), PRE(METASPACE("never", "")), FALLBACK, NULL, NULL, "ax x", {0}, 0},
+    {SPM,
+     TOKEN("271", "x", ",\"single_word\":true"),
+     PRE(METASPACE("never", "")),
+     FALLBACK,
+     NULL,
+     NULL,
+     "ax x",
+     {0},
+     0},
     /* How pieces that are tokens, bytes and unknown characters go. */
     {BYTE_LEVEL, "", LIKE_QWEN, "", NULL, NULL, "ab", {97, 98, -1}, 0},
     {SPM, "", PRE(METASPACE("never", "")), "", NULL, NULL, "xx", {256, 256, -1}, 0},
@@ -70,7 +102,8 @@ static const file_case cases[] = {
     /* What goes around a text, and roles. */
     {SPM,
      TOKEN("271", "<a>", ",\"special\":true") "," TOKEN("272", "<z>", ",\"special\":true"),
-     PRE(METASPACE("never", "")) ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"<a>\",271],\"sep\":[\"<z>\",272]}",
+     PRE(METASPACE("never",
+                   "")) ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"<a>\",271],\"sep\":[\"<z>\",272]}",
      FALLBACK,
      NULL,
      NULL,
@@ -81,7 +114,8 @@ static const file_case cases[] = {
      INST,
      PRE(METASPACE("never", "")),
      FALLBACK,
-     "{\"bos_token\":\"[INST]\",\"pad_token\":\"<p>\",\"chat_template\":[{\"name\":\"tool use\",\"template\":\"T\"},{\"name\":\"default\","
+     "{\"bos_token\":\"[INST]\",\"pad_token\":\"<p>\",\"chat_template\":[{\"name\":\"tool "
+     "use\",\"template\":\"T\"},{\"name\":\"default\","
      "\"template\":\"D\"}]}",
      NULL,
      "<p>",
@@ -103,7 +137,8 @@ static const file_case cases[] = {
      "",
      "{\"normalizer\":{\"type\":\"NFKC\"},\"pre_tokenizer\":" METASPACE(
          "first", "") ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0,"
-                      "\"vocab\":[[\"<unk>\",0],[\"" MARK "\",-2],[\"a\",-3],[\"" MARK "a\",-2.5],[\"f\",-4],[\"i\",-4]]}}",
+                      "\"vocab\":[[\"<unk>\",0],[\"" MARK "\",-2],[\"a\",-3],[\"" MARK
+                      "a\",-2.5],[\"f\",-4],[\"i\",-4]]}}",
      NULL,
      NULL,
      NULL,
@@ -112,8 +147,10 @@ static const file_case cases[] = {
      0},
     {WHOLE,
      "",
-     "{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":false},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"model\":{"
-     "\"type\":\"WordPiece\",\"max_input_chars_per_word\":4,\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2,\"A\":3,\"!\":4}}}",
+     "{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":false},\"pre_tokenizer\":{\"type\":"
+     "\"BertPreTokenizer\"},\"model\":{"
+     "\"type\":\"WordPiece\",\"max_input_chars_per_word\":4,\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2,\"A\":3,\"!\":4}}"
+     "}",
      NULL,
      NULL,
      NULL,
@@ -232,8 +269,9 @@ static void all_templates_are_kept(void **state)
     weft__gguf_str s;
     const weft__gguf_list *names;
     make_file(&f, weft__tok_json_vocab_spec(v), NULL);
-    static const char *const kept[][2] = {
-        {"tokenizer.chat_template", "D"}, {"tokenizer.chat_template.tool_use", "T"}, {"tokenizer.chat_template.rag", "R"}};
+    static const char *const kept[][2] = {{"tokenizer.chat_template", "D"},
+                                          {"tokenizer.chat_template.tool_use", "T"},
+                                          {"tokenizer.chat_template.rag", "R"}};
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(weft__gguf_string(f.g, kept[i][0], &s, NULL), WEFT_OK);
         assert_int_equal(s.len, 1);
@@ -300,7 +338,8 @@ static void differences_are_seen(void **state)
         if (i == 10) s.chat_template = WEFT__TOK_SLICE("x"), kind = WEFT__TOK_DIFFERS_TEMPLATE, shows = 0;
         weft__tok *other = changed(&s);
         if (!(weft__tok_compare(own, other) & kind)) fail_msg("change %d is not seen", i);
-        if (weft__vocab_same(own, other, what, sizeof what) == shows) fail_msg("change %d: the texts say '%s'", i, what);
+        if (weft__vocab_same(own, other, what, sizeof what) == shows)
+            fail_msg("change %d: the texts say '%s'", i, what);
         if (shows && !*what) fail_msg("change %d has no words", i);
         weft__tok_destroy(&other);
     }
@@ -329,12 +368,13 @@ static void memory_may_run_out(void **state)
         WHOLE,
         "",
         "{\"added_tokens\":[" TOKEN(
-            "4", "X", ",\"normalized\":true") "],\"normalizer\":{\"type\":\"NFC\"},"
-                                              "\"pre_tokenizer\":" METASPACE(
-                                                  "first",
-                                                  "") ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"a\","
-                                                      "\"merges\":[[\"a\",\"b\"]],\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"" MARK
-                                                      "\":3}}}",
+            "4", "X",
+            ",\"normalized\":true") "],\"normalizer\":{\"type\":\"NFC\"},"
+                                    "\"pre_tokenizer\":" METASPACE(
+                                        "first",
+                                        "") ",\"model\":{\"type\":\"BPE\",\"unk_token\":\"a\","
+                                            "\"merges\":[[\"a\",\"b\"]],\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"" MARK
+                                            "\":3}}}",
         NULL,
         "{\"chat_template\":[{\"name\":\"n\",\"template\":\"T\"}]}",
         NULL,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* model_vocab_keys.c: what a GGUF file cannot say of a tokenizer is refused, and so are keys that are malformed, missing or of another type. */
+/* model_vocab_keys.c: what a GGUF file cannot say of a tokenizer is refused, and so are keys that are malformed,
+ * missing or of another type. */
 #include "unit/vocab_files.h"
 
 static void what_cannot_be_said_is_refused(void **state)
@@ -51,7 +52,8 @@ static void a_difference_without_a_key_is_refused(void **state)
 enum { NONE = -1 };
 
 /* The file with one key left out, or of another value. */
-static weft_status with_key(const memory_file *f, const char *key, int type, const void *value, size_t n, weft_error *err)
+static weft_status with_key(const memory_file *f, const char *key, int type, const void *value, size_t n,
+                            weft_error *err)
 {
     weft__gguf_writer *w = new_keys();
     memory_file changed;
@@ -62,8 +64,10 @@ static weft_status with_key(const memory_file *f, const char *key, int type, con
             assert_int_equal(weft__gguf_put_raw(w, e->key, e->type, e->raw, (size_t)e->raw_bytes, NULL), WEFT_OK);
     }
     if (type == WEFT__GGUF_STRING) assert_int_equal(weft__gguf_put_strings(w, key, value, n, NULL), WEFT_OK);
-    else if (type != NONE && n == 0) assert_int_equal(weft__gguf_put(w, key, (weft__gguf_type)type, value, NULL), WEFT_OK);
-    else if (type != NONE) assert_int_equal(weft__gguf_put_array(w, key, (weft__gguf_type)type, value, n, NULL), WEFT_OK);
+    else if (type != NONE && n == 0)
+        assert_int_equal(weft__gguf_put(w, key, (weft__gguf_type)type, value, NULL), WEFT_OK);
+    else if (type != NONE)
+        assert_int_equal(weft__gguf_put_array(w, key, (weft__gguf_type)type, value, n, NULL), WEFT_OK);
     open_file(&changed, w);
     weft_status status = weft__vocab_tokenizer(changed.g, &tok, err);
     weft__tok_destroy(&tok);
@@ -74,9 +78,10 @@ static weft_status with_key(const memory_file *f, const char *key, int type, con
 static void malformed_keys(void **state)
 {
     (void)state;
-    static const file_case c = {SPM, INST, NORM("{\"type\":\"NFC\"}") PRE(METASPACE("first", "")), FALLBACK, NULL, NULL, NULL,
-                                {0}, 0};
-    static const weft__gguf_str odd[] = {{"nfx", 3}, {"a", 1}, {"b", 1}}, broken[] = {{"(", 1}, {"", 0}, {"(", 1}, {"", 0}};
+    static const file_case c = {
+        SPM, INST, NORM("{\"type\":\"NFC\"}") PRE(METASPACE("first", "")), FALLBACK, NULL, NULL, NULL, {0}, 0};
+    static const weft__gguf_str odd[] = {{"nfx", 3}, {"a", 1}, {"b", 1}},
+                                broken[] = {{"(", 1}, {"", 0}, {"(", 1}, {"", 0}};
     static const weft__gguf_str bytes[] = {{"\xE2\x96\x81", 3}, {"\xE2\x96", 2}, {"a", 1}, {"", 0}};
     static const int32_t negative = -7, far[] = {1 << 20}, below[] = {-1};
     static const uint32_t high[] = {1 << 20}, one[] = {1};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* out_file.c: what a name stands for decides how it is written: files are replaced when they are complete, links are followed, devices and
- * FIFOs are written into, permissions stay, all else is refused before anything is there; and a signal leaves no temporary file. */
+/* out_file.c: what a name stands for decides how it is written: files are replaced when they are complete, links are
+ * followed, devices and FIFOs are written into, permissions stay, all else is refused before anything is there; and a
+ * signal leaves no temporary file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -95,7 +96,8 @@ static void links_stay(void **state)
     holds(path, "second");
     succeeds(in("dangling"), "third");
     holds(in("not-yet"), "third");
-    assert_true(kind_of(in("link")) == S_IFLNK && kind_of(in("chain")) == S_IFLNK && kind_of(in("dangling")) == S_IFLNK);
+    assert_true(kind_of(in("link")) == S_IFLNK && kind_of(in("chain")) == S_IFLNK &&
+                kind_of(in("dangling")) == S_IFLNK);
     assert_true(kind_of(path) == S_IFREG && kind_of(in("not-yet")) == S_IFREG);
     refused(in("loop"), "loop");
     refused(in("nowhere"), "No such file");

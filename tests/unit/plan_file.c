@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan_file.c: claims about compiled plans on the disk: what was written is read back; any damage to what an index is made of is
- * refused when the plan is opened, any other by the check; hostile tables under right checksums are refused by name; a plan
- * appears whole or not at all. */
+/* plan_file.c: claims about compiled plans on the disk: what was written is read back; any damage to what an index is
+ * made of is refused when the plan is opened, any other by the check; hostile tables under right checksums are refused
+ * by name; a plan appears whole or not at all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,18 +24,18 @@ static const char *const names[N_TENSORS] = {"token_embd.weight", "blk.0.attn_q.
 static const uint8_t kept[N_TENSORS] = {1, 0, 1, 0};
 static const uint64_t offsets[N_WEIGHTS] = {UINT64_MAX, 0, 320};
 
-#define ok(call)                                                                                                                 \
-    do {                                                                                                                         \
-        weft_error e_ = {0}, *err = &e_;                                                                                         \
-        if (call) fail_msg("%s: %s", #call, e_.message);                                                                         \
+#define ok(call)                                                                                                       \
+    do {                                                                                                               \
+        weft_error e_ = {0}, *err = &e_;                                                                               \
+        if (call) fail_msg("%s: %s", #call, e_.message);                                                               \
     } while (0)
 
-#define refused(expected, text, call)                                                                                            \
-    do {                                                                                                                         \
-        weft_error e_ = {0}, *err = &e_;                                                                                         \
-        weft_status st_ = (call);                                                                                                \
-        if (st_ != (expected) || !strstr(e_.message, (text)))                                                                    \
-            fail_msg("%s: status %d, \"%s\" lacks \"%s\"", #call, st_, e_.message, (text));                                      \
+#define refused(expected, text, call)                                                                                  \
+    do {                                                                                                               \
+        weft_error e_ = {0}, *err = &e_;                                                                               \
+        weft_status st_ = (call);                                                                                      \
+        if (st_ != (expected) || !strstr(e_.message, (text)))                                                          \
+            fail_msg("%s: status %d, \"%s\" lacks \"%s\"", #call, st_, e_.message, (text));                            \
     } while (0)
 
 /* ---- a plan ---- */
@@ -211,7 +211,9 @@ static void cut_off(void **state)
     (void)state;
     file f = load();
     size_t head = sizeof(weft__plan_file_header) + (size_t)header(f)->meta_bytes;
-    for (size_t n = 1; n < f.n; n += n < head || n + 64 > f.n ? 1 : n + 4096 > f.n ? 61 : 4096 * CLAIMS_REPEATED(1, 1, 16)) {
+    for (size_t n = 1; n < f.n; n += n < head || n + 64 > f.n ? 1
+                                     : n + 4096 > f.n         ? 61
+                                                              : 4096 * CLAIMS_REPEATED(1, 1, 16)) {
         file part = {aligned_alloc(64, (n + 63) & ~(size_t)63), n};
         memcpy(part.p, f.p, n);
         weft_error err = {0};
@@ -231,7 +233,8 @@ static void damaged_weights(void **state)
     file f = load();
     size_t data = (sizeof(weft__plan_file_header) + (size_t)header(f)->meta_bytes + 4095) & ~(size_t)4095;
     for (int image = 0; image < 2; image++) {
-        size_t first = image ? WEFT__PLAN_FILE_IMAGE_ALIGN : data, n = image ? IMAGE_BYTES : (size_t)header(f)->data_bytes;
+        size_t first = image ? WEFT__PLAN_FILE_IMAGE_ALIGN : data,
+               n = image ? IMAGE_BYTES : (size_t)header(f)->data_bytes;
         for (size_t i = first; i < first + n; i += 11) {
             weft__plan_file *plan;
             f.p[i] ^= 4;
@@ -249,14 +252,15 @@ static void other_versions(void **state)
     (void)state;
     file f = load();
     weft__plan_file_header whole = *header(f);
-#define SPOILED(status, text, change)                                                                                            \
-    do {                                                                                                                         \
-        *header(f) = whole;                                                                                                      \
-        change;                                                                                                                  \
-        sign(f);                                                                                                                 \
-        refused(status, text, parse(f, err));                                                                                    \
+#define SPOILED(status, text, change)                                                                                  \
+    do {                                                                                                               \
+        *header(f) = whole;                                                                                            \
+        change;                                                                                                        \
+        sign(f);                                                                                                       \
+        refused(status, text, parse(f, err));                                                                          \
     } while (0)
-    SPOILED(WEFT_UNSUPPORTED, "version 2, this program reads version 1; compile the model again", header(f)->version = 2);
+    SPOILED(WEFT_UNSUPPORTED, "version 2, this program reads version 1; compile the model again",
+            header(f)->version = 2);
     SPOILED(WEFT_UNSUPPORTED, "byte order", header(f)->order = 0x04030201);
     SPOILED(WEFT_FORMAT, "do not add up", header(f)->meta_bytes = UINT64_MAX);
     SPOILED(WEFT_FORMAT, "do not add up", header(f)->meta_bytes = UINT64_MAX - 4096);
@@ -298,16 +302,18 @@ static void put_tables(weft__gguf_writer *w, const tables *t)
     uint64_t weights = 5;
     weft__gguf_str list[N_TENSORS];
     for (size_t i = 0; i < t->n_names; i++) list[i] = (weft__gguf_str){t->names[i], strlen(t->names[i])};
-#define PUT(key, call)                                                                                                           \
+#define PUT(key, call)                                                                                                 \
     if (!t->skip || strcmp(t->skip, key)) ok(call)
     PUT(WEFT__PLAN_FILE_PROVIDER, weft__gguf_put_string(w, WEFT__PLAN_FILE_PROVIDER, "cpu", 3, err));
     PUT(WEFT__PLAN_FILE_MADE_BY, weft__gguf_put_string(w, WEFT__PLAN_FILE_MADE_BY, "x", 1, err));
     PUT(WEFT__PLAN_FILE_LAYOUT, weft__gguf_put_string(w, WEFT__PLAN_FILE_LAYOUT, t->layout, strlen(t->layout), err));
     PUT(WEFT__PLAN_FILE_WEIGHTS, weft__gguf_put(w, WEFT__PLAN_FILE_WEIGHTS, WEFT__GGUF_U64, &weights, err));
-    PUT(WEFT__PLAN_FILE_OFFSETS, weft__gguf_put_array(w, WEFT__PLAN_FILE_OFFSETS, t->odd_types ? WEFT__GGUF_U32 : WEFT__GGUF_U64,
-                                                      offsets, N_WEIGHTS, err));
+    PUT(WEFT__PLAN_FILE_OFFSETS,
+        weft__gguf_put_array(w, WEFT__PLAN_FILE_OFFSETS, t->odd_types ? WEFT__GGUF_U32 : WEFT__GGUF_U64, offsets,
+                             N_WEIGHTS, err));
     PUT(WEFT__PLAN_FILE_NAMES, weft__gguf_put_strings(w, WEFT__PLAN_FILE_NAMES, list, t->n_names, err));
-    PUT(WEFT__PLAN_FILE_TENSORS, weft__gguf_put_array(w, WEFT__PLAN_FILE_TENSORS, WEFT__GGUF_U64, t->tensors, t->n_numbers, err));
+    PUT(WEFT__PLAN_FILE_TENSORS,
+        weft__gguf_put_array(w, WEFT__PLAN_FILE_TENSORS, WEFT__GGUF_U64, t->tensors, t->n_numbers, err));
 #undef PUT
 }
 
@@ -338,13 +344,13 @@ static file forge(const tables *t)
     return f;
 }
 
-#define HOSTILE(text, change)                                                                                                    \
-    do {                                                                                                                         \
-        tables t = good_tables();                                                                                                \
-        change;                                                                                                                  \
-        file f = forge(&t);                                                                                                      \
-        refused(WEFT_FORMAT, text, parse(f, err));                                                                               \
-        free(f.p);                                                                                                               \
+#define HOSTILE(text, change)                                                                                          \
+    do {                                                                                                               \
+        tables t = good_tables();                                                                                      \
+        change;                                                                                                        \
+        file f = forge(&t);                                                                                            \
+        refused(WEFT_FORMAT, text, parse(f, err));                                                                     \
+        free(f.p);                                                                                                     \
     } while (0)
 #define NUMBER(i, j) t.tensors[(i)*WEFT__PLAN_FILE_NUMBERS + (j)]
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quant_decode.c: every format's decoder against the format's definition, written here element by element from byte offsets;
- * sizes and names; random bytes at odd addresses; random rows. */
+/* quant_decode.c: every format's decoder against the format's definition, written here element by element from byte
+ * offsets; sizes and names; random bytes at odd addresses; random rows. */
 #include "unit/fixture.h"
 
 #include <math.h>
 
 #include "quant/quant.h"
 
-static const uint32_t TYPES[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0, WEFT_Q4_1, WEFT_Q5_0,   WEFT_Q5_1,  WEFT_Q8_0,
-                                 WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
+static const uint32_t TYPES[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0,   WEFT_Q4_1,
+                                 WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0, WEFT_Q2_K,   WEFT_Q3_K,
+                                 WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
 enum { N_TYPES = sizeof TYPES / sizeof *TYPES };
 
 static int u16(const uint8_t *p)
@@ -55,8 +56,8 @@ static int pair128(const uint8_t *qs, int e)
     return bits(qs + 32 * (e / 128), 8 * (e % 32) + 2 * (e / 32 % 4), 2);
 }
 
-/* The 12 bytes of Q4_K and Q5_K: six-bit scales 0..3, then minima 0..3, in bytes 0..7; the low nibbles of scales 4..7 and of
- * minima 4..7 share bytes 8..11; their upper bits are on top of bytes 0..3 and 4..7. */
+/* The 12 bytes of Q4_K and Q5_K: six-bit scales 0..3, then minima 0..3, in bytes 0..7; the low nibbles of scales 4..7
+ * and of minima 4..7 share bytes 8..11; their upper bits are on top of bytes 0..3 and 4..7. */
 static void k_scale(const uint8_t *s, int j, int *scale, int *min)
 {
     *scale = j < 4 ? bits(s, 8 * j, 6) : bits(s, 8 * (j + 4), 4) + 16 * bits(s, 8 * (j - 4) + 6, 2);
@@ -65,7 +66,8 @@ static void k_scale(const uint8_t *s, int j, int *scale, int *min)
 
 static double q3_k(const uint8_t *b, int e)
 {
-    int j = e / 16, scale = bits(b + 96, 8 * (j % 8) + 4 * (j / 8), 4) + 16 * bits(b + 104, 8 * (j % 4) + 2 * (j / 4), 2);
+    int j = e / 16,
+        scale = bits(b + 96, 8 * (j % 8) + 4 * (j / 8), 4) + 16 * bits(b + 104, 8 * (j % 4) + 2 * (j / 4), 2);
     int q = pair128(b + 32, e) + 4 * bits(b, 8 * (e % 32) + e / 32, 1);
     return half(b + 108) * (scale - 32) * (q - 4);
 }
@@ -93,12 +95,16 @@ static double defined(uint32_t dtype, const uint8_t *b, int e)
     case WEFT_Q5_1: return half(b) * (nibble32(b + 8, e) + 16 * bits(b + 4, e, 1)) + half(b + 2);
     case WEFT_Q8_0: return half(b) * (int8_t)b[2 + e];
     case WEFT_Q2_K:
-        return half(b + 80) * bits(b, 8 * (e / 16), 4) * pair128(b + 16, e) - half(b + 82) * bits(b, 8 * (e / 16) + 4, 4);
+        return half(b + 80) * bits(b, 8 * (e / 16), 4) * pair128(b + 16, e) -
+               half(b + 82) * bits(b, 8 * (e / 16) + 4, 4);
     case WEFT_Q3_K: return q3_k(b, e);
-    case WEFT_Q4_K: k_scale(b + 4, e / 32, &scale, &min); return half(b) * scale * nibble64(b + 16, e) - half(b + 2) * min;
+    case WEFT_Q4_K:
+        k_scale(b + 4, e / 32, &scale, &min);
+        return half(b) * scale * nibble64(b + 16, e) - half(b + 2) * min;
     case WEFT_Q5_K:
         k_scale(b + 4, e / 32, &scale, &min);
-        return half(b) * scale * (nibble64(b + 48, e) + 16 * bits(b + 16, 8 * (e % 32) + e / 32, 1)) - half(b + 2) * min;
+        return half(b) * scale * (nibble64(b + 48, e) + 16 * bits(b + 16, 8 * (e % 32) + e / 32, 1)) -
+               half(b + 2) * min;
     case WEFT_Q6_K: return q6_k(b, e);
     case WEFT_IQ4_NL: return half(b) * iq4(nibble32(b + 2, e));
     case WEFT_IQ4_XS: return iq4_xs(b, e);
@@ -150,7 +156,8 @@ static void blocks_by_hand(void **state)
     (void)state;
     float x[256];
     const float floats[2] = {1.5f, -3e-39f};
-    const uint8_t q4_0[18] = {0x00, 0x3c, 0x1f}, q8_0[34] = {0x00, 0xc0, 0x80, 0x7f}, bf16[4] = {0x80, 0x3f, 0x00, 0xc0};
+    const uint8_t q4_0[18] = {0x00, 0x3c, 0x1f}, q8_0[34] = {0x00, 0xc0, 0x80, 0x7f},
+                  bf16[4] = {0x80, 0x3f, 0x00, 0xc0};
     uint8_t q6_k[210] = {[0] = 0xf1, [128] = 0x03, [192] = 0xfe, [208] = 0x00, [209] = 0x3c},
             q4_k[144] = {0x00, 0x3c, 0x00, 0xc0, 0xc1, [8] = 0x02, [12] = 0x03, [16] = 0x5a};
     weft__quant_decode_row(WEFT_F32, floats, x, 2);
@@ -171,7 +178,8 @@ static void blocks_by_hand(void **state)
     assert_true(x[128] == 51 * 2);
 }
 
-/* Any bytes, at any address: exactly n floats are written and exactly the row is read (sanitizers watch the heap blocks). */
+/* Any bytes, at any address: exactly n floats are written and exactly the row is read (sanitizers watch the heap
+ * blocks). */
 static void any_bytes_decode(void **state)
 {
     (void)state;

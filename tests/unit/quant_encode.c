@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quant_encode.c: the encoders on made-up rows: errors against a plain encoder that is computed here, importance, exact cases,
- * extremes, refusals. */
+/* quant_encode.c: the encoders on made-up rows: errors against a plain encoder that is computed here, importance, exact
+ * cases, extremes, refusals. */
 #include "unit/fixture.h"
 
 #include <float.h>
@@ -10,18 +10,20 @@
 #include "quant/encode.h"
 #include "quant/half.h"
 
-/* What a plain encoder of the format does: sub-blocks of `sub`, whole levels lo..hi from the largest magnitude or, with minima,
- * from the range; scales (and minima) are f16 or, where scale_max is not 0, whole numbers up to scale_max times an f16. `bound`:
- * relative RMS error that our encoding of normal rows may have. */
+/* What a plain encoder of the format does: sub-blocks of `sub`, whole levels lo..hi from the largest magnitude or, with
+ * minima, from the range; scales (and minima) are f16 or, where scale_max is not 0, whole numbers up to scale_max times
+ * an f16. `bound`: relative RMS error that our encoding of normal rows may have. */
 static const struct format {
     uint32_t dtype;
     int sub, lo, hi, minima, scale_max;
     double bound;
 } FORMATS[] = {
-    {WEFT_Q4_0, 32, -8, 7, 0, 0, 0.083},     {WEFT_Q4_1, 32, 0, 15, 1, 0, 0.070},    {WEFT_Q5_0, 32, -16, 15, 0, 0, 0.042},
-    {WEFT_Q5_1, 32, 0, 31, 1, 0, 0.034},     {WEFT_Q8_0, 32, -127, 127, 0, 0, .005}, {WEFT_Q2_K, 16, 0, 3, 1, 15, 0.265},
-    {WEFT_Q3_K, 16, -4, 3, 0, 31, 0.15},     {WEFT_Q4_K, 32, 0, 15, 1, 63, 0.072},   {WEFT_Q5_K, 32, 0, 31, 1, 63, 0.035},
-    {WEFT_Q6_K, 16, -32, 31, 0, 127, 0.017}, {WEFT_IQ4_NL, 32, -8, 7, 0, 0, 0.075},  {WEFT_IQ4_XS, 32, -8, 7, 0, 31, 0.076},
+    {WEFT_Q4_0, 32, -8, 7, 0, 0, 0.083},    {WEFT_Q4_1, 32, 0, 15, 1, 0, 0.070},
+    {WEFT_Q5_0, 32, -16, 15, 0, 0, 0.042},  {WEFT_Q5_1, 32, 0, 31, 1, 0, 0.034},
+    {WEFT_Q8_0, 32, -127, 127, 0, 0, .005}, {WEFT_Q2_K, 16, 0, 3, 1, 15, 0.265},
+    {WEFT_Q3_K, 16, -4, 3, 0, 31, 0.15},    {WEFT_Q4_K, 32, 0, 15, 1, 63, 0.072},
+    {WEFT_Q5_K, 32, 0, 31, 1, 63, 0.035},   {WEFT_Q6_K, 16, -32, 31, 0, 127, 0.017},
+    {WEFT_IQ4_NL, 32, -8, 7, 0, 0, 0.075},  {WEFT_IQ4_XS, 32, -8, 7, 0, 31, 0.076},
 };
 enum { N_FORMATS = sizeof FORMATS / sizeof *FORMATS, K = 512, ROWS = 8, N = K * ROWS };
 
@@ -126,8 +128,10 @@ static void better_than_a_plain_encoder(void **state)
             for (int i = 0; i < N; i++) plain += ((double)y[i] - x[i]) * ((double)y[i] - x[i]);
             const char *name = weft_dtype_describe(FORMATS[f].dtype).name;
             if (!(ours <= plain))
-                fail_msg("%s, %s rows: error %g, plainly %g", name, KINDS[kind], sqrt(ours / energy), sqrt(plain / energy));
-            if (kind == NORMAL && !(sqrt(ours / energy) <= FORMATS[f].bound)) fail_msg("%s: error %g", name, sqrt(ours / energy));
+                fail_msg("%s, %s rows: error %g, plainly %g", name, KINDS[kind], sqrt(ours / energy),
+                         sqrt(plain / energy));
+            if (kind == NORMAL && !(sqrt(ours / energy) <= FORMATS[f].bound))
+                fail_msg("%s: error %g", name, sqrt(ours / energy));
         }
     }
 }
@@ -146,7 +150,8 @@ static void importance_moves_the_error(void **state)
     }
     for (int f = 0; f < N_FORMATS; f++) {
         uint32_t dtype = FORMATS[f].dtype;
-        double with = encoding_error(dtype, x, importance, importance), without = encoding_error(dtype, x, NULL, importance);
+        double with = encoding_error(dtype, x, importance, importance),
+               without = encoding_error(dtype, x, NULL, importance);
         if (!(with < without)) fail_msg("%s: %g with, %g without", weft_dtype_describe(dtype).name, with, without);
         /* The columns that count for nothing are still near their values. */
         assert_true(encoding_error(dtype, x, importance, NULL) < 2.5 * encoding_error(dtype, x, NULL, NULL));
@@ -182,7 +187,8 @@ static void exact_and_extreme_rows(void **state)
     (void)state;
     static float x[N], y[N];
     static uint8_t bytes[N * 4];
-    static const float MAGNITUDES[] = {0, 1e-45f, 1e-39f, 1e-30f, 0x1p-26f, 3e-8f, 1e-7f, 1e-5f, 1e5f, 1e9f, 1e30f, FLT_MAX};
+    static const float MAGNITUDES[] = {0,     1e-45f, 1e-39f, 1e-30f, 0x1p-26f, 3e-8f,
+                                       1e-7f, 1e-5f,  1e5f,   1e9f,   1e30f,    FLT_MAX};
     weft__rng rng;
     weft__rng_seed(&rng, 5);
     for (int f = 0; f < N_FORMATS; f++) {
@@ -201,7 +207,8 @@ static void exact_and_extreme_rows(void **state)
             }
             /* Never worse than all zeros; at 1e-5 and 1e5, within the range of every format, much better. */
             if (!(error <= energy)) fail_msg("%s at %g: error %g of %g", name, (double)MAGNITUDES[k], error, energy);
-            if (MAGNITUDES[k] == 1e5f && !(error <= 0.1 * energy)) fail_msg("%s at 1e5: error %g of %g", name, error, energy);
+            if (MAGNITUDES[k] == 1e5f && !(error <= 0.1 * energy))
+                fail_msg("%s at 1e5: error %g of %g", name, error, energy);
         }
         if (FORMATS[f].scale_max || FORMATS[f].dtype == WEFT_IQ4_NL) continue;
         for (int i = 0; i < N; i++) x[i] = 0.25f * (float)((int)weft__rng_below(&rng, 3) - 1);
@@ -272,7 +279,8 @@ static void the_nearest_code_without_a_search(void **state)
         weft__quant_decode_row(WEFT_Q8_0, blocks, y, N);
         for (int i = 0; i < N; i++) {
             double d = weft__f16_to_f32(blocks[i / 32].d), e = fabs((double)y[i] - x[i]);
-            if (!(e <= 0.5001 * d)) fail_msg("%s: %g became %g with a scale of %g", KINDS[kind], (double)x[i], (double)y[i], d);
+            if (!(e <= 0.5001 * d))
+                fail_msg("%s: %g became %g with a scale of %g", KINDS[kind], (double)x[i], (double)y[i], d);
             error += e * e;
             energy += (double)x[i] * x[i];
         }
@@ -318,7 +326,8 @@ static weft__quant_beyond beyond(uint32_t dtype, const float *values, int n, flo
     return b;
 }
 
-/* Each format says of the values that it cannot reach how many there are, and where the first one stands; of those that it reaches, none. */
+/* Each format says of the values that it cannot reach how many there are, and where the first one stands; of those that
+ * it reaches, none. */
 static void what_is_out_of_reach_is_counted(void **state)
 {
     (void)state;

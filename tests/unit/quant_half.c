@@ -6,7 +6,8 @@
 
 #include "quant/half.h"
 
-/* A half of sign s, exponent e and fraction f is (-1)^s * 2^(e - 15) * (1 + f / 1024), and 2^-14 * f / 1024 where e is 0. */
+/* A half of sign s, exponent e and fraction f is (-1)^s * 2^(e - 15) * (1 + f / 1024), and 2^-14 * f / 1024 where e is
+ * 0. */
 static double half_value(int h)
 {
     int exponent = h >> 10 & 31, fraction = h & 1023;

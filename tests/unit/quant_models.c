@@ -18,9 +18,10 @@ static const struct {
     uint32_t dtype;
     double bound;
 } FILES[] = {
-    {"BF16", WEFT_BF16, 0.0019},    {"Q4_0", WEFT_Q4_0, 0.093},   {"Q4_1", WEFT_Q4_1, 0.085},  {"Q5_0", WEFT_Q5_0, 0.047},
-    {"Q5_1", WEFT_Q5_1, 0.042},     {"Q8_0", WEFT_Q8_0, 0.006},   {"Q2_K", WEFT_Q2_K, 0.32},   {"Q3_K_S", WEFT_Q3_K, 0.165},
-    {"Q4_K_S", WEFT_Q4_K, 0.078},   {"Q5_K_S", WEFT_Q5_K, 0.039}, {"Q6_K", WEFT_Q6_K, 0.0195}, {"IQ4_NL", WEFT_IQ4_NL, 0.083},
+    {"BF16", WEFT_BF16, 0.0019},    {"Q4_0", WEFT_Q4_0, 0.093},   {"Q4_1", WEFT_Q4_1, 0.085},
+    {"Q5_0", WEFT_Q5_0, 0.047},     {"Q5_1", WEFT_Q5_1, 0.042},   {"Q8_0", WEFT_Q8_0, 0.006},
+    {"Q2_K", WEFT_Q2_K, 0.32},      {"Q3_K_S", WEFT_Q3_K, 0.165}, {"Q4_K_S", WEFT_Q4_K, 0.078},
+    {"Q5_K_S", WEFT_Q5_K, 0.039},   {"Q6_K", WEFT_Q6_K, 0.0195},  {"IQ4_NL", WEFT_IQ4_NL, 0.083},
     {"IQ4_XS", WEFT_IQ4_XS, 0.084},
 };
 enum { N_FILES = sizeof FILES / sizeof *FILES, EVERY = CLAIMS_REPEATED(1, 1, 7) /* tensors of each file */ };
@@ -81,8 +82,8 @@ static void no_format_is_worse_than_the_reference(void **state)
         const weft__tensor_set *set = weft__gguf_tensors(g);
         for (size_t k = 0; k < set->n; k += EVERY)
             if (set->items[k].dtype == FILES[i].dtype)
-                compare_tensor(&set->items[k], weft__tensor_find(weft__gguf_tensors(f16), set->items[k].name), FILES[i].bound,
-                               &t);
+                compare_tensor(&set->items[k], weft__tensor_find(weft__gguf_tensors(f16), set->items[k].name),
+                               FILES[i].bound, &t);
         assert_true(t.n_tensors > 20 / EVERY);
         printf("%-7s relative RMS error %.5f, reference %.5f, ratio %.4f\n", FILES[i].file, sqrt(t.ours / t.energy),
                sqrt(t.theirs / t.energy), sqrt(t.ours / t.theirs));

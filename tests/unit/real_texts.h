@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* real_texts.h: real vocabularies and what is read with them: English in a vocabulary of 128 k, and hostile texts; for a test of how time
- * grows (text_speed.c) and a benchmark of how long it is (bench_text.c). One thread. */
+/* real_texts.h: real vocabularies and what is read with them: English in a vocabulary of 128 k, and hostile texts; for
+ * a test of how time grows (text_speed.c) and a benchmark of how long it is (bench_text.c). One thread. */
 #ifndef WEFT_TESTS_REAL_TEXTS_H
 #define WEFT_TESTS_REAL_TEXTS_H
 
@@ -81,13 +81,14 @@ static inline int is_word(weft__tok_slice s)
     return 1;
 }
 
-/* A vocabulary's tokens and merges, and then pairs of its words up to N_TOKENS, with the pre-tokenizer of Llama 3. What is added to a
- * small vocabulary is words of two tokens, as it has few. */
+/* A vocabulary's tokens and merges, and then pairs of its words up to N_TOKENS, with the pre-tokenizer of Llama 3. What
+ * is added to a small vocabulary is words of two tokens, as it has few. */
 static inline void large_open(large *v, const char *name)
 {
     memset(v, 0, sizeof *v);
     v->g = open_vocabulary(name);
-    const weft__gguf_list *tokens = list_of(v->g, "tokenizer.ggml.tokens"), *merges = list_of(v->g, "tokenizer.ggml.merges");
+    const weft__gguf_list *tokens = list_of(v->g, "tokenizer.ggml.tokens"),
+                          *merges = list_of(v->g, "tokenizer.ggml.merges");
     const weft__gguf_list *types = list_of(v->g, "tokenizer.ggml.token_type");
     size_t n = tokens->n, n_merges = merges->n;
     weft__rng rng;
@@ -114,7 +115,8 @@ static inline void large_open(large *v, const char *name)
     size_t n_small = n < 16384 ? n : 0;
     while (n < N_TOKENS) {
         size_t from = (n_small ? n_small : n) - 256;
-        weft__tok_slice a = v->tokens[256 + weft__rng_below(&rng, from)], b = v->tokens[256 + weft__rng_below(&rng, from)];
+        weft__tok_slice a = v->tokens[256 + weft__rng_below(&rng, from)],
+                        b = v->tokens[256 + weft__rng_below(&rng, from)];
         if (a.len + b.len > 60 || !a.len || !b.len) continue;
         memcpy(at, a.data, a.len);
         memcpy(at + a.len, b.data, b.len);
@@ -144,8 +146,8 @@ static inline void large_close(large *v)
     weft__gguf_close(&v->g);
 }
 
-/* n_text bytes of words as often as they are in English: the k-th most frequent (as merges rank them) with probability 1/k.
- * One word in twelve is a compound that no token spells; sentences have commas, points, numbers and paragraphs. */
+/* n_text bytes of words as often as they are in English: the k-th most frequent (as merges rank them) with probability
+ * 1/k. One word in twelve is a compound that no token spells; sentences have commas, points, numbers and paragraphs. */
 static inline void write_english(const large *v, char *out, size_t n_text)
 {
     size_t *word = weft__alloc_array(N_TOKENS, sizeof *word), n_words = 0, n = 0;
@@ -184,12 +186,13 @@ static const char *const hostile_vocabularies[] = {"llama-spm",    "phi-3",     
                                                    "deepseek-llm", "deepseek-coder", "bert-bge", NULL};
 static const char *const own_vocabularies[] = {"tests/material/stories.gguf", "models/alderbrook.gguf", NULL};
 
-/* Fills text[0..n) with the i-th, below N_HOSTILE_TEXTS: one thing after another, or what is drawn. Returns its name. */
+/* Fills text[0..n) with the i-th, below N_HOSTILE_TEXTS: one thing after another, or what is drawn. Returns its name.
+ */
 static inline const char *write_hostile(int i, char *text, size_t n)
 {
-    static const char *const units[N_HOSTILE_UNITS] = {" ",         "a",  "=", "-",   "\n", "ab", "the",          " the",
-                                                       "aaaaaaab",  "0",  "_", "<s>", "<",  "中", "\xE2\x96\x81", "\xC3",
-                                                       "e\xCC\x81", "\t "};
+    static const char *const units[N_HOSTILE_UNITS] = {
+        " ", "a", "=",   "-", "\n", "ab",           "the",  " the",      "aaaaaaab",
+        "0", "_", "<s>", "<", "中", "\xE2\x96\x81", "\xC3", "e\xCC\x81", "\t "};
     weft__rng rng;
     weft__rng_seed(&rng, 3);
     for (size_t k = 0; k < n; k++) {

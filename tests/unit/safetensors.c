@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* safetensors.c: the reader of safetensors files and folders: what a good file gives, and that each bad one is refused with a
- * message that names the fault. */
+/* safetensors.c: the reader of safetensors files and folders: what a good file gives, and that each bad one is refused
+ * with a message that names the fault. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include "format/safetensors.h"
 
 #define LABEL "case.safetensors"
-#define GOOD                                                                                                                     \
-    "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"__metadata__\":{\"format\":\"pt\"},"                   \
+#define GOOD                                                                                                           \
+    "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"__metadata__\":{\"format\":\"pt\"},"         \
     "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]}}"
 
 /* Header, then `n_data` bytes 0, 1, 2 ...; free(). */
@@ -68,7 +68,8 @@ static void scalar(void **state)
 
 /* ---- malformed files ---- */
 
-#define T(dtype, shape, begin, end) "{\"t\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}}"
+#define T(dtype, shape, begin, end)                                                                                    \
+    "{\"t\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" #begin "," #end "]}}"
 
 static const struct {
     const char *header;
@@ -93,7 +94,8 @@ static const struct {
     {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}", 4, WEFT_FORMAT, "has no data_offsets"},
     {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,\"4\"]}}", 4, WEFT_FORMAT, "has no data_offsets"},
     {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":{\"0\":0}}}", 4, WEFT_FORMAT, "has no data_offsets"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4, WEFT_FORMAT, "has an unknown field"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4, WEFT_FORMAT,
+     "has an unknown field"},
     {"{\"\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, WEFT_FORMAT, "a tensor has an empty name"},
     {"{\"__metadata__\":[]}", 0, WEFT_FORMAT, "__metadata__ is no object of strings"},
     {"{\"__metadata__\":{\"a\":1}}", 0, WEFT_FORMAT, "__metadata__ is no object of strings"},
@@ -113,21 +115,26 @@ static const struct {
     {T("F32", "[99999999999999999999]", 0, 4), 4, WEFT_FORMAT, "header: line 1"},
     {T("F32", "[1]", 4, 0), 4, WEFT_FORMAT, "tensor 't': bytes 4 to 0 are not in the 4 bytes"},
     {T("F32", "[1]", 0, 4), 3, WEFT_FORMAT, "may be truncated"},
-    {T("F32", "[1]", 9223372036854775803, 9223372036854775807), 4, WEFT_FORMAT, "are not in the 4 bytes of tensor data"},
+    {T("F32", "[1]", 9223372036854775803, 9223372036854775807), 4, WEFT_FORMAT,
+     "are not in the 4 bytes of tensor data"},
     {T("F32", "[1]", -4, 0), 4, WEFT_FORMAT, "has no data_offsets"},
     {T("F32", "[1]", 4, 8), 8, WEFT_FORMAT, "4 of the 8 bytes of tensor data belong to no tensor"},
     {T("F32", "[1]", 0, 4), 8, WEFT_FORMAT, "4 of the 8 bytes of tensor data belong to no tensor"},
     {"{}", 1, WEFT_FORMAT, "1 of the 1 bytes of tensor data belong to no tensor"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"u\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,"
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"u\":{\"dtype\":\"F32\",\"shape\":[2],\"data_"
+     "offsets\":[4,"
      "12]}}",
      12, WEFT_FORMAT, "tensors 't' and 'u' overlap"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,"
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+     "offsets\":[0,"
      "4]}}",
      4, WEFT_FORMAT, "overlap"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,"
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+     "offsets\":[8,"
      "12]}}",
      12, WEFT_FORMAT, "4 of the 12 bytes"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,"
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+     "offsets\":[4,"
      "8]}}",
      8, WEFT_FORMAT, "header: line 1"},
     {"{\"t\xff\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, WEFT_FORMAT, "header: line 1"},
@@ -144,8 +151,8 @@ static void malformed_files(void **state)
         unsigned char *p = file_of(malformed[i].header, strlen(malformed[i].header), malformed[i].n_data, &n);
         weft_status status = weft__safetensors_parse(p, n, LABEL, &st, &err);
         if (status != malformed[i].status || !strstr(err.message, malformed[i].expected) || !strstr(err.message, LABEL))
-            fail_msg("%s\nexpected %d '%s'\ngot %d '%s'", malformed[i].header, malformed[i].status, malformed[i].expected, status,
-                     err.message);
+            fail_msg("%s\nexpected %d '%s'\ngot %d '%s'", malformed[i].header, malformed[i].status,
+                     malformed[i].expected, status, err.message);
         assert_null(st);
         assert_int_equal(weft__alloc_live(), live);
         free(p);
@@ -324,7 +331,8 @@ static void folders(void **state)
     refuse_index("{\"weight_map\":{\"a\":\"x\\u0000y\"}}", WEFT_FORMAT, "is no plain file name");
     refuse_index("{\"weight_map\":{\"a\":\"x\\\\y\"}}", WEFT_FORMAT, "is no plain file name");
     refuse_index("{\"weight_map\":{\"a\":\"three.safetensors\"}}", WEFT_NOT_FOUND, "three.safetensors");
-    refuse_index("{\"weight_map\":{\"a\":\"two.safetensors\"}}", WEFT_FORMAT, "tensor 'a' is not in the shard 'two.safetensors'");
+    refuse_index("{\"weight_map\":{\"a\":\"two.safetensors\"}}", WEFT_FORMAT,
+                 "tensor 'a' is not in the shard 'two.safetensors'");
     refuse_index("{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"one.safetensors\"}}", WEFT_FORMAT,
                  "tensor 'b' is not in the shard");
     put_tensors("two.safetensors", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sample.c: claims about the sampler chain: each filter against a plain sort, the order, the draw's distribution, refusals. */
+/* sample.c: claims about the sampler chain: each filter against a plain sort, the order, the draw's distribution,
+ * refusals. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -276,15 +277,18 @@ static void check_growth(const char *what, float *logits, float *copy)
         weft_sampler_params p;
         const char *name = sampling_kind(kind, &p);
         double times = growth_of(sampling_pick, &(sampling_job){logits, copy, &p}, SAMPLING_VOCAB);
-        if (times > GROWTH_MOST) fail_msg("%s, %s: %.1f times as long for %d times the tokens", what, name, times, GROWTH_SIZES);
+        if (times > GROWTH_MOST)
+            fail_msg("%s, %s: %.1f times as long for %d times the tokens", what, name, times, GROWTH_SIZES);
     }
 }
 
-/* A pick costs what reading the vocabulary costs, or sorting it, where nearly all tokens are as likely and the filters keep most. */
+/* A pick costs what reading the vocabulary costs, or sorting it, where nearly all tokens are as likely and the filters
+ * keep most. */
 static void a_pick_grows_with_the_vocabulary_and_no_faster(void **state)
 {
     (void)state;
-    float *logits = weft__alloc_array(SAMPLING_VOCAB, sizeof *logits), *copy = weft__alloc_array(SAMPLING_VOCAB, sizeof *copy);
+    float *logits = weft__alloc_array(SAMPLING_VOCAB, sizeof *logits),
+          *copy = weft__alloc_array(SAMPLING_VOCAB, sizeof *copy);
     assert_true(logits && copy);
     sampling_logits(logits);
     check_growth("as of a model", logits, copy);
@@ -323,11 +327,16 @@ static void every_failing_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(filters_equal_a_plain_sort),    cmocka_unit_test(greedy_takes_the_first_of_equals),
-        cmocka_unit_test(draws_follow_the_distribution), cmocka_unit_test(penalties_see_the_window_only),
-        cmocka_unit_test(bias_forbids_and_lifts),        cmocka_unit_test(nameless_ids_are_never_picked),
-        cmocka_unit_test(refuses_what_makes_no_sense),   cmocka_unit_test(every_failing_allocation_is_an_error),
-        cmocka_unit_test(infinities_and_nothing_else),   cmocka_unit_test(a_pick_grows_with_the_vocabulary_and_no_faster),
+        cmocka_unit_test(filters_equal_a_plain_sort),
+        cmocka_unit_test(greedy_takes_the_first_of_equals),
+        cmocka_unit_test(draws_follow_the_distribution),
+        cmocka_unit_test(penalties_see_the_window_only),
+        cmocka_unit_test(bias_forbids_and_lifts),
+        cmocka_unit_test(nameless_ids_are_never_picked),
+        cmocka_unit_test(refuses_what_makes_no_sense),
+        cmocka_unit_test(every_failing_allocation_is_an_error),
+        cmocka_unit_test(infinities_and_nothing_else),
+        cmocka_unit_test(a_pick_grows_with_the_vocabulary_and_no_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

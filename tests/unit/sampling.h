@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sampling.h: logits as models have them, and the ways of sampling that cost the most, for whoever measures a pick: a test how it grows
- * (sample.c), a benchmark how long it takes (bench_text.c). One thread. */
+/* sampling.h: logits as models have them, and the ways of sampling that cost the most, for whoever measures a pick: a
+ * test how it grows (sample.c), a benchmark how long it takes (bench_text.c). One thread. */
 #ifndef WEFT_TESTS_SAMPLING_H
 #define WEFT_TESTS_SAMPLING_H
 
@@ -24,7 +24,8 @@ static inline void sampling_logits(float *logits)
 /* Sets the options of a kind, below SAMPLING_KINDS, and returns its name. */
 static inline const char *sampling_kind(int kind, weft_sampler_params *p)
 {
-    static const char *const names[SAMPLING_KINDS] = {"greedy", "top-k 40, top-p, min-p, penalties", "top-p", "nothing"};
+    static const char *const names[SAMPLING_KINDS] = {"greedy", "top-k 40, top-p, min-p, penalties", "top-p",
+                                                      "nothing"};
     weft_sampler_params_default(p);
     p->temperature = kind != 0;
     p->top_k = kind == 1 ? 40 : 0;

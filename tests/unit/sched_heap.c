@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sched_heap.c: the scheduler's heap against a list that is searched: whatever is pushed, removed or gets another key, the top is the
- * least, every item knows its place, and no key from before a change decides anything. */
+/* sched_heap.c: the scheduler's heap against a list that is searched: whatever is pushed, removed or gets another key,
+ * the top is the least, every item knows its place, and no key from before a change decides anything. */
 #include "unit/fixture.h"
 
 #include "base/random.h"
@@ -51,7 +51,8 @@ static void the_top_is_the_least(void **state)
         if (l.in[i] && weft__rng_below(&rng, 3) == 0) {
             l.key[i] = (int)weft__rng_below(&rng, 50); /* with ties */
             weft__sched_heap_moved(&h, i);
-        } else if (l.in[i] ? weft__rng_below(&rng, filling ? 4 : 1) == 0 : weft__rng_below(&rng, filling ? 1 : 4) != 0) {
+        } else if (l.in[i] ? weft__rng_below(&rng, filling ? 4 : 1) == 0
+                           : weft__rng_below(&rng, filling ? 1 : 4) != 0) {
             l.in[i] = 0; /* also when it is not there: nothing happens */
             weft__sched_heap_remove(&h, i);
         } else if (!l.in[i]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sched_queue.c: claims about the scheduler's edges: what is refused, queues that overflow or lose most of those who wait, ids that are
- * no more, a store that lies, refused allocations. Every step is checked by sched_world.h. */
+/* sched_queue.c: claims about the scheduler's edges: what is refused, queues that overflow or lose most of those who
+ * wait, ids that are no more, a store that lies, refused allocations. Every step is checked by sched_world.h. */
 #include "unit/sched_world.h"
 
 /* ---- the door ---- */
@@ -78,8 +78,8 @@ static void a_flood_leaves_room_in_the_queue(void **state)
     world_close(&w);
 }
 
-/* A queue that is full of others: most are cancelled while they wait, some are late, those who came last first. Each ends at once and
- * for its own reason, whoever is left is served, and there is room again. */
+/* A queue that is full of others: most are cancelled while they wait, some are late, those who came last first. Each
+ * ends at once and for its own reason, whoever is left is served, and there is room again. */
 static void cancelled_and_late_requests_leave_the_queue(void **state)
 {
     (void)state;
@@ -96,7 +96,9 @@ static void cancelled_and_late_requests_leave_the_queue(void **state)
     }
     world_run(&w);
     for (int i = 0; i < N; i++) {
-        weft__sched_why why = i % 4 == 0 ? WEFT__SCHED_LENGTH : i % 4 == 3 ? WEFT__SCHED_TIMEOUT : WEFT__SCHED_CANCELLED;
+        weft__sched_why why = i % 4 == 0   ? WEFT__SCHED_LENGTH
+                              : i % 4 == 3 ? WEFT__SCHED_TIMEOUT
+                                           : WEFT__SCHED_CANCELLED;
         if (i == 1 || i == 2 || i == 3) continue; /* may have begun before */
         if (c[i]->why != why) fail_msg("request %d ended with %d instead of %d", i, (int)c[i]->why, (int)why);
         assert_int_equal(c[i]->tries, 1);
@@ -110,11 +112,13 @@ static void cancelled_and_late_requests_leave_the_queue(void **state)
 
 static int thrice_as_many_as_can_be(world *w)
 {
-    while (w->n_clients < 600 && (uint64_t)w->n_clients * 50000 < w->now_us) world_add(w, (uint64_t)w->n_clients % 5, 0, 20, 60);
+    while (w->n_clients < 600 && (uint64_t)w->n_clients * 50000 < w->now_us)
+        world_add(w, (uint64_t)w->n_clients % 5, 0, 20, 60);
     return w->n_clients < 600 || w->n_finished < 600;
 }
 
-/* Three times the load that can be served: who comes back when it was told to need not come often, nor after everybody else. */
+/* Three times the load that can be served: who comes back when it was told to need not come often, nor after everybody
+ * else. */
 static void retry_after_is_worth_obeying(void **state)
 {
     (void)state;
@@ -134,8 +138,9 @@ static void retry_after_is_worth_obeying(void **state)
     world_close(&w);
 }
 
-/* A flood of requests that are refused and never come back: nobody is told to wait for more than a minute, and once the queue was empty
- * the estimate is the pace of the queue again. Those who wait elsewhere ask for room, and do not count. */
+/* A flood of requests that are refused and never come back: nobody is told to wait for more than a minute, and once the
+ * queue was empty the estimate is the pace of the queue again. Those who wait elsewhere ask for room, and do not count.
+ */
 static void a_flood_is_forgotten(void **state)
 {
     (void)state;
@@ -147,10 +152,12 @@ static void a_flood_is_forgotten(void **state)
     double first[2], last = 0;
     uint64_t id;
     for (int round = 0; round < 2; round++) {
-        while (weft__sched_has_room(w.sched, 1, 0, 0)) assert_int_equal(world_submit(&w, world_add(&w, 1, 0, 4, 8)), WEFT_OK);
+        while (weft__sched_has_room(w.sched, 1, 0, 0))
+            assert_int_equal(world_submit(&w, world_add(&w, 1, 0, 4, 8)), WEFT_OK);
         for (int i = 0; i < 1000; i++) assert_false(weft__sched_has_room(w.sched, 1, 0, 0));
         assert_int_equal(weft__sched_submit(w.sched, &q, w.now_us, &id, &first[round], NULL), WEFT_BUSY);
-        for (int i = 0; i < 5000; i++) assert_int_equal(weft__sched_submit(w.sched, &q, w.now_us, &id, &last, NULL), WEFT_BUSY);
+        for (int i = 0; i < 5000; i++)
+            assert_int_equal(weft__sched_submit(w.sched, &q, w.now_us, &id, &last, NULL), WEFT_BUSY);
         assert_true(last > 10 && last <= 60 && weft__sched_retry_after(w.sched, w.now_us) <= 60);
         world_run(&w);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sched_sim.c: claims about the scheduler: thousands of random workloads in which sched_world.h checks every step, and worlds
- * made to break one promise each: starvation, unfair shares, priorities, memory that runs out. */
+/* sched_sim.c: claims about the scheduler: thousands of random workloads in which sched_world.h checks every step, and
+ * worlds made to break one promise each: starvation, unfair shares, priorities, memory that runs out. */
 #include "unit/sched_world.h"
 
 #include "claims.h"
@@ -34,7 +34,8 @@ static void random_memory(world *w)
                                        .head_dim_k = 4,
                                        .head_dim_v = 4,
                                        .page_tokens = 1 << between(w, 0, 5)};
-        if (g > 0 && weft__rng_below(&w->rng, 2)) w->groups[g].kind = WEFT_KV_WINDOW, w->groups[g].window = between(w, 1, 100);
+        if (g > 0 && weft__rng_below(&w->rng, 2))
+            w->groups[g].kind = WEFT_KV_WINDOW, w->groups[g].window = between(w, 1, 100);
         int32_t one = weft__kv_pages_needed(&w->groups[g], w->limits.n_ctx, w->limits.step_rows);
         int32_t most = weft__rng_below(&w->rng, 4) ? 2 * one : w->limits.n_slots * one;
         w->total[g] = between(w, one, most > one ? most : one);
@@ -48,22 +49,26 @@ static void random_memory(world *w)
 
 static void random_clients(world *w)
 {
-    int32_t n = between(w, 1, 80), n_tenants = between(w, 1, 6), priorities = weft__rng_below(&w->rng, 2) ? 0 : between(w, 1, 12);
+    int32_t n = between(w, 1, 80), n_tenants = between(w, 1, 6),
+            priorities = weft__rng_below(&w->rng, 2) ? 0 : between(w, 1, 12);
     uint64_t spread_us = weft__rng_below(&w->rng, 3) * 1000000 * (uint64_t)between(w, 1, 4);
     int cancels = weft__rng_below(&w->rng, 2) != 0, deadlines = weft__rng_below(&w->rng, 2) != 0;
     for (int32_t i = 0; i < n; i++) {
         int32_t longest = weft__rng_below(&w->rng, 2) ? 1 + w->limits.n_ctx / 4 : w->limits.n_ctx;
         int32_t n_prompt = between(w, 1, weft__rng_below(&w->rng, 2) ? longest : 1 + longest / 8);
         int32_t max_new = between(w, 0, at_most(w->limits.n_ctx - n_prompt, longest));
-        client *c = world_add(w, (uint64_t)between(w, 1, n_tenants), between(w, -priorities, priorities), n_prompt, max_new);
+        client *c =
+            world_add(w, (uint64_t)between(w, 1, n_tenants), between(w, -priorities, priorities), n_prompt, max_new);
         c->arrival_us = spread_us ? weft__rng_below(&w->rng, spread_us) : 0;
         if (max_new > 0 && weft__rng_below(&w->rng, 2)) c->n_real = between(w, 1, max_new);
         if (w->n_groups == 1) {
             c->family = between(w, 0, MAX_FAMILIES - 1);
             c->n_shared = between(w, 0, at_most(n_prompt, MAX_CHAIN));
         }
-        if (cancels && weft__rng_below(&w->rng, 4) == 0) c->cancel_us = c->arrival_us + 1 + weft__rng_below(&w->rng, 3000000);
-        if (deadlines && weft__rng_below(&w->rng, 4) == 0) c->deadline_us = c->arrival_us + weft__rng_below(&w->rng, 5000000);
+        if (cancels && weft__rng_below(&w->rng, 4) == 0)
+            c->cancel_us = c->arrival_us + 1 + weft__rng_below(&w->rng, 3000000);
+        if (deadlines && weft__rng_below(&w->rng, 4) == 0)
+            c->deadline_us = c->arrival_us + weft__rng_below(&w->rng, 5000000);
     }
 }
 
@@ -138,7 +143,8 @@ static int32_t n_pending(const world *w, uint64_t tenant)
     return n;
 }
 
-/* Two tenants with more than enough to do: one with long prompts, the other with long answers, and five times as many of them. */
+/* Two tenants with more than enough to do: one with long prompts, the other with long answers, and five times as many
+ * of them. */
 static int two_saturate(world *w)
 {
     while (n_pending(w, 1) < 8) world_add(w, 1, 0, between(w, 100, 400), between(w, 1, 30));
@@ -187,8 +193,8 @@ static void light_tenants_are_served_at_once(void **state)
     world_close(&w);
 }
 
-/* A flood of 150 requests, then a newcomer with two: it waits for a place each time, not for the flood. Then one with forty: it
- * gets no more than its part, and the flood goes on. */
+/* A flood of 150 requests, then a newcomer with two: it waits for a place each time, not for the flood. Then one with
+ * forty: it gets no more than its part, and the flood goes on. */
 static void newcomers_neither_starve_nor_are_starved(void **state)
 {
     (void)state;
@@ -209,8 +215,8 @@ static void newcomers_neither_starve_nor_are_starved(void **state)
     world_close(&w);
 }
 
-/* Three who decode all the time and leave most places to one that floods; when another one floods too, these two take turns: what
- * the first one got when nobody wanted it counts for nothing. */
+/* Three who decode all the time and leave most places to one that floods; when another one floods too, these two take
+ * turns: what the first one got when nobody wanted it counts for nothing. */
 static int four_and_a_latecomer(world *w)
 {
     for (uint64_t t = 3; t < 6; t++)
@@ -344,7 +350,8 @@ static int long_prompts_and_short_ones(world *w)
     return w->now_us < 30000000;
 }
 
-/* Ten long prompts of one tenant are being read, while somebody decodes: a short one of another tenant is read between them. */
+/* Ten long prompts of one tenant are being read, while somebody decodes: a short one of another tenant is read between
+ * them. */
 static void prompts_of_tenants_take_turns(void **state)
 {
     (void)state;
@@ -360,7 +367,8 @@ static void prompts_of_tenants_take_turns(void **state)
         uint64_t took = c->finished_us - c->arrival_us;
         if (c->tenant == 2 && c->why == WEFT__SCHED_LENGTH && took > longest) longest = took;
     }
-    assert_true(longest > 0 && longest < 400000); /* four chunks of 23 ms, as many of others between, and a step to start */
+    assert_true(longest > 0 &&
+                longest < 400000); /* four chunks of 23 ms, as many of others between, and a step to start */
     world_close(&w);
 }
 
@@ -423,7 +431,8 @@ static void promises_end_with_their_request(void **state)
     promised->arrival_us = next->arrival_us = 2;
     promised->cancel_us = 400000;
     world_run(&w);
-    assert_true(promised->why == WEFT__SCHED_CANCELLED && promised->n_rows == 0 && next->began_us == promised->finished_us);
+    assert_true(promised->why == WEFT__SCHED_CANCELLED && promised->n_rows == 0 &&
+                next->began_us == promised->finished_us);
     world_close(&w);
 }
 
@@ -433,8 +442,8 @@ static int keep_high_and_big(world *w)
     return n_pending(w, 1) > 0 && w->n_clients < MAX_CLIENTS - 20;
 }
 
-/* Memory for two and a half requests, and a flood of higher ones that grow: the low one is preempted, and finishes none the
- * less. */
+/* Memory for two and a half requests, and a flood of higher ones that grow: the low one is preempted, and finishes none
+ * the less. */
 static void preempted_requests_finish_under_a_flood(void **state)
 {
     (void)state;
@@ -494,7 +503,8 @@ static void siblings_share_a_prompt_that_is_being_read(void **state)
     world_close(&w);
 }
 
-/* As above, but memory holds the prompt only twice: when it was read, those who share it fit, and need not wait for an end. */
+/* As above, but memory holds the prompt only twice: when it was read, those who share it fit, and need not wait for an
+ * end. */
 static void waiting_siblings_start_when_their_prompt_was_read(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sched_world.h: a world for the scheduler without a model: clients, a clock that a cost model advances, and a store that counts
- * pages. It holds every step against what sched.h promises, from its own books; a breach ends the test and names the seed. */
+/* sched_world.h: a world for the scheduler without a model: clients, a clock that a cost model advances, and a store
+ * that counts pages. It holds every step against what sched.h promises, from its own books; a breach ends the test and
+ * names the seed. */
 #ifndef WEFT_TESTS_SCHED_WORLD_H
 #define WEFT_TESTS_SCHED_WORLD_H
 
@@ -39,8 +40,9 @@ typedef struct world {
     weft_kv_group groups[MAX_GROUPS];
     int32_t n_groups;
     int64_t total[MAX_GROUPS], unused[MAX_GROUPS];
-    int32_t chain[MAX_FAMILIES], pins[MAX_FAMILIES][MAX_CHAIN]; /* cached pages of a family, and how many sequences hold each */
-    int partial, swaps;                                         /* prefixes end inside of pages; contents are kept */
+    int32_t chain[MAX_FAMILIES],
+        pins[MAX_FAMILIES][MAX_CHAIN]; /* cached pages of a family, and how many sequences hold each */
+    int partial, swaps;                /* prefixes end inside of pages; contents are kept */
     double io_failures;
     double put_offs;     /* of tokens, that are sampled a step later */
     int hook_cancels;    /* some clients cancel when they begin */
@@ -54,11 +56,12 @@ typedef struct world {
     int (*tick)(struct world *w); /* before each step: more clients; 0: enough, stop */
 } world;
 
-#define CHECK(w, condition)                                                                                                      \
-    do {                                                                                                                         \
-        if (condition) break;                                                                                                    \
-        weft__alloc_set_gate(NULL, NULL);                                                                                        \
-        fail_msg("seed %llu, step %llu: %s", (unsigned long long)(w)->seed, (unsigned long long)(w)->steps, #condition);         \
+#define CHECK(w, condition)                                                                                            \
+    do {                                                                                                               \
+        if (condition) break;                                                                                          \
+        weft__alloc_set_gate(NULL, NULL);                                                                              \
+        fail_msg("seed %llu, step %llu: %s", (unsigned long long)(w)->seed, (unsigned long long)(w)->steps,            \
+                 #condition);                                                                                          \
     } while (0)
 
 static inline int32_t between(world *w, int32_t a, int32_t b)
@@ -198,7 +201,8 @@ static weft_status store_reserve(void *arg, void *user, int32_t n, weft_error *e
 static void publish(world *w, client *c, int keep)
 {
     int32_t size = w->groups[0].page_tokens, end = at_most(c->length, c->n_shared);
-    while (!w->pool && !c->copies && c->own[0] > 0 && w->chain[c->family] == c->pinned && (c->pinned + 1) * size <= end) {
+    while (!w->pool && !c->copies && c->own[0] > 0 && w->chain[c->family] == c->pinned &&
+           (c->pinned + 1) * size <= end) {
         w->chain[c->family]++;
         c->own[0]--;
         w->pins[c->family][c->pinned++] = 1;
@@ -315,8 +319,10 @@ static void began(void *arg, void *user)
     c->start = w->n_starts++;
     for (int32_t i = 0; i < w->n_clients; i++) {
         const client *o = &w->clients[i];
-        CHECK(w, !o->waiting || o->finished || runs(w, o) || rank_of(o) < level_of(c->priority)); /* preempted ones first */
-        if (o->accepted && !o->began && !o->finished && o->tenant == c->tenant && level_of(o->priority) == level_of(c->priority))
+        CHECK(w, !o->waiting || o->finished || runs(w, o) ||
+                     rank_of(o) < level_of(c->priority)); /* preempted ones first */
+        if (o->accepted && !o->began && !o->finished && o->tenant == c->tenant &&
+            level_of(o->priority) == level_of(c->priority))
             CHECK(w, o->order > c->order);
     }
     if (!w->lie) check_promises(w);
@@ -477,7 +483,8 @@ static inline void compute(world *w, const weft__sched_plan *plan)
     }
 }
 
-/* One step; 0 when nobody was there. A decode row reads all weights once for the step; a prompt row costs its multiplications. */
+/* One step; 0 when nobody was there. A decode row reads all weights once for the step; a prompt row costs its
+ * multiplications. */
 static inline int world_step(world *w)
 {
     w->step_preemptions = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_hall.h: what tests of engines share: requests (ask), what they bring (answer), where answers are waited for (the_hall), and
- * engines over small models. Include it after fixture.h. */
+/* serve_hall.h: what tests of engines share: requests (ask), what they bring (answer), where answers are waited for
+ * (the_hall), and engines over small models. Include it after fixture.h. */
 #ifndef WEFT_TESTS_SERVE_HALL_H
 #define WEFT_TESTS_SERVE_HALL_H
 
@@ -226,14 +226,15 @@ static inline void run_together(weft_engine *e, const ask *all, answer *out, int
 static inline void compare(const char *what, const ask *all, const answer *a, const answer *b, int n)
 {
     for (int i = 0; i < n; i++) {
-        int same = a[i].n == b[i].n && a[i].finish == b[i].finish && !memcmp(a[i].token, b[i].token, sizeof a[i].token) &&
+        int same = a[i].n == b[i].n && a[i].finish == b[i].finish &&
+                   !memcmp(a[i].token, b[i].token, sizeof a[i].token) &&
                    !memcmp(a[i].logprob, b[i].logprob, (size_t)a[i].n * sizeof(float)) &&
-                   !memcmp(&a[i].checksum, &b[i].checksum, sizeof(double)) && a[i].n_prompt_tokens == b[i].n_prompt_tokens &&
-                   a[i].n_embedding == b[i].n_embedding;
+                   !memcmp(&a[i].checksum, &b[i].checksum, sizeof(double)) &&
+                   a[i].n_prompt_tokens == b[i].n_prompt_tokens && a[i].n_embedding == b[i].n_embedding;
         if (b[i].status) fail_msg("%s: request %d failed: %s", what, i, b[i].message);
         if (!same)
-            fail_msg("%s: request %d (%d prompt tokens) gives another answer: %d tokens, then %d", what, i, all[i].p.n_tokens,
-                     a[i].n, b[i].n);
+            fail_msg("%s: request %d (%d prompt tokens) gives another answer: %d tokens, then %d", what, i,
+                     all[i].p.n_tokens, a[i].n, b[i].n);
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_world.h: what the tests of the disk store share: a store in a folder of its own with a world to fill it from (kv_world.h), and
- * short ways to save and to fetch. What is asked is waited for. One thread. */
+/* store_world.h: what the tests of the disk store share: a store in a folder of its own with a world to fill it from
+ * (kv_world.h), and short ways to save and to fetch. What is asked is waited for. One thread. */
 #ifndef WEFT_TESTS_STORE_WORLD_H
 #define WEFT_TESTS_STORE_WORLD_H
 
@@ -134,7 +134,8 @@ static inline void hear(void *arg, weft_status status, const char *message, weft
 }
 
 /* A snapshot of what the sequence holds, in one piece. */
-static inline weft__kv_snapshot *take(const weft__kv_layout *layout, const int32_t *tokens, int32_t n, const weft__kv_seq *seq)
+static inline weft__kv_snapshot *take(const weft__kv_layout *layout, const int32_t *tokens, int32_t n,
+                                      const weft__kv_seq *seq)
 {
     weft__kv_snapshot *s;
     uint64_t at = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_added.c: tokens that are cut out of texts do it as Hugging Face's tokenizers does: as they are spelled or as the normalizer spells
- * them, whole words alone, with the whitespace beside them; and those that stand only in the files beside tokenizer.json are there. */
+/* text_added.c: tokens that are cut out of texts do it as Hugging Face's tokenizers does: as they are spelled or as the
+ * normalizer spells them, whole words alone, with the whitespace beside them; and those that stand only in the files
+ * beside tokenizer.json are there. */
 #include <stdio.h>
 
 #include "unit/fixture.h"
@@ -8,17 +9,20 @@
 #include "text/tokenizer/json.h"
 
 #define SPACE "\\u2581"
-#define MODEL                                                                                                                    \
-    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"merges\":[\"a b\",\"c d\"],\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3,"  \
-    "\"c\":4,\"d\":5,\"cd\":6,\"" SPACE "\":7,\" \":8,\"1\":9,\"2\":10,\"é\":11,\"e\":12,\"\\u0301\":13,\"ﬁ\":14,\"f\":15,"   \
+#define MODEL                                                                                                          \
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"merges\":[\"a b\",\"c "                                         \
+    "d\"],\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3,"                                                                \
+    "\"c\":4,\"d\":5,\"cd\":6,\"" SPACE                                                                                \
+    "\":7,\" \":8,\"1\":9,\"2\":10,\"é\":11,\"e\":12,\"\\u0301\":13,\"ﬁ\":14,\"f\":15,"                             \
     "\"i\":16,\"-\":17,\"!\":18}}"
 #define LOWER ",\"normalizer\":{\"type\":\"Lowercase\"}"
 #define FIRST ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"" SPACE "\",\"prepend_scheme\":\"first\"}"
-#define ESCAPE                                                                                                                   \
-    ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"" SPACE                         \
+#define ESCAPE                                                                                                         \
+    ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"" SPACE               \
     "\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" SPACE "\"}]}"
-#define NO_ACCENTS                                                                                                               \
-    ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},{\"type\":"          \
+#define NO_ACCENTS                                                                                                     \
+    ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},{"         \
+    "\"type\":"                                                                                                        \
     "\"Lowercase\"}]}"
 #define TOKEN(id, text, rest) "{\"id\":" id ",\"content\":\"" text "\"" rest "}"
 #define NORMAL ",\"normalized\":true"
@@ -94,7 +98,10 @@ static void as_in_the_library(void **state)
         {TOKEN("19", "to", WORD), "", "to\xCC\x81", {0, 0, 13, -1}},
         {TOKEN("19", "to", WORD), "", "\xE2\x80\x8Dto", {0, 0, 0, -1}},
         {TOKEN("19", "ab!", WORD) "," TOKEN("20", "b!a", ""), "", "ab!a", {3, 18, 1, -1}},
-        {TOKEN("19", "<x>", ",\"lstrip\":true,\"rstrip\":true"), "", "a\xC2\xA0\xE3\x80\x80<x>\xE2\x80\xA8 b", {1, 19, 2, -1}},
+        {TOKEN("19", "<x>", ",\"lstrip\":true,\"rstrip\":true"),
+         "",
+         "a\xC2\xA0\xE3\x80\x80<x>\xE2\x80\xA8 b",
+         {1, 19, 2, -1}},
         /* A token beyond the model's is never what the model makes of text. */
         {TOKEN("19", "x", WORD), "", "ax", {1, 0, -1}},
     };
@@ -107,7 +114,8 @@ static void as_in_the_library(void **state)
     }
 }
 
-/* Where only a part of a text is trusted, a control token that is looked for in normalized text is found as it is spelled, in that part. */
+/* Where only a part of a text is trusted, a control token that is looked for in normalized text is found as it is
+ * spelled, in that part. */
 static void what_users_spell_stays_text(void **state)
 {
     (void)state;
@@ -149,9 +157,10 @@ static void tokens_of_the_files_beside(void **state)
     assert_int_equal(weft__tok_type_of(tok, 20), WEFT__TOK_USER_DEFINED);
     weft__tok_destroy(&tok);
 
-    tok = load_beside("{\"added_tokens_decoder\":{\"19\":{\"content\":\"<s>\",\"lstrip\":true},\"3\":{\"content\":\"ab\"}}}",
-                      NULL, NULL);
-    EXPECT(tok, "a <s>abab", 1, 19, 3, 3);                           /* what the configuration says of a token counts, */
+    tok = load_beside(
+        "{\"added_tokens_decoder\":{\"19\":{\"content\":\"<s>\",\"lstrip\":true},\"3\":{\"content\":\"ab\"}}}", NULL,
+        NULL);
+    EXPECT(tok, "a <s>abab", 1, 19, 3, 3); /* what the configuration says of a token counts, */
     assert_int_equal(weft__tok_type_of(tok, 19), WEFT__TOK_CONTROL); /* but that it were no special one */
     assert_int_equal(weft__tok_type_of(tok, 3), WEFT__TOK_USER_DEFINED);
     weft__tok_destroy(&tok);
@@ -164,10 +173,10 @@ static void tokens_of_the_files_beside(void **state)
     weft__tok_destroy(&tok);
 
     /* Named, without an id: the next one; and a token of the model that is named is cut out. */
-    tok = load_beside(
-        "{\"pad_token\":{\"content\":\"<p>\",\"rstrip\":true},\"eos_token\":\"ab\",\"additional_special_tokens\":[\"<q>\"],"
-        "\"extra_special_tokens\":{\"image\":\"<r>\"}}",
-        NULL, "{\"bos_token\":\"<t>\"}");
+    tok = load_beside("{\"pad_token\":{\"content\":\"<p>\",\"rstrip\":true},\"eos_token\":\"ab\",\"additional_special_"
+                      "tokens\":[\"<q>\"],"
+                      "\"extra_special_tokens\":{\"image\":\"<r>\"}}",
+                      NULL, "{\"bos_token\":\"<t>\"}");
     EXPECT(tok, "<t>a<p> <q><r>", 20, 1, 21, 22, 23);
     assert_int_equal(weft__tok_type_of(tok, 3), WEFT__TOK_CONTROL);
     assert_int_equal(weft__tok_id_of_role(tok, WEFT__TOK_ROLE_BOS), 20);
@@ -203,7 +212,8 @@ static void malformed_files_beside(void **state)
         weft__tok_json_vocab *v;
         weft_error err = {0};
         assert_int_equal(weft__tok_json_vocab_read(&files, &v, &err), WEFT_FORMAT);
-        if (!strstr(err.message, cases[i].words)) fail_msg("case %zu: '%s', expected '%s'", i, err.message, cases[i].words);
+        if (!strstr(err.message, cases[i].words))
+            fail_msg("case %zu: '%s', expected '%s'", i, err.message, cases[i].words);
         assert_int_equal(weft__alloc_live(), 0);
     }
 }

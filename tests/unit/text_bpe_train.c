@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_bpe_train.c: the vocabulary that is learnt is the one that a slow and simple learner finds; the tokenizer made of it does what
- * its merges say; every text comes back. */
+/* text_bpe_train.c: the vocabulary that is learnt is the one that a slow and simple learner finds; the tokenizer made
+ * of it does what its merges say; every text comes back. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -189,7 +189,8 @@ static void the_tokenizer_does_what_the_merges_say(void **state)
 
 static const char *const some_texts[] = {
     "The fox said: \"It's 12 o'clock!\"\n\n  The fox went home. <|start|>The fox slept.<|stop|>",
-    "Käse, Früh\xC3\xBC\xC3\xBC and \xE4\xB8\xAD\xE6\x96\x87\xE4\xB8\xAD\xE6\x96\x87; {\"a\": [1, 22, 333]}<call>\t\t\t\t\r\n",
+    "Käse, Früh\xC3\xBC\xC3\xBC and \xE4\xB8\xAD\xE6\x96\x87\xE4\xB8\xAD\xE6\x96\x87; {\"a\": [1, 22, "
+    "333]}<call>\t\t\t\t\r\n",
     "the fox the fox the fox the the the the ------------------------------------------------"};
 
 static void every_text_comes_back(void **state)
@@ -233,7 +234,8 @@ static void special_tokens_stay_apart(void **state)
     for (size_t i = 0; i < spec->n_tokens; i++) {
         if (i > 1) assert_false(spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data, "foxes", 5));
         if (i > 1)
-            assert_false(spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data, "\xC4\xA0the", 5)); /* how " the" is spelled */
+            assert_false(spec->tokens[i].len == 5 &&
+                         !memcmp(spec->tokens[i].data, "\xC4\xA0the", 5)); /* how " the" is spelled */
         found += spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data,
                                                      "\xC4\xA0"
                                                      "fox",
@@ -250,7 +252,8 @@ static void the_order_of_texts_is_no_matter(void **state)
     random_text(a, sizeof a, 1);
     random_text(b, sizeof b, 2);
     weft__tok_bpe_options o = options_of(380, 2);
-    weft__tok_bpe_training *one = train(&o, (const char *const[]){a, b}, 2), *two = train(&o, (const char *const[]){b, a}, 2);
+    weft__tok_bpe_training *one = train(&o, (const char *const[]){a, b}, 2),
+                           *two = train(&o, (const char *const[]){b, a}, 2);
     const weft__tok_spec *x = weft__tok_bpe_train_spec(one), *y = weft__tok_bpe_train_spec(two);
     assert_int_equal(x->n_tokens, y->n_tokens);
     for (size_t i = 0; i < x->n_tokens; i++) {

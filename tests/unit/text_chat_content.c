@@ -23,11 +23,14 @@ static void contents_become_one_string(void **state)
         {"null", "", 0},
         {"[]", "", 0},
         {"[{\"type\": \"text\", \"text\": \"a\"}]", "a", 1},
-        {"[{\"type\": \"text\", \"text\": \"a\\n\"}, {\"text\": \"b\\u0000c\", \"type\": \"text\", \"cache_control\": {}}]",
+        {"[{\"type\": \"text\", \"text\": \"a\\n\"}, {\"text\": \"b\\u0000c\", \"type\": \"text\", \"cache_control\": "
+         "{}}]",
          "a\n\nb\0c", 6},
-        {"[{\"type\": \"text\", \"text\": \"\"}, {\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"\"}]",
+        {"[{\"type\": \"text\", \"text\": \"\"}, {\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": "
+         "\"\"}]",
          "a\n", 2},
-        {"[{\"type\": \"refusal\", \"refusal\": \"No.\", \"text\": \"b\"}, {\"type\": \"text\", \"text\": \"a\", \"refusal\": \"c\"}]",
+        {"[{\"type\": \"refusal\", \"refusal\": \"No.\", \"text\": \"b\"}, {\"type\": \"text\", \"text\": \"a\", "
+         "\"refusal\": \"c\"}]",
          "No.\na", 5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -89,8 +92,8 @@ static int flatten(void *arg)
 static void every_failed_allocation_is_told(void **state)
 {
     (void)state;
-    static const char *const contents[] = {"\"the fox\"",
-                                           "[{\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}]"};
+    static const char *const contents[] = {
+        "\"the fox\"", "[{\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}]"};
     for (size_t i = 0; i < 2; i++) {
         weft__json *v = parsed(contents[i]);
         assert_true(fail_each(flatten, v) > 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_chat_messages.c: whatever a client's dialect makes of messages, a template sees them in one shape, calls with the arguments that it
- * wants; and what is no shape of a message is refused by its place. */
+/* text_chat_messages.c: whatever a client's dialect makes of messages, a template sees them in one shape, calls with
+ * the arguments that it wants; and what is no shape of a message is refused by its place. */
 #include <stdio.h>
 
 #include "unit/fixture.h"
@@ -59,11 +59,13 @@ static void what_is_null_is_not_there(void **state)
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) becomes(same[i], WEFT__CHAT_ARGUMENTS_OBJECT, plain);
     /* Of calls, too; what null means in arguments is theirs. */
     becomes(
-        ASSISTANT ", \"tool_calls\": [{\"index\": null, \"id\": null, \"type\": \"function\", \"custom\": null, \"function\": "
-                  "{\"name\": \"f\", \"description\": null, \"arguments\": {\"a\": null}}}]}",
+        ASSISTANT
+        ", \"tool_calls\": [{\"index\": null, \"id\": null, \"type\": \"function\", \"custom\": null, \"function\": "
+        "{\"name\": \"f\", \"description\": null, \"arguments\": {\"a\": null}}}]}",
         WEFT__CHAT_ARGUMENTS_OBJECT,
-        ASSISTANT ", \"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": {\"a\": null}}}], "
-                  "\"content\": \"\"}");
+        ASSISTANT
+        ", \"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": {\"a\": null}}}], "
+        "\"content\": \"\"}");
     becomes("{\"role\": \"developer\", \"content\": [{\"type\": \"text\", \"text\": \"a\", \"cache_control\": null}]}",
             WEFT__CHAT_ARGUMENTS_OBJECT, "{\"role\": \"system\", \"content\": \"a\"}");
 }
@@ -78,7 +80,8 @@ static void members_keep_their_places(void **state)
                              *const shapes[] = {"{\"role\": \"user\", \"content\": %s, \"name\": \"n\"}",
                                                 "{\"content\": %s, \"role\": \"user\"}",
                                                 "{\"name\": \"n\", \"role\": \"user\", \"content\": %s}",
-                                                ASSISTANT ", \"content\": %s, \"tool_calls\": [{\"name\": \"f\"}], \"x\": 1}"};
+                                                ASSISTANT
+                                                ", \"content\": %s, \"tool_calls\": [{\"name\": \"f\"}], \"x\": 1}"};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
             char given[200], wanted[200];
@@ -106,13 +109,13 @@ static void arguments_have_the_form_that_is_wanted(void **state)
     static const char *const shapes[] = {ASSISTANT ", \"tool_calls\": [{\"function\": %s}], \"content\": \"\"}",
                                          ASSISTANT ", \"function_call\": %s, \"content\": \"\"}"},
                              *const shown[] = {
-                                 ASSISTANT ", \"tool_calls\": [{\"function\": %s}], \"content\": \"\"}",
-                                 ASSISTANT ", \"tool_calls\": [{\"type\": \"function\", \"function\": %s}], \"content\": \"\"}"};
+                                 ASSISTANT ", \"tool_calls\": [{\"function\": %s}], \"content\": \"\"}", ASSISTANT
+                                 ", \"tool_calls\": [{\"type\": \"function\", \"function\": %s}], \"content\": \"\"}"};
     static const struct {
         const char *given, *object, *text, *passed_on;
     } cases[] = {
-        {"{\"b\": 1, \"a\": [null, 2.5]}", "{\"b\": 1, \"a\": [null, 2.5]}", "\"{\\\"b\\\": 1, \\\"a\\\": [null, 2.5]}\"",
-         "{\"b\": 1, \"a\": [null, 2.5]}"},
+        {"{\"b\": 1, \"a\": [null, 2.5]}", "{\"b\": 1, \"a\": [null, 2.5]}",
+         "\"{\\\"b\\\": 1, \\\"a\\\": [null, 2.5]}\"", "{\"b\": 1, \"a\": [null, 2.5]}"},
         {"\"{\\\"b\\\":1,\\\"a\\\":[]}\"", "{\"b\": 1, \"a\": []}", "\"{\\\"b\\\":1,\\\"a\\\":[]}\"",
          "\"{\\\"b\\\":1,\\\"a\\\":[]}\""},
         {"\"{}\"", "{}", "\"{}\"", "\"{}\""},
@@ -135,7 +138,8 @@ static void arguments_have_the_form_that_is_wanted(void **state)
                     calling(wanted, cases[i].passed_on, shapes[s]));
         }
     /* Without a function around them, as Hugging Face's examples have them. */
-    becomes(ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}]}", WEFT__CHAT_ARGUMENTS_OBJECT,
+    becomes(ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}]}",
+            WEFT__CHAT_ARGUMENTS_OBJECT,
             ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"a\": 1}}], \"content\": \"\"}");
 }
 
@@ -151,10 +155,11 @@ static void functions_are_tools(void **state)
                       both[] = ASSISTANT
                       ", \"content\": \"\", \"function_call\": {\"name\": \"f\", \"arguments\": {}}, \"tool_calls\": "
                       "[{\"name\": \"g\"}]}";
-    becomes(call, WEFT__CHAT_ARGUMENTS_OBJECT,
-            ASSISTANT
-            ", \"content\": \"\", \"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": "
-            "{\"a\": 1}}}], \"x\": 1}");
+    becomes(
+        call, WEFT__CHAT_ARGUMENTS_OBJECT,
+        ASSISTANT
+        ", \"content\": \"\", \"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": "
+        "{\"a\": 1}}}], \"x\": 1}");
     becomes(both, WEFT__CHAT_ARGUMENTS_OBJECT, both);
     becomes(RESULT, WEFT__CHAT_ARGUMENTS_OBJECT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
     becomes(RESULT, WEFT__CHAT_ARGUMENTS_TEXT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
@@ -174,26 +179,27 @@ static void other_shapes_are_refused_by_their_place(void **state)
         {ASSISTANT ", \"tool_calls\": {}}", "messages[7].tool_calls", "an array of calls", WEFT_ARGUMENT},
         {ASSISTANT ", \"tool_calls\": \"\"}", "messages[7].tool_calls", "an array of calls", WEFT_ARGUMENT},
         {ASSISTANT ", \"tool_calls\": [null]}", "messages[7].tool_calls[0]", "must be an object", WEFT_ARGUMENT},
-        {ASSISTANT ", \"tool_calls\": [{}, {\"function\": \"f\"}]}", "messages[7].tool_calls[1].function", "must be an object",
-         WEFT_ARGUMENT},
+        {ASSISTANT ", \"tool_calls\": [{}, {\"function\": \"f\"}]}", "messages[7].tool_calls[1].function",
+         "must be an object", WEFT_ARGUMENT},
         {ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": \"{'a': 1}\"}}]}",
          "messages[7].tool_calls[0].function.arguments", "one as text: line 1", WEFT_ARGUMENT},
         {ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": \"{\\\"a\\\": \"}}]}",
          "messages[7].tool_calls[0].function.arguments", "one as text: line 1", WEFT_ARGUMENT},
         {ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": \"[1]\"}}]}",
          "messages[7].tool_calls[0].function.arguments", "JSON, but no object", WEFT_ARGUMENT},
-        {ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": [1]}}]}", "messages[7].tool_calls[0].function.arguments",
-         "must be a JSON object", WEFT_ARGUMENT},
-        {ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": 5}}]}", "messages[7].tool_calls[0].function.arguments",
-         "must be a JSON object", WEFT_ARGUMENT},
-        {ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"x\"}]}", "messages[7].tool_calls[0].arguments",
-         "must be a JSON object", WEFT_ARGUMENT},
-        {ASSISTANT ", \"function_call\": {\"name\": \"f\", \"arguments\": \"x\"}}", "messages[7].function_call.arguments",
-         "must be a JSON object", WEFT_ARGUMENT},
+        {ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": [1]}}]}",
+         "messages[7].tool_calls[0].function.arguments", "must be a JSON object", WEFT_ARGUMENT},
+        {ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": 5}}]}",
+         "messages[7].tool_calls[0].function.arguments", "must be a JSON object", WEFT_ARGUMENT},
+        {ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"x\"}]}",
+         "messages[7].tool_calls[0].arguments", "must be a JSON object", WEFT_ARGUMENT},
+        {ASSISTANT ", \"function_call\": {\"name\": \"f\", \"arguments\": \"x\"}}",
+         "messages[7].function_call.arguments", "must be a JSON object", WEFT_ARGUMENT},
         {ASSISTANT ", \"content\": 5}", "messages[7].content", "a string or an array of parts", WEFT_ARGUMENT},
-        {ASSISTANT ", \"content\": [{\"type\": \"text\", \"text\": null}]}", "messages[7].content[0]", "must be a string",
-         WEFT_ARGUMENT},
-        {ASSISTANT ", \"content\": [{\"type\": \"image_url\"}]}", "messages[7].content[0]", "image_url", WEFT_UNSUPPORTED},
+        {ASSISTANT ", \"content\": [{\"type\": \"text\", \"text\": null}]}", "messages[7].content[0]",
+         "must be a string", WEFT_ARGUMENT},
+        {ASSISTANT ", \"content\": [{\"type\": \"image_url\"}]}", "messages[7].content[0]", "image_url",
+         WEFT_UNSUPPORTED},
     };
     for (int form = 0; form < 3; form++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -248,12 +254,14 @@ static void what_stands_beside_messages(void **state)
         assert_null(out);
         weft__json_free(&none[i]);
     }
-    weft__json *tools = parsed(
-                   "[{\"type\": \"function\", \"x\": null, \"function\": {\"name\": \"f\", \"strict\": null, \"parameters\": "
-                   "{\"default\": null}}}, 5]"),
-               *kwargs = parsed("{\"enable_thinking\": null, \"a\": {\"b\": null}}");
+    weft__json
+        *tools = parsed(
+            "[{\"type\": \"function\", \"x\": null, \"function\": {\"name\": \"f\", \"strict\": null, \"parameters\": "
+            "{\"default\": null}}}, 5]"),
+        *kwargs = parsed("{\"enable_thinking\": null, \"a\": {\"b\": null}}");
     assert_int_equal(weft__chat_tools_normal(tools, &out, NULL), WEFT_OK);
-    expect(out, "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {\"default\": null}}}, 5]", "tools");
+    expect(out, "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {\"default\": null}}}, 5]",
+           "tools");
     weft__json_free(&out);
     assert_int_equal(weft__chat_kwargs_normal(kwargs, &out, NULL), WEFT_OK);
     expect(out, "{\"a\": {\"b\": null}}", "kwargs");
@@ -264,7 +272,8 @@ static void what_stands_beside_messages(void **state)
     weft__json_free(&tools);
 }
 
-#define TURNS(call) "{% for m in messages %}{{ m.role }}{% for c in m.tool_calls or [] %}" call "{% endfor %}{% endfor %}"
+#define TURNS(call)                                                                                                    \
+    "{% for m in messages %}{{ m.role }}{% for c in m.tool_calls or [] %}" call "{% endfor %}{% endfor %}"
 
 static void templates_are_asked_what_they_want(void **state)
 {
@@ -275,13 +284,15 @@ static void templates_are_asked_what_they_want(void **state)
     } cases[] = {
         {"{% for m in messages %}{{ m.content }}{% endfor %}", WEFT__CHAT_ARGUMENTS_OBJECT}, /* knows no calls */
         {TURNS("{{ c.function.arguments | tojson }}"), WEFT__CHAT_ARGUMENTS_OBJECT},
-        {TURNS("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"), WEFT__CHAT_ARGUMENTS_OBJECT},
+        {TURNS("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"),
+         WEFT__CHAT_ARGUMENTS_OBJECT},
         {TURNS("{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}"),
          WEFT__CHAT_ARGUMENTS_OBJECT},
         {TURNS("{{ c.function.arguments }}"), WEFT__CHAT_ARGUMENTS_TEXT}, /* a dict would be printed as Python does */
         {TURNS("{{ 'call ' ~ c.function.arguments }}"), WEFT__CHAT_ARGUMENTS_TEXT},
         {TURNS("{{ 'call ' + c.function.arguments }}"), WEFT__CHAT_ARGUMENTS_TEXT}, /* refuses a dict */
-        {TURNS("{% if c.function.arguments is string %}{{ c.function.arguments }}{% endif %}"), WEFT__CHAT_ARGUMENTS_TEXT},
+        {TURNS("{% if c.function.arguments is string %}{{ c.function.arguments }}{% endif %}"),
+         WEFT__CHAT_ARGUMENTS_TEXT},
         {"{{ tools[0].function.name }}" TURNS("{{ 'call ' + c.function.arguments }}"),
          WEFT__CHAT_ARGUMENTS_TEXT}, /* only beside tools */
         {"{{ raise_exception('no') }}", WEFT__CHAT_ARGUMENTS_OBJECT},
@@ -304,11 +315,16 @@ static void templates_are_asked_whether_they_know_functions(void **state)
         int knows;
     } cases[] = {
         {"{% for m in messages %}{{ m.content }}{% endfor %}", 0},
-        {"{% for m in messages %}{% if m.function_call %}<function_call>{% endif %}{% endfor %}", 0}, /* shows none of it */
+        {"{% for m in messages %}{% if m.function_call %}<function_call>{% endif %}{% endfor %}",
+         0}, /* shows none of it */
         {TURNS("<function_call>{{ c.function.arguments | tojson }}"), 0},
-        {"{% for m in messages %}{% if m.function_call %}{{ m.function_call.arguments | tojson }}{% endif %}{% endfor %}", 1},
-        {"{% for m in messages %}{% if m.function_call %}{{ '' + m.function_call.arguments }}{% endif %}{% endfor %}", 1},
-        {"{{ tools[0].function.name }}{% for m in messages %}{{ m.function_call }}{% endfor %}", 1}, /* only beside tools */
+        {"{% for m in messages %}{% if m.function_call %}{{ m.function_call.arguments | tojson }}{% endif %}{% endfor "
+         "%}",
+         1},
+        {"{% for m in messages %}{% if m.function_call %}{{ '' + m.function_call.arguments }}{% endif %}{% endfor %}",
+         1},
+        {"{{ tools[0].function.name }}{% for m in messages %}{{ m.function_call }}{% endfor %}",
+         1}, /* only beside tools */
         {"{{ messages | tojson }}", 1},
         {"{{ raise_exception('no') }}", 0},
     };
@@ -325,7 +341,8 @@ static int normalize(void *arg)
     weft__chat_reading r = {.form = *(weft__chat_arguments_form *)arg};
     weft__json *v = NULL, *out = NULL, *tools = NULL;
     static const char text[] =
-        "[" ASSISTANT ", \"content\": [{\"type\": \"text\", \"text\": \"a\"}], \"tool_calls\": [{\"id\": null, \"function\": "
+        "[" ASSISTANT
+        ", \"content\": [{\"type\": \"text\", \"text\": \"a\"}], \"tool_calls\": [{\"id\": null, \"function\": "
         "{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}], \"function_call\": {\"name\": \"g\"}}, " ASSISTANT
         ", \"function_call\": {\"name\": \"g\"}}, " RESULT "]";
     weft_status st = weft__json_parse(text, strlen(text), &v, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_golden.c: the vocabularies of real models give the ids that the reference implementation gives, string by string: read from GGUF, and written as tokenizer.json and read from that. */
+/* text_golden.c: the vocabularies of real models give the ids that the reference implementation gives, string by
+ * string: read from GGUF, and written as tokenizer.json and read from that. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,7 +45,8 @@ static char *read_all(const char *path, size_t *n)
 }
 
 /* Compares with one line of ids; returns what follows the line. */
-static const char *check_line(const weft__tok *tok, const char *text, size_t n, const char *line, const char *name, int number)
+static const char *check_line(const weft__tok *tok, const char *text, size_t n, const char *line, const char *name,
+                              int number)
 {
     weft__tok_ids ids = {0};
     weft_error err = {0};
@@ -71,9 +73,11 @@ static void check_decode(const weft__tok *tok, const char *text, size_t n, const
 {
     weft__tok_ids ids = {0};
     weft__strbuf back = {0};
-    assert_int_equal(weft__tok_encode(tok, text, n, WEFT__TOK_ENCODE_SPECIAL | WEFT__TOK_ENCODE_PARSE, &ids, NULL), WEFT_OK);
+    assert_int_equal(weft__tok_encode(tok, text, n, WEFT__TOK_ENCODE_SPECIAL | WEFT__TOK_ENCODE_PARSE, &ids, NULL),
+                     WEFT_OK);
     assert_int_equal(weft__tok_decode(tok, ids.data, ids.n, 0, &back, NULL), WEFT_OK);
-    if (back.len != n || (n && memcmp(back.data, text, n))) fail_msg("%s, string %d: decodes to '%s'", name, number, back.data);
+    if (back.len != n || (n && memcmp(back.data, text, n)))
+        fail_msg("%s, string %d: decodes to '%s'", name, number, back.data);
     weft__tok_ids_free(&ids);
     weft__strbuf_free(&back);
 }
@@ -271,18 +275,19 @@ static void check_json(const char *name, const char *model, const char *steps, i
     assert_int_equal(weft__alloc_live(), 0);
 }
 
-#define GOLDEN(id, check)                                                                                                        \
-    static void id(void **state)                                                                                                 \
-    {                                                                                                                            \
-        (void)state;                                                                                                             \
-        check;                                                                                                                   \
+#define GOLDEN(id, check)                                                                                              \
+    static void id(void **state)                                                                                       \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        check;                                                                                                         \
     }
 
 #define BPE "\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"fuse_unk\":false"
 #define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}"
 #define BYTE_SPLITS "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"
 #define STEPS(pre) "\"normalizer\":null,\"pre_tokenizer\":" pre ",\"decoder\":{\"type\":\"ByteLevel\"}"
-#define SPLIT(regex) "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false},"
+#define SPLIT(regex)                                                                                                   \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false},"
 #define LAST_SPLIT(regex) "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}"
 #define SEQUENCE(list) "{\"type\":\"Sequence\",\"pretokenizers\":[" list "]}"
 
@@ -309,23 +314,26 @@ GOLDEN(json_deepseek_coder,
                   STEPS(SEQUENCE(SPLIT("[\\r\\n]") SPLIT("\\\\s?\\\\p{L}+") SPLIT("\\\\s?\\\\p{P}+") SPLIT(
                       "[一-龥ࠀ-一가-퟿]+") "{\"type\":\"Digits\",\"individual_digits\":true}," BYTE_SPLITS)),
                   1))
-GOLDEN(json_llama,
-       check_json("llama-spm", "\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":true,\"byte_fallback\":true",
-                  "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"▁\"},"
-                  "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"▁\"}]},\"pre_tokenizer\":null,"
-                  "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},"
-                  "\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
-                  "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}",
-                  1))
-GOLDEN(json_bert, check_json("bert-bge", "\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\"",
-                             "\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
-                             "\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
-                             "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}",
-                             0))
+GOLDEN(
+    json_llama,
+    check_json("llama-spm", "\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":true,\"byte_fallback\":true",
+               "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"▁\"},"
+               "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"▁\"}]},\"pre_tokenizer\":null,"
+               "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},"
+               "\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
+               "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}",
+               1))
+GOLDEN(json_bert,
+       check_json("bert-bge", "\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\"",
+                  "\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
+                  "\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+                  "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}",
+                  0))
 
 int main(void)
 {
-    if (!shared_path("tokenizers/ggml-vocab-%s.gguf", "gpt-2")) return claims_need_reference("real vocabularies (tokenizers/)");
+    if (!shared_path("tokenizers/ggml-vocab-%s.gguf", "gpt-2"))
+        return claims_need_reference("real vocabularies (tokenizers/)");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_spm),      cmocka_unit_test(phi_3),       cmocka_unit_test(gpt_2),
         cmocka_unit_test(falcon),         cmocka_unit_test(starcoder),   cmocka_unit_test(deepseek_llm),

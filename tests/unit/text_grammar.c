@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_grammar.c: claims about grammars: GBNF as it is written, what is refused and by which name and line; JSON against the JSON
- * reader; ends, control tokens, and vocabularies that cannot spell what a grammar wants. */
+/* text_grammar.c: claims about grammars: GBNF as it is written, what is refused and by which name and line; JSON
+ * against the JSON reader; ends, control tokens, and vocabularies that cannot spell what a grammar wants. */
 #include "unit/grammar_world.h"
 
 #include "base/json.h"
@@ -22,7 +22,9 @@ static void gbnf_reads_what_it_says(void **state)
          {"1", "1234", "a,", ",a", "A"}},
         {"root ::= (\n \"a\"\n | \"b\"\n){2} end\nend ::= \"!\"?", {"ab", "ba!", "aa"}, {"a", "aba", "ab!!"}},
         {"root ::= \"a\"\n  | \"b\"\n\nother ::= \"c\"", {"a", "b"}, {"c", "ab"}},
-        {"root ::= \"\\x41\\u00e9\\U0001F600\\n\\t\\\\\\\"\\[\\]\"", {"A\xC3\xA9\xF0\x9F\x98\x80\n\t\\\"[]"}, {"A", "a"}},
+        {"root ::= \"\\x41\\u00e9\\U0001F600\\n\\t\\\\\\\"\\[\\]\"",
+         {"A\xC3\xA9\xF0\x9F\x98\x80\n\t\\\"[]"},
+         {"A", "a"}},
         {"root ::= [^a-c\\]\"]{3}", {"xyz", "\xC3\xA9\n ", "[-^"}, {"xya", "x]z", "x\"z", "xy", "wxyz"}},
         {"root ::= [a+z-]+", {"a-z", "--+"}, {"b"}},
         {"root ::= . .", {"ab", "\n\xE4\xB8\xAD"}, {"a", "abc", "\xE4\xB8"}},
@@ -64,7 +66,9 @@ static void what_cannot_work_is_refused_by_name_and_line(void **state)
         {"root ::= \"a\"\nx ::= \"b\" |\n  missing", WEFT_ARGUMENT, {"'missing'", "line 3", "not defined"}},
         {"root ::= \"a\"\nroot ::= \"b\"", WEFT_ARGUMENT, {"line 2", "'root'", "again"}},
         {"root ::= \"a\"\n\nx ::= x \"b\" | \"c\"", WEFT_ARGUMENT, {"'x'", "line 3", "left-recursive"}},
-        {"root ::= a\na ::= \"\"? b\nb ::= a \"x\" | \"y\"", WEFT_ARGUMENT, {"left-recursive", "'a' (line 2)", "'b' (line 3)"}},
+        {"root ::= a\na ::= \"\"? b\nb ::= a \"x\" | \"y\"",
+         WEFT_ARGUMENT,
+         {"left-recursive", "'a' (line 2)", "'b' (line 3)"}},
         {"root ::= (\" \"* root)*", WEFT_ARGUMENT, {"'root'", "line 1", "left-recursive"}},
         {"root ::= \"a\" | x\nx ::= \"b\" y\ny ::= \"c\" x", WEFT_ARGUMENT, {"'x'", "line 2", "no finite text"}},
         {"root ::= [^\\x00-\\U0010FFFF]", WEFT_ARGUMENT, {"line 1", "no character"}},
@@ -143,16 +147,17 @@ static const char *const json_refuses[] = {"[]",
 static void json_takes_what_the_standard_allows(void **state)
 {
     (void)state;
-    static const char *const yes[] = {"{}",
-                                      " \n\t\r{ }",
-                                      "{\"a\":1}",
-                                      "{ \"a\" : [ ] , \"b\" : { } }",
-                                      "{\"\":-0.5e+10}",
-                                      "{\"a\":[1,2.25,-3,0,1E5,true,false,null,\"x\"]}",
-                                      "{\"\\u00e9\\uD83D\\uDE00\\n\\/\\\"\\\\\":\"\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80\x7F\"}",
-                                      "{\"a\":[[[{\"b\":{}}]]]}",
-                                      "{\"a\":\"\\ud7FF\\uE000\"}",
-                                      "{\"a\":12345678901234567890.12345678901234567890e-123}"};
+    static const char *const yes[] = {
+        "{}",
+        " \n\t\r{ }",
+        "{\"a\":1}",
+        "{ \"a\" : [ ] , \"b\" : { } }",
+        "{\"\":-0.5e+10}",
+        "{\"a\":[1,2.25,-3,0,1E5,true,false,null,\"x\"]}",
+        "{\"\\u00e9\\uD83D\\uDE00\\n\\/\\\"\\\\\":\"\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80\x7F\"}",
+        "{\"a\":[[[{\"b\":{}}]]]}",
+        "{\"a\":\"\\ud7FF\\uE000\"}",
+        "{\"a\":12345678901234567890.12345678901234567890e-123}"};
     static vocab v;
     vocab_make(&v, 1, 0);
     weft__gram_tables *g = json_grammar(&v);
@@ -244,7 +249,8 @@ static void json_has_a_depth_and_never_gets_stuck(void **state)
     weft__gram_tables *g = json_grammar(&v);
     weft__gram_matcher *m;
     assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
-    for (const char *s = "{\"a\":"; *s; s++) assert_int_equal(weft__gram_matcher_accept(m, (unsigned char)*s, NULL), WEFT_OK);
+    for (const char *s = "{\"a\":"; *s; s++)
+        assert_int_equal(weft__gram_matcher_accept(m, (unsigned char)*s, NULL), WEFT_OK);
     for (int depth = 2; depth <= WEFT__GRAM_JSON_DEPTH; depth++) {
         assert_int_equal(weft__gram_matcher_mask(m, bits, NULL), WEFT_OK);
         int left = WEFT__GRAM_JSON_DEPTH - depth + 1; /* arrays that may still begin */
@@ -298,12 +304,13 @@ static void ends_and_control_tokens(void **state)
     vocab_close(&v);
 }
 
-/* A vocabulary that cannot spell what the grammar wants is an error that names the place, never a mask without a token. */
+/* A vocabulary that cannot spell what the grammar wants is an error that names the place, never a mask without a token.
+ */
 static void fails_closed(void **state)
 {
     (void)state;
-    weft__tok_slice tokens[] = {WEFT__TOK_SLICE("<unk>"), WEFT__TOK_SLICE("<s>"), WEFT__TOK_SLICE("</s>"), WEFT__TOK_SLICE("a"),
-                                WEFT__TOK_SLICE("b")};
+    weft__tok_slice tokens[] = {WEFT__TOK_SLICE("<unk>"), WEFT__TOK_SLICE("<s>"), WEFT__TOK_SLICE("</s>"),
+                                WEFT__TOK_SLICE("a"), WEFT__TOK_SLICE("b")};
     int32_t types[] = {WEFT__TOK_UNKNOWN, WEFT__TOK_CONTROL, WEFT__TOK_CONTROL, WEFT__TOK_NORMAL, WEFT__TOK_NORMAL};
     float scores[5] = {0};
     weft__tok_spec spec;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_grammar_limits.c: grammars that attack time and memory, texts without end, refused allocations, and threads that share one. */
+/* text_grammar_limits.c: grammars that attack time and memory, texts without end, refused allocations, and threads that
+ * share one. */
 #include <pthread.h>
 
 #include "growth.h"
@@ -68,7 +69,8 @@ static void attacks_meet_a_limit(void **state)
     vocab_close(&v);
 }
 
-/* Long lists of literals have nothing that grows: whatever they begin with, they are made deterministic, and a mask looks at one way. */
+/* Long lists of literals have nothing that grows: whatever they begin with, they are made deterministic, and a mask
+ * looks at one way. */
 static void lists_of_words_are_no_attack(void **state)
 {
     (void)state;
@@ -77,7 +79,8 @@ static void lists_of_words_are_no_attack(void **state)
         weft_error err = {0};
         attack k;
         attack_make(&k, i);
-        if (gbnf(k.source.data, k.source.len, &a, &err) || weft__gram_probe(a, &err)) fail_msg("%d: %s", i, err.message);
+        if (gbnf(k.source.data, k.source.len, &a, &err) || weft__gram_probe(a, &err))
+            fail_msg("%d: %s", i, err.message);
         weft__gram_automaton_destroy(&a);
         attack_free(&k);
     }
@@ -91,7 +94,8 @@ static void width_is_not_called_growth(void **state)
     weft__gram_automaton *a;
     weft_error err = {0};
     weft__strbuf_puts(
-        &s, "root ::= \"x\" item\nitem ::= [ab]* \"a\" [ab]{40}"); /* which keeps the words from being made deterministic */
+        &s,
+        "root ::= \"x\" item\nitem ::= [ab]* \"a\" [ab]{40}"); /* which keeps the words from being made deterministic */
     for (int i = 0; i < 3000; i++) weft__strbuf_printf(&s, " | \"w%d\"", i);
     assert_int_equal(gbnf(s.data, s.len, &a, &err), WEFT_OK);
     assert_int_equal(weft__gram_probe(a, &err), WEFT_LIMIT);
@@ -114,7 +118,8 @@ static void what_grows_is_refused_at_once(void **state)
         {"root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\"", WEFT_OK},
         {"root ::= [ab]* \"a\" [ab]{40}", WEFT_OK},
         {"root ::= [a-z ]{1,4000}", WEFT_OK},
-        {"root ::= e\ne ::= t ([-+] t)*\nt ::= f ([*/] f)*\nf ::= [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\" | \"(\" e \")\"",
+        {"root ::= e\ne ::= t ([-+] t)*\nt ::= f ([*/] f)*\nf ::= [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\" | \"(\" "
+         "e \")\"",
          WEFT_OK},
     };
     static vocab v;
@@ -129,12 +134,14 @@ static void what_grows_is_refused_at_once(void **state)
         if (weft__gram_probe(a, &err) != cases[i].status) fail_msg("%s: %s", cases[i].source, err.message);
         if (cases[i].status) assert_non_null(strstr(err.message, "rule"));
         double took = own_seconds() - before;
-        if (took > limit) fail_msg("%s: %.1f times what JSON's grammar takes", cases[i].source, TIMES_AT_MOST * took / limit);
+        if (took > limit)
+            fail_msg("%s: %.1f times what JSON's grammar takes", cases[i].source, TIMES_AT_MOST * took / limit);
         weft__gram_automaton_destroy(&a);
     }
 }
 
-/* A text may take so much and no more, whatever the probe said: ambiguity ends it by name, long before it has cost much. */
+/* A text may take so much and no more, whatever the probe said: ambiguity ends it by name, long before it has cost
+ * much. */
 static void a_text_has_a_budget(void **state)
 {
     (void)state;
@@ -160,7 +167,8 @@ static void a_text_has_a_budget(void **state)
     vocab_close(&v);
 }
 
-/* A text without end: lists by right recursion and by repetition, and braces that open and close, in memory that does not grow. */
+/* A text without end: lists by right recursion and by repetition, and braces that open and close, in memory that does
+ * not grow. */
 static void long_texts_need_no_more_memory(void **state)
 {
     (void)state;
@@ -203,8 +211,8 @@ struct everything {
 
 static int use_everything(void *arg)
 {
-    static const char source[] =
-        "root ::= (item | \"x\"{2,40})* (\"[\" root \"]\")? # c\nitem ::= \"(\" item* \")\" | [^a-c\\n\xE4\xB8\xAD]+ \"b\"";
+    static const char source[] = "root ::= (item | \"x\"{2,40})* (\"[\" root \"]\")? # c\nitem ::= \"(\" item* \")\" | "
+                                 "[^a-c\\n\xE4\xB8\xAD]+ \"b\"";
     const struct everything *e = arg;
     weft__gram_trie *trie = NULL;
     weft__gram_automaton *a = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_grammar_masks.c: random grammars against a naive recognizer of their own syntax trees, which tries everything: what is refused
- * as unsound, what a mask allows token by token, where a text may end. And near the limit of depth, against what accept takes. */
+/* text_grammar_masks.c: random grammars against a naive recognizer of their own syntax trees, which tries everything:
+ * what is refused as unsound, what a mask allows token by token, where a text may end. And near the limit of depth,
+ * against what accept takes. */
 #include "unit/grammar_world.h"
 
 /* Trees that are written and compiled, and grammars whose masks are compared. */
@@ -42,7 +43,8 @@ static int random_node(tree *t, weft__rng *rng, int depth)
         x->negated = weft__rng_below(rng, 4) == 0;
         for (int i = 0; i < x->n; i++) {
             x->lo[i] = letters[weft__rng_below(rng, 6)];
-            x->hi[i] = x->lo[i] + (uint32_t)(weft__rng_below(rng, 2) ? 0 : weft__rng_below(rng, x->lo[i] < 128 ? 3 : 5000));
+            x->hi[i] =
+                x->lo[i] + (uint32_t)(weft__rng_below(rng, 2) ? 0 : weft__rng_below(rng, x->lo[i] < 128 ? 3 : 5000));
             if (x->lo[i] < 0xD800 && x->hi[i] >= 0xD800) x->hi[i] = 0xD7FF;
         }
     } else if (x->kind == REPEAT) {
@@ -208,7 +210,8 @@ static int could_begin(const node *x, const char *s, int n)
     for (int i = 0; i < length; i++)
         base = base << (i ? 6 : 0) | (i >= n ? 0 : (unsigned char)s[i] & (i ? 0x3F : 0xFF >> (length + 1)));
     for (uint32_t rest = 0; rest < (uint32_t)1 << (6 * (length - n)); rest++)
-        if (in_class(x, base + rest) && weft__utf8_encode(base + rest, want) == (size_t)length && !memcmp(want, s, (size_t)n))
+        if (in_class(x, base + rest) && weft__utf8_encode(base + rest, want) == (size_t)length &&
+            !memcmp(want, s, (size_t)n))
             return 1;
     return 0;
 }
@@ -289,8 +292,8 @@ static int compare_masks(const tree *t, const char *source, weft__gram_tables *g
             if (expected < 0) goto done;
             expected = id == END ? expected : expected & 1;
             if (bit(bits, id) != expected)
-                fail_msg("%s\nafter '%.*s' token %d '%.*s': %d, expected %d", source, n, text, id, (int)len, piece, bit(bits, id),
-                         expected);
+                fail_msg("%s\nafter '%.*s' token %d '%.*s': %d, expected %d", source, n, text, id, (int)len, piece,
+                         bit(bits, id), expected);
             compared++;
             if (id != END && expected && weft__rng_below(rng, (uint64_t)++n_allowed) == 0) chosen = id;
         }
@@ -349,9 +352,10 @@ static void masks_are_what_a_naive_recognizer_says(void **state)
 
 /* ---- near the limit of depth ---- */
 
-/* Along a random text a mask is what accept takes, token by token, and nothing that is not allowed without the limit. Returns how many
- * tokens the limit left out. */
-static int compare_accepts(weft__gram_tables *g, weft__gram_tables *unlimited, const char *source, const vocab *v, weft__rng *rng)
+/* Along a random text a mask is what accept takes, token by token, and nothing that is not allowed without the limit.
+ * Returns how many tokens the limit left out. */
+static int compare_accepts(weft__gram_tables *g, weft__gram_tables *unlimited, const char *source, const vocab *v,
+                           weft__rng *rng)
 {
     uint64_t bits[MAX_TOKENS / 64 + 1], all[MAX_TOKENS / 64 + 1];
     int n_left_out = 0;
@@ -361,15 +365,16 @@ static int compare_accepts(weft__gram_tables *g, weft__gram_tables *unlimited, c
     for (int at = 0, chosen = 0; at < 14 && chosen >= 0; at++) {
         int n_allowed = 0;
         chosen = -1;
-        weft_status mask = weft__gram_matcher_mask(m, bits, NULL), free_mask = weft__gram_matcher_mask(free_m, all, NULL);
+        weft_status mask = weft__gram_matcher_mask(m, bits, NULL),
+                    free_mask = weft__gram_matcher_mask(free_m, all, NULL);
         if (mask == WEFT_LIMIT || free_mask == WEFT_LIMIT) break;
         for (int id = 0; id < v->n; id++) {
             assert_int_equal(weft__gram_matcher_copy(m, &copy, NULL), WEFT_OK);
             weft_status st = weft__gram_matcher_accept(copy, id, NULL);
             weft__gram_matcher_destroy(&copy);
             if (bit(bits, id) != (st == WEFT_OK) || bit(bits, id) > bit(all, id))
-                fail_msg("%s\nafter %d tokens, token %d: mask %d, accept %d, without the limit %d", source, at, id, bit(bits, id),
-                         st == WEFT_OK, bit(all, id));
+                fail_msg("%s\nafter %d tokens, token %d: mask %d, accept %d, without the limit %d", source, at, id,
+                         bit(bits, id), st == WEFT_OK, bit(all, id));
             n_left_out += bit(all, id) - bit(bits, id);
             if (st == WEFT_OK && id != END && weft__rng_below(rng, (uint64_t)++n_allowed) == 0) chosen = id;
         }
@@ -407,7 +412,8 @@ static void masks_near_the_limit_of_depth_are_what_accept_takes(void **state)
         "root ::= a | b\na ::= \"a\" a \"c\" | \"b\" x \"c\"\nb ::= \"a\" b | \"b\" x \"a\"\n"
         "x ::= y \"c\" x | y \"b\"\ny ::= \"b\" y \"b\" | \"a\"",
         "root ::= \"a\" root \"b\" | \"a\" root root | [a-c]",
-        "root ::= \"a\" root \"a\" | \"a\" x \"b\" | \"a\" root x | [bc]\nx ::= y root | y x \"c\"\ny ::= \"b\" y \"a\" | \"b\"",
+        "root ::= \"a\" root \"a\" | \"a\" x \"b\" | \"a\" root x | [bc]\nx ::= y root | y x \"c\"\ny ::= \"b\" y "
+        "\"a\" | \"b\"",
     };
     static vocab v;
     static tree t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_jinja.c: the Jinja interpreter and the chat-template front by their API: where each byte comes from, limits, errors,
- * memory. What the language prints is compared with jinja2 itself in jinja_oracle.py. */
+/* text_jinja.c: the Jinja interpreter and the chat-template front by their API: where each byte comes from, limits,
+ * errors, memory. What the language prints is compared with jinja2 itself in jinja_oracle.py. */
 #include "unit/fixture.h"
 
 #include <stdio.h>
@@ -45,7 +45,8 @@ static char *marked(const weft__jinja_output *out)
         assert_int_equal(s->offset, at);
         assert_true(s->len > 0);
         if (i) assert_int_not_equal(s->from_user != 0, out->segments[i - 1].from_user != 0);
-        n += (size_t)snprintf(text + n, sizeof text - n, s->from_user ? "«%.*s»" : "%.*s", (int)s->len, out->text + s->offset);
+        n += (size_t)snprintf(text + n, sizeof text - n, s->from_user ? "«%.*s»" : "%.*s", (int)s->len,
+                              out->text + s->offset);
         at += s->len;
     }
     assert_int_equal(at, out->len);
@@ -85,8 +86,10 @@ static void text_keeps_its_origin(void **state)
     expect("{{ v|trim }}|{{ (v ~ ' ')|trim }}|{{ v.strip('x') }}", "\" x \"", "«x»|«x»|« x »");
     expect("{{ '%s:%s' % (v, 1) }}{{ '{}={}'.format(v, t) }}{{ '%5s'|format(v) }}", "\"x\"", "«x»:1«x»=Trusted    «x»");
     expect("{{ v|indent(2, true) }}{{ v|capitalize }}{{ v|title }}{{ v|e }}", "\"a<\"", "  «a<A<A<a&lt;»");
-    expect("{% macro m(x) %}({{ x }}){% endmacro %}{{ m(v) }}{% set b %}<{{ v }}>{% endset %}{{ b }}", "\"x\"", "(«x»)<«x»>");
-    expect("{% filter upper %}a{{ v }}{% endfilter %}{% for c in 'a' ~ v %}{{ c }},{% endfor %}", "\"x\"", "A«X»a,«x»,");
+    expect("{% macro m(x) %}({{ x }}){% endmacro %}{{ m(v) }}{% set b %}<{{ v }}>{% endset %}{{ b }}", "\"x\"",
+           "(«x»)<«x»>");
+    expect("{% filter upper %}a{{ v }}{% endfilter %}{% for c in 'a' ~ v %}{{ c }},{% endfor %}", "\"x\"",
+           "A«X»a,«x»,");
     expect("{{ (v ~ 'b' ~ v)[0] }}{{ (v ~ 'b' ~ v)[1] }}{{ 'b' * 2 }}{{ v * 2 }}", "\"é\"", "«é»bbb«éé»");
     expect("{{ v.keys()|list|first }}{{ v.k }}{% for k in v %}{{ k }}{% endfor %}", "{\"k\": \"x\"}", "«kxk»");
 }
@@ -168,7 +171,8 @@ static void malformed_templates_are_refused_with_a_line(void **state)
         {"{{ f(a=1, 2) }}", "positional argument cannot follow", WEFT_FORMAT},
         {"{{ f(a=1, a=2) }}", "'a' is given twice", WEFT_FORMAT},
         {"{% break %}", "'break' outside of a loop", WEFT_FORMAT},
-        {"{% for x in v %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}", "'continue' outside of a loop", WEFT_FORMAT},
+        {"{% for x in v %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}", "'continue' outside of a loop",
+         WEFT_FORMAT},
         {"{% for x in v %}{% set loop = 1 %}{% endfor %}", "'loop' cannot be assigned to", WEFT_FORMAT},
         {"{{ '\\u12' }}", "malformed \\x, \\u or \\U escape", WEFT_FORMAT},
         {"{{ '\\ud800' }}", "malformed \\x, \\u or \\U escape", WEFT_FORMAT},
@@ -183,8 +187,8 @@ static void malformed_templates_are_refused_with_a_line(void **state)
         weft_status status = weft__jinja_compile(cases[i].source, strlen(cases[i].source), &t, &err);
         assert_null(t);
         if (status == cases[i].status && strstr(err.message, cases[i].part)) continue;
-        fail_msg("%s\n  gives  %d: %s\n  wanted %d: %s", cases[i].source, (int)status, err.message, (int)cases[i].status,
-                 cases[i].part);
+        fail_msg("%s\n  gives  %d: %s\n  wanted %d: %s", cases[i].source, (int)status, err.message,
+                 (int)cases[i].status, cases[i].part);
     }
 }
 
@@ -195,7 +199,8 @@ static void failures_tell_the_line_and_the_thing(void **state)
     expect_error("{{ w.a }}", "1", WEFT_ARGUMENT, "line 1: 'w' is undefined");
     expect_error("{% for x in v %}\n{{ x + 'a' }}{% endfor %}", "[1]", WEFT_ARGUMENT,
                  "line 2: '+' does not work on 'int' and 'str'");
-    expect_error("{{ raise_exception('after ' ~ v) }}", "\"x\"", WEFT_ARGUMENT, "line 1: the template refuses: after x");
+    expect_error("{{ raise_exception('after ' ~ v) }}", "\"x\"", WEFT_ARGUMENT,
+                 "line 1: the template refuses: after x");
     expect_error("{{ v.append(1) }}", "[1]", WEFT_ARGUMENT, "'list' has no attribute 'append'");
     expect_error("{{ v.encode() }}", "\"x\"", WEFT_UNSUPPORTED, "'encode' is not supported");
     expect_error("{{ strftime_now('%Y') }}", "1", WEFT_ARGUMENT, "'strftime_now' is undefined");
@@ -207,7 +212,8 @@ static void expect_limit(const char *source, const weft__jinja_limits *limits, c
     weft__jinja_output out;
     weft_error err = {0};
     weft_status status = render(source, "\"0123456789\"", limits, &out, &err);
-    if (status != WEFT_LIMIT || !strstr(err.message, part)) fail_msg("%s gives %d: %s", source, (int)status, err.message);
+    if (status != WEFT_LIMIT || !strstr(err.message, part))
+        fail_msg("%s gives %d: %s", source, (int)status, err.message);
     assert_null(out.text);
 }
 
@@ -215,12 +221,13 @@ static void limits_hold(void **state)
 {
     (void)state;
     weft__jinja_limits limits = {.max_steps = 100000, .max_depth = 200, .max_output = 1000, .max_memory = 4 << 20};
-    expect_limit("{% for x in range(100000) %}{% for y in range(100000) %}{% endfor %}{% endfor %}", &limits, "100000 steps");
+    expect_limit("{% for x in range(100000) %}{% for y in range(100000) %}{% endfor %}{% endfor %}", &limits,
+                 "100000 steps");
     expect_limit("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", &limits, "depth of 200");
     expect_limit("{% for x in range(200) %}{{ v }}{% endfor %}", &limits, "the output exceeds 1000 bytes");
     weft__jinja_limits small = {.max_steps = 1000000, .max_depth = 200, .max_output = 1000, .max_memory = 1 << 20};
-    expect_limit("{% set ns = namespace(s=v) %}{% for x in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}", &small,
-                 "more than 1048576 bytes of memory");
+    expect_limit("{% set ns = namespace(s=v) %}{% for x in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+                 &small, "more than 1048576 bytes of memory");
     expect_limit("{{ v * 1000000000 }}", &limits, "");
     expect_limit("{{ [v] * 1000000000 }}", &limits, "");
     expect_limit("{{ v.center(100000000000) }}", &limits, "");
@@ -231,15 +238,16 @@ static void limits_hold(void **state)
     expect_limit("{% set ns = namespace(s=[v]) %}{% for x in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ "
                  "ns.s|string|length }}",
                  &limits, "");
+    expect_limit("{% set ns = namespace(a=[v], b=[v]) %}{% for x in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set "
+                 "ns.b = [ns.b, ns.b] %}"
+                 "{% endfor %}{{ ns.a == ns.b }}",
+                 &limits, "steps");
     expect_limit(
-        "{% set ns = namespace(a=[v], b=[v]) %}{% for x in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}"
-        "{% endfor %}{{ ns.a == ns.b }}",
-        &limits, "steps");
-    expect_limit("{% set ns = namespace(s=[]) %}{% for x in range(1000) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s|tojson }}",
-                 &limits, "depth of 200");
-    expect_limit(
-        "{% set ns = namespace(g=[v]) %}{% for x in range(1000) %}{% set ns.g = ns.g|map('upper') %}{% endfor %}{{ ns.g|list }}",
+        "{% set ns = namespace(s=[]) %}{% for x in range(1000) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s|tojson }}",
         &limits, "depth of 200");
+    expect_limit("{% set ns = namespace(g=[v]) %}{% for x in range(1000) %}{% set ns.g = ns.g|map('upper') %}{% endfor "
+                 "%}{{ ns.g|list }}",
+                 &limits, "depth of 200");
     expect_limit("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", &limits, "");
 }
 
@@ -298,8 +306,8 @@ static const char chat_source[] =
     "{% if tools %}{{ tools|tojson }}{% endif %}{% if add_generation_prompt %}<|assistant|>{% endif %}{{ effort }}";
 
 /* A template's output where an answer is to follow, or, `begun`, the rest of the last message. */
-static weft_status chat_or_rest(const char *source, const char *messages, const char *tools, const char *kwargs, int begun,
-                                weft__jinja_output *out, weft_error *err)
+static weft_status chat_or_rest(const char *source, const char *messages, const char *tools, const char *kwargs,
+                                int begun, weft__jinja_output *out, weft_error *err)
 {
     weft__json *m = json_of(messages), *t = json_of(tools), *k = json_of(kwargs);
     const weft__chat_token tokens[] = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
@@ -322,8 +330,8 @@ static weft_status chat_or_rest(const char *source, const char *messages, const 
     return status;
 }
 
-static weft_status chat(const char *source, const char *messages, const char *tools, const char *kwargs, weft__jinja_output *out,
-                        weft_error *err)
+static weft_status chat(const char *source, const char *messages, const char *tools, const char *kwargs,
+                        weft__jinja_output *out, weft_error *err)
 {
     return chat_or_rest(source, messages, tools, kwargs, 0, out, err);
 }
@@ -351,11 +359,13 @@ static void special_tokens_of_users_stay_theirs(void **state)
 static void begun_answers_are_continued(void **state)
 {
     (void)state;
-    static const char *const none[] = {"[]", "[{\"role\": \"user\", \"content\": \"a\"}]", "[{\"role\": \"assistant\"}]",
+    static const char *const none[] = {"[]", "[{\"role\": \"user\", \"content\": \"a\"}]",
+                                       "[{\"role\": \"assistant\"}]",
                                        "[{\"role\": \"assistant\", \"content\": [\"a\"]}]", "[{\"content\": \"a\"}]"};
     weft__jinja_output out;
     weft_error err = {0};
-    const char *messages = "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b</s>c\"}]";
+    const char *messages =
+        "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b</s>c\"}]";
     if (chat_or_rest(chat_source, messages, NULL, NULL, 1, &out, &err)) fail_msg("%s", err.message);
     assert_string_equal(marked(&out), "<s><|user|>«a»</s><|assistant|>«b</s>c»");
     weft__jinja_output_free(&out);
@@ -373,8 +383,8 @@ static void begun_answers_are_continued(void **state)
     }
 }
 
-static void expect_chat_error(const char *source, const char *messages, const char *tools, const char *kwargs, weft_status wanted,
-                              const char *part)
+static void expect_chat_error(const char *source, const char *messages, const char *tools, const char *kwargs,
+                              weft_status wanted, const char *part)
 {
     weft__jinja_output out;
     weft_error err = {0};
@@ -400,7 +410,8 @@ static void chat_variables_are_there(void **state)
     (void)state;
     weft__jinja_output out;
     setenv("TZ", "UTC", 1);
-    const char *source = "{{ tools is none }}{{ documents is none }}{{ strftime_now('%Y-%m-%d') }}{{ pad_token is defined }}";
+    const char *source =
+        "{{ tools is none }}{{ documents is none }}{{ strftime_now('%Y-%m-%d') }}{{ pad_token is defined }}";
     assert_int_equal(chat(source, "[]", NULL, NULL, &out, NULL), WEFT_OK);
     assert_string_equal(out.text, "TrueTrue2023-11-14False");
     weft__jinja_output_free(&out);
@@ -410,11 +421,14 @@ static void chat_variables_are_there(void **state)
 
 static const char busy[] =
     "{%- macro m(x, y=2) -%}{{ x }}{{ y }}{{ varargs }}{%- endmacro -%}{% set ns = namespace(a=[]) %}"
-    "{% for k, w in v.items()|list if k != 'z' recursive %}{{ loop.index }}{{ loop.last }}{{ loop.length }}{{ m(k, w, 1) }}"
-    "{% set ns.a = ns.a + [k ~ w] %}{% endfor %}{{ ns.a|map('upper')|join(',') }}{{ v|tojson(indent=2) }}{{ '%s %r' % (v, 1.5) }}"
+    "{% for k, w in v.items()|list if k != 'z' recursive %}{{ loop.index }}{{ loop.last }}{{ loop.length }}{{ m(k, w, "
+    "1) }}"
+    "{% set ns.a = ns.a + [k ~ w] %}{% endfor %}{{ ns.a|map('upper')|join(',') }}{{ v|tojson(indent=2) }}{{ '%s %r' % "
+    "(v, 1.5) }}"
     "{% set b %}{{ 'a b'.split() }}{{ '{:>5}'.format(t) }}{% endset %}{{ b|replace('a', t)|indent }}{{ v|dictsort }}{{ "
     "'[1]'|from_json }}"
-    "{% filter upper %}{{ v|string|title|e }}{% endfilter %}{% macro n() %}{{ caller(1) }}{% endmacro %}{% call(p) n() %}{{ p "
+    "{% filter upper %}{{ v|string|title|e }}{% endfilter %}{% macro n() %}{{ caller(1) }}{% endmacro %}{% call(p) n() "
+    "%}{{ p "
     "}}{% endcall %}";
 
 static int render_busy(void *arg)
@@ -432,7 +446,8 @@ static int render_busy(void *arg)
     if (!status) status = weft__jinja_set_string(call, "t", "T", 1, 1, &err);
     if (!status) status = weft__jinja_set_bool(call, "q", 1, &err);
     if (!status) status = weft__jinja_render(t, call, &out, &err);
-    if (status && status != WEFT_NO_MEMORY && !strstr(err.message, "out of memory")) fail_msg("%d: %s", (int)status, err.message);
+    if (status && status != WEFT_NO_MEMORY && !strstr(err.message, "out of memory"))
+        fail_msg("%d: %s", (int)status, err.message);
     weft__jinja_output_free(&out);
     weft__jinja_call_destroy(&call);
     weft__jinja_destroy(&t);
@@ -451,7 +466,8 @@ static int render_begun(void *arg)
     static const char source[] = "{% for m in messages %}{{ m.content }}|{% endfor %}";
     weft_status status = weft__chat_template_create(source, strlen(source), &t, &err);
     if (!status) status = weft__chat_template_render(t, &r, &out, &err);
-    if (status && status != WEFT_NO_MEMORY && !strstr(err.message, "out of memory")) fail_msg("%d: %s", (int)status, err.message);
+    if (status && status != WEFT_NO_MEMORY && !strstr(err.message, "out of memory"))
+        fail_msg("%d: %s", (int)status, err.message);
     if (!status) assert_string_equal(out.text, "a|b");
     weft__jinja_output_free(&out);
     weft__chat_template_destroy(&t);

@@ -180,6 +180,7 @@ static void budgets(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dialect), cmocka_unit_test(refusals), cmocka_unit_test(budgets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dialect), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(budgets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

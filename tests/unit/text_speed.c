@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* text_speed.c: the time in which text becomes tokens grows with its length and no faster, be it English or whatever
- * somebody made up: with real vocabularies, or with the argument "own" with those of the tree. How long it is, bench_text.c says. */
+ * somebody made up: with real vocabularies, or with the argument "own" with those of the tree. How long it is,
+ * bench_text.c says. */
 #include "unit/real_texts.h"
 
 enum { N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20 };
@@ -9,7 +10,8 @@ enum { N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20 };
 static void check_growth(const weft__tok *tok, const char *name, const char *what, const char *text, size_t n)
 {
     double times = growth_of(read_text, &(reading){.tok = tok, .text = text}, n);
-    if (times > GROWTH_MOST) fail_msg("%s, %s: %.1f times as long for %d times the text", name, what, times, GROWTH_SIZES);
+    if (times > GROWTH_MOST)
+        fail_msg("%s, %s: %.1f times as long for %d times the text", name, what, times, GROWTH_SIZES);
 }
 
 static void english_takes_linear_time(void **state)
@@ -59,7 +61,8 @@ int main(int argc, char **argv)
         return claims_need_reference("real vocabularies (tokenizers/)");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(english_takes_linear_time, own ? "models/alderbrook.gguf" : "deepseek-llm"),
-        cmocka_unit_test_prestate(hostile_texts_take_linear_time, (void *)(own ? own_vocabularies : hostile_vocabularies)),
+        cmocka_unit_test_prestate(hostile_texts_take_linear_time,
+                                  (void *)(own ? own_vocabularies : hostile_vocabularies)),
     };
     return claims_status(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -6,7 +6,8 @@
 #include "text/stop.h"
 
 /* The text up to the stop string that is complete first; *found: there is one. */
-static size_t expected(const char *text, size_t n, const char *const *stops, const size_t *lengths, int n_stops, int *found)
+static size_t expected(const char *text, size_t n, const char *const *stops, const size_t *lengths, int n_stops,
+                       int *found)
 {
     for (size_t end = 1; end <= n; end++) {
         size_t longest = 0;

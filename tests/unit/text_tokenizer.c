@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_tokenizer.c: tokenizers against slow and simple models of themselves, and their promises about special tokens and bytes. */
+/* text_tokenizer.c: tokenizers against slow and simple models of themselves, and their promises about special tokens
+ * and bytes. */
 #include "unit/tokenizer_world.h"
 
 #include "claims.h"
@@ -134,8 +135,8 @@ static void bpe_equals_slow_model(void **state)
     }
 }
 
-/* Words of a long text, which are remembered, give the ids that each gives by itself: short and long ones, of one id and of many, and so
- * many that they take each other's places. So do the first of them, however many. */
+/* Words of a long text, which are remembered, give the ids that each gives by itself: short and long ones, of one id
+ * and of many, and so many that they take each other's places. So do the first of them, however many. */
 static void pieces_met_again(void **state)
 {
     (void)state;
@@ -355,7 +356,8 @@ static void detok_emits_whole_characters(void **state)
         if (whole) {
             n = random_utf8(&rng, raw, 4 + weft__rng_below(&rng, 36));
         } else {
-            for (size_t i = 0; i < n; i++) raw[i] = (char)(weft__rng_below(&rng, 3) ? 0x80 + weft__rng_below(&rng, 0x80) : 'a');
+            for (size_t i = 0; i < n; i++)
+                raw[i] = (char)(weft__rng_below(&rng, 3) ? 0x80 + weft__rng_below(&rng, 0x80) : 'a');
         }
         for (size_t i = 0; i < n; i++) ids[i] = 3 + (unsigned char)raw[i];
         weft__strbuf out = {0};
@@ -376,7 +378,8 @@ static void detok_emits_whole_characters(void **state)
     weft__tok_destroy(&tok);
 }
 
-/* Ids that a vocabulary leaves free, by an empty name or one after their number, have no text, and no text is theirs. */
+/* Ids that a vocabulary leaves free, by an empty name or one after their number, have no text, and no text is theirs.
+ */
 static void ids_without_a_name(void **state)
 {
     (void)state;

@@ -10,9 +10,11 @@
 
 /* A file of characters as tokens: model fields, then the file's other members. */
 #define FILE_OF(model, rest) "{\"version\":\"1.0\",\"model\":{" model "}" rest "}"
-#define LETTERS                                                                                                                  \
-    "\"type\":\"BPE\",\"unk_token\":\"?\",\"merges\":[\"a b\",[\"c\",\"d\"]],\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3,"       \
-    "\"c\":4,\"d\":5,\"cd\":6,\"" SPACE "\":7,\" \":8,\"1\":9,\"2\":10,\"é\":11,\"e\":12,\"\\u0301\":13,\"ﬁ\":14,\"f\":15,"   \
+#define LETTERS                                                                                                        \
+    "\"type\":\"BPE\",\"unk_token\":\"?\",\"merges\":[\"a "                                                            \
+    "b\",[\"c\",\"d\"]],\"vocab\":{\"?\":0,\"a\":1,\"b\":2,\"ab\":3,"                                                  \
+    "\"c\":4,\"d\":5,\"cd\":6,\"" SPACE                                                                                \
+    "\":7,\" \":8,\"1\":9,\"2\":10,\"é\":11,\"e\":12,\"\\u0301\":13,\"ﬁ\":14,\"f\":15,"                             \
     "\"i\":16,\"-\":17,\"!\":18}"
 
 static weft__tok *load(const char *json, const char *config)
@@ -54,7 +56,9 @@ static const struct {
     {",\"normalizer\":{\"type\":\"NFKC\"}", "ﬁ", {15, 16, -1}},
     {",\"normalizer\":{\"type\":\"NFKD\"}", "ﬁé", {15, 16, 12, 13, -1}},
     {",\"normalizer\":{\"type\":\"Lowercase\"}", "ABÉ", {3, 11, -1}},
-    {",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"}]}", "é", {12, -1}},
+    {",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"}]}",
+     "é",
+     {12, -1}},
     {",\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", " a b ", {1, 8, 2, -1}},
     {",\"normalizer\":{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}", " a ", {8, 1, -1}},
     {",\"normalizer\":{\"type\":\"BertNormalizer\"}", "A\001B\tÉ", {3, 8, 12, -1}},
@@ -63,24 +67,35 @@ static const struct {
     {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"}",
      "ab ab",
      {7, 3, 7, 3, -1}},
-    {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\"}", "ab ab", {3, 7, 3, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\"}",
+     "ab ab",
+     {3, 7, 3, -1}},
     {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"add_prefix_space\":true}", " ab", {7, 3, -1}},
     {",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},"
      "{\"type\":\"Metaspace\",\"replacement\":\"▁\"}]}",
      "a  b",
      {7, 1, 7, 2, -1}},
     {",\"pre_tokenizer\":{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"}", "a-b", {1, 2, -1}},
-    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"Isolated\"}", "ab", {1, 2, -1}},
-    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"-\"},\"behavior\":\"Removed\"}", "a-b", {1, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"Isolated\"}",
+     "ab",
+     {1, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"-\"},\"behavior\":\"Removed\"}",
+     "a-b",
+     {1, 2, -1}},
     {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"MergedWithPrevious\"}",
      "abab",
      {3, 3, -1}},
     {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"MergedWithNext\"}",
      "abab",
      {3, 3, -1}},
-    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Contiguous\"}", "abcd", {3, 6, -1}},
-    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Isolated\"}", "abcd", {1, 2, 6, -1}},
-    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-d]+\"},\"behavior\":\"Removed\",\"invert\":true}",
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Contiguous\"}",
+     "abcd",
+     {3, 6, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Isolated\"}",
+     "abcd",
+     {1, 2, 6, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-d]+\"},\"behavior\":\"Removed\",\"invert\":"
+     "true}",
      "ab1cd",
      {3, 6, -1}},
     {",\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "a12", {1, 9, 10, -1}},
@@ -102,17 +117,18 @@ static void steps(void **state)
 }
 
 /* A template that puts <s>, token 19, in front. */
-#define WITH_BOS                                                                                                                 \
-    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"                                         \
-    "{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"                                              \
+#define WITH_BOS                                                                                                       \
+    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"                               \
+    "{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"                                    \
     "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[19],\"tokens\":[\"<s>\"]}}}"
 
 static void added_tokens_and_roles(void **state)
 {
     (void)state;
-    const char *json = FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
-                                        "{\"id\":20,\"content\":\"</s>\",\"special\":true,\"rstrip\":true},"
-                                        "{\"id\":22,\"content\":\"<tool>\",\"special\":false,\"lstrip\":true}]," WITH_BOS);
+    const char *json =
+        FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
+                         "{\"id\":20,\"content\":\"</s>\",\"special\":true,\"rstrip\":true},"
+                         "{\"id\":22,\"content\":\"<tool>\",\"special\":false,\"lstrip\":true}]," WITH_BOS);
     weft__tok *tok = load(json, "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},\"pad_token\":null,"
                                 "\"chat_template\":[{\"name\":\"rag\",\"template\":\"no\"},"
                                 "{\"name\":\"default\",\"template\":\"{{ yes }}\"}]}");
@@ -144,7 +160,8 @@ static void flags_of_the_configuration(void **state)
         {",\"tokenizer_class\":\"CodeLlamaTokenizer\",\"add_bos_token\":false,\"add_eos_token\":true", {1, 20, -1}},
         {",\"tokenizer_class\":\"CohereTokenizerFast\",\"add_bos_token\":null,\"add_eos_token\":false", {19, 1, -1}},
         {",\"tokenizer_class\":\"LlamaTokenizerFaster\",\"add_bos_token\":false", {19, 1, -1}},
-        {",\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"add_bos_token\":false,\"add_eos_token\":true", {19, 1, -1}},
+        {",\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"add_bos_token\":false,\"add_eos_token\":true",
+         {19, 1, -1}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char config[512];
@@ -160,12 +177,12 @@ static void flags_of_the_configuration(void **state)
 static void unigram_and_bytes(void **state)
 {
     (void)state;
-    weft__tok *tok =
-        load(FILE_OF("\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"<unk>\",0],[\"" SPACE "\",-2],"
-                     "[\"a\",-3],[\"" SPACE "a\",-2.5],[\"<0xC3>\",-9],[\"<0xA9>\",-9]]",
-                     ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"},"
-                     "\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"}"),
-             NULL);
+    weft__tok *tok = load(
+        FILE_OF("\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"<unk>\",0],[\"" SPACE "\",-2],"
+                "[\"a\",-3],[\"" SPACE "a\",-2.5],[\"<0xC3>\",-9],[\"<0xA9>\",-9]]",
+                ",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"},"
+                "\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"}"),
+        NULL);
     EXPECT(tok, "a aé", 0, 3, 3, 4, 5);
     EXPECT(tok, "a中", 0, 3, 0); /* bytes that the vocabulary lacks */
     weft__strbuf out = {0};
@@ -202,8 +219,8 @@ static const struct {
     {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[\"a\"]]", ""), WEFT_FORMAT, "model.merges"},
     {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"\"]]", ""), WEFT_FORMAT, "merge 0"},
     {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"dropout\":0.1", ""), WEFT_UNSUPPORTED, "dropout"},
-    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"end_of_word_suffix\":\"</w>\"", ""), WEFT_UNSUPPORTED,
-     "end_of_word"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"end_of_word_suffix\":\"</w>\"", ""),
+     WEFT_UNSUPPORTED, "end_of_word"},
     {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"unk_token\":\"?\"", ""), WEFT_FORMAT, "unk_token"},
     {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"fuse_unk\":1", ""), WEFT_FORMAT, "fuse_unk"},
     {FILE_OF("\"type\":\"Unigram\",\"vocab\":{}", ""), WEFT_FORMAT, "no array"},
@@ -212,7 +229,8 @@ static const struct {
     {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"b\",-1e300]],\"unk_id\":0", ""), WEFT_FORMAT, "not finite"},
     {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0]]", ""), WEFT_FORMAT, "unknown token"},
     {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"a\":0}", ""), WEFT_FORMAT, "unk_token"},
-    {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0},\"max_input_chars_per_word\":0", ""), WEFT_FORMAT, "max_input"},
+    {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0},\"max_input_chars_per_word\":0", ""), WEFT_FORMAT,
+     "max_input"},
     {NORM("{}"), WEFT_FORMAT, "no type"},
     {NORM("\"NFC\""), WEFT_FORMAT, "no object"},
     {NORM("{\"type\":\"Nmt\"}"), WEFT_UNSUPPORTED, "'Nmt'"},
@@ -230,8 +248,8 @@ static const struct {
      "pre-tokenizer 0"},
     {PRE("{\"type\":\"Metaspace\",\"replacement\":\"_\"}"), WEFT_UNSUPPORTED, "replacement"},
     {PRE("{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"last\"}"), WEFT_UNSUPPORTED, "'last'"},
-    {PRE("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"ByteLevel\"}]}"), WEFT_UNSUPPORTED,
-     "second"},
+    {PRE("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"ByteLevel\"}]}"),
+     WEFT_UNSUPPORTED, "second"},
     {POST("{\"type\":\"PairTemplate\"}"), WEFT_UNSUPPORTED, "'PairTemplate'"},
     {POST("{\"type\":\"TemplateProcessing\"}"), WEFT_FORMAT, "single"},
     {POST("{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}"), WEFT_FORMAT, "part 0"},
@@ -258,8 +276,8 @@ static void malformed_files(void **state)
         weft_error err = {0};
         weft_status status = json_tokenizer(malformed[i].json, strlen(malformed[i].json), NULL, 0, &tok, &err);
         if (status != malformed[i].status || !strstr(err.message, malformed[i].word)) {
-            fail_msg("%s\n%d '%s', expected %d '%s'", malformed[i].json, (int)status, err.message, (int)malformed[i].status,
-                     malformed[i].word);
+            fail_msg("%s\n%d '%s', expected %d '%s'", malformed[i].json, (int)status, err.message,
+                     (int)malformed[i].status, malformed[i].word);
         }
         assert_null(tok);
         assert_int_equal(weft__alloc_live(), 0);
@@ -290,14 +308,16 @@ static void memory_may_run_out(void **state)
 {
     (void)state;
     static const char *const files[] = {
-        FILE_OF(LETTERS, ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"Lowercase\"},"
-                         "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x\"},\"content\":\"y\"}]},\"pre_tokenizer\":{\"type\":"
-                         "\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":\"▁\"},"
-                         "{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"}]}"),
+        FILE_OF(LETTERS,
+                ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"Lowercase\"},"
+                "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x\"},\"content\":\"y\"}]},\"pre_tokenizer\":{\"type\":"
+                "\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":\"▁\"},"
+                "{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"}]}"),
         FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0,\"a\":1,\"##b\":2}",
                 ",\"normalizer\":{\"type\":\"BertNormalizer\"}"),
         FILE_OF("\"type\":\"BPE\",\"unk_token\":\"a\",\"merges\":[],\"vocab\":{\"a\":0}",
-                ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"}]}"),
+                ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":"
+                "\"Digits\"}]}"),
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) assert_true(fail_each(live_once, (void *)files[i]) > 20);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_tokenizer_limits.c: what tokenizers promise about time and memory, and which vocabularies they refuse or take although they are
- * odd. */
+/* text_tokenizer_limits.c: what tokenizers promise about time and memory, and which vocabularies they refuse or take
+ * although they are odd. */
 #include "unit/tokenizer_world.h"
 
 #include "claims.h"
@@ -51,7 +51,8 @@ static void time_is_linear(void **state)
             for (size_t i = 0; i < n; i++) text[i] = units[u][i % r.n_unit];
             double times = growth_of(read_units, &r, n);
             if (times > GROWTH_MOST)
-                fail_msg("kind %d, unit '%s': %.1f times as long for %d times the text", kind, units[u], times, GROWTH_SIZES);
+                fail_msg("kind %d, unit '%s': %.1f times as long for %d times the text", kind, units[u], times,
+                         GROWTH_SIZES);
         }
         weft__tok_destroy(&tok);
     }
@@ -114,11 +115,11 @@ static void refuse(vocab *v, weft_status status, const char *word)
     if (!strstr(err.message, word)) fail_msg("'%s' does not say '%s'", err.message, word);
 }
 
-#define REFUSE(make, change, status, word)                                                                                       \
-    do {                                                                                                                         \
-        make;                                                                                                                    \
-        change;                                                                                                                  \
-        refuse(&v, status, word);                                                                                                \
+#define REFUSE(make, change, status, word)                                                                             \
+    do {                                                                                                               \
+        make;                                                                                                          \
+        change;                                                                                                        \
+        refuse(&v, status, word);                                                                                      \
     } while (0)
 
 static void malformed_vocabularies(void **state)
@@ -178,7 +179,8 @@ static void odd_but_accepted(void **state)
     weft__tok_destroy(&tok);
     /* A byte that the vocabulary lacks, and no unknown token: an error when it is needed, not a hole in the text. */
     bpe_vocab(&v, 1, 0);
-    v.merges[v.spec.n_merges++] = (weft__tok_merge_pair){WEFT__TOK_SLICE("a"), WEFT__TOK_SLICE("b")}; /* which makes no token */
+    v.merges[v.spec.n_merges++] =
+        (weft__tok_merge_pair){WEFT__TOK_SLICE("a"), WEFT__TOK_SLICE("b")}; /* which makes no token */
     v.tokens['z'] = WEFT__TOK_SLICE("gone");
     tok = build(&v);
     EXPECT(tok, "ab", 0, 'a', 'b');

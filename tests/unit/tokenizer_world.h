@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tokenizer_world.h: what the tests of tokenizers share: small vocabularies of every kind, and short ways to ids. One thread. */
+/* tokenizer_world.h: what the tests of tokenizers share: small vocabularies of every kind, and short ways to ids. One
+ * thread. */
 #ifndef WEFT_TESTS_TOKENIZER_WORLD_H
 #define WEFT_TESTS_TOKENIZER_WORLD_H
 
@@ -74,7 +75,8 @@ static inline void spm_vocab(vocab *v, uint64_t seed, int n_words)
     for (int i = 0; i < n_words; i++) {
         char text[24];
         size_t pool = v->spec.n_tokens - 259;
-        const char *left = v->names[259 + weft__rng_below(&rng, pool)], *right = v->names[259 + weft__rng_below(&rng, pool)];
+        const char *left = v->names[259 + weft__rng_below(&rng, pool)],
+                   *right = v->names[259 + weft__rng_below(&rng, pool)];
         if (strlen(left) + strlen(right) >= sizeof text) continue;
         snprintf(text, sizeof text, "%.12s%.11s", left, right);
         if (strlen(text) != strlen(left) + strlen(right)) continue;
@@ -105,7 +107,8 @@ static inline void bpe_vocab(vocab *v, uint64_t seed, int n_merges)
         size_t pick[2];
         for (int k = 0; k < 2; k++) {
             int fresh = v->spec.n_tokens == 256 || weft__rng_below(&rng, 2);
-            pick[k] = fresh ? (size_t)common[weft__rng_below(&rng, 10)] : 256 + weft__rng_below(&rng, v->spec.n_tokens - 256);
+            pick[k] =
+                fresh ? (size_t)common[weft__rng_below(&rng, 10)] : 256 + weft__rng_below(&rng, v->spec.n_tokens - 256);
         }
         char text[48];
         snprintf(text, sizeof text, "%s%s", v->names[pick[0]], v->names[pick[1]]);

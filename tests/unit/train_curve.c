@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_curve.c: a loss curve keeps the points of the steps that were made, across stops and lines that were cut short, and its picture is
- * well-formed whatever the numbers are. */
+/* train_curve.c: a loss curve keeps the points of the steps that were made, across stops and lines that were cut short,
+ * and its picture is well-formed whatever the numbers are. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,8 @@ static void a_picture_is_drawn_of_any_numbers(void **state)
 {
     (void)state;
     static char svg[65536];
-    const double losses[][3] = {{1, 2, 3}, {1, 1, 1}, {NAN, NAN, NAN}, {INFINITY, 1, NAN}, {1e300, -1e300, 0}, {1e-12, 2e-12, 0}};
+    const double losses[][3] = {{1, 2, 3},          {1, 1, 1},          {NAN, NAN, NAN},
+                                {INFINITY, 1, NAN}, {1e300, -1e300, 0}, {1e-12, 2e-12, 0}};
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
         weft__curve c = begin(0);
         for (int k = 0; k < (i ? 3 : 1); k++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_data.c: what the reader of training data hands out: whose words are learned, every token once, each record whole and alone, the
- * same order for the same seed, from any position. */
+/* train_data.c: what the reader of training data hands out: whose words are learned, every token once, each record
+ * whole and alone, the same order for the same seed, from any position. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,7 +76,8 @@ static void the_assistants_words_are_learned(void **state)
     open_world(&w, template, plain);
     add(&w, WEFT__DATASET_JSONL, chat);
     add(&w, WEFT__DATASET_JSONL,
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"\", "
+        "\"tool_calls\": "
         "[{\"function\": {\"name\": \"mill\"}}]}], \"id\": 7}");
     weft__train_batch b = next(&w);
     expect_segment(&w, &b, 0,
@@ -92,13 +93,15 @@ static void the_assistants_words_are_learned(void **state)
     close_world(&w);
 }
 
-/* A record whose messages are spelled otherwise is learned as weft serve would ask for it: one string of content, empty where there is none. */
+/* A record whose messages are spelled otherwise is learned as weft serve would ask for it: one string of content, empty
+ * where there is none. */
 static void messages_are_learned_as_they_are_served(void **state)
 {
     (void)state;
     static const char records[] =
         "{\"messages\": [{\"role\": \"developer\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": "
-        "[{\"type\": \"text\", \"text\": \"the fox\"}, {\"type\": \"text\", \"text\": \"the owl\"}]}, {\"role\": \"assistant\", "
+        "[{\"type\": \"text\", \"text\": \"the fox\"}, {\"type\": \"text\", \"text\": \"the owl\"}]}, {\"role\": "
+        "\"assistant\", "
         "\"content\": [{\"type\": \"text\", \"text\": \"the mill\"}]}]}\n"
         "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": null, "
         "\"tool_calls\": [{\"function\": {\"name\": \"mill\"}}]}]}\n"
@@ -119,25 +122,34 @@ static void messages_are_learned_as_they_are_served(void **state)
     close_world(&w);
 }
 
-/* Arguments of calls have the form that the template wants; null stands for what is absent, in messages, tools and records. */
+/* Arguments of calls have the form that the template wants; null stands for what is absent, in messages, tools and
+ * records. */
 static void calls_are_learned_as_the_template_wants_them(void **state)
 {
     (void)state;
-    static const char *const templates[] = {
-        "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | "
-        "tojson }}{% endfor %}{% if m.name is defined %}{{ m.name }}{% endif %}<|im_end|>\n{% endfor %}{% if tools is not none %}T{% endif "
-        "%}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
-        "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}{{ '' + c.function.arguments "
-        "}}{% endfor %}{% if m.name is defined %}{{ m.name }}{% endif %}<|im_end|>\n{% endfor %}{% if tools is not none %}T{% endif "
-        "%}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"};
+    static const char *const templates[] = {"{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c "
+                                            "in m.tool_calls or [] %}{{ c.function.arguments | "
+                                            "tojson }}{% endfor %}{% if m.name is defined %}{{ m.name }}{% endif "
+                                            "%}<|im_end|>\n{% endfor %}{% if tools is not none %}T{% endif "
+                                            "%}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+                                            "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c "
+                                            "in m.tool_calls or [] %}{{ '' + c.function.arguments "
+                                            "}}{% endfor %}{% if m.name is defined %}{{ m.name }}{% endif "
+                                            "%}<|im_end|>\n{% endfor %}{% if tools is not none %}T{% endif "
+                                            "%}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"};
     static const char records[] =
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": null, \"tool_calls\": "
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": null, "
+        "\"tool_calls\": "
         "[{\"function\": {\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}]}]}\n"
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\", \"name\": null, \"tool_calls\": null}, {\"role\": \"assistant\", "
-        "\"name\": null, \"weight\": null, \"tool_calls\": [{\"id\": null, \"function\": {\"name\": \"f\", \"arguments\": "
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\", \"name\": null, \"tool_calls\": null}, {\"role\": "
+        "\"assistant\", "
+        "\"name\": null, \"weight\": null, \"tool_calls\": [{\"id\": null, \"function\": {\"name\": \"f\", "
+        "\"arguments\": "
         "{\"a\": 1}}}]}], \"tools\": [], \"text\": null, \"prompt\": null, \"completion\": null, \"chosen\": null}\n"
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\", \"function_call\": null}, {\"role\": \"assistant\", \"content\": null, "
-        "\"name\": null, \"tool_calls\": null, \"function_call\": {\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}], \"tools\": "
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\", \"function_call\": null}, {\"role\": \"assistant\", "
+        "\"content\": null, "
+        "\"name\": null, \"tool_calls\": null, \"function_call\": {\"name\": \"f\", \"arguments\": \"{\\\"a\\\": "
+        "1}\"}}], \"tools\": "
         "null}\n";
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         world w;
@@ -155,12 +167,14 @@ static void calls_are_learned_as_the_template_wants_them(void **state)
 static void answers_of_no_weight_are_not_learned(void **state)
 {
     (void)state;
-    static const char records[] =
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": \"assistant\", \"content\": \"the fox\", "
-        "\"weight\": 0}, {\"role\": \"user\", \"content\": \"and?\"}, {\"role\": \"assistant\", \"content\": \"the owl\", "
-        "\"weight\": 1}]}\n"
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the mill\", "
-        "\"weight\": 0.0}]}\n";
+    static const char records[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": "
+                                  "\"assistant\", \"content\": \"the fox\", "
+                                  "\"weight\": 0}, {\"role\": \"user\", \"content\": \"and?\"}, {\"role\": "
+                                  "\"assistant\", \"content\": \"the owl\", "
+                                  "\"weight\": 1}]}\n"
+                                  "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": "
+                                  "\"assistant\", \"content\": \"the mill\", "
+                                  "\"weight\": 0.0}]}\n";
     world w;
     weft__dataset_totals c;
     open_world(&w, template, plain);
@@ -176,9 +190,11 @@ static void answers_of_no_weight_are_not_learned(void **state)
     world other; /* the same tokens in the same segment, of which others are learned: no data for a run to go on with */
     open_world(&other, template, plain);
     add(&other, WEFT__DATASET_JSONL,
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": \"assistant\", \"content\": \"the fox\"}, "
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": \"assistant\", \"content\": \"the "
+        "fox\"}, "
         "{\"role\": \"user\", \"content\": \"and?\"}, {\"role\": \"assistant\", \"content\": \"the owl\"}]}\n"
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the mill\", "
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the "
+        "mill\", "
         "\"weight\": 0}]}\n");
     assert_true(weft__dataset_hash(other.d) != weft__dataset_hash(w.d));
     close_world(&other);
@@ -197,11 +213,12 @@ static void roles_are_known_ones_or_the_template_s(void **state)
         char line[200];
         world w;
         weft__dataset_totals c;
-        snprintf(line, sizeof line,
-                 "{\"messages\": [{\"role\": \"%s\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}",
-                 i < 6    ? known[i]
-                 : i == 6 ? "critic"
-                          : "owl");
+        snprintf(
+            line, sizeof line,
+            "{\"messages\": [{\"role\": \"%s\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}",
+            i < 6    ? known[i]
+            : i == 6 ? "critic"
+                     : "owl");
         open_world(&w, i < 6 ? template : naming, plain);
         add(&w, WEFT__DATASET_JSONL, line);
         weft__dataset_counts(w.d, &c);
@@ -227,11 +244,12 @@ static void with_learn_all_prompts_are_learned_too(void **state)
 static void answers_to_prompts_are_learned(void **state)
 {
     (void)state;
-    const char *const records = "{\"prompt\": \"who?\", \"completion\": \"the fox\"}\n"
-                                "{\"prompt\": [{\"role\": \"user\", \"content\": \"who?\"}], \"completion\": {\"role\": "
-                                "\"assistant\", \"content\": \"the fox\"}}\r\n\n"
-                                "{\"prompt\": [{\"role\": \"user\", \"content\": \"who?\"}], \"completion\": [{\"role\": "
-                                "\"assistant\", \"content\": \"the fox\"}]}";
+    const char *const records =
+        "{\"prompt\": \"who?\", \"completion\": \"the fox\"}\n"
+        "{\"prompt\": [{\"role\": \"user\", \"content\": \"who?\"}], \"completion\": {\"role\": "
+        "\"assistant\", \"content\": \"the fox\"}}\r\n\n"
+        "{\"prompt\": [{\"role\": \"user\", \"content\": \"who?\"}], \"completion\": [{\"role\": "
+        "\"assistant\", \"content\": \"the fox\"}]}";
     world w;
     open_world(&w, template, plain);
     add(&w, WEFT__DATASET_JSONL, records);
@@ -255,7 +273,8 @@ static void pairs_come_together(void **state)
     open_world(&w, template, o);
     for (int i = 0; i < 9; i++) {
         char line[200];
-        snprintf(line, sizeof line, "{\"prompt\": \"%d\", \"chosen\": \"the fox %d\", \"rejected\": \"owl %d\"}\n", i, i, i);
+        snprintf(line, sizeof line, "{\"prompt\": \"%d\", \"chosen\": \"the fox %d\", \"rejected\": \"owl %d\"}\n", i,
+                 i, i);
         add(&w, WEFT__DATASET_JSONL, line);
     }
     int seen[9] = {0};
@@ -268,7 +287,8 @@ static void pairs_come_together(void **state)
                 char prompt[90], chosen[40], rejected[40], shown[200];
                 weft__tok_ids ids = {0};
                 snprintf(prompt, sizeof prompt, "<|start|><|im_start|>user\n%d<|im_end|>\n<|im_start|>assistant\n", i);
-                assert_int_equal(weft__tok_encode(w.tok, prompt, strlen(prompt), WEFT__TOK_ENCODE_PARSE, &ids, NULL), WEFT_OK);
+                assert_int_equal(weft__tok_encode(w.tok, prompt, strlen(prompt), WEFT__TOK_ENCODE_PARSE, &ids, NULL),
+                                 WEFT_OK);
                 int32_t first = 0;
                 while (b.segment[first] != s) first++;
                 int same = !memcmp(b.token + first, ids.data, ids.n * sizeof *ids.data);
@@ -309,10 +329,11 @@ static void pairs_may_share_their_prompt(void **state)
 {
     (void)state;
 #define TOLD SAYS("system", "s") ", " SAYS("user", "who") ", " SAYS("assistant", "the owl") ", " SAYS("user", "why")
-#define TURNED                                                                                                                   \
-    SAYS_TURNED("system", "s") ", " SAYS("user", "who") ", " SAYS_TURNED("assistant", "the owl") ", " SAYS("user", "why")
-    const uint64_t fox = hash_of_pair(
-        "{\"prompt\": [" TOLD "], \"chosen\": [" SAYS("assistant", "fox") "], \"rejected\": [" SAYS("assistant", "mill") "]}");
+#define TURNED                                                                                                         \
+    SAYS_TURNED("system", "s")                                                                                         \
+    ", " SAYS("user", "who") ", " SAYS_TURNED("assistant", "the owl") ", " SAYS("user", "why")
+    const uint64_t fox = hash_of_pair("{\"prompt\": [" TOLD "], \"chosen\": [" SAYS(
+        "assistant", "fox") "], \"rejected\": [" SAYS("assistant", "mill") "]}");
     static const char *const prompts[] = {"", "\"prompt\": null, ", "\"prompt\": \"who\", "};
     for (size_t i = 0; i < 3; i++) {
         char line[900];
@@ -329,7 +350,8 @@ static void pairs_may_share_their_prompt(void **state)
                     "user", "c") ", " SAYS("assistant", "d") "]}"));
     /* A prompt that is a string is one where the answers are no conversations from their beginning. */
     assert_true(hash_of_pair("{\"prompt\": \"a\", \"chosen\": [" SAYS("assistant", "b") "], \"rejected\": [" SAYS(
-                    "assistant", "c") "]}") == hash_of_pair("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}"));
+                    "assistant", "c") "]}") ==
+                hash_of_pair("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}"));
 }
 
 /* Answers that are the same, or are cut to the same, have no margin for ever: they are left out, and counted. */
@@ -343,7 +365,8 @@ static void pairs_without_a_difference_are_left_out(void **state)
     open_world(&w, template, o);
     add(&w, WEFT__DATASET_JSONL, "{\"prompt\": \"a\", \"chosen\": \"the fox\", \"rejected\": \"the fox\"}");
     add(&w, WEFT__DATASET_JSONL,
-        "{\"prompt\": \"a\", \"chosen\": \"the fox and the owl sat by the mill, and so did who?\", \"rejected\": \"the fox and the "
+        "{\"prompt\": \"a\", \"chosen\": \"the fox and the owl sat by the mill, and so did who?\", \"rejected\": \"the "
+        "fox and the "
         "owl sat by the mill, and so did the owl\"}");
     weft__dataset_counts(w.d, &c);
     assert_int_equal(c.n_documents, 2);
@@ -411,10 +434,12 @@ static void every_epoch_has_each_text_once_in_another_order(void **state)
             for (int32_t i = 0; i < b.n_rows; i++) {
                 if (i && b.segment[i] != b.segment[i - 1]) assert_int_equal(b.segment[i], b.segment[i - 1] + 1);
                 if (b.token[i] != START) continue;
-                weft__tok_slice digits[3] = {weft__tok_piece_of(w.tok, b.token[i + 1]), weft__tok_piece_of(w.tok, b.token[i + 2]),
+                weft__tok_slice digits[3] = {weft__tok_piece_of(w.tok, b.token[i + 1]),
+                                             weft__tok_piece_of(w.tok, b.token[i + 2]),
                                              weft__tok_piece_of(w.tok, b.token[i + 3])};
                 assert_true(n < N_TEXTS);
-                order[epoch][n++] = (digits[1].data[0] - '0') * 10 + digits[2].data[0] - '0' + 100 * (digits[0].data[0] - '1');
+                order[epoch][n++] =
+                    (digits[1].data[0] - '0') * 10 + digits[2].data[0] - '0' + 100 * (digits[0].data[0] - '1');
             }
         }
         assert_int_equal(n, N_TEXTS);
@@ -476,7 +501,8 @@ static void a_byte_order_mark_is_no_text(void **state)
         assert_true(weft__dataset_hash(with.d) == weft__dataset_hash(without.d));
         weft__train_batch b = next(&with);
         expect_segment(&with, &b, 0, "<|start|>the fox", "the fox<|stop|>");
-        expect_segment(&with, &b, 1, "<|start|>\xEF\xBB\xBFthe owl", "\xEF\xBB\xBFthe owl<|stop|>"); /* inside it is text */
+        expect_segment(&with, &b, 1, "<|start|>\xEF\xBB\xBFthe owl",
+                       "\xEF\xBB\xBFthe owl<|stop|>"); /* inside it is text */
         close_world(&without);
         close_world(&with);
     }
@@ -501,7 +527,8 @@ static void ids_are_read_in_two_widths(void **state)
         world w;
         open_world(&w, NULL, plain);
         assert_int_equal(weft__dataset_add_bytes(w.d, "f", wide ? WEFT__DATASET_U32 : WEFT__DATASET_U16,
-                                                 (const char *)(wide ? u32 : u16), wide ? sizeof u32 : sizeof u16, NULL),
+                                                 (const char *)(wide ? u32 : u16), wide ? sizeof u32 : sizeof u16,
+                                                 NULL),
                          WEFT_OK);
         weft__train_batch b = next(&w);
         const int32_t token[] = {0, 100, 257, 0}, target[] = {100, 257, 1, 9}, segment[] = {0, 0, 0, 1};

@@ -10,18 +10,20 @@
 #include "model/shared.h"
 #include "train/train.h"
 
-static const char *const NAMES[] = {
-    "tiny-llama.f16",  "tiny-llama3.f16", "tiny-qwen2.f16",    "tiny-qwen3.f16",    "tiny-phi3.f16",   "tiny-gemma2.f16",
-    "tiny-gemma3.f16", "tiny-llama.BF16", "tiny-llama.IQ4_NL", "tiny-llama.IQ4_XS", "tiny-llama.Q2_K", "tiny-llama.Q3_K_S",
-    "tiny-llama.Q4_0", "tiny-llama.Q4_1", "tiny-llama.Q4_K_S", "tiny-llama.Q5_0",   "tiny-llama.Q5_1", "tiny-llama.Q5_K_S",
-    "tiny-llama.Q6_K", "tiny-llama.Q8_0", "stories260K"};
+static const char *const NAMES[] = {"tiny-llama.f16",    "tiny-llama3.f16",   "tiny-qwen2.f16",    "tiny-qwen3.f16",
+                                    "tiny-phi3.f16",     "tiny-gemma2.f16",   "tiny-gemma3.f16",   "tiny-llama.BF16",
+                                    "tiny-llama.IQ4_NL", "tiny-llama.IQ4_XS", "tiny-llama.Q2_K",   "tiny-llama.Q3_K_S",
+                                    "tiny-llama.Q4_0",   "tiny-llama.Q4_1",   "tiny-llama.Q4_K_S", "tiny-llama.Q5_0",
+                                    "tiny-llama.Q5_1",   "tiny-llama.Q5_K_S", "tiny-llama.Q6_K",   "tiny-llama.Q8_0",
+                                    "stories260K"};
 
 /* log p of each next token of the prompt, as the reference has it. */
 static double reference(const struct golden *g, int r)
 {
     const float *x = g->logits + (size_t)r * GOLDEN_VOCAB;
     double most = -INFINITY, sum = 0;
-    for (int i = 0; i < GOLDEN_VOCAB; i++) most = (double)x[i] > most ? (double)x[i] : most; /* fmax: GCC 12 for AArch64 fails */
+    for (int i = 0; i < GOLDEN_VOCAB; i++)
+        most = (double)x[i] > most ? (double)x[i] : most; /* fmax: GCC 12 for AArch64 fails */
     for (int i = 0; i < GOLDEN_VOCAB; i++) sum += exp((double)x[i] - most);
     return (double)x[g->prompt[r + 1]] - most - log(sum);
 }
@@ -86,7 +88,8 @@ static void adapters(void **state)
     } all[] = {{"tiny-llama.lora-a", 8, "attn_q,attn_v"}, {"tiny-llama.lora-b", 16, NULL}};
     (void)state;
     for (int i = 0; i < 2; i++) {
-        const char *base = shared_path("models/%s.gguf", "tiny-llama.f16"), *path = shared_path("models/%s.gguf", all[i].name);
+        const char *base = shared_path("models/%s.gguf", "tiny-llama.f16"),
+                   *path = shared_path("models/%s.gguf", all[i].name);
         struct golden g;
         weft__gguf *file, *adapter;
         if (!base || !path || !golden_read(all[i].name, &g)) skip_material(all[i].name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_gradient.c: gradients of whole models of every dense architecture against finite differences in double (train_oracle.h): so
- * every op's way back, on every path that leads through it; for all weights, for LoRA over quantized bases, and for preferences. */
+/* train_gradient.c: gradients of whole models of every dense architecture against finite differences in double
+ * (train_oracle.h): so every op's way back, on every path that leads through it; for all weights, for LoRA over
+ * quantized bases, and for preferences. */
 #include "train_model.h"
 #include "train_oracle.h"
 
@@ -65,13 +66,15 @@ static void compare(const weft__trainer *t, oracle *o, double (*loss)(oracle *),
             double along = 0;
             int64_t one = (int64_t)weft__rng_below(rng, (uint64_t)param->n);
             for (int64_t i = 0; i < param->n; i++) {
-                d[i] = e >= 0 ? i == one : weft__rng_below(rng, 2) ? 1 / sqrt((double)param->n) : -1 / sqrt((double)param->n);
+                d[i] = e >= 0                    ? i == one
+                       : weft__rng_below(rng, 2) ? 1 / sqrt((double)param->n)
+                                                 : -1 / sqrt((double)param->n);
                 along += d[i] * (double)param->grad[i];
             }
             double want = slope(o, loss, p, d), bound = 2e-5 * (e >= 0 ? largest : norm) + 1e-7;
             if (!(fabs(along - want) <= bound))
-                fail_msg("%s, %s, %s %lld: %.9g, finite differences give %.9g (gradient of length %.3g)", t->hp.arch, param->name,
-                         e >= 0 ? "element" : "direction", (long long)one, along, want, norm);
+                fail_msg("%s, %s, %s %lld: %.9g, finite differences give %.9g (gradient of length %.3g)", t->hp.arch,
+                         param->name, e >= 0 ? "element" : "direction", (long long)one, along, want, norm);
         }
         weft__free(d);
     }
@@ -93,7 +96,8 @@ static void all_weights(void **state)
         oracle_init(&exact, t, &b.b);
         assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_OK);
         double want = oracle_loss(&exact);
-        if (!(fabs(l.loss - want) <= 1e-5 * want)) fail_msg("%s: loss %.9g, in double %.9g", m->kind->arch, l.loss, want);
+        if (!(fabs(l.loss - want) <= 1e-5 * want))
+            fail_msg("%s: loss %.9g, in double %.9g", m->kind->arch, l.loss, want);
         compare(t, &exact, plain_loss, &rng);
         oracle_free(&exact);
         weft__trainer_destroy(&t);
@@ -108,7 +112,8 @@ static void draw_pairs(weft__trainer *t, weft__rng *rng)
         weft__train_param p = weft__trainer_param(t, i);
         float *x = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *x);
         assert_non_null(x);
-        for (uint64_t j = 0; j < p.d[0] * p.d[1]; j++) x[j] = (float)(0.3 * weft__rng_normal(rng) / sqrt((double)p.d[0]));
+        for (uint64_t j = 0; j < p.d[0] * p.d[1]; j++)
+            x[j] = (float)(0.3 * weft__rng_normal(rng) / sqrt((double)p.d[0]));
         weft__trainer_set_param(t, i, x);
         weft__free(x);
     }
@@ -153,7 +158,8 @@ static void lora_of_architectures(void **state)
 
 static void lora_over_formats(void **state)
 {
-    static const uint32_t small[] = {WEFT_Q4_0, WEFT_F16, WEFT_BF16, WEFT_Q4_1, WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0, WEFT_IQ4_NL};
+    static const uint32_t small[] = {WEFT_Q4_0, WEFT_F16,  WEFT_BF16, WEFT_Q4_1,
+                                     WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0, WEFT_IQ4_NL};
     (void)state;
     for (int i = 0; i < N_FORMATS; i++) lora_case(&TINY_KINDS[0], small[i], 32, 64, "attn_k,ffn_gate", 0);
 }

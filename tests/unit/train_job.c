@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_job.c: weft_train as programs call it: what it tells before the first step, how long its texts may be, and the checkpoints of other versions that it refuses. */
+/* train_job.c: weft_train as programs call it: what it tells before the first step, how long its texts may be, and the
+ * checkpoints of other versions that it refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,7 +34,8 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    static const char *const names[] = {"run/checkpoint.gguf", "run/model.gguf", "run/loss.jsonl", "run/loss.svg", "v.gguf"};
+    static const char *const names[] = {"run/checkpoint.gguf", "run/model.gguf", "run/loss.jsonl", "run/loss.svg",
+                                        "v.gguf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[160];
         snprintf(name, sizeof name, "%s/%s", folder, names[i]);
@@ -118,8 +120,14 @@ static void checkpoints_of_other_versions_are_refused(void **state)
 /* A model of 24 tokens whose file stretches them, or does not. */
 static void open_stretched(weft__train_base *b, const char *type, float factor)
 {
-    static const weft__train_scratch_shape shape = {
-        .n_vocab = 8, .n_ctx = 24, .n_layers = 1, .d_model = 8, .d_ff = 8, .n_heads = 1, .n_kv_heads = 1, .head_dim = 8};
+    static const weft__train_scratch_shape shape = {.n_vocab = 8,
+                                                    .n_ctx = 24,
+                                                    .n_layers = 1,
+                                                    .d_model = 8,
+                                                    .d_ff = 8,
+                                                    .n_heads = 1,
+                                                    .n_kv_heads = 1,
+                                                    .head_dim = 8};
     weft__gguf_writer *w;
     *b = (weft__train_base){0};
     assert_int_equal(weft__gguf_writer_memory("keys", &w, NULL), WEFT_OK);

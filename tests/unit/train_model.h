@@ -116,7 +116,8 @@ static void tiny_number(const tiny *m, weft__gguf_writer *w, const char *key, do
 {
     char full[96];
     snprintf(full, sizeof full, "%s.%s", m->kind->arch, key);
-    assert_int_equal(whole ? weft__gguf_put_u32(w, full, (uint32_t)value, NULL) : weft__gguf_put_f32(w, full, (float)value, NULL),
+    assert_int_equal(whole ? weft__gguf_put_u32(w, full, (uint32_t)value, NULL)
+                           : weft__gguf_put_f32(w, full, (float)value, NULL),
                      WEFT_OK);
 }
 
@@ -124,7 +125,8 @@ static void tiny_meta(tiny *m)
 {
     weft__gguf_writer *w;
     assert_int_equal(weft__gguf_writer_memory("tiny", &w, NULL), WEFT_OK);
-    assert_int_equal(weft__gguf_put_string(w, "general.architecture", m->kind->arch, strlen(m->kind->arch), NULL), WEFT_OK);
+    assert_int_equal(weft__gguf_put_string(w, "general.architecture", m->kind->arch, strlen(m->kind->arch), NULL),
+                     WEFT_OK);
     tiny_number(m, w, "block_count", TINY_LAYERS, 1);
     tiny_number(m, w, "context_length", TINY_CTX, 1);
     tiny_number(m, w, "embedding_length", m->width, 1);
@@ -149,7 +151,8 @@ static tiny *tiny_new(const tiny_kind *kind, uint32_t dtype, int32_t width, int3
 {
     tiny *m = weft__alloc_zero(1, sizeof *m);
     assert_non_null(m);
-    *m = (tiny){.kind = kind, .width = width, .n_heads = 4, .n_kv_heads = 2, .head = width / 4, .ff = ff, .dtype = dtype};
+    *m = (tiny){
+        .kind = kind, .width = width, .n_heads = 4, .n_kv_heads = 2, .head = width / 4, .ff = ff, .dtype = dtype};
     weft__rng_seed(&m->rng, 7);
     tiny_add(m, width, TINY_VOCAB, "token_embd.weight", 0);
     for (int l = 0; l < TINY_LAYERS; l++) {
@@ -184,7 +187,8 @@ typedef struct tiny_batch {
     weft__train_batch b;
 } tiny_batch;
 
-/* Segments of 13, 1, 101 (more than a block of queries) and 15 rows; a third of the rows without a target, weights from a few. */
+/* Segments of 13, 1, 101 (more than a block of queries) and 15 rows; a third of the rows without a target, weights from
+ * a few. */
 static void tiny_fill(tiny_batch *b, uint64_t seed)
 {
     static const int32_t ends[] = {13, 14, 115, TINY_ROWS};

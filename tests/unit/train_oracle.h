@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_oracle.h: the loss of a batch in double precision, by walking the model's graph one number at a time: what gradients are held
- * against. It shares nothing with the trainer but the graph and the names of its parameters. */
+/* train_oracle.h: the loss of a batch in double precision, by walking the model's graph one number at a time: what
+ * gradients are held against. It shares nothing with the trainer but the graph and the names of its parameters. */
 #ifndef WEFT_TESTS_TRAIN_ORACLE_H
 #define WEFT_TESTS_TRAIN_ORACLE_H
 
@@ -48,11 +48,13 @@ static void oracle_init(oracle *o, const weft__trainer *t, const weft__train_bat
         float row[1024];
         o->frozen[i] = oracle_floats((size_t)(k * n));
         for (int64_t r = 0; r < n; r++) {
-            weft__quant_decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)r * w->row_bytes, row, k);
+            weft__quant_decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)r * w->row_bytes,
+                                   row, k);
             for (int64_t j = 0; j < k; j++) o->frozen[i][r * k + j] = (double)row[j];
         }
     }
-    for (int32_t i = 0; i < g->n_tensors; i++) o->value[i] = oracle_floats((size_t)(g->tensors[i].shape.d[0] * b->n_rows) + 1);
+    for (int32_t i = 0; i < g->n_tensors; i++)
+        o->value[i] = oracle_floats((size_t)(g->tensors[i].shape.d[0] * b->n_rows) + 1);
     for (int32_t r = 0; r < b->n_rows; r++) {
         o->pos[r] = r && b->segment[r] == b->segment[r - 1] ? o->pos[r - 1] + 1 : 0;
         if (b->target[r] >= 0) o->wanted[o->n_wanted++] = r;
@@ -142,7 +144,8 @@ static void oracle_attention(const oracle *o, const weft_node *n)
     const weft_attr_attention *a = &n->attr.attention;
     const weft_node *kv = NULL;
     for (int32_t i = 0; i < o->t->graph->n_nodes; i++)
-        if (o->t->graph->nodes[i].op == WEFT_OP_KV_WRITE && o->t->graph->nodes[i].out[0] == n->in[1]) kv = &o->t->graph->nodes[i];
+        if (o->t->graph->nodes[i].op == WEFT_OP_KV_WRITE && o->t->graph->nodes[i].out[0] == n->in[1])
+            kv = &o->t->graph->nodes[i];
     int64_t dim = a->head_dim_k, shared = a->n_heads / a->n_kv_heads;
     for (int64_t r = 0; r < o->b->n_rows; r++) {
         for (int64_t h = 0; h < a->n_heads; h++) {

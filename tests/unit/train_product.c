@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_product.c: products of matrices against double, for shapes at and around the edges of tiles and panels, every format of the
- * right factor; and the same bits whatever the number of threads and rows. */
+/* train_product.c: products of matrices against double, for shapes at and around the edges of tiles and panels, every
+ * format of the right factor; and the same bits whatever the number of threads and rows. */
 #include <math.h>
 
 #include "base/random.h"
@@ -96,14 +96,22 @@ static double error_of(const struct fix *f, const weft__train_product *p, const 
     return error / size;
 }
 
-static void product_case(struct fix *f, int64_t m, int64_t n, int64_t k, uint32_t dtype, int a_across, int b_across, int add)
+static void product_case(struct fix *f, int64_t m, int64_t n, int64_t k, uint32_t dtype, int a_across, int b_across,
+                         int add)
 {
     int64_t lda = (a_across ? m : k) + 3, ldc = n + 2, n_c = m * ldc;
     float *before = floats((size_t)n_c);
     for (int64_t i = 0; i < (a_across ? k : m) * lda; i++) f->a[i] = (float)weft__rng_normal(&f->rng);
     for (int64_t i = 0; i < n_c; i++) before[i] = (float)weft__rng_normal(&f->rng);
-    weft__train_product p = {
-        .m = m, .n = n, .k = k, .a = f->a, .lda = lda, .a_across = a_across, .b_across = b_across, .ldc = ldc, .add = add};
+    weft__train_product p = {.m = m,
+                             .n = n,
+                             .k = k,
+                             .a = f->a,
+                             .lda = lda,
+                             .a_across = a_across,
+                             .b_across = b_across,
+                             .ldc = ldc,
+                             .add = add};
     p.b = right(f, dtype, b_across ? k : n, b_across ? n : k);
     for (int i = 0; i < 3; i++) {
         p.c = memcpy(f->c[i], before, (size_t)n_c * sizeof *before);
@@ -144,7 +152,8 @@ static void shapes(void **state)
     const int64_t n_sizes = sizeof sizes / sizeof *sizes;
     struct fix *f = *state;
     for (int64_t i = 0, n_cases = 600 / EVERY; i < n_cases; i++) {
-        int64_t m = sizes[weft__rng_below(&f->rng, (uint64_t)n_sizes)], n = sizes[weft__rng_below(&f->rng, (uint64_t)n_sizes)];
+        int64_t m = sizes[weft__rng_below(&f->rng, (uint64_t)n_sizes)],
+                n = sizes[weft__rng_below(&f->rng, (uint64_t)n_sizes)];
         int64_t k = sizes[weft__rng_below(&f->rng, (uint64_t)n_sizes)], flags = (int64_t)weft__rng_below(&f->rng, 8);
         if (m * n * k > 4000000) continue;
         if (m + 3 > MOST || k + 3 > MOST || n + 2 > MOST) continue;
@@ -196,6 +205,7 @@ static void allocations(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes), cmocka_unit_test(formats), cmocka_unit_test(allocations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes), cmocka_unit_test(formats),
+                                       cmocka_unit_test(allocations)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

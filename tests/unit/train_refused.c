@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_refused.c: what the reader of training data refuses, by file and line; what it leaves out and counts; and that every failed
- * allocation is survived. */
+/* train_refused.c: what the reader of training data refuses, by file and line; what it leaves out and counts; and that
+ * every failed allocation is survived. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit/train_world.h"
 
 /* Forgets what the assistant said before the last turn, as templates do with thoughts. */
-static const char forgetful[] = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role != 'assistant' or loop.last %}{{ "
-                                "m.content }}{% endif %}<|im_end|>\n"
-                                "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+static const char forgetful[] =
+    "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role != 'assistant' or loop.last %}{{ "
+    "m.content }}{% endif %}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 static const weft__dataset_options pairs_of_16 = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
 
@@ -25,10 +26,12 @@ static const struct {
     {"{\"messages\": []}", "f:3: \"messages\" is no list of messages, or an empty one"},
     {"{\"messages\": \"hi\"}", "f:3: \"messages\" is no list"},
     {"{\"messages\": [\"hi\"]}", "f:3: messages[0] is no object"},
-    {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"content\": \"b\"}]}", "f:3: messages[1] has no \"role\""},
+    {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"content\": \"b\"}]}",
+     "f:3: messages[1] has no \"role\""},
     {"{\"messages\": [{\"role\": \"assistant\"}]}", "f:3: messages[0] has neither \"content\""},
     {"{\"messages\": [{\"role\": \"assistant\", \"content\": 5}]}", "f:3: messages[0] has neither \"content\""},
-    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}", "f:3: messages[0].weight is neither 0"},
+    {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}",
+     "f:3: messages[0].weight is neither 0"},
     {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "f:3: \"messages\" has no turn of the assistant"},
     {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": 1}",
      "f:3: \"tools\" is no list, or one as JSON text"},
@@ -47,7 +50,8 @@ static void malformed_records_are_named(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         char bytes[400];
-        int n = snprintf(bytes, sizeof bytes, "{\"text\": \"the fox\"}\n\n%s\n{\"text\": \"the owl\"}\n", malformed[i].line);
+        int n = snprintf(bytes, sizeof bytes, "{\"text\": \"the fox\"}\n\n%s\n{\"text\": \"the owl\"}\n",
+                         malformed[i].line);
         refuse(template, plain, WEFT__DATASET_JSONL, bytes, (size_t)n, WEFT_FORMAT, malformed[i].words);
     }
 }
@@ -55,15 +59,17 @@ static void malformed_records_are_named(void **state)
 static void malformed_parts_are_named(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"{\"type\": \"image_url\", \"image_url\": {\"url\": \"x\"}}", "{\"type\": \"text\"}",
-                                        "\"a\""};
+    static const char *const parts[] = {"{\"type\": \"image_url\", \"image_url\": {\"url\": \"x\"}}",
+                                        "{\"type\": \"text\"}", "\"a\""};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         char line[300];
         snprintf(line, sizeof line,
-                 "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, %s]}, {\"role\": "
+                 "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, %s]}, "
+                 "{\"role\": "
                  "\"assistant\", \"content\": \"b\"}]}",
                  parts[i]);
-        refuse(template, plain, WEFT__DATASET_JSONL, line, strlen(line), WEFT_UNSUPPORTED, "f:1: messages[0].content[1] is no {");
+        refuse(template, plain, WEFT__DATASET_JSONL, line, strlen(line), WEFT_UNSUPPORTED,
+               "f:1: messages[0].content[1] is no {");
     }
 }
 
@@ -74,11 +80,13 @@ static void unknown_roles_are_named(void **state)
         weft__dataset_options o;
         const char *line, *where;
     } roles[] = {
-        {plain, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}, {\"role\": \"critic\", \"content\": \"b\"}]}",
+        {plain,
+         "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}, {\"role\": \"critic\", \"content\": \"b\"}]}",
          "messages[1]"},
         {plain, "{\"prompt\": [{\"role\": \"critic\", \"content\": \"a\"}], \"completion\": \"b\"}", "prompt[0]"},
         {pairs_of_16,
-         "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": [{\"role\": \"assistant\", \"content\": \"c\"}, {\"role\": "
+         "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": [{\"role\": \"assistant\", \"content\": \"c\"}, "
+         "{\"role\": "
          "\"critic\", \"content\": \"d\"}]}",
          "rejected[1]"},
     };
@@ -93,22 +101,25 @@ static const struct {
     const char *line, *words;
 } malformed_pairs[] = {
     {"{\"chosen\": \"b\", \"rejected\": \"c\"}", "the record has no \"prompt\"; give one, or make \"chosen\" and"},
-    {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": \"c\"}", "the record has no \"prompt\""},
-    {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("user", "c") ", " SAYS("assistant",
-                                                                                                                     "b") "]}",
+    {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": \"c\"}",
+     "the record has no \"prompt\""},
+    {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("user", "c") ", " SAYS(
+         "assistant", "b") "]}",
      "have no message in common before their answers; let both begin with the prompt, or give it as \"prompt\""},
-    {"{\"chosen\": [" SAYS("assistant", "b") "], \"rejected\": [" SAYS("assistant", "b") "]}", "have no message in common"},
+    {"{\"chosen\": [" SAYS("assistant", "b") "], \"rejected\": [" SAYS("assistant", "b") "]}",
+     "have no message in common"},
     {"{\"prompt\": \"a\", \"chosen\": [" SAYS("user", "a") "], \"rejected\": [" SAYS("user", "b") "]}",
      "have no message in common"},
-    {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("user", "b") "], \"rejected\": [" SAYS("system", "a") ", " SAYS("assistant",
-                                                                                                                    "b") "]}",
+    {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("user", "b") "], \"rejected\": [" SAYS("system", "a") ", " SAYS(
+         "assistant", "b") "]}",
      "chosen[1], where \"chosen\" and \"rejected\" part, is not the assistant's"},
-    {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("system",
-                                                                                                "a") ", " SAYS("user", "b") "]}",
+    {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS(
+         "system", "a") ", " SAYS("user", "b") "]}",
      "rejected[1], where"},
-    {"{\"chosen\": [" SAYS("user", "a") ", {\"role\": 1}], \"rejected\": [" SAYS("user", "a") "]}", "chosen[1] has no \"role\""},
-    {"{\"chosen\": [" SAYS("critic", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("critic", "a") ", " SAYS(
-         "assistant", "c") "]}",
+    {"{\"chosen\": [" SAYS("user", "a") ", {\"role\": 1}], \"rejected\": [" SAYS("user", "a") "]}",
+     "chosen[1] has no \"role\""},
+    {"{\"chosen\": [" SAYS("critic", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS(
+         "critic", "a") ", " SAYS("assistant", "c") "]}",
      "chosen[0].role is 'critic'"},
 };
 
@@ -119,13 +130,14 @@ static void malformed_pairs_are_named(void **state)
     const char *one = "{\"prompt\": \"a\", \"chosen\": \"b\"}";
     refuse(template, pairs, WEFT__DATASET_JSONL, one, strlen(one), WEFT_FORMAT, "f:1: \"rejected\" is neither");
     for (size_t i = 0; i < sizeof malformed_pairs / sizeof *malformed_pairs; i++) {
-        refuse(template, pairs, WEFT__DATASET_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line), WEFT_FORMAT,
-               "f:1: ");
-        refuse(template, pairs, WEFT__DATASET_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line), WEFT_FORMAT,
-               malformed_pairs[i].words);
+        refuse(template, pairs, WEFT__DATASET_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line),
+               WEFT_FORMAT, "f:1: ");
+        refuse(template, pairs, WEFT__DATASET_JSONL, malformed_pairs[i].line, strlen(malformed_pairs[i].line),
+               WEFT_FORMAT, malformed_pairs[i].words);
     }
     const char *text = "{\"text\": \"a\"}";
-    refuse(template, pairs, WEFT__DATASET_JSONL, text, strlen(text), WEFT_FORMAT, "f:1: the record is a text; pairs are wanted");
+    refuse(template, pairs, WEFT__DATASET_JSONL, text, strlen(text), WEFT_FORMAT,
+           "f:1: the record is a text; pairs are wanted");
     refuse(template, pairs, WEFT__DATASET_TEXT, "a", 1, WEFT_FORMAT, "f: preference pairs come as .jsonl");
 }
 
@@ -139,7 +151,8 @@ static void files_that_cannot_be_learned_from_are_named(void **state)
     refuse(template, plain, WEFT__DATASET_JSONL, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
     refuse(template, plain, WEFT__DATASET_JSONL, "\xEF\xBB\xBF{]", 5, WEFT_FORMAT, "f:1: line 1, column 2");
     refuse(template, plain, WEFT__DATASET_U16, "abc", 3, WEFT_FORMAT, "f: 3 bytes are no whole number of 2-byte ids");
-    refuse(template, plain, WEFT__DATASET_U16, "a\0bc", 4, WEFT_FORMAT, "f: id 2 is 25442, and the vocabulary has 290 tokens");
+    refuse(template, plain, WEFT__DATASET_U16, "a\0bc", 4, WEFT_FORMAT,
+           "f: id 2 is 25442, and the vocabulary has 290 tokens");
 }
 
 static void what_teaches_nothing_is_counted(void **state)
@@ -165,7 +178,8 @@ static void what_teaches_nothing_is_counted(void **state)
     weft__dataset *d = NULL;
     assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
     assert_null(d);
-    o = (weft__dataset_options){.n_ctx = 1 << 30, .max_rows = 16, .pairs = 1}; /* two of them are more than an int32 holds */
+    o = (weft__dataset_options){
+        .n_ctx = 1 << 30, .max_rows = 16, .pairs = 1}; /* two of them are more than an int32 holds */
     assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
     assert_null(d);
 }
@@ -197,12 +211,14 @@ static void every_failed_allocation_is_survived(void **state)
     weft__tok_destroy(&tok);
 }
 
-/* What does not fit is not rendered either: with a template that refuses more than 12 messages, so that no clock is needed. */
+/* What does not fit is not rendered either: with a template that refuses more than 12 messages, so that no clock is
+ * needed. */
 static void turns_that_do_not_fit_are_not_rendered(void **state)
 {
-    static const char few[] = "{% if messages|length > 12 %}{{ raise_exception('too many') }}{% endif %}"
-                              "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-                              "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    static const char few[] =
+        "{% if messages|length > 12 %}{{ raise_exception('too many') }}{% endif %}"
+        "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
     const weft__dataset_options o = {.n_ctx = 40, .max_rows = 40, .in_order = 1};
     weft__strbuf line = {0};
     world w;
@@ -210,7 +226,8 @@ static void turns_that_do_not_fit_are_not_rendered(void **state)
     (void)state;
     weft__strbuf_puts(&line, "{\"messages\": [");
     for (int i = 0; i < 2000; i++)
-        weft__strbuf_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "", i % 2 ? "assistant" : "user");
+        weft__strbuf_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "",
+                            i % 2 ? "assistant" : "user");
     weft__strbuf_puts(&line, "]}\n");
     open_world(&w, few, o);
     add(&w, WEFT__DATASET_JSONL, line.data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_resume.c: training goes on from a checkpoint as if it had never stopped; one that a killed process leaves is whole, one that is
- * damaged or of another training is refused. */
+/* train_resume.c: training goes on from a checkpoint as if it had never stopped; one that a killed process leaves is
+ * whole, one that is damaged or of another training is refused. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -64,7 +64,8 @@ static void flip(long at)
     fclose(f);
 }
 
-/* A bit anywhere: refused, and the trainer is as before; or it was in padding or in a name that nobody reads, and nothing differs. */
+/* A bit anywhere: refused, and the trainer is as before; or it was in padding or in a name that nobody reads, and
+ * nothing differs. */
 static void damaged(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_run.c: training as a run: the same bits for every number of threads and with recomputation; optimizers against double; losses
- * that fall over quantized bases; what is refused, and how. */
+/* train_run.c: training as a run: the same bits for every number of threads and with recomputation; optimizers against
+ * double; losses that fall over quantized bases; what is refused, and how. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -126,7 +126,8 @@ static void optimizer_case(int kind, float clip, uint32_t n_dims)
         assert_true(fabs(info.grad_norm - norm) <= 1e-6 * norm && info.lr == lr);
         for (size_t i = 0; i < n; i++)
             if (!(fabs((double)p.data[i] - x[i]) <= 2e-6 * (fabs(x[i]) + lr)))
-                fail_msg("optimizer %d, step %d, element %zu: %.9g, in double %.9g", kind, step, i, (double)p.data[i], x[i]);
+                fail_msg("optimizer %d, step %d, element %zu: %.9g, in double %.9g", kind, step, i, (double)p.data[i],
+                         x[i]);
     }
     weft__free(x);
     weft__trainer_destroy(&t);
@@ -146,15 +147,17 @@ static void optimizers(void **state)
 static void schedules(void **state)
 {
     (void)state;
-    weft__train_options o = {.lr = 2, .schedule = WEFT__TRAIN_LR_COSINE, .n_warmup = 10, .n_steps = 110, .lr_floor = 0.25f};
+    weft__train_options o = {
+        .lr = 2, .schedule = WEFT__TRAIN_LR_COSINE, .n_warmup = 10, .n_steps = 110, .lr_floor = 0.25f};
     const struct {
         int32_t schedule;
         int64_t step;
         double lr;
-    } known[] = {{WEFT__TRAIN_LR_COSINE, 1, 0.2},       {WEFT__TRAIN_LR_COSINE, 10, 2},     {WEFT__TRAIN_LR_COSINE, 60, 1.25},
-                 {WEFT__TRAIN_LR_COSINE, 110, 0.5},     {WEFT__TRAIN_LR_COSINE, 500, 0.5},  {WEFT__TRAIN_LR_CONSTANT, 5, 1},
-                 {WEFT__TRAIN_LR_CONSTANT, 11, 2},      {WEFT__TRAIN_LR_CONSTANT, 1000, 2}, {WEFT__TRAIN_LR_ONE_CYCLE, 33, 2},
-                 {WEFT__TRAIN_LR_ONE_CYCLE, 110, 2e-4}, {WEFT__TRAIN_LR_ONE_CYCLE, 0, 0.08}};
+    } known[] = {
+        {WEFT__TRAIN_LR_COSINE, 1, 0.2},       {WEFT__TRAIN_LR_COSINE, 10, 2},     {WEFT__TRAIN_LR_COSINE, 60, 1.25},
+        {WEFT__TRAIN_LR_COSINE, 110, 0.5},     {WEFT__TRAIN_LR_COSINE, 500, 0.5},  {WEFT__TRAIN_LR_CONSTANT, 5, 1},
+        {WEFT__TRAIN_LR_CONSTANT, 11, 2},      {WEFT__TRAIN_LR_CONSTANT, 1000, 2}, {WEFT__TRAIN_LR_ONE_CYCLE, 33, 2},
+        {WEFT__TRAIN_LR_ONE_CYCLE, 110, 2e-4}, {WEFT__TRAIN_LR_ONE_CYCLE, 0, 0.08}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         o.schedule = known[i].schedule;
         double lr = weft__train_lr(&o, known[i].step);
@@ -200,7 +203,8 @@ static void learning(void **state)
     }
 }
 
-/* The head in chunks that do not divide the rows, with and without LoRA on it, gives the loss and the gradients of the head in one piece. */
+/* The head in chunks that do not divide the rows, with and without LoRA on it, gives the loss and the gradients of the
+ * head in one piece. */
 static void head_in_chunks(void **state)
 {
     static const int32_t chunks[] = {0, 1, 7, 64};
@@ -219,12 +223,14 @@ static void head_in_chunks(void **state)
             assert_int_equal(weft__trainer_add(t[c], &b.b, &l[c], NULL), WEFT_OK);
         }
         for (int c = 1; c < 4; c++) {
-            assert_true(fabs(l[c].loss - l[0].loss) < 1e-5 * l[0].loss && l[c].weight == l[0].weight && l[c].flops == l[0].flops);
+            assert_true(fabs(l[c].loss - l[0].loss) < 1e-5 * l[0].loss && l[c].weight == l[0].weight &&
+                        l[c].flops == l[0].flops);
             for (size_t i = 0; i < weft__trainer_n_params(t[0]); i++) {
                 weft__train_param one = weft__trainer_param(t[0], i), many = weft__trainer_param(t[c], i);
                 double most = 0, off = 0;
                 for (uint64_t k = 0; k < one.d[0] * (one.n_dims > 1 ? one.d[1] : 1); k++) {
-                    double size = fabs((double)one.gradient[k]), by = fabs((double)one.gradient[k] - (double)many.gradient[k]);
+                    double size = fabs((double)one.gradient[k]),
+                           by = fabs((double)one.gradient[k] - (double)many.gradient[k]);
                     if (size > most) most = size;
                     if (!(by <= off)) off = by; /* NaN too */
                 }
@@ -490,7 +496,8 @@ static int whole_run(void *arg)
     int ok = weft__trainer_create(&m->src, &o, &t, NULL) == WEFT_OK;
     if (!ok) return 0;
     ok = weft__trainer_add(t, &b.b, NULL, NULL) == WEFT_OK && weft__trainer_step(t, NULL, NULL) == WEFT_OK &&
-         weft__trainer_save(t, path, "x", 1, NULL) == WEFT_OK && weft__trainer_load(t, path, &back, &n, NULL) == WEFT_OK &&
+         weft__trainer_save(t, path, "x", 1, NULL) == WEFT_OK &&
+         weft__trainer_load(t, path, &back, &n, NULL) == WEFT_OK &&
          weft__trainer_write_adapter(t, path, "x", NULL) == WEFT_OK;
     weft__free(back);
     weft__trainer_destroy(&t);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_steps.h: what tests of whole runs share: options of a low-rank adapter, steps over random batches, and equality of all numbers. */
+/* train_steps.h: what tests of whole runs share: options of a low-rank adapter, steps over random batches, and equality
+ * of all numbers. */
 #ifndef WEFT_TESTS_TRAIN_STEPS_H
 #define WEFT_TESTS_TRAIN_STEPS_H
 
@@ -31,7 +32,8 @@ static inline void assert_same_params(const weft__trainer *a, const weft__traine
 {
     for (size_t i = 0; i < weft__trainer_n_params(a); i++) {
         weft__train_param p = weft__trainer_param(a, i), q = weft__trainer_param(b, i);
-        if (memcmp(p.data, q.data, (size_t)(p.d[0] * p.d[1]) * sizeof *p.data)) fail_msg("%s: %s has other bits", what, p.name);
+        if (memcmp(p.data, q.data, (size_t)(p.d[0] * p.d[1]) * sizeof *p.data))
+            fail_msg("%s: %s has other bits", what, p.name);
     }
 }
 

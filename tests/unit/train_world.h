@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_world.h: a tokenizer, a renderer and a dataset for the tests of training data, and what a batch shows and lets learn. */
+/* train_world.h: a tokenizer, a renderer and a dataset for the tests of training data, and what a batch shows and lets
+ * learn. */
 #ifndef WEFT_TESTS_TRAIN_WORLD_H
 #define WEFT_TESTS_TRAIN_WORLD_H
 
@@ -9,7 +10,8 @@
 #include "train/data.h"
 
 static const char template[] =
-    "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name "
+    "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ "
+    "c.function.name "
     "}}</call>"
     "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 static const char words[] =
@@ -85,7 +87,8 @@ static inline void expect_text(const world *w, const int32_t *ids, size_t n, con
 }
 
 /* What segment `number` of the batch shows, and what is learned of it. */
-static inline void expect_segment(const world *w, const weft__train_batch *b, int number, const char *shown, const char *learned)
+static inline void expect_segment(const world *w, const weft__train_batch *b, int number, const char *shown,
+                                  const char *learned)
 {
     int32_t ids[500], targets[500];
     size_t n = 0, n_targets = 0;
@@ -104,8 +107,8 @@ static const weft__dataset_options plain = {.n_ctx = 128, .max_rows = 256, .in_o
 
 #define SAYS(role, content) "{\"role\": \"" role "\", \"content\": \"" content "\"}"
 
-static inline void refuse(const char *chat_template, weft__dataset_options o, weft__dataset_form form, const char *bytes,
-                          size_t n, weft_status status, const char *words_of)
+static inline void refuse(const char *chat_template, weft__dataset_options o, weft__dataset_form form,
+                          const char *bytes, size_t n, weft_status status, const char *words_of)
 {
     world w;
     open_world(&w, chat_template, o);
@@ -116,7 +119,8 @@ static inline void refuse(const char *chat_template, weft__dataset_options o, we
 }
 
 static const char chat[] =
-    "{\"messages\": [{\"role\": \"system\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": \"who? <|im_end|>\"},"
+    "{\"messages\": [{\"role\": \"system\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": \"who? "
+    "<|im_end|>\"},"
     "{\"role\": \"assistant\", \"content\": \"the fox\"}, {\"role\": \"user\", \"content\": \"and?\"},"
     "{\"role\": \"assistant\", \"content\": \"the owl\"}, {\"role\": \"user\", \"content\": \"bye\"}]}\n";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vocab_files.h: for tests of vocabularies: tokenizer.json files put together from parts, and the keys made of them as files in memory. */
+/* vocab_files.h: for tests of vocabularies: tokenizer.json files put together from parts, and the keys made of them as
+ * files in memory. */
 #ifndef WEFT_TESTS_VOCAB_FILES_H
 #define WEFT_TESTS_VOCAB_FILES_H
 
@@ -28,8 +29,9 @@ static inline void put_bytes(weft__strbuf *out, int alphabet, int *id)
 }
 
 /* <unk>, bytes, letters, what the merges make: as SentencePiece's vocabularies are. */
-static const char spm_pieces[] = "\"" MARK "\":257,\"H\":258,\"i\":259,\"a\":260,\"b\":261,\"ab\":262,\"" MARK "a\":263,\"" MARK
-                                 "Hi\":264,\"Hi\":265,\"é\":266,\"e\":267,\"" MARK MARK "\":268,\"t\":269,\"\\u0301\":270";
+static const char spm_pieces[] =
+    "\"" MARK "\":257,\"H\":258,\"i\":259,\"a\":260,\"b\":261,\"ab\":262,\"" MARK "a\":263,\"" MARK
+    "Hi\":264,\"Hi\":265,\"é\":266,\"e\":267,\"" MARK MARK "\":268,\"t\":269,\"\\u0301\":270";
 static const char spm_merges[] =
     "[\"a\",\"b\"],[\"H\",\"i\"],[\"" MARK "\",\"Hi\"],[\"" MARK "\",\"a\"],[\"" MARK "\",\"" MARK "\"]";
 #define SPM_END 271
@@ -38,8 +40,9 @@ static inline void compose_spm(weft__strbuf *out, const char *added, const char 
 {
     int id = 0;
     weft__strbuf_printf(
-        out, "{\"added_tokens\":[%s]%s,\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",%s\"merges\":[%s],\"vocab\":{", added,
-        rest, model, spm_merges);
+        out,
+        "{\"added_tokens\":[%s]%s,\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",%s\"merges\":[%s],\"vocab\":{",
+        added, rest, model, spm_merges);
     put_bytes(out, 0, &id);
     weft__strbuf_printf(out, ",\"<unk>\":256,%s}}}", spm_pieces);
 }
@@ -47,8 +50,8 @@ static inline void compose_spm(weft__strbuf *out, const char *added, const char 
 static inline void compose_bytes(weft__strbuf *out, const char *added, const char *rest, const char *merges)
 {
     int id = 0;
-    weft__strbuf_printf(out, "{\"added_tokens\":[%s]%s,\"model\":{\"type\":\"BPE\",\"merges\":[%s],\"vocab\":{", added, rest,
-                        merges);
+    weft__strbuf_printf(out, "{\"added_tokens\":[%s]%s,\"model\":{\"type\":\"BPE\",\"merges\":[%s],\"vocab\":{", added,
+                        rest, merges);
     put_bytes(out, 1, &id);
     weft__strbuf_puts(out, ",\"ab\":256,\"abab\":257}}}");
 }
@@ -56,19 +59,23 @@ static inline void compose_bytes(weft__strbuf *out, const char *added, const cha
 #define FALLBACK "\"byte_fallback\":true,\"fuse_unk\":true,"
 #define TOKEN(id, text, rest) "{\"id\":" id ",\"content\":\"" text "\"" rest "}"
 #define INST TOKEN("271", "[INST]", "") "," TOKEN("272", "[/INST]", "")
-#define METASPACE(scheme, rest) "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\",\"prepend_scheme\":\"" scheme "\"" rest "}"
+#define METASPACE(scheme, rest)                                                                                        \
+    "{\"type\":\"Metaspace\",\"replacement\":\"" MARK "\",\"prepend_scheme\":\"" scheme "\"" rest "}"
 #define PRE(text) ",\"pre_tokenizer\":" text
 #define NORM(text) ",\"normalizer\":" text
-#define ESCAPED(first)                                                                                                           \
-    NORM("{\"type\":\"Sequence\",\"normalizers\":[" first "{\"type\":\"Prepend\",\"prepend\":\"" MARK                            \
+#define ESCAPED(first)                                                                                                 \
+    NORM("{\"type\":\"Sequence\",\"normalizers\":[" first "{\"type\":\"Prepend\",\"prepend\":\"" MARK                  \
          "\"},{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" MARK "\"}]}")
-#define STRIP                                                                                                                    \
-    ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" MARK                    \
-    "\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,"  \
+#define STRIP                                                                                                          \
+    ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" MARK          \
+    "\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" "       \
+    "\",\"start\":1,"                                                                                                  \
     "\"stop\":0}]}"
-#define QWEN2                                                                                                                    \
-    "{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}"   \
-    "\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}}"
+#define QWEN2                                                                                                          \
+    "{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^"           \
+    "\\\\r\\\\n\\\\p{L}"                                                                                               \
+    "\\\\p{N}]?\\\\p{L}+|\\\\p{N}| "                                                                                   \
+    "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}}"
 #define BYTES(prefix, regex) "{\"type\":\"ByteLevel\",\"add_prefix_space\":" prefix ",\"use_regex\":" regex "}"
 #define LIKE_QWEN PRE("{\"type\":\"Sequence\",\"pretokenizers\":[" QWEN2 "," BYTES("false", "false") "]}")
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waist.h: what the tests of graph and backend share: weights in host buffers, pages for a few sequences, and running steps.
+/* waist.h: what the tests of graph and backend share: weights in host buffers, pages for a few sequences, and running
+ * steps.
  *
- * A stage owns the weights of one graph; a store owns the pages and the plan of one way of running it. Everything is reproducible
- * from the stage's seed. */
+ * A stage owns the weights of one graph; a store owns the pages and the plan of one way of running it. Everything is
+ * reproducible from the stage's seed. */
 #ifndef WEFT_TESTS_WAIST_H
 #define WEFT_TESTS_WAIST_H
 
@@ -21,21 +22,21 @@
 
 enum { STAGE_BUFFERS = 128, STAGE_SEQS = 3, STAGE_GROUPS = 2 };
 
-#define assert_ok(call)                                                                                                          \
-    do {                                                                                                                         \
-        weft_error e_ = {0};                                                                                                     \
-        weft_error *err = &e_;                                                                                                   \
-        if ((call) != WEFT_OK) fail_msg("%s: %s", #call, e_.message);                                                            \
+#define assert_ok(call)                                                                                                \
+    do {                                                                                                               \
+        weft_error e_ = {0};                                                                                           \
+        weft_error *err = &e_;                                                                                         \
+        if ((call) != WEFT_OK) fail_msg("%s: %s", #call, e_.message);                                                  \
     } while (0)
 
 /* The call (which names its error `err`) fails with `expected`, and the message contains `text`. */
-#define assert_refused(expected, text, call)                                                                                     \
-    do {                                                                                                                         \
-        weft_error e_ = {0};                                                                                                     \
-        weft_error *err = &e_;                                                                                                   \
-        assert_int_equal((call), (expected));                                                                                    \
-        assert_int_equal(e_.status, (expected));                                                                                 \
-        if (!strstr(e_.message, (text))) fail_msg("%s: message '%s' lacks '%s'", #call, e_.message, (text));                     \
+#define assert_refused(expected, text, call)                                                                           \
+    do {                                                                                                               \
+        weft_error e_ = {0};                                                                                           \
+        weft_error *err = &e_;                                                                                         \
+        assert_int_equal((call), (expected));                                                                          \
+        assert_int_equal(e_.status, (expected));                                                                       \
+        if (!strstr(e_.message, (text))) fail_msg("%s: message '%s' lacks '%s'", #call, e_.message, (text));           \
     } while (0)
 
 typedef struct stage {
@@ -118,15 +119,16 @@ typedef struct store {
     weft_adapter *adapters[STAGE_SEQS];
     int32_t n_adapters;             /* 0: steps have none */
     int32_t adapter_of[STAGE_SEQS]; /* of each sequence, or -1 */
-    int wants_some;                 /* steps want some of their rows, and of those the logits alone; 0: all of all rows */
+    int wants_some; /* steps want some of their rows, and of those the logits alone; 0: all of all rows */
 } store;
 
-/* Pages for STAGE_SEQS sequences of n_ctx positions each, handed out in a scattered order; filled with noise, which must not be
- * seen. */
+/* Pages for STAGE_SEQS sequences of n_ctx positions each, handed out in a scattered order; filled with noise, which
+ * must not be seen. */
 static inline void store_pages(store *t, const weft_graph *g, uint32_t dtype, int32_t n_ctx)
 {
     for (int32_t k = 0; k < g->n_kv_groups; k++) {
-        int32_t per_seq = (n_ctx + g->kv_groups[k].page_tokens - 1) / g->kv_groups[k].page_tokens, n = per_seq * STAGE_SEQS;
+        int32_t per_seq = (n_ctx + g->kv_groups[k].page_tokens - 1) / g->kv_groups[k].page_tokens,
+                n = per_seq * STAGE_SEQS;
         uint64_t page_bytes = weft_kv_page_elems(&g->kv_groups[k]) * (dtype == WEFT_F32 ? 4 : 2);
         t->n_pages[k] = per_seq;
         t->kv[k] = (weft_kv_binding){weft__alloc_aligned(64, (size_t)n * page_bytes), page_bytes, dtype, n};
@@ -140,8 +142,8 @@ static inline void store_pages(store *t, const weft_graph *g, uint32_t dtype, in
     for (int s = 0; s < STAGE_SEQS; s++) t->views[s] = (weft_seq_view){t->tables[s], t->n_pages, NULL};
 }
 
-/* provider "cpu", or a plugin, which is opened with WEFT_TEST_OPTIONS and has the CPU beside it for what it cannot run; `options`
- * are the CPU's. */
+/* provider "cpu", or a plugin, which is opened with WEFT_TEST_OPTIONS and has the CPU beside it for what it cannot run;
+ * `options` are the CPU's. */
 static inline void store_open(store *t, const weft_graph *g, const char *provider, const char *options, int fused,
                               uint32_t kv_dtype, int32_t n_ctx, int32_t max_rows)
 {
@@ -149,7 +151,8 @@ static inline void store_open(store *t, const weft_graph *g, const char *provide
     t->g = g;
     t->max_rows = max_rows;
     int n = 0;
-    if (strcmp(provider, "cpu")) assert_ok(weft__provider_open(provider, getenv("WEFT_TEST_OPTIONS"), &t->providers[n++], err));
+    if (strcmp(provider, "cpu"))
+        assert_ok(weft__provider_open(provider, getenv("WEFT_TEST_OPTIONS"), &t->providers[n++], err));
     assert_ok(weft__provider_open("cpu", options, &t->providers[n++], err));
     weft__plan_options o = {
         .max_rows = max_rows, .max_wanted = max_rows, .no_fusion = !fused, .providers = t->providers, .n_providers = n};
@@ -221,7 +224,8 @@ static inline void store_run(store *t, int32_t n, int32_t n_wanted, float *const
     assert_ok(weft__plan_run(t->plan, &rows, t->kv, outputs, err));
 }
 
-/* Runs the spans as one step, and stores the output of every row that is wanted at out[seq][pos]: out [STAGE_SEQS][n_ctx][width]. */
+/* Runs the spans as one step, and stores the output of every row that is wanted at out[seq][pos]: out
+ * [STAGE_SEQS][n_ctx][width]. */
 static inline void store_step(store *t, const span *spans, int n_spans, int64_t vocab, int32_t n_ctx, float *out)
 {
     int32_t n = 0, n_wanted = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matrix.h: weights as the provider's kernels read them, and the forms of their input. For what builds products, and what runs them. */
+/* matrix.h: weights as the provider's kernels read them, and the forms of their input. For what builds products, and
+ * what runs them. */
 #ifndef WEFT_BACKEND_CPU_MATRIX_H
 #define WEFT_BACKEND_CPU_MATRIX_H
 
@@ -36,25 +37,27 @@ typedef struct weft__cpu_input {
     int64_t k;
     int n_acts;
     const weft__act *act[WEFT_LINEAR_MAX];
-    int tile;                             /* up to so many rows lie together: a multiple of every act's tile */
-    int64_t chunk;                        /* rows that run together, a multiple of tile: their prepared form fits the cache */
+    int tile;      /* up to so many rows lie together: a multiple of every act's tile */
+    int64_t chunk; /* rows that run together, a multiple of tile: their prepared form fits the cache */
     size_t tile_offset[WEFT_LINEAR_MAX];  /* of each form in the bytes of one tile */
     size_t chunk_offset[WEFT_LINEAR_MAX]; /* ... of one chunk */
     size_t tile_bytes, chunk_bytes;
 } weft__cpu_input;
 
-/* Describes weight id as a matrix; its panels lie in p->packed (reserved here, filled by weft__cpu_pack) or where they are. */
+/* Describes weight id as a matrix; its panels lie in p->packed (reserved here, filled by weft__cpu_pack) or where they
+ * are. */
 weft_status weft__cpu_matrix_init(weft_program *p, weft__cpu_matrix *m, weft_weight_id id, weft_error *err);
 /* Accepts an image whose layout is ours, before the weights are looked at. */
 weft_status weft__cpu_take_image(weft_program *p, const weft_image *image, weft_error *err);
 /* Where the image has the n_bytes of weight id, which it must have. */
-weft_status weft__cpu_panels_of_image(const weft_program *p, weft_weight_id id, uint64_t n_bytes, uint8_t **out, weft_error *err);
+weft_status weft__cpu_panels_of_image(const weft_program *p, weft_weight_id id, uint64_t n_bytes, uint8_t **out,
+                                      weft_error *err);
 /* Bytes that all weights of the segment need when packed. */
 weft_status weft__cpu_packed_bytes(weft_program *p, uint64_t *n, weft_error *err);
 /* Which forms the n matrices (the first n_mat of them) read; sets each one's `act`. */
 void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, int64_t max_rows);
-/* Splits the outputs of n_mat matrices evenly by bytes, at multiples of `unit`; `together`: all matrices at the same outputs. split as
- * weft__cpu_linear. */
+/* Splits the outputs of n_mat matrices evenly by bytes, at multiples of `unit`; `together`: all matrices at the same
+ * outputs. split as weft__cpu_linear. */
 void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int64_t unit, int n_threads,
                              int64_t *split);
 /* Packs the outputs [first, last) of every expert. */
@@ -72,12 +75,14 @@ static inline const uint8_t *weft__cpu_panels(const weft__cpu_matrix *m, int32_t
 {
     return m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
 }
-/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: of weft__cpu_prefetch_of, or NULL. */
-static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
-                                      const size_t *offset, int64_t n, float *out, int64_t ldo, weft__kernel_prefetch *ahead)
+/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: of
+ * weft__cpu_prefetch_of, or NULL. */
+static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last,
+                                      const uint8_t *acts, const size_t *offset, int64_t n, float *out, int64_t ldo,
+                                      weft__kernel_prefetch *ahead)
 {
-    weft__matmul_run(m->mm, weft__cpu_panels(m, expert, first), m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo,
-                     ahead);
+    weft__matmul_run(m->mm, weft__cpu_panels(m, expert, first), m->stride, last - first, m->k, acts + offset[m->act], n,
+                     out, ldo, ahead);
 }
 
 #endif

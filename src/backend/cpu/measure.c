@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* measure.c: the limits of this machine with the provider's threads: what memory can be read, what the units can multiply.
- * Each figure is the median of several rounds, or one brief one; a round is timed from the common start to the last thread's end. */
+/* measure.c: the limits of this machine with the provider's threads: what memory can be read, what the units can
+ * multiply. Each figure is the median of several rounds, or one brief one; a round is timed from the common start to
+ * the last thread's end. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ enum { ROUNDS = 7, SPIN_MS = 20, BRIEF_SPIN_MS = 4 };
 /* Q8_0 matrix times prepared rows; each thread has its own. */
 typedef struct product {
     const weft__matmul *mm;
-    size_t stride, act_bytes, out_bytes, bytes; /* of a panel; of the rows; of the results; of all three, for one thread */
+    size_t stride, act_bytes, out_bytes,
+        bytes; /* of a panel; of the rows; of the results; of all three, for one thread */
     int64_t n;
 } product;
 
@@ -42,8 +44,9 @@ static void spin_job(void *arg, int thread, int n_threads)
     j->rate[thread] = j->spin(j->spin_ms);
 }
 
-/* A thread whose part is read helps others with theirs: cores that share a memory seldom get even parts of it, and to wait for the last one
- * understates what they read together (Zen 4 at 55 to 60 GB/s: by 2 to 6 %; at 33 GB/s by nothing). */
+/* A thread whose part is read helps others with theirs: cores that share a memory seldom get even parts of it, and to
+ * wait for the last one understates what they read together (Zen 4 at 55 to 60 GB/s: by 2 to 6 %; at 33 GB/s by
+ * nothing). */
 static void read_job(void *arg, int thread, int n_threads)
 {
     measure_job *j = arg;
@@ -107,8 +110,8 @@ static size_t whole_lines(size_t n)
     return (n + WEFT__CPU_LINE - 1) / WEFT__CPU_LINE * WEFT__CPU_LINE;
 }
 
-/* The matrix takes half of the cache, more than any first-level cache has, so each pass brings all of it from there. AMX is another unit
- * than the one whose limit stands beside. */
+/* The matrix takes half of the cache, more than any first-level cache has, so each pass brings all of it from there.
+ * AMX is another unit than the one whose limit stands beside. */
 static product product_of(const weft_backend *b)
 {
     const weft_dtype_info info = weft_dtype_describe(WEFT_Q8_0);
@@ -171,7 +174,8 @@ static weft_status measure_product(measure_job *j, double *gops, weft_error *err
 /* What is read stays with the provider: to fill it takes ten times as long as to read it. */
 static weft_status read_buffer(measure_job *j, weft_error *err)
 {
-    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = READ_BYTES, .flags = WEFT_BUFFER_HUGE};
+    weft_buffer_spec spec = {
+        .size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = READ_BYTES, .flags = WEFT_BUFFER_HUGE};
     const int fresh = !j->b->to_read;
     weft_status st = fresh ? weft__mem_create(&spec, &j->b->to_read, err) : WEFT_OK;
     if (st) return st;
@@ -188,7 +192,8 @@ static weft_status measure_read(measure_job *j, double *gb_s, weft_error *err)
     weft_status st = read_buffer(j, err);
     if (st) return st;
     for (int r = 0; r < j->n_rounds; r++) {
-        for (int t = 0; t < j->b->n_threads; t++) j->next[t] = weft__cpu_share(READ_BYTES / WEFT__CPU_LINE, t, j->b->n_threads);
+        for (int t = 0; t < j->b->n_threads; t++)
+            j->next[t] = weft__cpu_share(READ_BYTES / WEFT__CPU_LINE, t, j->b->n_threads);
         uint64_t start = weft__clock_ns();
         weft__pool_run(j->b->pool, read_job, j);
         rounds[r] = (double)READ_BYTES / (double)(weft__clock_ns() - start);
@@ -200,11 +205,14 @@ static weft_status measure_read(measure_job *j, double *gb_s, weft_error *err)
 weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err)
 {
     const size_t least = offsetof(weft_peaks, l2_int8_gops), n = out->size < sizeof *out ? out->size : sizeof *out;
-    if (n < least) return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, least);
+    if (n < least)
+        return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, least);
     weft__peak_kernels peaks;
     weft__peak_kernels_get(b->tiers, &peaks);
-    measure_job j = {
-        .b = b, .n_rounds = out->brief ? 1 : ROUNDS, .spin_ms = out->brief ? BRIEF_SPIN_MS : SPIN_MS, .read = peaks.read};
+    measure_job j = {.b = b,
+                     .n_rounds = out->brief ? 1 : ROUNDS,
+                     .spin_ms = out->brief ? BRIEF_SPIN_MS : SPIN_MS,
+                     .read = peaks.read};
     weft_peaks p = {.size = out->size, .brief = out->brief};
     weft_status st = measure_read(&j, &p.read_gb_s, err);
     if (st) return st;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* program.h: a program of the CPU provider, and what builds and runs it.
  *
- * A program is a flat list of steps. weft_backend_api.run enters the thread pool once; every thread then walks all steps and does
- * its share of each, and a barrier stands behind every step whose result others read. The share of a thread is a contiguous range
- * of panels, rows, heads or attention units, chosen from the shapes alone; of products, a thread that is done steals blocks of
- * outputs from the others (run/steal.c). No reduction is ever split between threads, so their number, and which computes what, changes
- * nothing but time.
- * Invariant: everything a step writes is either its output, the thread's own scratch, or the shared scratch, which one step uses
- * from its beginning to the barrier at its end; the step that moves wanted rows together (compact.c) writes what was made before it. An
- * output that only the next step reads may be there in the form that this multiplies (direct.c). Nothing is allocated after compile.
- * Owner: compile and run belong to one thread, the pool's thread 0. */
+ * A program is a flat list of steps. weft_backend_api.run enters the thread pool once; every thread then walks all
+ * steps and does its share of each, and a barrier stands behind every step whose result others read. The share of a
+ * thread is a contiguous range of panels, rows, heads or attention units, chosen from the shapes alone; of products, a
+ * thread that is done steals blocks of outputs from the others (run/steal.c). No reduction is ever split between
+ * threads, so their number, and which computes what, changes nothing but time. Invariant: everything a step writes is
+ * either its output, the thread's own scratch, or the shared scratch, which one step uses from its beginning to the
+ * barrier at its end; the step that moves wanted rows together (compact.c) writes what was made before it. An output
+ * that only the next step reads may be there in the form that this multiplies (direct.c). Nothing is allocated after
+ * compile. Owner: compile and run belong to one thread, the pool's thread 0. */
 #ifndef WEFT_BACKEND_CPU_PROGRAM_H
 #define WEFT_BACKEND_CPU_PROGRAM_H
 
@@ -104,14 +104,15 @@ static inline void weft__cpu_need(size_t *need, size_t n)
 /* ---- build/ ---- */
 
 /* Each builds step *s for s->node: sets run and data, and raises p->needs. */
-weft_status weft__cpu_build_rows(weft_program *p, weft__cpu_step *s, weft_error *err);      /* rows.c */
-weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err);    /* linear.c */
-weft_status weft__cpu_build_positions(weft_program *p, weft__cpu_step *s, weft_error *err); /* rope.c: rope, kv_write, rope_kv */
+weft_status weft__cpu_build_rows(weft_program *p, weft__cpu_step *s, weft_error *err);   /* rows.c */
+weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err); /* linear.c */
+weft_status weft__cpu_build_positions(weft_program *p, weft__cpu_step *s,
+                                      weft_error *err); /* rope.c: rope, kv_write, rope_kv */
 weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_error *err); /* attention.c */
 weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *err);       /* moe.c */
 
-/* The program's end is what is there for wanted rows alone (compact.c): the first of the segment's nodes that belongs to it; n_nodes when
- * there is none, or when another segment would see it. */
+/* The program's end is what is there for wanted rows alone (compact.c): the first of the segment's nodes that belongs
+ * to it; n_nodes when there is none, or when another segment would see it. */
 int32_t weft__cpu_end_begins(const weft_program *p);
 /* May the step of node i of the segment, where the end begins with node `first`, leave rows out that are not wanted? */
 int weft__cpu_is_if_wanted(const weft_program *p, int32_t i, int32_t first);
@@ -130,8 +131,8 @@ static inline int weft__cpu_is_direct(const weft__cpu_direct *h)
     return h && h->n_rows > 0;
 }
 /* Values [from, to), multiples of WEFT__ACT_PART, of rows [row, row + n) of the step; rows of x are ldx apart. */
-void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row, int64_t n,
-                           int64_t from, int64_t to);
+void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row,
+                           int64_t n, int64_t from, int64_t to);
 
 /* ---- run/ ---- */
 
@@ -143,13 +144,15 @@ void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread)
 /* Tiles this step's rows; before the pool is entered. WEFT_LIMIT when a context is too long. */
 weft_status weft__cpu_tile_rows(weft_program *p, weft_error *err);
 
-/* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. x does not come packed. */
+/* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. x does not
+ * come packed. */
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);
-/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first], or, where `to` is direct in this step, packed for it. Biases included, and
- * what adapters add. */
+/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first], or, where `to` is direct in this step,
+ * packed for it. Biases included, and what adapters add. */
 void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
-                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
-                     int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to, float *out, int64_t ldo);
+                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
+                     const size_t *offset, int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to,
+                     float *out, int64_t ldo);
 
 /* Is everything that the step points to in range? Fills p->rows, p->kv, p->wanted and the bound tensors. */
 weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);
@@ -157,8 +160,8 @@ weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_
 /* ---- the provider's table ---- */
 
 int weft__cpu_supports(weft_backend *b, const weft_graph *g, const weft_node *n);
-weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_segment *s, const weft_compile_options *o,
-                              weft_program **out, weft_error *err);
+weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_segment *s,
+                              const weft_compile_options *o, weft_program **out, weft_error *err);
 void weft__cpu_program_free(weft_program **p);
 const char *weft__cpu_program_describe(const weft_program *p);
 weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);

@@ -29,8 +29,9 @@ static weft_status set_option(settings *s, const char *text, size_t n, weft_erro
         char *end;
         long threads = strtol(option + 8, &end, 10);
         if (end == option + 8 || *end || threads < 0 || threads > WEFT__POOL_MAX_THREADS)
-            return weft_fail(err, WEFT_ARGUMENT, "option %s: give a number of threads from 1 to %d, or 0 to have it chosen",
-                             option, WEFT__POOL_MAX_THREADS);
+            return weft_fail(err, WEFT_ARGUMENT,
+                             "option %s: give a number of threads from 1 to %d, or 0 to have it chosen", option,
+                             WEFT__POOL_MAX_THREADS);
         s->n_threads = (int)threads;
         return WEFT_OK;
     }
@@ -101,17 +102,19 @@ static void cpu_close(weft_backend **pb)
 static weft_status cpu_describe(weft_backend *b, weft_backend_info *out, weft_error *err)
 {
     if (out->size < sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_backend_info has %u bytes; this provider fills %zu", out->size, sizeof *out);
+        return weft_fail(err, WEFT_ABI, "weft_backend_info has %u bytes; this provider fills %zu", out->size,
+                         sizeof *out);
     weft_backend_info info = {
         .size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__machine_memory_bytes()};
     /* Who keeps results, of adapters' products too, tells them apart by this. */
-    size_t n = (size_t)snprintf(info.device, sizeof info.device, "%s%s", weft__machine_processor(), b->exact ? ", exact" : "");
+    size_t n =
+        (size_t)snprintf(info.device, sizeof info.device, "%s%s", weft__machine_processor(), b->exact ? ", exact" : "");
     for (int t = WEFT__TIER_COUNT - 1; t >= 0 && n < sizeof info.device; t--) {
         if (b->tiers >> t & 1)
             n += (size_t)snprintf(info.device + n, sizeof info.device - n, ", %s", weft__tier_name((weft__tier)t));
     }
-    info.domains = 1u << WEFT_DOMAIN_HOST | 1u << WEFT_DOMAIN_MAPPED | 1u << WEFT_DOMAIN_PINNED | 1u << WEFT_DOMAIN_SHARED |
-                   1u << WEFT_DOMAIN_IMPORTED;
+    info.domains = 1u << WEFT_DOMAIN_HOST | 1u << WEFT_DOMAIN_MAPPED | 1u << WEFT_DOMAIN_PINNED |
+                   1u << WEFT_DOMAIN_SHARED | 1u << WEFT_DOMAIN_IMPORTED;
     *out = info;
     return WEFT_OK;
 }
@@ -121,7 +124,8 @@ static int can_multiply(const weft_backend *b, const weft_graph *g, weft_weight_
 {
     if (id == WEFT_NONE) return 1;
     const weft_weight *w = &g->weights[id];
-    return (w->buffer->data || w->buffer->domain == WEFT_DOMAIN_MAPPED) && weft__matmul_find(w->dtype, b->tiers) != NULL;
+    return (w->buffer->data || w->buffer->domain == WEFT_DOMAIN_MAPPED) &&
+           weft__matmul_find(w->dtype, b->tiers) != NULL;
 }
 
 /* The same for one whose own bytes are needed. */
@@ -169,8 +173,10 @@ static weft_status cpu_buffer_import(weft_backend *b, const weft_external *ext, 
     *out = NULL;
     if (ext->size < sizeof *ext)
         return weft_fail(err, WEFT_ABI, "weft_external has %u bytes; this provider reads %zu", ext->size, sizeof *ext);
-    if (!ext->data) return weft_fail(err, WEFT_UNSUPPORTED, "memory without a host address cannot be imported by the CPU");
-    return weft__mem_borrow(ext->data, ext->n_bytes, ext->domain == WEFT_DOMAIN_MAPPED ? WEFT_BUFFER_READONLY : 0, out, err);
+    if (!ext->data)
+        return weft_fail(err, WEFT_UNSUPPORTED, "memory without a host address cannot be imported by the CPU");
+    return weft__mem_borrow(ext->data, ext->n_bytes, ext->domain == WEFT_DOMAIN_MAPPED ? WEFT_BUFFER_READONLY : 0, out,
+                            err);
 }
 
 const weft_backend_api *weft__cpu_entry(uint32_t host_abi)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.h: what the steps of a program hold: the data of each kind, and what a thread has of its own while it walks them. */
+/* step.h: what the steps of a program hold: the data of each kind, and what a thread has of its own while it walks
+ * them. */
 #ifndef WEFT_BACKEND_CPU_STEP_H
 #define WEFT_BACKEND_CPU_STEP_H
 
@@ -23,9 +24,9 @@ typedef struct weft__cpu_moe {
     weft_attr_moe attr;
     weft__cpu_input in_x, in_h;
     weft__cpu_matrix gate, up, down;
-    weft_tensor_id x, route, out, out_hidden;         /* the last: WEFT_NONE unless asked for */
-    int64_t *split_f, *split_d;                       /* [n_threads + 1]: of the F hidden values, and of the D outputs */
-    size_t act_x, hidden, act_h, y;                   /* offsets in the shared scratch */
+    weft_tensor_id x, route, out, out_hidden; /* the last: WEFT_NONE unless asked for */
+    int64_t *split_f, *split_d;               /* [n_threads + 1]: of the F hidden values, and of the D outputs */
+    size_t act_x, hidden, act_h, y;           /* offsets in the shared scratch */
     size_t x_offset[WEFT_LINEAR_MAX], tile_x, tile_h; /* where each form of x begins in act_x; bytes of a tile */
 } weft__cpu_moe;
 
@@ -100,8 +101,8 @@ typedef struct weft__cpu_delta weft__cpu_delta; /* adapter.h */
 
 /* ---- steps ---- */
 
-/* What a thread prefetches while it multiplies (prefetch.c): the rest of the A's that it will read, over how many products they are spread, and the
- * list that the product at hand is given. */
+/* What a thread prefetches while it multiplies (prefetch.c): the rest of the A's that it will read, over how many
+ * products they are spread, and the list that the product at hand is given. */
 typedef struct weft__cpu_prefetch {
     weft__range a[WEFT__CPU_PREFETCH];
     int n, next;    /* of them; the first that was not prefetched whole */

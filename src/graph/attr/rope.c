@@ -13,8 +13,8 @@ static double pair_of(const weft_attr_rope *a, double rotations)
     return a->n_rot * log(a->n_ctx_orig / (rotations * 2 * PI)) / (2 * log(a->base));
 }
 
-/* Radians per position of every pair: base^(-2i/n_rot) / factor_i, scaled; with YaRN the scaled and the original frequency are
- * mixed by a ramp between the pairs that turn beta_fast and beta_slow times. */
+/* Radians per position of every pair: base^(-2i/n_rot) / factor_i, scaled; with YaRN the scaled and the original
+ * frequency are mixed by a ramp between the pairs that turn beta_fast and beta_slow times. */
 void weft__graph_rope_frequencies(const weft_attr_rope *a, const float *factors, double *freq)
 {
     double low = 0, high = 0;
@@ -23,7 +23,8 @@ void weft__graph_rope_frequencies(const weft_attr_rope *a, const float *factors,
         high = fmin(a->n_rot - 1, ceil(pair_of(a, a->beta_slow)));
     }
     for (int i = 0; i < a->n_rot / 2; i++) {
-        double original = pow(a->base, -2.0 * i / a->n_rot) / (factors ? factors[i] : 1.0), scaled = a->freq_scale * original;
+        double original = pow(a->base, -2.0 * i / a->n_rot) / (factors ? factors[i] : 1.0),
+               scaled = a->freq_scale * original;
         double ramp = 1 - fmin(1, fmax(0, (i - low) / fmax(0.001, high - low))), mix = ramp * a->ext_factor;
         freq[i] = a->ext_factor != 0 ? scaled * (1 - mix) + original * mix : scaled;
     }

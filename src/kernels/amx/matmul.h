@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the inputs that share a scale in one
- * instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h). Those are 32, where scales are small integers too
- * (mm_small_scales), which are multiplied into the codes; Q6_K's 16 take as long as 32.
+/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the inputs that
+ * share a scale in one instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h). Those are 32, where
+ * scales are small integers too (mm_small_scales), which are multiplied into the codes; Q6_K's 16 take as long as 32.
  *
- * Panels are taken apart into codes of eight bits, which are tiles of weights as they lie, and float scales: two at a time, AMX_STEPS steps
- * of them, which stay in the first-level cache while all rows of the chunk pass by (amx_block), or, for one tile of rows, one turn after
- * the other (amx_tile). Tiles of activations are read where they lie. What a tile of products comes to goes through memory, as tile
- * registers know no floats.
+ * Panels are taken apart into codes of eight bits, which are tiles of weights as they lie, and float scales: two at a
+ * time, AMX_STEPS steps of them, which stay in the first-level cache while all rows of the chunk pass by (amx_block),
+ * or, for one tile of rows, one turn after the other (amx_tile). Tiles of activations are read where they lie. What a
+ * tile of products comes to goes through memory, as tile registers know no floats.
  *
  * What that takes:
- *  - Between a product and the floats of its sums lie several products' time. So four are under way, each in sum registers of its own:
- *    while the sums of one are scaled and added, those of the next are stored, and the fourth behind it begins; so from one panel or tile of
- *    rows to the next, but not between parts of a panel.
- *  - For a while behind an instruction for tiles, one of the two units that multiply 512 bits rests: multiplications, fused or not, and
- *    conversions go at half of their rate, additions of floats do not. So sums are not converted: they start where an integer is the
- *    mantissa of a float (AMX_ORIGIN), and one addition takes that off.
+ *  - Between a product and the floats of its sums lie several products' time. So four are under way, each in sum
+ *    registers of its own: while the sums of one are scaled and added, those of the next are stored, and the fourth
+ *    behind it begins; so from one panel or tile of rows to the next, but not between parts of a panel.
+ *  - For a while behind an instruction for tiles, one of the two units that multiply 512 bits rests: multiplications,
+ *    fused or not, and conversions go at half of their rate, additions of floats do not. So sums are not converted:
+ *    they start where an integer is the mantissa of a float (AMX_ORIGIN), and one addition takes that off.
  *  - Lines come slowly from the second level to the first: hence two panels for each tile of rows.
  *  - Memory gives less while this goes on than it gives a mere read (amx_asks).
  *  - Addresses that come from memory cost time, as loads behind the storing of a tile wait.
  *
- * Invariant: sums of integers are exact, and the floats are those of mm_tile in the same order; so every number of rows gives the
- * same bits, and rows that are in no tile of 16 (mm_whole) are left to the kernel of VPDPBUSD, whose panels these are. */
+ * Invariant: sums of integers are exact, and the floats are those of mm_tile in the same order; so every number of rows
+ * gives the same bits, and rows that are in no tile of 16 (mm_whole) are left to the kernel of VPDPBUSD, whose panels
+ * these are. */
 #ifndef WEFT_KERNELS_AMX_MATMUL_H
 #define WEFT_KERNELS_AMX_MATMUL_H
 
@@ -45,7 +46,9 @@ enum {
     AMX_SUMS = MM_TILE * MM_R                             /* of a product */
 };
 
-/* ---- products ------------------------------------------------------------------------------------------------------------------- */
+/* ---- products
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Tile registers: 0 to 3 sums, 4 and 5 activations, 6 and 7 weights. */
 static inline void amx_begin(int f)
@@ -60,12 +63,13 @@ static inline void amx_begin(int f)
     amx_load_config(&c);
 }
 
-/* Sums start here, where an integer of less than 2^22 is the mantissa of a float: 1.5 * 2^23. Their magnitude is 255 * 128 * 32 at most. (Where
- * a program rounds downward, a sum of zero comes back as -0, which a conversion would not give.) */
+/* Sums start here, where an integer of less than 2^22 is the mantissa of a float: 1.5 * 2^23. Their magnitude is 255 *
+ * 128 * 32 at most. (Where a program rounds downward, a sum of zero comes back as -0, which a conversion would not
+ * give.) */
 #define AMX_ORIGIN 0x1.8p23f
-static const _Alignas(64) float amx_origin[MM_R] = {AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN,
-                                                    AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN,
-                                                    AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN};
+static const _Alignas(64) float amx_origin[MM_R] = {
+    AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN,
+    AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN};
 
 /* Sums of a row as floats, exactly. */
 MM_INLINE vf amx_from_sums(const float *sums)
@@ -73,13 +77,13 @@ MM_INLINE vf amx_from_sums(const float *sums)
     return vf_add(vf_load(sums), vf_set(-AMX_ORIGIN));
 }
 
-#define AMX_MULTIPLY(f, w, w_at, a, a_at, sums, rows, weights)                                                                   \
-    do {                                                                                                                         \
-        AMX_LOAD(weights, w, w_at, MM_REG);                                                                                      \
-        AMX_LOAD(rows, a, a_at, MM_STEP);                                                                                        \
-        AMX_LOAD_SAME(sums, amx_origin);                                                                                         \
-        if (mm_has_min(f)) _tile_dpbsud(sums, rows, weights);                                                                    \
-        else _tile_dpbssd(sums, rows, weights);                                                                                  \
+#define AMX_MULTIPLY(f, w, w_at, a, a_at, sums, rows, weights)                                                         \
+    do {                                                                                                               \
+        AMX_LOAD(weights, w, w_at, MM_REG);                                                                            \
+        AMX_LOAD(rows, a, a_at, MM_STEP);                                                                              \
+        AMX_LOAD_SAME(sums, amx_origin);                                                                               \
+        if (mm_has_min(f)) _tile_dpbsud(sums, rows, weights);                                                          \
+        else _tile_dpbssd(sums, rows, weights);                                                                        \
     } while (0)
 
 /* The product of codes at w + w_at and rows at a + a_at to sum register i % AMX_FLIGHT, constants. */
@@ -105,9 +109,12 @@ MM_INLINE void amx_store(int i, float *sums)
     }
 }
 
-/* ---- weights -------------------------------------------------------------------------------------------------------------------- */
+/* ---- weights
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
-/* Where the scales of half a step that was taken apart begin: d[i] (mm_small_scales: of the span), and m[i] behind them. */
+/* Where the scales of half a step that was taken apart begin: d[i] (mm_small_scales: of the span), and m[i] behind
+ * them. */
 MM_INLINE int amx_d(int i)
 {
     return AMX_CODES + i * MM_R * (int)sizeof(float);
@@ -121,8 +128,8 @@ MM_INLINE vf amx_scale(const uint8_t *half, int at)
     return vf_load((const float *)(half + at));
 }
 
-/* Codes as the tiles want them: with their offset taken off, where there is one, which saves the bias. Of Q3_K, minus the product of code and
- * scale: that is in [-128, 124]. */
+/* Codes as the tiles want them: with their offset taken off, where there is one, which saves the bias. Of Q3_K, minus
+ * the product of code and scale: that is in [-128, 124]. */
 MM_INLINE vi amx_code(int f, const uint8_t *c, int h, int g, vi scale)
 {
     const vi w = wide_code(f, c, h, g, scale);
@@ -146,7 +153,8 @@ MM_INLINE void amx_unpack(int f, const uint8_t *restrict w, int64_t n_spans, uin
                 {
                     vi scale = {0};
                     if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, 0, s, h, q));
-                    UNROLL for (int g = 4 * q; g < 4 * q + 4; g++) vi_store(to + g * MM_REG, amx_code(f, c, h, g, scale));
+                    UNROLL for (int g = 4 * q; g < 4 * q + 4; g++)
+                        vi_store(to + g * MM_REG, amx_code(f, c, h, g, scale));
                 }
                 vf_store((float *)(to + amx_d(0)), mm_small_scales(f) ? head.d[0] : sc.d[0]);
                 if (wide_parts(f) == 2) vf_store((float *)(to + amx_d(1)), sc.d[1]);
@@ -160,9 +168,12 @@ MM_INLINE void amx_unpack(int f, const uint8_t *restrict w, int64_t n_spans, uin
     amx_fence();
 }
 
-/* ---- floats --------------------------------------------------------------------------------------------------------------------- */
+/* ---- floats
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
-/* Adds half h of a step to acc (mm_small_scales: the span's part); sums: of its first product, w: the half, a: the step. */
+/* Adds half h of a step to acc (mm_small_scales: the span's part); sums: of its first product, w: the half, a: the
+ * step. */
 MM_INLINE void amx_add(int f, int h, const float *sums, const uint8_t *w, const uint8_t *a, vf acc[MM_TILE])
 {
     UNROLL for (int r = 0; r < MM_TILE; r++)
@@ -171,19 +182,22 @@ MM_INLINE void amx_add(int f, int h, const float *sums, const uint8_t *w, const 
         const vf x = amx_from_sums(sums + r * MM_R);
         if (wide_parts(f) == 2) {
             const vf first = vf_mul(x, amx_scale(w, amx_d(0)));
-            acc[r] = vf_fma(vf_fma(amx_from_sums(sums + AMX_SUMS + r * MM_R), amx_scale(w, amx_d(1)), first), scale, acc[r]);
+            acc[r] =
+                vf_fma(vf_fma(amx_from_sums(sums + AMX_SUMS + r * MM_R), amx_scale(w, amx_d(1)), first), scale, acc[r]);
         } else if (mm_small_scales(f)) {
             acc[r] = f == WEFT_Q3_K ? vf_fnma(x, scale, acc[r]) : vf_fma(x, scale, acc[r]);
         } else {
             acc[r] = vf_fma(x, vf_mul(amx_scale(w, amx_d(0)), scale), acc[r]);
         }
-        if (mm_min_with_products(f)) acc[r] = vf_fma(amx_scale(w, amx_m(0)), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
+        if (mm_min_with_products(f))
+            acc[r] = vf_fma(amx_scale(w, amx_m(0)), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
     }
     /* GCC would carry this over the next AMX_STORE, but not the loads, and has no registers for what they bring. */
     UNROLL for (int r = 0; r < MM_TILE; r++) __asm__ volatile("" : SIMD_REGISTER(acc[r]));
 }
 
-/* The end of a span, whose codes and rows begin at w and a: adds its part to what there was, in `before`, and its minimums. */
+/* The end of a span, whose codes and rows begin at w and a: adds its part to what there was, in `before`, and its
+ * minimums. */
 MM_INLINE void amx_span_end(int f, const uint8_t *w, const uint8_t *a, float *before, vf acc[MM_TILE])
 {
     if (mm_small_scales(f)) {
@@ -209,9 +223,12 @@ MM_INLINE void amx_span_end(int f, const uint8_t *w, const uint8_t *a, float *be
     }
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
-/* Some steps of panels, taken apart, times tiles of rows. A tile meets all panels while it is in the first-level cache. */
+/* Some steps of panels, taken apart, times tiles of rows. A tile meets all panels while it is in the first-level cache.
+ */
 typedef struct amx_part {
     const uint8_t *codes;  /* of panels, AMX_PANEL apart */
     int n_panels, n_steps; /* whole turns, or one step */
@@ -232,8 +249,8 @@ MM_INLINE int amx_turn_steps(int f)
     return AMX_FLIGHT / (2 * wide_parts(f));
 }
 
-/* One tile of rows asks for weights AMX_AHEAD bytes farther on, and for those alone that are among the first AMX_LEAD bytes of a page: from there
- * on the processor's own prefetching goes faster than requests do. */
+/* One tile of rows asks for weights AMX_AHEAD bytes farther on, and for those alone that are among the first AMX_LEAD
+ * bytes of a page: from there on the processor's own prefetching goes faster than requests do. */
 enum { AMX_AHEAD = 16384, AMX_PAGE = 4096, AMX_LEAD = 36 * 64 };
 
 /* What is asked for ahead: `lines` lines at once, of each page those among the first `lead` bytes. */
@@ -249,8 +266,8 @@ MM_INLINE uintptr_t amx_asked(uintptr_t at, int lead)
     return in_page < (uintptr_t)lead ? at : at + AMX_PAGE - in_page;
 }
 
-/* Asks for the next lines, and moves on. One after the other: the compiler would change their order, which the processor's own prefetching
- * follows. */
+/* Asks for the next lines, and moves on. One after the other: the compiler would change their order, which the
+ * processor's own prefetching follows. */
 MM_INLINE void amx_ask(amx_asks *asks)
 {
     for (int i = 0; i < asks->lines && asks->at < asks->end; i++) {
@@ -260,7 +277,8 @@ MM_INLINE void amx_ask(amx_asks *asks)
     }
 }
 
-/* Lines to ask for at once, so that what comes next is asked for while n_spans of a panel meet n_tiles. A lone step asks for none. */
+/* Lines to ask for at once, so that what comes next is asked for while n_spans of a panel meet n_tiles. A lone step
+ * asks for none. */
 MM_INLINE int amx_lines(int f, int64_t n_spans, int64_t n_tiles)
 {
     const int64_t n_lines = n_spans * mm_span_bytes(f) / 64, n_turns = n_spans * mm_steps(f) / amx_turn_steps(f);
@@ -276,8 +294,8 @@ MM_INLINE void amx_start(int f, int i, const uint8_t *w, const uint8_t *a)
     amx_multiply(f, i, w, w_at, a, half / 2 * MM_TILE * MM_ROW_STEP + half % 2 * 32 + 32 / parts * part);
 }
 
-/* Adds the turn at w and a, whose products are under way, to acc. If there is `more`, the products of the turn at next_w, next_a begin.
- * asks: those of a turn; moves on. */
+/* Adds the turn at w and a, whose products are under way, to acc. If there is `more`, the products of the turn at
+ * next_w, next_a begin. asks: those of a turn; moves on. */
 MM_INLINE void amx_turn(int f, int more, amx_asks *asks, const uint8_t *next_w, const uint8_t *next_a, const uint8_t *w,
                         const uint8_t *a, float *sums, vf acc[MM_TILE])
 {
@@ -287,9 +305,11 @@ MM_INLINE void amx_turn(int f, int more, amx_asks *asks, const uint8_t *next_w, 
         const int half = i / parts;
         if (more) amx_start(f, i, next_w, next_a);
         if (i % (AMX_FLIGHT / AMX_ASKS) == 0) amx_ask(asks);
-        amx_store(i + 1, sums); /* behind the last, the first of what comes next; where that is nothing, what nobody reads */
+        amx_store(i + 1,
+                  sums); /* behind the last, the first of what comes next; where that is nothing, what nobody reads */
         if (i % parts == parts - 1)
-            amx_add(f, half % 2, sums + half * parts * AMX_SUMS, w + half * AMX_HALF, a + half / 2 * MM_TILE * MM_ROW_STEP, acc);
+            amx_add(f, half % 2, sums + half * parts * AMX_SUMS, w + half * AMX_HALF,
+                    a + half / 2 * MM_TILE * MM_ROW_STEP, acc);
     }
 }
 
@@ -326,7 +346,8 @@ MM_INLINE void amx_leave(int f, const float *before, const vf acc[MM_TILE], floa
     }
 }
 
-/* Adds n_steps steps, whole turns and spans, at w and a, whose first turn is under way. next_w, next_a: the turn behind them; NULL: none. */
+/* Adds n_steps steps, whole turns and spans, at w and a, whose first turn is under way. next_w, next_a: the turn behind
+ * them; NULL: none. */
 MM_INLINE void amx_turns(int f, int n_steps, amx_asks *asks, const uint8_t *w, const uint8_t *a, const uint8_t *next_w,
                          const uint8_t *next_a, float *before, float *sums, vf acc[MM_TILE])
 {
@@ -336,7 +357,8 @@ MM_INLINE void amx_turns(int f, int n_steps, amx_asks *asks, const uint8_t *w, c
         if (i < n_turns) amx_turn(f, 1, asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, sums, acc);
         else amx_turn(f, next_a != NULL, asks, next_w, next_a, w, a, sums, acc);
         if (mm_is_256(f) && i % span_turns == 0)
-            amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP, before, acc);
+            amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP, before,
+                         acc);
     }
 }
 
@@ -356,8 +378,11 @@ MM_INLINE void amx_rows(int f, amx_part *p)
     if (!is_lone) amx_first_turn(f, p->codes, a, sums);
     for (int64_t t = 0; t < p->n_tiles; t++, a += p->tile_bytes) {
         for (int i = 0; i < p->n_panels; i++) {
-            const int last = i + 1 == p->n_panels, left = p->n_out - i * MM_PANEL, n_out = left < MM_PANEL ? left : MM_PANEL;
-            const uint8_t *w = p->codes + i * AMX_PANEL, *next_a = !last ? a : t + 1 < p->n_tiles ? a + p->tile_bytes : NULL;
+            const int last = i + 1 == p->n_panels, left = p->n_out - i * MM_PANEL,
+                      n_out = left < MM_PANEL ? left : MM_PANEL;
+            const uint8_t *w = p->codes + i * AMX_PANEL, *next_a = !last                ? a
+                                                                   : t + 1 < p->n_tiles ? a + p->tile_bytes
+                                                                                        : NULL;
             amx_asks asks = {(uintptr_t)(p->next + i * p->next_apart), UINTPTR_MAX, p->lines, AMX_PAGE};
             vf acc[MM_TILE];
             amx_take(f, p->from ? p->from + i * MM_R : NULL, p->ld_from, n_out, before, acc);
@@ -371,12 +396,14 @@ MM_INLINE void amx_rows(int f, amx_part *p)
     }
 }
 
-/* All of a matrix times one tile of rows. What it comes to stays in registers, and of each panel a unit of steps is taken apart while the
- * first turn of the one before it is under way. Panels are not cut into blocks: weights are read in one go, and one tile of activations stays in the second level anyway. */
-MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act, float *out,
-                        int64_t ldo)
+/* All of a matrix times one tile of rows. What it comes to stays in registers, and of each panel a unit of steps is
+ * taken apart while the first turn of the one before it is under way. Panels are not cut into blocks: weights are read
+ * in one go, and one tile of activations stays in the second level anyway. */
+MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
+                        float *out, int64_t ldo)
 {
-    const int unit = amx_turn_steps(f) > mm_steps(f) ? amx_turn_steps(f) : mm_steps(f); /* steps: whole turns and spans */
+    const int unit =
+        amx_turn_steps(f) > mm_steps(f) ? amx_turn_steps(f) : mm_steps(f); /* steps: whole turns and spans */
     const int spans = unit / mm_steps(f);
     const int64_t n_units = n_spans / spans, unit_bytes = (int64_t)spans * mm_span_bytes(f);
     const int64_t act_bytes = (int64_t)unit * MM_TILE * MM_ROW_STEP;
@@ -445,14 +472,15 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
     return n_out;
 }
 
-typedef void (*amx_tile_fn)(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act, float *out,
-                            int64_t ldo);
+typedef void (*amx_tile_fn)(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
+                            float *out, int64_t ldo);
 
 /* weft__matmul.run; few: the kernel of VPDPBUSD. */
-static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const weft__matmul *few, const void *panels, size_t stride,
-                           int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const weft__matmul *few, const void *panels,
+                           size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
-    const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, whole = mm_whole(m), n_spans = mm_spans(f, k);
+    const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, whole = mm_whole(m),
+                  n_spans = mm_spans(f, k);
     const int64_t chunk = mm_chunk_rows(n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     if (whole) {
         amx_begin(f);
@@ -461,8 +489,8 @@ static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const wef
             if (end - c == MM_TILE)
                 tile(panels, stride, n_out, n_spans, (const uint8_t *)act + c * row_bytes, out + c * ldo, ldo);
             else
-                mm_run_blocks(f, block, 1, (n_out + MM_PANEL - 1) / MM_PANEL, panels, stride, n_out, n_spans, act, c, end, out,
-                              ldo, NULL);
+                mm_run_blocks(f, block, 1, (n_out + MM_PANEL - 1) / MM_PANEL, panels, stride, n_out, n_spans, act, c,
+                              end, out, ldo, NULL);
         }
         _tile_release(); /* a thread without tiles is switched sooner */
     }
@@ -472,36 +500,36 @@ static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const wef
 }
 
 /* Defines weft__matmul_ID_amx. */
-#define KERNEL(format, id)                                                                                                       \
-    static void id##_tile(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act, float *out,       \
-                          int64_t ldo)                                                                                           \
-    {                                                                                                                            \
-        amx_tile(WEFT_##format, w, stride, n_out, n_spans, act, out, ldo);                                                       \
-    }                                                                                                                            \
-    static int64_t id##_block(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)                 \
-    {                                                                                                                            \
-        return amx_block(WEFT_##format, b, n_out, c, end, out, ldo);                                                             \
-    }                                                                                                                            \
-    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
-                         int64_t ldo)                                                                                            \
-    {                                                                                                                            \
-        amx_run(WEFT_##format, id##_tile, id##_block, &weft__matmul_##id##_avx512vnni, panels, stride, n_out, k, act, m, out,    \
-                ldo);                                                                                                            \
-    }                                                                                                                            \
-    static size_t id##_panel_bytes(int64_t k)                                                                                    \
-    {                                                                                                                            \
-        return mm_panel_bytes(WEFT_##format, k);                                                                                 \
-    }                                                                                                                            \
-    const weft__matmul weft__matmul_##id##_amx = {                                                                               \
-        .name = "matmul_" #id "_amx",                                                                                            \
-        .dtype = WEFT_##format,                                                                                                  \
-        .tier = WEFT__TIER_AMX,                                                                                                  \
-        .panel_rows = MM_PANEL,                                                                                                  \
-        .act = &weft__act_q8_amx,                                                                                                \
-        .panels = "matmul_" #id "_avx512vnni",                                                                                   \
-        .panel_bytes = id##_panel_bytes,                                                                                         \
-        .pack = weft__matmul_pack_##id,                                                                                          \
-        .run = id##_run,                                                                                                         \
+#define KERNEL(format, id)                                                                                             \
+    static void id##_tile(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,         \
+                          float *out, int64_t ldo)                                                                     \
+    {                                                                                                                  \
+        amx_tile(WEFT_##format, w, stride, n_out, n_spans, act, out, ldo);                                             \
+    }                                                                                                                  \
+    static int64_t id##_block(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)       \
+    {                                                                                                                  \
+        return amx_block(WEFT_##format, b, n_out, c, end, out, ldo);                                                   \
+    }                                                                                                                  \
+    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,      \
+                         float *out, int64_t ldo)                                                                      \
+    {                                                                                                                  \
+        amx_run(WEFT_##format, id##_tile, id##_block, &weft__matmul_##id##_avx512vnni, panels, stride, n_out, k, act,  \
+                m, out, ldo);                                                                                          \
+    }                                                                                                                  \
+    static size_t id##_panel_bytes(int64_t k)                                                                          \
+    {                                                                                                                  \
+        return mm_panel_bytes(WEFT_##format, k);                                                                       \
+    }                                                                                                                  \
+    const weft__matmul weft__matmul_##id##_amx = {                                                                     \
+        .name = "matmul_" #id "_amx",                                                                                  \
+        .dtype = WEFT_##format,                                                                                        \
+        .tier = WEFT__TIER_AMX,                                                                                        \
+        .panel_rows = MM_PANEL,                                                                                        \
+        .act = &weft__act_q8_amx,                                                                                      \
+        .panels = "matmul_" #id "_avx512vnni",                                                                         \
+        .panel_bytes = id##_panel_bytes,                                                                               \
+        .pack = weft__matmul_pack_##id,                                                                                \
+        .run = id##_run,                                                                                               \
     };
 
 #endif

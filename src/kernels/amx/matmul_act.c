@@ -3,4 +3,5 @@
 #include "kernels/amx/matmul.h"
 #include "kernels/avx512vnni/matmul_act.h"
 
-const weft__act weft__act_q8_amx = {"q8_amx", MM_TILE_SMALL, mm_act8_bytes, mm_put_steps, mm_act8_take, MM_BLOCK_STEPS *MM_STEP};
+const weft__act weft__act_q8_amx = {"q8_amx",     MM_TILE_SMALL, mm_act8_bytes,
+                                    mm_put_steps, mm_act8_take,  MM_BLOCK_STEPS *MM_STEP};

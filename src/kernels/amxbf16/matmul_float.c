@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_float.c: products with BF16 weights by TDPBF16PS: 16 rows, 16 outputs and 32 inputs at a time. Activations are rounded to bf16,
- * sums of products are f32, and subnormal numbers count as zero. Panels and activations lie as VDPBF16PS wants them
- * (simd/matmul_float.h), in tiles of 16 rows and whole steps of 32 inputs: they are tiles as they are.
+/* matmul_float.c: products with BF16 weights by TDPBF16PS: 16 rows, 16 outputs and 32 inputs at a time. Activations are
+ * rounded to bf16, sums of products are f32, and subnormal numbers count as zero. Panels and activations lie as
+ * VDPBF16PS wants them (simd/matmul_float.h), in tiles of 16 rows and whole steps of 32 inputs: they are tiles as they
+ * are.
  *
- * What one row comes to depends on no other row of its tile, so every number of rows gives the same bits. One row and two, whose limit
- * is memory, go without tiles, in vectors that do what the instruction is defined to do (which NaN comes of several is not defined).
- * Reentrant. */
+ * What one row comes to depends on no other row of its tile, so every number of rows gives the same bits. One row and
+ * two, whose limit is memory, go without tiles, in vectors that do what the instruction is defined to do (which NaN
+ * comes of several is not defined). Reentrant. */
 #define MM_FLOAT_TILE 16
 #include "kernels/amx/tile.h"
 #include "kernels/avx512bf16/matmul_vec.h"
@@ -18,7 +19,8 @@ enum {
     FEW_PANELS = 4            /* side by side, to hide the latency of the additions */
 };
 
-static const weft__act act_form = {"bf16_tiles_of_16", MM_FLOAT_TILE, mm_float_act_bytes, mm_float_act_put, mm_float_act_take};
+static const weft__act act_form = {"bf16_tiles_of_16", MM_FLOAT_TILE, mm_float_act_bytes, mm_float_act_put,
+                                   mm_float_act_take};
 
 static size_t panel_bytes(int64_t k)
 {
@@ -34,9 +36,9 @@ static void pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, v
 
 /* ---- one row or two ---- */
 
-/* TDPBF16PS for n_rows rows (Intel's manual, volume 2): in each step of 32 inputs the products of even inputs are one chain of fused
- * multiply-adds, those of odd ones another; both are added, and this to what there was. Numbers below the normal ones are zero:
- * see few_rows. Constants: n_panels, n_rows. */
+/* TDPBF16PS for n_rows rows (Intel's manual, volume 2): in each step of 32 inputs the products of even inputs are one
+ * chain of fused multiply-adds, those of odd ones another; both are added, and this to what there was. Numbers below
+ * the normal ones are zero: see few_rows. Constants: n_panels, n_rows. */
 MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *a,
                           int64_t n_out, float *out, int64_t ldo)
 {
@@ -81,26 +83,30 @@ MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t str
     }
     UNROLL for (int p = 0; p < n_panels; p++, out += MM_R, n_out -= MM_R)
     {
-        UNROLL for (int t = 0; t < n_rows; t++) vf_store_part(out + t * ldo, acc[p][t], n_out < MM_R ? (int)n_out : MM_R);
+        UNROLL for (int t = 0; t < n_rows; t++)
+            vf_store_part(out + t * ldo, acc[p][t], n_out < MM_R ? (int)n_out : MM_R);
     }
 }
 
 MM_INLINE void few_rows(int n_rows, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act,
                         float *out, int64_t ldo)
 {
-    enum { AS_TILES_DO = 0x9FC0 }; /* to nearest, no traps, denormals are zero in and out: the instruction takes no other wish */
+    enum {
+        AS_TILES_DO = 0x9FC0
+    }; /* to nearest, no traps, denormals are zero in and out: the instruction takes no other wish */
     const unsigned before = _mm_getcsr();
     _mm_setcsr(AS_TILES_DO);
     for (; n_out >= FEW_PANELS * MM_R; n_out -= FEW_PANELS * MM_R, w += FEW_PANELS * stride, out += FEW_PANELS * MM_R)
         few_panels(FEW_PANELS, n_rows, w, stride, n_steps, act, FEW_PANELS * MM_R, out, ldo);
-    for (; n_out > 0; n_out -= MM_R, w += stride, out += MM_R) few_panels(1, n_rows, w, stride, n_steps, act, n_out, out, ldo);
+    for (; n_out > 0; n_out -= MM_R, w += stride, out += MM_R)
+        few_panels(1, n_rows, w, stride, n_steps, act, n_out, out, ldo);
     _mm_setcsr(before);
 }
 
 /* ---- tiles ---- */
 
-/* Tiles 0 to 3: sums of the first and second tile of rows with the first panel, then with the second; 4 and 5: activations; 6 and 7:
- * weights. */
+/* Tiles 0 to 3: sums of the first and second tile of rows with the first panel, then with the second; 4 and 5:
+ * activations; 6 and 7: weights. */
 static void configure(const int n_rows[2])
 {
     amx_config c = {.palette = 1};
@@ -119,22 +125,24 @@ static void copy_part(const float *from, int n_rows, int n_out, float *out, int6
 }
 
 /* Tile `tile`, a constant, to n_out outputs of n_rows rows. */
-#define STORE(tile, n_rows, n_out, out, ldo)                                                                                     \
-    do {                                                                                                                         \
-        _Alignas(64) float sums[MM_FLOAT_TILE * MM_R];                                                                           \
-        if ((n_out) >= MM_R) {                                                                                                   \
-            _tile_stored(tile, out, (ldo)*4);                                                                                    \
-        } else {                                                                                                                 \
-            _tile_stored(tile, sums, MM_R * 4);                                                                                  \
-            copy_part(sums, n_rows, (int)(n_out), out, ldo);                                                                     \
-        }                                                                                                                        \
+#define STORE(tile, n_rows, n_out, out, ldo)                                                                           \
+    do {                                                                                                               \
+        _Alignas(64) float sums[MM_FLOAT_TILE * MM_R];                                                                 \
+        if ((n_out) >= MM_R) {                                                                                         \
+            _tile_stored(tile, out, (ldo)*4);                                                                          \
+        } else {                                                                                                       \
+            _tile_stored(tile, sums, MM_R * 4);                                                                        \
+            copy_part(sums, n_rows, (int)(n_out), out, ldo);                                                           \
+        }                                                                                                              \
     } while (0)
 
-/* One or two panels times one or two tiles of rows (constants), n_rows[t] rows at a[t]. `fetch`: the panels come from memory. */
-MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *const a[2],
-                     const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
+/* One or two panels times one or two tiles of rows (constants), n_rows[t] rows at a[t]. `fetch`: the panels come from
+ * memory. */
+MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride, int64_t n_steps,
+                     const uint8_t *const a[2], const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    const weft__kernel_tune *const tune = &WEFT__KERNEL_TUNE(WEFT__UARCH_GENERIC, WEFT__TIER_AMXBF16, WEFT__KERNEL_BF16);
+    const weft__kernel_tune *const tune =
+        &WEFT__KERNEL_TUNE(WEFT__UARCH_GENERIC, WEFT__TIER_AMXBF16, WEFT__KERNEL_BF16);
     const int distance = n_tiles == 1 && n_rows[0] <= tune->bound_rows ? tune->bound_distance : tune->distance;
     amx_fence();
     _tile_zero(0);
@@ -167,8 +175,8 @@ MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride,
 }
 
 /* All panels times the rows at act: n_pairs of whole tiles, or (0) n_rows in one or two tiles. */
-static void rows(const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act, int64_t n_pairs,
-                 int n_rest, float *out, int64_t ldo)
+static void rows(const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act,
+                 int64_t n_pairs, int n_rest, float *out, int64_t ldo)
 {
     const int64_t row_bytes = n_steps * MM_UNITS * 4;
     const int first = n_rest < MM_FLOAT_TILE ? n_rest : MM_FLOAT_TILE;
@@ -189,8 +197,8 @@ static void rows(const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_
     }
 }
 
-static void matmul_float_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
-                             int64_t ldo)
+static void matmul_float_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,
+                             float *out, int64_t ldo)
 {
     enum { PAIR = 2 * MM_FLOAT_TILE };
     const int64_t n_steps = mm_unit_steps(k), row_bytes = n_steps * MM_UNITS * 4, whole = m / PAIR * PAIR;
@@ -206,11 +214,12 @@ static void matmul_float_run(const void *panels, size_t stride, int64_t n_out, i
     if (chunk < PAIR) chunk = PAIR;
     for (int64_t c = 0; c < whole; c += chunk) {
         const int64_t n_rows = whole - c < chunk ? whole - c : chunk;
-        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + c * row_bytes, n_rows / PAIR, 0, out + c * ldo, ldo);
+        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + c * row_bytes, n_rows / PAIR, 0, out + c * ldo,
+             ldo);
     }
     if (m > whole) {
-        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + whole * row_bytes, 0, (int)(m - whole), out + whole * ldo,
-             ldo);
+        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + whole * row_bytes, 0, (int)(m - whole),
+             out + whole * ldo, ldo);
     }
     _tile_release(); /* a thread without tiles is switched sooner */
 }

@@ -19,8 +19,10 @@ MM_INLINE void transpose_block(const float *src, int64_t ld, int n, float *dst, 
     {
         UNROLL for (int h = 0; h < 2; h++)
         {
-            r[i + 2 * h] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(s[i + h]), _mm256_castps_pd(s[i + 2 + h])));
-            r[i + 2 * h + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(s[i + h]), _mm256_castps_pd(s[i + 2 + h])));
+            r[i + 2 * h] =
+                _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(s[i + h]), _mm256_castps_pd(s[i + 2 + h])));
+            r[i + 2 * h + 1] =
+                _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(s[i + h]), _mm256_castps_pd(s[i + 2 + h])));
         }
     }
     UNROLL for (int i = 0; i < 4; i++)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_float.c: products with F32, F16 and BF16 weights by fused multiply-add in f32 (simd/matmul_float.h). Reentrant. */
+/* matmul_float.c: products with F32, F16 and BF16 weights by fused multiply-add in f32 (simd/matmul_float.h).
+ * Reentrant. */
 #define MM_FLOAT_TILE 6
 #include "kernels/avx2/matmul_vec.h"
 

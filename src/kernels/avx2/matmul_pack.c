@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* matmul_pack.c: from the rows of a file to panels (simd/matmul_layout.h). Plain C. Reentrant.
  *
- * One span of one row is first taken apart into numbers (mm_span), then put in place; what the numbers mean is in src/quant. */
+ * One span of one row is first taken apart into numbers (mm_span), then put in place; what the numbers mean is in
+ * src/quant. */
 #include "kernels/simd/matmul_pack.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@ MM_INLINE void mm_take_nibbles(const uint8_t *qs, const uint8_t *qh, uint8_t *q)
         memcpy(q + 16 + i, &high, 8);
     }
     for (int i = 0; qh && i < 32; i += 8) {
-        uint64_t x, bits = (uint64_t)qh[i / 8] * 0x0101010101010101u & 0x8040201008040201; /* bit j in byte j, where it is */
+        uint64_t x,
+            bits = (uint64_t)qh[i / 8] * 0x0101010101010101u & 0x8040201008040201; /* bit j in byte j, where it is */
         bits = (bits + 0x007F7F7F7F7F7F7F) >> 3 & 0x1010101010101010; /* anything but zero carries into bit 7 */
         memcpy(&x, q + i, 8);
         x |= bits;
@@ -89,7 +91,8 @@ MM_INLINE void mm_take_q3_k(const weft__block_q3_k *b, mm_span *s)
 {
     for (int j = 0; j < 8; j++) {
         const uint8_t *low = b->qs + 32 * (j / 4);
-        for (int i = 0; i < 32; i++) s->q[32 * j + i] = (uint8_t)((low[i] >> j % 4 * 2 & 3) | (b->hmask[i] >> j & 1) << 2);
+        for (int i = 0; i < 32; i++)
+            s->q[32 * j + i] = (uint8_t)((low[i] >> j % 4 * 2 & 3) | (b->hmask[i] >> j & 1) << 2);
     }
     for (int j = 0; j < 16; j++) s->head[j] = (uint8_t)weft__block_q3_k_scale(b->scales, j);
     s->d[0] = b->d;
@@ -200,7 +203,7 @@ MM_INLINE void mm_put_head(int f, int r, const mm_span *s, uint8_t *dst)
 MM_INLINE size_t mm_block_bytes(int f)
 {
     switch (f) {
-#define MM_BLOCK_BYTES(name, value, block, bytes, text)                                                                          \
+#define MM_BLOCK_BYTES(name, value, block, bytes, text)                                                                \
     case value: return bytes;
         WEFT_DTYPE_LIST(MM_BLOCK_BYTES)
 #undef MM_BLOCK_BYTES
@@ -239,15 +242,16 @@ MM_INLINE void mm_pack(int f, const uint8_t *rows, size_t row_bytes, int n_rows,
         for (int r = 0; r < n_rows; r++) {
             mm_put_head(f, r, &s[r], panel);
             uint8_t *codes = panel + mm_head_row(f) * MM_PANEL;
-            for (int j = 0; j < mm_steps(f); j++) mm_put_step(f, r, s[r].q + 64 * j, codes + j * mm_step_regs(f) * MM_REG);
+            for (int j = 0; j < mm_steps(f); j++)
+                mm_put_step(f, r, s[r].q + 64 * j, codes + j * mm_step_regs(f) * MM_REG);
         }
     }
 }
 
-#define MM_PACK_DEFINE(dtype, name)                                                                                              \
-    void weft__matmul_pack_##name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                     \
-    {                                                                                                                            \
-        mm_pack(WEFT_##dtype, rows, row_bytes, n_rows, k, panel);                                                                \
+#define MM_PACK_DEFINE(dtype, name)                                                                                    \
+    void weft__matmul_pack_##name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)           \
+    {                                                                                                                  \
+        mm_pack(WEFT_##dtype, rows, row_bytes, n_rows, k, panel);                                                      \
     }
 MM_QUANT_32(MM_PACK_DEFINE)
 MM_QUANT_256(MM_PACK_DEFINE)

@@ -81,7 +81,8 @@ MM_INLINE vi vi_lookup(vi table, vi index)
     return _mm256_shuffle_epi8(table, index);
 }
 
-/* a, in a register at this point: keeps the compiler from turning a chain of additions into a tree of many live registers. */
+/* a, in a register at this point: keeps the compiler from turning a chain of additions into a tree of many live
+ * registers. */
 MM_INLINE vi vi_keep(vi a)
 {
     __asm__("" : "+x"(a));
@@ -125,7 +126,8 @@ MM_INLINE vf vf_load_s8(const uint8_t *p)
 }
 MM_INLINE vf vf_load_u4_low(const uint8_t *p)
 {
-    return vf_from_int(_mm256_and_si256(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)), _mm256_set1_epi32(15)));
+    return vf_from_int(
+        _mm256_and_si256(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)), _mm256_set1_epi32(15)));
 }
 MM_INLINE vf vf_load_u4_high(const uint8_t *p)
 {

@@ -4,8 +4,9 @@
 
 #include "kernels/list.h"
 
-/* Products of unsigned and signed bytes, two of which come as a sum of 16 bits, take two instructions here, and widening one sum of a
- * few. w may be anything: it is only kept from being a constant, whose product would be made once. */
+/* Products of unsigned and signed bytes, two of which come as a sum of 16 bits, take two instructions here, and
+ * widening one sum of a few. w may be anything: it is only kept from being a constant, whose product would be made
+ * once. */
 static __m256i int8_step(__m256i acc)
 {
     __m256i w = _mm256_set1_epi8(1);
@@ -50,8 +51,8 @@ uint64_t weft__peak_read_avx2(const void *p, size_t n_bytes)
         for (int i = 0; i < 8; i++) x[i] = _mm256_xor_si256(x[i], _mm256_load_si256((const __m256i *)at + i));
     }
     for (int i = 1; i < 8; i++) x[0] = _mm256_xor_si256(x[0], x[i]);
-    uint64_t y = (uint64_t)(_mm256_extract_epi64(x[0], 0) ^ _mm256_extract_epi64(x[0], 1) ^ _mm256_extract_epi64(x[0], 2) ^
-                            _mm256_extract_epi64(x[0], 3));
+    uint64_t y = (uint64_t)(_mm256_extract_epi64(x[0], 0) ^ _mm256_extract_epi64(x[0], 1) ^
+                            _mm256_extract_epi64(x[0], 2) ^ _mm256_extract_epi64(x[0], 3));
     for (; n_bytes; n_bytes--) y ^= (unsigned char)*at++;
     return y;
 }

@@ -191,7 +191,7 @@ static inline vf vf_fmaddsub(vf a, vf b, vf c)
 static inline void vf_split_pairs(vf a, vf b, vf *even, vf *odd)
 {
     vf low = _mm256_permute2f128_ps(a, b, 0x20), high = _mm256_permute2f128_ps(a, b, 0x31); /* a0-3 b0-3; a4-7 b4-7 */
-    *even = _mm256_shuffle_ps(low, high, 0x88);                                             /* a0 a2 a4 a6 b0 b2 b4 b6 */
+    *even = _mm256_shuffle_ps(low, high, 0x88); /* a0 a2 a4 a6 b0 b2 b4 b6 */
     *odd = _mm256_shuffle_ps(low, high, 0xDD);
 }
 

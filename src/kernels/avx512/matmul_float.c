@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_float.c: products with F32, F16 and BF16 weights by fused multiply-add in f32 (simd/matmul_float.h). Reentrant. */
+/* matmul_float.c: products with F32, F16 and BF16 weights by fused multiply-add in f32 (simd/matmul_float.h).
+ * Reentrant. */
 #include "kernels/avx512/matmul_vec.h"
 
 #include "kernels/list.h"

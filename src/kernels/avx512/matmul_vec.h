@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_vec.h: registers of 64 bytes for the matrix products (simd/matmul_quant.h, where the words are explained), without VNNI. */
+/* matmul_vec.h: registers of 64 bytes for the matrix products (simd/matmul_quant.h, where the words are explained),
+ * without VNNI. */
 #ifndef WEFT_KERNELS_AVX512_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX512_MATMUL_VEC_H
 
@@ -77,7 +78,8 @@ MM_INLINE vi vi_lookup(vi table, vi index)
     return _mm512_shuffle_epi8(table, index);
 }
 
-/* a, in a register at this point: keeps the compiler from turning a chain of additions into a tree of many live registers. */
+/* a, in a register at this point: keeps the compiler from turning a chain of additions into a tree of many live
+ * registers. */
 MM_INLINE vi vi_keep(vi a)
 {
     __asm__("" : SIMD_REGISTER(a));
@@ -122,7 +124,8 @@ MM_INLINE vf vf_load_s8(const uint8_t *p)
 }
 MM_INLINE vf vf_load_u4_low(const uint8_t *p)
 {
-    return vf_from_int(_mm512_and_si512(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)), _mm512_set1_epi32(15)));
+    return vf_from_int(
+        _mm512_and_si512(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)), _mm512_set1_epi32(15)));
 }
 MM_INLINE vf vf_load_u4_high(const uint8_t *p)
 {
@@ -131,10 +134,11 @@ MM_INLINE vf vf_load_u4_high(const uint8_t *p)
 /* The scales of a panel of an adapter's B (expand_layout.h), from output r = 0 on. */
 MM_INLINE vf vf_load_eighths(const uint8_t *panel, int r)
 {
-    const __m512 eighths = _mm512_setr_ps(0.125f, 0.25f, 0.375f, 0.5f, 0.625f, 0.75f, 0.875f, 1, -0.125f, -0.25f, -0.375f, -0.5f,
-                                          -0.625f, -0.75f, -0.875f, -1);
+    const __m512 eighths = _mm512_setr_ps(0.125f, 0.25f, 0.375f, 0.5f, 0.625f, 0.75f, 0.875f, 1, -0.125f, -0.25f,
+                                          -0.375f, -0.5f, -0.625f, -0.75f, -0.875f, -1);
     __m128i bytes = _mm_loadl_epi64((const __m128i *)(panel + 2));
-    __m512i nibbles = _mm512_cvtepu8_epi32(_mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4))); /* only four bits count */
+    __m512i nibbles =
+        _mm512_cvtepu8_epi32(_mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4))); /* only four bits count */
     uint16_t most;
     memcpy(&most, panel, sizeof most);
     (void)r;

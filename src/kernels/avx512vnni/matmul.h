@@ -11,6 +11,7 @@
 
 extern const weft__act weft__act_q8_avx512vnni;
 
-#define KERNEL(format, name) MM_KERNEL(format, name, avx512vnni, AVX512VNNI, weft__matmul_pack_##name, weft__act_q8_avx512vnni)
+#define KERNEL(format, name)                                                                                           \
+    MM_KERNEL(format, name, avx512vnni, AVX512VNNI, weft__matmul_pack_##name, weft__act_q8_avx512vnni)
 
 #endif

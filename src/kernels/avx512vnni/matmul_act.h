@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_act.h: preparing 8-bit activations for VPDPBUSD and AMX, in the tiles of mm_tile_first. Eight steps of 64 inputs are prepared side by
- * side, of eight rows or of one: a scale is then a lane, and the long way from inputs to sums is gone once for all of them (step by step it
- * took three times as long). */
+/* matmul_act.h: preparing 8-bit activations for VPDPBUSD and AMX, in the tiles of mm_tile_first. Eight steps of 64
+ * inputs are prepared side by side, of eight rows or of one: a scale is then a lane, and the long way from inputs to
+ * sums is gone once for all of them (step by step it took three times as long). */
 #ifndef WEFT_KERNELS_AVX512VNNI_MATMUL_ACT_H
 #define WEFT_KERNELS_AVX512VNNI_MATMUL_ACT_H
 
@@ -27,7 +27,8 @@ MM_INLINE __m512i mm_largest(const float *const x[8])
     }
     UNROLL for (int i = 0; i < 4; i++)
     {
-        const __m512i a = one[2 * i], b = one[2 * i + 1]; /* words: both halves in turn; then of both, in each quarter */
+        const __m512i a = one[2 * i],
+                      b = one[2 * i + 1]; /* words: both halves in turn; then of both, in each quarter */
         two[i] = _mm512_max_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
     }
     UNROLL for (int i = 0; i < 2; i++)
@@ -50,7 +51,8 @@ MM_INLINE void mm_sums_of_16(const __m512i by_4[8], __m512i by_16[2])
             const __m512i a = by_4[4 * i + 2 * j], b = by_4[4 * i + 2 * j + 1];
             two[j] = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
         }
-        const __m512i quarters = _mm512_add_epi32(_mm512_unpacklo_epi64(two[0], two[1]), _mm512_unpackhi_epi64(two[0], two[1]));
+        const __m512i quarters =
+            _mm512_add_epi32(_mm512_unpacklo_epi64(two[0], two[1]), _mm512_unpackhi_epi64(two[0], two[1]));
         by_16[i] = _mm512_permutexvar_epi32(in_turn, quarters);
     }
 }
@@ -93,7 +95,8 @@ static inline void mm_scale_eight(const float *const x[8], mm_scaled *o)
     const __m512 amax = _mm512_castsi512_ps(mm_largest(x));
     const __mmask16 some = _mm512_cmp_ps_mask(amax, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     o->is_tiny = _mm512_mask_cmp_ps_mask(some, amax, _mm512_set1_ps(0x1p-100f), _CMP_LT_OQ) != 0;
-    /* The scale of zeros is zero; where one is not finite, neither is the scale, and codes are whatever they are (mm_act8_half). */
+    /* The scale of zeros is zero; where one is not finite, neither is the scale, and codes are whatever they are
+     * (mm_act8_half). */
     const __mmask16 usual = some & _mm512_cmp_ps_mask(amax, _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
     const __m512 least = _mm512_div_ps(amax, _mm512_set1_ps(127.0f));
     o->scale = _mm512_mask_blend_ps(usual, least, mm_powers_16(least, o->powers));
@@ -105,7 +108,8 @@ static inline void mm_scale_eight(const float *const x[8], mm_scaled *o)
 /* Puts them as rows t..t+7 of a step of n_rows rows. */
 static inline void mm_put_eight(const float *const x[8], const mm_scaled *s, int t, int n_rows, uint8_t *step)
 {
-    const __m512i ones = _mm512_set1_epi8(1), in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
+    const __m512i ones = _mm512_set1_epi8(1),
+                  in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                   even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
                   odd = _mm512_add_epi32(even, _mm512_set1_epi32(1)),
                   twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
@@ -115,7 +119,8 @@ static inline void mm_put_eight(const float *const x[8], const mm_scaled *s, int
         __m512i v[4];
         UNROLL for (int j = 0; j < 4; j++)
         {
-            v[j] = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x[i] + 16 * j), _mm512_set1_ps(s->inverse[2 * i + j / 2])));
+            v[j] = _mm512_cvtps_epi32(
+                _mm512_mul_ps(_mm512_loadu_ps(x[i] + 16 * j), _mm512_set1_ps(s->inverse[2 * i + j / 2])));
         }
         __m512i q = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
         q = _mm512_permutexvar_epi32(in_order, q); /* packing works within quarters */
@@ -123,8 +128,8 @@ static inline void mm_put_eight(const float *const x[8], const mm_scaled *s, int
         by_4[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, q);
     }
     mm_sums_of_16(by_4, by_16);
-    const __m512i by_32 =
-        _mm512_add_epi32(_mm512_permutex2var_epi32(by_16[0], even, by_16[1]), _mm512_permutex2var_epi32(by_16[0], odd, by_16[1]));
+    const __m512i by_32 = _mm512_add_epi32(_mm512_permutex2var_epi32(by_16[0], even, by_16[1]),
+                                           _mm512_permutex2var_epi32(by_16[0], odd, by_16[1]));
     _mm512_storeu_ps(step + mm_scale_at(n_rows) + 8 * t, s->scale);
     _mm512_storeu_si512(step + mm_bias32_at(n_rows) + 8 * t, mm_bias_of_sums(by_32, 7));
     _mm512_storeu_ps(step + mm_sum32_at(n_rows) + 8 * t, _mm512_mul_ps(s->scale, _mm512_cvtepi32_ps(by_32)));
@@ -133,7 +138,8 @@ static inline void mm_put_eight(const float *const x[8], const mm_scaled *s, int
     {
         const __m512 each = _mm512_permutexvar_ps(_mm512_add_epi32(twice, _mm512_set1_epi32(8 * i)), s->scale);
         _mm512_storeu_si512(step + mm_bias16_at(n_rows) + 16 * t + 64 * i, mm_bias_of_sums(by_16[i], 7));
-        _mm512_storeu_ps(step + mm_sum16_at(n_rows) + 16 * t + 64 * i, _mm512_mul_ps(each, _mm512_cvtepi32_ps(by_16[i])));
+        _mm512_storeu_ps(step + mm_sum16_at(n_rows) + 16 * t + 64 * i,
+                         _mm512_mul_ps(each, _mm512_cvtepi32_ps(by_16[i])));
         const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
         _mm512_storeu_si512(
             step + mm_powers_at(n_rows) + 16 * t + 64 * i,
@@ -141,7 +147,8 @@ static inline void mm_put_eight(const float *const x[8], const mm_scaled *s, int
     }
 }
 
-/* Scales are made of so many times 8 x 64 inputs before their codes are: from inputs to scales the way is long, and several go it together. */
+/* Scales are made of so many times 8 x 64 inputs before their codes are: from inputs to scales the way is long, and
+ * several go it together. */
 enum { MM_SCALES = 4 };
 
 /* `left` inputs, whole steps, of rows t..t+7 of the steps of n_rows rows. */

@@ -12,8 +12,8 @@
 
 typedef int mm_word32 __attribute__((may_alias));
 
-/* acc + four products of unsigned w and signed a; a is one word of memory, used by the instruction itself: the compiler would
- * spend an instruction and a register on it. (tests/emulated compiles this without the instruction.) */
+/* acc + four products of unsigned w and signed a; a is one word of memory, used by the instruction itself: the compiler
+ * would spend an instruction and a register on it. (tests/emulated compiles this without the instruction.) */
 MM_INLINE vi mm_dot_word(vi acc, vi w, const void *a)
 {
 #ifdef __AVX512VNNI__
@@ -46,7 +46,8 @@ MM_INLINE vi vi_twice_u4_low(const uint8_t *p)
 MM_INLINE vi vi_mul_bytes(vi a, vi b)
 {
     const vi low = _mm512_set1_epi16(0xFF);
-    const vi even = _mm512_mullo_epi16(_mm512_and_si512(a, low), b), odd = _mm512_mullo_epi16(_mm512_andnot_si512(low, a), b);
+    const vi even = _mm512_mullo_epi16(_mm512_and_si512(a, low), b),
+             odd = _mm512_mullo_epi16(_mm512_andnot_si512(low, a), b);
     return _mm512_ternarylogic_epi32(low, even, odd, 0xCA); /* low ? even : odd */
 }
 MM_INLINE vi vi_sub8(vi a, vi b)
@@ -64,7 +65,8 @@ MM_INLINE vf_mask vf_some(vf x)
     return _mm512_test_epi32_mask(_mm512_castps_si512(x), _mm512_castps_si512(x));
 }
 
-/* x times plus or minus a power of two, in lanes where both and the result are normal numbers; zero but in `some`; word: mm_powers. */
+/* x times plus or minus a power of two, in lanes where both and the result are normal numbers; zero but in `some`;
+ * word: mm_powers. */
 MM_INLINE vf vf_times_power(vf x, vf_mask some, const void *word)
 {
     return _mm512_castsi512_ps(_mm512_maskz_add_epi32(some, _mm512_castps_si512(x), vi_word(word)));
@@ -74,7 +76,8 @@ MM_INLINE vf vf_times_power(vf x, vf_mask some, const void *word)
 MM_INLINE unsigned vf_beyond(vf x, float least, float most)
 {
     const vf size = _mm512_abs_ps(x);
-    return (_mm512_cmp_ps_mask(size, vf_set(least), _CMP_NGE_UQ) | _mm512_cmp_ps_mask(size, vf_set(most), _CMP_NLE_UQ)) &
+    return (_mm512_cmp_ps_mask(size, vf_set(least), _CMP_NGE_UQ) |
+            _mm512_cmp_ps_mask(size, vf_set(most), _CMP_NLE_UQ)) &
            _mm512_cmp_ps_mask(x, vf_set(0), _CMP_NEQ_UQ);
 }
 
@@ -82,7 +85,8 @@ MM_INLINE unsigned vf_beyond(vf x, float least, float most)
 MM_INLINE unsigned vf_odd(vf x)
 {
     const vi size = _mm512_castps_si512(_mm512_abs_ps(x)), least = _mm512_set1_epi32(0x00800000);
-    return _mm512_mask_cmpge_epu32_mask(vf_some(x), _mm512_sub_epi32(size, least), _mm512_set1_epi32(0x7F800000 - 0x00800000));
+    return _mm512_mask_cmpge_epu32_mask(vf_some(x), _mm512_sub_epi32(size, least),
+                                        _mm512_set1_epi32(0x7F800000 - 0x00800000));
 }
 
 /* Which of 32 f16 are zero, infinite or no numbers. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* attn.c: attention over pages, readable (kernels.h): the oracle of the other tiers. Both parts of a page are [slot][head_dim].
- * Sums are taken in double, so the result is exact to the rounding of the inputs. Reentrant; no state. */
+/* attn.c: attention over pages, readable (kernels.h): the oracle of the other tiers. Both parts of a page are
+ * [slot][head_dim]. Sums are taken in double, so the result is exact to the rounding of the inputs. Reentrant; no
+ * state. */
 #include "kernels/list.h"
 
 #include <math.h>
@@ -65,7 +66,8 @@ static void one_query(const weft__attn *a, uint32_t dtype, const float *q, int f
     state[1] = (float)sum;
     for (int e = 0; e < a->head_dim_v; e++) {
         double acc = 0;
-        for (int t = from; t < to; t++) acc += (double)s[t - from] * element(a, dtype, a->v_offset, a->head_dim_v, t, e);
+        for (int t = from; t < to; t++)
+            acc += (double)s[t - from] * element(a, dtype, a->v_offset, a->head_dim_v, t, e);
         state[2 + e] = (float)acc;
     }
 }

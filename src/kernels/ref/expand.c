@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* expand.c: adding B h to outputs, readable (kernels.h; layout: simd/expand_layout.h). Invariant: an output is one sum in rising rank.
- * Reentrant; no state. */
+/* expand.c: adding B h to outputs, readable (kernels.h; layout: simd/expand_layout.h). Invariant: an output is one sum
+ * in rising rank. Reentrant; no state. */
 #include "kernels/list.h"
 
 #include "kernels/simd/expand_layout.h"
@@ -25,8 +25,8 @@ static float scale_of(uint32_t f, const uint8_t *panel, int r)
     return f == WEFT_F32 || f == WEFT_BF16 ? 1 : ex_scale(panel, r);
 }
 
-static void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,
-                   const void *next)
+static void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m,
+                   float *const *y, const void *next)
 {
     (void)next;
     for (int64_t j = 0; j < n_out; j++) {

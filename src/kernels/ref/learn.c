@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learn.c: the backward operations on rows, readable (kernels.h): products and transcendental functions in double, rounded once.
- * Reentrant; no state. */
+/* learn.c: the backward operations on rows, readable (kernels.h): products and transcendental functions in double,
+ * rounded once. Reentrant; no state. */
 #include "kernels/list.h"
 
 #include <math.h>
@@ -40,7 +40,8 @@ static double activation(int act, double x, double *slope)
     return x;
 }
 
-void weft__glu_back_ref(int act, const float *gate, const float *up, const float *dy, int64_t n, float *dgate, float *dup)
+void weft__glu_back_ref(int act, const float *gate, const float *up, const float *dy, int64_t n, float *dgate,
+                        float *dup)
 {
     for (int64_t i = 0; i < n; i++) {
         double slope, y = activation(act, gate[i], &slope), g = dy[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul.c: the matrix product for every format, readable (kernels.h): weights are used where they lie, decoded a piece at a
- * time, and multiplied in float. Invariant: element i of a row goes into partial sum i % LANES, in rising i, and the partial sums
- * are added in one order, so a result does not depend on the number of rows. Reentrant; no state. */
+/* matmul.c: the matrix product for every format, readable (kernels.h): weights are used where they lie, decoded a piece
+ * at a time, and multiplied in float. Invariant: element i of a row goes into partial sum i % LANES, in rising i, and
+ * the partial sums are added in one order, so a result does not depend on the number of rows. Reentrant; no state. */
 #include "kernels/list.h"
 
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "quant/quant.h"
 
 enum {
-    LANES = 16,   /* partial sums of one output: few enough for the registers of any machine, and short chains of roundings */
+    LANES =
+        16, /* partial sums of one output: few enough for the registers of any machine, and short chains of roundings */
     PIECE = 2048, /* elements decoded at a time; a multiple of every format's block and of LANES */
     ROWS = 32     /* rows that share what was decoded */
 };
@@ -22,7 +23,8 @@ static size_t act_bytes(int64_t k, int64_t m)
 static void act_put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
     float *to = (float *)act + part->row * part->k + part->from;
-    for (int64_t i = 0; i < part->n; i++) memcpy(to + i * part->k, x + i * ldx, (size_t)(part->to - part->from) * sizeof *x);
+    for (int64_t i = 0; i < part->n; i++)
+        memcpy(to + i * part->k, x + i * ldx, (size_t)(part->to - part->from) * sizeof *x);
 }
 
 static void act_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
@@ -67,7 +69,8 @@ static float total(const float *sum)
 }
 
 /* One weight row times n_rows <= ROWS rows of x; out: one float per row, ldo apart. */
-static void row_product(uint32_t dtype, const uint8_t *row, int64_t k, const float *x, int64_t n_rows, float *out, int64_t ldo)
+static void row_product(uint32_t dtype, const uint8_t *row, int64_t k, const float *x, int64_t n_rows, float *out,
+                        int64_t ldo)
 {
     const weft_dtype_info info = weft_dtype_describe(dtype);
     const weft__quant_decode_fn decode = weft__quant_decoder(dtype);
@@ -87,18 +90,19 @@ static void matmul(uint32_t dtype, const void *rows, size_t stride, int64_t n_ou
     for (int64_t i = 0; i < m; i += ROWS) {
         int64_t n_rows = m - i < ROWS ? m - i : ROWS;
         for (int64_t j = 0; j < n_out; j++) {
-            row_product(dtype, (const uint8_t *)rows + (size_t)j * stride, k, x + i * k, n_rows, out + i * ldo + j, ldo);
+            row_product(dtype, (const uint8_t *)rows + (size_t)j * stride, k, x + i * k, n_rows, out + i * ldo + j,
+                        ldo);
         }
     }
 }
 
-#define MATMUL(type, symbol)                                                                                                     \
-    static void run_##type(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,  \
-                           int64_t ldo)                                                                                          \
-    {                                                                                                                            \
-        matmul(WEFT_##type, panels, stride, n_out, k, act, m, out, ldo);                                                         \
-    }                                                                                                                            \
-    const weft__matmul symbol = {                                                                                                \
+#define MATMUL(type, symbol)                                                                                           \
+    static void run_##type(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,    \
+                           float *out, int64_t ldo)                                                                    \
+    {                                                                                                                  \
+        matmul(WEFT_##type, panels, stride, n_out, k, act, m, out, ldo);                                               \
+    }                                                                                                                  \
+    const weft__matmul symbol = {                                                                                      \
         &(#symbol)[sizeof "weft__" - 1], WEFT_##type, WEFT__TIER_REF, 1, &act_f32, NULL, NULL, NULL, run_##type};
 
 MATMUL(F32, weft__matmul_f32_ref)

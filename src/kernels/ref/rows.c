@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows.c: the operations on rows, readable (kernels.h). The oracle of every other tier: sums and transcendental functions are
- * taken in double and rounded once. Reentrant; no state. */
+/* rows.c: the operations on rows, readable (kernels.h). The oracle of every other tier: sums and transcendental
+ * functions are taken in double and rounded once. Reentrant; no state. */
 #include "kernels/list.h"
 
 #include <math.h>

@@ -2,13 +2,14 @@
 /* attn.h: attention over pages, for the vectors of the file that includes it (contracts: kernels.h).
  *
  * Order inside a page's part of one head: keys are transposed in blocks of 16 tokens, element (d, slot) at
- * slot/16 * 16 * head_dim + d * 16 + slot % 16, so that scores vectorise over tokens without sums across lanes; values are
- * [slot][head_dim], so that outputs vectorise over their elements. page_tokens is a multiple of 16.
+ * slot/16 * 16 * head_dim + d * 16 + slot % 16, so that scores vectorise over tokens without sums across lanes; values
+ * are [slot][head_dim], so that outputs vectorise over their elements. page_tokens is a multiple of 16.
  *
- * A split goes in three passes over a group of at most GROUP queries: scores, softmax, weighted values. Invariant: what is done
- * to one query depends on its own range and on nothing else: a score is one chain of fused multiply-adds over d; maximum and sum
- * run over whole vectors from the one that holds the query's first position; a value is added for visible positions only, in
- * rising order. So groups share loads and never results, and no slot outside a query's range can reach it, whatever its bits. */
+ * A split goes in three passes over a group of at most GROUP queries: scores, softmax, weighted values. Invariant: what
+ * is done to one query depends on its own range and on nothing else: a score is one chain of fused multiply-adds over
+ * d; maximum and sum run over whole vectors from the one that holds the query's first position; a value is added for
+ * visible positions only, in rising order. So groups share loads and never results, and no slot outside a query's range
+ * can reach it, whatever its bits. */
 #include <math.h>
 #include <string.h>
 
@@ -17,12 +18,14 @@
 #include "kernels/simd/unroll.h"
 #include "kernels/simd/vecmath.h"
 
-/* Rows of scores lie a little more than a split apart, so that those of a group do not share sets of the first-level cache. */
+/* Rows of scores lie a little more than a split apart, so that those of a group do not share sets of the first-level
+ * cache. */
 enum { SPLIT = WEFT__ATTN_SPLIT_TOKENS, SCORES = WEFT__ATTN_SCORES, BLOCK = 16, GROUP = WEFT__ATTN_GROUP };
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Into the second level: what waits for memory on its way to the first takes places that loads want, and a page is half of that level. */
+/* Into the second level: what waits for memory on its way to the first takes places that loads want, and a page is half
+ * of that level. */
 #define FETCH(at) __builtin_prefetch(at, 0, 2)
 
 /* A run of positions within one page. */
@@ -34,8 +37,8 @@ struct run {
     int64_t ahead;     /* bytes from this page's part to the one that is read next, to fetch it */
 };
 
-/* The run that begins at position `from` and ends at `to` or where the page does; base: the split's first position; next: what is
- * read behind `to`, or NULL. */
+/* The run that begins at position `from` and ends at `to` or where the page does; base: the split's first position;
+ * next: what is read behind `to`, or NULL. */
 static struct run run_at(const weft__attn *a, uint64_t offset, int base, int from, int to, const uint8_t *next)
 {
     int page = from / a->page_tokens, begin = page * a->page_tokens, end = begin + a->page_tokens;
@@ -52,8 +55,8 @@ static struct run run_at(const weft__attn *a, uint64_t offset, int base, int fro
 
 /* ---- pass 1: scores ---- */
 
-/* The queries of a group as scores_tile reads them: 16 elements of each, then the next 16 (behind the last: zeros). So every element
- * is at a constant distance from one pointer. Those that come next are fetched meanwhile. */
+/* The queries of a group as scores_tile reads them: 16 elements of each, then the next 16 (behind the last: zeros). So
+ * every element is at a constant distance from one pointer. Those that come next are fetched meanwhile. */
 static void gather_queries(const weft__attn *a, int first, int n, float *q)
 {
     for (int i = 0; i < n; i++) {
@@ -61,13 +64,15 @@ static void gather_queries(const weft__attn *a, int first, int n, float *q)
         for (int d = 0; d < a->head_dim_k; d += VF_N)
             vf_store(q + d / BLOCK * GROUP * BLOCK + i * BLOCK + d % BLOCK, vf_get(row + d, a->head_dim_k - d));
         const int next = first + n + i;
-        for (int d = 0; next < a->n_q && d < a->head_dim_k; d += BLOCK) __builtin_prefetch(weft__attn_query(a, next) + d);
+        for (int d = 0; next < a->n_q && d < a->head_dim_k; d += BLOCK)
+            __builtin_prefetch(weft__attn_query(a, next) + d);
     }
 }
 
-/* s[i][t] = q_i . k_t for nq queries and nv vectors of tokens, from vector `first` of a page; q as gather_queries left them, from
- * query i on. nq, nv, f16 are constants. */
-INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const float *q, const struct run *r, int first, float *s)
+/* s[i][t] = q_i . k_t for nq queries and nv vectors of tokens, from vector `first` of a page; q as gather_queries left
+ * them, from query i on. nq, nv, f16 are constants. */
+INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const float *q, const struct run *r, int first,
+                        float *s)
 {
     vf sum[TILE_QUERIES][4];
     const uint8_t *k[4];
@@ -107,7 +112,8 @@ INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const floa
     }
 }
 
-/* All vectors that touch the run, for nq queries. Few queries take more vectors at a time, to have enough sums in flight. */
+/* All vectors that touch the run, for nq queries. Few queries take more vectors at a time, to have enough sums in
+ * flight. */
 INLINE void scores_run(int nq, int f16, const weft__attn *a, const float *q, const struct run *r, float *s)
 {
     const int step = nq <= 2 ? 4 : TILE_VECTORS;
@@ -157,9 +163,10 @@ static void cap_scores(const weft__attn *a, int first, int to, float *s)
         vf_store(s + t, vf_mul(cap, vf_tanh(vf_div(vf_mul(vf_load(s + t), vf_set(a->scale)), cap))));
 }
 
-/* Turns the raw scores of positions [from, to) of nq queries, SCORES apart (s[0] is the split's first position, from and to count
- * from there), into exp(score - maximum), 0 in the lanes beside them; writes maximum and sum to state, `stride` apart. Without a cap,
- * what is scaled is how far a raw score is below the largest. nq, a constant: queries side by side hide the latency of the sums. */
+/* Turns the raw scores of positions [from, to) of nq queries, SCORES apart (s[0] is the split's first position, from
+ * and to count from there), into exp(score - maximum), 0 in the lanes beside them; writes maximum and sum to state,
+ * `stride` apart. Without a cap, what is scaled is how far a raw score is below the largest. nq, a constant: queries
+ * side by side hide the latency of the sums. */
 INLINE void softmax_tile(int nq, const weft__attn *a, int from, int to, float *s, float *state, int64_t stride)
 {
     const int first = from / VF_N * VF_N;
@@ -199,7 +206,8 @@ INLINE void softmax_tile(int nq, const weft__attn *a, int from, int to, float *s
 }
 
 /* The same for n queries, each with a range of its own, in absolute positions. */
-static void softmax(const weft__attn *a, int base, const int *from, const int *to, int n, float *s, float *state, int64_t stride)
+static void softmax(const weft__attn *a, int base, const int *from, const int *to, int n, float *s, float *state,
+                    int64_t stride)
 {
     for (int i = 0; i < n;) {
         int alike = 1, first = (from[i] - base) / VF_N * VF_N;
@@ -214,10 +222,10 @@ static void softmax(const weft__attn *a, int base, const int *from, const int *t
 
 /* ---- pass 3: weighted values ---- */
 
-/* acc[i][e] += sum over n tokens of p[i][t] * v[t][e], for nq queries and nv vectors of elements (with `part` != 0: one vector,
- * `part` elements). v: the first token's row. nq, nv, f16 are constants. */
-INLINE void values_tile(int nq, int nv, int f16, int part, const weft__attn *a, const float *p, const uint8_t *v, int64_t ahead,
-                        int n, float *acc, int64_t acc_stride)
+/* acc[i][e] += sum over n tokens of p[i][t] * v[t][e], for nq queries and nv vectors of elements (with `part` != 0: one
+ * vector, `part` elements). v: the first token's row. nq, nv, f16 are constants. */
+INLINE void values_tile(int nq, int nv, int f16, int part, const weft__attn *a, const float *p, const uint8_t *v,
+                        int64_t ahead, int n, float *acc, int64_t acc_stride)
 {
     vf sum[TILE_QUERIES][4];
     const int size = f16 ? 2 : 4;
@@ -263,7 +271,8 @@ INLINE void values_tile(int nq, int nv, int f16, int part, const weft__attn *a, 
 }
 
 /* All elements of the run's values. */
-INLINE void values_run(int nq, int f16, const weft__attn *a, const float *p, const struct run *r, float *acc, int64_t acc_stride)
+INLINE void values_run(int nq, int f16, const weft__attn *a, const float *p, const struct run *r, float *acc,
+                       int64_t acc_stride)
 {
     const int step = nq <= 2 ? 4 : TILE_VECTORS, size = f16 ? 2 : 4, dim = a->head_dim_v, n = r->to - r->from;
     const uint8_t *v = r->at + (int64_t)r->slot * dim * size;
@@ -316,7 +325,8 @@ static void range(const weft__attn *a, int i, int base, int *from, int *to)
 }
 
 /* Adds the values of positions [from, to) for queries i .. i + n - 1 of a group, all of which see them. */
-static void add_values(const weft__attn *a, int f16, int base, int from, int to, int i, int n, const float *s, float *state)
+static void add_values(const weft__attn *a, int f16, int base, int from, int to, int i, int n, const float *s,
+                       float *state)
 {
     const int64_t stride = 2 + a->head_dim_v;
     while (from < to) {
@@ -327,9 +337,9 @@ static void add_values(const weft__attn *a, int f16, int base, int from, int to,
     }
 }
 
-/* Bytes [from, to) of what is read next: those before were fetched with this context's last page. Keys and values at once would keep loads
- * waiting, so keys are asked for behind the scores and values at the end.
- * INLINE, as GCC takes a function that only fetches for one that does nothing, and leaves the call out. */
+/* Bytes [from, to) of what is read next: those before were fetched with this context's last page. Keys and values at
+ * once would keep loads waiting, so keys are asked for behind the scores and values at the end. INLINE, as GCC takes a
+ * function that only fetches for one that does nothing, and leaves the call out. */
 INLINE void fetch_rest(const uint8_t *next, int64_t from, int64_t to)
 {
     for (int64_t i = from; next && from > 0 && i < to; i += 64) FETCH(next + i);
@@ -424,7 +434,8 @@ void TIER(weft__kv_put_k)(const float *k, int head_dim, int slot, int page_token
     (void)page_tokens;
     int64_t at = (int64_t)(slot / BLOCK) * BLOCK * head_dim + slot % BLOCK;
     const int64_t size = dtype == WEFT_F16 ? 2 : 4, block = BLOCK * head_dim * size;
-    /* Every element or two have a line of their own, which other contexts have pushed out since the last token: they come side by side. */
+    /* Every element or two have a line of their own, which other contexts have pushed out since the last token: they
+     * come side by side. */
     for (int64_t i = 0; i < block; i += 64) simd_own((uint8_t *)part + slot / BLOCK * block + i);
     for (int d = 0; d < head_dim; d += VF_N) {
         int n = head_dim - d < VF_N ? head_dim - d : VF_N;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* decode.h: rows of weights to floats (kernels.h, decode_row), for the instructions of the file that includes it: plain loops without
- * branches, which the compiler turns into its tier's vectors, for the formats that are decoded most. Same expressions as in src/quant,
- * so same bits. TIER(name) makes the function's name. */
+/* decode.h: rows of weights to floats (kernels.h, decode_row), for the instructions of the file that includes it: plain
+ * loops without branches, which the compiler turns into its tier's vectors, for the formats that are decoded most. Same
+ * expressions as in src/quant, so same bits. TIER(name) makes the function's name. */
 #include <string.h>
 
 #include "kernels/list.h"

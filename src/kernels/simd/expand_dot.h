@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* expand_dot.h: adding B h to outputs by dot products of bytes: h is rounded to 8 bits with one scale (layout: simd/expand_layout.h). Sums
- * are exact, then there is one fused multiply-add; so the number of rows does not change a bit.
+/* expand_dot.h: adding B h to outputs by dot products of bytes: h is rounded to 8 bits with one scale (layout:
+ * simd/expand_layout.h). Sums are exact, then there is one fused multiply-add; so the number of rows does not change a
+ * bit.
  *
- * The including file has included its tier's matmul_vec.h, and defines dot_codes. By VPDPBUSD, codes are unsigned, and sums int32 throughout
- * (1024 ranks of 255 * 127). By VPMADDUBSW, codes of 8 bits are signed and their products widened each time (matmul_sums.h); those of 4
- * bits are summed as int16 for 32 ranks, 16 products of at most 15 * 127 in each. */
+ * The including file has included its tier's matmul_vec.h, and defines dot_codes. By VPDPBUSD, codes are unsigned, and
+ * sums int32 throughout (1024 ranks of 255 * 127). By VPMADDUBSW, codes of 8 bits are signed and their products widened
+ * each time (matmul_sums.h); those of 4 bits are summed as int16 for 32 ranks, 16 products of at most 15 * 127 in each.
+ */
 #ifndef WEFT_KERNELS_SIMD_EXPAND_DOT_H
 #define WEFT_KERNELS_SIMD_EXPAND_DOT_H
 
@@ -22,7 +24,8 @@ enum {
 
 typedef int dot_int32 __attribute__((vector_size(MM_VEC)));
 
-/* codes[i] = h[i] * inverse, to the nearest, for i < rank; returns their sum. Bytes behind them, up to a multiple of 8, become 0. */
+/* codes[i] = h[i] * inverse, to the nearest, for i < rank; returns their sum. Bytes behind them, up to a multiple of 8,
+ * become 0. */
 static int32_t dot_codes(const float *h, int64_t rank, double inverse, uint8_t *codes);
 
 /* Ranks of a register of codes. */
@@ -113,8 +116,8 @@ MM_INLINE void dot_sums(uint32_t f, int n_rows, const uint8_t *c, int64_t n_regs
 }
 
 /* One panel times n_rows rows, all 16 outputs or n. */
-MM_INLINE void dot_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_regs, const void *const *h, float *const *y,
-                         int64_t at, int n)
+MM_INLINE void dot_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_regs, const void *const *h,
+                         float *const *y, int64_t at, int n)
 {
     UNROLL for (int r = 0; r < WEFT__EXPAND_ROWS; r += MM_R)
     {
@@ -135,11 +138,12 @@ MM_INLINE void dot_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n
     }
 }
 
-MM_INLINE void dot_rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *panel, int64_t n_out, const void *const *h,
-                        float *const *y, const void *next)
+MM_INLINE void dot_rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *panel, int64_t n_out,
+                        const void *const *h, float *const *y, const void *next)
 {
     const size_t bytes = EX_SCALES + (size_t)n_regs * DOT_REG;
-    const simd_next ahead = simd_next_of(panel, (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes, bytes, DOT_AHEAD, next);
+    const simd_next ahead =
+        simd_next_of(panel, (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes, bytes, DOT_AHEAD, next);
     int64_t at = 0;
     for (; at + WEFT__EXPAND_ROWS <= n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
         const uintptr_t ask = simd_ask(&ahead, (uintptr_t)panel);
@@ -150,8 +154,8 @@ MM_INLINE void dot_rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *p
 }
 
 /* For usual ranks, 8, 16 and (4 bits) 32, the number of registers is a constant, and loops over it are unrolled. */
-MM_INLINE void dot_some_rows(uint32_t f, int n_rows, int64_t rank, const uint8_t *panel, int64_t n_out, const void *const *h,
-                             float *const *y, const void *next)
+MM_INLINE void dot_some_rows(uint32_t f, int n_rows, int64_t rank, const uint8_t *panel, int64_t n_out,
+                             const void *const *h, float *const *y, const void *next)
 {
     const int64_t n_regs = ex_groups(rank, dot_ranks(f));
     switch (n_regs) {
@@ -163,8 +167,8 @@ MM_INLINE void dot_some_rows(uint32_t f, int n_rows, int64_t rank, const uint8_t
 }
 
 /* weft__expand.run */
-MM_INLINE void dot_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,
-                       const void *next)
+MM_INLINE void dot_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m,
+                       float *const *y, const void *next)
 {
     for (; m > 0; m -= DOT_TOGETHER, h += DOT_TOGETHER, y += DOT_TOGETHER) {
         const void *then = m <= DOT_TOGETHER ? next : panels; /* else they are read once more */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* expand_layout.h: how the B of an adapter lies in memory, and how its codes are made. Plain C: ref uses it, too.
  *
- * A panel is 16 outputs x all ranks. 8 and 4 bits begin with scales: the largest, bf16, and a nibble per output, [8] bytes, low ones
- * first: bits 0..2 say how many eighths of it, less one, bit 3 is the sign. (A scale of 16 bits per output would be a tenth of all bytes
- * at rank 16.) Then, rank by rank:
+ * A panel is 16 outputs x all ranks. 8 and 4 bits begin with scales: the largest, bf16, and a nibble per output, [8]
+ * bytes, low ones first: bits 0..2 say how many eighths of it, less one, bit 3 is the sign. (A scale of 16 bits per
+ * output would be a tenth of all bytes at rank 16.) Then, rank by rank:
  *   F32 and BF16: [rank][16]    8 bits: signed codes [rank][16]
  *   4 bits: [ranks / 2][16] bytes, the even rank's code in the low nibble, both 8 too large
  * or, for dot products of bytes (expand_dot.h), in registers of 64 bytes, whose byte 4 * r + j is that of output r:
@@ -47,7 +47,8 @@ static inline float ex_scale(const uint8_t *panel, int r)
     return nibble < 8 ? d : -d;
 }
 
-/* The scale at which output b [rank] times factor has codes of 8 bits, -127..127, or of 4, -8..7, the largest magnitude being -8. */
+/* The scale at which output b [rank] times factor has codes of 8 bits, -127..127, or of 4, -8..7, the largest magnitude
+ * being -8. */
 static inline float ex_best_scale(uint32_t f, const float *b, float factor, int64_t rank)
 {
     float most = 0;
@@ -56,7 +57,8 @@ static inline float ex_best_scale(uint32_t f, const float *b, float factor, int6
 }
 
 /* The head of a panel with 8 or 4 bits; products are at most FLT_MAX / 2. */
-static inline void ex_put_scales(uint32_t f, const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, uint8_t *panel)
+static inline void ex_put_scales(uint32_t f, const float *b, int64_t ldb, float factor, int n_rows, int64_t rank,
+                                 uint8_t *panel)
 {
     float best[WEFT__EXPAND_ROWS] = {0}, most = 0;
     for (int r = 0; r < n_rows; r++) {
@@ -85,7 +87,8 @@ static inline void ex_codes(uint32_t f, const float *b, float factor, int64_t ra
 }
 
 /* weft__expand.pack, rank by rank. */
-static inline void ex_pack(uint32_t f, const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, uint8_t *panel)
+static inline void ex_pack(uint32_t f, const float *b, int64_t ldb, float factor, int n_rows, int64_t rank,
+                           uint8_t *panel)
 {
     int8_t codes[WEFT__EXPAND_RANK_MAX];
     memset(panel, f == WEFT_Q4_0 ? 0x88 : 0, ex_panel_bytes(f, rank));
@@ -113,7 +116,8 @@ static inline void ex_pack(uint32_t f, const float *b, int64_t ldb, float factor
     }
 }
 
-/* weft__expand.put of h as it is: what a sum starts from (4 bits: minus eight times the sum of h), then [ranks, whole pairs]. */
+/* weft__expand.put of h as it is: what a sum starts from (4 bits: minus eight times the sum of h), then [ranks, whole
+ * pairs]. */
 static inline size_t ex_h_bytes(int64_t rank)
 {
     return (size_t)(1 + 2 * ex_groups(rank, 2)) * sizeof(float);
@@ -129,31 +133,31 @@ static inline void ex_h_put(uint32_t f, const float *h, int64_t rank, float *to)
 }
 
 /* Defines weft__expand_ID_TIER out of WAY_panel_bytes, WAY_pack, WAY_h_bytes, WAY_h_put and WAY_run. */
-#define EX_KERNEL(way, format, id, tier_name, TIER)                                                                              \
-    static size_t id##_bytes(int64_t rank)                                                                                       \
-    {                                                                                                                            \
-        return way##_panel_bytes(WEFT_##format, rank);                                                                           \
-    }                                                                                                                            \
-    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)                      \
-    {                                                                                                                            \
-        way##_pack(WEFT_##format, b, ldb, factor, n_rows, rank, panel);                                                          \
-    }                                                                                                                            \
-    static void id##_put(const float *h, int64_t rank, void *to)                                                                 \
-    {                                                                                                                            \
-        way##_h_put(WEFT_##format, h, rank, to);                                                                                 \
-    }                                                                                                                            \
-    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
-                         const void *next)                                                                                       \
-    {                                                                                                                            \
-        way##_run(WEFT_##format, panels, n_out, rank, h, m, y, next);                                                            \
-    }                                                                                                                            \
-    const weft__expand weft__expand_##id##_##tier_name = {"expand_" #id "_" #tier_name,                                          \
-                                                          WEFT_##format,                                                         \
-                                                          WEFT__TIER_##TIER,                                                     \
-                                                          id##_bytes,                                                            \
-                                                          id##_pack,                                                             \
-                                                          way##_h_bytes,                                                         \
-                                                          id##_put,                                                              \
+#define EX_KERNEL(way, format, id, tier_name, TIER)                                                                    \
+    static size_t id##_bytes(int64_t rank)                                                                             \
+    {                                                                                                                  \
+        return way##_panel_bytes(WEFT_##format, rank);                                                                 \
+    }                                                                                                                  \
+    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)            \
+    {                                                                                                                  \
+        way##_pack(WEFT_##format, b, ldb, factor, n_rows, rank, panel);                                                \
+    }                                                                                                                  \
+    static void id##_put(const float *h, int64_t rank, void *to)                                                       \
+    {                                                                                                                  \
+        way##_h_put(WEFT_##format, h, rank, to);                                                                       \
+    }                                                                                                                  \
+    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m,                 \
+                         float *const *y, const void *next)                                                            \
+    {                                                                                                                  \
+        way##_run(WEFT_##format, panels, n_out, rank, h, m, y, next);                                                  \
+    }                                                                                                                  \
+    const weft__expand weft__expand_##id##_##tier_name = {"expand_" #id "_" #tier_name,                                \
+                                                          WEFT_##format,                                               \
+                                                          WEFT__TIER_##TIER,                                           \
+                                                          id##_bytes,                                                  \
+                                                          id##_pack,                                                   \
+                                                          way##_h_bytes,                                               \
+                                                          id##_put,                                                    \
                                                           id##_run};
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gemm.h: one tile of a product of f32 matrices, for the vectors of the file that includes it (contract: kernels.h, weft__gemm).
- * The including file defines GEMM_MR; a tile is GEMM_MR rows by two vectors, all of it in registers. */
+/* gemm.h: one tile of a product of f32 matrices, for the vectors of the file that includes it (contract: kernels.h,
+ * weft__gemm). The including file defines GEMM_MR; a tile is GEMM_MR rows by two vectors, all of it in registers. */
 #include "kernels/list.h"
 #include "kernels/simd/matmul_layout.h"
 #include "kernels/simd/unroll.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gemm_turn.h: rows to columns (kernels.h, weft__gemm.turn), out of blocks of VF_N columns by VF_N or GEMM_MR rows, which the including
- * file turns with transpose_block; what is left over at the edges goes one by one. */
+/* gemm_turn.h: rows to columns (kernels.h, weft__gemm.turn), out of blocks of VF_N columns by VF_N or GEMM_MR rows,
+ * which the including file turns with transpose_block; what is left over at the edges goes one by one. */
 #include "kernels/simd/matmul_layout.h"
 
 MM_INLINE void turn_rows(const float *src, int64_t ld, int n, int64_t k, float *dst, int64_t width)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learn.h: the backward operations on rows, for the vectors of the file that includes it (contracts: kernels.h). TIER(name) makes
- * the function's name. */
+/* learn.h: the backward operations on rows, for the vectors of the file that includes it (contracts: kernels.h).
+ * TIER(name) makes the function's name. */
 #include <math.h>
 
 #include "kernels/list.h"
@@ -36,7 +36,8 @@ static inline vf silu_slope(vf x)
     return vf_fma(vf_mul(x, s), vf_sub(vf_set(1.0f), s), s);
 }
 
-/* With u = 2 sqrt(2/pi) (x + 0.044715 x^3) and s = sigmoid(u): s + x s (1 - s) u'. Beyond 20 the tail is 0, and u' may overflow. */
+/* With u = 2 sqrt(2/pi) (x + 0.044715 x^3) and s = sigmoid(u): s + x s (1 - s) u'. Beyond 20 the tail is 0, and u' may
+ * overflow. */
 static inline vf gelu_tanh_slope(vf x)
 {
     x = vf_max(vf_set(-20.0f), vf_min(vf_set(20.0f), x));
@@ -56,11 +57,12 @@ static inline vf gelu_erf_slope(vf x)
 }
 
 /* One loop for all activations; `act` is a constant where this is called. */
-static inline __attribute__((always_inline)) void glu_back_with(int act, const float *gate, const float *up, const float *dy,
-                                                                int64_t n, float *dgate, float *dup)
+static inline __attribute__((always_inline)) void glu_back_with(int act, const float *gate, const float *up,
+                                                                const float *dy, int64_t n, float *dgate, float *dup)
 {
     for (int64_t i = 0; i < n; i += VF_N) {
-        vf x = vf_get(gate + i, n - i), u = vf_get(up + i, n - i), g = vf_get(dy + i, n - i), y = x, slope = vf_set(1.0f);
+        vf x = vf_get(gate + i, n - i), u = vf_get(up + i, n - i), g = vf_get(dy + i, n - i), y = x,
+           slope = vf_set(1.0f);
         if (act == WEFT_ACT_SILU) y = vf_silu(x), slope = silu_slope(x);
         if (act == WEFT_ACT_GELU_TANH) y = vf_gelu_tanh(x), slope = gelu_tanh_slope(x);
         if (act == WEFT_ACT_GELU_ERF) y = vf_gelu_erf(x), slope = gelu_erf_slope(x);
@@ -69,7 +71,8 @@ static inline __attribute__((always_inline)) void glu_back_with(int act, const f
     }
 }
 
-void TIER(weft__glu_back)(int act, const float *gate, const float *up, const float *dy, int64_t n, float *dgate, float *dup)
+void TIER(weft__glu_back)(int act, const float *gate, const float *up, const float *dy, int64_t n, float *dgate,
+                          float *dup)
 {
     switch (act) {
     case WEFT_ACT_SILU: glu_back_with(WEFT_ACT_SILU, gate, up, dy, n, dgate, dup); break;

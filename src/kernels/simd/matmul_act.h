@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_act.h: preparing activations for the products with quantized weights: the 8-bit form of matmul_layout.h. Needs AVX2.
- * MM_DOT32 says what a bias is (matmul_sums.h), and whether a scale is made of powers of two (mm_powers). */
+/* matmul_act.h: preparing activations for the products with quantized weights: the 8-bit form of matmul_layout.h. Needs
+ * AVX2. MM_DOT32 says what a bias is (matmul_sums.h), and whether a scale is made of powers of two (mm_powers). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_ACT_H
 #define WEFT_KERNELS_SIMD_MATMUL_ACT_H
 
@@ -31,12 +31,13 @@ static inline float mm_amax(const float *x)
     return _mm_cvtss_f32(_mm_castsi128_ps(b));
 }
 
-/* 32 codes of x * inverse, rounded to nearest even; dst 32 bytes. Returns in each half of 128 bits, of its 16 codes, four equal
- * pairs of int16: the sum of those at 4 * g and 4 * g + 1, and of those at 4 * g + 2 and 4 * g + 3. */
+/* 32 codes of x * inverse, rounded to nearest even; dst 32 bytes. Returns in each half of 128 bits, of its 16 codes,
+ * four equal pairs of int16: the sum of those at 4 * g and 4 * g + 1, and of those at 4 * g + 2 and 4 * g + 3. */
 static inline __m256i mm_code_32(const float *x, float inverse, uint8_t *dst)
 {
     __m256i v[4];
-    for (int i = 0; i < 4; i++) v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)));
+    for (int i = 0; i < 4; i++)
+        v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)));
     __m256i q = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
     q = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)); /* packing works within halves */
     _mm256_storeu_si256((__m256i *)dst, q);
@@ -62,10 +63,10 @@ static inline void mm_float(uint8_t *p, int i, float x)
     memcpy(p + 4 * i, &x, 4);
 }
 
-/* The smallest 2^a + 2^b (b >= a - 10) or 2^a - 2^b that is not below `scale`. powers: two words, each of which added to the bits of a
- * float x makes x * 2^a or x * +-2^b of it. So x * scale is a sum of two floats that no multiplier has to make, with the bits of the
- * product, as both round once. In return, scales are 6 % larger on average than they would have to be, and the noise that the rounding of
- * activations makes grows by an eighth. */
+/* The smallest 2^a + 2^b (b >= a - 10) or 2^a - 2^b that is not below `scale`. powers: two words, each of which added
+ * to the bits of a float x makes x * 2^a or x * +-2^b of it. So x * scale is a sum of two floats that no multiplier has
+ * to make, with the bits of the product, as both round once. In return, scales are 6 % larger on average than they
+ * would have to be, and the noise that the rounding of activations makes grows by an eighth. */
 static inline float mm_powers(float scale, uint32_t powers[2])
 {
     const uint32_t one = 0x3F800000, exponent = 0x7F800000, fraction = 0x007FFFFF;
@@ -79,8 +80,8 @@ static inline float mm_powers(float scale, uint32_t powers[2])
     return adds ? below + up : 2 * below - down;
 }
 
-/* 32 inputs into half h of row t of a step with n_rows rows. Where all are so small that 127 / amax is not finite, they are taken
- * times 2^100 first: that is exact, and the scale is of the true size. */
+/* 32 inputs into half h of row t of a step with n_rows rows. Where all are so small that 127 / amax is not finite, they
+ * are taken times 2^100 first: that is exact, and the scale is of the true size. */
 MM_INLINE void mm_act8_half(const float *x, int h, int t, int n_rows, uint8_t *step)
 {
     float amax = mm_amax(x), up[32], unit = 1;
@@ -141,7 +142,8 @@ MM_INLINE void mm_act8_take_step(const uint8_t *s, int n, int t, uint8_t *d, int
 }
 
 /* weft__act.take of the 8-bit form. */
-static inline void mm_act8_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
+static inline void mm_act8_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row,
+                                int64_t to_m)
 {
     const int64_t first = mm_tile_first(row, m), to_first = mm_tile_first(to_row, to_m), steps = mm_act_steps(k);
     const int n = mm_tile_rows(first, m), t = (int)(row - first), to_n = mm_tile_rows(to_first, to_m),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_block.h: a block of a matrix, which functions that take two panels at once work on, and what they prefetch meanwhile for their callers
- * (words: matmul_quant.h). */
+/* matmul_block.h: a block of a matrix, which functions that take two panels at once work on, and what they prefetch
+ * meanwhile for their callers (words: matmul_quant.h). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_BLOCK_H
 #define WEFT_KERNELS_SIMD_MATMUL_BLOCK_H
 
@@ -12,8 +12,9 @@ enum {
     MM_BLOCK_STEPS = 32  /* steps of a block: 2048 inputs */
 };
 
-/* Products are taken MM_BLOCK_STEPS steps at a time, so that the activations of many rows stay in the second-level cache while the
- * panels pass by, however many inputs there are. A block of a matrix, for functions that take pairs of panels: */
+/* Products are taken MM_BLOCK_STEPS steps at a time, so that the activations of many rows stay in the second-level
+ * cache while the panels pass by, however many inputs there are. A block of a matrix, for functions that take pairs of
+ * panels: */
 typedef struct mm_block {
     const uint8_t *w;     /* of the first panel */
     const uint8_t *after; /* what comes behind the last pair, to fetch it */
@@ -45,8 +46,8 @@ MM_INLINE void mm_fetch_ahead(weft__kernel_prefetch *ahead)
     if (end >= ahead->end) mm_next_range(ahead);
 }
 
-/* Spreads what is left to be asked for over n_steps, each with lines of one range; where there are hardly more steps than ranges, all of
- * it comes at once. */
+/* Spreads what is left to be asked for over n_steps, each with lines of one range; where there are hardly more steps
+ * than ranges, all of it comes at once. */
 static inline void mm_spread(weft__kernel_prefetch *ahead, int64_t n_steps)
 {
     const int64_t even = n_steps - ahead->n - 1; /* the last lines of a range are fewer */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_codes.h: what the bytes of a panel of quantized weights are (matmul_layout.h): codes, a register at a time, and scales. The
- * including file has included its tier's matmul_vec.h. */
+/* matmul_codes.h: what the bytes of a panel of quantized weights are (matmul_layout.h): codes, a register at a time,
+ * and scales. The including file has included its tier's matmul_vec.h. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_CODES_H
 #define WEFT_KERNELS_SIMD_MATMUL_CODES_H
 
@@ -10,13 +10,16 @@
 /* Strips of a panel: MM_R rows each. What strip j has of a register of the layout begins MM_VEC * j into it. */
 enum { MM_STRIPS = MM_PANEL / MM_R };
 
-/* Are scales of 16 inputs integers so small that a code times its scale is one of eight bits? Q2_K: 3 * 15; Q3_K: -124 to 128. */
+/* Are scales of 16 inputs integers so small that a code times its scale is one of eight bits? Q2_K: 3 * 15; Q3_K: -124
+ * to 128. */
 MM_INLINE int mm_small_scales(int f)
 {
     return MM_DOT32 && (f == WEFT_Q2_K || f == WEFT_Q3_K);
 }
 
-/* ---- codes ------------------------------------------------------------------------------------------------------------------- */
+/* ---- codes
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Codes of eight bits that are signed here. */
 MM_INLINE int mm_is_signed(int f)
@@ -84,14 +87,16 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     case WEFT_Q5_1:
     case WEFT_Q5_K: return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 1), vi_load(c + h * MM_REG), g, 1, to);
     case WEFT_Q6_K:
-        return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 2), vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
+        return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 2), vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2,
+                           to);
     default:
         /* One mask for both halves, as registers are scarce where two panels are multiplied. */
         return to == 4 ? vi_and_not(vi_bytes(0x0F), nibbles) : mm_field(nibbles, 4 * h, 4, to);
     }
 }
 
-/* ---- scales ------------------------------------------------------------------------------------------------------------------ */
+/* ---- scales
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct mm_head {
     vf d[2]; /* 256-element formats: d * 2^-shift for each half; mm_small_scales: d */
@@ -139,7 +144,8 @@ MM_INLINE void mm_load_scales(int f, const uint8_t *head, int j, const mm_head *
         if (mm_has_min(f)) o->m[0] = mm_load_f16(head, 2 + h, j);
         return;
     }
-    const uint8_t *sc = head + ((mm_has_min(f) ? 4 : 2) + 2 * s + h) * MM_PANEL + j * MM_R; /* where there is one for each half */
+    const uint8_t *sc =
+        head + ((mm_has_min(f) ? 4 : 2) + 2 * s + h) * MM_PANEL + j * MM_R; /* where there is one for each half */
     for (int i = 0; mm_by_16(f) && i < 2; i++) {
         const uint8_t *by_16 = mm_scales_by_16(f, head, j, s, h, i);
         const vf scale = f == WEFT_Q2_K ? vf_load_u4_low(by_16) : vf_load_s8(by_16);

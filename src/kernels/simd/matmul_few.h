@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_few.h: a tile of rows times a pair of panels, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
+/* matmul_few.h: a tile of rows times a pair of panels, for tiers with VPDPBUSD (words: matmul_quant.h, which includes
+ * this).
  *
- * Panel by panel each product loads its word of activations, and a row has one sum. Two panels at once load it half as often, and half of
- * the rows at a time leave registers for two sums of each (PAIR_DEEP); a second tile follows while the pair is near. What pairs of panels cost is
- * that they are read side by side: where memory is the limit they are slower, and so is asking for both at a time. So the lines of the next
- * pair are asked for one after the other as they lie, half of them in each half. Invariant: as in matmul_pair.h, the bits are those of
- * mm_tile. */
+ * Panel by panel each product loads its word of activations, and a row has one sum. Two panels at once load it half as
+ * often, and half of the rows at a time leave registers for two sums of each (PAIR_DEEP); a second tile follows while
+ * the pair is near. What pairs of panels cost is that they are read side by side: where memory is the limit they are
+ * slower, and so is asking for both at a time. So the lines of the next pair are asked for one after the other as they
+ * lie, half of them in each half. Invariant: as in matmul_pair.h, the bits are those of mm_tile. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_FEW_H
 #define WEFT_KERNELS_SIMD_MATMUL_FEW_H
 
@@ -18,8 +19,8 @@ MM_INLINE int few_has(int f)
 }
 
 /* n rows from t0 on, at most PAIR_ROWS, of a tile of `tile` rows. Each step asks for `lines` lines from `next` on. */
-MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a,
-                        const uint8_t *next, int lines, float *out, int64_t ldo)
+MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t stride, int64_t n_spans,
+                        const uint8_t *a, const uint8_t *next, int lines, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f);
     vf acc[2][PAIR_ROWS];
@@ -46,9 +47,11 @@ MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t
 MM_INLINE void few_tile(int f, int n_rows, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a,
                         const uint8_t *then, float *out, int64_t ldo)
 {
-    const int n = n_rows <= PAIR_ROWS ? n_rows : (n_rows + 1) / 2, lines = !then ? 0 : (mm_span_bytes(f) / mm_steps(f) + 63) / 64;
+    const int n = n_rows <= PAIR_ROWS ? n_rows : (n_rows + 1) / 2,
+              lines = !then ? 0 : (mm_span_bytes(f) / mm_steps(f) + 63) / 64;
     few_pass(f, n_rows, 0, n, w, stride, n_spans, a, then, n < n_rows ? lines : 2 * lines, out, ldo);
-    if (n < n_rows) few_pass(f, n_rows, n, n_rows - n, w, stride, n_spans, a, then ? then + stride : NULL, lines, out, ldo);
+    if (n < n_rows)
+        few_pass(f, n_rows, n, n_rows - n, w, stride, n_spans, a, then ? then + stride : NULL, lines, out, ldo);
 }
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* matmul_float.h: products of F32, F16 and BF16 weights, for any vector tier.
  *
- * The including file has included its tier's matmul_vec.h. A unit is what one instruction takes of a row: one input, which is
- * converted and goes into a fused multiply-add in f32; or, with MM_BF16_DOT, two inputs in bf16 for VDPBF16PS.
- * Weights: panels [units][registers][MM_R] of 1 or 2 elements. Activations: tiles of MM_FLOAT_TILE rows (the last of m rows has the rest),
- * steps of 16 units, [rows of the tile][16] words of 4 bytes (an f32, or two bf16), padded with zeros.
- * An output is one chain over k in order, so neither the number of rows nor how many panels go side by side changes its bits. */
+ * The including file has included its tier's matmul_vec.h. A unit is what one instruction takes of a row: one input,
+ * which is converted and goes into a fused multiply-add in f32; or, with MM_BF16_DOT, two inputs in bf16 for VDPBF16PS.
+ * Weights: panels [units][registers][MM_R] of 1 or 2 elements. Activations: tiles of MM_FLOAT_TILE rows (the last of m
+ * rows has the rest), steps of 16 units, [rows of the tile][16] words of 4 bytes (an f32, or two bf16), padded with
+ * zeros. An output is one chain over k in order, so neither the number of rows nor how many panels go side by side
+ * changes its bits. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_FLOAT_H
 #define WEFT_KERNELS_SIMD_MATMUL_FLOAT_H
 
@@ -26,9 +27,9 @@
 
 enum { MM_UNITS = 16, MM_UNIT_ELEMS = MM_BF16_DOT ? 2 : 1, MM_MAX_VECTORS = 4 };
 
-/* Registers of rows in a panel. One chain of additions for each is needed to hide their latency, and panels that are read side by side come
- * slower than what lies one behind the other, where there is something to be done with each line: F16 has both registers in one panel. Adapters
- * of BF16 often have no more rows in A than one register. */
+/* Registers of rows in a panel. One chain of additions for each is needed to hide their latency, and panels that are
+ * read side by side come slower than what lies one behind the other, where there is something to be done with each
+ * line: F16 has both registers in one panel. Adapters of BF16 often have no more rows in A than one register. */
 #define MM_FLOAT_VECTORS(f) ((f) == WEFT_F16 && MM_R == 16 ? 2 : 1)
 
 /* Rows in the tile that begins at row i of m. */
@@ -115,7 +116,8 @@ static inline void mm_float_act_put(const float *x, int64_t ldx, const weft__act
 }
 
 /* weft__act.take */
-static inline void mm_float_act_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
+static inline void mm_float_act_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row,
+                                     int64_t to_m)
 {
     enum { STEP = MM_UNITS * 4 };
     const int64_t first = row / MM_FLOAT_TILE * MM_FLOAT_TILE, to_first = to_row / MM_FLOAT_TILE * MM_FLOAT_TILE,
@@ -126,7 +128,9 @@ static inline void mm_float_act_take(const void *act, int64_t k, int64_t row, in
     for (int64_t i = 0; i < steps; i++, s += n_rows * STEP, d += to_n * STEP) memcpy(d, s, STEP);
 }
 
-/* ---- tiles ------------------------------------------------------------------------------------------------------------------- */
+/* ---- tiles
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 MM_INLINE vf mm_load_unit(int f, const uint8_t *w)
 {
@@ -149,7 +153,8 @@ MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t
 {
     const int v = MM_FLOAT_VECTORS(f), n = n_panels * v;
     vf x[MM_MAX_VECTORS];
-    UNROLL for (int i = 0; i < n; i++) x[i] = mm_load_unit(f, w + (size_t)(i / v) * stride + i % v * mm_vector_bytes(f));
+    UNROLL for (int i = 0; i < n; i++) x[i] =
+        mm_load_unit(f, w + (size_t)(i / v) * stride + i % v * mm_vector_bytes(f));
     UNROLL for (int t = 0; t < n_rows; t++)
     {
         vf y = vf_word(a + 4 * MM_UNITS * t);
@@ -162,13 +167,15 @@ MM_INLINE void mm_float_prefetch(int n_panels, int distance, const uint8_t *w, s
 {
     UNROLL for (int p = 0; p < n_panels; p++)
     {
-        UNROLL for (int l = 0; l < bytes; l += 64) _mm_prefetch((const char *)w + (size_t)p * stride + distance + l, _MM_HINT_T1);
+        UNROLL for (int l = 0; l < bytes; l += 64)
+            _mm_prefetch((const char *)w + (size_t)p * stride + distance + l, _MM_HINT_T1);
     }
 }
 
 /* mm_float_tile; tune: how panels are prefetched, a constant. */
 MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__kernel_tune *tune, const uint8_t *w,
-                                   size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
+                                   size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out,
+                                   int64_t ldo)
 {
     enum { TOGETHER = 4 };
     const int unit_bytes = mm_unit_bytes(f), n = n_panels * MM_FLOAT_VECTORS(f), apart = MM_FLOAT_VECTORS(f) > 1;
@@ -187,7 +194,8 @@ MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__
             {
                 if (fetch && apart) {
                     simd_fence(); /* between products, not before them all (mm_ask, matmul_sums.h) */
-                    if (!second || j % 2 == 0) mm_float_prefetch(n_panels, distance, w + j * unit_bytes, stride, unit_bytes);
+                    if (!second || j % 2 == 0)
+                        mm_float_prefetch(n_panels, distance, w + j * unit_bytes, stride, unit_bytes);
                 }
                 mm_unit(f, n_panels, n_rows, w + j * unit_bytes, stride, a + 4 * (i + j), acc);
             }
@@ -209,10 +217,11 @@ MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__
 
 /* n_panels panels times one tile of n_rows rows; writes n_out outputs of each, of the last panel perhaps not all.
  * `fetch`: the panels come from memory. */
-MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t k, const uint8_t *a,
-                             int fetch, int64_t n_out, float *out, int64_t ldo)
+MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t k,
+                             const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic = MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
+    const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic =
+                                                                               MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
     if (n_rows <= zen4->bound_rows && zen4 != generic && weft__kernel_uarch == WEFT__UARCH_ZEN4) {
         mm_float_tile_tuned(f, n_panels, n_rows, zen4, w, stride, k, a, fetch, n_out, out, ldo);
     } else {
@@ -220,8 +229,8 @@ MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, 
     }
 }
 
-typedef void (*mm_float_fn)(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out,
-                            int64_t ldo);
+typedef void (*mm_float_fn)(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out,
+                            float *out, int64_t ldo);
 
 /* Panels that go side by side: few rows need several to cover the latency of the adder. */
 MM_INLINE int mm_panels_at_once(int f, int n_rows)
@@ -230,8 +239,9 @@ MM_INLINE int mm_panels_at_once(int f, int n_rows)
 }
 
 /* One tile of n_rows rows times a group of panels. */
-MM_INLINE void mm_float_group(int f, const mm_float_fn *one, const mm_float_fn *some, int n_rows, const uint8_t *w, size_t stride,
-                              int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
+MM_INLINE void mm_float_group(int f, const mm_float_fn *one, const mm_float_fn *some, int n_rows, const uint8_t *w,
+                              size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out,
+                              int64_t ldo)
 {
     const int64_t rows = MM_FLOAT_VECTORS(f) * MM_R, step = mm_panels_at_once(f, n_rows) * rows;
     while (n_out > 0) {
@@ -245,13 +255,14 @@ MM_INLINE void mm_float_group(int f, const mm_float_fn *one, const mm_float_fn *
     }
 }
 
-/* weft__matmul.run: chunk of rows, then group of panels, then tile. one[n - 1] serves n rows of one panel, some[n - 1] of as many
- * as mm_panels_at_once says. */
+/* weft__matmul.run: chunk of rows, then group of panels, then tile. one[n - 1] serves n rows of one panel, some[n - 1]
+ * of as many as mm_panels_at_once says. */
 MM_INLINE void mm_float_run(int f, const mm_float_fn *one, const mm_float_fn *some, const void *panels, size_t stride,
                             int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
     const int64_t row_bytes = mm_unit_steps(k) * MM_UNITS * 4;
-    int64_t chunk = (512 << 10) / row_bytes / MM_FLOAT_TILE * MM_FLOAT_TILE; /* activations that stay in the second level */
+    int64_t chunk =
+        (512 << 10) / row_bytes / MM_FLOAT_TILE * MM_FLOAT_TILE; /* activations that stay in the second level */
     if (chunk < 2 * MM_FLOAT_TILE) chunk = 2 * MM_FLOAT_TILE;
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk;
@@ -260,62 +271,63 @@ MM_INLINE void mm_float_run(int f, const mm_float_fn *one, const mm_float_fn *so
             const uint8_t *w = (const uint8_t *)panels + (size_t)(n / (MM_FLOAT_VECTORS(f) * MM_R)) * stride;
             const int64_t outs = n_out - n < group ? n_out - n : group;
             for (int64_t i = c; i < end; i += MM_FLOAT_TILE) {
-                mm_float_group(f, one, some, mm_float_tile_rows(i, m), w, stride, k, (const uint8_t *)act + i * row_bytes, i == c,
-                               outs, out + i * ldo + n, ldo);
+                mm_float_group(f, one, some, mm_float_tile_rows(i, m), w, stride, k,
+                               (const uint8_t *)act + i * row_bytes, i == c, outs, out + i * ldo + n, ldo);
             }
         }
     }
 }
 
-#define MM_FLOAT_FN(f, name, n_rows)                                                                                             \
-    static void name##_one_##n_rows(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out,      \
-                                    float *out, int64_t ldo)                                                                     \
-    {                                                                                                                            \
-        mm_float_tile(f, 1, n_rows, w, stride, k, a, fetch, n_out, out, ldo);                                                    \
-    }                                                                                                                            \
-    static void name##_some_##n_rows(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out,     \
-                                     float *out, int64_t ldo)                                                                    \
-    {                                                                                                                            \
-        mm_float_tile(f, mm_panels_at_once(f, n_rows), n_rows, w, stride, k, a, fetch, n_out, out, ldo);                         \
+#define MM_FLOAT_FN(f, name, n_rows)                                                                                   \
+    static void name##_one_##n_rows(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch,           \
+                                    int64_t n_out, float *out, int64_t ldo)                                            \
+    {                                                                                                                  \
+        mm_float_tile(f, 1, n_rows, w, stride, k, a, fetch, n_out, out, ldo);                                          \
+    }                                                                                                                  \
+    static void name##_some_##n_rows(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch,          \
+                                     int64_t n_out, float *out, int64_t ldo)                                           \
+    {                                                                                                                  \
+        mm_float_tile(f, mm_panels_at_once(f, n_rows), n_rows, w, stride, k, a, fetch, n_out, out, ldo);               \
     }
 
 #if MM_FLOAT_TILE == 12
-#define MM_FLOAT_ROWS_MORE(X, f, name) X(f, name, 7) X(f, name, 8) X(f, name, 9) X(f, name, 10) X(f, name, 11) X(f, name, 12)
+#define MM_FLOAT_ROWS_MORE(X, f, name)                                                                                 \
+    X(f, name, 7) X(f, name, 8) X(f, name, 9) X(f, name, 10) X(f, name, 11) X(f, name, 12)
 #else
 #define MM_FLOAT_ROWS_MORE(X, f, name)
 #endif
-#define MM_FLOAT_ROWS(X, f, name)                                                                                                \
+#define MM_FLOAT_ROWS(X, f, name)                                                                                      \
     X(f, name, 1) X(f, name, 2) X(f, name, 3) X(f, name, 4) X(f, name, 5) X(f, name, 6) MM_FLOAT_ROWS_MORE(X, f, name)
 #define MM_FLOAT_ONE(f, name, n_rows) name##_one_##n_rows,
 #define MM_FLOAT_SOME(f, name, n_rows) name##_some_##n_rows,
 
 /* Defines weft__matmul_ID_TIER. */
-#define MM_FLOAT_KERNEL(format, id, tier_name, TIER, act_form)                                                                   \
-    MM_FLOAT_ROWS(MM_FLOAT_FN, WEFT_##format, id)                                                                                \
-    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
-                         int64_t ldo)                                                                                            \
-    {                                                                                                                            \
-        static const mm_float_fn one[] = {MM_FLOAT_ROWS(MM_FLOAT_ONE, f, id)};                                                   \
-        static const mm_float_fn some[] = {MM_FLOAT_ROWS(MM_FLOAT_SOME, f, id)};                                                 \
-        mm_float_run(WEFT_##format, one, some, panels, stride, n_out, k, act, m, out, ldo);                                      \
-    }                                                                                                                            \
-    static size_t id##_panel_bytes(int64_t k)                                                                                    \
-    {                                                                                                                            \
-        return mm_float_panel_bytes(WEFT_##format, k);                                                                           \
-    }                                                                                                                            \
-    static void id##_pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                             \
-    {                                                                                                                            \
-        mm_float_pack(WEFT_##format, rows, row_bytes, n_rows, k, panel);                                                         \
-    }                                                                                                                            \
-    const weft__matmul weft__matmul_##id##_##tier_name = {                                                                       \
-        .name = "matmul_" #id "_" #tier_name,                                                                                    \
-        .dtype = WEFT_##format,                                                                                                  \
-        .tier = WEFT__TIER_##TIER,                                                                                               \
-        .panel_rows = MM_FLOAT_VECTORS(WEFT_##format) * MM_R,                                                                    \
-        .act = &act_form,                                                                                                        \
-        .panel_bytes = id##_panel_bytes,                                                                                         \
-        .pack = id##_pack,                                                                                                       \
-        .run = id##_run,                                                                                                         \
+#define MM_FLOAT_KERNEL(format, id, tier_name, TIER, act_form)                                                         \
+    MM_FLOAT_ROWS(MM_FLOAT_FN, WEFT_##format, id)                                                                      \
+    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,      \
+                         float *out, int64_t ldo)                                                                      \
+    {                                                                                                                  \
+        static const mm_float_fn one[] = {MM_FLOAT_ROWS(MM_FLOAT_ONE, f, id)};                                         \
+        static const mm_float_fn some[] = {MM_FLOAT_ROWS(MM_FLOAT_SOME, f, id)};                                       \
+        mm_float_run(WEFT_##format, one, some, panels, stride, n_out, k, act, m, out, ldo);                            \
+    }                                                                                                                  \
+    static size_t id##_panel_bytes(int64_t k)                                                                          \
+    {                                                                                                                  \
+        return mm_float_panel_bytes(WEFT_##format, k);                                                                 \
+    }                                                                                                                  \
+    static void id##_pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                   \
+    {                                                                                                                  \
+        mm_float_pack(WEFT_##format, rows, row_bytes, n_rows, k, panel);                                               \
+    }                                                                                                                  \
+    const weft__matmul weft__matmul_##id##_##tier_name = {                                                             \
+        .name = "matmul_" #id "_" #tier_name,                                                                          \
+        .dtype = WEFT_##format,                                                                                        \
+        .tier = WEFT__TIER_##TIER,                                                                                     \
+        .panel_rows = MM_FLOAT_VECTORS(WEFT_##format) * MM_R,                                                          \
+        .act = &act_form,                                                                                              \
+        .panel_bytes = id##_panel_bytes,                                                                               \
+        .pack = id##_pack,                                                                                             \
+        .run = id##_run,                                                                                               \
     };
 
 #endif

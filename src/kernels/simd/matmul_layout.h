@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 /* matmul_layout.h: how quantized weights and 8-bit activations lie in memory for the vector tiers.
  *
- * Letters: R = 16 rows of a panel, k inputs. A "register" is 4 * R bytes, one of AVX-512's and two of AVX2's, which belong to a strip of
- * eight rows each: a word of activations that was loaded serves both. Byte 4 * r + j belongs to row r.
+ * Letters: R = 16 rows of a panel, k inputs. A "register" is 4 * R bytes, one of AVX-512's and two of AVX2's, which
+ * belong to a strip of eight rows each: a word of activations that was loaded serves both. Byte 4 * r + j belongs to
+ * row r.
  *
- * Weights. A panel is R rows x all of k, in the order in which the inner loop reads it. It is a run of spans: 64 inputs for formats
- * of 32-element blocks, 256 for the others; a span is a head (scales) and one or four steps of 64 inputs (codes):
+ * Weights. A panel is R rows x all of k, in the order in which the inner loop reads it. It is a run of spans: 64 inputs
+ * for formats of 32-element blocks, 256 for the others; a span is a head (scales) and one or four steps of 64 inputs
+ * (codes):
  *   head, 32-element formats: d f16 [2][R], then for Q4_1 and Q5_1 m f16 [2][R]
- *   head, 256-element formats: d f16 [R]; dmin f16 [R] (Q2_K, Q4_K, Q5_K); scales [8 or 16][R] bytes; mins [8][R] bytes (Q4_K, Q5_K)
- * A step has two halves of 32 inputs (h = 0, 1), a half has eight groups (g) of four: input 32 * h + 4 * g + j is byte j of a row.
- * Registers of a step, in this order (low bits first: read in turn, they keep the processor's own prefetching going):
+ *   head, 256-element formats: d f16 [R]; dmin f16 [R] (Q2_K, Q4_K, Q5_K); scales [8 or 16][R] bytes; mins [8][R] bytes
+ *   (Q4_K, Q5_K)
+ * A step has two halves of 32 inputs (h = 0, 1), a half has eight groups (g) of four: input 32 * h + 4 * g + j is byte
+ * j of a row. Registers of a step, in this order (low bits first: read in turn, they keep the processor's own
+ * prefetching going):
  *   fives:   codes of 5 bits: one register per half, bit g is the lowest bit of the code in group g
  *   threes:  codes of 3 bits: one register per half, bit g is the highest bit of the code in group g
- *   pairs:   two registers per half: bits 2 * (g % 4) of register g / 4 are the lowest two bits of a code of 6, 3 or 2 bits
+ *   pairs:   two registers per half: bits 2 * (g % 4) of register g / 4 are the lowest two bits of a code of 6, 3 or 2
+ *            bits
  *   nibbles: eight: register g, low nibble half 0, high nibble half 1, the upper four bits of a code of 4, 5 or 6 bits
  *   bytes:   sixteen: register 8 * h + g, codes of 8 bits with the sign bit flipped
  *
- * Activations (8-bit form). Every 32 inputs of a row get a scale, the largest magnitude / 127 (for VPDPBUSD up to a fifth more), and
- * codes in [-127, 127]. Rows lie in tiles of T = 8 (the last tile of m rows has the rest; AMX: mm_whole), a tile is a run of steps of
- * 64 inputs, padded with zeros:
+ * Activations (8-bit form). Every 32 inputs of a row get a scale, the largest magnitude / 127 (for VPDPBUSD up to a
+ * fifth more), and codes in [-127, 127]. Rows lie in tiles of T = 8 (the last tile of m rows has the rest; AMX:
+ * mm_whole), a tile is a run of steps of 64 inputs, padded with zeros:
  *   [T][64] s8 codes, then tables of 4-byte words, h = 0, 1, quarter s = 0..3 (16 inputs each):
- *   scale [T][2] f32, bias32 [T][2], sum32 [T][2] f32 (scale * sum of codes), bias8 [T][2], bias16 [T][4], sum16 [T][4] f32,
- *   and for VPDPBUSD powers [T][2][2] (mm_powers)
- * A bias is what an accumulator of unsigned weight codes starts from, so that their offset costs nothing (matmul_sums.h). */
+ *   scale [T][2] f32, bias32 [T][2], sum32 [T][2] f32 (scale * sum of codes), bias8 [T][2], bias16 [T][4], sum16 [T][4]
+ *   f32, and for VPDPBUSD powers [T][2][2] (mm_powers)
+ * A bias is what an accumulator of unsigned weight codes starts from, so that their offset costs nothing
+ * (matmul_sums.h). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_LAYOUT_H
 #define WEFT_KERNELS_SIMD_MATMUL_LAYOUT_H
 
@@ -51,19 +57,19 @@ enum {
 };
 
 /* X(dtype, name) for every quantized format, by the size of its blocks. */
-#define MM_QUANT_32(X)                                                                                                           \
-    X(Q4_0, q4_0)                                                                                                                \
-    X(Q4_1, q4_1)                                                                                                                \
-    X(Q5_0, q5_0)                                                                                                                \
-    X(Q5_1, q5_1)                                                                                                                \
-    X(Q8_0, q8_0)                                                                                                                \
+#define MM_QUANT_32(X)                                                                                                 \
+    X(Q4_0, q4_0)                                                                                                      \
+    X(Q4_1, q4_1)                                                                                                      \
+    X(Q5_0, q5_0)                                                                                                      \
+    X(Q5_1, q5_1)                                                                                                      \
+    X(Q8_0, q8_0)                                                                                                      \
     X(IQ4_NL, iq4_nl)
-#define MM_QUANT_256(X)                                                                                                          \
-    X(Q2_K, q2_k)                                                                                                                \
-    X(Q3_K, q3_k)                                                                                                                \
-    X(Q4_K, q4_k)                                                                                                                \
-    X(Q5_K, q5_k)                                                                                                                \
-    X(Q6_K, q6_k)                                                                                                                \
+#define MM_QUANT_256(X)                                                                                                \
+    X(Q2_K, q2_k)                                                                                                      \
+    X(Q3_K, q3_k)                                                                                                      \
+    X(Q4_K, q4_k)                                                                                                      \
+    X(Q5_K, q5_k)                                                                                                      \
+    X(Q6_K, q6_k)                                                                                                      \
     X(IQ4_XS, iq4_xs)
 
 MM_INLINE int mm_is_256(int f)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* matmul_pair.h: two neighbouring panels at once, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
  *
- * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32 registers
- * 16 hold sums of the tile and 8 sums of products (PAIR_DEEP: 8 and 16); nothing else may push one of them out, as a stored register
- * costs as much as two multiplications, and the compiler stores many when it is left to itself.
- * So loads stay where they are written (mm_fence), and scales that want more than two registers are made into floats once for all
- * rows, and read where they are used. Whoever changes these functions looks at what the compiler made of each format: small changes
- * turn into many stored registers.
+ * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit.
+ * Of 32 registers 16 hold sums of the tile and 8 sums of products (PAIR_DEEP: 8 and 16); nothing else may push one of
+ * them out, as a stored register costs as much as two multiplications, and the compiler stores many when it is left to
+ * itself. So loads stay where they are written (mm_fence), and scales that want more than two registers are made into
+ * floats once for all rows, and read where they are used. Whoever changes these functions looks at what the compiler
+ * made of each format: small changes turn into many stored registers.
  *
- * f is a format with a scale for every 32 inputs, or more of them. Invariant: codes, scales and the sequence of operations on each
- * output are those of mm_tile, so the bits are too. */
+ * f is a format with a scale for every 32 inputs, or more of them. Invariant: codes, scales and the sequence of
+ * operations on each output are those of mm_tile, so the bits are too. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 #define WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 
@@ -17,7 +17,10 @@
 #include "kernels/simd/matmul_tile.h"
 #include "kernels/simd/matmul_two.h"
 
-enum { PAIR_TABLE_ENOUGH = 3 * MM_TILE /* rows that repay a table of scales */, PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES };
+enum {
+    PAIR_TABLE_ENOUGH = 3 * MM_TILE /* rows that repay a table of scales */,
+    PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES
+};
 
 /* Are scales read from a table of floats? Of the others, d of a half stays in registers. */
 MM_INLINE int pair_has_table(int f)
@@ -26,17 +29,18 @@ MM_INLINE int pair_has_table(int f)
 }
 
 /* ---- scales without a multiplier ----
- * On Zen 4 additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make the product of two
- * scales (mm_powers). Others multiply (tune.def):
- * scales are the same on all, so that answers are. The bits are those of the product as long as numbers are far from the ends of their
- * range: of activations that is looked up beforehand. Of weights in blocks of 256, whose small integers make some scales zero, while the
- * table is made, and zeros are left out of additions; of others, whose f16 are looked at while they are read, a tile is done again. */
+ * On Zen 4 additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make
+ * the product of two scales (mm_powers). Others multiply (tune.def): scales are the same on all, so that answers are.
+ * The bits are those of the product as long as numbers are far from the ends of their range: of activations that is
+ * looked up beforehand. Of weights in blocks of 256, whose small integers make some scales zero, while the table is
+ * made, and zeros are left out of additions; of others, whose f16 are looked at while they are read, a tile is done
+ * again. */
 
 #define PAIR_LEAST_ACT 0x1p-60f
 #define PAIR_MOST_ACT 0x1p60f
 
-/* For formats whose codes take hardly anything else to take apart: others have no room for additions (IQ4_NL gains nothing, Q5_0 loses). Of
- * those, a step in blocks of 32 begins with its scales, f16. */
+/* For formats whose codes take hardly anything else to take apart: others have no room for additions (IQ4_NL gains
+ * nothing, Q5_0 loses). Of those, a step in blocks of 32 begins with its scales, f16. */
 MM_INLINE int pair_adds_apart(int f)
 {
     return mm_is_plain(f) && MM_TUNED(f, by_addition);
@@ -68,9 +72,9 @@ static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c,
 enum pair_way {
     PAIR_PLAIN,
     PAIR_ADDS, /* scales are added, and found to be in range */
-    /* Half of the rows at a time, which leaves registers for two sums of each 32 products, so that twice as many products are on their
-     * way: where multipliers are two, one chain of sums for each row and panel is no more than what keeps them busy. It reads a pair's
-     * panels twice. */
+    /* Half of the rows at a time, which leaves registers for two sums of each 32 products, so that twice as many
+     * products are on their way: where multipliers are two, one chain of sums for each row and panel is no more than
+     * what keeps them busy. It reads a pair's panels twice. */
     PAIR_DEEP
 };
 
@@ -112,10 +116,10 @@ MM_INLINE int pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_
     return !odd;
 }
 
-/* acc + what 32 products come to: half h of a step, a row of a tile of `tile`, one panel; m: where its minimums are. usual, a constant:
- * all scales are in range, and those of the weights that are not zero are `some`. */
-MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, vi sum, vf d, const float *m, const uint8_t *a,
-                      vf acc)
+/* acc + what 32 products come to: half h of a step, a row of a tile of `tile`, one panel; m: where its minimums are.
+ * usual, a constant: all scales are in range, and those of the weights that are not zero are `some`. */
+MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, vi sum, vf d, const float *m,
+                      const uint8_t *a, vf acc)
 {
     const uint8_t *powers = a + mm_powers_at(tile) + 8 * (2 * row + h);
     const vf scale = usual ? vf_add(vf_times_power(d, some, powers), vf_times_power(d, some, powers + 4))
@@ -124,7 +128,8 @@ MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, 
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, tile, row, 0)), acc) : acc;
 }
 
-/* Into the second level; where scales are added into the first, although lines do not stay there until they are used. */
+/* Into the second level; where scales are added into the first, although lines do not stay there until they are used.
+ */
 MM_INLINE void pair_ask_line(int way, const char *line)
 {
     if (way == PAIR_ADDS) _mm_prefetch(line, _MM_HINT_T0);
@@ -150,8 +155,8 @@ MM_INLINE void pair_load_scales(int f, const uint8_t *w, size_t stride, int64_t 
 }
 
 /* Half h of a step, n rows from `row` on, at most PAIR_ROWS, of a tile of `tile`: adds 32 products to their sums. */
-MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const uint8_t *const c[2], const pair_scales *sc,
-                         const float *table, const uint8_t *a, vf *acc0, vf *acc1)
+MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const uint8_t *const c[2],
+                         const pair_scales *sc, const float *table, const uint8_t *a, vf *acc0, vf *acc1)
 {
     const int chains = pair_chains(way);
     vi sum[2][2][PAIR_ROWS]; /* of a chain, a panel, a row */
@@ -180,18 +185,19 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
             const vi all = chains == 2 ? vi_add32(sum[0][p][t], sum[1][p][t]) : sum[0][p][t];
             const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : sc->d[p];
             vf *acc = (p ? acc1 : acc0) + t;
-            *acc = pair_add(f, tile, way == PAIR_ADDS, sc->some[p], h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
+            *acc =
+                pair_add(f, tile, way == PAIR_ADDS, sc->some[p], h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
         }
         if (pair_has_table(f)) simd_fence(); /* the next row reads it again */
     }
     simd_fence();
 }
 
-/* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). Meanwhile each step asks for `lines` lines of two panels,
- * from `next` on and `stride` behind it. */
+/* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). Meanwhile each step asks for
+ * `lines` lines of two panels, from `next` on and `stride` behind it. */
 MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
-                        const uint8_t *a, int more, const char *next, int lines, weft__kernel_prefetch *ahead, float *out,
-                        int64_t ldo)
+                        const uint8_t *a, int more, const char *next, int lines, weft__kernel_prefetch *ahead,
+                        float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f);
     const int n = pair_pass_rows(way);
@@ -207,7 +213,8 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
             for (int l = 0; l < lines; l++, next += 64) {
                 for (int p = 0; p < 2; p++) pair_ask_line(way, next + (size_t)p * stride);
             }
-            if (way == PAIR_ADDS && !pair_table_has_range(f)) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
+            if (way == PAIR_ADDS && !pair_table_has_range(f))
+                odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
                 pair_scales sc;
@@ -220,7 +227,8 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
             }
         }
         if (mm_min_with_span(f))
-            pair_mins(f, t0, n, table - 2 * steps * PAIR_SCALES, PAIR_SCALES, a - steps * MM_TILE * MM_ROW_STEP, acc[0], acc[1]);
+            pair_mins(f, t0, n, table - 2 * steps * PAIR_SCALES, PAIR_SCALES, a - steps * MM_TILE * MM_ROW_STEP, acc[0],
+                      acc[1]);
     }
     if (odd) return 0;
     UNROLL for (int t = 0; t < n; t++)
@@ -230,8 +238,8 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
     return 1;
 }
 
-/* What is fetched of the pair that comes next, spread over all passes of all tiles of a chunk: every line of its panels once, but for less
- * than a pass's lines behind their end. */
+/* What is fetched of the pair that comes next, spread over all passes of all tiles of a chunk: every line of its panels
+ * once, but for less than a pass's lines behind their end. */
 typedef struct pair_asks {
     const char *next;       /* the first panel */
     int64_t n_steps;        /* of a pass */
@@ -252,10 +260,11 @@ MM_INLINE int pair_ask(const pair_asks *asks, int i, const char **next)
     return asks->each + then - before;
 }
 
-/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out; i: the number of its first pass. Returns 0, and has
- * put nothing into out, where the scales are not as `way` wants them. */
-MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a,
-                        int more, const pair_asks *asks, int i, weft__kernel_prefetch *ahead, float *out, int64_t ldo)
+/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out; i: the number of its first
+ * pass. Returns 0, and has put nothing into out, where the scales are not as `way` wants them. */
+MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
+                        const uint8_t *a, int more, const pair_asks *asks, int i, weft__kernel_prefetch *ahead,
+                        float *out, int64_t ldo)
 {
     const int n = pair_pass_rows(way);
     const char *next;
@@ -268,8 +277,8 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
     return 1;
 }
 
-/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
- * were. */
+/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many
+ * outputs that were. */
 MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     _Alignas(64) float table[PAIR_TABLE];
@@ -292,11 +301,15 @@ MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
             const uint8_t *a = b->act + i * b->row_bytes;
             float *o = out + i * ldo + n;
             mm_fetch_outputs(b->more ? pair_then(n_out, n, c, end, i, out, ldo) : o, ldo, MM_TILE, PAIR_OUTS);
-            usual = usual && pair_tile(f, PAIR_ADDS, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o, ldo);
+            usual = usual &&
+                    pair_tile(f, PAIR_ADDS, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o, ldo);
             if (usual) continue;
             if (is_deep)
-                (void)pair_tile(f, PAIR_DEEP, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o, ldo);
-            else (void)pair_tile(f, PAIR_PLAIN, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o, ldo);
+                (void)pair_tile(f, PAIR_DEEP, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o,
+                                ldo);
+            else
+                (void)pair_tile(f, PAIR_PLAIN, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o,
+                                ldo);
         }
     }
     return n;

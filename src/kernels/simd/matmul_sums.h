@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_sums.h: what 32 inputs of a panel and some rows of activations come to (words: matmul_quant.h, which includes this).
+/* matmul_sums.h: what 32 inputs of a panel and some rows of activations come to (words: matmul_quant.h, which includes
+ * this).
  *
  * Integer part. The sum of 32 products (16 where scales are by 16) is exact, in one of three ways:
- *  - MM_DOT32: VPDPBUSD of unsigned codes, int32 throughout. Codes are taken times 2^mm_shift so that the offset of most formats
- *    becomes 128 and one bias serves all; the factor 2^-shift goes into the scale, exactly.
- *  - else, codes of up to six bits: VPMADDUBSW, whose int16 sums of two products are added as int16, then widened once. It
- *    saturates only beyond 32767 and the largest is 63 * 127 * 2 = 16002. The additions wrap, so only the end matters:
+ *  - MM_DOT32: VPDPBUSD of unsigned codes, int32 throughout. Codes are taken times 2^mm_shift so that the offset of
+ *    most formats becomes 128 and one bias serves all; the factor 2^-shift goes into the scale, exactly.
+ *  - else, codes of up to six bits: VPMADDUBSW, whose int16 sums of two products are added as int16, then widened once.
+ *    It saturates only beyond 32767 and the largest is 63 * 127 * 2 = 16002. The additions wrap, so only the end
+ *    matters:
  *      with a bias the end is the sum of (code - offset) * activation: 4 bits, 16 products <= 8 * 127 * 16 = 16256;
- *      5 bits, 16 products <= 16 * 127 * 16 = 32512; 6 bits, 8 products <= 32 * 127 * 8 = 32512 (and so for Q3_K, codes times 8);
- *      without (formats with a minimum): 4 bits, 16 products <= 15 * 127 * 16 = 30480; 5 bits, 8 products <= 31 * 127 * 8 = 31496;
- *      2 bits, 8 products <= 3 * 127 * 8 = 3048.
+ *      5 bits, 16 products <= 16 * 127 * 16 = 32512; 6 bits, 8 products <= 32 * 127 * 8 = 32512 (and so for Q3_K, codes
+ *      times 8); without (formats with a minimum): 4 bits, 16 products <= 15 * 127 * 16 = 30480; 5 bits, 8 products <=
+ *      31 * 127 * 8 = 31496; 2 bits, 8 products <= 3 * 127 * 8 = 3048.
  *  - else, codes of eight bits: the sign of the weight goes to the activation, VPMADDUBSW of |w| <= 128 gives at most
  *    128 * 127 * 2 = 32512, widened each time.
- *  These bounds hold for every code that a file can hold and activation codes in [-127, 127]. A row that holds NaN or infinity may
- *  have other codes and wrong sums: its scale is NaN or infinite, and so is the result.
+ *  These bounds hold for every code that a file can hold and activation codes in [-127, 127]. A row that holds NaN or
+ *  infinity may have other codes and wrong sums: its scale is NaN or infinite, and so is the result.
  * Float part. Per 32 inputs, in order of k: acc = fma(sum, scale_w * scale_a, acc), or with scales by 16
- *  acc = fma(fma(sum1, scale1, sum0 * scale0), scale_a, acc); a minimum is one more fma with the sum of the activations: in formats
- *  of 32 elements behind the products, in those of 256 behind the span, so that a minimum is loaded once for all rows of a tile.
- *  Where scales by 16 are small integers times d (mm_small_scales), those integers belong to the exact part: 32 products come to
- *  x = scale0 * sum0 + scale1 * sum1, below 2^24, part = fma(x, scale_a, part), and behind the span acc = fma(part, d, acc).
- *  The sequence depends on nothing but the format, so every number of rows gives the same bits. */
+ *  acc = fma(fma(sum1, scale1, sum0 * scale0), scale_a, acc); a minimum is one more fma with the sum of the
+ *  activations: in formats of 32 elements behind the products, in those of 256 behind the span, so that a minimum is
+ *  loaded once for all rows of a tile. Where scales by 16 are small integers times d (mm_small_scales), those integers
+ *  belong to the exact part: 32 products come to x = scale0 * sum0 + scale1 * sum1, below 2^24, part = fma(x, scale_a,
+ *  part), and behind the span acc = fma(part, d, acc). The sequence depends on nothing but the format, so every number
+ *  of rows gives the same bits. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_SUMS_H
 #define WEFT_KERNELS_SIMD_MATMUL_SUMS_H
 
@@ -107,8 +110,8 @@ typedef struct mm_asks {
     int lines;
 } mm_asks;
 
-/* The i-th sixteenth of them. Asked for at once, they fill the places where a core keeps what it waits for, and what is multiplied next waits
- * behind them. */
+/* The i-th sixteenth of them. Asked for at once, they fill the places where a core keeps what it waits for, and what is
+ * multiplied next waits behind them. */
 MM_INLINE void mm_ask(mm_asks asks, int i)
 {
     const int first = (i * asks.lines + 15) / 16;
@@ -125,9 +128,9 @@ typedef vf mm_acc[MM_STRIPS];
 typedef vi mm_codes[MM_STRIPS];
 typedef mm_scales mm_half_scales[MM_STRIPS];
 
-/* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many sums to hide latency;
- * at most four rows have registers for that, or one where panels are two strips. Where
- * halves lie apart it is slower. */
+/* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many
+ * sums to hide latency; at most four rows have registers for that, or one where panels are two strips. Where halves lie
+ * apart it is slower. */
 MM_INLINE int mm_takes_both(int f, int n)
 {
     return mm_parts(f) == 1 && mm_step_regs(f) < 16 && (MM_DOT32 ? n <= 4 : MM_STRIPS == 2 && n == 1);
@@ -145,9 +148,9 @@ MM_INLINE vf mm_add_min(int f, int h, int i, int n_rows, int t, vf m, const uint
     return vf_fma(m, vf_word(mm_sum_of(f, a, h, n_rows, t, i)), acc);
 }
 
-/* Rows t0..t0+n-1 of a tile of n_rows: adds 32 products of half h of a step to their acc (mm_small_scales: the span's part), or those of its
- * `halves` halves from h on, each with scales of its own. w: the codes of one half; NULL: they are made of the step at c as they are wanted.
- * Four rows side by side hide the latency of the multipliers. */
+/* Rows t0..t0+n-1 of a tile of n_rows: adds 32 products of half h of a step to their acc (mm_small_scales: the span's
+ * part), or those of its `halves` halves from h on, each with scales of its own. w: the codes of one half; NULL: they
+ * are made of the step at c as they are wanted. Four rows side by side hide the latency of the multipliers. */
 MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const uint8_t *c, const mm_codes *w,
                             const mm_half_scales *sc, mm_asks asks, const uint8_t *a, mm_acc *acc)
 {
@@ -206,8 +209,10 @@ MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n,
     }
 }
 
-/* Rows t0..t0+n-1 of a tile of n_rows: adds the minimums of the span at w, whose heads are hd, to acc; its first step is at a. */
-MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *w, const mm_head *hd, const uint8_t *a, mm_acc *acc)
+/* Rows t0..t0+n-1 of a tile of n_rows: adds the minimums of the span at w, whose heads are hd, to acc; its first step
+ * is at a. */
+MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *w, const mm_head *hd, const uint8_t *a,
+                            mm_acc *acc)
 {
     for (int s = 0; s < mm_steps(f); s++, a += n_rows * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++)

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_tile.h: one panel of weights times one tile of activations, and how what is read next is asked for meanwhile (words:
- * matmul_quant.h, which includes this). */
+/* matmul_tile.h: one panel of weights times one tile of activations, and how what is read next is asked for meanwhile
+ * (words: matmul_quant.h, which includes this). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_TILE_H
 #define WEFT_KERNELS_SIMD_MATMUL_TILE_H
 
 #include "kernels/simd/matmul_sums.h"
 #include "kernels/simd/tuned.h"
 
-/* Up to so many rows reading takes nearly all of the time: codes are whole nibbles or bytes there, and a register of them is multiplied twice at
- * most. */
+/* Up to so many rows reading takes nearly all of the time: codes are whole nibbles or bytes there, and a register of
+ * them is multiplied twice at most. */
 MM_INLINE int mm_is_memory_bound(const weft__kernel_tune *tune, int64_t n_rows)
 {
     return n_rows <= tune->bound_rows;
 }
 
-/* How the lines of a step are prefetched, WEFT__PREFETCH_. Where multiplying is the limit, to prefetch one by one pays only for VPDPBUSD. */
+/* How the lines of a step are prefetched, WEFT__PREFETCH_. Where multiplying is the limit, to prefetch one by one pays
+ * only for VPDPBUSD. */
 MM_INLINE int mm_prefetch_of(const weft__kernel_tune *tune, int64_t n_rows)
 {
     if (mm_is_memory_bound(tune, n_rows)) return tune->bound_prefetch;
@@ -41,10 +42,10 @@ MM_INLINE int mm_is_plain(int f)
     return f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0 || f == WEFT_Q4_K;
 }
 
-/* Half h of a step, rows t0..t0+n-1 of a tile of n_rows. Codes of two strips are many for the registers: they are kept where they are wanted
- * twice and take long to make. */
-MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_half_scales *sc, mm_asks asks,
-                       const uint8_t *a, mm_acc *acc)
+/* Half h of a step, rows t0..t0+n-1 of a tile of n_rows. Codes of two strips are many for the registers: they are kept
+ * where they are wanted twice and take long to make. */
+MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_half_scales *sc,
+                       mm_asks asks, const uint8_t *a, mm_acc *acc)
 {
     const mm_asks none = {NULL, 0};
     mm_codes codes[8];
@@ -59,16 +60,16 @@ MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c
     if (n > 4) mm_half_rows(f, h, 1, n_rows, t0 + 4, n - 4, c, w, sc, none, a, acc + 4);
 }
 
-/* The next step of activations, into the first level: where a panel is larger than that, they have left it when the next panel
- * wants them. Where lines are prefetched one by one it is slower. */
+/* The next step of activations, into the first level: where a panel is larger than that, they have left it when the
+ * next panel wants them. Where lines are prefetched one by one it is slower. */
 MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
 {
     UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
 }
 
-/* The lines of a span's head, and as many from `ask` on that would be left out: of a later head, where what is asked for lies whole spans ahead
- * (mm_next_of), or else of codes. Later scales and minimums are read behind codes: where that is the first time, the processor's own
- * prefetching, which goes by the order of what is read, falls behind. */
+/* The lines of a span's head, and as many from `ask` on that would be left out: of a later head, where what is asked
+ * for lies whole spans ahead (mm_next_of), or else of codes. Later scales and minimums are read behind codes: where
+ * that is the first time, the processor's own prefetching, which goes by the order of what is read, falls behind. */
 MM_INLINE void mm_fetch_head(int f, const uint8_t *w, uintptr_t ask)
 {
     const int bytes = mm_head_row(f) * MM_PANEL;
@@ -91,11 +92,12 @@ MM_INLINE void mm_zero(mm_acc *acc, int n)
     }
 }
 
-/* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_PANEL outputs of each. next: how a panel that
- * comes from memory is asked for, and with it the activations that it pushes out, if they are all of the tile's; NULL where it does not.
- * tune: how, a constant. */
-MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kernel_tune *tune, const uint8_t *w, int64_t n_spans,
-                             const uint8_t *a, const simd_next *next, int n_out, float *out, int64_t ldo)
+/* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_PANEL outputs of each.
+ * next: how a panel that comes from memory is asked for, and with it the activations that it pushes out, if they are
+ * all of the tile's; NULL where it does not. tune: how, a constant. */
+MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kernel_tune *tune, const uint8_t *w,
+                             int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out, float *out,
+                             int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f),
               lines = (span_bytes / steps + 63) / 64, prefetch = mm_prefetch_of(tune, n),
@@ -126,7 +128,8 @@ MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kerne
             UNROLL for (int h = 0; h < 2; h++)
             {
                 mm_load_half_scales(f, w, hd, s, h, sc[h]);
-                if (!mm_takes_both(f, n)) mm_half(f, h, n_rows, t0, n, c, &sc[h], asks, a, mm_small_scales(f) ? part : acc);
+                if (!mm_takes_both(f, n))
+                    mm_half(f, h, n_rows, t0, n, c, &sc[h], asks, a, mm_small_scales(f) ? part : acc);
             }
             if (mm_takes_both(f, n)) mm_half_rows(f, 0, 2, n_rows, t0, n, c, NULL, sc, asks, a, acc);
         }
@@ -153,7 +156,8 @@ MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kerne
 MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
                        const simd_next *next, int n_out, float *out, int64_t ldo)
 {
-    const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic = MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
+    const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic =
+                                                                               MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
     /* A piece of code for each way; distances are constants where they are not read from `next`. */
     const int differs = mm_prefetch_of(zen4, n) != mm_prefetch_of(generic, n) ||
                         (!MM_DOT32 && mm_prefetch_distance(zen4, n) != mm_prefetch_distance(generic, n));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_wide.h: products with weights that are costly to take apart, where many rows share them (words: matmul_quant.h, which includes
- * this). What is multiplied how is the including tier's: matmul_wide_dot.h, matmul_wide_bytes.h.
+/* matmul_wide.h: products with weights that are costly to take apart, where many rows share them (words:
+ * matmul_quant.h, which includes this). What is multiplied how is the including tier's: matmul_wide_dot.h,
+ * matmul_wide_bytes.h.
  *
- * Two neighbouring panels, or both strips of one, are taken apart once, WIDE_STEPS steps at a time, into codes of eight bits and float
- * scales that stay in the first-level cache while all rows of the chunk pass by. What has been summed of a row waits in memory meanwhile.
+ * Two neighbouring panels, or both strips of one, are taken apart once, WIDE_STEPS steps at a time, into codes of eight
+ * bits and float scales that stay in the first-level cache while all rows of the chunk pass by. What has been summed of
+ * a row waits in memory meanwhile.
  *
  * Invariant: codes, scales and the sequence of operations on each output are those of mm_tile, so the bits are too. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_H
@@ -46,8 +48,8 @@ MM_INLINE void wide_unpack(int f, const uint8_t *w, int j, int n_spans, int i, w
     }
 }
 
-/* What is fetched meanwhile: `lines` lines of both panels of the pair that comes next for each step and pass, not all of a tile's at once,
- * as loads wait where all places for lines on their way are taken; and what else is asked for. */
+/* What is fetched meanwhile: `lines` lines of both panels of the pair that comes next for each step and pass, not all
+ * of a tile's at once, as loads wait where all places for lines on their way are taken; and what else is asked for. */
 typedef struct wide_next {
     const char *at, *stop; /* of the first panel */
     size_t stride;         /* to those of the second; of one panel, to the second half of its lines */
@@ -64,10 +66,10 @@ MM_INLINE void wide_ask(wide_next *next)
     if (next->ahead) mm_fetch_ahead(next->ahead);
 }
 
-/* Rows t0.. of a full tile, PAIR_ROWS of them, times n steps of a pair: from the sums at `from`, ld_from apart (NULL: from zero), to `to`, ld
- * apart. */
-MM_INLINE void wide_rows(int f, int t0, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next, const float *from,
-                         int64_t ld_from, float *to, int64_t ld)
+/* Rows t0.. of a full tile, PAIR_ROWS of them, times n steps of a pair: from the sums at `from`, ld_from apart (NULL:
+ * from zero), to `to`, ld apart. */
+MM_INLINE void wide_rows(int f, int t0, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next,
+                         const float *from, int64_t ld_from, float *to, int64_t ld)
 {
     const uint8_t *c = w->halves[0], *b = a;
     vf acc[2][PAIR_ROWS];
@@ -80,7 +82,8 @@ MM_INLINE void wide_rows(int f, int t0, const wide_pair *w, int n_steps, const u
         vf part[2][PAIR_ROWS] = {{{0}}};
         for (int s = 0; s < mm_steps(f); s++, b += MM_TILE * MM_ROW_STEP) {
             wide_ask(next);
-            UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, mm_small_scales(f) ? part : acc);
+            UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF)
+                wide_half(f, h, t0, c, b, mm_small_scales(f) ? part : acc);
         }
         if (mm_small_scales(f)) {
             UNROLL for (int p = 0; p < 2; p++)
@@ -104,21 +107,23 @@ MM_INLINE void wide_tile(int f, const wide_pair *w, int n_steps, const uint8_t *
                          int64_t ld_from, float *to, int64_t ld)
 {
     if (wide_is_unrolled(f)) {
-        UNROLL for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) wide_rows(f, t0, w, n_steps, a, next, from, ld_from, to, ld);
+        UNROLL for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS)
+            wide_rows(f, t0, w, n_steps, a, next, from, ld_from, to, ld);
     } else {
         for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) wide_rows(f, t0, w, n_steps, a, next, from, ld_from, to, ld);
     }
 }
 
-/* As pair_run, for MM_CHUNK_ROWS rows at most. Meanwhile the pair that comes next is fetched, and in good time the lines that will be
- * written. */
+/* As pair_run, for MM_CHUNK_ROWS rows at most. Meanwhile the pair that comes next is fetched, and in good time the
+ * lines that will be written. */
 MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     wide_pair pair;
     _Alignas(64) float sums[MM_CHUNK_ROWS * PAIR_OUTS];
     const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (b->n_spans + at_once - 1) / at_once;
     const int64_t n_asks = b->n_spans * mm_steps(f) * ((end - c) / PAIR_ROWS);
-    const int64_t pair_bytes = 2 / MM_STRIPS * (int64_t)b->stride, n_lines = b->n_spans * mm_span_bytes(f) / 64 / MM_STRIPS;
+    const int64_t pair_bytes = 2 / MM_STRIPS * (int64_t)b->stride,
+                  n_lines = b->n_spans * mm_span_bytes(f) / 64 / MM_STRIPS;
     const uint8_t *w = b->w;
     wide_next next = {.stride = MM_STRIPS == 1 ? b->stride : 64 * (size_t)n_lines,
                       .lines = (int)((n_lines + n_asks - 1) / n_asks),
@@ -139,7 +144,8 @@ MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
             for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * PAIR_OUTS) {
                 float *o = out + i * ldo + n;
                 if (p == n_parts - 2 || n_parts == 1) mm_fetch_outputs(o, ldo, MM_TILE, PAIR_OUTS);
-                if (p == 0 && b->more) mm_fetch_outputs(pair_then(n_out, n, c, end, i, out, ldo), ldo, MM_TILE, PAIR_OUTS);
+                if (p == 0 && b->more)
+                    mm_fetch_outputs(pair_then(n_out, n, c, end, i, out, ldo), ldo, MM_TILE, PAIR_OUTS);
                 const float *from = p ? sum : b->more ? o : NULL;
                 wide_tile(f, &pair, (int)spans * mm_steps(f), a, &next, from, p ? PAIR_OUTS : ldo, last ? o : sum,
                           last ? ldo : PAIR_OUTS);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_wide_bytes.h: what a pair of panels that was taken apart comes to, by VPMADDUBSW (matmul_wide.h, which includes this).
+/* matmul_wide_bytes.h: what a pair of panels that was taken apart comes to, by VPMADDUBSW (matmul_wide.h, which
+ * includes this).
  *
  * Of 16 registers 8 hold sums; what has been summed of the rows waits in memory for the end of each half. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_BYTES_H
@@ -7,7 +8,8 @@
 
 #include "kernels/simd/matmul_two.h"
 
-/* Is there a loop of its own for each PAIR_ROWS rows of a tile? Where their words are is a constant then. Scales by 16 want many of those. */
+/* Is there a loop of its own for each PAIR_ROWS rows of a tile? Where their words are is a constant then. Scales by 16
+ * want many of those. */
 MM_INLINE int wide_is_unrolled(int f)
 {
     return mm_by_16(f);
@@ -33,8 +35,8 @@ typedef struct wide_first {
 } wide_first;
 
 /* The sums of part p of half h of a step: kept, or added to acc. */
-MM_INLINE void wide_part_end(int f, int h, int p, int t0, const vi sum[2][PAIR_ROWS], const float *scales, const uint8_t *a,
-                             wide_first *first, vf acc[2][PAIR_ROWS])
+MM_INLINE void wide_part_end(int f, int h, int p, int t0, const vi sum[2][PAIR_ROWS], const float *scales,
+                             const uint8_t *a, wide_first *first, vf acc[2][PAIR_ROWS])
 {
     const int is_first = p < mm_parts(f) - 1;
     UNROLL for (int t = 0; t < PAIR_ROWS; t++)
@@ -56,7 +58,8 @@ MM_INLINE void wide_part_end(int f, int h, int p, int t0, const vi sum[2][PAIR_R
             if (p > 0) all = vi_add32(first->sum[i][t], all);
             acc[i][t] = vf_fma(vf_from_int(all), vf_mul(d, scale), acc[i][t]);
             if (mm_min_with_products(f))
-                acc[i][t] = vf_fma(vf_load(scales + (2 + i) * MM_R), vf_word(mm_sum_of(f, a, h, MM_TILE, t0 + t, 0)), acc[i][t]);
+                acc[i][t] = vf_fma(vf_load(scales + (2 + i) * MM_R), vf_word(mm_sum_of(f, a, h, MM_TILE, t0 + t, 0)),
+                                   acc[i][t]);
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matmul_wide_dot.h: what a pair of panels that was taken apart comes to, by VPDPBUSD (matmul_wide.h, which includes this). */
+/* matmul_wide_dot.h: what a pair of panels that was taken apart comes to, by VPDPBUSD (matmul_wide.h, which includes
+ * this). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H
 
@@ -40,8 +41,8 @@ MM_INLINE const uint8_t *wide_bias(int f, const uint8_t *a, int h, int t, int q)
     return f == WEFT_Q3_K ? a + mm_bias32_at(MM_TILE) + 4 * (2 * t + h) : NULL;
 }
 
-/* The sums of the products of both quarters: rows t0.. of a full tile, half h of a step. Where they have one scale, the bias is in the
- * first, and they are wanted together: apart, twice as many products are on their way. */
+/* The sums of the products of both quarters: rows t0.. of a full tile, half h of a step. Where they have one scale, the
+ * bias is in the first, and they are wanted together: apart, twice as many products are on their way. */
 MM_INLINE void wide_sums(int f, int h, int t0, const uint8_t *w, const uint8_t *a, vi sum[2][2][PAIR_ROWS])
 {
     UNROLL for (int q = 0; q < 2; q++)
@@ -87,8 +88,8 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
                 const vf x = vf_from_int(all);
                 acc[i][t] = f == WEFT_Q3_K ? vf_fnma(x, scale, acc[i][t]) : vf_fma(x, scale, acc[i][t]);
             } else {
-                acc[i][t] = pair_add(f, MM_TILE, 0, VF_ALL, h, t0 + t, all, vf_load(scales + i * MM_R), scales + (2 + i) * MM_R,
-                                     a, acc[i][t]);
+                acc[i][t] = pair_add(f, MM_TILE, 0, VF_ALL, h, t0 + t, all, vf_load(scales + i * MM_R),
+                                     scales + (2 + i) * MM_R, a, acc[i][t]);
             }
         }
     }

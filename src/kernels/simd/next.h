@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* next.h: asking for memory before it is used. Panels are read a unit at a time; with each unit, the one `distance` farther on is
- * asked for. Behind the end of the panels, what is read next is asked for instead, from its beginning. */
+/* next.h: asking for memory before it is used. Panels are read a unit at a time; with each unit, the one `distance`
+ * farther on is asked for. Behind the end of the panels, what is read next is asked for instead, from its beginning. */
 #ifndef WEFT_KERNELS_SIMD_NEXT_H
 #define WEFT_KERNELS_SIMD_NEXT_H
 
@@ -12,8 +12,9 @@ typedef struct simd_next {
     uintptr_t end, jump; /* what lies at `end` or behind it is not asked for, but what lies `jump` farther on */
 } simd_next;
 
-/* Of n_bytes from `begin` on. The distance, rounded to whole units, is no more than all of them, so that no unit of what is read
- * next is left out. next: NULL where nothing is known of it: there, nothing but the unit at hand is asked for. */
+/* Of n_bytes from `begin` on. The distance, rounded to whole units, is no more than all of them, so that no unit of
+ * what is read next is left out. next: NULL where nothing is known of it: there, nothing but the unit at hand is asked
+ * for. */
 static inline simd_next simd_next_of(const void *begin, size_t n_bytes, size_t unit, size_t distance, const void *next)
 {
     const size_t whole = (distance + unit - 1) / unit * unit;
@@ -35,8 +36,8 @@ static inline void simd_fence(void)
     __asm__ volatile("" : : : "memory");
 }
 
-/* The line at `at` is soon written. (On x86 what the compiler offers needs a flag that tiers do not set; processors without the
- * instruction do nothing.) */
+/* The line at `at` is soon written. (On x86 what the compiler offers needs a flag that tiers do not set; processors
+ * without the instruction do nothing.) */
 static inline void simd_own(const void *at)
 {
 #ifdef __x86_64__

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows.h: the operations on rows, for the vectors of the file that includes it (contracts: kernels.h). TIER(name) makes the
- * function's name. Every row is computed alone, so results do not depend on what else is computed. */
+/* rows.h: the operations on rows, for the vectors of the file that includes it (contracts: kernels.h). TIER(name) makes
+ * the function's name. Every row is computed alone, so results do not depend on what else is computed. */
 #include <math.h>
 
 #include "kernels/list.h"
 #include "kernels/simd/vecmath.h"
 #include "weft/graph.h"
 
-/* The sum is in double: exact enough that neither order nor scale of x matters. Products are in double only where the factor is no
- * good float. */
+/* The sum is in double: exact enough that neither order nor scale of x matters. Products are in double only where the
+ * factor is no good float. */
 void TIER(weft__norm_rms)(const float *x, const float *w, float eps, int64_t n, float *y)
 {
     vd2 sum = vd2_zero(), more = vd2_zero();
@@ -43,7 +43,8 @@ void TIER(weft__scale)(const float *x, float factor, int64_t n, float *y)
 }
 
 /* One loop for all activations; `act` is a constant where this is called. */
-static inline __attribute__((always_inline)) void glu_with(int act, const float *gate, const float *up, int64_t n, float *y)
+static inline __attribute__((always_inline)) void glu_with(int act, const float *gate, const float *up, int64_t n,
+                                                           float *y)
 {
     for (int64_t i = 0; i < n; i += VF_N) {
         vf g = vf_get(gate + i, n - i);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* vecmath.h: functions on vectors of floats, for any tier that offers the words below (its vec.h is included first).
  *
- * vf: VF_N floats; vm: a mask of as many lanes. vf_load, vf_store: any alignment; ..._part(p, n): the first n lanes only, others
- * read as 0 and nothing else is touched. vf_fma(a, b, c) = a * b + c, vf_fnma = c - a * b, both rounded once. vf_max, vf_min of
- * (a, b): b when either is NaN. vf_round: to nearest even. vf_ldexp(a, n) = a * 2^n. vf_select(m, a, b): a where m is set.
- * vf_sum, vf_most: over the lanes, in a fixed order. Everything is `static inline`: see CMakeLists.txt for why.
+ * vf: VF_N floats; vm: a mask of as many lanes. vf_load, vf_store: any alignment; ..._part(p, n): the first n lanes
+ * only, others read as 0 and nothing else is touched. vf_fma(a, b, c) = a * b + c, vf_fnma = c - a * b, both rounded
+ * once. vf_max, vf_min of (a, b): b when either is NaN. vf_round: to nearest even. vf_ldexp(a, n) = a * 2^n.
+ * vf_select(m, a, b): a where m is set. vf_sum, vf_most: over the lanes, in a fixed order. Everything is `static
+ * inline`: see CMakeLists.txt for why.
  *
- * Special values: NaN in gives NaN out; infinities give what the exact function gives. Errors are relative to the result; results
- * below 1e-37 may be flushed to zero. */
+ * Special values: NaN in gives NaN out; infinities give what the exact function gives. Errors are relative to the
+ * result; results below 1e-37 may be flushed to zero. */
 #ifndef WEFT_KERNELS_SIMD_VECMATH_H
 #define WEFT_KERNELS_SIMD_VECMATH_H
 
@@ -36,7 +37,8 @@ static inline vf vf_poly(vf x, const float *c, int n)
     return y;
 }
 
-/* e^x for x in [-104, 89], error below 2e-7. x = n ln 2 + r with |r| <= ln(2)/2; ln 2 in two parts, so that r is exact to the last bit. */
+/* e^x for x in [-104, 89], error below 2e-7. x = n ln 2 + r with |r| <= ln(2)/2; ln 2 in two parts, so that r is exact
+ * to the last bit. */
 static inline vf vf_exp_within(vf x)
 {
     static const float c[POLY_EXP_N] = {POLY_EXP};
@@ -80,15 +82,16 @@ static inline vf vf_silu(vf x)
     return vf_gated(x, x);
 }
 
-/* x * sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)); the error grows with the exponent, to 1e-5 where the result nears 1e-37. */
+/* x * sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)); the error grows with the exponent, to 1e-5 where the result nears
+ * 1e-37. */
 static inline vf vf_gelu_tanh(vf x)
 {
     vf u = vf_fma(vf_mul(x, x), vf_set(0.0713548163f), vf_set(1.5957691216f));
     return vf_gated(x, vf_mul(x, u));
 }
 
-/* x/2 * erfc(-x / sqrt(2)). With z = |x| / sqrt(2): erfc(z) = e^(-z^2) t p(t), t = 1 / (1 + z/2); the rounding error of z^2 is
- * carried into the exponential. */
+/* x/2 * erfc(-x / sqrt(2)). With z = |x| / sqrt(2): erfc(z) = e^(-z^2) t p(t), t = 1 / (1 + z/2); the rounding error of
+ * z^2 is carried into the exponential. */
 static inline vf vf_gelu_erf(vf x)
 {
     static const float c[POLY_ERFC_N] = {POLY_ERFC};

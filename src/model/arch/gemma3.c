@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gemma3.c: Gemma 3: as Gemma 2 without soft-caps, with norms on the heads of q and k, and five windowed layers with a local rope
- * base of 10,000 for each layer with full attention and the model's own base. */
+/* gemma3.c: Gemma 3: as Gemma 2 without soft-caps, with norms on the heads of q and k, and five windowed layers with a
+ * local rope base of 10,000 for each layer with full attention and the model's own base. */
 #include <math.h>
 
 #include "model/arch/arch.h"

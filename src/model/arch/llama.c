@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* llama.c: Llama and what shares its shape: Mistral (a window on every layer where the file says so), Mixtral (experts).
- * Pre-norm, grouped-query attention with adjacent-pair rope, SwiGLU. Llama 3's frequency factors come as rope_freqs.weight. */
+/* llama.c: Llama and what shares its shape: Mistral (a window on every layer where the file says so), Mixtral
+ * (experts). Pre-norm, grouped-query attention with adjacent-pair rope, SwiGLU. Llama 3's frequency factors come as
+ * rope_freqs.weight. */
 #include <string.h>
 
 #include "model/arch/arch.h"

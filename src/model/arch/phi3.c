@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* phi3.c: Phi 3 and 3.5: q, k and v in one matrix, gate and up in another, a window on every layer, and for the long-context
- * variants two sets of rope factors, chosen by the context in use. */
+/* phi3.c: Phi 3 and 3.5: q, k and v in one matrix, gate and up in another, a window on every layer, and for the
+ * long-context variants two sets of rope factors, chosen by the context in use. */
 #include <math.h>
 
 #include "model/arch/arch.h"
@@ -26,7 +26,8 @@ static weft_weight_id rope_factors(weft__build *m)
 static weft__build_attn_block attention_block(weft__build *m, int l)
 {
     const weft__hparams *hp = m->hp;
-    int64_t d = hp->d_model, n_q = (int64_t)hp->n_heads * hp->head_dim_k, n_k = (int64_t)hp->n_kv_heads * hp->head_dim_k;
+    int64_t d = hp->d_model, n_q = (int64_t)hp->n_heads * hp->head_dim_k,
+            n_k = (int64_t)hp->n_kv_heads * hp->head_dim_k;
     int64_t n_v = (int64_t)hp->n_kv_heads * hp->head_dim_v, all = n_q + n_k + n_v;
     weft__build_attn_block a = {.q_bias = WEFT_NONE,
                                 .k_bias = WEFT_NONE,
@@ -39,7 +40,8 @@ static weft__build_attn_block attention_block(weft__build *m, int l)
     a.q = weft__build_rows(m, d, all, 0, n_q, "blk.%d.attn_qkv.weight", l);
     a.k = weft__build_rows(m, d, all, n_q, n_k, "blk.%d.attn_qkv.weight", l);
     a.v = weft__build_rows(m, d, all, n_q + n_k, n_v, "blk.%d.attn_qkv.weight", l);
-    a.out = weft__build_weight(m, WEFT__BUILD_REQUIRED, (int64_t)hp->n_heads * hp->head_dim_v, d, "blk.%d.attn_output.weight", l);
+    a.out = weft__build_weight(m, WEFT__BUILD_REQUIRED, (int64_t)hp->n_heads * hp->head_dim_v, d,
+                               "blk.%d.attn_output.weight", l);
     return a;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* content.h: what a message's "content" may be, and the one string that chat templates see of it.
  *
- * Known are a string and a list of {"type": "text", "text": ...} and {"type": "refusal", "refusal": ...}: of those each begins a line.
- * None at all is an empty one, as beside calls of tools, where templates would write None.
- * Invariant: who serves a model and who trains it show it the same. Stateless. */
+ * Known are a string and a list of {"type": "text", "text": ...} and {"type": "refusal", "refusal": ...}: of those each
+ * begins a line. None at all is an empty one, as beside calls of tools, where templates would write None. Invariant:
+ * who serves a model and who trains it show it the same. Stateless. */
 #ifndef WEFT_TEXT_CHAT_CONTENT_H
 #define WEFT_TEXT_CHAT_CONTENT_H
 
@@ -22,7 +22,8 @@ typedef enum weft__chat_content_error {
 /* Where parts are at fault, *part (may be NULL) is the first one's place in the list. `content` may be NULL. */
 weft__chat_content_error weft__chat_content_check(const weft__json *content, size_t *part);
 
-/* The same, and with WEFT__CHAT_CONTENT_FINE *out is the content as one string, the caller's to free; NULL otherwise. */
+/* The same, and with WEFT__CHAT_CONTENT_FINE *out is the content as one string, the caller's to free; NULL otherwise.
+ */
 weft__chat_content_error weft__chat_content_flat(const weft__json *content, weft__json **out, size_t *part);
 
 #endif

@@ -40,14 +40,16 @@ static int is_blank(const char *s, size_t n)
     return 1;
 }
 
-static weft_status refuse_arguments(weft__chat_reading *r, const char *where, weft_status st, const char *why, weft_error *err)
+static weft_status refuse_arguments(weft__chat_reading *r, const char *where, weft_status st, const char *why,
+                                    weft_error *err)
 {
     const char *field = name_field(r, where, "arguments");
     return weft_fail(err, st, "'%s' must be a JSON object, or one as text%s%s", field, why ? ": " : "", why ? why : "");
 }
 
 /* The object that a text spells. */
-static weft_status read_text(weft__chat_reading *r, const char *s, size_t n, const char *where, weft__json **out, weft_error *err)
+static weft_status read_text(weft__chat_reading *r, const char *s, size_t n, const char *where, weft__json **out,
+                             weft_error *err)
 {
     weft_error why = {0};
     if (is_blank(s, n)) {
@@ -89,7 +91,8 @@ static weft_status normal_arguments(weft__chat_reading *r, const weft__json *v, 
     int none = !v || weft__json_is_null(v), text = none || weft__json_string(v, &s, &n);
     weft__json *object = NULL;
     *out = NULL;
-    if (!text && weft__json_kind_of(v) != WEFT__JSON_OBJECT) return refuse_arguments(r, where, WEFT_ARGUMENT, NULL, err);
+    if (!text && weft__json_kind_of(v) != WEFT__JSON_OBJECT)
+        return refuse_arguments(r, where, WEFT_ARGUMENT, NULL, err);
     if (text) {
         weft_status st = read_text(r, s, n, where, &object, err);
         if (st) return st;
@@ -105,8 +108,8 @@ static weft_status normal_arguments(weft__chat_reading *r, const weft__json *v, 
 /* ---- calls ---- */
 
 /* What names a function and its arguments; `must`: it has some, if only {}. */
-static weft_status normal_function(weft__chat_reading *r, const weft__json *v, const char *where, int must, weft__json **out,
-                                   weft_error *err)
+static weft_status normal_function(weft__chat_reading *r, const weft__json *v, const char *where, int must,
+                                   weft__json **out, weft_error *err)
 {
     weft__json *arguments = NULL;
     *out = NULL;
@@ -123,8 +126,10 @@ static weft_status normal_function(weft__chat_reading *r, const weft__json *v, c
     return messages_no_memory(err);
 }
 
-/* {"id", "type", "function": {"name", "arguments"}}; or name and arguments without a function around them, as some templates have it. */
-static weft_status normal_call(weft__chat_reading *r, const weft__json *v, const char *where, weft__json **out, weft_error *err)
+/* {"id", "type", "function": {"name", "arguments"}}; or name and arguments without a function around them, as some
+ * templates have it. */
+static weft_status normal_call(weft__chat_reading *r, const weft__json *v, const char *where, weft__json **out,
+                               weft_error *err)
 {
     const weft__json *function = weft__json_get(v, "function");
     weft__json *normal = NULL;
@@ -142,7 +147,8 @@ static weft_status normal_call(weft__chat_reading *r, const weft__json *v, const
     return st;
 }
 
-static weft_status normal_calls(weft__chat_reading *r, const weft__json *v, const char *where, weft__json **out, weft_error *err)
+static weft_status normal_calls(weft__chat_reading *r, const weft__json *v, const char *where, weft__json **out,
+                                weft_error *err)
 {
     char at[64];
     *out = NULL;
@@ -170,8 +176,9 @@ static int is_tools_dialect(const weft__chat_reading *r)
 /* Is this member of message `of` a function_call that templates know as tool_calls? */
 static int becomes_calls(const weft__chat_reading *r, const weft__json *of, const weft__json_member *m)
 {
-    return is_tools_dialect(r) && !strcmp(m->key, "function_call") && weft__json_kind_of(m->value) == WEFT__JSON_OBJECT &&
-           weft__json_size(m->value) && !weft__json_size(weft__json_get(of, "tool_calls"));
+    return is_tools_dialect(r) && !strcmp(m->key, "function_call") &&
+           weft__json_kind_of(m->value) == WEFT__JSON_OBJECT && weft__json_size(m->value) &&
+           !weft__json_size(weft__json_get(of, "tool_calls"));
 }
 
 /* Takes over `function`. NULL without memory. */
@@ -195,18 +202,20 @@ static weft__json *normal_role(const weft__chat_reading *r, const weft__json *ro
 
 /* ---- messages ---- */
 
-static weft_status refuse_content(weft__chat_reading *r, const weft__json *v, const char *where, weft__chat_content_error what,
-                                  size_t i, weft_error *err)
+static weft_status refuse_content(weft__chat_reading *r, const weft__json *v, const char *where,
+                                  weft__chat_content_error what, size_t i, weft_error *err)
 {
     const char *type = "";
     char at[64];
     size_t n;
     if (what == WEFT__CHAT_CONTENT_NO_MEMORY) return messages_no_memory(err);
     if (what == WEFT__CHAT_CONTENT_KIND)
-        return weft_fail(err, WEFT_ARGUMENT, "'%s' must be a string or an array of parts", name_field(r, where, "content"));
+        return weft_fail(err, WEFT_ARGUMENT, "'%s' must be a string or an array of parts",
+                         name_field(r, where, "content"));
     snprintf(at, sizeof at, "%.30s.content[%zu]", where, i);
     name_field(r, at, NULL);
-    if (what == WEFT__CHAT_CONTENT_NO_TYPE) return weft_fail(err, WEFT_ARGUMENT, "'%s' must be an object with a 'type'", at);
+    if (what == WEFT__CHAT_CONTENT_NO_TYPE)
+        return weft_fail(err, WEFT_ARGUMENT, "'%s' must be an object with a 'type'", at);
     if (what == WEFT__CHAT_CONTENT_NO_TEXT) return weft_fail(err, WEFT_ARGUMENT, "'%s.text' must be a string", at);
     weft__json_string(weft__json_get(weft__json_at(v, i), "type"), &type, &n);
     return weft_fail(err, WEFT_UNSUPPORTED, "'%s.type' '%.40s' is not supported; it must be text", at, type);
@@ -222,8 +231,8 @@ static weft_status normal_content(weft__chat_reading *r, const weft__json *m, co
 }
 
 /* One member of message `of`, as its place has it. */
-static weft_status normal_member(weft__chat_reading *r, const weft__json *of, const weft__json_member *m, const char *where,
-                                 weft__json **out, weft_error *err)
+static weft_status normal_member(weft__chat_reading *r, const weft__json *of, const weft__json_member *m,
+                                 const char *where, weft__json **out, weft_error *err)
 {
     char at[64];
     if (!strcmp(m->key, "content")) return normal_content(r, of, where, out, err);
@@ -246,7 +255,8 @@ static int is_none(const weft__json_member *m)
 {
     if (!strcmp(m->key, "content")) return 0;
     return weft__json_is_null(m->value) ||
-           (!strcmp(m->key, "tool_calls") && weft__json_kind_of(m->value) == WEFT__JSON_ARRAY && !weft__json_size(m->value));
+           (!strcmp(m->key, "tool_calls") && weft__json_kind_of(m->value) == WEFT__JSON_ARRAY &&
+            !weft__json_size(m->value));
 }
 
 weft_status weft__chat_message_normal(weft__chat_reading *r, const weft__json *m, const char *where, weft__json **out,
@@ -273,7 +283,8 @@ weft_status weft__chat_message_normal(weft__chat_reading *r, const weft__json *m
     return st;
 }
 
-weft_status weft__chat_messages_normal(weft__chat_reading *r, const weft__json *messages, weft__json **out, weft_error *err)
+weft_status weft__chat_messages_normal(weft__chat_reading *r, const weft__json *messages, weft__json **out,
+                                       weft_error *err)
 {
     char where[40];
     *out = NULL;
@@ -296,9 +307,11 @@ weft_status weft__chat_messages_normal(weft__chat_reading *r, const weft__json *
 static weft__json *normal_tool(const weft__json *tool)
 {
     const weft__json *function = weft__json_get(tool, "function");
-    if (weft__json_kind_of(tool) != WEFT__JSON_OBJECT) return weft__json_copy(tool); /* the template says what it thinks of it */
+    if (weft__json_kind_of(tool) != WEFT__JSON_OBJECT)
+        return weft__json_copy(tool); /* the template says what it thinks of it */
     weft__json *out = without_nulls(tool);
-    if (out && weft__json_kind_of(function) == WEFT__JSON_OBJECT && !weft__json_set(out, "function", without_nulls(function)))
+    if (out && weft__json_kind_of(function) == WEFT__JSON_OBJECT &&
+        !weft__json_set(out, "function", without_nulls(function)))
         weft__json_free(&out);
     return out;
 }
@@ -310,7 +323,8 @@ weft_status weft__chat_tools_normal(const weft__json *tools, weft__json **out, w
     if (weft__json_kind_of(tools) != WEFT__JSON_ARRAY) return weft_fail(err, WEFT_ARGUMENT, "'tools' must be an array");
     if (!weft__json_size(tools)) return WEFT_OK;
     int ok = (*out = weft__json_new_array()) != NULL;
-    for (size_t i = 0; ok && i < weft__json_size(tools); i++) ok = weft__json_append(*out, normal_tool(weft__json_at(tools, i)));
+    for (size_t i = 0; ok && i < weft__json_size(tools); i++)
+        ok = weft__json_append(*out, normal_tool(weft__json_at(tools, i)));
     if (ok) return WEFT_OK;
     weft__json_free(out);
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the tools");

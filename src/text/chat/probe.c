@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* probe.c: which form of a call's arguments a template wants, and under which name, found by asking it (messages.h says how). Stateless. */
+/* probe.c: which form of a call's arguments a template wants, and under which name, found by asking it (messages.h says
+ * how). Stateless. */
 #include <string.h>
 
 #include "text/chat/messages.h"
@@ -8,7 +9,12 @@
 #define PROBE_VALUE "weft_value"
 
 /* What a rendering made of the arguments. */
-typedef enum outcome { REFUSED, HIDDEN /* their value is not in it */, AS_PYTHON /* printed as a dict is */, SHOWN } outcome;
+typedef enum outcome {
+    REFUSED,
+    HIDDEN /* their value is not in it */,
+    AS_PYTHON /* printed as a dict is */,
+    SHOWN
+} outcome;
 
 static int has(const weft__jinja_output *o, const char *text)
 {
@@ -22,8 +28,11 @@ static outcome ask(const weft__chat_template *t, const weft__json *messages, con
         .max_steps = 1000000, .max_depth = 1000, .max_output = 1 << 20, .max_memory = 32 << 20};
     static const weft__chat_token tokens[] = {
         {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}};
-    const weft__chat_request request = {
-        .messages = messages, .tools = tools, .tokens = tokens, .n_tokens = sizeof tokens / sizeof *tokens, .limits = &few};
+    const weft__chat_request request = {.messages = messages,
+                                        .tools = tools,
+                                        .tokens = tokens,
+                                        .n_tokens = sizeof tokens / sizeof *tokens,
+                                        .limits = &few};
     weft__jinja_output o;
     if (weft__chat_template_render(t, &request, &o, NULL)) return REFUSED;
     outcome out = !has(&o, PROBE_VALUE) ? HIDDEN : has(&o, "{'" PROBE_KEY "': '" PROBE_VALUE "'}") ? AS_PYTHON : SHOWN;
@@ -31,26 +40,31 @@ static outcome ask(const weft__chat_template *t, const weft__json *messages, con
     return out;
 }
 
-#define FUNCTION_CALL(arguments)                                                                                                 \
-    "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": \"\", \"function_call\": {\"name\": " \
-    "\"weft_call\", \"arguments\": " arguments "}}, {\"role\": \"function\", \"name\": \"weft_call\", \"content\": \"done\"}]"
-#define CALL(arguments)                                                                                                          \
-    "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [{\"id\": "     \
-    "\"weftprobe\", \"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"arguments\": " arguments "}}]}, "          \
+#define FUNCTION_CALL(arguments)                                                                                       \
+    "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": \"\", \"function_call\": "  \
+    "{\"name\": "                                                                                                      \
+    "\"weft_call\", \"arguments\": " arguments                                                                         \
+    "}}, {\"role\": \"function\", \"name\": \"weft_call\", \"content\": \"done\"}]"
+#define CALL(arguments)                                                                                                \
+    "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "     \
+    "[{\"id\": "                                                                                                       \
+    "\"weftprobe\", \"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"arguments\": " arguments         \
+    "}}]}, "                                                                                                           \
     "{\"role\": \"tool\", \"tool_call_id\": \"weftprobe\", \"name\": \"weft_call\", \"content\": \"done\"}]"
 
 #define OBJECT "{\"" PROBE_KEY "\": \"" PROBE_VALUE "\"}"
 #define TEXT "\"{\\\"" PROBE_KEY "\\\": \\\"" PROBE_VALUE "\\\"}\""
 
-static const char *const objects = CALL(OBJECT), *const texts = CALL(TEXT),
-                         *const function_calls[] = {FUNCTION_CALL(OBJECT), FUNCTION_CALL(TEXT)},
-                         *const offered =
-                             "[{\"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"description\": \"A call\", "
-                             "\"parameters\": {\"type\": \"object\", \"properties\": {\"x\": {\"type\": \"string\", "
-                             "\"description\": \"A word\"}}, \"required\": [\"x\"]}}}]";
+static const char *const
+    objects = CALL(OBJECT),
+    *const texts = CALL(TEXT), *const function_calls[] = {FUNCTION_CALL(OBJECT), FUNCTION_CALL(TEXT)},
+    *const offered = "[{\"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"description\": \"A call\", "
+                     "\"parameters\": {\"type\": \"object\", \"properties\": {\"x\": {\"type\": \"string\", "
+                     "\"description\": \"A word\"}}, \"required\": [\"x\"]}}}]";
 
 /* 1: it wants text, 0: it does not, -1: it says nothing. */
-static int wants_text(const weft__chat_template *t, const weft__json *object, const weft__json *text, const weft__json *tools)
+static int wants_text(const weft__chat_template *t, const weft__json *object, const weft__json *text,
+                      const weft__json *tools)
 {
     outcome with_object = ask(t, object, tools);
     if (with_object == SHOWN) return 0;
@@ -64,7 +78,8 @@ weft__chat_arguments_form weft__chat_template_arguments(const weft__chat_templat
     weft__json *object = NULL, *text = NULL, *tools = NULL;
     int wants = -1;
     /* Without memory for this there is none for the conversation either. */
-    if (!weft__json_parse(objects, strlen(objects), &object, NULL) && !weft__json_parse(texts, strlen(texts), &text, NULL) &&
+    if (!weft__json_parse(objects, strlen(objects), &object, NULL) &&
+        !weft__json_parse(texts, strlen(texts), &text, NULL) &&
         !weft__json_parse(offered, strlen(offered), &tools, NULL)) {
         wants = wants_text(t, object, text, NULL);
         if (wants < 0) wants = wants_text(t, object, text, tools);

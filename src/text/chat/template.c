@@ -77,7 +77,8 @@ static weft_status set_kwargs(weft__jinja_call *call, const weft__json *kwargs, 
     const char *taken = weft__chat_template_taken(kwargs);
     weft__json_member m = {0};
     if (taken)
-        return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs cannot set '%s'; the request has a field for it", taken);
+        return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs cannot set '%s'; the request has a field for it",
+                         taken);
     while (kwargs && weft__json_next(kwargs, &m)) {
         weft_status status = weft__jinja_set_json(call, m.key, m.value, NULL, NULL, err);
         if (status) return status;
@@ -86,12 +87,15 @@ static weft_status set_kwargs(weft__jinja_call *call, const weft__json *kwargs, 
 }
 
 /* The message that the answer goes on from, and the messages before it. */
-static weft_status take_begun(const weft__json *messages, weft__json **before, const char **begun, size_t *n, weft_error *err)
+static weft_status take_begun(const weft__json *messages, weft__json **before, const char **begun, size_t *n,
+                              weft_error *err)
 {
     const size_t last = weft__json_size(messages);
     const weft__json *m = last ? weft__json_at(messages, last - 1) : NULL;
-    if (!weft__json_is(weft__json_get(m, "role"), "assistant") || !weft__json_string(weft__json_get(m, "content"), begun, n))
-        return weft_fail(err, WEFT_ARGUMENT, "only a last message of the assistant whose content is text can be continued");
+    if (!weft__json_is(weft__json_get(m, "role"), "assistant") ||
+        !weft__json_string(weft__json_get(m, "content"), begun, n))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "only a last message of the assistant whose content is text can be continued");
     *before = weft__json_new_array();
     for (size_t i = 0; i + 1 < last; i++)
         if (!weft__json_append(*before, weft__json_copy(weft__json_at(messages, i))))
@@ -146,8 +150,8 @@ static weft_status render(const weft__chat_template *t, const weft__chat_request
     return status;
 }
 
-weft_status weft__chat_template_render(const weft__chat_template *t, const weft__chat_request *request, weft__jinja_output *out,
-                                       weft_error *err)
+weft_status weft__chat_template_render(const weft__chat_template *t, const weft__chat_request *request,
+                                       weft__jinja_output *out, weft_error *err)
 {
     weft__chat_request before = *request;
     weft__json *messages = NULL;

@@ -2,10 +2,10 @@
 /* template.h: a conversation into the text a model was trained on, by the model's own template.
  *
  * The template gets the variables Hugging Face gives it: messages, tools, documents (none unless a kwarg sets it),
- * add_generation_prompt, the special tokens by name, strftime_now and raise_exception, and every kwarg under its own name.
- * Invariant: in the output, what came from messages, tools and kwargs is marked as the user's, with one exception: the role of
- * a message is ours when it is one of the well-known words, since templates build special tokens out of roles.
- * A compiled template may be used by several threads at once. */
+ * add_generation_prompt, the special tokens by name, strftime_now and raise_exception, and every kwarg under its own
+ * name. Invariant: in the output, what came from messages, tools and kwargs is marked as the user's, with one
+ * exception: the role of a message is ours when it is one of the well-known words, since templates build special tokens
+ * out of roles. A compiled template may be used by several threads at once. */
 #ifndef WEFT_TEXT_CHAT_TEMPLATE_H
 #define WEFT_TEXT_CHAT_TEMPLATE_H
 
@@ -23,7 +23,8 @@ typedef struct weft__chat_request {
     const weft__json *tools;    /* an array, or NULL */
     const weft__json *kwargs;   /* an object, or NULL; may replace special tokens, but none of the other variables */
     int add_generation_prompt;
-    int continue_last; /* with add_generation_prompt: the last message, the assistant's, is what the answer begins with */
+    /* with add_generation_prompt: the last message, the assistant's, is what the answer begins with */
+    int continue_last;
     const weft__chat_token *tokens;
     size_t n_tokens;
     int64_t now;                      /* Unix seconds for strftime_now */
@@ -38,9 +39,9 @@ void weft__chat_template_destroy(weft__chat_template **t);
 /* A variable that these kwargs would set and must not, or NULL. */
 const char *weft__chat_template_taken(const weft__json *kwargs);
 
-/* As weft__jinja_render; WEFT_ARGUMENT also for messages, tools or kwargs that are not of the shape above. On success the caller
- * frees *out with weft__jinja_output_free. */
-weft_status weft__chat_template_render(const weft__chat_template *t, const weft__chat_request *request, weft__jinja_output *out,
-                                       weft_error *err);
+/* As weft__jinja_render; WEFT_ARGUMENT also for messages, tools or kwargs that are not of the shape above. On success
+ * the caller frees *out with weft__jinja_output_free. */
+weft_status weft__chat_template_render(const weft__chat_template *t, const weft__chat_request *request,
+                                       weft__jinja_output *out, weft_error *err);
 
 #endif

@@ -45,7 +45,8 @@ static weft_status put_bos(weft__tok_ids *out, size_t at, int32_t bos, weft_erro
     return WEFT_OK;
 }
 
-weft_status weft__chat_encode(const weft__tok *tok, const weft__jinja_output *o, size_t skip, weft__tok_ids *out, weft_error *err)
+weft_status weft__chat_encode(const weft__tok *tok, const weft__jinja_output *o, size_t skip, weft__tok_ids *out,
+                              weft_error *err)
 {
     size_t before = out->n;
     if (skip > o->len) return weft_fail(err, WEFT_ARGUMENT, "byte %zu of a prompt of %zu", skip, o->len);

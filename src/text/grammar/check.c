@@ -16,13 +16,14 @@ static weft_status check_defined(const weft__gram *g, weft_error *err)
     char label[WEFT__GRAM_RULE_LABEL];
     for (size_t i = 0; i < g->n_rules; i++)
         if (g->rules[i].body < 0)
-            return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is used but not defined", weft__gram_label(g, (int32_t)i, label));
+            return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is used but not defined",
+                             weft__gram_label(g, (int32_t)i, label));
     return WEFT_OK;
 }
 
-/* Which nodes have a property that spreads from parts to wholes: a sequence has it when all its parts do, a choice when one does,
- * a reference when the rule does. Beginning with the leaves that have it, each node is visited once and each part counted once
- * (the unit propagation of Dowling and Gallier 1984). */
+/* Which nodes have a property that spreads from parts to wholes: a sequence has it when all its parts do, a choice when
+ * one does, a reference when the rule does. Beginning with the leaves that have it, each node is visited once and each
+ * part counted once (the unit propagation of Dowling and Gallier 1984). */
 typedef struct spread {
     const weft__gram *g;
     uint8_t *has;      /* [n_nodes] */
@@ -53,14 +54,16 @@ static void mark_first(spread *s, int leaves)
 
 static weft_status spread_from(const weft__gram *g, int leaves, uint8_t *has, weft_error *err)
 {
-    spread s = {g, has, weft__alloc_array(g->n_nodes, sizeof *s.missing), weft__alloc_array(g->n_nodes, sizeof *s.todo), 0};
+    spread s = {g, has, weft__alloc_array(g->n_nodes, sizeof *s.missing), weft__alloc_array(g->n_nodes, sizeof *s.todo),
+                0};
     weft_status st = s.missing && s.todo ? WEFT_OK : check_no_memory(err);
     memset(has, 0, g->n_nodes);
     if (!st) mark_first(&s, leaves);
     while (!st && s.n_todo) {
         int32_t parent = g->nodes[s.todo[--s.n_todo]].parent;
         if (parent >= 0 && --s.missing[parent] == 0) mark(&s, parent);
-        for (uint32_t r = parent <= -2 ? g->rules[-2 - parent].refs : WEFT__GRAM_NONE; r != WEFT__GRAM_NONE; r = g->nodes[r].b)
+        for (uint32_t r = parent <= -2 ? g->rules[-2 - parent].refs : WEFT__GRAM_NONE; r != WEFT__GRAM_NONE;
+             r = g->nodes[r].b)
             mark(&s, (int32_t)r);
     }
     weft__free(s.todo);
@@ -74,7 +77,8 @@ static weft_status check_productive(const weft__gram *g, uint8_t *has, weft_erro
     weft_status st = spread_from(g, 1, has, err);
     for (size_t i = 0; !st && i < g->n_rules; i++)
         if (!has[g->rules[i].body])
-            st = weft_fail(err, WEFT_ARGUMENT, "grammar: %s matches no finite text: each way through it needs the rule again",
+            st = weft_fail(err, WEFT_ARGUMENT,
+                           "grammar: %s matches no finite text: each way through it needs the rule again",
                            weft__gram_label(g, (int32_t)i, label));
     return st;
 }
@@ -123,7 +127,8 @@ static weft_status left_recursive(const weft__gram *g, const step *path, size_t 
 }
 
 /* Looks for a cycle among the rules that may come first. at[r] is where the first rules of r begin in l. */
-static weft_status find_cycle(const weft__gram *g, const left *l, const uint32_t *at, uint8_t *seen, step *path, weft_error *err)
+static weft_status find_cycle(const weft__gram *g, const left *l, const uint32_t *at, uint8_t *seen, step *path,
+                              weft_error *err)
 {
     enum { OPEN = 1, DONE = 2 };
     for (uint32_t r = 0; r < g->n_rules; r++) {

@@ -2,8 +2,8 @@
 /* dfa.c: one rule's automaton without empty edges: deterministic where that stays small (subset construction, Rabin and
  * Scott 1959), else with alternatives side by side.
  *
- * A state of the result stands for a set of states of the given automaton; equal sets are one state. Sets hold only states with
- * edges that are not empty, and the end. */
+ * A state of the result stands for a set of states of the given automaton; equal sets are one state. Sets hold only
+ * states with edges that are not empty, and the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +74,8 @@ static int close_seeds(subsets *s)
             s->todo[n++] = edge->to;
         }
         if (!keep) continue;
-        if (!weft__grow(&s->pool, &s->pool_capacity, s->n_pool + 1, sizeof *s->pool)) return dfa_fail(s, WEFT_NO_MEMORY);
+        if (!weft__grow(&s->pool, &s->pool_capacity, s->n_pool + 1, sizeof *s->pool))
+            return dfa_fail(s, WEFT_NO_MEMORY);
         s->pool[s->n_pool++] = state;
     }
     size_t begin = s->at[s->a->n_states - s->base];
@@ -91,7 +92,8 @@ static int make_room(subsets *s, size_t n_sets)
     if (!slots) return dfa_fail(s, WEFT_NO_MEMORY);
     memset(slots, 0xFF, n * sizeof *slots);
     for (size_t i = 0; i < n_sets; i++) {
-        size_t h = (size_t)weft__strings_hash((const char *)(s->pool + s->at[i]), (s->at[i + 1] - s->at[i]) * sizeof *s->pool, 0);
+        size_t h = (size_t)weft__strings_hash((const char *)(s->pool + s->at[i]),
+                                              (s->at[i + 1] - s->at[i]) * sizeof *s->pool, 0);
         while (slots[h & (n - 1)] >= 0) h++;
         slots[h & (n - 1)] = (int32_t)i;
     }
@@ -110,7 +112,8 @@ static int32_t intern(subsets *s)
     size_t h = (size_t)weft__strings_hash((const char *)(s->pool + begin), bytes, 0);
     for (; s->slots[h & (s->n_slots - 1)] >= 0; h++) {
         size_t i = (size_t)s->slots[h & (s->n_slots - 1)];
-        if ((s->at[i + 1] - s->at[i]) * sizeof *s->pool != bytes || memcmp(s->pool + s->at[i], s->pool + begin, bytes)) continue;
+        if ((s->at[i + 1] - s->at[i]) * sizeof *s->pool != bytes || memcmp(s->pool + s->at[i], s->pool + begin, bytes))
+            continue;
         s->n_pool = begin;
         return (int32_t)(s->base + i);
     }
@@ -137,7 +140,8 @@ static int put_edge(subsets *s, size_t first, int lo, int hi, int32_t to)
         return 1;
     }
     if (a->n_edges >= WEFT__GRAM_MAX_EDGES) return dfa_fail(s, WEFT_LIMIT);
-    if (!weft__grow(&a->edges, &a->edges_capacity, a->n_edges + 1, sizeof *a->edges)) return dfa_fail(s, WEFT_NO_MEMORY);
+    if (!weft__grow(&a->edges, &a->edges_capacity, a->n_edges + 1, sizeof *a->edges))
+        return dfa_fail(s, WEFT_NO_MEMORY);
     a->edges[a->n_edges++] = (weft__gram_edge){to, (uint8_t)lo, (uint8_t)hi};
     return 1;
 }
@@ -148,7 +152,8 @@ static int put_call(subsets *s, size_t first, int32_t rule, int32_t to)
     for (size_t i = first; i < a->n_calls; i++)
         if (a->calls[i].rule == rule && a->calls[i].to == to) return 1;
     if (a->n_calls >= WEFT__GRAM_MAX_EDGES) return dfa_fail(s, WEFT_LIMIT);
-    if (!weft__grow(&a->calls, &a->calls_capacity, a->n_calls + 1, sizeof *a->calls)) return dfa_fail(s, WEFT_NO_MEMORY);
+    if (!weft__grow(&a->calls, &a->calls_capacity, a->n_calls + 1, sizeof *a->calls))
+        return dfa_fail(s, WEFT_NO_MEMORY);
     a->calls[a->n_calls++] = (weft__gram_call_edge){rule, to};
     return spend(s, a->n_calls - first);
 }
@@ -176,7 +181,8 @@ static int seed_calls(subsets *s, size_t i, int32_t rule)
     return spend(s, work);
 }
 
-/* Sorts the edges of set i for bytes by the first one, and marks where the runs of bytes begin that the same edges contain. */
+/* Sorts the edges of set i for bytes by the first one, and marks where the runs of bytes begin that the same edges
+ * contain. */
 static int sort_bytes(subsets *s, size_t i, int32_t begins[256], uint8_t cut[257])
 {
     size_t work = 0;
@@ -195,8 +201,8 @@ static int sort_bytes(subsets *s, size_t i, int32_t begins[256], uint8_t cut[257
     return spend(s, work);
 }
 
-/* One edge for each run of bytes that the same edges contain. Each run looks at those edges only, so that thousands of words cost as much as
- * they have letters. */
+/* One edge for each run of bytes that the same edges contain. Each run looks at those edges only, so that thousands of
+ * words cost as much as they have letters. */
 static int expand_bytes(subsets *s, size_t i)
 {
     int32_t begins[256];

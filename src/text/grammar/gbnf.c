@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gbnf.c: GBNF text to rules (grammar.h names the dialect). Recursive descent; depth is bounded before the machine's stack is. */
+/* gbnf.c: GBNF text to rules (grammar.h names the dialect). Recursive descent; depth is bounded before the machine's
+ * stack is. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,9 +26,12 @@ static int32_t gbnf_fail(gbnf_reader *r, const char *what)
     char quote[WEFT__TOK_QUOTE];
     size_t n = 0;
     while (r->s + n < r->end && n < 16 && r->s[n] != '\n' && r->s[n] != '\r') n++;
-    if (r->s == r->end) weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s, but the grammar ends", r->line, what);
+    if (r->s == r->end)
+        weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s, but the grammar ends", r->line, what);
     else if (n == 0) weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s, but the line ends", r->line, what);
-    else weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s at '%s'", r->line, what, weft__tok_quote(quote, r->s, n));
+    else
+        weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s at '%s'", r->line, what,
+                        weft__tok_quote(quote, r->s, n));
     return -1;
 }
 
@@ -167,7 +171,8 @@ static int32_t read_class(gbnf_reader *r)
             if (!read_char(r, &x.hi)) goto done;
         }
         if (x.hi < x.lo) {
-            weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: a range from U+%04X down to U+%04X", r->line, x.lo, x.hi);
+            weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: a range from U+%04X down to U+%04X", r->line, x.lo,
+                            x.hi);
             goto done;
         }
         if (!weft__grow(&ranges, &capacity, n + 1, sizeof *ranges)) {
@@ -180,7 +185,8 @@ static int32_t read_class(gbnf_reader *r)
         weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: a character class without a closing ']'", line);
         goto done;
     }
-    if (n == 0) weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: an empty character class; '.' is any character", line);
+    if (n == 0)
+        weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: an empty character class; '.' is any character", line);
     r->s++;
     node = weft__gram_class(r->g, ranges, n, negated);
 done:
@@ -202,7 +208,8 @@ static int read_number(gbnf_reader *r, uint32_t *out)
     for (; r->s < r->end && *r->s >= '0' && *r->s <= '9'; r->s++)
         if (value <= WEFT__GRAM_MAX_STATES) value = 10 * value + (uint64_t)(*r->s - '0');
     if (value > WEFT__GRAM_MAX_STATES) {
-        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: a repetition of more than %d times", r->line, WEFT__GRAM_MAX_STATES);
+        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: a repetition of more than %d times", r->line,
+                        WEFT__GRAM_MAX_STATES);
         return 0;
     }
     *out = (uint32_t)value;
@@ -256,7 +263,8 @@ static int32_t read_group(gbnf_reader *r)
 {
     int line = r->line;
     if (r->depth >= WEFT__GRAM_MAX_NESTING) {
-        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: groups nested more than %d deep", r->line, WEFT__GRAM_MAX_NESTING);
+        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: groups nested more than %d deep", r->line,
+                        WEFT__GRAM_MAX_NESTING);
         return -1;
     }
     r->s++;
@@ -285,8 +293,8 @@ static int32_t read_item(gbnf_reader *r)
     }
     if (c == '*' || c == '+' || c == '?' || c == '{') return gbnf_fail(r, "nothing to be repeated");
     if (c == '<' || c == '!') {
-        weft__gram_fail(r->g, WEFT_UNSUPPORTED, "grammar: line %d: tokens by name or number ('<...>') are not supported",
-                        r->line);
+        weft__gram_fail(r->g, WEFT_UNSUPPORTED,
+                        "grammar: line %d: tokens by name or number ('<...>') are not supported", r->line);
         return -1;
     }
     if (!is_word(c)) return -2;

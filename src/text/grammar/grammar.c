@@ -89,7 +89,8 @@ int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d rules", g->line, WEFT__GRAM_MAX_RULES);
         return -1;
     }
-    if (!weft__grow(&g->rules, &g->rules_capacity, g->n_rules + 1, sizeof *g->rules) || !weft__strings_add(&g->names, name, n, 1))
+    if (!weft__grow(&g->rules, &g->rules_capacity, g->n_rules + 1, sizeof *g->rules) ||
+        !weft__strings_add(&g->names, name, n, 1))
         return grammar_no_memory(g);
     g->rules[g->n_rules] = (weft__gram_rule_def){.body = -1, .mention = g->line, .refs = WEFT__GRAM_NONE};
     return (int32_t)g->n_rules++;
@@ -110,7 +111,8 @@ void weft__gram_define(weft__gram *g, int32_t rule, int32_t body)
     if (!is_free(g, body)) return;
     weft__gram_rule_def *r = &g->rules[rule];
     if (r->body >= 0) {
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: %s is defined again", g->line, weft__gram_label(g, rule, label));
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: %s is defined again", g->line,
+                        weft__gram_label(g, rule, label));
         return;
     }
     r->body = body;
@@ -131,8 +133,8 @@ static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_
         return -1;
     }
     if (nesting > WEFT__GRAM_MAX_NESTING) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: expressions nested more than %d deep; give inner ones a name", g->line,
-                        WEFT__GRAM_MAX_NESTING);
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: expressions nested more than %d deep; give inner ones a name",
+                        g->line, WEFT__GRAM_MAX_NESTING);
         return -1;
     }
     if (!weft__grow(&g->nodes, &g->nodes_capacity, g->n_nodes + 1, sizeof *g->nodes)) return grammar_no_memory(g);
@@ -280,13 +282,15 @@ static int copy_rules(weft__gram_automaton *a, const weft__gram *g)
     for (size_t i = 0; i < g->n_rules; i++) {
         a->lines[i] = g->rules[i].line;
         a->starts[i] = -1;
-        if (!weft__strings_add(&a->names, weft__strings_data(&g->names, i), weft__strings_len(&g->names, i), 0)) return 0;
+        if (!weft__strings_add(&a->names, weft__strings_data(&g->names, i), weft__strings_len(&g->names, i), 0))
+            return 0;
     }
     return 1;
 }
 
 /* Compiles root and every rule that is called, each when its first call is met. */
-static weft_status compile_rules(weft__gram_automaton *a, const weft__gram *g, const weft__gram_plan *plan, weft_error *err)
+static weft_status compile_rules(weft__gram_automaton *a, const weft__gram *g, const weft__gram_plan *plan,
+                                 weft_error *err)
 {
     weft__gram_nfa nfa = {0};
     size_t budget[2] = {(size_t)1 << 20, (size_t)1 << 21}, at = 0; /* tens of milliseconds */
@@ -329,7 +333,8 @@ weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft
     if (!a) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     a->root = root;
     a->depth = depth;
-    weft_status st = copy_rules(a, g) ? weft__gram_check(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    weft_status st =
+        copy_rules(a, g) ? weft__gram_check(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     if (!st) st = weft__gram_plan_make(g, root, &plan, err);
     if (!st) st = compile_rules(a, g, &plan, err);
     if (!st && !close_states(a)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");

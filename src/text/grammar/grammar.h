@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* grammar.h: grammars that constrain what a model writes, from rules to an automaton over bytes.
  *
- * A grammar is a set of named rules over expressions. It is put together by the functions below, node by node: GBNF text and the
- * built-in JSON grammar are two callers of them, and whatever else describes a language (a JSON Schema) can be a third. Compiling
- * checks all rules, then turns each into a deterministic automaton over UTF-8 bytes whose edges are byte ranges and calls of other
- * rules. Rules that do not recurse are inlined, so that only true recursion needs a stack (run.h).
- * Invariant of a compiled grammar: from every state some text completes it, and no text sends it through a cycle of calls that
- * consumes nothing. It is immutable: threads may share it. */
+ * A grammar is a set of named rules over expressions. It is put together by the functions below, node by node: GBNF
+ * text and the built-in JSON grammar are two callers of them, and whatever else describes a language (a JSON Schema)
+ * can be a third. Compiling checks all rules, then turns each into a deterministic automaton over UTF-8 bytes whose
+ * edges are byte ranges and calls of other rules. Rules that do not recurse are inlined, so that only true recursion
+ * needs a stack (run.h). Invariant of a compiled grammar: from every state some text completes it, and no text sends it
+ * through a cycle of calls that consumes nothing. It is immutable: threads may share it. */
 #ifndef WEFT_TEXT_GRAMMAR_H
 #define WEFT_TEXT_GRAMMAR_H
 
@@ -28,8 +28,8 @@ enum {
     WEFT__GRAM_JSON_DEPTH = 256 /* objects and arrays within each other, for the built-in JSON grammar */
 };
 
-/* A grammar under construction; belongs to one thread. The first failure is kept, makes what follows do nothing, and comes out
- * of weft__gram_compile: so that builders need not check each step. */
+/* A grammar under construction; belongs to one thread. The first failure is kept, makes what follows do nothing, and
+ * comes out of weft__gram_compile: so that builders need not check each step. */
 typedef struct weft__gram weft__gram;
 
 /* NULL when there is no memory. */
@@ -45,39 +45,42 @@ weft_status weft__gram_failed(const weft__gram *g); /* 0: not yet */
 int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n);
 /* Defines a rule; one definition each. */
 void weft__gram_define(weft__gram *g, int32_t rule, int32_t body);
-/* Uses of the rule stay calls, which count for the depth; otherwise the compiler chooses. Best for a rule that is part of every
- * cycle and ends in few ways: what is inlined into others costs less while matching. */
+/* Uses of the rule stay calls, which count for the depth; otherwise the compiler chooses. Best for a rule that is part
+ * of every cycle and ends in few ways: what is inlined into others costs less while matching. */
 void weft__gram_call(weft__gram *g, int32_t rule);
 
-/* Expressions. Each becomes part of one other at most: what is needed twice is a rule. Numbers handed out after a failure may be
- * given to these functions, to no effect. */
+/* Expressions. Each becomes part of one other at most: what is needed twice is a rule. Numbers handed out after a
+ * failure may be given to these functions, to no effect. */
 typedef struct weft__gram_range {
     uint32_t lo, hi; /* code points, both included */
 } weft__gram_range;
 
 int32_t weft__gram_text(weft__gram *g, const char *s, size_t n); /* UTF-8; n = 0: the empty text */
 int32_t weft__gram_class(weft__gram *g, const weft__gram_range *ranges, size_t n,
-                         int negated);                                              /* one character; never a surrogate */
-int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n);              /* one after the other */
-int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n);              /* n >= 1: one of them */
+                         int negated);                                 /* one character; never a surrogate */
+int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n); /* one after the other */
+int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n); /* n >= 1: one of them */
 int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max); /* max UINT32_MAX: no limit */
 int32_t weft__gram_ref(weft__gram *g, int32_t rule);
 
 typedef struct weft__gram_automaton weft__gram_automaton;
 
-/* Checks and compiles the language of rule `root`. At most `depth` calls lie within each other while matching. Fails with
- * WEFT_ARGUMENT, naming rule and line: a rule that is undefined, left-recursive, or that no finite text fulfils; WEFT_LIMIT;
- * WEFT_NO_MEMORY; or with what the builder met before. The grammar may be destroyed or compiled again afterwards. */
-weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__gram_automaton **out, weft_error *err);
+/* Checks and compiles the language of rule `root`. At most `depth` calls lie within each other while matching. Fails
+ * with WEFT_ARGUMENT, naming rule and line: a rule that is undefined, left-recursive, or that no finite text fulfils;
+ * WEFT_LIMIT; WEFT_NO_MEMORY; or with what the builder met before. The grammar may be destroyed or compiled again
+ * afterwards. */
+weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__gram_automaton **out,
+                               weft_error *err);
 void weft__gram_automaton_destroy(weft__gram_automaton **a);
 
-/* Reads GBNF into g and stores the rule `root`. The dialect of llama.cpp (grammars/README.md there): rules `name ::= ...`, `|`,
- * groups, "literals", [classes] and [^negated] ones, `.`, `* + ? {m} {m,} {m,n}`, escapes \n \r \t \\ \" \[ \] \xHH \uHHHH
- * \UHHHHHHHH (code points), `#` comments. Failures stay in g. */
+/* Reads GBNF into g and stores the rule `root`. The dialect of llama.cpp (grammars/README.md there): rules `name ::=
+ * ...`, `|`, groups, "literals", [classes] and [^negated] ones, `.`, `* + ? {m} {m,} {m,n}`, escapes \n \r \t \\ \" \[
+ * \] \xHH \uHHHH \UHHHHHHHH (code points), `#` comments. Failures stay in g. */
 int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n);
-/* Any JSON object (RFC 8259), for response_format json_object. So that a model cannot lose itself and every parser takes the
- * result: at most WEFT__GRAM_JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object, 20 digits before and
- * after a decimal point, three in an exponent. Surrogates are escaped in pairs only. Returns the root. */
+/* Any JSON object (RFC 8259), for response_format json_object. So that a model cannot lose itself and every parser
+ * takes the result: at most WEFT__GRAM_JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object,
+ * 20 digits before and after a decimal point, three in an exponent. Surrogates are escaped in pairs only. Returns the
+ * root. */
 int32_t weft__gram_json_object(weft__gram *g);
 /* Any JSON value, within the same bounds. */
 int32_t weft__gram_json_value(weft__gram *g);

@@ -77,8 +77,8 @@ static void cut(weft__gram_run *r, const matcher_level *l)
     r->n_links = l->n_links;
 }
 
-/* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`. Notes the nodes at which
- * the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
+/* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`. Notes the nodes
+ * at which the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
 static void walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits,
                  int escapes)
 {
@@ -123,7 +123,8 @@ static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth)
     if (m->n_escapes) memcpy(out, m->escapes, m->n_escapes * sizeof *out);
     out += m->n_escapes;
     for (size_t w = 0; listed && w < words; w++)
-        for (uint64_t word = m->bits[w]; word; word &= word - 1) *out++ = (uint32_t)(64 * w) + (uint32_t)__builtin_ctzll(word);
+        for (uint64_t word = m->bits[w]; word; word &= word - 1)
+            *out++ = (uint32_t)(64 * w) + (uint32_t)__builtin_ctzll(word);
     return t;
 }
 
@@ -193,7 +194,8 @@ static weft_status make_ahead(weft__gram_tables *g, weft_error *err)
     return st;
 }
 
-weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *trie, weft__gram_tables **out, weft_error *err)
+weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *trie, weft__gram_tables **out,
+                                     weft_error *err)
 {
     *out = NULL;
     weft__gram_tables *g = weft__alloc_zero(1, sizeof *g);
@@ -382,7 +384,8 @@ weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft
     weft__gram_run *r = &m->run;
     char where[PLACE];
     if (token < 0 || token >= t->n_tokens)
-        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token, t->n_tokens - 1);
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token,
+                         t->n_tokens - 1);
     if (m->ended) return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the text has ended", token);
     if (m->done && is_end(t, token)) {
         m->ended = 1;
@@ -475,9 +478,9 @@ weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_
         mask_state(m, m->order + i, end - i, &for_tables, bits);
     }
     if (r->too_deep && !r->status) {
-        /* What the limit leaves out depends on which of all ways calls a rule first: they are walked together, as accept does. Where
-         * no state alone meets the limit, all together do not: they are taken in the same order, so that a frame made first by a way
-         * of some state has been made as deep with that state alone. */
+        /* What the limit leaves out depends on which of all ways calls a rule first: they are walked together, as
+         * accept does. Where no state alone meets the limit, all together do not: they are taken in the same order, so
+         * that a frame made first by a way of some state has been made as deep with that state alone. */
         memset(bits, 0, n_words(m->g) * sizeof *bits);
         walk(m, (weft__gram_set){0, n, 0}, 0, t->n_nodes, 0, bits, 0);
     }

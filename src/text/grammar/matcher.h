@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* matcher.h: a grammar over a vocabulary: which tokens may come next.
  *
- * For each state of the automaton a table is computed once, of the tokens that fit whatever called the rule, and of the places
- * in the trie where the rule may end within a token. A mask is the union of the tables of all ways, plus what a walk from those
- * places with the real callers allows. Tables are made ahead as far as a fixed amount of work goes, the others when first needed.
- * Invariant: a token is allowed exactly when weft__gram_matcher_accept would take it. */
+ * For each state of the automaton a table is computed once, of the tokens that fit whatever called the rule, and of the
+ * places in the trie where the rule may end within a token. A mask is the union of the tables of all ways, plus what a
+ * walk from those places with the real callers allows. Tables are made ahead as far as a fixed amount of work goes, the
+ * others when first needed. Invariant: a token is allowed exactly when weft__gram_matcher_accept would take it. */
 #ifndef WEFT_TEXT_MATCHER_H
 #define WEFT_TEXT_MATCHER_H
 
@@ -15,7 +15,8 @@
 typedef struct weft__gram_tables weft__gram_tables;
 
 /* Takes over the automaton (on failure too) and a reference of its own to the trie. Fails with WEFT_NO_MEMORY. */
-weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *trie, weft__gram_tables **out, weft_error *err);
+weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *trie, weft__gram_tables **out,
+                                     weft_error *err);
 weft__gram_tables *weft__gram_tables_retain(weft__gram_tables *g);
 void weft__gram_tables_release(weft__gram_tables **g);
 int32_t weft__gram_tables_n_tokens(const weft__gram_tables *g);
@@ -28,14 +29,15 @@ weft_status weft__gram_matcher_create(weft__gram_tables *g, weft__gram_matcher *
 weft_status weft__gram_matcher_copy(const weft__gram_matcher *m, weft__gram_matcher **out, weft_error *err);
 void weft__gram_matcher_destroy(weft__gram_matcher **m);
 
-/* Goes on by a token. An end token is taken where the grammar may end, and ends it. Fails with WEFT_ARGUMENT for a token that the
- * grammar does not allow here, WEFT_LIMIT when there are too many ways to go on, WEFT_NO_MEMORY; the text has not changed then.
- * Work is counted: a text has a credit, to which each token adds; masks and tokens take from it, and WEFT_LIMIT comes too when it is spent. So a
- * text holds up whoever waits for its masks by some tenth of a millisecond a token, and some ten milliseconds once. Tables do not count, for
- * which texts share them must not matter; those of one mask have a bound of their own. */
+/* Goes on by a token. An end token is taken where the grammar may end, and ends it. Fails with WEFT_ARGUMENT for a
+ * token that the grammar does not allow here, WEFT_LIMIT when there are too many ways to go on, WEFT_NO_MEMORY; the
+ * text has not changed then. Work is counted: a text has a credit, to which each token adds; masks and tokens take from
+ * it, and WEFT_LIMIT comes too when it is spent. So a text holds up whoever waits for its masks by some tenth of a
+ * millisecond a token, and some ten milliseconds once. Tables do not count, for which texts share them must not matter;
+ * those of one mask have a bound of their own. */
 weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft_error *err);
-/* Sets bit t of bits[(n_tokens + 63) / 64] for each token t that may come next, and clears the others. Fails with WEFT_STATE, naming
- * the place, when there is none; WEFT_LIMIT or WEFT_NO_MEMORY as above. */
+/* Sets bit t of bits[(n_tokens + 63) / 64] for each token t that may come next, and clears the others. Fails with
+ * WEFT_STATE, naming the place, when there is none; WEFT_LIMIT or WEFT_NO_MEMORY as above. */
 weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_error *err);
 /* 0: the grammar wants more; 1: the text may end here; 2: and nothing may follow. */
 int weft__gram_matcher_complete(const weft__gram_matcher *m);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* nfa.c: one rule as an automaton with empty edges (Thompson 1968), characters spelled in UTF-8.
  *
- * Each expression is built from a given state and returns the state behind it. Invariant: no expression adds an edge into the
- * state it is built from, so that alternatives may share it. */
+ * Each expression is built from a given state and returns the state behind it. Invariant: no expression adds an edge
+ * into the state it is built from, so that alternatives may share it. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -26,9 +26,9 @@ void weft__gram_nfa_free(weft__gram_nfa *nfa)
 static int32_t nfa_fail(build *b, int no_memory)
 {
     if (b->status) return 0;
-    b->status = no_memory
-                    ? weft_fail(b->err, WEFT_NO_MEMORY, "no memory for a grammar")
-                    : weft_fail(b->err, WEFT_LIMIT, "more than %d states with repetitions written out", WEFT__GRAM_MAX_STATES);
+    b->status = no_memory ? weft_fail(b->err, WEFT_NO_MEMORY, "no memory for a grammar")
+                          : weft_fail(b->err, WEFT_LIMIT, "more than %d states with repetitions written out",
+                                      WEFT__GRAM_MAX_STATES);
     return 0;
 }
 
@@ -67,7 +67,8 @@ static void add_empty(build *b, int32_t from, int32_t to)
 
 static void add_bytes(build *b, int32_t from, uint32_t lo, uint32_t hi, int32_t to)
 {
-    add_edge(b, from, (weft__gram_nfa_edge){.to = to, .kind = WEFT__GRAM_NFA_BYTE, .lo = (uint8_t)lo, .hi = (uint8_t)hi});
+    add_edge(b, from,
+             (weft__gram_nfa_edge){.to = to, .kind = WEFT__GRAM_NFA_BYTE, .lo = (uint8_t)lo, .hi = (uint8_t)hi});
 }
 
 static int32_t build_text(build *b, const weft__gram_node *x, int32_t from)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* parts.h: what the files of the grammar compiler share: the rules as built, the automaton of one rule before it is made
- * deterministic, and the result. */
+/* parts.h: what the files of the grammar compiler share: the rules as built, the automaton of one rule before it is
+ * made deterministic, and the result. */
 #ifndef WEFT_TEXT_GRAMMAR_PARTS_H
 #define WEFT_TEXT_GRAMMAR_PARTS_H
 
@@ -125,8 +125,9 @@ struct weft__gram_automaton {
     weft__strings names; /* of the rules */
 };
 
-/* Appends the rule's states, the start first, to a (without the closing state). budget[0] is the work that may still be spent on
- * making rules deterministic; a rule that needs more keeps its alternatives side by side, which takes from budget[1]. */
+/* Appends the rule's states, the start first, to a (without the closing state). budget[0] is the work that may still be
+ * spent on making rules deterministic; a rule that needs more keeps its alternatives side by side, which takes from
+ * budget[1]. */
 weft_status weft__gram_automaton_add(weft__gram_automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
                                      weft_error *err);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan.c: which rules are inlined where they are mentioned, and which are called with a stack.
  *
- * A rule is called when a cycle of mentions comes back to it in a depth-first search from the root, or when copies of it would be
- * too large. The more is inlined, the more a mask knows without looking at the stack; so the bound on copies is lowered only as
- * far as the whole stays small. */
+ * A rule is called when a cycle of mentions comes back to it in a depth-first search from the root, or when copies of
+ * it would be too large. The more is inlined, the more a mask knows without looking at the stack; so the bound on
+ * copies is lowered only as far as the whole stays small. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -84,7 +84,8 @@ static int collect_refs(const weft__gram *g, order *o)
 {
     size_t n = 0;
     for (size_t i = 0; i < g->n_nodes; i++) n += g->nodes[i].kind == WEFT__GRAM_REF;
-    if (!(o->refs = weft__alloc_array(n, sizeof *o->refs)) || !(o->at = weft__alloc_zero(g->n_rules + 2, sizeof *o->at)))
+    if (!(o->refs = weft__alloc_array(n, sizeof *o->refs)) ||
+        !(o->at = weft__alloc_zero(g->n_rules + 2, sizeof *o->at)))
         return 0;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < g->n_nodes; i++) {
@@ -145,7 +146,8 @@ static int visit_rules(const weft__gram *g, int32_t root, order *o)
 /* ---- the choice ---- */
 
 /* Inlines rules of up to `most` states; returns the states of all rules that are called. */
-static uint64_t choose(const weft__gram *g, int32_t root, const order *o, uint32_t most, weft__gram_plan *plan, int32_t *large)
+static uint64_t choose(const weft__gram *g, int32_t root, const order *o, uint32_t most, weft__gram_plan *plan,
+                       int32_t *large)
 {
     uint64_t total = 0;
     measure m = {g, plan, -1, 0};
@@ -157,7 +159,8 @@ static uint64_t choose(const weft__gram *g, int32_t root, const order *o, uint32
         unsigned nesting = m.nesting + g->nodes[g->rules[r].body].nesting;
         plan->size[r] = (uint32_t)size;
         plan->nesting[r] = (uint16_t)nesting;
-        plan->called[r] = (int32_t)r == root || g->rules[r].call || o->recursive[r] || size > most || nesting > MAX_NESTING;
+        plan->called[r] =
+            (int32_t)r == root || g->rules[r].call || o->recursive[r] || size > most || nesting > MAX_NESTING;
         if (plan->called[r]) total += size;
     }
     *large = m.large;
@@ -184,8 +187,8 @@ weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_p
         const weft__gram_node *x = &g->nodes[large];
         int32_t rule = rule_of(g, large);
         st = weft_fail(err, WEFT_LIMIT,
-                       "grammar: line %d: a repetition in %s, written out, has more than %d states; lower its bounds", x->line,
-                       weft__gram_label(g, rule, label), WEFT__GRAM_MAX_STATES);
+                       "grammar: line %d: a repetition in %s, written out, has more than %d states; lower its bounds",
+                       x->line, weft__gram_label(g, rule, label), WEFT__GRAM_MAX_STATES);
     }
 done:
     order_free(&o);

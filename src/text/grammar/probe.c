@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* probe.c: grammars whose ways of reading a text grow with the text are found before a text is begun (run.h).
  *
- * Each rule that is called is read from its start, byte by byte: one byte as often as it goes on, for each it may begin with, and else the
- * byte of a few that leaves most ways open. That is a search and no proof: what it does not find meets the budget of matcher.c. */
+ * Each rule that is called is read from its start, byte by byte: one byte as often as it goes on, for each it may begin
+ * with, and else the byte of a few that leaves most ways open. That is a search and no proof: what it does not find
+ * meets the budget of matcher.c. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -29,7 +30,8 @@ static int bytes_of(const weft__gram_run *r, weft__gram_set set, unsigned char o
     return n;
 }
 
-/* 1: a state of the set has so many alternatives that trying them for one byte takes too much, whatever was read before. */
+/* 1: a state of the set has so many alternatives that trying them for one byte takes too much, whatever was read
+ * before. */
 static int is_wide(const weft__gram_run *r, weft__gram_set set)
 {
     size_t most = 0;
@@ -40,7 +42,8 @@ static int is_wide(const weft__gram_run *r, weft__gram_set set)
     return most > STEP_WORK / 2;
 }
 
-/* Takes `wanted` where it goes on (-1: never), or the best of the bytes; 0: there is none, or the work is spent. *work: what that byte took. */
+/* Takes `wanted` where it goes on (-1: never), or the best of the bytes; 0: there is none, or the work is spent. *work:
+ * what that byte took. */
 static int probe_go_on(weft__gram_run *r, weft__gram_set *set, int wanted, size_t *work)
 {
     unsigned char bytes[TRIES];
@@ -70,7 +73,8 @@ static int probe_go_on(weft__gram_run *r, weft__gram_set *set, int wanted, size_
 
 enum { NO_MEMORY = -1, NOTHING, GROWS, IS_WIDE };
 
-/* What makes reading this rule take too much: that it takes more and more, or that it has too many alternatives at once. */
+/* What makes reading this rule take too much: that it takes more and more, or that it has too many alternatives at
+ * once. */
 static int search(const weft__gram_automaton *a, int32_t rule, int text, size_t *all)
 {
     weft__gram_automaton from = *a;
@@ -109,10 +113,10 @@ weft_status weft__gram_probe(const weft__gram_automaton *a, weft_error *err)
         weft__gram_rule_label(&a->names, (int32_t)i, a->lines[i], label);
         if (found == IS_WIDE)
             return weft_fail(err, WEFT_LIMIT,
-                             "grammar: %s has more than %d alternatives side by side, too many to try for each byte", label,
-                             STEP_WORK / 2);
-        return weft_fail(err, WEFT_LIMIT, "grammar: %s can be read in ever more ways as the text grows; make it less ambiguous",
-                         label);
+                             "grammar: %s has more than %d alternatives side by side, too many to try for each byte",
+                             label, STEP_WORK / 2);
+        return weft_fail(err, WEFT_LIMIT,
+                         "grammar: %s can be read in ever more ways as the text grows; make it less ambiguous", label);
     }
     return WEFT_OK;
 }

@@ -168,8 +168,9 @@ static void follow_calls(weft__gram_run *r, size_t begin, weft__gram_way way)
     }
 }
 
-/* Adds what the ways from `begin` on lead to without a byte, then keeps only those that can take one. A rule that ends where it
- * began adds nothing: its callers have an edge around it (nfa.c), so frames made here need not be complete yet. */
+/* Adds what the ways from `begin` on lead to without a byte, then keeps only those that can take one. A rule that ends
+ * where it began adds nothing: its callers have an edge around it (nfa.c), so frames made here need not be complete
+ * yet. */
 static weft__gram_set close_set(weft__gram_run *r, size_t begin, size_t old_frames)
 {
     int done = 0;
@@ -274,7 +275,8 @@ int weft__gram_run_compact(weft__gram_run *r)
             weft__gram_frame old = r->frames[c.order[i]];
             c.frames[i] = (weft__gram_frame){-1, old.depth};
             for (int32_t l = old.link; l >= 0; l = r->links[l].next) {
-                c.links[c.n_links] = (weft__gram_link){r->links[l].state, rename_frame(&c, r->links[l].frame), c.frames[i].link};
+                c.links[c.n_links] =
+                    (weft__gram_link){r->links[l].state, rename_frame(&c, r->links[l].frame), c.frames[i].link};
                 c.frames[i].link = (int32_t)c.n_links++;
             }
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.h: an automaton at work: all ways in which the bytes so far fit the grammar, side by side.
  *
- * A way is a state and a frame: where to go on when the rule of that state ends. Frames are shared: all calls of a rule at one
- * place in the text have one frame, which links to every state that waits for it and that state's own frame, as in a
- * graph-structured stack (Tomita 1987; Scott and Johnstone, GLL, 2010). So ambiguity costs polynomial time and space where stacks
- * of their own would cost exponential. A call in last place reuses its caller's frame, so that right recursion needs no stack.
- * Invariant: a frame's links do not change once the byte that made it is done, and what the sets name lies below the counts of
- * frames and links; cutting the counts back undoes what came later.
- * Belongs to one thread. */
+ * A way is a state and a frame: where to go on when the rule of that state ends. Frames are shared: all calls of a rule
+ * at one place in the text have one frame, which links to every state that waits for it and that state's own frame, as
+ * in a graph-structured stack (Tomita 1987; Scott and Johnstone, GLL, 2010). So ambiguity costs polynomial time and
+ * space where stacks of their own would cost exponential. A call in last place reuses its caller's frame, so that right
+ * recursion needs no stack. Invariant: a frame's links do not change once the byte that made it is done, and what the
+ * sets name lies below the counts of frames and links; cutting the counts back undoes what came later. Belongs to one
+ * thread. */
 #ifndef WEFT_TEXT_GRAMMAR_RUN_H
 #define WEFT_TEXT_GRAMMAR_RUN_H
 
@@ -68,11 +68,12 @@ weft__gram_set weft__gram_run_start(weft__gram_run *r);
 weft__gram_set weft__gram_run_step(weft__gram_run *r, weft__gram_set set, unsigned char byte);
 /* Where the callers of these n ways, which are not in r->ways, are when their rules end here. */
 weft__gram_set weft__gram_run_return(weft__gram_run *r, const weft__gram_way *ways, size_t n);
-/* Keeps only the frames that ways[0..n_ways) need, and renames them there. 0 when there is no memory; nothing has changed then. */
+/* Keeps only the frames that ways[0..n_ways) need, and renames them there. 0 when there is no memory; nothing has
+ * changed then. */
 int weft__gram_run_compact(weft__gram_run *r);
 
-/* Refuses grammars of which reading a byte comes to cost more and more (probe.c): WEFT_LIMIT, by rule and line; or WEFT_NO_MEMORY.
- * What passes may still be such a grammar. */
+/* Refuses grammars of which reading a byte comes to cost more and more (probe.c): WEFT_LIMIT, by rule and line; or
+ * WEFT_NO_MEMORY. What passes may still be such a grammar. */
 weft_status weft__gram_probe(const weft__gram_automaton *a, weft_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* token_trie.c: builds the trie from the tokens in the order of their bytes, where each token shares its beginning with the one
- * before it. */
+/* token_trie.c: builds the trie from the tokens in the order of their bytes, where each token shares its beginning with
+ * the one before it. */
 #include "text/grammar/token_trie.h"
 
 #include <stdlib.h>
@@ -93,7 +93,8 @@ weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, 
     token_trie_entry *entries = NULL;
     *out = NULL;
     if (tok->model == WEFT__TOK_MODEL_WPM)
-        return weft_fail(err, WEFT_UNSUPPORTED, "grammar: a WordPiece vocabulary's tokens do not spell text by themselves");
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "grammar: a WordPiece vocabulary's tokens do not spell text by themselves");
     weft__gram_trie *t = weft__alloc_zero(1, sizeof *t);
     if (!t) goto no_memory;
     atomic_init(&t->refs, 1);

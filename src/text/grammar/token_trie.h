@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* token_trie.h: the bytes of all tokens that may appear in constrained text, as a trie in depth-first order.
  *
- * Left out are control, unknown and unused tokens, those that end generation, and those without bytes. Immutable and reference
- * counted: one per tokenizer serves all grammars and threads. */
+ * Left out are control, unknown and unused tokens, those that end generation, and those without bytes. Immutable and
+ * reference counted: one per tokenizer serves all grammars and threads. */
 #ifndef WEFT_TEXT_TOKEN_TRIE_H
 #define WEFT_TEXT_TOKEN_TRIE_H
 

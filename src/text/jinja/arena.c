@@ -72,7 +72,8 @@ void *weft__jinja_arena_alloc(weft__jinja_arena *a, size_t n)
         a->at += n;
         return p;
     }
-    /* Blocks double, so that small renderings stay small; a big piece gets a block of its own and leaves the current one open. */
+    /* Blocks double, so that small renderings stay small; a big piece gets a block of its own and leaves the current
+     * one open. */
     size_t size = a->total < FIRST_BLOCK ? FIRST_BLOCK : a->total < LAST_BLOCK ? a->total : LAST_BLOCK;
     if (a->total <= a->limit && size > a->limit - a->total) size = a->limit - a->total;
     int own = SEPARATE || n > size / 4;

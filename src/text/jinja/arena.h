@@ -19,7 +19,8 @@ void weft__jinja_arena_init(weft__jinja_arena *a, size_t limit);
 void weft__jinja_arena_free(weft__jinja_arena *a);
 /* n bytes, aligned to 16, not cleared; NULL when the heap or the limit has no more. */
 void *weft__jinja_arena_alloc(weft__jinja_arena *a, size_t n);
-/* Makes the piece p of old_n bytes, the start of which is kept, n bytes long (n >= old_n): in place when it was the last one. */
+/* Makes the piece p of old_n bytes, the start of which is kept, n bytes long (n >= old_n): in place when it was the
+ * last one. */
 void *weft__jinja_arena_grow(weft__jinja_arena *a, void *p, size_t old_n, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ast.h: a template between its text and its rendering: tokens, syntax tree, scopes.
  *
- * Invariant: everything here lies in the arena of its template and does not change after compiling; names are interned, so that
- * two names are equal when their pointers are. */
+ * Invariant: everything here lies in the arena of its template and does not change after compiling; names are interned,
+ * so that two names are equal when their pointers are. */
 #ifndef WEFT_TEXT_JINJA_AST_H
 #define WEFT_TEXT_JINJA_AST_H
 
@@ -161,20 +161,23 @@ typedef enum weft__jinja_tuple_mode {
     WEFT__JINJA_TUPLE_TARGETS,    /* names and literals */
     WEFT__JINJA_TUPLE_PARENTHESES /* any expressions, or none */
 } weft__jinja_tuple_mode;
-/* One expression, or several separated by commas as a tuple, up to the name `end` (NULL: none) or the end of the tag. */
+/* One expression, or several separated by commas as a tuple, up to the name `end` (NULL: none) or the end of the tag.
+ */
 weft_status weft__jinja_parse_tuple(weft__jinja_compiler *p, weft__jinja_tuple_mode mode, const char *end,
                                     weft__jinja_node **out);
 /* name(args)|name...; `node` is what is filtered, NULL in blocks. With `bare`, the first has no bar before it. */
-weft_status weft__jinja_parse_filters(weft__jinja_compiler *p, weft__jinja_node *node, int bare, weft__jinja_node **out);
-weft_status weft__jinja_new_node(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line, weft__jinja_node **out);
+weft_status weft__jinja_parse_filters(weft__jinja_compiler *p, weft__jinja_node *node, int bare,
+                                      weft__jinja_node **out);
+weft_status weft__jinja_new_node(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line,
+                                 weft__jinja_node **out);
 /* To be called once the children of node are in place. */
 weft_status weft__jinja_finish_node(weft__jinja_compiler *p, weft__jinja_node *node);
 weft_status weft__jinja_add_node(weft__jinja_compiler *p, weft__jinja_node ***items, size_t *n, size_t *capacity,
                                  weft__jinja_node *node);
 weft_status weft__jinja_add_item(weft__jinja_compiler *p, weft__jinja_node *node, weft__jinja_node *item);
 /* A node with one child, finished. */
-weft_status weft__jinja_new_unary(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line, weft__jinja_node *a,
-                                  weft__jinja_node **out);
+weft_status weft__jinja_new_unary(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line,
+                                  weft__jinja_node *a, weft__jinja_node **out);
 weft_status weft__jinja_intern(weft__jinja_compiler *p, const char *s, size_t n, const weft__jinja_str **out);
 
 static inline const weft__jinja_token *weft__jinja_current(const weft__jinja_compiler *p)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* attr.c: attributes, items and slices, in the order in which jinja2 tries them (value.h).
- * A dot looks for a method first and an item second, brackets the other way round; what is not there is undefined, and only
- * asking something of an undefined value fails. */
+ * A dot looks for a method first and an item second, brackets the other way round; what is not there is undefined, and
+ * only asking something of an undefined value fails. */
 #include <string.h>
 
 #include "text/jinja/loop.h"
@@ -44,7 +44,8 @@ static weft_status own_attribute(weft__jinja_ctx *c, weft__jinja_val v, const we
         if (e) *out = name->len && name->data[0] == '_' ? weft__jinja_undefined(v, name) : e->value;
         return WEFT_OK;
     }
-    if (v.type == WEFT__JINJA_TUPLE && v.aux && (weft__jinja_str_is(name, "grouper") || weft__jinja_str_is(name, "list"))) {
+    if (v.type == WEFT__JINJA_TUPLE && v.aux &&
+        (weft__jinja_str_is(name, "grouper") || weft__jinja_str_is(name, "list"))) {
         *out = v.u.list->items[name->data[0] == 'l'];
         return WEFT_OK;
     }
@@ -64,7 +65,8 @@ static weft_status own_attribute(weft__jinja_ctx *c, weft__jinja_val v, const we
 }
 
 /* v[key] without a fallback. */
-static weft_status own_item(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_val key, int *found, weft__jinja_val *out)
+static weft_status own_item(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_val key, int *found,
+                            weft__jinja_val *out)
 {
     *found = 0;
     if (v.type == WEFT__JINJA_DICT) {
@@ -76,7 +78,8 @@ static weft_status own_item(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_v
         return WEFT_OK;
     }
     if (!weft__jinja_is_int(key)) return WEFT_OK;
-    if (v.type != WEFT__JINJA_STRING && v.type != WEFT__JINJA_LIST && v.type != WEFT__JINJA_TUPLE && v.type != WEFT__JINJA_RANGE)
+    if (v.type != WEFT__JINJA_STRING && v.type != WEFT__JINJA_LIST && v.type != WEFT__JINJA_TUPLE &&
+        v.type != WEFT__JINJA_RANGE)
         return WEFT_OK;
     size_t n = weft__jinja_len(v);
     int64_t i = key.u.i < 0 ? key.u.i + (int64_t)n : key.u.i;
@@ -92,7 +95,8 @@ static weft_status own_item(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_v
     return WEFT_OK;
 }
 
-weft_status weft__jinja_getattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_str *name, weft__jinja_val *out)
+weft_status weft__jinja_getattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_str *name,
+                                weft__jinja_val *out)
 {
     int found;
     if (v.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, v);
@@ -113,7 +117,8 @@ weft_status weft__jinja_getitem(weft__jinja_ctx *c, weft__jinja_val v, weft__jin
 }
 
 /* Python's slice.indices: the first index, the one to stop before, and the step. */
-static void slice_bounds(int64_t n, weft__jinja_val start, weft__jinja_val stop, int64_t step, int64_t *from, int64_t *to)
+static void slice_bounds(int64_t n, weft__jinja_val start, weft__jinja_val stop, int64_t step, int64_t *from,
+                         int64_t *to)
 {
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
     *from = step < 0 ? high : low;
@@ -134,7 +139,8 @@ static weft_status slice_string(weft__jinja_ctx *c, const weft__jinja_str *s, in
     if (step == 1) {
         if (to < from) to = from;
         WEFT__JINJA_TRY(weft__jinja_spend(c, s->len / 16));
-        return weft__jinja_slice(c, s, weft__jinja_str_offset(s, (size_t)from), weft__jinja_str_offset(s, (size_t)to), out);
+        return weft__jinja_slice(c, s, weft__jinja_str_offset(s, (size_t)from), weft__jinja_str_offset(s, (size_t)to),
+                                 out);
     }
     /* Offsets of all characters, since a step may walk them in any order. */
     size_t *offsets = weft__jinja_alloc_array(c, s->n_chars + 1, sizeof *offsets), n = 0;
@@ -171,8 +177,8 @@ weft_status weft__jinja_getslice(weft__jinja_ctx *c, weft__jinja_val v, weft__ji
 {
     if (v.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, v);
     const weft__jinja_val parts[3] = {start, stop, step};
-    int usable =
-        v.type == WEFT__JINJA_STRING || v.type == WEFT__JINJA_LIST || v.type == WEFT__JINJA_TUPLE || v.type == WEFT__JINJA_RANGE;
+    int usable = v.type == WEFT__JINJA_STRING || v.type == WEFT__JINJA_LIST || v.type == WEFT__JINJA_TUPLE ||
+                 v.type == WEFT__JINJA_RANGE;
     for (int i = 0; i < 3; i++) usable &= parts[i].type == WEFT__JINJA_NONE || weft__jinja_is_int(parts[i]);
     if (!usable) return weft__jinja_fail(c, WEFT_ARGUMENT, "'%s' cannot be sliced so", weft__jinja_type_name(v));
     int64_t stride = step.type == WEFT__JINJA_NONE ? 1 : step.u.i, from, to;
@@ -181,7 +187,8 @@ weft_status weft__jinja_getslice(weft__jinja_ctx *c, weft__jinja_val v, weft__ji
     if (v.type == WEFT__JINJA_STRING) return slice_string(c, v.u.s, from, to, stride, out);
     if (v.type == WEFT__JINJA_RANGE) return slice_range(c, v.u.range, from, to, stride, out);
     weft__jinja_val list;
-    WEFT__JINJA_TRY(weft__jinja_new_list(c, v.type == WEFT__JINJA_TUPLE ? WEFT__JINJA_TUPLE : WEFT__JINJA_LIST, 0, &list));
+    WEFT__JINJA_TRY(
+        weft__jinja_new_list(c, v.type == WEFT__JINJA_TUPLE ? WEFT__JINJA_TUPLE : WEFT__JINJA_LIST, 0, &list));
     for (int64_t i = from; stride > 0 ? i < to : i > to;) {
         weft__jinja_val item;
         int found;

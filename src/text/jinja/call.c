@@ -13,8 +13,8 @@ const weft__jinja_function *weft__jinja_lookup(const weft__jinja_function *table
     return NULL;
 }
 
-weft_status weft__jinja_bind(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args, const char *const *names,
-                             size_t n, size_t n_required, weft__jinja_val *out)
+weft_status weft__jinja_bind(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args,
+                             const char *const *names, size_t n, size_t n_required, weft__jinja_val *out)
 {
     if (args->n_pos > n) return weft__jinja_fail(c, WEFT_ARGUMENT, "%s takes at most %zu arguments", what, n);
     for (size_t i = 0; i < n; i++) out[i] = i < args->n_pos ? args->pos[i] : weft__jinja_of(WEFT__JINJA_MISSING);
@@ -23,12 +23,14 @@ weft_status weft__jinja_bind(weft__jinja_ctx *c, const char *what, const weft__j
         size_t i = 0;
         while (i < n && !weft__jinja_str_is(name, names[i])) i++;
         int length = name->len < 60 ? (int)name->len : 60;
-        if (i == n) return weft__jinja_fail(c, WEFT_ARGUMENT, "%s has no parameter named '%.*s'", what, length, name->data);
+        if (i == n)
+            return weft__jinja_fail(c, WEFT_ARGUMENT, "%s has no parameter named '%.*s'", what, length, name->data);
         if (i < args->n_pos) return weft__jinja_fail(c, WEFT_ARGUMENT, "%s is given '%s' twice", what, names[i]);
         out[i] = args->named[k];
     }
     for (size_t i = 0; i < n_required; i++) {
-        if (out[i].type == WEFT__JINJA_MISSING) return weft__jinja_fail(c, WEFT_ARGUMENT, "%s needs '%s'", what, names[i]);
+        if (out[i].type == WEFT__JINJA_MISSING)
+            return weft__jinja_fail(c, WEFT_ARGUMENT, "%s needs '%s'", what, names[i]);
     }
     return WEFT_OK;
 }
@@ -39,7 +41,8 @@ weft_status weft__jinja_no_args(weft__jinja_ctx *c, const char *what, const weft
     return WEFT_OK;
 }
 
-weft_status weft__jinja_want_int(weft__jinja_ctx *c, const char *what, weft__jinja_val v, int64_t otherwise, int64_t *out)
+weft_status weft__jinja_want_int(weft__jinja_ctx *c, const char *what, weft__jinja_val v, int64_t otherwise,
+                                 int64_t *out)
 {
     if (v.type == WEFT__JINJA_MISSING) {
         *out = otherwise;
@@ -55,7 +58,8 @@ weft_status weft__jinja_want_int(weft__jinja_ctx *c, const char *what, weft__jin
 /* What the sandbox lets a range have. */
 #define MAX_RANGE 100000
 
-static weft_status call_range(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_range(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     (void)self;
     int64_t n[3] = {0, 0, 1};
@@ -70,13 +74,15 @@ static weft_status call_range(weft__jinja_ctx *c, weft__jinja_val self, const we
     if (!n[2]) return weft__jinja_fail(c, WEFT_ARGUMENT, "range's step cannot be zero");
     weft__jinja_val range;
     WEFT__JINJA_TRY(weft__jinja_new_range(c, n[0], n[1], n[2], &range));
-    if (range.u.range->n > MAX_RANGE) return weft__jinja_fail(c, WEFT_LIMIT, "a range has more than %d items", MAX_RANGE);
+    if (range.u.range->n > MAX_RANGE)
+        return weft__jinja_fail(c, WEFT_LIMIT, "a range has more than %d items", MAX_RANGE);
     *out = range;
     return WEFT_OK;
 }
 
 /* dict(mapping or pairs, name=value ...), also what namespace() takes. */
-static weft_status call_dict(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_dict(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                             weft__jinja_val *out)
 {
     (void)self;
     weft__jinja_val dict, pairs, pair;
@@ -103,7 +109,8 @@ static weft_status call_dict(weft__jinja_ctx *c, weft__jinja_val self, const wef
     return WEFT_OK;
 }
 
-static weft_status call_namespace(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_namespace(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(call_dict(c, self, args, out));
     out->type = WEFT__JINJA_NAMESPACE;
@@ -120,17 +127,20 @@ static weft_status new_object(weft__jinja_ctx *c, int is_joiner, weft__jinja_val
     return WEFT_OK;
 }
 
-static weft_status call_cycler(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_cycler(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     (void)self;
     weft__jinja_val items;
-    if (!args->n_pos || args->n_named) return weft__jinja_fail(c, WEFT_ARGUMENT, "cycler needs the items to cycle through");
+    if (!args->n_pos || args->n_named)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "cycler needs the items to cycle through");
     WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_TUPLE, args->n_pos, &items));
     for (size_t i = 0; i < args->n_pos; i++) WEFT__JINJA_TRY(weft__jinja_append(c, items.u.list, args->pos[i]));
     return new_object(c, 0, items, out);
 }
 
-static weft_status call_joiner(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_joiner(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     (void)self;
     static const char *const names[] = {"sep"};
@@ -140,16 +150,19 @@ static weft_status call_joiner(weft__jinja_ctx *c, weft__jinja_val self, const w
     return new_object(c, 1, separator, out);
 }
 
-static weft_status cycler_next(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status cycler_next(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     weft__jinja_object *object = self.u.object;
-    if (object->is_joiner || args->n_pos || args->n_named) return weft__jinja_fail(c, WEFT_ARGUMENT, "next() takes no arguments");
+    if (object->is_joiner || args->n_pos || args->n_named)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "next() takes no arguments");
     *out = object->items.u.list->items[object->at];
     object->at = (object->at + 1) % object->items.u.list->n;
     return WEFT_OK;
 }
 
-static weft_status cycler_reset(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status cycler_reset(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     if (args->n_pos || args->n_named) return weft__jinja_fail(c, WEFT_ARGUMENT, "reset() takes no arguments");
     self.u.object->at = 0;
@@ -163,7 +176,8 @@ const weft__jinja_function *weft__jinja_object_method(const weft__jinja_str *nam
     return weft__jinja_lookup(table, name);
 }
 
-static weft_status call_raise(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_raise(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     (void)self, (void)out;
     static const char *const names[] = {"message"};
@@ -191,7 +205,8 @@ static weft_status expand_format(weft__jinja_ctx *c, const weft__jinja_str *s, w
     return weft__jinja_put(c, b, "\001", 2, 0); /* tells an empty result from one too long; and the NUL */
 }
 
-static weft_status call_strftime(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_strftime(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     (void)self;
     static const char *const names[] = {"format"};
@@ -202,7 +217,8 @@ static weft_status call_strftime(weft__jinja_ctx *c, weft__jinja_val self, const
     time_t now = (time_t)c->now;
     WEFT__JINJA_TRY(weft__jinja_bind(c, "strftime_now", args, names, 1, 1, &format));
     if (format.type != WEFT__JINJA_STRING) return weft__jinja_fail(c, WEFT_ARGUMENT, "strftime_now needs a string");
-    if (memchr(format.u.s->data, 0, format.u.s->len)) return weft__jinja_fail(c, WEFT_ARGUMENT, "a time format holds a NUL");
+    if (memchr(format.u.s->data, 0, format.u.s->len))
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "a time format holds a NUL");
     WEFT__JINJA_TRY(expand_format(c, format.u.s, &b));
     if (!localtime_r(&now, &tm)) return weft__jinja_fail(c, WEFT_ARGUMENT, "the time is out of range");
     size_t n = strftime(text, sizeof text, b.data, &tm);

@@ -44,8 +44,8 @@ static int is_ignorable(uint32_t cp)
 {
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)cp);
     return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME || category == UTF8PROC_CATEGORY_CF ||
-           category == UTF8PROC_CATEGORY_LM || category == UTF8PROC_CATEGORY_SK || cp == '\'' || cp == '.' || cp == ':' ||
-           cp == 0xB7 || cp == 0x2019;
+           category == UTF8PROC_CATEGORY_LM || category == UTF8PROC_CATEGORY_SK || cp == '\'' || cp == '.' ||
+           cp == ':' || cp == 0xB7 || cp == 0x2019;
 }
 
 /* A capital sigma at `at` becomes the final form when a cased letter precedes it and none follows. */
@@ -72,7 +72,8 @@ static int is_final_sigma(const weft__jinja_str *s, size_t at)
     return 1;
 }
 
-static weft_status put_lower(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t at, uint32_t cp, int user)
+static weft_status put_lower(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t at, uint32_t cp,
+                             int user)
 {
     if (cp == 0x130) return weft__jinja_put(c, b, "i\xCC\x87", 3, user);
     if (cp == 0x3A3) return weft__jinja_put_char(c, b, is_final_sigma(s, at) ? 0x3C2 : 0x3C3, user);
@@ -100,7 +101,8 @@ static weft_status put_folded(weft__jinja_ctx *c, weft__jinja_buf *b, uint32_t c
     return WEFT_OK;
 }
 
-weft_status weft__jinja_to_case(weft__jinja_ctx *c, const weft__jinja_str *s, weft__jinja_case how, weft__jinja_val *out)
+weft_status weft__jinja_to_case(weft__jinja_ctx *c, const weft__jinja_str *s, weft__jinja_case how,
+                                weft__jinja_val *out)
 {
     weft__jinja_buf b = {0};
     uint32_t hint = 0;
@@ -110,8 +112,8 @@ weft_status weft__jinja_to_case(weft__jinja_ctx *c, const weft__jinja_str *s, we
         uint32_t cp;
         n = weft__utf8_decode(s->data + at, s->len - at, &cp, NULL);
         int user = weft__jinja_user_at(s, at, &hint);
-        int upper =
-            how == WEFT__JINJA_UPPER || (how == WEFT__JINJA_CAPITALIZE && at == 0) || (how == WEFT__JINJA_TITLE && !in_word);
+        int upper = how == WEFT__JINJA_UPPER || (how == WEFT__JINJA_CAPITALIZE && at == 0) ||
+                    (how == WEFT__JINJA_TITLE && !in_word);
         if (how == WEFT__JINJA_SWAP) {
             upper = utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_LL;
         }

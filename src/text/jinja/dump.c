@@ -137,7 +137,8 @@ static weft_status dump_key(dumper *d, weft__jinja_val key)
 }
 
 /* The entries of dict ordered by key, as two lists. */
-static weft_status sorted_entries(dumper *d, const weft__jinja_dict *dict, weft__jinja_val *keys, weft__jinja_val *values)
+static weft_status sorted_entries(dumper *d, const weft__jinja_dict *dict, weft__jinja_val *keys,
+                                  weft__jinja_val *values)
 {
     WEFT__JINJA_TRY(weft__jinja_new_list(d->c, WEFT__JINJA_LIST, dict->n, keys));
     WEFT__JINJA_TRY(weft__jinja_new_list(d->c, WEFT__JINJA_LIST, dict->n, values));
@@ -194,7 +195,8 @@ static weft_status dump_value(dumper *d, weft__jinja_val v)
     }
 }
 
-weft_status weft__jinja_dump_json(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_dump *how, weft__jinja_val *out)
+weft_status weft__jinja_dump_json(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_dump *how,
+                                  weft__jinja_val *out)
 {
     dumper d = {.c = c, .how = how};
     WEFT__JINJA_TRY(dump_value(&d, v));

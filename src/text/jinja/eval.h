@@ -34,18 +34,22 @@ weft_status weft__jinja_scope_set(weft__jinja_ctx *c, weft__jinja_scope *scope, 
 const weft__jinja_val *weft__jinja_scope_find(const weft__jinja_scope *scope, const weft__jinja_str *name);
 void weft__jinja_scope_keep(weft__jinja_scope *scope);
 
-weft_status weft__jinja_eval(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out);
+weft_status weft__jinja_eval(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                             weft__jinja_val *out);
 /* A chain of filters over what a block captured. */
 weft_status weft__jinja_eval_filters(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
                                      const weft__jinja_val *captured, weft__jinja_val *out);
 /* A call to which {% call %} adds its body; caller NULL otherwise. */
 weft_status weft__jinja_eval_call(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
-                                  const weft__jinja_val *caller, const weft__jinja_str *caller_name, weft__jinja_val *out);
+                                  const weft__jinja_val *caller, const weft__jinja_str *caller_name,
+                                  weft__jinja_val *out);
 
-weft_status weft__jinja_exec(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_body *body);
+weft_status weft__jinja_exec(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                             const weft__jinja_body *body);
 weft_status weft__jinja_call_macro(weft__jinja_ctx *c, weft__jinja_macro *macro, const weft__jinja_args *args,
                                    weft__jinja_val *out);
 /* loop(items) within a recursive loop. */
-weft_status weft__jinja_call_loop(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_args *args, weft__jinja_val *out);
+weft_status weft__jinja_call_loop(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_args *args,
+                                  weft__jinja_val *out);
 
 #endif

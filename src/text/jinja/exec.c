@@ -5,8 +5,8 @@
 #include "text/jinja/eval.h"
 
 /* Runs body with its output going to a string. */
-static weft_status capture(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_body *body,
-                           weft__jinja_val *out)
+static weft_status capture(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                           const weft__jinja_body *body, weft__jinja_val *out)
 {
     weft__jinja_buf b = {0}, *outer = c->out;
     c->out = &b;
@@ -15,7 +15,8 @@ static weft_status capture(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja
     return status ? status : weft__jinja_buf_finish(c, &b, out);
 }
 
-static weft_status assign(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *target, weft__jinja_val value)
+static weft_status assign(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *target,
+                          weft__jinja_val value)
 {
     if (target->kind == WEFT__JINJA_NODE_NAME) return weft__jinja_scope_set(c, scope, target->name, value);
     if (target->kind == WEFT__JINJA_NODE_NSREF) {
@@ -32,11 +33,13 @@ static weft_status assign(weft__jinja_ctx *c, weft__jinja_scope *scope, const we
     if (list.u.list->n != target->n_items) {
         return weft__jinja_fail(c, WEFT_ARGUMENT, "%zu names cannot take %zu values", target->n_items, list.u.list->n);
     }
-    for (size_t i = 0; i < target->n_items; i++) WEFT__JINJA_TRY(assign(c, scope, target->items[i], list.u.list->items[i]));
+    for (size_t i = 0; i < target->n_items; i++)
+        WEFT__JINJA_TRY(assign(c, scope, target->items[i], list.u.list->items[i]));
     return WEFT_OK;
 }
 
-static weft_status exec_if(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_node *node)
+static weft_status exec_if(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                           const weft__jinja_node *node)
 {
     for (size_t i = 0; i < node->n_items; i++) {
         weft__jinja_val condition;
@@ -88,8 +91,8 @@ static weft_status add_condition(weft__jinja_ctx *c, weft__jinja_scope *scope, c
 }
 
 /* One pass through the body. *complete becomes 1 when it ran to its end, *go 0 after a break. */
-static weft_status exec_pass(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_node *node,
-                             weft__jinja_loop *loop, int *complete, int *go)
+static weft_status exec_pass(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                             const weft__jinja_node *node, weft__jinja_loop *loop, int *complete, int *go)
 {
     weft__jinja_val self = weft__jinja_of(WEFT__JINJA_LOOP);
     self.u.loop = loop;
@@ -102,8 +105,8 @@ static weft_status exec_pass(weft__jinja_ctx *c, const weft__jinja *t, weft__jin
     return WEFT_OK;
 }
 
-static weft_status exec_loop(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *outer, const weft__jinja_node *node,
-                             weft__jinja_val source, int64_t depth0)
+static weft_status exec_loop(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *outer,
+                             const weft__jinja_node *node, weft__jinja_val source, int64_t depth0)
 {
     weft__jinja_iter *it;
     weft__jinja_loop *loop;
@@ -135,7 +138,8 @@ static weft_status exec_loop(weft__jinja_ctx *c, const weft__jinja *t, weft__jin
     return weft__jinja_exec(c, t, scope, &node->bodies[1]);
 }
 
-static weft_status exec_for(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_node *node)
+static weft_status exec_for(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                            const weft__jinja_node *node)
 {
     weft__jinja_val source;
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->b, &source));
@@ -143,7 +147,8 @@ static weft_status exec_for(weft__jinja_ctx *c, const weft__jinja *t, weft__jinj
     return exec_loop(c, t, scope, node, source, 0);
 }
 
-weft_status weft__jinja_call_loop(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_args *args, weft__jinja_val *out)
+weft_status weft__jinja_call_loop(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     if (!loop->node) return weft__jinja_fail(c, WEFT_ARGUMENT, "only a loop marked 'recursive' can be called");
     if (args->n_pos != 1 || args->n_named) return weft__jinja_fail(c, WEFT_ARGUMENT, "loop() takes what to loop over");
@@ -158,8 +163,8 @@ weft_status weft__jinja_call_loop(weft__jinja_ctx *c, weft__jinja_loop *loop, co
 
 /* ---- macros ---- */
 
-static weft_status make_macro(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_node *node,
-                              weft__jinja_val *out)
+static weft_status make_macro(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                              const weft__jinja_node *node, weft__jinja_val *out)
 {
     weft__jinja_macro *macro = weft__jinja_alloc(c, sizeof *macro);
     if (!macro) return WEFT__JINJA_NO_ROOM(c);
@@ -187,7 +192,8 @@ static weft_status take_rest(weft__jinja_ctx *c, const weft__jinja_macro *macro,
         } else if (params->takes_kwargs) {
             WEFT__JINJA_TRY(weft__jinja_dict_set(c, kwargs.u.dict, weft__jinja_of_str(name), args->named[i]));
         } else {
-            return weft__jinja_fail(c, WEFT_ARGUMENT, "the macro takes no argument named '%.*s'", (int)name->len, name->data);
+            return weft__jinja_fail(c, WEFT_ARGUMENT, "the macro takes no argument named '%.*s'", (int)name->len,
+                                    name->data);
         }
     }
     if (params->takes_caller) WEFT__JINJA_TRY(weft__jinja_scope_set(c, scope, macro->t->name_caller, caller));
@@ -201,7 +207,8 @@ static weft_status take_varargs(weft__jinja_ctx *c, const weft__jinja_macro *mac
     const weft__jinja_params *params = macro->node->params;
     if (!params->takes_varargs) {
         if (args->n_pos <= params->n) return WEFT_OK;
-        return weft__jinja_fail(c, WEFT_ARGUMENT, "the macro takes at most %zu arguments, not %zu", params->n, args->n_pos);
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "the macro takes at most %zu arguments, not %zu", params->n,
+                                args->n_pos);
     }
     weft__jinja_val rest;
     WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_TUPLE, 0, &rest));
@@ -249,8 +256,8 @@ weft_status weft__jinja_call_macro(weft__jinja_ctx *c, weft__jinja_macro *macro,
 /* ---- blocks ---- */
 
 /* What the block writes, through its filters; nothing where it ended a loop. */
-static weft_status filtered(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_node *node,
-                            weft__jinja_val *text)
+static weft_status filtered(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                            const weft__jinja_node *node, weft__jinja_val *text)
 {
     weft__jinja_scope *inner;
     WEFT__JINJA_TRY(weft__jinja_scope_create(c, scope, &node->bodies[0], &inner));
@@ -283,7 +290,8 @@ static weft_status exec_call_block(weft__jinja_ctx *c, const weft__jinja *t, wef
     return weft__jinja_put_value(c, c->out, result);
 }
 
-static weft_status exec_with(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_node *node)
+static weft_status exec_with(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                             const weft__jinja_node *node)
 {
     weft__jinja_scope *inner;
     WEFT__JINJA_TRY(weft__jinja_scope_create(c, scope, &node->bodies[0], &inner));
@@ -327,7 +335,8 @@ static weft_status exec_statement(weft__jinja_ctx *c, const weft__jinja *t, weft
     }
 }
 
-weft_status weft__jinja_exec(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope, const weft__jinja_body *body)
+weft_status weft__jinja_exec(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_scope *scope,
+                             const weft__jinja_body *body)
 {
     WEFT__JINJA_TRY(weft__jinja_enter(c));
     for (size_t i = 0; i < body->n && c->flow == WEFT__JINJA_FLOW_ON; i++) {

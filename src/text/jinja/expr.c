@@ -51,7 +51,8 @@ static weft_status eval_name(weft__jinja_ctx *c, const weft__jinja_scope *scope,
 {
     const weft__jinja_val *found = weft__jinja_scope_find(scope, name);
     if (found) {
-        *out = found->type == WEFT__JINJA_MISSING ? weft__jinja_undefined(weft__jinja_of(WEFT__JINJA_MISSING), name) : *found;
+        *out = found->type == WEFT__JINJA_MISSING ? weft__jinja_undefined(weft__jinja_of(WEFT__JINJA_MISSING), name)
+                                                  : *found;
         return WEFT_OK;
     }
     const weft__jinja_entry *e = weft__jinja_dict_find_str(c->globals, name);
@@ -69,8 +70,8 @@ static weft_status eval_name(weft__jinja_ctx *c, const weft__jinja_scope *scope,
     return WEFT_OK;
 }
 
-static weft_status eval_items(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_type type,
-                              weft__jinja_val *out)
+static weft_status eval_items(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                              weft__jinja_type type, weft__jinja_val *out)
 {
     weft__jinja_val list, item;
     WEFT__JINJA_TRY(weft__jinja_new_list(c, type, node->n_items, &list));
@@ -82,7 +83,8 @@ static weft_status eval_items(weft__jinja_ctx *c, weft__jinja_scope *scope, cons
     return WEFT_OK;
 }
 
-static weft_status eval_dict(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_dict(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                             weft__jinja_val *out)
 {
     weft__jinja_val dict, key, value;
     WEFT__JINJA_TRY(weft__jinja_new_dict(c, &dict));
@@ -95,7 +97,8 @@ static weft_status eval_dict(weft__jinja_ctx *c, weft__jinja_scope *scope, const
     return WEFT_OK;
 }
 
-static weft_status eval_concat(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_concat(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                               weft__jinja_val *out)
 {
     weft__jinja_buf b = {0};
     for (size_t i = 0; i < node->n_items; i++) {
@@ -106,7 +109,8 @@ static weft_status eval_concat(weft__jinja_ctx *c, weft__jinja_scope *scope, con
     return weft__jinja_buf_finish(c, &b, out);
 }
 
-static weft_status eval_slice(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_slice(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                              weft__jinja_val *out)
 {
     weft__jinja_val v, bounds[3] = {weft__jinja_none(), weft__jinja_none(), weft__jinja_none()};
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->a, &v));
@@ -117,12 +121,14 @@ static weft_status eval_slice(weft__jinja_ctx *c, weft__jinja_scope *scope, cons
     return weft__jinja_getslice(c, v, bounds[0], bounds[1], bounds[2], out);
 }
 
-static weft_status eval_sign(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_sign(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                             weft__jinja_val *out)
 {
     weft__jinja_val v;
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->a, &v));
     if (v.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, v);
-    if (!weft__jinja_is_number(v)) return weft__jinja_fail(c, WEFT_ARGUMENT, "'%s' has no sign", weft__jinja_type_name(v));
+    if (!weft__jinja_is_number(v))
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "'%s' has no sign", weft__jinja_type_name(v));
     if (node->kind == WEFT__JINJA_NODE_NEG && v.type == WEFT__JINJA_FLOAT) {
         *out = weft__jinja_float(-v.u.f);
         return WEFT_OK;
@@ -131,14 +137,16 @@ static weft_status eval_sign(weft__jinja_ctx *c, weft__jinja_scope *scope, const
     return weft__jinja_arithmetic(c, op, weft__jinja_int(0), v, out);
 }
 
-static weft_status eval_logic(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_logic(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                              weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->a, out));
     if (weft__jinja_truthy(*out) == (node->kind == WEFT__JINJA_NODE_OR)) return WEFT_OK;
     return weft__jinja_eval(c, scope, node->b, out);
 }
 
-static weft_status eval_compare(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_compare(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                                weft__jinja_val *out)
 {
     weft__jinja_val left, right;
     int holds = 1;
@@ -153,7 +161,8 @@ static weft_status eval_compare(weft__jinja_ctx *c, weft__jinja_scope *scope, co
     return WEFT_OK;
 }
 
-static weft_status eval_cond(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_cond(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                             weft__jinja_val *out)
 {
     weft__jinja_val condition;
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->a, &condition));
@@ -191,7 +200,8 @@ static weft_status add_named(weft__jinja_ctx *c, arguments *a, const weft__jinja
     return WEFT_OK;
 }
 
-static weft_status add_starred(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_call_args *from, arguments *a)
+static weft_status add_starred(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_call_args *from,
+                               arguments *a)
 {
     weft__jinja_val v;
     if (from->star) {
@@ -212,7 +222,8 @@ static weft_status add_starred(weft__jinja_ctx *c, weft__jinja_scope *scope, con
     return WEFT_OK;
 }
 
-static weft_status eval_args(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_call_args *from, arguments *a)
+static weft_status eval_args(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_call_args *from,
+                             arguments *a)
 {
     if (!from) return WEFT_OK;
     for (size_t i = 0; i < from->n_pos; i++) {
@@ -230,7 +241,8 @@ static weft_status eval_args(weft__jinja_ctx *c, weft__jinja_scope *scope, const
 
 static weft__jinja_args as_args(const arguments *a)
 {
-    return (weft__jinja_args){.pos = a->pos, .n_pos = a->n_pos, .names = a->names, .named = a->named, .n_named = a->n_named};
+    return (weft__jinja_args){
+        .pos = a->pos, .n_pos = a->n_pos, .names = a->names, .named = a->named, .n_named = a->n_named};
 }
 
 weft_status weft__jinja_call_function(weft__jinja_ctx *c, const weft__jinja_function *f, weft__jinja_val self,
@@ -260,7 +272,8 @@ static weft_status call_value(weft__jinja_ctx *c, weft__jinja_val f, const weft_
 }
 
 weft_status weft__jinja_eval_call(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
-                                  const weft__jinja_val *caller, const weft__jinja_str *caller_name, weft__jinja_val *out)
+                                  const weft__jinja_val *caller, const weft__jinja_str *caller_name,
+                                  weft__jinja_val *out)
 {
     weft__jinja_val f;
     arguments a = {0};
@@ -306,14 +319,16 @@ weft_status weft__jinja_eval_filters(weft__jinja_ctx *c, weft__jinja_scope *scop
     return apply(c, scope, node, v, out);
 }
 
-static weft_status eval_test(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_test(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                             weft__jinja_val *out)
 {
     weft__jinja_val v;
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->a, &v));
     return apply(c, scope, node, v, out);
 }
 
-static weft_status eval_two(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_two(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                            weft__jinja_val *out)
 {
     weft__jinja_val a, b;
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->a, &a));
@@ -323,7 +338,8 @@ static weft_status eval_two(weft__jinja_ctx *c, weft__jinja_scope *scope, const 
     return weft__jinja_arithmetic(c, node->op, a, b, out);
 }
 
-static weft_status eval_one(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_one(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                            weft__jinja_val *out)
 {
     weft__jinja_val v;
     WEFT__JINJA_TRY(weft__jinja_eval(c, scope, node->a, &v));
@@ -333,7 +349,8 @@ static weft_status eval_one(weft__jinja_ctx *c, weft__jinja_scope *scope, const 
     return WEFT_OK;
 }
 
-static weft_status eval_inner(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+static weft_status eval_inner(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                              weft__jinja_val *out)
 {
     switch (node->kind) {
     case WEFT__JINJA_NODE_LIST: return eval_items(c, scope, node, WEFT__JINJA_LIST, out);
@@ -358,7 +375,8 @@ static weft_status eval_inner(weft__jinja_ctx *c, weft__jinja_scope *scope, cons
     }
 }
 
-weft_status weft__jinja_eval(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node, weft__jinja_val *out)
+weft_status weft__jinja_eval(weft__jinja_ctx *c, weft__jinja_scope *scope, const weft__jinja_node *node,
+                             weft__jinja_val *out)
 {
     c->line = node->line;
     WEFT__JINJA_TRY(weft__jinja_spend(c, 1));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* extras_table.c: the filters and methods that no chat template we know uses (builtins.h), as jinja2 and Python have them;
- * tests/unit/jinja_extras.py holds that. What a template begins to use moves to the file of its kind.
- * Names without a function are known to Python, not to this interpreter. Owned by the rendering. */
+/* extras_table.c: the filters and methods that no chat template we know uses (builtins.h), as jinja2 and Python have
+ * them; tests/unit/jinja_extras.py holds that. What a template begins to use moves to the file of its kind. Names
+ * without a function are known to Python, not to this interpreter. Owned by the rendering. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,17 @@
 #include "text/jinja/text.h"
 
 /* A function that is one call. */
-#define EXTRA(name, call)                                                                                                        \
-    static weft_status name(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)        \
-    {                                                                                                                            \
-        return call;                                                                                                             \
+#define EXTRA(name, call)                                                                                              \
+    static weft_status name(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,                    \
+                            weft__jinja_val *out)                                                                      \
+    {                                                                                                                  \
+        return call;                                                                                                   \
     }
 
 /* ---- filters of text and single values ---- */
 
-static weft_status filter_attr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_attr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("name");
     weft__jinja_val name;
@@ -33,7 +35,8 @@ static weft_status filter_attr(weft__jinja_ctx *c, weft__jinja_val v, const weft
 }
 
 /* The part [from, to) of s with its first character in upper and the others in lower case. */
-static weft_status put_title_word(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t from, size_t to)
+static weft_status put_title_word(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t from,
+                                  size_t to)
 {
     if (from == to) return WEFT_OK;
     size_t second = from + (size_t)weft__utf8_length((unsigned char)s->data[from]);
@@ -46,7 +49,8 @@ static weft_status put_title_word(weft__jinja_ctx *c, weft__jinja_buf *b, const 
     return weft__jinja_put_str(c, b, part.u.s);
 }
 
-static weft_status filter_title(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_title(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     weft__jinja_buf b = {0};
@@ -65,7 +69,8 @@ static weft_status filter_title(weft__jinja_ctx *c, weft__jinja_val v, const wef
     return weft__jinja_buf_finish(c, &b, out);
 }
 
-static weft_status filter_center(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_center(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("width");
     weft__jinja_val width;
@@ -77,7 +82,8 @@ static weft_status filter_center(weft__jinja_ctx *c, weft__jinja_val v, const we
     return weft__jinja_pad(c, s, n, NULL, WEFT__JINJA_PAD_BOTH, out);
 }
 
-static weft_status filter_escape(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_escape(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "escape", args));
@@ -85,7 +91,8 @@ static weft_status filter_escape(weft__jinja_ctx *c, weft__jinja_val v, const we
     return weft__jinja_escape(c, s, out);
 }
 
-static weft_status filter_forceescape(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_forceescape(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                      weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     weft__jinja_val plain;
@@ -95,7 +102,8 @@ static weft_status filter_forceescape(weft__jinja_ctx *c, weft__jinja_val v, con
     return weft__jinja_escape(c, plain.u.s, out);
 }
 
-static weft_status filter_format(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_format(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     weft__jinja_val values;
@@ -114,7 +122,8 @@ static weft_status filter_format(weft__jinja_ctx *c, weft__jinja_val v, const we
     return weft__jinja_percent(c, s, values, out);
 }
 
-static weft_status filter_wordcount(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_wordcount(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                    weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     int64_t count = 0;
@@ -142,8 +151,8 @@ static weft_status put_quoted(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jinj
     for (size_t i = 0; i < s->len; i++) {
         unsigned char ch = (unsigned char)s->data[i];
         char text[4] = {(char)ch};
-        int plain = (ch >= '0' && ch <= '9') || ((ch | 0x20) >= 'a' && (ch | 0x20) <= 'z') || (ch && strchr("_.-~", ch)) ||
-                    (!in_query && ch == '/');
+        int plain = (ch >= '0' && ch <= '9') || ((ch | 0x20) >= 'a' && (ch | 0x20) <= 'z') ||
+                    (ch && strchr("_.-~", ch)) || (!in_query && ch == '/');
         if (in_query && ch == ' ') {
             text[0] = '+';
         } else if (!plain) {
@@ -154,7 +163,8 @@ static weft_status put_quoted(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jinj
     return WEFT_OK;
 }
 
-static weft_status filter_urlencode(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_urlencode(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                    weft__jinja_val *out)
 {
     weft__jinja_buf b = {0};
     weft__jinja_val pairs, pair;
@@ -193,7 +203,8 @@ static weft_status filter_abs(weft__jinja_ctx *c, weft__jinja_val v, const weft_
     return weft__jinja_arithmetic(c, v.u.i < 0 ? WEFT__JINJA_SUB : WEFT__JINJA_ADD, weft__jinja_int(0), v, out);
 }
 
-static weft_status filter_float(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_float(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("default");
     weft__jinja_val otherwise;
@@ -239,7 +250,8 @@ static weft_status round_int(weft__jinja_ctx *c, int64_t n, int64_t precision, w
     return WEFT_OK;
 }
 
-static weft_status filter_round(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_round(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("precision", "method");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
@@ -266,7 +278,8 @@ static weft_status filter_round(weft__jinja_ctx *c, weft__jinja_val v, const wef
 
 /* ---- filters of sequences ---- */
 
-static weft_status filter_first(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_first(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     weft__jinja_iter *it;
     int got;
@@ -277,11 +290,13 @@ static weft_status filter_first(weft__jinja_ctx *c, weft__jinja_val v, const wef
     return WEFT_OK;
 }
 
-static weft_status filter_last(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_last(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     weft__jinja_list *list;
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "last", args));
-    if (v.type == WEFT__JINJA_ITER) return weft__jinja_fail(c, WEFT_ARGUMENT, "last cannot reverse a generator; use list first");
+    if (v.type == WEFT__JINJA_ITER)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "last cannot reverse a generator; use list first");
     WEFT__JINJA_TRY(weft__jinja_list_of(c, v, &list));
     *out = list->n ? list->items[list->n - 1] : weft__jinja_undefined(v, NULL);
     return WEFT_OK;
@@ -296,7 +311,8 @@ static void reverse_items(weft__jinja_list *list)
     }
 }
 
-static weft_status filter_reverse(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_reverse(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     weft__jinja_val list;
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "reverse", args));
@@ -309,7 +325,8 @@ static weft_status filter_reverse(weft__jinja_ctx *c, weft__jinja_val v, const w
     return WEFT_OK;
 }
 
-static weft_status filter_batch(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_batch(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("linecount", "fill_with");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS], rows, row = {0};
@@ -331,12 +348,14 @@ static weft_status filter_batch(weft__jinja_ctx *c, weft__jinja_val v, const wef
         }
         WEFT__JINJA_TRY(weft__jinja_append(c, row.u.list, list->items[i]));
     }
-    int fill = bound[1].type != WEFT__JINJA_MISSING && bound[1].type != WEFT__JINJA_NONE && row.type != WEFT__JINJA_MISSING;
+    int fill =
+        bound[1].type != WEFT__JINJA_MISSING && bound[1].type != WEFT__JINJA_NONE && row.type != WEFT__JINJA_MISSING;
     while (fill && (int64_t)row.u.list->n < n) WEFT__JINJA_TRY(weft__jinja_append(c, row.u.list, bound[1]));
     return weft__jinja_generate(c, rows, out);
 }
 
-static weft_status filter_slice(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_slice(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("slices", "fill_with");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS], columns, column;
@@ -362,7 +381,8 @@ static weft_status filter_slice(weft__jinja_ctx *c, weft__jinja_val v, const wef
 
 EXTRA(filter_max, weft__jinja_extreme(c, "max", self, args, WEFT__JINJA_GT, out))
 
-static weft_status filter_groupby(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_groupby(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("attribute", "default", "case_sensitive");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS], list, groups, group = {0}, members, real;
@@ -397,11 +417,12 @@ EXTRA(filter_select, weft__jinja_choose(c, self, args, 0, 0, out))
 
 /* ---- methods of str ---- */
 
-#define CASE_METHOD(name, how)                                                                                                   \
-    static weft_status name(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)        \
-    {                                                                                                                            \
-        WEFT__JINJA_TRY(weft__jinja_no_args(c, "the method", args));                                                             \
-        return weft__jinja_to_case(c, self.u.s, how, out);                                                                       \
+#define CASE_METHOD(name, how)                                                                                         \
+    static weft_status name(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,                    \
+                            weft__jinja_val *out)                                                                      \
+    {                                                                                                                  \
+        WEFT__JINJA_TRY(weft__jinja_no_args(c, "the method", args));                                                   \
+        return weft__jinja_to_case(c, self.u.s, how, out);                                                             \
     }
 
 CASE_METHOD(str_upper, WEFT__JINJA_UPPER)
@@ -411,8 +432,8 @@ CASE_METHOD(str_title, WEFT__JINJA_TITLE)
 CASE_METHOD(str_swapcase, WEFT__JINJA_SWAP)
 CASE_METHOD(str_casefold, WEFT__JINJA_FOLD)
 
-static weft_status pad(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_pad_side side,
-                       weft__jinja_val *out)
+static weft_status pad(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                       weft__jinja_pad_side side, weft__jinja_val *out)
 {
     static const char *const names[] = {"", ""};
     weft__jinja_val bound[2];
@@ -429,7 +450,8 @@ EXTRA(str_center, pad(c, self, args, WEFT__JINJA_PAD_BOTH, out))
 EXTRA(str_ljust, pad(c, self, args, WEFT__JINJA_PAD_RIGHT, out))
 EXTRA(str_rjust, pad(c, self, args, WEFT__JINJA_PAD_LEFT, out))
 
-static weft_status str_zfill(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_zfill(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                             weft__jinja_val *out)
 {
     static const char *const names[] = {""};
     weft__jinja_val bound;
@@ -440,13 +462,14 @@ static weft_status str_zfill(weft__jinja_ctx *c, weft__jinja_val self, const wef
     WEFT__JINJA_TRY(weft__jinja_want_int(c, "zfill", bound, 0, &width));
     size_t sign = s->len && (s->data[0] == '-' || s->data[0] == '+');
     WEFT__JINJA_TRY(weft__jinja_put_slice(c, &b, s, 0, sign));
-    if (width > 0 && (uint64_t)width > s->n_chars) WEFT__JINJA_TRY(weft__jinja_put_fill(c, &b, '0', (size_t)width - s->n_chars));
+    if (width > 0 && (uint64_t)width > s->n_chars)
+        WEFT__JINJA_TRY(weft__jinja_put_fill(c, &b, '0', (size_t)width - s->n_chars));
     WEFT__JINJA_TRY(weft__jinja_put_slice(c, &b, s, sign, s->len));
     return weft__jinja_buf_finish(c, &b, out);
 }
 
-static weft_status extras_table_find(weft__jinja_ctx *c, const char *what, weft__jinja_val self, const weft__jinja_args *args,
-                                     int last, int must, weft__jinja_val *out)
+static weft_status extras_table_find(weft__jinja_ctx *c, const char *what, weft__jinja_val self,
+                                     const weft__jinja_args *args, int last, int must, weft__jinja_val *out)
 {
     const weft__jinja_str *s = self.u.s, *needle;
     weft__jinja_val v;
@@ -466,7 +489,8 @@ EXTRA(str_rfind, extras_table_find(c, "rfind", self, args, 1, 0, out))
 EXTRA(str_index, extras_table_find(c, "index", self, args, 0, 1, out))
 EXTRA(str_rindex, extras_table_find(c, "rindex", self, args, 1, 1, out))
 
-static weft_status str_count(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_count(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                             weft__jinja_val *out)
 {
     const weft__jinja_str *s = self.u.s, *needle;
     weft__jinja_val v;
@@ -505,7 +529,8 @@ EXTRA(str_removeprefix, remove_affix(c, self, args, 0, out))
 EXTRA(str_removesuffix, remove_affix(c, self, args, 1, out))
 EXTRA(str_rsplit, weft__jinja_split_by(c, self, args, 1, out))
 
-static weft_status str_splitlines(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_splitlines(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     static const char *const names[] = {"keepends"};
     weft__jinja_val bound;
@@ -542,7 +567,8 @@ static weft_status partition(weft__jinja_ctx *c, weft__jinja_val self, const wef
 EXTRA(str_partition, partition(c, self, args, 0, out))
 EXTRA(str_rpartition, partition(c, self, args, 1, out))
 
-static weft_status str_join(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_join(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                            weft__jinja_val *out)
 {
     static const char *const names[] = {""};
     weft__jinja_val items;
@@ -550,7 +576,8 @@ static weft_status str_join(weft__jinja_ctx *c, weft__jinja_val self, const weft
     return weft__jinja_join(c, self.u.s, items, 0, out);
 }
 
-static weft_status str_format_map(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_format_map(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     if (args->n_pos != 1 || args->n_named || args->pos[0].type != WEFT__JINJA_DICT) {
         return weft__jinja_fail(c, WEFT_ARGUMENT, "format_map takes one dict");
@@ -593,8 +620,8 @@ static int is_ascii(uint32_t cp)
     return cp < 0x80;
 }
 
-static weft_status all(weft__jinja_ctx *c, const weft__jinja_str *s, const weft__jinja_args *args, int (*is)(uint32_t), int empty,
-                       weft__jinja_val *out)
+static weft_status all(weft__jinja_ctx *c, const weft__jinja_str *s, const weft__jinja_args *args, int (*is)(uint32_t),
+                       int empty, weft__jinja_val *out)
 {
     int holds = s->len ? 1 : empty;
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "the method", args));
@@ -608,10 +635,11 @@ static weft_status all(weft__jinja_ctx *c, const weft__jinja_str *s, const weft_
     return WEFT_OK;
 }
 
-#define KIND_METHOD(name, is, empty)                                                                                             \
-    static weft_status name(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)        \
-    {                                                                                                                            \
-        return all(c, self.u.s, args, is, empty, out);                                                                           \
+#define KIND_METHOD(name, is, empty)                                                                                   \
+    static weft_status name(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,                    \
+                            weft__jinja_val *out)                                                                      \
+    {                                                                                                                  \
+        return all(c, self.u.s, args, is, empty, out);                                                                 \
     }
 
 KIND_METHOD(str_isalpha, weft__jinja_is_alpha, 0)
@@ -622,13 +650,15 @@ KIND_METHOD(str_isnumeric, is_numeric, 0)
 KIND_METHOD(str_isspace, weft__jinja_is_space, 0)
 KIND_METHOD(str_isascii, is_ascii, 1)
 
-static weft_status str_islower(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_islower(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "the method", args));
     return weft__jinja_is_case(c, self.u.s, 0, out);
 }
 
-static weft_status str_isupper(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_isupper(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "the method", args));
     return weft__jinja_is_case(c, self.u.s, 1, out);
@@ -646,7 +676,8 @@ static weft_status merge(weft__jinja_ctx *c, weft__jinja_dict *into, const weft_
     return WEFT_OK;
 }
 
-static weft_status dict_copy(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status dict_copy(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                             weft__jinja_val *out)
 {
     weft__jinja_val copy;
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "copy", args, 0, 0, NULL));
@@ -656,10 +687,12 @@ static weft_status dict_copy(weft__jinja_ctx *c, weft__jinja_val self, const wef
     return WEFT_OK;
 }
 
-static weft_status dict_update(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status dict_update(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     if (args->n_pos > 1) return weft__jinja_fail(c, WEFT_ARGUMENT, "update takes at most one positional argument");
-    if (args->n_pos && args->pos[0].type != WEFT__JINJA_DICT) return weft__jinja_fail(c, WEFT_ARGUMENT, "update needs a dict");
+    if (args->n_pos && args->pos[0].type != WEFT__JINJA_DICT)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "update needs a dict");
     if (args->n_pos) WEFT__JINJA_TRY(merge(c, self.u.dict, args->pos[0].u.dict));
     for (size_t i = 0; i < args->n_named; i++) {
         WEFT__JINJA_TRY(weft__jinja_dict_set(c, self.u.dict, weft__jinja_of_str(args->names[i]), args->named[i]));
@@ -668,7 +701,8 @@ static weft_status dict_update(weft__jinja_ctx *c, weft__jinja_val self, const w
     return WEFT_OK;
 }
 
-static weft_status dict_setdefault(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status dict_setdefault(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                   weft__jinja_val *out)
 {
     weft__jinja_val bound[2];
     weft__jinja_entry *e;
@@ -679,7 +713,8 @@ static weft_status dict_setdefault(weft__jinja_ctx *c, weft__jinja_val self, con
     return e ? WEFT_OK : weft__jinja_dict_set(c, self.u.dict, bound[0], bound[1]);
 }
 
-static weft_status dict_clear(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status dict_clear(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "clear", args, 0, 0, NULL));
     self.u.dict->n = 0;
@@ -689,7 +724,8 @@ static weft_status dict_clear(weft__jinja_ctx *c, weft__jinja_val self, const we
     return WEFT_OK;
 }
 
-static weft_status list_index(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_index(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     weft__jinja_val v;
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "index", args, 1, 1, &v));
@@ -703,7 +739,8 @@ static weft_status list_index(weft__jinja_ctx *c, weft__jinja_val self, const we
     return weft__jinja_fail(c, WEFT_ARGUMENT, "index: the value is not in the list");
 }
 
-static weft_status list_count(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_count(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     weft__jinja_val v;
     int64_t n = 0;
@@ -717,13 +754,15 @@ static weft_status list_count(weft__jinja_ctx *c, weft__jinja_val self, const we
     return WEFT_OK;
 }
 
-static weft_status list_copy(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_copy(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                             weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "copy", args, 0, 0, NULL));
     return weft__jinja_to_list(c, self, WEFT__JINJA_LIST, out);
 }
 
-static weft_status list_extend(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_extend(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     weft__jinja_val v;
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "extend", args, 1, 1, &v));
@@ -733,7 +772,8 @@ static weft_status list_extend(weft__jinja_ctx *c, weft__jinja_val self, const w
     return WEFT_OK;
 }
 
-static weft_status list_insert(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_insert(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     weft__jinja_val bound[2];
     weft__jinja_list *list = self.u.list;
@@ -750,7 +790,8 @@ static weft_status list_insert(weft__jinja_ctx *c, weft__jinja_val self, const w
     return WEFT_OK;
 }
 
-static weft_status list_remove(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_remove(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     weft__jinja_val at, gone;
     WEFT__JINJA_TRY(list_index(c, self, args, &at));
@@ -759,7 +800,8 @@ static weft_status list_remove(weft__jinja_ctx *c, weft__jinja_val self, const w
     return WEFT_OK;
 }
 
-static weft_status list_reverse(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_reverse(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     weft__jinja_list *list = self.u.list;
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "reverse", args, 0, 0, NULL));
@@ -773,7 +815,8 @@ static weft_status list_reverse(weft__jinja_ctx *c, weft__jinja_val self, const 
     return WEFT_OK;
 }
 
-static weft_status list_clear(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_clear(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "clear", args, 0, 0, NULL));
     self.u.list->n = 0;
@@ -854,8 +897,11 @@ static const weft__jinja_function of_str[] = {
     {NULL, NULL},
 };
 static const weft__jinja_function of_list[] = {
-    {"clear", list_clear},   {"copy", list_copy},     {"count", list_count},     {"extend", list_extend}, {"index", list_index},
-    {"insert", list_insert}, {"remove", list_remove}, {"reverse", list_reverse}, {"sort", NULL},          {NULL, NULL},
+    {"clear", list_clear},   {"copy", list_copy},
+    {"count", list_count},   {"extend", list_extend},
+    {"index", list_index},   {"insert", list_insert},
+    {"remove", list_remove}, {"reverse", list_reverse},
+    {"sort", NULL},          {NULL, NULL},
 };
 static const weft__jinja_function of_tuple[] = {
     {"count", list_count},
@@ -863,8 +909,15 @@ static const weft__jinja_function of_tuple[] = {
     {NULL, NULL},
 };
 static const weft__jinja_function of_dict[] = {
-    {"keys", dict_keys},     {"values", dict_values}, {"copy", dict_copy}, {"clear", dict_clear}, {"setdefault", dict_setdefault},
-    {"update", dict_update}, {"fromkeys", NULL},      {"popitem", NULL},   {NULL, NULL},
+    {"keys", dict_keys},
+    {"values", dict_values},
+    {"copy", dict_copy},
+    {"clear", dict_clear},
+    {"setdefault", dict_setdefault},
+    {"update", dict_update},
+    {"fromkeys", NULL},
+    {"popitem", NULL},
+    {NULL, NULL},
 };
 static const weft__jinja_function *const tables[] = {
     [WEFT__JINJA_OF_FILTERS] = filters, [WEFT__JINJA_OF_STR] = of_str,   [WEFT__JINJA_OF_LIST] = of_list,

@@ -17,22 +17,26 @@ static weft_status cased(weft__jinja_ctx *c, const char *what, weft__jinja_val v
     return weft__jinja_to_case(c, s, how, out);
 }
 
-static weft_status filter_upper(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_upper(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     return cased(c, "upper", v, args, WEFT__JINJA_UPPER, out);
 }
 
-static weft_status filter_lower(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_lower(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     return cased(c, "lower", v, args, WEFT__JINJA_LOWER, out);
 }
 
-static weft_status filter_capitalize(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_capitalize(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                     weft__jinja_val *out)
 {
     return cased(c, "capitalize", v, args, WEFT__JINJA_CAPITALIZE, out);
 }
 
-static weft_status filter_default(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_default(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("default_value", "boolean");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
@@ -43,7 +47,8 @@ static weft_status filter_default(weft__jinja_ctx *c, weft__jinja_val v, const w
     return use && bound[0].type == WEFT__JINJA_MISSING ? weft__jinja_literal(c, "", out) : WEFT_OK;
 }
 
-static weft_status filter_safe(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_safe(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "safe", args));
@@ -51,7 +56,8 @@ static weft_status filter_safe(weft__jinja_ctx *c, weft__jinja_val v, const weft
     return weft__jinja_markup(c, s, 1, out);
 }
 
-static weft_status filter_string(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_string(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "string", args));
@@ -60,7 +66,8 @@ static weft_status filter_string(weft__jinja_ctx *c, weft__jinja_val v, const we
     return WEFT_OK;
 }
 
-static weft_status filter_length(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_length(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "length", args));
     size_t n = weft__jinja_len(v);
@@ -71,7 +78,8 @@ static weft_status filter_length(weft__jinja_ctx *c, weft__jinja_val v, const we
 
 /* ---- text ---- */
 
-static weft_status filter_trim(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_trim(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("chars");
     weft__jinja_val chars;
@@ -81,7 +89,8 @@ static weft_status filter_trim(weft__jinja_ctx *c, weft__jinja_val v, const weft
     return weft__jinja_stripped(c, "trim", s, chars, 1, 1, out);
 }
 
-static weft_status filter_replace(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_replace(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("old", "new", "count");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
@@ -96,7 +105,8 @@ static weft_status filter_replace(weft__jinja_ctx *c, weft__jinja_val v, const w
     return weft__jinja_replace(c, s, old, new, count, out);
 }
 
-static weft_status filter_indent(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_indent(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("width", "first", "blank");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS], lines, text;
@@ -126,7 +136,8 @@ static weft_status filter_indent(weft__jinja_ctx *c, weft__jinja_val v, const we
     return weft__jinja_markup(c, text.u.s, v.u.s->markup, out);
 }
 
-static weft_status filter_truncate(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_truncate(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                   weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("length", "killwords", "end", "leeway");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
@@ -137,7 +148,8 @@ static weft_status filter_truncate(weft__jinja_ctx *c, weft__jinja_val v, const 
     WEFT__JINJA_TRY(weft__jinja_want_int(c, "truncate", bound[3], 5, &leeway));
     if (bound[2].type == WEFT__JINJA_MISSING) WEFT__JINJA_TRY(weft__jinja_literal(c, "...", &bound[2]));
     size_t n = weft__jinja_len(v);
-    if (n == SIZE_MAX || bound[2].type != WEFT__JINJA_STRING) return weft__jinja_fail(c, WEFT_ARGUMENT, "truncate needs a str");
+    if (n == SIZE_MAX || bound[2].type != WEFT__JINJA_STRING)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "truncate needs a str");
     const weft__jinja_str *s = v.u.s, *end = bound[2].u.s;
     if (length < (int64_t)end->n_chars || leeway < 0)
         return weft__jinja_fail(c, WEFT_ARGUMENT, "truncate: length or leeway too small");
@@ -184,7 +196,8 @@ static weft_status read_separators(weft__jinja_ctx *c, weft__jinja_val v, weft__
     return WEFT_OK;
 }
 
-static weft_status filter_tojson(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_tojson(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("ensure_ascii", "indent", "separators", "sort_keys");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
@@ -197,7 +210,8 @@ static weft_status filter_tojson(weft__jinja_ctx *c, weft__jinja_val v, const we
     return weft__jinja_dump_json(c, v, &how, out);
 }
 
-static weft_status filter_from_json(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_from_json(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                    weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "from_json", args));
     if (v.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, v);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* filters_number.c: filters that make or change numbers (value.h): int (others: extras_table.c). Owned by the rendering. */
+/* filters_number.c: filters that make or change numbers (value.h): int (others: extras_table.c). Owned by the
+ * rendering. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +8,8 @@
 
 #include "text/jinja/builtins.h"
 
-/* s without white space around it and with underscores between digits dropped, as Python reads numbers. 0 when too long or
- * when an underscore stands elsewhere. */
+/* s without white space around it and with underscores between digits dropped, as Python reads numbers. 0 when too long
+ * or when an underscore stands elsewhere. */
 static int number_text(const weft__jinja_str *s, char out[400])
 {
     size_t from = 0, to = s->len, n = 0;
@@ -54,9 +55,12 @@ static int parse_int(const weft__jinja_str *s, int64_t base, int64_t *out)
     int64_t n = 0;
     int big = 0;
     for (; *p; p++) {
-        int digit = *p >= '0' && *p <= '9' ? *p - '0' : (*p | 0x20) >= 'a' && (*p | 0x20) <= 'z' ? (*p | 0x20) - 'a' + 10 : 99;
+        int digit = *p >= '0' && *p <= '9'                     ? *p - '0'
+                    : (*p | 0x20) >= 'a' && (*p | 0x20) <= 'z' ? (*p | 0x20) - 'a' + 10
+                                                               : 99;
         if (digit >= base) return 0;
-        big |= __builtin_mul_overflow(n, base, &n) || __builtin_sub_overflow(n, (int64_t)digit, &n); /* downwards: INT64_MIN */
+        big |= __builtin_mul_overflow(n, base, &n) ||
+               __builtin_sub_overflow(n, (int64_t)digit, &n); /* downwards: INT64_MIN */
     }
     if (big || (!negative && n == INT64_MIN)) return -1;
     *out = negative ? n : -n;

@@ -29,13 +29,15 @@ weft_status weft__jinja_generate(weft__jinja_ctx *c, weft__jinja_val list, weft_
 
 /* ---- taking apart ---- */
 
-static weft_status filter_list(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_list(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "list", args));
     return weft__jinja_to_list(c, v, WEFT__JINJA_LIST, out);
 }
 
-static weft_status filter_items(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_items(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "items", args));
     if (v.type == WEFT__JINJA_DICT) {
@@ -47,7 +49,8 @@ static weft_status filter_items(weft__jinja_ctx *c, weft__jinja_val v, const wef
     return weft__jinja_generate(c, v, out);
 }
 
-static weft_status filter_join(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_join(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("d", "attribute");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
@@ -71,7 +74,8 @@ static weft_status filter_sum(weft__jinja_ctx *c, weft__jinja_val v, const weft_
     weft__jinja_list *list;
     WEFT__JINJA_TRY(weft__jinja_bind(c, "sum", args, names, WEFT__JINJA_N_PARAMS, 0, bound));
     total = bound[1].type == WEFT__JINJA_MISSING ? weft__jinja_int(0) : bound[1];
-    if (total.type == WEFT__JINJA_STRING) return weft__jinja_fail(c, WEFT_ARGUMENT, "sum does not add strings; use join");
+    if (total.type == WEFT__JINJA_STRING)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "sum does not add strings; use join");
     WEFT__JINJA_TRY(weft__jinja_list_of(c, v, &list));
     for (size_t i = 0; i < list->n; i++) {
         WEFT__JINJA_TRY(weft__jinja_getpath(c, list->items[i], bound[0], &item));
@@ -86,7 +90,8 @@ static weft_status filter_sum(weft__jinja_ctx *c, weft__jinja_val v, const weft_
 weft_status weft__jinja_lowered(weft__jinja_ctx *c, weft__jinja_val v, int case_sensitive, weft__jinja_val *out)
 {
     *out = v;
-    return case_sensitive || v.type != WEFT__JINJA_STRING ? WEFT_OK : weft__jinja_to_case(c, v.u.s, WEFT__JINJA_LOWER, out);
+    return case_sensitive || v.type != WEFT__JINJA_STRING ? WEFT_OK
+                                                          : weft__jinja_to_case(c, v.u.s, WEFT__JINJA_LOWER, out);
 }
 
 /* What an item is compared by: the attribute, without regard to case unless asked for. */
@@ -119,7 +124,8 @@ static weft_status keys_of(weft__jinja_ctx *c, weft__jinja_val item, weft__jinja
     return WEFT_OK;
 }
 
-static weft_status filter_sort(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_sort(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("reverse", "case_sensitive", "attribute");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS], list;
@@ -137,7 +143,8 @@ static weft_status filter_sort(weft__jinja_ctx *c, weft__jinja_val v, const weft
     return WEFT_OK;
 }
 
-static weft_status filter_dictsort(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_dictsort(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                   weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("case_sensitive", "by", "reverse");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS], list;
@@ -159,15 +166,16 @@ static weft_status filter_dictsort(weft__jinja_ctx *c, weft__jinja_val v, const 
     weft__jinja_val *keys = weft__jinja_alloc_array(c, items->n, sizeof *keys);
     if (!keys) return WEFT__JINJA_NO_ROOM(c);
     for (size_t i = 0; i < items->n; i++) {
-        WEFT__JINJA_TRY(
-            weft__jinja_lowered(c, items->items[i].u.list->items[by_value], weft__jinja_given_true(bound[0]), &keys[i]));
+        WEFT__JINJA_TRY(weft__jinja_lowered(c, items->items[i].u.list->items[by_value],
+                                            weft__jinja_given_true(bound[0]), &keys[i]));
     }
     WEFT__JINJA_TRY(weft__jinja_sort(c, keys, items->items, items->n, reverse != 0));
     *out = list;
     return WEFT_OK;
 }
 
-static weft_status filter_unique(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_unique(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     WEFT__JINJA_PARAMS("case_sensitive", "attribute");
     weft__jinja_val bound[WEFT__JINJA_N_PARAMS], seen, kept, key;
@@ -212,11 +220,12 @@ static weft_status filter_min(weft__jinja_ctx *c, weft__jinja_val v, const weft_
     return weft__jinja_extreme(c, "min", v, args, WEFT__JINJA_LT, out);
 }
 
-weft_status weft__jinja_path_or(weft__jinja_ctx *c, weft__jinja_val item, weft__jinja_val path, weft__jinja_val otherwise,
-                                weft__jinja_val *out)
+weft_status weft__jinja_path_or(weft__jinja_ctx *c, weft__jinja_val item, weft__jinja_val path,
+                                weft__jinja_val otherwise, weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_getpath(c, item, path, out));
-    int use = out->type == WEFT__JINJA_UNDEFINED && otherwise.type != WEFT__JINJA_MISSING && otherwise.type != WEFT__JINJA_NONE;
+    int use = out->type == WEFT__JINJA_UNDEFINED && otherwise.type != WEFT__JINJA_MISSING &&
+              otherwise.type != WEFT__JINJA_NONE;
     if (use) *out = otherwise;
     return WEFT_OK;
 }
@@ -227,7 +236,8 @@ weft_status weft__jinja_path_or(weft__jinja_ctx *c, weft__jinja_val item, weft__
 typedef struct filters_seq_work {
     const weft__jinja_function *function; /* filter or test; NULL: the item itself, or whether it is true */
     weft__jinja_args args;
-    weft__jinja_val path, otherwise; /* the attribute to look at, MISSING for the item; and what stands in for an undefined one */
+    weft__jinja_val path,
+        otherwise; /* the attribute to look at, MISSING for the item; and what stands in for an undefined one */
     int select, negate;
 } filters_seq_work;
 
@@ -299,8 +309,8 @@ static weft_status filter_map(weft__jinja_ctx *c, weft__jinja_val v, const weft_
     return start_work(c, v, &w, out);
 }
 
-weft_status weft__jinja_choose(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, int by_attribute, int negate,
-                               weft__jinja_val *out)
+weft_status weft__jinja_choose(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, int by_attribute,
+                               int negate, weft__jinja_val *out)
 {
     filters_seq_work w = {.select = 1, .negate = negate};
     size_t at = by_attribute != 0;
@@ -311,17 +321,20 @@ weft_status weft__jinja_choose(weft__jinja_ctx *c, weft__jinja_val v, const weft
     return start_work(c, v, &w, out);
 }
 
-static weft_status filter_reject(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_reject(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                 weft__jinja_val *out)
 {
     return weft__jinja_choose(c, v, args, 0, 1, out);
 }
 
-static weft_status filter_selectattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_selectattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                     weft__jinja_val *out)
 {
     return weft__jinja_choose(c, v, args, 1, 0, out);
 }
 
-static weft_status filter_rejectattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status filter_rejectattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                     weft__jinja_val *out)
 {
     return weft__jinja_choose(c, v, args, 1, 1, out);
 }

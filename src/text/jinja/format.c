@@ -29,9 +29,12 @@ static weft_status format_fail(weft__jinja_ctx *c, const char *what)
 }
 
 /* Puts text, or a string with its origins, with padding on one side or both. */
-static weft_status put_padded(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, const spec *f, char align)
+static weft_status put_padded(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, const spec *f,
+                              char align)
 {
-    weft__jinja_pad_side side = align == '<' ? WEFT__JINJA_PAD_RIGHT : align == '^' ? WEFT__JINJA_PAD_BOTH : WEFT__JINJA_PAD_LEFT;
+    weft__jinja_pad_side side = align == '<'   ? WEFT__JINJA_PAD_RIGHT
+                                : align == '^' ? WEFT__JINJA_PAD_BOTH
+                                               : WEFT__JINJA_PAD_LEFT;
     weft__jinja_val padded;
     if (side == WEFT__JINJA_PAD_BOTH && f->width > (int64_t)s->n_chars) { /* the odd one goes to the right here */
         int64_t left = (int64_t)s->n_chars + (f->width - (int64_t)s->n_chars) / 2;
@@ -53,8 +56,8 @@ static weft_status put_string(weft__jinja_ctx *c, weft__jinja_buf *b, const weft
 }
 
 /* Sign, prefix and digits, padded between them where zeros or '=' ask for it. */
-static weft_status put_number(weft__jinja_ctx *c, weft__jinja_buf *b, int negative, const char *prefix, const char *digits,
-                              const spec *f)
+static weft_status put_number(weft__jinja_ctx *c, weft__jinja_buf *b, int negative, const char *prefix,
+                              const char *digits, const spec *f)
 {
     weft__jinja_buf whole = {0};
     weft__jinja_val text;
@@ -173,7 +176,8 @@ static weft_status next_value(weft__jinja_ctx *c, format_source *from, weft__jin
 }
 
 /* Digits, or * for the next value, at s[*at]; *out stays when there is neither. */
-static weft_status read_number(weft__jinja_ctx *c, const weft__jinja_str *s, size_t *at, format_source *from, int64_t *out)
+static weft_status read_number(weft__jinja_ctx *c, const weft__jinja_str *s, size_t *at, format_source *from,
+                               int64_t *out)
 {
     if (from && *at < s->len && s->data[*at] == '*') {
         weft__jinja_val v;
@@ -215,7 +219,8 @@ static weft_status put_percent(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jin
     }
     if (v.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, v);
     if (!weft__jinja_is_number(v))
-        return weft__jinja_fail(c, WEFT_ARGUMENT, "format: %%%c needs a number, not '%s'", type, weft__jinja_type_name(v));
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "format: %%%c needs a number, not '%s'", type,
+                                weft__jinja_type_name(v));
     if (strchr("eEfFgG", type)) return put_float(c, b, weft__jinja_number(v), f);
     if (v.type == WEFT__JINJA_FLOAT) {
         if (strchr("oxX", type)) return format_fail(c, "%x and %o need an int");
@@ -227,7 +232,8 @@ static weft_status put_percent(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jin
 }
 
 /* One conversion after its %; *at behind it. */
-static weft_status percent_one(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t *at, format_source *from)
+static weft_status percent_one(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t *at,
+                               format_source *from)
 {
     spec f = {.precision = -1};
     weft__jinja_val v = {0};
@@ -272,7 +278,8 @@ static weft_status percent_one(weft__jinja_ctx *c, weft__jinja_buf *b, const wef
     return put_percent(c, b, v, &f);
 }
 
-weft_status weft__jinja_percent(weft__jinja_ctx *c, const weft__jinja_str *format, weft__jinja_val args, weft__jinja_val *out)
+weft_status weft__jinja_percent(weft__jinja_ctx *c, const weft__jinja_str *format, weft__jinja_val args,
+                                weft__jinja_val *out)
 {
     weft__jinja_buf b = {0};
     weft__jinja_val text;
@@ -303,7 +310,8 @@ typedef struct formatter {
     int manual, automatic;
 } formatter;
 
-static weft_status expand(formatter *x, const weft__jinja_str *s, size_t from, size_t to, int depth, weft__jinja_buf *b);
+static weft_status expand(formatter *x, const weft__jinja_str *s, size_t from, size_t to, int depth,
+                          weft__jinja_buf *b);
 
 /* `whole`: the field has nothing but this name. Only then Python counts it for or against automatic numbering. */
 static weft_status argument(formatter *x, const weft__jinja_str *name, int whole, weft__jinja_val *out)
@@ -429,7 +437,8 @@ static weft_status put_formatted(weft__jinja_ctx *c, weft__jinja_buf *b, weft__j
 }
 
 /* {field!conversion:specification}; s[from..to) is what stands between the braces. */
-static weft_status put_field(formatter *x, const weft__jinja_str *s, size_t from, size_t to, int depth, weft__jinja_buf *b)
+static weft_status put_field(formatter *x, const weft__jinja_str *s, size_t from, size_t to, int depth,
+                             weft__jinja_buf *b)
 {
     size_t name_end = from;
     char conversion = 0;
@@ -441,14 +450,16 @@ static weft_status put_field(formatter *x, const weft__jinja_str *s, size_t from
     WEFT__JINJA_TRY(field_value(x, s, from, name_end, &v));
     size_t at = name_end;
     if (at < to && s->data[at] == '!') {
-        if (at + 1 >= to || (at + 2 < to && s->data[at + 2] != ':')) return format_fail(x->c, "a conversion is malformed");
+        if (at + 1 >= to || (at + 2 < to && s->data[at + 2] != ':'))
+            return format_fail(x->c, "a conversion is malformed");
         conversion = s->data[at + 1];
         at += 2;
     }
     weft__jinja_buf spec_text = {0};
     if (at < to) WEFT__JINJA_TRY(expand(x, s, at + 1, to, depth + 1, &spec_text));
     WEFT__JINJA_TRY(weft__jinja_buf_finish(x->c, &spec_text, &text));
-    if (conversion && conversion != 's' && conversion != 'r') return format_fail(x->c, "an unknown conversion after '!'");
+    if (conversion && conversion != 's' && conversion != 'r')
+        return format_fail(x->c, "an unknown conversion after '!'");
     if (conversion) {
         weft__jinja_buf converted = {0};
         WEFT__JINJA_TRY(conversion == 'r' ? weft__jinja_put_repr(x->c, &converted, v)

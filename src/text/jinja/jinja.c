@@ -31,11 +31,13 @@ weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out,
 {
     *out = NULL;
     if (n > WEFT__JINJA_MAX_SOURCE) {
-        return weft_fail(err, WEFT_LIMIT, "the template has %zu bytes; at most %u are taken", n, WEFT__JINJA_MAX_SOURCE);
+        return weft_fail(err, WEFT_LIMIT, "the template has %zu bytes; at most %u are taken", n,
+                         WEFT__JINJA_MAX_SOURCE);
     }
     weft__jinja *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "out of memory for a template");
-    weft__jinja_ctx ctx = {.steps = COMPILE_STEPS, .err = err, .limits = {.max_steps = COMPILE_STEPS, .max_depth = 1000}};
+    weft__jinja_ctx ctx = {
+        .steps = COMPILE_STEPS, .err = err, .limits = {.max_steps = COMPILE_STEPS, .max_depth = 1000}};
     weft__jinja_arena_init(&ctx.arena, COMPILE_MEMORY);
     weft_status status = compile_into(&ctx, t, source, n);
     t->arena = ctx.arena;
@@ -145,8 +147,8 @@ weft_status weft__jinja_set_string(weft__jinja_call *call, const char *name, con
     return finish_setting(c, status ? status : set_global(c, name, value));
 }
 
-weft_status weft__jinja_set_json(weft__jinja_call *call, const char *name, const weft__json *value, weft__jinja_trust trust,
-                                 void *trust_arg, weft_error *err)
+weft_status weft__jinja_set_json(weft__jinja_call *call, const char *name, const weft__json *value,
+                                 weft__jinja_trust trust, void *trust_arg, weft_error *err)
 {
     weft__jinja_val v;
     weft__jinja_ctx *c = begin_setting(call, err);

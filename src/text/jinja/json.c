@@ -74,7 +74,8 @@ static weft_status read_value(json_reader *r, const weft__json *json, const char
     default: *out = weft__jinja_none(); return WEFT_OK;
     }
     WEFT__JINJA_TRY(weft__jinja_enter(r->c));
-    status = weft__json_kind_of(json) == WEFT__JSON_ARRAY ? read_array(r, json, depth, out) : read_object(r, json, depth, out);
+    status = weft__json_kind_of(json) == WEFT__JSON_ARRAY ? read_array(r, json, depth, out)
+                                                          : read_object(r, json, depth, out);
     weft__jinja_leave(r->c);
     return status;
 }
@@ -92,7 +93,8 @@ weft_status weft__jinja_parse_json(weft__jinja_ctx *c, const weft__jinja_str *te
     weft__json *json;
     WEFT__JINJA_TRY(weft__jinja_spend(c, text->len / 8));
     weft_status status = weft__json_parse(text->data, text->len, &json, &why);
-    if (status) return weft__jinja_fail(c, status == WEFT_FORMAT ? WEFT_ARGUMENT : status, "from_json: %s", why.message);
+    if (status)
+        return weft__jinja_fail(c, status == WEFT_FORMAT ? WEFT_ARGUMENT : status, "from_json: %s", why.message);
     json_reader r = {.c = c, .from_user = weft__jinja_str_any_user(text)};
     status = read_value(&r, json, "", 0, out);
     weft__json_free(&json);

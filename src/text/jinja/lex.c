@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* lex.c: the text of a template into tokens (ast.h), with jinja2's rules for white space around tags: trim_blocks
- * (the newline after a block tag goes), lstrip_blocks (blanks before a block tag that begins its line go), and the signs - and +.
- * Runs once per template, in the thread that compiles. */
+ * (the newline after a block tag goes), lstrip_blocks (blanks before a block tag that begins its line go), and the
+ * signs - and +. Runs once per template, in the thread that compiles. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +59,8 @@ static int starts(const lexer *x, size_t at, const char *text)
     return at <= x->n && n <= x->n - at && !memcmp(x->s + at, text, n);
 }
 
-/* Where a tag's end that begins at `at` ends (after what it swallows of the white space behind it), or 0. `close` is the bracket
- * pair; `is_block` ends swallow one newline, and may say + to keep it. */
+/* Where a tag's end that begins at `at` ends (after what it swallows of the white space behind it), or 0. `close` is
+ * the bracket pair; `is_block` ends swallow one newline, and may say + to keep it. */
 static size_t match_end(const lexer *x, size_t at, const char *close, int is_block)
 {
     if (starts(x, at, close)) return at + 2 + (is_block && starts(x, at + 2, "\n"));
@@ -144,7 +144,8 @@ static size_t numeric_escape(const char *s, size_t n, uint32_t *cp)
     size_t digits = s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : 8, used = 0;
     *cp = 0;
     if (s[0] >= '0' && s[0] <= '7') {
-        for (; used < 3 && used < n && s[used] >= '0' && s[used] <= '7'; used++) *cp = *cp * 8 + (uint32_t)(s[used] - '0');
+        for (; used < 3 && used < n && s[used] >= '0' && s[used] <= '7'; used++)
+            *cp = *cp * 8 + (uint32_t)(s[used] - '0');
         return used;
     }
     if (n < digits + 1) return 0;
@@ -267,7 +268,8 @@ static weft_status lex_int(lexer *x)
         int digit = hex_digit(x->s[i]);
         if (digit < 0 || digit >= base) break;
         if (base == 10 && x->s[first] == '0' && digit) break; /* 012 is no number in Python */
-        if (__builtin_mul_overflow(number, (int64_t)base, &number) || __builtin_add_overflow(number, (int64_t)digit, &number)) {
+        if (__builtin_mul_overflow(number, (int64_t)base, &number) ||
+            __builtin_add_overflow(number, (int64_t)digit, &number)) {
             return lex_fail(x, WEFT_LIMIT, "an integer exceeds 64 bits");
         }
     }
@@ -282,7 +284,8 @@ static int is_name_char(uint32_t cp, int first)
     if (cp < 0x80) return !first && cp >= '0' && cp <= '9';
     utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)cp);
     if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return 1;
-    return !first && (category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ND);
+    return !first &&
+           (category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ND);
 }
 
 static weft_status lex_name(lexer *x)
@@ -294,7 +297,8 @@ static weft_status lex_name(lexer *x)
         if (!is_name_char(cp, i == x->at)) break;
         i += n;
     }
-    WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_NAME, .text = x->s + x->at, .len = i - x->at}));
+    WEFT__JINJA_TRY(
+        push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_NAME, .text = x->s + x->at, .len = i - x->at}));
     advance(x, i);
     return WEFT_OK;
 }
@@ -321,8 +325,8 @@ static weft_status lex_operator(lexer *x)
     static const char *const pairs[] = {"//", "**", "==", "!=", ">=", "<="};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         if (!starts(x, x->at, pairs[i])) continue;
-        WEFT__JINJA_TRY(
-            push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_OP, .op = WEFT__JINJA_OP2(pairs[i][0], pairs[i][1])}));
+        WEFT__JINJA_TRY(push(
+            x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_OP, .op = WEFT__JINJA_OP2(pairs[i][0], pairs[i][1])}));
         advance(x, x->at + 2);
         return WEFT_OK;
     }
@@ -330,8 +334,8 @@ static weft_status lex_operator(lexer *x)
     if (!ch || !strchr("+-/*%~[](){}><=.:|,;", ch)) {
         uint32_t cp;
         size_t n = weft__utf8_decode(x->s + x->at, x->n - x->at, &cp, NULL);
-        return weft__jinja_fail(x->c, WEFT_FORMAT, "unexpected character '%.*s' (U+%04X)", cp < 0x20 ? 0 : (int)n, x->s + x->at,
-                                cp);
+        return weft__jinja_fail(x->c, WEFT_FORMAT, "unexpected character '%.*s' (U+%04X)", cp < 0x20 ? 0 : (int)n,
+                                x->s + x->at, cp);
     }
     WEFT__JINJA_TRY(balance(x, ch));
     WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_OP, .op = WEFT__JINJA_OP1(ch)}));
@@ -364,8 +368,8 @@ static weft_status lex_tag(lexer *x, const char *close, int is_block)
     while (x->at < x->n) {
         size_t end = x->n_brackets ? 0 : match_end(x, x->at, close, is_block);
         if (end) {
-            WEFT__JINJA_TRY(
-                push(x, (weft__jinja_token){.type = is_block ? WEFT__JINJA_TOKEN_BLOCK_END : WEFT__JINJA_TOKEN_VARIABLE_END}));
+            WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = is_block ? WEFT__JINJA_TOKEN_BLOCK_END
+                                                                         : WEFT__JINJA_TOKEN_VARIABLE_END}));
             advance(x, end);
             return WEFT_OK;
         }
@@ -387,7 +391,8 @@ static weft_status lex_text(lexer *x)
 {
     size_t tag = find_tag(x);
     if (tag == x->n) {
-        WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_DATA, .text = x->s + x->at, .len = tag - x->at}));
+        WEFT__JINJA_TRY(
+            push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_DATA, .text = x->s + x->at, .len = tag - x->at}));
         advance(x, tag);
         return WEFT_OK;
     }
@@ -402,8 +407,8 @@ static weft_status lex_text(lexer *x)
     advance(x, tag + 2 + (sign != 0));
     if (kind == '#') return lex_comment(x);
     int is_block = kind == '%';
-    WEFT__JINJA_TRY(
-        push(x, (weft__jinja_token){.type = is_block ? WEFT__JINJA_TOKEN_BLOCK_BEGIN : WEFT__JINJA_TOKEN_VARIABLE_BEGIN}));
+    WEFT__JINJA_TRY(push(
+        x, (weft__jinja_token){.type = is_block ? WEFT__JINJA_TOKEN_BLOCK_BEGIN : WEFT__JINJA_TOKEN_VARIABLE_BEGIN}));
     return lex_tag(x, is_block ? "%}" : "}}", is_block);
 }
 

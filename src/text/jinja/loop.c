@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-weft_status weft__jinja_loop_create(weft__jinja_ctx *c, weft__jinja_val source, weft__jinja_iter *it, weft__jinja_loop **out)
+weft_status weft__jinja_loop_create(weft__jinja_ctx *c, weft__jinja_val source, weft__jinja_iter *it,
+                                    weft__jinja_loop **out)
 {
     weft__jinja_loop *loop = weft__jinja_alloc(c, sizeof *loop);
     if (!loop) return WEFT__JINJA_NO_ROOM(c);
@@ -56,15 +57,18 @@ static weft_status find_length(weft__jinja_ctx *c, weft__jinja_loop *loop)
     return WEFT_OK;
 }
 
-static weft_status call_cycle(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_cycle(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
-    if (!args->n_pos || args->n_named) return weft__jinja_fail(c, WEFT_ARGUMENT, "loop.cycle needs the items to cycle through");
+    if (!args->n_pos || args->n_named)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "loop.cycle needs the items to cycle through");
     int64_t at = self.u.loop->index0 < 0 ? 0 : self.u.loop->index0;
     *out = args->pos[(size_t)at % args->n_pos];
     return WEFT_OK;
 }
 
-static weft_status call_changed(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status call_changed(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     weft__jinja_val now;
     int same = 0;
@@ -92,8 +96,8 @@ static weft_status from_end(weft__jinja_ctx *c, weft__jinja_loop *loop, int64_t 
     return WEFT_OK;
 }
 
-weft_status weft__jinja_loop_attribute(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_str *name, int *found,
-                                       weft__jinja_val *out)
+weft_status weft__jinja_loop_attribute(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_str *name,
+                                       int *found, weft__jinja_val *out)
 {
     *found = 1;
     if (weft__jinja_str_is(name, "index0")) return *out = weft__jinja_int(loop->index0), WEFT_OK;

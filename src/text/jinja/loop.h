@@ -22,11 +22,12 @@ struct weft__jinja_loop {
     const struct weft__jinja *t;
 };
 
-weft_status weft__jinja_loop_create(weft__jinja_ctx *c, weft__jinja_val source, weft__jinja_iter *it, weft__jinja_loop **out);
+weft_status weft__jinja_loop_create(weft__jinja_ctx *c, weft__jinja_val source, weft__jinja_iter *it,
+                                    weft__jinja_loop **out);
 /* Moves to the next item; *got 0 at the end. */
 weft_status weft__jinja_loop_next(weft__jinja_ctx *c, weft__jinja_loop *loop, int *got);
 /* loop.index, loop.last ...; *found 0 when there is no such attribute. */
-weft_status weft__jinja_loop_attribute(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_str *name, int *found,
-                                       weft__jinja_val *out);
+weft_status weft__jinja_loop_attribute(weft__jinja_ctx *c, weft__jinja_loop *loop, const weft__jinja_str *name,
+                                       int *found, weft__jinja_val *out);
 
 #endif

@@ -23,21 +23,25 @@ static weft_status strip(weft__jinja_ctx *c, weft__jinja_val self, const weft__j
     static const char *const names[] = {""};
     weft__jinja_val chars;
     WEFT__JINJA_TRY(weft__jinja_bind(c, "strip", args, names, 1, 0, &chars));
-    if (chars.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail(c, WEFT_ARGUMENT, "strip needs characters as a str");
+    if (chars.type == WEFT__JINJA_UNDEFINED)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "strip needs characters as a str");
     return weft__jinja_stripped(c, "strip", self.u.s, chars, left, right, out);
 }
 
-static weft_status str_strip(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_strip(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                             weft__jinja_val *out)
 {
     return strip(c, self, args, 1, 1, out);
 }
 
-static weft_status str_lstrip(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_lstrip(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     return strip(c, self, args, 1, 0, out);
 }
 
-static weft_status str_rstrip(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_rstrip(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     return strip(c, self, args, 0, 1, out);
 }
@@ -45,8 +49,9 @@ static weft_status str_rstrip(weft__jinja_ctx *c, weft__jinja_val self, const we
 /* ---- finding ---- */
 
 /* (needle, start, end): the part of self between start and end, in bytes; *outside when start lies beyond the end. */
-weft_status weft__jinja_find_args(weft__jinja_ctx *c, const char *what, const weft__jinja_str *s, const weft__jinja_args *args,
-                                  weft__jinja_val *needle, size_t *from, size_t *to, int *outside)
+weft_status weft__jinja_find_args(weft__jinja_ctx *c, const char *what, const weft__jinja_str *s,
+                                  const weft__jinja_args *args, weft__jinja_val *needle, size_t *from, size_t *to,
+                                  int *outside)
 {
     static const char *const names[] = {"", "", ""};
     weft__jinja_val bound[3];
@@ -67,8 +72,8 @@ weft_status weft__jinja_find_args(weft__jinja_ctx *c, const char *what, const we
     return WEFT_OK;
 }
 
-static weft_status affix(weft__jinja_ctx *c, const char *what, weft__jinja_val self, const weft__jinja_args *args, int at_end,
-                         weft__jinja_val *out)
+static weft_status affix(weft__jinja_ctx *c, const char *what, weft__jinja_val self, const weft__jinja_args *args,
+                         int at_end, weft__jinja_val *out)
 {
     const weft__jinja_str *s = self.u.s, *text;
     weft__jinja_val v;
@@ -85,12 +90,14 @@ static weft_status affix(weft__jinja_ctx *c, const char *what, weft__jinja_val s
     return WEFT_OK;
 }
 
-static weft_status str_startswith(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_startswith(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                  weft__jinja_val *out)
 {
     return affix(c, "startswith", self, args, 0, out);
 }
 
-static weft_status str_endswith(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_endswith(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     return affix(c, "endswith", self, args, 1, out);
 }
@@ -112,12 +119,14 @@ weft_status weft__jinja_split_by(weft__jinja_ctx *c, weft__jinja_val self, const
                       : weft__jinja_split(c, self.u.s, separator, max, out);
 }
 
-static weft_status str_split(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_split(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                             weft__jinja_val *out)
 {
     return weft__jinja_split_by(c, self, args, 0, out);
 }
 
-static weft_status str_replace(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_replace(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     static const char *const names[] = {"", "", ""};
     weft__jinja_val bound[3], text;
@@ -135,7 +144,8 @@ static weft_status str_replace(weft__jinja_ctx *c, weft__jinja_val self, const w
     return weft__jinja_markup(c, text.u.s, self.u.s->markup, out);
 }
 
-static weft_status str_format(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status str_format(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     return weft__jinja_format(c, self.u.s, args, out);
 }

@@ -14,7 +14,8 @@ weft_status weft__jinja_bind_positional(weft__jinja_ctx *c, const char *what, co
 
 /* ---- dict ---- */
 
-static weft_status dict_get(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status dict_get(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                            weft__jinja_val *out)
 {
     weft__jinja_val bound[2];
     weft__jinja_entry *e;
@@ -24,8 +25,8 @@ static weft_status dict_get(weft__jinja_ctx *c, weft__jinja_val self, const weft
     return WEFT_OK;
 }
 
-weft_status weft__jinja_dict_view(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_view which,
-                                  weft__jinja_val *out)
+weft_status weft__jinja_dict_view(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                                  weft__jinja_view which, weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "the method", args, 0, 0, NULL));
     *out = self;
@@ -34,18 +35,21 @@ weft_status weft__jinja_dict_view(weft__jinja_ctx *c, weft__jinja_val self, cons
     return WEFT_OK;
 }
 
-static weft_status dict_items(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status dict_items(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                              weft__jinja_val *out)
 {
     return weft__jinja_dict_view(c, self, args, WEFT__JINJA_ITEMS, out);
 }
 
-static weft_status dict_pop(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status dict_pop(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                            weft__jinja_val *out)
 {
     weft__jinja_val bound[2];
     weft__jinja_entry *e;
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "pop", args, 2, 1, bound));
     WEFT__JINJA_TRY(weft__jinja_dict_find(c, self.u.dict, bound[0], &e));
-    if (!e && bound[1].type == WEFT__JINJA_MISSING) return weft__jinja_fail(c, WEFT_ARGUMENT, "pop: the key is not there");
+    if (!e && bound[1].type == WEFT__JINJA_MISSING)
+        return weft__jinja_fail(c, WEFT_ARGUMENT, "pop: the key is not there");
     *out = e ? e->value : bound[1];
     return e ? weft__jinja_dict_remove(c, self.u.dict, e) : WEFT_OK;
 }
@@ -60,7 +64,8 @@ void weft__jinja_list_take(weft__jinja_list *list, size_t i, weft__jinja_val *ou
     list->n--;
 }
 
-static weft_status list_pop(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_pop(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                            weft__jinja_val *out)
 {
     weft__jinja_val v;
     weft__jinja_list *list = self.u.list;
@@ -74,7 +79,8 @@ static weft_status list_pop(weft__jinja_ctx *c, weft__jinja_val self, const weft
     return WEFT_OK;
 }
 
-static weft_status list_append(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status list_append(weft__jinja_ctx *c, weft__jinja_val self, const weft__jinja_args *args,
+                               weft__jinja_val *out)
 {
     weft__jinja_val v;
     WEFT__JINJA_TRY(weft__jinja_bind_positional(c, "append", args, 1, 1, &v));

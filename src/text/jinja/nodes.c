@@ -119,7 +119,8 @@ weft_status weft__jinja_intern(weft__jinja_compiler *p, const char *s, size_t n,
     return WEFT_OK;
 }
 
-weft_status weft__jinja_new_node(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line, weft__jinja_node **out)
+weft_status weft__jinja_new_node(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line,
+                                 weft__jinja_node **out)
 {
     weft__jinja_node *node = weft__jinja_alloc(p->ctx, sizeof *node);
     if (!node) return WEFT__JINJA_NO_ROOM(p->ctx);
@@ -171,8 +172,8 @@ weft_status weft__jinja_add_item(weft__jinja_compiler *p, weft__jinja_node *node
     return weft__jinja_add_node(p, &node->items, &node->n_items, &node->items_capacity, item);
 }
 
-weft_status weft__jinja_new_unary(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line, weft__jinja_node *a,
-                                  weft__jinja_node **out)
+weft_status weft__jinja_new_unary(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line,
+                                  weft__jinja_node *a, weft__jinja_node **out)
 {
     WEFT__JINJA_TRY(weft__jinja_new_node(p, kind, line, out));
     (*out)->a = a;

@@ -6,14 +6,15 @@
 
 #include "text/jinja/value.h"
 
-static const char *const op_names[] = {"+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
+static const char *const op_names[] = {
+    "+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
 static weft_status fail_types(weft__jinja_ctx *c, weft__jinja_op op, weft__jinja_val a, weft__jinja_val b)
 {
     if (a.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, a);
     if (b.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, b);
-    return weft__jinja_fail(c, WEFT_ARGUMENT, "'%s' does not work on '%s' and '%s'", op_names[op], weft__jinja_type_name(a),
-                            weft__jinja_type_name(b));
+    return weft__jinja_fail(c, WEFT_ARGUMENT, "'%s' does not work on '%s' and '%s'", op_names[op],
+                            weft__jinja_type_name(a), weft__jinja_type_name(b));
 }
 
 static weft_status fail_big(weft__jinja_ctx *c)
@@ -75,7 +76,8 @@ static weft_status arithmetic_float(weft__jinja_ctx *c, weft__jinja_op op, doubl
         if (a == 0 && b < 0) return fail_zero(c);
         if (a < 0 && b != floor(b)) return weft__jinja_fail(c, WEFT_ARGUMENT, "'**' gives a complex number");
         r = pow(a, b);
-        if (isinf(r) && !isinf(a) && !isinf(b)) return weft__jinja_fail(c, WEFT_ARGUMENT, "'**' gives too large a number");
+        if (isinf(r) && !isinf(a) && !isinf(b))
+            return weft__jinja_fail(c, WEFT_ARGUMENT, "'**' gives too large a number");
         break;
     default:
         if (b == 0) return fail_zero(c);
@@ -92,7 +94,8 @@ static weft_status arithmetic_float(weft__jinja_ctx *c, weft__jinja_op op, doubl
     return WEFT_OK;
 }
 
-static weft_status add_strings(weft__jinja_ctx *c, const weft__jinja_str *a, const weft__jinja_str *b, weft__jinja_val *out)
+static weft_status add_strings(weft__jinja_ctx *c, const weft__jinja_str *a, const weft__jinja_str *b,
+                               weft__jinja_val *out)
 {
     int markup = a->markup || b->markup;
     weft__jinja_val left = weft__jinja_of_str(a), right = weft__jinja_of_str(b), sum;
@@ -127,7 +130,8 @@ static weft_status repeat(weft__jinja_ctx *c, weft__jinja_val v, int64_t times, 
         weft__jinja_val list;
         WEFT__JINJA_TRY(weft__jinja_new_list(c, (weft__jinja_type)v.type, 0, &list));
         for (int64_t i = 0; v.u.list->n && i < times; i++) {
-            for (size_t k = 0; k < v.u.list->n; k++) WEFT__JINJA_TRY(weft__jinja_append(c, list.u.list, v.u.list->items[k]));
+            for (size_t k = 0; k < v.u.list->n; k++)
+                WEFT__JINJA_TRY(weft__jinja_append(c, list.u.list, v.u.list->items[k]));
         }
         *out = list;
         return WEFT_OK;

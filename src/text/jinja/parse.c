@@ -112,7 +112,8 @@ static int at_tuple_end(const weft__jinja_compiler *p, const char *end)
            (end && weft__jinja_at_name(p, end));
 }
 
-weft_status weft__jinja_parse_tuple(weft__jinja_compiler *p, weft__jinja_tuple_mode mode, const char *end, weft__jinja_node **out)
+weft_status weft__jinja_parse_tuple(weft__jinja_compiler *p, weft__jinja_tuple_mode mode, const char *end,
+                                    weft__jinja_node **out)
 {
     weft__jinja_node *tuple = NULL, *item = NULL;
     uint32_t line = weft__jinja_current(p)->line;
@@ -132,7 +133,8 @@ weft_status weft__jinja_parse_tuple(weft__jinja_compiler *p, weft__jinja_tuple_m
     p->nesting--;
     *out = tuple;
     if (is_tuple) return weft__jinja_finish_node(p, tuple);
-    if (!tuple->n_items) return mode == WEFT__JINJA_TUPLE_PARENTHESES ? WEFT_OK : weft__jinja_unexpected(p, "an expression");
+    if (!tuple->n_items)
+        return mode == WEFT__JINJA_TUPLE_PARENTHESES ? WEFT_OK : weft__jinja_unexpected(p, "an expression");
     *out = tuple->items[0];
     return WEFT_OK;
 }
@@ -271,7 +273,8 @@ static weft_status parse_comparison(weft__jinja_compiler *p, weft__jinja_node **
             node->a = *out;
             *out = node;
         }
-        WEFT__JINJA_TRY(weft__jinja_grow(p->ctx, &node->ops, &node->ops_capacity, node->n_items + 1, sizeof *node->ops));
+        WEFT__JINJA_TRY(
+            weft__jinja_grow(p->ctx, &node->ops, &node->ops_capacity, node->n_items + 1, sizeof *node->ops));
         node->ops[node->n_items] = op;
         WEFT__JINJA_TRY(parse_sum(p, &operand));
         WEFT__JINJA_TRY(weft__jinja_add_item(p, node, operand));

@@ -37,7 +37,8 @@ static weft_status parse_item(weft__jinja_compiler *p, weft__jinja_node **node)
     while (!weft__jinja_at_op(p, ']')) {
         if (index) {
             WEFT__JINJA_TRY(weft__jinja_expect_op(p, ','));
-            if (is_slice) return weft__jinja_syntax(p, WEFT_UNSUPPORTED, "slices in several dimensions are not supported");
+            if (is_slice)
+                return weft__jinja_syntax(p, WEFT_UNSUPPORTED, "slices in several dimensions are not supported");
             if (!tuple) {
                 WEFT__JINJA_TRY(weft__jinja_new_node(p, WEFT__JINJA_NODE_TUPLE, line, &tuple));
                 WEFT__JINJA_TRY(weft__jinja_add_item(p, tuple, index->items[0]));
@@ -45,7 +46,8 @@ static weft_status parse_item(weft__jinja_compiler *p, weft__jinja_node **node)
         }
         WEFT__JINJA_TRY(weft__jinja_new_node(p, WEFT__JINJA_NODE_SLICE, line, &index));
         WEFT__JINJA_TRY(parse_subscript(p, index, &is_slice));
-        if (tuple && is_slice) return weft__jinja_syntax(p, WEFT_UNSUPPORTED, "slices in several dimensions are not supported");
+        if (tuple && is_slice)
+            return weft__jinja_syntax(p, WEFT_UNSUPPORTED, "slices in several dimensions are not supported");
         if (tuple) WEFT__JINJA_TRY(weft__jinja_add_item(p, tuple, index->items[0]));
     }
     WEFT__JINJA_TRY(weft__jinja_expect_op(p, ']'));
@@ -66,8 +68,8 @@ static weft_status parse_dot(weft__jinja_compiler *p, weft__jinja_node **node)
     weft__jinja_node *result;
     const weft__jinja_token *t = &p->tokens.items[p->at + 1];
     WEFT__JINJA_TRY(weft__jinja_expect_op(p, '.'));
-    WEFT__JINJA_TRY(weft__jinja_new_node(p, t->type == WEFT__JINJA_TOKEN_INT ? WEFT__JINJA_NODE_ITEM : WEFT__JINJA_NODE_ATTR,
-                                         t->line, &result));
+    WEFT__JINJA_TRY(weft__jinja_new_node(
+        p, t->type == WEFT__JINJA_TOKEN_INT ? WEFT__JINJA_NODE_ITEM : WEFT__JINJA_NODE_ATTR, t->line, &result));
     result->a = *node;
     if (t->type == WEFT__JINJA_TOKEN_INT) {
         WEFT__JINJA_TRY(weft__jinja_new_node(p, WEFT__JINJA_NODE_CONST, t->line, &result->b));
@@ -110,7 +112,8 @@ static weft_status parse_argument(weft__jinja_compiler *p, weft__jinja_call_args
         if (a->star_star) return weft__jinja_syntax(p, WEFT_FORMAT, "%s", order);
         return weft__jinja_parse_expression(p, &a->star_star);
     }
-    if (weft__jinja_current(p)->type == WEFT__JINJA_TOKEN_NAME && next->type == WEFT__JINJA_TOKEN_OP && next->op == '=') {
+    if (weft__jinja_current(p)->type == WEFT__JINJA_TOKEN_NAME && next->type == WEFT__JINJA_TOKEN_OP &&
+        next->op == '=') {
         if (a->star_star) return weft__jinja_syntax(p, WEFT_FORMAT, "%s", order);
         return parse_keyword(p, a);
     }
@@ -168,7 +171,8 @@ static weft_status parse_function_name(weft__jinja_compiler *p, weft__jinja_node
     while (weft__jinja_skip_op(p, '.')) {
         char text[128];
         WEFT__JINJA_TRY(weft__jinja_expect_ident(p, &part));
-        int n = snprintf(text, sizeof text, "%.*s.%.*s", (int)node->name->len, node->name->data, (int)part->len, part->data);
+        int n = snprintf(text, sizeof text, "%.*s.%.*s", (int)node->name->len, node->name->data, (int)part->len,
+                         part->data);
         if (n < 0 || (size_t)n >= sizeof text) return weft__jinja_syntax(p, WEFT_FORMAT, "a name is too long");
         char *copy = weft__jinja_alloc(p->ctx, (size_t)n);
         if (!copy) return WEFT__JINJA_NO_ROOM(p->ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* print.c: values as text, the way Python prints them (value.h).
- * A container that holds any of the user's text is the user's as a whole once printed: its brackets and quotes come from the
- * user's structure as much as from us. Owned by the rendering. */
+ * A container that holds any of the user's text is the user's as a whole once printed: its brackets and quotes come
+ * from the user's structure as much as from us. Owned by the rendering. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ size_t weft__jinja_print_double(double value, char out[32])
     if (n <= exponent + 1) {
         return (size_t)snprintf(out, 32, "%s%.*s%.*s.0", sign, n, digits, exponent + 1 - n, "0000000000000000");
     }
-    return (size_t)snprintf(out, 32, "%s%.*s.%.*s", sign, exponent + 1, digits, n - exponent - 1, digits + exponent + 1);
+    return (size_t)snprintf(out, 32, "%s%.*s.%.*s", sign, exponent + 1, digits, n - exponent - 1,
+                            digits + exponent + 1);
 }
 
 /* Python's str.isprintable for one character. */
@@ -158,7 +159,8 @@ static weft_status put_scalar(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jinj
     switch (v.type) {
     case WEFT__JINJA_NONE: return weft__jinja_puts(c, b, "None");
     case WEFT__JINJA_BOOL: return weft__jinja_puts(c, b, v.u.i ? "True" : "False");
-    case WEFT__JINJA_INT: return weft__jinja_put(c, b, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)v.u.i), 0);
+    case WEFT__JINJA_INT:
+        return weft__jinja_put(c, b, text, (size_t)snprintf(text, sizeof text, "%lld", (long long)v.u.i), 0);
     case WEFT__JINJA_FLOAT: return weft__jinja_put(c, b, text, weft__jinja_print_double(v.u.f, text), 0);
     case WEFT__JINJA_RANGE: return put_range(c, b, v.u.range);
     case WEFT__JINJA_FUNCTION: snprintf(text, sizeof text, "<function %.40s>", v.u.function->name); break;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* scope.c: which names a scope owns (ast.h).
  *
- * jinja2 decides while compiling where a name is looked up, and that shows: in a scope that assigns a name without reading it
- * first, the name is undefined until then, even when a variable of that name exists outside. A branch of an if that assigns
- * a name leaves it as it was outside when the branch is not taken. This file repeats that decision: each body gets the names that
- * start undefined (`unset`); all others are looked up outwards when the template runs.
+ * jinja2 decides while compiling where a name is looked up, and that shows: in a scope that assigns a name without
+ * reading it first, the name is undefined until then, even when a variable of that name exists outside. A branch of an
+ * if that assigns a name leaves it as it was outside when the branch is not taken. This file repeats that decision:
+ * each body gets the names that start undefined (`unset`); all others are looked up outwards when the template runs.
  * Runs once per template, in the thread that compiles. */
 #include <string.h>
 
@@ -121,7 +121,8 @@ static weft_status visit_expr(resolver *r, scope_frame *f, const weft__jinja_nod
     if (!node) return WEFT_OK;
     WEFT__JINJA_TRY(weft__jinja_spend(r->c, 1));
     if (node->kind == WEFT__JINJA_NODE_NAME) return scope_load(r, f, node->name);
-    if (node->kind == WEFT__JINJA_NODE_FILTER || node->kind == WEFT__JINJA_NODE_TEST) WEFT__JINJA_TRY(check_known(r, f, node));
+    if (node->kind == WEFT__JINJA_NODE_FILTER || node->kind == WEFT__JINJA_NODE_TEST)
+        WEFT__JINJA_TRY(check_known(r, f, node));
     int soft = f->soft;
     if (node->kind == WEFT__JINJA_NODE_COND) f->soft = 1;
     WEFT__JINJA_TRY(visit_expr(r, f, node->a));
@@ -162,7 +163,8 @@ static weft_status merge_branches(resolver *r, scope_frame *f, uint8_t *const br
     return WEFT_OK;
 }
 
-/* Alternative `from` of an if and, for elif, those after it: jinja2 sees the conditions and bodies of all elifs as one branch. */
+/* Alternative `from` of an if and, for elif, those after it: jinja2 sees the conditions and bodies of all elifs as one
+ * branch. */
 static weft_status visit_elifs(resolver *r, scope_frame *f, const weft__jinja_node *node)
 {
     for (size_t i = 1; i < node->n_items; i++) {
@@ -228,7 +230,8 @@ static weft_status resolve_body(resolver *r, scope_frame *f, weft__jinja_body *b
     WEFT__JINJA_TRY(visit_body(r, f, body));
     for (size_t i = 0; i < r->n_names; i++) {
         if (!(f->names[i] & UNSET)) continue;
-        WEFT__JINJA_TRY(weft__jinja_grow(r->c, &body->unset, &body->unset_capacity, body->n_unset + 1, sizeof *body->unset));
+        WEFT__JINJA_TRY(
+            weft__jinja_grow(r->c, &body->unset, &body->unset_capacity, body->n_unset + 1, sizeof *body->unset));
         body->unset[body->n_unset++] = r->p->names->entries[i].key.u.s;
     }
     WEFT__JINJA_TRY(weft__jinja_spend(r->c, r->n_names / 16 + 1));
@@ -259,7 +262,8 @@ static weft_status resolve_for(resolver *r, const scope_frame *f, const weft__ji
 
 static weft_status mentioned(resolver *r, const weft__jinja_node *node, const weft__jinja_str *name, int *out);
 
-static weft_status mentioned_in(resolver *r, weft__jinja_node *const *nodes, size_t n, const weft__jinja_str *name, int *out)
+static weft_status mentioned_in(resolver *r, weft__jinja_node *const *nodes, size_t n, const weft__jinja_str *name,
+                                int *out)
 {
     for (size_t i = 0; i < n && !*out; i++) WEFT__JINJA_TRY(mentioned(r, nodes[i], name, out));
     return WEFT_OK;
@@ -274,8 +278,8 @@ static weft_status mentioned(resolver *r, const weft__jinja_node *node, const we
         *out = 1;
         return WEFT_OK;
     }
-    int assigns =
-        node->kind == WEFT__JINJA_NODE_SET || node->kind == WEFT__JINJA_NODE_SET_BLOCK || node->kind == WEFT__JINJA_NODE_FOR;
+    int assigns = node->kind == WEFT__JINJA_NODE_SET || node->kind == WEFT__JINJA_NODE_SET_BLOCK ||
+                  node->kind == WEFT__JINJA_NODE_FOR;
     WEFT__JINJA_TRY(mentioned(r, node->a, name, out));
     if (*out && assigns && node->a->kind != WEFT__JINJA_NODE_NSREF) *out = 2;
     WEFT__JINJA_TRY(mentioned(r, node->b, name, out));
@@ -295,7 +299,8 @@ static weft_status mentioned(resolver *r, const weft__jinja_node *node, const we
 }
 
 /* Whether a macro gets the special variable `name`: its body reads it and no parameter has that name. */
-static weft_status takes(resolver *r, scope_frame *f, const weft__jinja_node *node, const weft__jinja_str *name, int *out)
+static weft_status takes(resolver *r, scope_frame *f, const weft__jinja_node *node, const weft__jinja_str *name,
+                         int *out)
 {
     int how = 0;
     for (size_t i = 0; i < node->params->n; i++) {

@@ -8,14 +8,16 @@
 /* What may end a body: up to three names, then NULL. */
 typedef const char *const *ends;
 
-static weft_status parse_body(weft__jinja_compiler *p, ends until, const char *what, uint32_t line, weft__jinja_body *body);
+static weft_status parse_body(weft__jinja_compiler *p, ends until, const char *what, uint32_t line,
+                              weft__jinja_body *body);
 
 static weft_status add_statement(weft__jinja_compiler *p, weft__jinja_body *body, weft__jinja_node *node)
 {
     return weft__jinja_add_node(p, &body->items, &body->n, &body->capacity, node);
 }
 
-/* Adds a body to node and parses into it: from the end of the present tag up to one of the names, which becomes current. */
+/* Adds a body to node and parses into it: from the end of the present tag up to one of the names, which becomes
+ * current. */
 static weft_status parse_block(weft__jinja_compiler *p, weft__jinja_node *node, ends until, const char *what)
 {
     weft__jinja_skip_op(p, ':');
@@ -24,13 +26,15 @@ static weft_status parse_block(weft__jinja_compiler *p, weft__jinja_node *node, 
     WEFT__JINJA_TRY(weft__jinja_nest(p));
     WEFT__JINJA_TRY(parse_body(p, until, what, node->line, &body));
     p->nesting--;
-    WEFT__JINJA_TRY(weft__jinja_grow(p->ctx, &node->bodies, &node->bodies_capacity, node->n_bodies + 1, sizeof *node->bodies));
+    WEFT__JINJA_TRY(
+        weft__jinja_grow(p->ctx, &node->bodies, &node->bodies_capacity, node->n_bodies + 1, sizeof *node->bodies));
     node->bodies[node->n_bodies++] = body;
     return WEFT_OK;
 }
 
 /* The same up to one name, which is stepped over. */
-static weft_status parse_closed_block(weft__jinja_compiler *p, weft__jinja_node *node, const char *end, const char *what)
+static weft_status parse_closed_block(weft__jinja_compiler *p, weft__jinja_node *node, const char *end,
+                                      const char *what)
 {
     const char *const until[] = {end, NULL};
     WEFT__JINJA_TRY(parse_block(p, node, until, what));
@@ -58,7 +62,8 @@ static weft_status parse_target_name(weft__jinja_compiler *p, const weft__jinja_
 static weft_status check_target(weft__jinja_compiler *p, const weft__jinja_node *target)
 {
     if (target->kind == WEFT__JINJA_NODE_NAME) return WEFT_OK;
-    if (target->kind != WEFT__JINJA_NODE_TUPLE) return weft__jinja_syntax(p, WEFT_FORMAT, "only names can be assigned to");
+    if (target->kind != WEFT__JINJA_NODE_TUPLE)
+        return weft__jinja_syntax(p, WEFT_FORMAT, "only names can be assigned to");
     for (size_t i = 0; i < target->n_items; i++) WEFT__JINJA_TRY(check_target(p, target->items[i]));
     return WEFT_OK;
 }
@@ -90,7 +95,8 @@ static weft_status parse_for(weft__jinja_compiler *p, weft__jinja_node *node)
     static const char *const until[] = {"endfor", "else", NULL};
     node->kind = WEFT__JINJA_NODE_FOR;
     WEFT__JINJA_TRY(parse_target(p, "in", &node->a));
-    if (!weft__jinja_skip_name(p, "in")) return weft__jinja_syntax(p, WEFT_FORMAT, "expected 'in' after the names of 'for'");
+    if (!weft__jinja_skip_name(p, "in"))
+        return weft__jinja_syntax(p, WEFT_FORMAT, "expected 'in' after the names of 'for'");
     WEFT__JINJA_TRY(weft__jinja_parse_tuple(p, WEFT__JINJA_TUPLE_NO_COND, "recursive", &node->b));
     if (weft__jinja_skip_name(p, "if")) WEFT__JINJA_TRY(weft__jinja_parse_expression(p, &node->c));
     node->flag = weft__jinja_skip_name(p, "recursive");
@@ -144,7 +150,8 @@ static weft_status parse_signature(weft__jinja_compiler *p, weft__jinja_params *
         } else if (params->n && params->defaults[params->n - 1]) {
             return weft__jinja_syntax(p, WEFT_FORMAT, "a parameter without a default follows one that has one");
         }
-        WEFT__JINJA_TRY(weft__jinja_grow(p->ctx, &params->names, &params->names_capacity, params->n + 1, sizeof *params->names));
+        WEFT__JINJA_TRY(
+            weft__jinja_grow(p->ctx, &params->names, &params->names_capacity, params->n + 1, sizeof *params->names));
         params->names[params->n] = name;
         WEFT__JINJA_TRY(weft__jinja_add_node(p, &params->defaults, &params->n, &params->defaults_capacity, value));
     }
@@ -160,7 +167,8 @@ static weft_status add_params(weft__jinja_compiler *p, weft__jinja_node *node)
 }
 
 /* The body of a macro, a call block or a generation block: a function, which loops outside cannot be left from. */
-static weft_status parse_function_body(weft__jinja_compiler *p, weft__jinja_node *node, const char *end, const char *what)
+static weft_status parse_function_body(weft__jinja_compiler *p, weft__jinja_node *node, const char *end,
+                                       const char *what)
 {
     uint32_t outer = p->n_loops;
     p->n_loops = 0;
@@ -290,7 +298,8 @@ static weft_status parse_statement(weft__jinja_compiler *p, weft__jinja_body *bo
         return weft__jinja_syntax(p, WEFT_FORMAT, "expected a tag, found %s", weft__jinja_describe(t, room));
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
         if (!weft__jinja_at_name(p, statements[i].tag)) continue;
-        if (!statements[i].parse) return weft__jinja_syntax(p, WEFT_UNSUPPORTED, "'%s' is not supported", statements[i].tag);
+        if (!statements[i].parse)
+            return weft__jinja_syntax(p, WEFT_UNSUPPORTED, "'%s' is not supported", statements[i].tag);
         weft__jinja_node *node;
         WEFT__JINJA_TRY(weft__jinja_new_node(p, WEFT__JINJA_NODE_DATA, t->line, &node));
         p->at++;
@@ -310,16 +319,17 @@ static weft_status check_closing(weft__jinja_compiler *p, const char *what, uint
 {
     const weft__jinja_token *t = weft__jinja_current(p);
     char room[64];
-    int closes = t->type == WEFT__JINJA_TOKEN_NAME &&
-                 ((t->len > 3 && !memcmp(t->text, "end", 3)) || weft__jinja_at_name(p, "else") || weft__jinja_at_name(p, "elif"));
+    int closes =
+        t->type == WEFT__JINJA_TOKEN_NAME && ((t->len > 3 && !memcmp(t->text, "end", 3)) ||
+                                              weft__jinja_at_name(p, "else") || weft__jinja_at_name(p, "elif"));
     if (!closes) return WEFT_OK;
     const char *name = weft__jinja_describe(t, room);
     if (!what) return weft__jinja_syntax(p, WEFT_FORMAT, "%s, but nothing is open", name);
     return weft__jinja_syntax(p, WEFT_FORMAT, "%s, but '%s' of line %u is open", name, what, line);
 }
 
-static weft_status parse_tag(weft__jinja_compiler *p, ends until, const char *what, uint32_t line, weft__jinja_body *body,
-                             int *ended)
+static weft_status parse_tag(weft__jinja_compiler *p, ends until, const char *what, uint32_t line,
+                             weft__jinja_body *body, int *ended)
 {
     p->at++;
     for (ends end = until; end && *end; end++) {
@@ -353,7 +363,8 @@ static weft_status parse_data(weft__jinja_compiler *p, weft__jinja_body *body)
     return add_statement(p, body, node);
 }
 
-static weft_status parse_body(weft__jinja_compiler *p, ends until, const char *what, uint32_t line, weft__jinja_body *body)
+static weft_status parse_body(weft__jinja_compiler *p, ends until, const char *what, uint32_t line,
+                              weft__jinja_body *body)
 {
     for (int ended = 0; !ended;) {
         switch (weft__jinja_current(p)->type) {

@@ -63,7 +63,8 @@ static uint32_t run_at(const weft__jinja_str *s, size_t at)
     return low;
 }
 
-weft_status weft__jinja_slice(weft__jinja_ctx *c, const weft__jinja_str *s, size_t from, size_t to, weft__jinja_val *out)
+weft_status weft__jinja_slice(weft__jinja_ctx *c, const weft__jinja_str *s, size_t from, size_t to,
+                              weft__jinja_val *out)
 {
     if (from == 0 && to == s->len) {
         *out = weft__jinja_of_str(s);
@@ -159,7 +160,8 @@ static int is_among(const char *data, size_t n, const weft__jinja_str *chars)
     return weft__jinja_is_space(cp);
 }
 
-void weft__jinja_strip(const weft__jinja_str *s, const weft__jinja_str *chars, int left, int right, size_t *from, size_t *to)
+void weft__jinja_strip(const weft__jinja_str *s, const weft__jinja_str *chars, int left, int right, size_t *from,
+                       size_t *to)
 {
     while (left && *from < *to) {
         size_t n = (size_t)weft__utf8_length((unsigned char)s->data[*from]);
@@ -199,7 +201,8 @@ weft_status weft__jinja_puts(weft__jinja_ctx *c, weft__jinja_buf *b, const char 
     return weft__jinja_put(c, b, s, strlen(s), 0);
 }
 
-weft_status weft__jinja_put_slice(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t from, size_t to)
+weft_status weft__jinja_put_slice(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t from,
+                                  size_t to)
 {
     if (!s->runs) return weft__jinja_put(c, b, s->data + from, to - from, s->from_user);
     for (uint32_t i = run_at(s, from); from < to; i++) {

@@ -12,10 +12,10 @@ static weft_status yes_no(weft__jinja_ctx *c, const weft__jinja_args *args, int 
     return WEFT_OK;
 }
 
-#define PLAIN_TEST(name, condition)                                                                                              \
-    static weft_status name(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)           \
-    {                                                                                                                            \
-        return yes_no(c, args, condition, out);                                                                                  \
+#define PLAIN_TEST(name, condition)                                                                                    \
+    static weft_status name(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out) \
+    {                                                                                                                  \
+        return yes_no(c, args, condition, out);                                                                        \
     }
 
 PLAIN_TEST(is_defined, v.type != WEFT__JINJA_UNDEFINED)
@@ -36,9 +36,11 @@ PLAIN_TEST(is_callable, v.type == WEFT__JINJA_MACRO || v.type == WEFT__JINJA_FUN
                             (v.type == WEFT__JINJA_OBJECT && v.u.object->is_joiner))
 /* Whatever has a length and can be indexed, which Python's Undefined pretends to. */
 PLAIN_TEST(is_sequence, v.type == WEFT__JINJA_STRING || v.type == WEFT__JINJA_LIST || v.type == WEFT__JINJA_TUPLE ||
-                            v.type == WEFT__JINJA_DICT || v.type == WEFT__JINJA_RANGE || v.type == WEFT__JINJA_UNDEFINED)
+                            v.type == WEFT__JINJA_DICT || v.type == WEFT__JINJA_RANGE ||
+                            v.type == WEFT__JINJA_UNDEFINED)
 
-static weft_status is_case(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, int upper, weft__jinja_val *out)
+static weft_status is_case(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, int upper,
+                           weft__jinja_val *out)
 {
     const weft__jinja_str *s;
     WEFT__JINJA_TRY(yes_no(c, args, 0, out));
@@ -63,7 +65,8 @@ static weft_status one_arg(weft__jinja_ctx *c, const weft__jinja_args *args, wef
     return WEFT_OK;
 }
 
-static weft_status remainder_is(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_val by, int64_t wanted, weft__jinja_val *out)
+static weft_status remainder_is(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_val by, int64_t wanted,
+                                weft__jinja_val *out)
 {
     weft__jinja_val rest;
     int same;
@@ -85,7 +88,8 @@ static weft_status is_even(weft__jinja_ctx *c, weft__jinja_val v, const weft__ji
     return remainder_is(c, v, weft__jinja_int(2), 0, out);
 }
 
-static weft_status is_divisible(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
+static weft_status is_divisible(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_val *out)
 {
     weft__jinja_val by;
     WEFT__JINJA_TRY(one_arg(c, args, &by));
@@ -135,15 +139,15 @@ static weft_status is_test(weft__jinja_ctx *c, weft__jinja_val v, const weft__ji
     return names_something(c, v, args, weft__jinja_test, out);
 }
 
-#define COMPARE_TEST(name, op)                                                                                                   \
-    static weft_status name(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)           \
-    {                                                                                                                            \
-        weft__jinja_val other;                                                                                                   \
-        int holds;                                                                                                               \
-        WEFT__JINJA_TRY(one_arg(c, args, &other));                                                                               \
-        WEFT__JINJA_TRY(weft__jinja_compare(c, op, v, other, &holds));                                                           \
-        *out = weft__jinja_bool(holds);                                                                                          \
-        return WEFT_OK;                                                                                                          \
+#define COMPARE_TEST(name, op)                                                                                         \
+    static weft_status name(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out) \
+    {                                                                                                                  \
+        weft__jinja_val other;                                                                                         \
+        int holds;                                                                                                     \
+        WEFT__JINJA_TRY(one_arg(c, args, &other));                                                                     \
+        WEFT__JINJA_TRY(weft__jinja_compare(c, op, v, other, &holds));                                                 \
+        *out = weft__jinja_bool(holds);                                                                                \
+        return WEFT_OK;                                                                                                \
     }
 
 COMPARE_TEST(is_eq, WEFT__JINJA_EQ)

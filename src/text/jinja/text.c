@@ -65,8 +65,8 @@ weft_status weft__jinja_pad(weft__jinja_ctx *c, const weft__jinja_str *s, int64_
 }
 
 /* An empty needle lies before each character and at the end. */
-static weft_status replace_nothing(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, const weft__jinja_str *new,
-                                   uint64_t count)
+static weft_status replace_nothing(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s,
+                                   const weft__jinja_str *new, uint64_t count)
 {
     size_t at = 0;
     for (; count; count--) {
@@ -115,7 +115,8 @@ static size_t line_end(const weft__jinja_str *s, size_t at)
     return cp == 0x85 || cp == 0x2028 || cp == 0x2029 ? n : 0;
 }
 
-static weft_status append_slice(weft__jinja_ctx *c, weft__jinja_list *list, const weft__jinja_str *s, size_t from, size_t to)
+static weft_status append_slice(weft__jinja_ctx *c, weft__jinja_list *list, const weft__jinja_str *s, size_t from,
+                                size_t to)
 {
     weft__jinja_val piece;
     WEFT__JINJA_TRY(weft__jinja_slice(c, s, from, to, &piece));
@@ -145,8 +146,8 @@ weft_status weft__jinja_splitlines(weft__jinja_ctx *c, const weft__jinja_str *s,
     return WEFT_OK;
 }
 
-weft_status weft__jinja_stripped(weft__jinja_ctx *c, const char *what, const weft__jinja_str *s, weft__jinja_val chars, int left,
-                                 int right, weft__jinja_val *out)
+weft_status weft__jinja_stripped(weft__jinja_ctx *c, const char *what, const weft__jinja_str *s, weft__jinja_val chars,
+                                 int left, int right, weft__jinja_val *out)
 {
     size_t from = 0, to = s->len;
     int given = chars.type != WEFT__JINJA_MISSING && chars.type != WEFT__JINJA_NONE;
@@ -186,8 +187,8 @@ static size_t skip_space_back(const weft__jinja_str *s, size_t at, int inverse)
     return at;
 }
 
-weft_status weft__jinja_split(weft__jinja_ctx *c, const weft__jinja_str *s, const weft__jinja_str *separator, int64_t max,
-                              weft__jinja_val *out)
+weft_status weft__jinja_split(weft__jinja_ctx *c, const weft__jinja_str *s, const weft__jinja_str *separator,
+                              int64_t max, weft__jinja_val *out)
 {
     weft__jinja_val list;
     uint64_t left = max < 0 ? UINT64_MAX : (uint64_t)max;
@@ -214,8 +215,8 @@ weft_status weft__jinja_split(weft__jinja_ctx *c, const weft__jinja_str *s, cons
     return append_slice(c, list.u.list, s, at, s->len);
 }
 
-weft_status weft__jinja_rsplit(weft__jinja_ctx *c, const weft__jinja_str *s, const weft__jinja_str *separator, int64_t max,
-                               weft__jinja_val *out)
+weft_status weft__jinja_rsplit(weft__jinja_ctx *c, const weft__jinja_str *s, const weft__jinja_str *separator,
+                               int64_t max, weft__jinja_val *out)
 {
     weft__jinja_val list;
     uint64_t left = max < 0 ? UINT64_MAX : (uint64_t)max;

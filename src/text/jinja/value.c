@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* value.c: Python's containers and their comparison (value.h). Owned by the rendering.
- * Anything that can nest counts its depth and anything that can be long spends steps, also where no template node is visited. */
+ * Anything that can nest counts its depth and anything that can be long spends steps, also where no template node is
+ * visited. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +40,8 @@ void weft__jinja_tell_undefined(weft__jinja_ctx *c, weft__jinja_val v)
     } else if (v.aux == WEFT__JINJA_MISSING) {
         weft__jinja_fail_with(c, WEFT_ARGUMENT, "'%.*s' is undefined", n, name->data);
     } else {
-        weft__jinja_fail_with(c, WEFT_ARGUMENT, "'%s' has no attribute '%.*s'", weft__jinja_type_name(owner), n, name->data);
+        weft__jinja_fail_with(c, WEFT_ARGUMENT, "'%s' has no attribute '%.*s'", weft__jinja_type_name(owner), n,
+                              name->data);
     }
 }
 
@@ -224,7 +226,8 @@ static weft_status find_hashed(weft__jinja_ctx *c, const weft__jinja_dict *d, we
     return WEFT_OK;
 }
 
-weft_status weft__jinja_dict_find(weft__jinja_ctx *c, const weft__jinja_dict *d, weft__jinja_val key, weft__jinja_entry **out)
+weft_status weft__jinja_dict_find(weft__jinja_ctx *c, const weft__jinja_dict *d, weft__jinja_val key,
+                                  weft__jinja_entry **out)
 {
     uint64_t hash;
     WEFT__JINJA_TRY(hash_value(c, key, &hash));
@@ -404,7 +407,8 @@ weft_status weft__jinja_order(weft__jinja_ctx *c, weft__jinja_val a, weft__jinja
         weft__jinja_leave(c);
         return status;
     }
-    return weft__jinja_fail(c, WEFT_ARGUMENT, "cannot order '%s' and '%s'", weft__jinja_type_name(a), weft__jinja_type_name(b));
+    return weft__jinja_fail(c, WEFT_ARGUMENT, "cannot order '%s' and '%s'", weft__jinja_type_name(a),
+                            weft__jinja_type_name(b));
 }
 
 static weft_status contains_walked(weft__jinja_ctx *c, weft__jinja_val container, weft__jinja_val v, int *out)
@@ -426,14 +430,16 @@ weft_status weft__jinja_contains(weft__jinja_ctx *c, weft__jinja_val container, 
 {
     if (container.type == WEFT__JINJA_STRING) {
         if (v.type != WEFT__JINJA_STRING) {
-            return weft__jinja_fail(c, WEFT_ARGUMENT, "'in' looks for a str in a str, not for '%s'", weft__jinja_type_name(v));
+            return weft__jinja_fail(c, WEFT_ARGUMENT, "'in' looks for a str in a str, not for '%s'",
+                                    weft__jinja_type_name(v));
         }
         const weft__jinja_str *s = container.u.s;
         WEFT__JINJA_TRY(weft__jinja_spend(c, s->len / 64));
         *out = weft__jinja_find(s->data, 0, s->len, v.u.s->data, v.u.s->len) != SIZE_MAX;
         return WEFT_OK;
     }
-    if (container.type == WEFT__JINJA_DICT || (container.type == WEFT__JINJA_VIEW && container.aux == WEFT__JINJA_KEYS)) {
+    if (container.type == WEFT__JINJA_DICT ||
+        (container.type == WEFT__JINJA_VIEW && container.aux == WEFT__JINJA_KEYS)) {
         weft__jinja_entry *e;
         WEFT__JINJA_TRY(weft__jinja_dict_find(c, container.u.dict, v, &e));
         *out = e != NULL;
@@ -448,7 +454,8 @@ typedef struct keyed {
     weft__jinja_val key, item;
 } keyed;
 
-static weft_status merge(weft__jinja_ctx *c, const keyed *from, keyed *to, size_t low, size_t mid, size_t high, int reverse)
+static weft_status merge(weft__jinja_ctx *c, const keyed *from, keyed *to, size_t low, size_t mid, size_t high,
+                         int reverse)
 {
     size_t a = low, b = mid;
     for (size_t i = low; i < high; i++) {

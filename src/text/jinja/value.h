@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* value.h: what the parts of the Jinja interpreter share while rendering: values with Python's behaviour, strings that know
- * which of their bytes are the user's, and the state of one rendering.
+/* value.h: what the parts of the Jinja interpreter share while rendering: values with Python's behaviour, strings that
+ * know which of their bytes are the user's, and the state of one rendering.
  *
- * Invariant: values live in the arena of their rendering (constants in that of their template) and are never freed one by one.
- * Strings are immutable; lists and dicts change only while they are built and through the methods that mutation allows.
- * Everything here belongs to the one thread that renders. Functions that can fail return a weft_status and have then filled
- * the error of the rendering through weft__jinja_fail; they leave *out alone. */
+ * Invariant: values live in the arena of their rendering (constants in that of their template) and are never freed one
+ * by one. Strings are immutable; lists and dicts change only while they are built and through the methods that mutation
+ * allows. Everything here belongs to the one thread that renders. Functions that can fail return a weft_status and have
+ * then filled the error of the rendering through weft__jinja_fail; they leave *out alone. */
 #ifndef WEFT_TEXT_JINJA_VALUE_H
 #define WEFT_TEXT_JINJA_VALUE_H
 
@@ -69,8 +69,9 @@ typedef enum weft__jinja_view { WEFT__JINJA_KEYS, WEFT__JINJA_VALUES, WEFT__JINJ
 
 struct weft__jinja_val {
     uint8_t type; /* weft__jinja_type */
-    uint8_t
-        aux; /* VIEW: a weft__jinja_view. TUPLE: 1 for what groupby yields. UNDEFINED: the weft__jinja_type of the owner, 0 none */
+    /* VIEW: a weft__jinja_view. TUPLE: 1 for what groupby yields. UNDEFINED: the weft__jinja_type of the owner, 0
+     * none */
+    uint8_t aux;
     union {
         int64_t i; /* INT, BOOL */
         double f;
@@ -98,7 +99,8 @@ typedef struct weft__jinja_entry {
     uint64_t hash;
 } weft__jinja_entry;
 
-/* In order of insertion. `index` is an open-addressing table of entry numbers + 1, kept once there are more than a few. */
+/* In order of insertion. `index` is an open-addressing table of entry numbers + 1, kept once there are more than a few.
+ */
 struct weft__jinja_dict {
     weft__jinja_entry *entries;
     size_t n, capacity;
@@ -158,7 +160,11 @@ typedef struct weft__jinja_buf {
     size_t n_runs, runs_capacity;
 } weft__jinja_buf;
 
-typedef enum weft__jinja_flow { WEFT__JINJA_FLOW_ON, WEFT__JINJA_FLOW_BREAK, WEFT__JINJA_FLOW_CONTINUE } weft__jinja_flow;
+typedef enum weft__jinja_flow {
+    WEFT__JINJA_FLOW_ON,
+    WEFT__JINJA_FLOW_BREAK,
+    WEFT__JINJA_FLOW_CONTINUE
+} weft__jinja_flow;
 
 /* One rendering. */
 struct weft__jinja_ctx {
@@ -194,10 +200,10 @@ static inline void weft__jinja_leave(weft__jinja_ctx *c)
     c->depth--;
 }
 
-#define WEFT__JINJA_TRY(expression)                                                                                              \
-    do {                                                                                                                         \
-        weft_status try_status_ = (expression);                                                                                  \
-        if (try_status_) return try_status_;                                                                                     \
+#define WEFT__JINJA_TRY(expression)                                                                                    \
+    do {                                                                                                               \
+        weft_status try_status_ = (expression);                                                                        \
+        if (try_status_) return try_status_;                                                                           \
     } while (0)
 
 /* The status of a failed weft__jinja_alloc. */
@@ -208,11 +214,13 @@ static inline void weft__jinja_leave(weft__jinja_ctx *c)
 /* A string value over bytes that live long enough; text must be UTF-8. */
 weft_status weft__jinja_string(weft__jinja_ctx *c, const char *data, size_t n, int from_user, weft__jinja_val *out);
 /* The same with the bytes copied. */
-weft_status weft__jinja_string_copy(weft__jinja_ctx *c, const char *data, size_t n, int from_user, weft__jinja_val *out);
+weft_status weft__jinja_string_copy(weft__jinja_ctx *c, const char *data, size_t n, int from_user,
+                                    weft__jinja_val *out);
 /* A trusted constant of the interpreter. */
 weft_status weft__jinja_literal(weft__jinja_ctx *c, const char *s, weft__jinja_val *out);
 /* The bytes [from, to) of s, with their origins. */
-weft_status weft__jinja_slice(weft__jinja_ctx *c, const weft__jinja_str *s, size_t from, size_t to, weft__jinja_val *out);
+weft_status weft__jinja_slice(weft__jinja_ctx *c, const weft__jinja_str *s, size_t from, size_t to,
+                              weft__jinja_val *out);
 int weft__jinja_str_any_user(const weft__jinja_str *s);
 int weft__jinja_str_eq(const weft__jinja_str *a, const weft__jinja_str *b);
 int weft__jinja_str_is(const weft__jinja_str *s, const char *text);
@@ -226,11 +234,13 @@ weft_status weft__jinja_rfind(weft__jinja_ctx *c, const char *s, size_t from, si
 /* Python's str.isspace for one character. */
 int weft__jinja_is_space(uint32_t cp);
 /* Moves *from forward and *to back over white space (chars NULL) or over the characters in chars. */
-void weft__jinja_strip(const weft__jinja_str *s, const weft__jinja_str *chars, int left, int right, size_t *from, size_t *to);
+void weft__jinja_strip(const weft__jinja_str *s, const weft__jinja_str *chars, int left, int right, size_t *from,
+                       size_t *to);
 
 weft_status weft__jinja_put(weft__jinja_ctx *c, weft__jinja_buf *b, const char *data, size_t n, int from_user);
 weft_status weft__jinja_puts(weft__jinja_ctx *c, weft__jinja_buf *b, const char *s);
-weft_status weft__jinja_put_slice(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t from, size_t to);
+weft_status weft__jinja_put_slice(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s, size_t from,
+                                  size_t to);
 weft_status weft__jinja_put_str(weft__jinja_ctx *c, weft__jinja_buf *b, const weft__jinja_str *s);
 weft_status weft__jinja_put_char(weft__jinja_ctx *c, weft__jinja_buf *b, uint32_t cp, int from_user);
 /* n times the trusted character ch */
@@ -250,7 +260,8 @@ typedef enum weft__jinja_case {
     WEFT__JINJA_SWAP,
     WEFT__JINJA_FOLD
 } weft__jinja_case;
-weft_status weft__jinja_to_case(weft__jinja_ctx *c, const weft__jinja_str *s, weft__jinja_case how, weft__jinja_val *out);
+weft_status weft__jinja_to_case(weft__jinja_ctx *c, const weft__jinja_str *s, weft__jinja_case how,
+                                weft__jinja_val *out);
 
 /* ---- values (value.c) ---- */
 
@@ -312,7 +323,8 @@ weft_status weft__jinja_new_dict(weft__jinja_ctx *c, weft__jinja_val *out);
 /* Fails for keys that cannot be hashed. */
 weft_status weft__jinja_dict_set(weft__jinja_ctx *c, weft__jinja_dict *d, weft__jinja_val key, weft__jinja_val value);
 /* *out becomes the entry, or NULL. */
-weft_status weft__jinja_dict_find(weft__jinja_ctx *c, const weft__jinja_dict *d, weft__jinja_val key, weft__jinja_entry **out);
+weft_status weft__jinja_dict_find(weft__jinja_ctx *c, const weft__jinja_dict *d, weft__jinja_val key,
+                                  weft__jinja_entry **out);
 weft__jinja_entry *weft__jinja_dict_find_str(const weft__jinja_dict *d, const weft__jinja_str *key);
 weft_status weft__jinja_dict_remove(weft__jinja_ctx *c, weft__jinja_dict *d, weft__jinja_entry *entry);
 int weft__jinja_hashable(weft__jinja_val v);
@@ -338,7 +350,8 @@ weft_status weft__jinja_to_list(weft__jinja_ctx *c, weft__jinja_val v, weft__jin
 /* ---- attributes and items (attr.c) ---- */
 
 /* v.name as jinja2 has it: the attribute, else the item, else undefined. */
-weft_status weft__jinja_getattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_str *name, weft__jinja_val *out);
+weft_status weft__jinja_getattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_str *name,
+                                weft__jinja_val *out);
 /* v[key]: the item, else the attribute. */
 weft_status weft__jinja_getitem(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_val key, weft__jinja_val *out);
 /* v[start:stop:step]; each an int or none. */
@@ -386,23 +399,27 @@ typedef struct weft__jinja_dump {
     const weft__jinja_str *item_sep, *key_sep; /* NULL: Python's defaults */
 } weft__jinja_dump;
 /* As Python's json.dumps. The result is the user's as a whole when any string in it is. */
-weft_status weft__jinja_dump_json(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_dump *how, weft__jinja_val *out);
+weft_status weft__jinja_dump_json(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_dump *how,
+                                  weft__jinja_val *out);
 
 /* ---- formatting (format.c) ---- */
 
 /* format % args, and format.format(args). */
-weft_status weft__jinja_percent(weft__jinja_ctx *c, const weft__jinja_str *format, weft__jinja_val args, weft__jinja_val *out);
+weft_status weft__jinja_percent(weft__jinja_ctx *c, const weft__jinja_str *format, weft__jinja_val args,
+                                weft__jinja_val *out);
 weft_status weft__jinja_format(weft__jinja_ctx *c, const weft__jinja_str *format, const weft__jinja_args *args,
                                weft__jinja_val *out);
 
 /* ---- what can be called ---- */
 
-/* Assigns arguments to parameters: names[i] for out[i]; the first n_required must be there, the others become MISSING. */
-weft_status weft__jinja_bind(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args, const char *const *names,
-                             size_t n, size_t n_required, weft__jinja_val *out);
+/* Assigns arguments to parameters: names[i] for out[i]; the first n_required must be there, the others become MISSING.
+ */
+weft_status weft__jinja_bind(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args,
+                             const char *const *names, size_t n, size_t n_required, weft__jinja_val *out);
 weft_status weft__jinja_no_args(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args);
 /* A bound value as an int, or `otherwise` when missing. */
-weft_status weft__jinja_want_int(weft__jinja_ctx *c, const char *what, weft__jinja_val v, int64_t otherwise, int64_t *out);
+weft_status weft__jinja_want_int(weft__jinja_ctx *c, const char *what, weft__jinja_val v, int64_t otherwise,
+                                 int64_t *out);
 
 /* NULL when there is none of that name. */
 const weft__jinja_function *weft__jinja_filter(const weft__jinja_str *name);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dialect.c: from Oniguruma's dialect (as Ruby reads it) to PCRE2's (regex.h).
  *
- * What differs, and is translated:  X{n,m}+ repeats the group there and is possessive here;  X{n}? makes the group optional
- * there and is lazy here;  {,m};  \s excludes U+180E there;  \w and \b follow Alphabetic, marks, decimal numbers and connectors;
- * \h is a hexadecimal digit;  \v is U+000B;  \uHHHH;  [A&&[B]] intersects classes.
- * What remains is refused by name rather than guessed. Owns nothing; one call, one translation. */
+ * What differs, and is translated: X{n,m}+ repeats the group there and is possessive here; X{n}? makes the group
+ * optional there and is lazy here; {,m}; \s excludes U+180E there; \w and \b follow Alphabetic, marks, decimal numbers
+ * and connectors; \h is a hexadecimal digit; \v is U+000B; \uHHHH; [A&&[B]] intersects classes. What remains is refused
+ * by name rather than guessed. Owns nothing; one call, one translation. */
 #include <stdint.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 
 /* Unicode's White_Space, for use inside brackets; and its complement. */
 #define SPACES "\\t-\\r \\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define NO_SPACES                                                                                                                \
-    "\\x{0}-\\x{8}\\x{e}-\\x{1f}!-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}"                 \
+#define NO_SPACES                                                                                                      \
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}!-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}"       \
     "\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 #define HEX "0-9A-Fa-f"
@@ -106,7 +106,8 @@ static int common_escape(dialect *d, weft_status *status)
     } else if (c == 'v') {
         weft__strbuf_puts(d->out, "\\x{b}");
         d->i += 2;
-    } else if (c > 0 && c < 0x80 && (strchr("dDnrtfae", c) || !((c | 32) >= 'a' && (c | 32) <= 'z')) && !(c >= '0' && c <= '9')) {
+    } else if (c > 0 && c < 0x80 && (strchr("dDnrtfae", c) || !((c | 32) >= 'a' && (c | 32) <= 'z')) &&
+               !(c >= '0' && c <= '9')) {
         copy(d, 2); /* a class or control character of the same meaning, or quoted punctuation */
     } else {
         return 0;
@@ -183,8 +184,8 @@ static void insert(weft__strbuf *out, size_t at, const char *text)
     memcpy(out->data + at, text, n);
 }
 
-/* [...], at the bracket. [A&&[B]] becomes (?:[A](?<=[B])): one character of A that is also one of B. `inner`: the right side of
- * an intersection, which may not contain another. */
+/* [...], at the bracket. [A&&[B]] becomes (?:[A](?<=[B])): one character of A that is also one of B. `inner`: the right
+ * side of an intersection, which may not contain another. */
 static weft_status bracket(dialect *d, int inner)
 {
     size_t begin = d->out->len;

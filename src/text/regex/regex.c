@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* regex.c: PCRE2 behind regex.h. Compiled code is immutable; limits are set on every search, since patterns come from files.
+/* regex.c: PCRE2 behind regex.h. Compiled code is immutable; limits are set on every search, since patterns come from
+ * files.
  *
- * A search runs compiled to machine code on 32 KiB of stack. When it runs out of stack (-46) it gets a larger one; when that
- * does not do or the match limit (-47) is hit, the interpreter takes over with its state on a bounded heap and a larger budget;
- * when that is used up too, the search fails. It never just finds less. */
+ * A search runs compiled to machine code on 32 KiB of stack. When it runs out of stack (-46) it gets a larger one; when
+ * that does not do or the match limit (-47) is hit, the interpreter takes over with its state on a bounded heap and a
+ * larger budget; when that is used up too, the search fails. It never just finds less. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/regex/regex.h"
 
@@ -130,7 +131,8 @@ static int retry(const weft__regex *regex, weft__regex_scratch *s, const char *t
     }
     if (rc != PCRE2_ERROR_JIT_STACKLIMIT && rc != PCRE2_ERROR_MATCHLIMIT) return rc;
     pcre2_set_match_limit(s->context, SLOW_MATCH_LIMIT);
-    rc = pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match_data, s->context);
+    rc = pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match_data,
+                     s->context);
     pcre2_set_match_limit(s->context, JIT_MATCH_LIMIT);
     return rc;
 }
@@ -139,8 +141,9 @@ weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *s, c
                              int *found, size_t *start, size_t *end, weft_error *err)
 {
     if (!regex_prepare(s)) return regex_no_memory(err);
-    int rc = regex->jit ? pcre2_jit_match(regex->code, (PCRE2_SPTR)text, n, from, 0, s->match_data, s->context)
-                        : pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK, s->match_data, s->context);
+    int rc = regex->jit
+                 ? pcre2_jit_match(regex->code, (PCRE2_SPTR)text, n, from, 0, s->match_data, s->context)
+                 : pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK, s->match_data, s->context);
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) rc = retry(regex, s, text, n, from, rc);
     *found = rc >= 0;
     if (rc >= 0) {

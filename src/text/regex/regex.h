@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* regex.h: the regular expressions of pre-tokenizers; the only door to PCRE2.
  *
- * Patterns are written for Oniguruma (Ruby's dialect), which is what tokenizer files mean; they are translated where PCRE2 would
- * read them differently, and refused by name where a construct has no translation. Subjects must be well-formed UTF-8.
- * A compiled expression is immutable and shared by threads; scratch belongs to one call. */
+ * Patterns are written for Oniguruma (Ruby's dialect), which is what tokenizer files mean; they are translated where
+ * PCRE2 would read them differently, and refused by name where a construct has no translation. Subjects must be
+ * well-formed UTF-8. A compiled expression is immutable and shared by threads; scratch belongs to one call. */
 #ifndef WEFT_TEXT_REGEX_H
 #define WEFT_TEXT_REGEX_H
 
@@ -16,8 +16,8 @@ typedef struct weft__regex weft__regex;
 
 #define WEFT__REGEX_MAX_BYTES 65536 /* of a pattern */
 
-/* Fails with WEFT_FORMAT (malformed; the message has the position), WEFT_UNSUPPORTED (a construct, by name), WEFT_LIMIT or
- * WEFT_NO_MEMORY. */
+/* Fails with WEFT_FORMAT (malformed; the message has the position), WEFT_UNSUPPORTED (a construct, by name), WEFT_LIMIT
+ * or WEFT_NO_MEMORY. */
 weft_status weft__regex_compile(const char *pattern, size_t n, weft__regex **out, weft_error *err);
 void weft__regex_free(weft__regex **regex);
 
@@ -27,11 +27,11 @@ typedef struct weft__regex_scratch {
 } weft__regex_scratch;
 void weft__regex_scratch_free(weft__regex_scratch *scratch);
 
-/* The first match in s[0..n) at or after `from`, which lies between characters. Returns WEFT_OK with *found 1 and the match
- * [*start, *end), or *found 0. Fails with WEFT_LIMIT when the search exceeds its budget even without the just-in-time compiler,
- * or WEFT_NO_MEMORY. */
-weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *scratch, const char *s, size_t n, size_t from,
-                             int *found, size_t *start, size_t *end, weft_error *err);
+/* The first match in s[0..n) at or after `from`, which lies between characters. Returns WEFT_OK with *found 1 and the
+ * match [*start, *end), or *found 0. Fails with WEFT_LIMIT when the search exceeds its budget even without the
+ * just-in-time compiler, or WEFT_NO_MEMORY. */
+weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *scratch, const char *s, size_t n,
+                             size_t from, int *found, size_t *start, size_t *end, weft_error *err);
 
 /* Oniguruma's dialect to PCRE2's; appends to out. */
 weft_status weft__regex_translate(const char *pattern, size_t n, weft__strbuf *out, weft_error *err);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bpe.c: BPE by merge ranks (Sennrich et al. 2016), over bytes in GPT-2's alphabet or over characters. No state of its own.
+/* bpe.c: BPE by merge ranks (Sennrich et al. 2016), over bytes in GPT-2's alphabet or over characters. No state of its
+ * own.
  *
- * Merges are kept as pairs of symbol numbers. A symbol is a token, or (number n_tokens and up) a string that only merges know;
- * such a string, and a byte that has no token, falls back like any other unknown. */
+ * Merges are kept as pairs of symbol numbers. A symbol is a token, or (number n_tokens and up) a string that only
+ * merges know; such a string, and a byte that has no token, falls back like any other unknown. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -72,8 +73,10 @@ weft_status weft__tok_bpe_build(weft__tok *tok, const weft__tok_spec *spec, weft
 {
     weft__strbuf joined = {0};
     weft_status status = WEFT_OK;
-    if (spec->n_merges > INT32_MAX / 4) return weft_fail(err, WEFT_LIMIT, "tokenizer: %zu merges are too many", spec->n_merges);
-    if (!spec->n_merges && !spec->explicit_steps) return weft_fail(err, WEFT_FORMAT, "tokenizer: a BPE vocabulary needs merges");
+    if (spec->n_merges > INT32_MAX / 4)
+        return weft_fail(err, WEFT_LIMIT, "tokenizer: %zu merges are too many", spec->n_merges);
+    if (!spec->n_merges && !spec->explicit_steps)
+        return weft_fail(err, WEFT_FORMAT, "tokenizer: a BPE vocabulary needs merges");
     tok->n_pairs = 16;
     while (tok->n_pairs < 2 * spec->n_merges) tok->n_pairs *= 2;
     tok->pairs = weft__alloc_array(tok->n_pairs, sizeof *tok->pairs);
@@ -90,7 +93,8 @@ weft_status weft__tok_bpe_build(weft__tok *tok, const weft__tok_spec *spec, weft
     return status;
 }
 
-static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank, int32_t *id)
+static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank,
+                     int32_t *id)
 {
     const weft__tok *tok = arg;
     if (left->id < 0 || right->id < 0) return 0;

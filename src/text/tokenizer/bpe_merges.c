@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bpe_merges.c: see bpe_merges.h. Counts of pairs are kept up to date word by word; a heap holds (count, pair) entries that may be
- * stale and are checked when they come up. All state belongs to one call. */
+/* bpe_merges.c: see bpe_merges.h. Counts of pairs are kept up to date word by word; a heap holds (count, pair) entries
+ * that may be stale and are checked when they come up. All state belongs to one call. */
 #include "text/tokenizer/bpe_merges.h"
 
 #include <string.h>
@@ -87,7 +87,8 @@ static uint32_t find_pair(learner *l, uint32_t left, uint32_t right)
     size_t at = slot_of(key, l->n_slots);
     for (; l->slots[at] != NONE; at = (at + 1) & (l->n_slots - 1))
         if (l->pairs[l->slots[at]].key == key) return l->slots[at];
-    if (l->n_pairs >= NONE - 1 || !weft__grow(&l->pairs, &l->pairs_capacity, l->n_pairs + 1, sizeof *l->pairs)) return NONE;
+    if (l->n_pairs >= NONE - 1 || !weft__grow(&l->pairs, &l->pairs_capacity, l->n_pairs + 1, sizeof *l->pairs))
+        return NONE;
     l->pairs[l->n_pairs] = (pair){.key = key, .places = NONE};
     l->slots[at] = (uint32_t)l->n_pairs;
     return (uint32_t)l->n_pairs++;
@@ -112,7 +113,8 @@ static int add_word(learner *l, uint32_t w)
         l->pairs[p].count += l->counts[w];
         uint32_t head = l->pairs[p].places;
         if (head != NONE && l->places[head].word == w) continue;
-        if (l->n_places >= NONE - 1 || !weft__grow(&l->places, &l->places_capacity, l->n_places + 1, sizeof *l->places)) return 0;
+        if (l->n_places >= NONE - 1 || !weft__grow(&l->places, &l->places_capacity, l->n_places + 1, sizeof *l->places))
+            return 0;
         l->places[l->n_places] = (place){w, head};
         l->pairs[p].places = (uint32_t)l->n_places++;
     }
@@ -209,7 +211,8 @@ static int merge_in_word(learner *l, uint32_t w, uint32_t left, uint32_t right, 
 }
 
 /* The symbol that left and right make, new or not; -1: it may not be, -2: no memory. */
-static int64_t join(weft__tok_bpe_learnt *out, uint32_t left, uint32_t right, const weft__strings *taken, size_t max_bytes)
+static int64_t join(weft__tok_bpe_learnt *out, uint32_t left, uint32_t right, const weft__strings *taken,
+                    size_t max_bytes)
 {
     weft__strbuf text = {0};
     size_t n_bytes = (size_t)out->bytes[left] + out->bytes[right];
@@ -246,7 +249,8 @@ static int spell_bytes(weft__tok_bpe_learnt *out)
     if (!weft__grow(&out->bytes, &out->bytes_capacity, N_BYTES, sizeof *out->bytes)) return 0;
     for (int b = 0; b < N_BYTES; b++) {
         char text[4];
-        if (!weft__strings_add(&out->texts, text, weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), text), 1))
+        if (!weft__strings_add(&out->texts, text, weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), text),
+                               1))
             return 0;
         out->bytes[b] = 1;
     }
@@ -291,7 +295,8 @@ weft_status weft__tok_bpe_learn(const weft__tok_bpe_lesson *lesson, weft__tok_bp
         if (st) break;
         out->merges[out->n_merges++] = (weft__tok_bpe_merge){left, right};
         if (!merge_pair(&l, p, (uint32_t)made)) st = bpe_merges_no_memory(err);
-        if (!st && lesson->progress && lesson->progress(lesson->arg, "merges", (double)out->texts.n / (double)lesson->n_symbols))
+        if (!st && lesson->progress &&
+            lesson->progress(lesson->arg, "merges", (double)out->texts.n / (double)lesson->n_symbols))
             st = weft_fail(err, WEFT_CANCELLED, "cancelled");
     }
     weft__free(l.changed);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bpe_merges.h: which pairs of symbols become one, learnt from words and how often each occurs; for bpe_train.c.
  *
- * A symbol is a byte (0 .. 255) or what a merge made. Invariant: symbol i is string i of `texts`, spelled in GPT-2's alphabet; no two
- * are spelled alike. One thread. */
+ * A symbol is a byte (0 .. 255) or what a merge made. Invariant: symbol i is string i of `texts`, spelled in GPT-2's
+ * alphabet; no two are spelled alike. One thread. */
 #ifndef WEFT_TEXT_BPE_MERGES_H
 #define WEFT_TEXT_BPE_MERGES_H
 
@@ -33,9 +33,9 @@ typedef struct weft__tok_bpe_lesson {
     void *arg;
 } weft__tok_bpe_lesson;
 
-/* Learns merges until there are n_symbols symbols or no pair occurs min_count times. A merge never makes what is spelled like one of
- * `taken`, nor more than max_bytes bytes. Fails with WEFT_NO_MEMORY, WEFT_LIMIT
- * or WEFT_CANCELLED. Time: proportional to the bytes of the words that a merge touches, with a logarithm for the heap. */
+/* Learns merges until there are n_symbols symbols or no pair occurs min_count times. A merge never makes what is
+ * spelled like one of `taken`, nor more than max_bytes bytes. Fails with WEFT_NO_MEMORY, WEFT_LIMIT or WEFT_CANCELLED.
+ * Time: proportional to the bytes of the words that a merge touches, with a logarithm for the heap. */
 weft_status weft__tok_bpe_learn(const weft__tok_bpe_lesson *lesson, weft__tok_bpe_learnt *out, weft_error *err);
 void weft__tok_bpe_learnt_free(weft__tok_bpe_learnt *learnt);
 

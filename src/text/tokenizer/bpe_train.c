@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bpe_train.c: see bpe_train.h. Texts become words with counts here; bpe_merges.c learns from them. A training owns all it holds. */
+/* bpe_train.c: see bpe_train.h. Texts become words with counts here; bpe_merges.c learns from them. A training owns all
+ * it holds. */
 #include "text/tokenizer/bpe_train.h"
 
 #include <string.h>
@@ -38,14 +39,16 @@ static weft_status bpe_train_no_memory(weft_error *err)
 static weft_status check_options(const weft__tok_bpe_options *o, weft_error *err)
 {
     if (o->n_vocab > WEFT__TOK_BPE_VOCAB_MAX || o->n_vocab < o->n_specials + 257)
-        return weft_fail(err, WEFT_ARGUMENT,
-                         "a vocabulary of %zu tokens: %zu special ones and 256 bytes leave room for merges from %zu on, up to %u",
-                         o->n_vocab, o->n_specials, o->n_specials + 257, WEFT__TOK_BPE_VOCAB_MAX);
+        return weft_fail(
+            err, WEFT_ARGUMENT,
+            "a vocabulary of %zu tokens: %zu special ones and 256 bytes leave room for merges from %zu on, up to %u",
+            o->n_vocab, o->n_specials, o->n_specials + 257, WEFT__TOK_BPE_VOCAB_MAX);
     if (o->min_count < 1) return weft_fail(err, WEFT_ARGUMENT, "a pair must occur at least once to be a token");
     for (size_t i = 0; i < o->n_specials; i++) {
         const weft__tok_bpe_special *s = &o->specials[i];
         char quote[WEFT__TOK_QUOTE];
-        if (s->text.len < 2 || s->text.len > WEFT__TOK_SPECIAL_MAX_BYTES || !weft__utf8_valid(s->text.data, s->text.len))
+        if (s->text.len < 2 || s->text.len > WEFT__TOK_SPECIAL_MAX_BYTES ||
+            !weft__utf8_valid(s->text.data, s->text.len))
             return weft_fail(err, WEFT_ARGUMENT, "the special token '%s' must be 2 to %d bytes of UTF-8",
                              weft__tok_quote(quote, s->text.data, s->text.len), WEFT__TOK_SPECIAL_MAX_BYTES);
         if (s->type != WEFT__TOK_CONTROL && s->type != WEFT__TOK_USER_DEFINED)
@@ -72,7 +75,8 @@ static weft_status take_specials(weft__tok_bpe_training *t, const weft__tok_bpe_
     return WEFT_OK;
 }
 
-/* A tokenizer of specials and bytes. It is never asked to encode, so its one merge, without which BPE is refused, means nothing. */
+/* A tokenizer of specials and bytes. It is never asked to encode, so its one merge, without which BPE is refused, means
+ * nothing. */
 static weft_status make_cutter(weft__tok_bpe_training *t, weft_error *err)
 {
     char bytes[256][4];
@@ -123,7 +127,8 @@ static int count_word(weft__tok_bpe_training *t, const char *s, size_t n)
 {
     int32_t w = weft__strings_find(&t->words, s, n);
     if (w < 0) {
-        if (t->words.n >= WORDS_MAX || !weft__grow(&t->counts, &t->counts_capacity, t->words.n + 1, sizeof *t->counts) ||
+        if (t->words.n >= WORDS_MAX ||
+            !weft__grow(&t->counts, &t->counts_capacity, t->words.n + 1, sizeof *t->counts) ||
             !weft__strings_add(&t->words, s, n, 1))
             return 0;
         w = (int32_t)t->words.n - 1;
@@ -245,7 +250,8 @@ weft_status weft__tok_bpe_train_run(weft__tok_bpe_training *t, weft_progress_fn 
                                          .arg = arg};
     weft_status st = weft__tok_bpe_learn(&lesson, &t->learnt, err);
     if (!st && !t->learnt.n_merges)
-        st = weft_fail(err, WEFT_ARGUMENT, "the texts hold no pair of characters that occurs %llu times: nothing to learn from",
+        st = weft_fail(err, WEFT_ARGUMENT,
+                       "the texts hold no pair of characters that occurs %llu times: nothing to learn from",
                        (unsigned long long)t->min_count);
     return st ? st : make_spec(t, err);
 }

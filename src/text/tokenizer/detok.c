@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* detok.c: ids to text as they come (tokenizer.h). A decoder belongs to one thread; the tokenizer it borrows is shared. */
+/* detok.c: ids to text as they come (tokenizer.h). A decoder belongs to one thread; the tokenizer it borrows is shared.
+ */
 #include <string.h>
 
 #include "text/tokenizer/parts.h"
@@ -9,8 +10,9 @@ void weft__tok_detok_init(weft__tok_detok *d, const weft__tok *tok, unsigned fla
     *d = (weft__tok_detok){tok, flags, 0, {0}, 0};
 }
 
-/* How many of s[0..n), n >= 1, belong together when they are no character: the longest run that could begin one, at least 1.
- * *open is 1 when the run reaches the end, so that more bytes could complete it. (Unicode 15, section 3.9, table 3-7.) */
+/* How many of s[0..n), n >= 1, belong together when they are no character: the longest run that could begin one, at
+ * least 1. *open is 1 when the run reaches the end, so that more bytes could complete it. (Unicode 15, section 3.9,
+ * table 3-7.) */
 static size_t ill_formed(const unsigned char *s, size_t n, int *open)
 {
     int length = weft__utf8_length(s[0]);

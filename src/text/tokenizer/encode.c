@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* encode.c: one text to ids: special tokens are cut out first (special.c), each fragment between them is normalized, cut into pieces
- * and given to the model; pieces met before are answered from a small table. An encoding belongs to the calling thread. */
+/* encode.c: one text to ids: special tokens are cut out first (special.c), each fragment between them is normalized,
+ * cut into pieces and given to the model; pieces met before are answered from a small table. An encoding belongs to the
+ * calling thread. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,8 +21,9 @@ enum {
     AHEAD = 8          /* pieces between asking for an entry and reading it */
 };
 
-/* A piece met before. Its line of the cache is asked for some pieces ahead: entries are too many for the nearer levels. A table has
- * n_recent entries for short keys, which take a line each, and behind them n_recent / LONG_PART of two lines. */
+/* A piece met before. Its line of the cache is asked for some pieces ahead: entries are too many for the nearer levels.
+ * A table has n_recent entries for short keys, which take a line each, and behind them n_recent / LONG_PART of two
+ * lines. */
 typedef struct weft__tok_recent {
     uint64_t hash;
     union {
@@ -105,7 +107,8 @@ static int run_model(weft__tok_encoding *e, const char *s, size_t n)
 static int repeat(weft__tok_encoding *e, const weft__tok_recent *seen)
 {
     weft__tok_ids *out = e->out;
-    if (!weft__grow(&out->data, &out->capacity, out->n + MAX_IDS, sizeof *out->data)) return weft__tok_encoding_no_memory(e);
+    if (!weft__grow(&out->data, &out->capacity, out->n + MAX_IDS, sizeof *out->data))
+        return weft__tok_encoding_no_memory(e);
     if (seen->n_ids <= IDS_HERE) {
         memcpy(out->data + out->n, seen->ids, sizeof seen->ids);
     } else {
@@ -223,8 +226,8 @@ static weft_status check_spans(const weft__tok_span *spans, size_t n_spans, size
     return WEFT_OK;
 }
 
-weft_status weft__tok_encode_spans(const weft__tok *tok, const char *text, size_t n, const weft__tok_span *spans, size_t n_spans,
-                                   unsigned flags, weft__tok_ids *out, weft_error *err)
+weft_status weft__tok_encode_spans(const weft__tok *tok, const char *text, size_t n, const weft__tok_span *spans,
+                                   size_t n_spans, unsigned flags, weft__tok_ids *out, weft_error *err)
 {
     if (n > MAX_TEXT) return weft_fail(err, WEFT_LIMIT, "tokenizer: %zu bytes of text are more than %zu", n, MAX_TEXT);
     weft_status status = check_spans(spans, n_spans, n, err);

@@ -17,13 +17,15 @@ static weft_status json_no_memory(weft__tok_json_vocab *v)
     return weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
 
-weft_status weft__tok_json_text(weft__tok_json_vocab *v, const weft__json *value, const char *what, weft__tok_slice *out)
+weft_status weft__tok_json_text(weft__tok_json_vocab *v, const weft__json *value, const char *what,
+                                weft__tok_slice *out)
 {
     if (weft__json_string(value, &out->data, &out->len)) return WEFT_OK;
     return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is no string", what);
 }
 
-weft_status weft__tok_json_flag(weft__tok_json_vocab *v, const weft__json *object, const char *key, int missing, int *out)
+weft_status weft__tok_json_flag(weft__tok_json_vocab *v, const weft__json *object, const char *key, int missing,
+                                int *out)
 {
     const weft__json *value = weft__json_get(object, key);
     *out = missing;
@@ -40,7 +42,8 @@ weft__tok_slice weft__tok_json_keep(weft__tok_json_vocab *v, const char *s, size
     return (weft__tok_slice){copy, n};
 }
 
-weft_status weft__tok_json_type(weft__tok_json_vocab *v, const weft__json *object, const char *what, weft__tok_slice *out)
+weft_status weft__tok_json_type(weft__tok_json_vocab *v, const weft__json *object, const char *what,
+                                weft__tok_slice *out)
 {
     if (weft__json_kind_of(object) != WEFT__JSON_OBJECT) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is no object", what);
@@ -117,7 +120,8 @@ static weft_status put_token(weft__tok_json_vocab *v, int64_t id, const char *s,
 {
     weft_status status = weft__tok_json_reach(v, id);
     if (status) return status;
-    if (v->tokens[id].data) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: two tokens have the id %lld", (long long)id);
+    if (v->tokens[id].data)
+        return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: two tokens have the id %lld", (long long)id);
     v->tokens[id] = (weft__tok_slice){s, n};
     v->types[id] = WEFT__TOK_NORMAL;
     v->scores[id] = score;
@@ -156,7 +160,8 @@ static weft_status read_vocab_array(weft__tok_json_vocab *v, const weft__json *v
         const char *s;
         size_t len;
         double score;
-        if (!weft__json_string(weft__json_at(entry, 0), &s, &len) || !weft__json_double(weft__json_at(entry, 1), &score)) {
+        if (!weft__json_string(weft__json_at(entry, 0), &s, &len) ||
+            !weft__json_double(weft__json_at(entry, 1), &score)) {
             return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: entry %zu of model.vocab is no [text, score]", i);
         }
         weft_status status = put_token(v, (int64_t)i, s, len, (float)score);
@@ -227,7 +232,8 @@ static weft_status read_unk(weft__tok_json_vocab *v, const weft__json *model, co
     }
     if (!text.len) return WEFT_OK;
     v->spec.unk = weft__tok_json_find(v, text);
-    if (v->spec.unk < 0) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: model.unk_token is not in the vocabulary");
+    if (v->spec.unk < 0)
+        return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: model.unk_token is not in the vocabulary");
     return WEFT_OK;
 }
 
@@ -265,13 +271,15 @@ static weft_status read_word_piece(weft__tok_json_vocab *v, const weft__json *mo
     v->spec.strip_leading = 1;
     const weft__json *max = weft__json_get(model, "max_input_chars_per_word");
     if (max && (!weft__json_int(max, &longest) || longest < 1 || longest > INT32_MAX)) {
-        return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: model.max_input_chars_per_word is no number of characters");
+        return weft_fail(v->err, WEFT_FORMAT,
+                         "tokenizer.json: model.max_input_chars_per_word is no number of characters");
     }
     v->spec.max_word_chars = (int)longest;
     return read_vocab_object(v, weft__json_get(model, "vocab"));
 }
 
-/* WordPiece marks what continues a word; here, what begins one is marked: "##s" becomes "s", and "the" becomes "▁the". */
+/* WordPiece marks what continues a word; here, what begins one is marked: "##s" becomes "s", and "the" becomes "▁the".
+ */
 static weft_status respell_word_piece(weft__tok_json_vocab *v, const weft__json *model)
 {
     weft__tok_slice prefix = WEFT__TOK_SLICE("##");
@@ -349,11 +357,13 @@ static weft_status read_model(weft__tok_json_vocab *v, const weft__json *model, 
 weft__tok_slice weft__tok_json_content(const weft__json *value)
 {
     weft__tok_slice s = {NULL, 0};
-    if (!weft__json_string(value, &s.data, &s.len)) weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
+    if (!weft__json_string(value, &s.data, &s.len))
+        weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
     return s;
 }
 
-weft_status weft__tok_json_templates(const weft__json *value, weft__tok_spec *spec, weft__tok_template **list, weft_error *err)
+weft_status weft__tok_json_templates(const weft__json *value, weft__tok_spec *spec, weft__tok_template **list,
+                                     weft_error *err)
 {
     const size_t n = weft__json_kind_of(value) == WEFT__JSON_ARRAY ? weft__json_size(value) : 0;
     if (!n) {
@@ -373,8 +383,9 @@ weft_status weft__tok_json_templates(const weft__json *value, weft__tok_spec *sp
     return WEFT_OK;
 }
 
-/* Does the class put add_bos_token and add_eos_token in the place of the file's post-processor? Those with an update_post_processor in
- * transformers do so whenever they are loaded; PreTrainedTokenizerFast takes the file as it is. */
+/* Does the class put add_bos_token and add_eos_token in the place of the file's post-processor? Those with an
+ * update_post_processor in transformers do so whenever they are loaded; PreTrainedTokenizerFast takes the file as it
+ * is. */
 static int class_has_flags(const weft__json *config)
 {
     static const char *const classes[] = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"};
@@ -420,7 +431,8 @@ static weft_status read_config(weft__tok_json_vocab *v, const weft__json *config
 
 static weft_status json_read_all(weft__tok_json_vocab *v, const weft__json *root, const weft__json *config)
 {
-    if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: it is no object");
+    if (weft__json_kind_of(root) != WEFT__JSON_OBJECT)
+        return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: it is no object");
     const weft__json *model = weft__json_get(root, "model");
     weft_status status = read_model(v, model, weft__json_get(root, "added_tokens"));
     if (!status) status = weft__tok_json_normalizer(v, weft__json_get(root, "normalizer"), 0);
@@ -489,7 +501,8 @@ weft_status weft__tok_json_vocab_read(const weft__tok_json_files *files, weft__t
     v->err = err;
     weft_status status = parse(files->tokenizer, "tokenizer.json", &v->root, err);
     if (!status) status = parse(files->config, "tokenizer_config.json", &v->beside, err);
-    /* What older versions wrote in files of their own counts where the configuration does not list the tokens itself. */
+    /* What older versions wrote in files of their own counts where the configuration does not list the tokens itself.
+     */
     const int lists = weft__json_get(v->beside, "added_tokens_decoder") != NULL;
     if (!status && !lists) status = parse(files->added, "added_tokens.json", &v->added, err);
     if (!status && !lists) status = parse(files->map, "special_tokens_map.json", &v->map, err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* json_added.c: tokens that are cut out of texts: those that tokenizer.json lists, and those that only the files beside it name
- * (tokenizer_config.json, else added_tokens.json and special_tokens_map.json), as transformers adds them when it loads a folder. */
+/* json_added.c: tokens that are cut out of texts: those that tokenizer.json lists, and those that only the files beside
+ * it name (tokenizer_config.json, else added_tokens.json and special_tokens_map.json), as transformers adds them when
+ * it loads a folder. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -56,8 +57,9 @@ static weft_status taken(weft__tok_json_vocab *v, const char *file, int64_t id, 
 {
     char quote[WEFT__TOK_QUOTE], other[WEFT__TOK_QUOTE];
     weft__tok_slice there = v->tokens[id];
-    return weft_fail(v->err, WEFT_FORMAT, "%s: id %lld is '%s' in added_tokens and '%s' in model.vocab", file, (long long)id,
-                     weft__tok_quote(quote, text.data, text.len), weft__tok_quote(other, there.data, there.len));
+    return weft_fail(v->err, WEFT_FORMAT, "%s: id %lld is '%s' in added_tokens and '%s' in model.vocab", file,
+                     (long long)id, weft__tok_quote(quote, text.data, text.len),
+                     weft__tok_quote(other, there.data, there.len));
 }
 
 /* ---- tokenizer.json ---- */
@@ -69,7 +71,8 @@ static weft_status read_added_token(weft__tok_json_vocab *v, const weft__json *e
     if (!weft__json_int(weft__json_get(entry, "id"), &id)) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: entry %zu of added_tokens has no id", i);
     }
-    weft_status status = weft__tok_json_text(v, weft__json_get(entry, "content"), "the content of an added token", &t.text);
+    weft_status status =
+        weft__tok_json_text(v, weft__json_get(entry, "content"), "the content of an added token", &t.text);
     if (!status) status = weft__tok_json_flag(v, entry, "special", 0, &t.special);
     if (!status) status = read_bits(v, entry, &t.bits);
     if (!status) status = weft__tok_json_reach(v, id);
@@ -95,9 +98,11 @@ weft_status weft__tok_json_added_tokens(weft__tok_json_vocab *v, const weft__jso
 /* ---- the files beside it ---- */
 
 /* The roles whose tokens are special, in the order in which they are added. */
-static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                    "pad_token", "cls_token", "mask_token"};
 /* And more of them without a role: lists, or objects of them by name. */
-static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"};
+static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens",
+                                    "model_specific_special_tokens"};
 
 const weft__json *weft__tok_json_special(const weft__tok_json_vocab *v, const char *key)
 {
@@ -106,10 +111,12 @@ const weft__json *weft__tok_json_special(const weft__tok_json_vocab *v, const ch
 }
 
 /* Calls `take` for all that is named as special. */
-static weft_status each_special(weft__tok_json_vocab *v, weft_status (*take)(weft__tok_json_vocab *, const weft__json *))
+static weft_status each_special(weft__tok_json_vocab *v,
+                                weft_status (*take)(weft__tok_json_vocab *, const weft__json *))
 {
     weft_status status = WEFT_OK;
-    for (size_t r = 0; !status && r < sizeof roles / sizeof *roles; r++) status = take(v, weft__tok_json_special(v, roles[r]));
+    for (size_t r = 0; !status && r < sizeof roles / sizeof *roles; r++)
+        status = take(v, weft__tok_json_special(v, roles[r]));
     for (size_t l = 0; !status && l < sizeof lists / sizeof *lists; l++) {
         const weft__json *list = weft__tok_json_special(v, lists[l]);
         weft__json_member m = {0};
@@ -154,7 +161,8 @@ static weft_status read_decoder_list(weft__tok_json_vocab *v, const weft__json *
         if (!digits || digits < m.key_len)
             return weft_fail(v->err, WEFT_FORMAT, "%s: an entry of added_tokens_decoder has no id", file);
         if (!t.text.data)
-            return weft_fail(v->err, WEFT_FORMAT, "%s: entry %lld of added_tokens_decoder has no content", file, (long long)id);
+            return weft_fail(v->err, WEFT_FORMAT, "%s: entry %lld of added_tokens_decoder has no content", file,
+                             (long long)id);
         weft_status status = weft__tok_json_flag(v, m.value, "special", 0, &t.special);
         if (!status) status = read_bits(v, m.value, &t.bits);
         if (!status) status = add_at(v, id, &t, file);

@@ -34,17 +34,21 @@ struct weft__tok_json_vocab {
 };
 
 /* The text of a string value; fails with WEFT_FORMAT, naming `what`. */
-weft_status weft__tok_json_text(weft__tok_json_vocab *v, const weft__json *value, const char *what, weft__tok_slice *out);
+weft_status weft__tok_json_text(weft__tok_json_vocab *v, const weft__json *value, const char *what,
+                                weft__tok_slice *out);
 /* A boolean member, or the default when it is missing or null. */
-weft_status weft__tok_json_flag(weft__tok_json_vocab *v, const weft__json *object, const char *key, int missing, int *out);
+weft_status weft__tok_json_flag(weft__tok_json_vocab *v, const weft__json *object, const char *key, int missing,
+                                int *out);
 /* A copy of text that lives as long as v; {NULL, 0} without memory. */
 weft__tok_slice weft__tok_json_keep(weft__tok_json_vocab *v, const char *s, size_t n);
 /* "TYPE" of an object {"type": "TYPE", ...}; fails with WEFT_FORMAT. */
-weft_status weft__tok_json_type(weft__tok_json_vocab *v, const weft__json *object, const char *what, weft__tok_slice *out);
+weft_status weft__tok_json_type(weft__tok_json_vocab *v, const weft__json *object, const char *what,
+                                weft__tok_slice *out);
 int weft__tok_slice_is(weft__tok_slice s, const char *text);
 /* WEFT_UNSUPPORTED: "tokenizer.json: WHAT 'NAME' is not supported". */
 weft_status weft__tok_json_refuse(weft__tok_json_vocab *v, const char *what, weft__tok_slice name);
-/* The id of the token spelled so, or -1; in constant time once there is an index, which tokens that come later are added to. */
+/* The id of the token spelled so, or -1; in constant time once there is an index, which tokens that come later are
+ * added to. */
 int32_t weft__tok_json_find(const weft__tok_json_vocab *v, weft__tok_slice text);
 weft_status weft__tok_json_index(weft__tok_json_vocab *v);
 weft_status weft__tok_json_index_add(weft__tok_json_vocab *v, weft__tok_slice text, int64_t id);
@@ -57,7 +61,8 @@ weft_status weft__tok_json_reach(weft__tok_json_vocab *v, int64_t id);
 /* json_added.c: added_tokens of tokenizer.json, and what the files beside it add. */
 weft_status weft__tok_json_added_tokens(weft__tok_json_vocab *v, const weft__json *added);
 weft_status weft__tok_json_added_beside(weft__tok_json_vocab *v);
-/* What stands for a role ("bos_token") in special_tokens_map.json, else in tokenizer_config.json; NULL: neither says so. */
+/* What stands for a role ("bos_token") in special_tokens_map.json, else in tokenizer_config.json; NULL: neither says
+ * so. */
 const weft__json *weft__tok_json_special(const weft__tok_json_vocab *v, const char *key);
 
 /* The parts of the file, each possibly null. */

@@ -31,8 +31,8 @@ static weft_status each(weft__tok_json_vocab *v, const weft__json *object, const
 }
 
 /* {"String": "..."} or {"Regex": "..."}. */
-static weft_status read_pattern(weft__tok_json_vocab *v, const weft__json *object, const char *what, weft__tok_slice *text,
-                                int *regex)
+static weft_status read_pattern(weft__tok_json_vocab *v, const weft__json *object, const char *what,
+                                weft__tok_slice *text, int *regex)
 {
     const weft__json *pattern = weft__json_get(object, "pattern");
     *regex = 1;
@@ -63,7 +63,8 @@ static weft_status read_replace(weft__tok_json_vocab *v, const weft__json *objec
     weft__tok_norm_step step = {.kind = WEFT__TOK_NORM_REPLACE};
     int regex;
     weft_status status = read_pattern(v, object, "a Replace normalizer", &step.a, &regex);
-    if (!status) status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Replace normalizer's content", &step.b);
+    if (!status)
+        status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Replace normalizer's content", &step.b);
     if (regex) step.kind = WEFT__TOK_NORM_REPLACE_REGEX;
     return status ? status : add_norm(v, step);
 }
@@ -94,7 +95,8 @@ static weft_status read_charsmap(weft__tok_json_vocab *v, const weft__json *obje
 {
     weft__tok_slice text;
     weft__strbuf bytes = {0};
-    weft_status status = weft__tok_json_text(v, weft__json_get(object, "precompiled_charsmap"), "precompiled_charsmap", &text);
+    weft_status status =
+        weft__tok_json_text(v, weft__json_get(object, "precompiled_charsmap"), "precompiled_charsmap", &text);
     if (status) return status;
     uint32_t bits = 0;
     while (text.len && text.data[text.len - 1] == '=') text.len--;
@@ -164,7 +166,8 @@ static weft_status add_split(weft__tok_json_vocab *v, weft__tok_split_step step)
     return WEFT_OK;
 }
 
-static weft_status add_split_kind(weft__tok_json_vocab *v, weft__tok_split_kind kind, weft__tok_slice pattern, int invert)
+static weft_status add_split_kind(weft__tok_json_vocab *v, weft__tok_split_kind kind, weft__tok_slice pattern,
+                                  int invert)
 {
     return add_split(v, (weft__tok_split_step){kind, pattern, invert, {NULL, 0}, 0});
 }
@@ -202,7 +205,8 @@ static weft_status quote_pattern(weft__tok_json_vocab *v, weft__tok_slice *text)
         if (text->data[i] > ' ' && strchr("\\^$.|?*+()[]{}#-&", text->data[i])) weft__strbuf_putc(&quoted, '\\');
         weft__strbuf_putc(&quoted, text->data[i]);
     }
-    *text = quoted.failed ? (weft__tok_slice){NULL, 0} : weft__tok_json_keep(v, quoted.data ? quoted.data : "", quoted.len);
+    *text =
+        quoted.failed ? (weft__tok_slice){NULL, 0} : weft__tok_json_keep(v, quoted.data ? quoted.data : "", quoted.len);
     weft__strbuf_free(&quoted);
     return text->data ? WEFT_OK : weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
@@ -242,7 +246,8 @@ static weft_status read_scheme(weft__tok_json_vocab *v, const weft__json *object
     *scheme = add ? WEFT__TOK_SLICE("always") : WEFT__TOK_SLICE("never");
     if (!status && value) status = weft__tok_json_text(v, value, "Metaspace's prepend_scheme", scheme);
     if (status) return status;
-    if (weft__tok_slice_is(*scheme, "always") || weft__tok_slice_is(*scheme, "first") || weft__tok_slice_is(*scheme, "never"))
+    if (weft__tok_slice_is(*scheme, "always") || weft__tok_slice_is(*scheme, "first") ||
+        weft__tok_slice_is(*scheme, "never"))
         return WEFT_OK;
     return weft__tok_json_refuse(v, "the prepend_scheme", *scheme);
 }
@@ -250,7 +255,8 @@ static weft_status read_scheme(weft__tok_json_vocab *v, const weft__json *object
 static weft_status check_replacement(weft__tok_json_vocab *v, const weft__json *object)
 {
     weft__tok_slice mark;
-    weft_status status = weft__tok_json_text(v, weft__json_get(object, "replacement"), "Metaspace's replacement", &mark);
+    weft_status status =
+        weft__tok_json_text(v, weft__json_get(object, "replacement"), "Metaspace's replacement", &mark);
     if (status || weft__tok_slice_is(mark, WEFT__TOK_LOWER_BLOCK)) return status;
     return weft__tok_json_refuse(v, "Metaspace's replacement", mark);
 }
@@ -264,7 +270,8 @@ static weft_status read_metaspace(weft__tok_json_vocab *v, const weft__json *obj
     if (!status) status = weft__tok_json_flag(v, object, "split", 1, &split);
     if (status) return status;
     weft__tok_slice prefix = weft__tok_slice_is(scheme, "never") ? (weft__tok_slice){NULL, 0} : mark;
-    status = add_split(v, (weft__tok_split_step){WEFT__TOK_SPLIT_REWRITE, mark, 0, prefix, weft__tok_slice_is(scheme, "first")});
+    status = add_split(
+        v, (weft__tok_split_step){WEFT__TOK_SPLIT_REWRITE, mark, 0, prefix, weft__tok_slice_is(scheme, "first")});
     if (!status && split) status = add_split_kind(v, WEFT__TOK_SPLIT_MERGE_NEXT, mark, 0);
     return status;
 }
@@ -274,7 +281,8 @@ static weft_status read_digits(weft__tok_json_vocab *v, const weft__json *object
     int individual;
     weft_status status = weft__tok_json_flag(v, object, "individual_digits", 0, &individual);
     if (status) return status;
-    return add_split_kind(v, individual ? WEFT__TOK_SPLIT_ISOLATE : WEFT__TOK_SPLIT_CONTIGUOUS, WEFT__TOK_SLICE("\\p{N}"), 0);
+    return add_split_kind(v, individual ? WEFT__TOK_SPLIT_ISOLATE : WEFT__TOK_SPLIT_CONTIGUOUS,
+                          WEFT__TOK_SLICE("\\p{N}"), 0);
 }
 
 static weft_status read_punctuation(weft__tok_json_vocab *v, const weft__json *object)
@@ -305,7 +313,8 @@ weft_status weft__tok_json_pre_tokenizer(weft__tok_json_vocab *v, const weft__js
     if (!object || weft__json_is_null(object)) return WEFT_OK;
     weft_status status = weft__tok_json_type(v, object, "a pre-tokenizer", &type);
     if (status) return status;
-    if (weft__tok_slice_is(type, "Sequence")) return each(v, object, "pretokenizers", depth, weft__tok_json_pre_tokenizer);
+    if (weft__tok_slice_is(type, "Sequence"))
+        return each(v, object, "pretokenizers", depth, weft__tok_json_pre_tokenizer);
     if (weft__tok_slice_is(type, "ByteLevel") && v->spec.byte_level)
         return weft__tok_json_refuse(v, "a second pre-tokenizer", type);
     if (v->spec.byte_level && !v->spec.spelled) { /* what stands behind ByteLevel sees its alphabet */
@@ -320,7 +329,8 @@ weft_status weft__tok_json_pre_tokenizer(weft__tok_json_vocab *v, const weft__js
     if (weft__tok_slice_is(type, "Punctuation")) return read_punctuation(v, object);
     if (weft__tok_slice_is(type, "BertPreTokenizer")) return read_bert_pre_tokenizer(v);
     if (weft__tok_slice_is(type, "CharDelimiterSplit")) return read_delimiter(v, object);
-    if (weft__tok_slice_is(type, "WhitespaceSplit")) return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\s+"), 0);
+    if (weft__tok_slice_is(type, "WhitespaceSplit"))
+        return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\s+"), 0);
     if (weft__tok_slice_is(type, "Whitespace")) {
         return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\w+|[^\\w\\s]+"), 1);
     }
@@ -370,8 +380,8 @@ static weft_status read_template(weft__tok_json_vocab *v, const weft__json *obje
         weft__json_string(weft__json_get(special, "id"), &name, &n);
         const weft__json *ids = weft__json_get(name ? weft__json_get(table, name) : NULL, "ids");
         if (weft__json_size(ids) != 1 || !weft__json_int(weft__json_at(ids, 0), &id)) {
-            return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: part %zu of TemplateProcessing is no special token of one id",
-                             i);
+            return weft_fail(v->err, WEFT_FORMAT,
+                             "tokenizer.json: part %zu of TemplateProcessing is no special token of one id", i);
         }
         weft_status status = add_around(v, behind, id);
         if (status) return status;
@@ -401,7 +411,8 @@ weft_status weft__tok_json_post_processor(weft__tok_json_vocab *v, const weft__j
     if (weft__tok_slice_is(type, "TemplateProcessing")) return read_template(v, object);
     if (weft__tok_slice_is(type, "BertProcessing") || weft__tok_slice_is(type, "RobertaProcessing"))
         return read_cls_sep(v, object);
-    if (weft__tok_slice_is(type, "Sequence")) return each(v, object, "processors", depth, weft__tok_json_post_processor);
+    if (weft__tok_slice_is(type, "Sequence"))
+        return each(v, object, "processors", depth, weft__tok_json_post_processor);
     return weft__tok_json_refuse(v, "the post-processor", type);
 }
 
@@ -422,9 +433,11 @@ static weft_status read_strip_decoder(weft__tok_json_vocab *v, const weft__json 
 {
     weft__tok_slice content;
     int64_t start, stop;
-    weft_status status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Strip decoder's content", &content);
+    weft_status status =
+        weft__tok_json_text(v, weft__json_get(object, "content"), "a Strip decoder's content", &content);
     if (status) return status;
-    if (!weft__json_int(weft__json_get(object, "start"), &start) || !weft__json_int(weft__json_get(object, "stop"), &stop)) {
+    if (!weft__json_int(weft__json_get(object, "start"), &start) ||
+        !weft__json_int(weft__json_get(object, "stop"), &stop)) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: a Strip decoder has no start and stop");
     }
     if (!weft__tok_slice_is(content, " ") || start > 1 || stop != 0)
@@ -448,8 +461,8 @@ weft_status weft__tok_json_decoder(weft__tok_json_vocab *v, const weft__json *ob
         if (!status) v->spec.strip_leading = !weft__tok_slice_is(scheme, "never");
         return status;
     }
-    if (weft__tok_slice_is(type, "ByteLevel") || weft__tok_slice_is(type, "ByteFallback") || weft__tok_slice_is(type, "Fuse") ||
-        (weft__tok_slice_is(type, "WordPiece") && v->word_piece)) {
+    if (weft__tok_slice_is(type, "ByteLevel") || weft__tok_slice_is(type, "ByteFallback") ||
+        weft__tok_slice_is(type, "Fuse") || (weft__tok_slice_is(type, "WordPiece") && v->word_piece)) {
         return WEFT_OK;
     }
     return weft__tok_json_refuse(v, "the decoder", type);

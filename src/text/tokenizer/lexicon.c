@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lexicon.c: the two models that look words up in the vocabulary: WordPiece (longest match first, Schuster and Nakajima 2012)
- * and Unigram (most probable segmentation, Kudo 2018). No state of its own. */
+/* lexicon.c: the two models that look words up in the vocabulary: WordPiece (longest match first, Schuster and Nakajima
+ * 2012) and Unigram (most probable segmentation, Kudo 2018). No state of its own. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,8 @@ weft_status weft__tok_lexicon_build(weft__tok *tok, const weft__tok_spec *spec, 
     for (size_t i = 0; i < tok->n_tokens; i++) {
         int type = tok->types[i];
         if (tok->strips && tok->strips[i] & WEFT__TOK_ADDED_OUTSIDE) continue;
-        if (type == WEFT__TOK_NORMAL || type == WEFT__TOK_USER_DEFINED || type == WEFT__TOK_UNUSED) ids[n++] = (int32_t)i;
+        if (type == WEFT__TOK_NORMAL || type == WEFT__TOK_USER_DEFINED || type == WEFT__TOK_UNUSED)
+            ids[n++] = (int32_t)i;
     }
     weft__tok_prefix_build(&tok->lexicon, &tok->texts, ids, n);
     if (!unigram) return WEFT_OK;
@@ -33,7 +34,8 @@ weft_status weft__tok_lexicon_build(weft__tok *tok, const weft__tok_spec *spec, 
     float worst = FLT_MAX;
     for (size_t i = 0; i < tok->n_tokens; i++) {
         /* An infinite one would leave texts without a way to spell them. */
-        if (!isfinite(spec->scores[i])) return weft_fail(err, WEFT_FORMAT, "tokenizer: the score of token %zu is not finite", i);
+        if (!isfinite(spec->scores[i]))
+            return weft_fail(err, WEFT_FORMAT, "tokenizer: the score of token %zu is not finite", i);
         tok->scores[i] = tok->types[i] == WEFT__TOK_USER_DEFINED ? 0.0f : spec->scores[i];
         if (tok->types[i] == WEFT__TOK_NORMAL && spec->scores[i] < worst) worst = spec->scores[i];
     }
@@ -72,7 +74,8 @@ int weft__tok_wpm_encode(weft__tok_encoding *e, const char *s, size_t n)
     return 1;
 }
 
-/* best[i]: the score of the best way to spell s[0..i); path[i]: its last token, or -1 - length for an unknown character. */
+/* best[i]: the score of the best way to spell s[0..i); path[i]: its last token, or -1 - length for an unknown
+ * character. */
 static int search(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tok *tok = e->tok;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* merge.h: the merging of neighbouring symbols, best pair first, that both kinds of BPE share.
  *
- * Symbols form a linked list; candidate pairs lie in a heap ordered by rank, then by position. An entry whose symbols have
- * changed since is skipped when it comes up. O(n log n) for n symbols.
- * A merger is scratch memory of one call; zero-initialise it, free it at the end. One thread. */
+ * Symbols form a linked list; candidate pairs lie in a heap ordered by rank, then by position. An entry whose symbols
+ * have changed since is skipped when it comes up. O(n log n) for n symbols. A merger is scratch memory of one call;
+ * zero-initialise it, free it at the end. One thread. */
 #ifndef WEFT_TEXT_MERGE_H
 #define WEFT_TEXT_MERGE_H
 
@@ -31,8 +31,8 @@ typedef struct weft__tok_merger {
 } weft__tok_merger;
 
 /* Whether two neighbours may become one: 1 and the pair's rank (lower first) and id, or 0. */
-typedef int (*weft__tok_pair_fn)(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank,
-                                 int32_t *id);
+typedef int (*weft__tok_pair_fn)(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right,
+                                 uint32_t *rank, int32_t *id);
 
 /* Appends a symbol at the end of the list. 0 when memory runs out. */
 int weft__tok_merger_add(weft__tok_merger *m, uint32_t start, uint32_t len, int32_t id);

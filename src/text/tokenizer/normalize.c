@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* normalize.c: rewriting a fragment before it is split (the weft__tok_norm steps). Reads e->work, writes e->other, exchanges them. */
+/* normalize.c: rewriting a fragment before it is split (the weft__tok_norm steps). Reads e->work, writes e->other,
+ * exchanges them. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "text/tokenizer/parts.h"
 #include "text/unicode.h"
 
-/* The part of SentencePiece's precompiled map that one lookup needs: a double array whose nodes are 32 bits (base in bits 10-30,
- * shifted by 8 when bit 9 is set; leaf in bit 8; label in bits 0-7 and 31), then NUL-terminated replacements. */
+/* The part of SentencePiece's precompiled map that one lookup needs: a double array whose nodes are 32 bits (base in
+ * bits 10-30, shifted by 8 when bit 9 is set; leaf in bit 8; label in bits 0-7 and 31), then NUL-terminated
+ * replacements. */
 typedef struct charsmap {
     const unsigned char *nodes;
     size_t n_nodes;
@@ -27,7 +29,8 @@ static charsmap open_charsmap(weft__tok_slice blob)
     return (charsmap){p + 4, bytes / 4, blob.data + 4 + bytes, blob.len - 4 - bytes};
 }
 
-/* The longest prefix of s[0..n) that the map replaces: its length, or 0; *text is the replacement's place. -1: a broken map. */
+/* The longest prefix of s[0..n) that the map replaces: its length, or 0; *text is the replacement's place. -1: a broken
+ * map. */
 static int64_t map_prefix(const charsmap *map, const char *s, size_t n, uint32_t *text)
 {
     int64_t longest = 0;
@@ -74,8 +77,8 @@ static int starts_with(const weft__strbuf *t, weft__tok_slice s)
     return t->len >= s.len && !memcmp(t->data, s.data, s.len);
 }
 
-/* A single byte, which is the usual pattern, through memchr: memmem is prepared anew for each hit, and where sanitizers watch it
- * they look at all that is left of the text each time. */
+/* A single byte, which is the usual pattern, through memchr: memmem is prepared anew for each hit, and where sanitizers
+ * watch it they look at all that is left of the text each time. */
 static const char *normalize_find(const char *s, size_t n, weft__tok_slice what)
 {
     if (!what.len) return NULL;
@@ -142,8 +145,9 @@ static void rewrite_chars(weft__strbuf *out, const weft__strbuf *in, weft__tok_n
     for (size_t i = 0; i < in->len;) {
         uint32_t cp;
         size_t len = weft__utf8_decode(in->data + i, in->len - i, &cp, NULL);
-        int cjk = (cp >= 0x4E00 && cp <= 0x9FFF) || (cp >= 0x3400 && cp <= 0x4DBF) || (cp >= 0x20000 && cp <= 0x2A6DF) ||
-                  (cp >= 0x2A700 && cp <= 0x2B81F) || (cp >= 0x2B920 && cp <= 0x2CEAF) || (cp >= 0xF900 && cp <= 0xFAFF) ||
+        int cjk = (cp >= 0x4E00 && cp <= 0x9FFF) || (cp >= 0x3400 && cp <= 0x4DBF) ||
+                  (cp >= 0x20000 && cp <= 0x2A6DF) || (cp >= 0x2A700 && cp <= 0x2B81F) ||
+                  (cp >= 0x2B920 && cp <= 0x2CEAF) || (cp >= 0xF900 && cp <= 0xFAFF) ||
                   (cp >= 0x2F800 && cp <= 0x2FA1F);
         int line = cp == '\t' || cp == '\n' || cp == '\r';
         if (kind == WEFT__TOK_NORM_LOWERCASE) {
@@ -201,7 +205,8 @@ static int apply(weft__tok_encoding *e, const weft__tok_norm *norm)
     switch (step->kind) {
     case WEFT__TOK_NORM_PREPEND:
     case WEFT__TOK_NORM_PREPEND_ONCE:
-        if (step->kind == WEFT__TOK_NORM_PREPEND || !starts_with(in, step->a)) weft__strbuf_put(out, step->a.data, step->a.len);
+        if (step->kind == WEFT__TOK_NORM_PREPEND || !starts_with(in, step->a))
+            weft__strbuf_put(out, step->a.data, step->a.len);
         weft__strbuf_put(out, in->data, in->len);
         return 1;
     case WEFT__TOK_NORM_APPEND:
@@ -230,7 +235,8 @@ static int takes_any_bytes(weft__tok_norm_kind kind)
 
 int weft__tok_encoding_fits(weft__tok_encoding *e, size_t n)
 {
-    if (n > INT32_MAX) return weft__tok_encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
+    if (n > INT32_MAX)
+        return weft__tok_encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
     if (n <= e->room) return 1;
     return weft__tok_encoding_fail(e, WEFT_LIMIT, "tokenizer: its steps make the text more than %d times as long",
                                    WEFT__TOK_GROWTH);

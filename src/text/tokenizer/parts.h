@@ -41,7 +41,8 @@ typedef struct weft__tok_split {
     weft__regex *regex;
 } weft__tok_split;
 
-/* Special tokens that are looked for in normalized text. In the texts that are not normalized yet the others come first. */
+/* Special tokens that are looked for in normalized text. In the texts that are not normalized yet the others come
+ * first. */
 typedef struct weft__tok_late {
     size_t n;            /* 0: none, and nothing below is used */
     int32_t *ids;        /* [n] the token of each string below */
@@ -53,8 +54,8 @@ typedef struct weft__tok_late {
 struct weft__tok {
     weft__tok_model model;
     size_t n_tokens;
-    /* Token i is string i. Beyond n_tokens: symbols that only merges know. Findable are the tokens that the model may produce
-     * from text: neither control nor unknown nor byte tokens. */
+    /* Token i is string i. Beyond n_tokens: symbols that only merges know. Findable are the tokens that the model may
+     * produce from text: neither control nor unknown nor byte tokens. */
     weft__strings texts;
     weft__strings pieces;                 /* what each token stands for; none is findable */
     uint8_t *types;                       /* [n_tokens] */
@@ -120,7 +121,8 @@ typedef struct weft__tok_encoding {
     size_t path_capacity, best_capacity;
 } weft__tok_encoding;
 
-/* How many times as long steps may make a text, and how many bytes anyway: Unicode's forms need 18, marks for spaces 3. */
+/* How many times as long steps may make a text, and how many bytes anyway: Unicode's forms need 18, marks for spaces 3.
+ */
 #define WEFT__TOK_GROWTH 1024
 #define WEFT__TOK_GROWTH_ROOM ((size_t)1 << 16)
 /* 1 while the text that steps make, n bytes so far, is not too long for e->room. */
@@ -131,8 +133,8 @@ int weft__tok_encoding_fail(weft__tok_encoding *e, weft_status status, const cha
 int weft__tok_encoding_no_memory(weft__tok_encoding *e);
 /* Appends an id. Like all functions below: 1, or 0 with the failure in e->status. */
 int weft__tok_encoding_put(weft__tok_encoding *e, int32_t id);
-/* Appends what stands for bytes that the model has no token for: byte tokens where there are all of them, else the unknown
- * token; `fused`: an unknown token directly before (this many ids into the output) is enough. */
+/* Appends what stands for bytes that the model has no token for: byte tokens where there are all of them, else the
+ * unknown token; `fused`: an unknown token directly before (this many ids into the output) is enough. */
 int weft__tok_encoding_put_unknown(weft__tok_encoding *e, const char *s, size_t n, size_t since);
 
 /* The models: one piece, s[0..n), n >= 1, to ids. */
@@ -157,14 +159,16 @@ int weft__tok_pretokenize(weft__tok_encoding *e);
 /* A text into e->pieces: normalized, then cut. 0: e->status says why. */
 int weft__tok_encoding_cut(weft__tok_encoding *e, const char *s, size_t n);
 
-/* Compiles the steps that spec gives or that its model and pre-tokenizer stand for, and sets the options that hang on them. */
+/* Compiles the steps that spec gives or that its model and pre-tokenizer stand for, and sets the options that hang on
+ * them. */
 weft_status weft__tok_steps_build(weft__tok *tok, const weft__tok_spec *spec, weft_error *err);
 void weft__tok_steps_free(weft__tok *tok);
 
 /* The normalized fragment e->work to ids. */
 int weft__tok_encoding_work(weft__tok_encoding *e);
 /* A text to ids; control tokens are parsed within the spans, which were checked. */
-int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, const weft__tok_span *spans, size_t n_spans);
+int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, const weft__tok_span *spans,
+                          size_t n_spans);
 void weft__tok_encoding_release(weft__tok_encoding *e);
 
 /* Indexes the special tokens that are looked for in normalized text, once the steps are built. */

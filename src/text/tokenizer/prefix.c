@@ -71,14 +71,15 @@ void weft__tok_prefix_free(weft__tok_prefix_index *index)
     memset(index, 0, sizeof *index);
 }
 
-/* The first of ids[lo..hi), all longer than depth or ending there, whose byte at depth is at least c; one that ends there comes
- * before all others. */
+/* The first of ids[lo..hi), all longer than depth or ending there, whose byte at depth is at least c; one that ends
+ * there comes before all others. */
 static size_t lower(const weft__tok_prefix_index *index, size_t lo, size_t hi, size_t depth, int c)
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2, id = (size_t)index->ids[mid];
-        int byte =
-            weft__strings_len(index->strings, id) > depth ? (unsigned char)weft__strings_data(index->strings, id)[depth] : -1;
+        int byte = weft__strings_len(index->strings, id) > depth
+                       ? (unsigned char)weft__strings_data(index->strings, id)[depth]
+                       : -1;
         if (byte < c) {
             lo = mid + 1;
         } else {
@@ -88,7 +89,8 @@ static size_t lower(const weft__tok_prefix_index *index, size_t lo, size_t hi, s
     return lo;
 }
 
-int weft__tok_prefix_step(const weft__tok_prefix_index *index, weft__tok_prefix_walk *walk, unsigned char c, int32_t *id)
+int weft__tok_prefix_step(const weft__tok_prefix_index *index, weft__tok_prefix_walk *walk, unsigned char c,
+                          int32_t *id)
 {
     *id = -1;
     if (walk->depth == 0) {

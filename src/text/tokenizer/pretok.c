@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pretok.c: the normalization and splitting that a model's name and tokenizer.ggml.pre stand for.
  *
- * Sources: the tokenizer.json files of the models, as collected in llama.cpp's conversion table; each list is applied in order,
- * every pattern within the pieces that the ones before left. Owns nothing but what it puts into the tokenizer. */
+ * Sources: the tokenizer.json files of the models, as collected in llama.cpp's conversion table; each list is applied
+ * in order, every pattern within the pieces that the ones before left. Owns nothing but what it puts into the
+ * tokenizer. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -26,28 +27,35 @@ typedef struct recipe {
 #define LETTERS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define CASED(suffix) "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" suffix "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" suffix
+#define CASED(suffix)                                                                                                  \
+    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" suffix "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" suffix
 #define SLASH_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define HAN_KANA "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{309F}\\x{30A0}-\\x{30FF}]+"
 #define DEEPSEEK_HAN "[\\x{4E00}-\\x{9FA5}\\x{0800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+"
-#define DEEPSEEK3                                                                                                                \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"                          \
-    "| ?[\\p{P}\\p{S}]+[\\r\\n]*"                                                                                                \
+#define DEEPSEEK3                                                                                                      \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"                \
+    "| ?[\\p{P}\\p{S}]+[\\r\\n]*"                                                                                      \
     "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 /* The letters with case that deepseek-llm's pattern lists one by one. */
-#define CASED_LETTERS                                                                                                            \
-    "A-Za-z\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}\\x{295}-\\x{2AF}"             \
-    "\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}\\x{37F}\\x{386}\\x{388}-\\x{38A}\\x{38C}\\x{38E}-\\x{3A1}"               \
-    "\\x{3A3}-\\x{3F5}\\x{3F7}-\\x{481}\\x{48A}-\\x{52F}\\x{531}-\\x{556}\\x{10A0}-\\x{10C5}\\x{13A0}-\\x{13F5}"                 \
-    "\\x{13F8}-\\x{13FD}\\x{1C90}-\\x{1CBA}\\x{1CBD}-\\x{1CBF}\\x{1D00}-\\x{1D2B}\\x{1D6B}-\\x{1D77}\\x{1D79}-\\x{1D9A}"         \
-    "\\x{1E00}-\\x{1F15}\\x{1F18}-\\x{1F1D}\\x{1F20}-\\x{1F45}\\x{1F48}-\\x{1F4D}\\x{1F50}-\\x{1F57}\\x{1F59}\\x{1F5B}"          \
-    "\\x{1F5D}\\x{1F5F}-\\x{1F7D}\\x{1F80}-\\x{1FB4}\\x{1FB6}-\\x{1FBC}\\x{1FBE}\\x{1FC2}-\\x{1FC4}\\x{1FC6}-\\x{1FCC}"          \
-    "\\x{1FD0}-\\x{1FD3}\\x{1FD6}-\\x{1FDB}\\x{1FE0}-\\x{1FEC}\\x{1FF2}-\\x{1FF4}\\x{1FF6}-\\x{1FFC}\\x{2102}\\x{2107}"          \
-    "\\x{210A}-\\x{2113}\\x{2115}\\x{2119}-\\x{211D}\\x{2124}\\x{2126}\\x{2128}\\x{212A}-\\x{212D}\\x{212F}-\\x{2134}"           \
-    "\\x{2139}\\x{213C}-\\x{213F}\\x{2145}-\\x{2149}\\x{214E}\\x{2183}\\x{2184}\\x{2C00}-\\x{2C7B}\\x{2C7E}-\\x{2CE4}"           \
-    "\\x{2CEB}-\\x{2CEE}\\x{2CF2}\\x{2CF3}\\x{A640}-\\x{A66D}\\x{A680}-\\x{A69B}\\x{A722}-\\x{A76F}\\x{A771}-\\x{A787}"          \
-    "\\x{A78B}-\\x{A78E}\\x{AB70}-\\x{ABBF}\\x{FB00}-\\x{FB06}\\x{FB13}-\\x{FB17}\\x{FF21}-\\x{FF3A}\\x{FF41}-\\x{FF5A}"         \
-    "\\x{10400}-\\x{1044F}\\x{104B0}-\\x{104D3}\\x{104D8}-\\x{104FB}\\x{10C80}-\\x{10CB2}\\x{10CC0}-\\x{10CF2}"                  \
+#define CASED_LETTERS                                                                                                  \
+    "A-Za-z\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}\\x{295}-\\x{2AF}"   \
+    "\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}\\x{37F}\\x{386}\\x{388}-\\x{38A}\\x{38C}\\x{38E}-\\x{3A1}"     \
+    "\\x{3A3}-\\x{3F5}\\x{3F7}-\\x{481}\\x{48A}-\\x{52F}\\x{531}-\\x{556}\\x{10A0}-\\x{10C5}\\x{13A0}-\\x{13F5}"       \
+    "\\x{13F8}-\\x{13FD}\\x{1C90}-\\x{1CBA}\\x{1CBD}-\\x{1CBF}\\x{1D00}-\\x{1D2B}\\x{1D6B}-\\x{1D77}\\x{1D79}-\\x{"    \
+    "1D9A}"                                                                                                            \
+    "\\x{1E00}-\\x{1F15}\\x{1F18}-\\x{1F1D}\\x{1F20}-\\x{1F45}\\x{1F48}-\\x{1F4D}\\x{1F50}-\\x{1F57}\\x{1F59}\\x{"     \
+    "1F5B}"                                                                                                            \
+    "\\x{1F5D}\\x{1F5F}-\\x{1F7D}\\x{1F80}-\\x{1FB4}\\x{1FB6}-\\x{1FBC}\\x{1FBE}\\x{1FC2}-\\x{1FC4}\\x{1FC6}-\\x{"     \
+    "1FCC}"                                                                                                            \
+    "\\x{1FD0}-\\x{1FD3}\\x{1FD6}-\\x{1FDB}\\x{1FE0}-\\x{1FEC}\\x{1FF2}-\\x{1FF4}\\x{1FF6}-\\x{1FFC}\\x{2102}\\x{"     \
+    "2107}"                                                                                                            \
+    "\\x{210A}-\\x{2113}\\x{2115}\\x{2119}-\\x{211D}\\x{2124}\\x{2126}\\x{2128}\\x{212A}-\\x{212D}\\x{212F}-\\x{2134}" \
+    "\\x{2139}\\x{213C}-\\x{213F}\\x{2145}-\\x{2149}\\x{214E}\\x{2183}\\x{2184}\\x{2C00}-\\x{2C7B}\\x{2C7E}-\\x{2CE4}" \
+    "\\x{2CEB}-\\x{2CEE}\\x{2CF2}\\x{2CF3}\\x{A640}-\\x{A66D}\\x{A680}-\\x{A69B}\\x{A722}-\\x{A76F}\\x{A771}-\\x{"     \
+    "A787}"                                                                                                            \
+    "\\x{A78B}-\\x{A78E}\\x{AB70}-\\x{ABBF}\\x{FB00}-\\x{FB06}\\x{FB13}-\\x{FB17}\\x{FF21}-\\x{FF3A}\\x{FF41}-\\x{"    \
+    "FF5A}"                                                                                                            \
+    "\\x{10400}-\\x{1044F}\\x{104B0}-\\x{104D3}\\x{104D8}-\\x{104FB}\\x{10C80}-\\x{10CB2}\\x{10CC0}-\\x{10CF2}"        \
     "\\x{118A0}-\\x{118DF}\\x{1E900}-\\x{1E943}"
 #define BLOOM " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{FF0C}\\x{3001}\\x{964}\\x{6D4}\\x{60C})]+"
 
@@ -58,36 +66,41 @@ static const recipe llama3 = {WHOLE_FIRST | ADD_BOS, {CONTRACTIONS "|" LETTERS "
 static const recipe threes = {0, {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}" TAIL}};
 static const recipe qwen2 = {0, {CONTRACTIONS "|" LETTERS "|\\p{N}" TAIL}};
 static const recipe qwen35 = {0,
-                              {CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*"
-                                            "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}};
+                              {CONTRACTIONS
+                               "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*"
+                               "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}};
 static const recipe falcon = {0, {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}};
 static const recipe deepseek_coder = {0, {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", DEEPSEEK_HAN, "\\p{N}"}};
-static const recipe deepseek_llm = {0,
-                                    {"[\\r\\n]", "\\s?[" CASED_LETTERS "]+",
-                                     "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+",
-                                     "\\s+$", DEEPSEEK_HAN, "\\p{N}+"}};
+static const recipe deepseek_llm = {
+    0,
+    {"[\\r\\n]", "\\s?[" CASED_LETTERS "]+",
+     "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+", "\\s+$", DEEPSEEK_HAN,
+     "\\p{N}+"}};
 static const recipe deepseek3 = {0, {"\\p{N}{1,3}", HAN_KANA, DEEPSEEK3}};
 static const recipe tekken = {WHOLE_FIRST | ADD_BOS, {CASED("") "|\\p{N}" SLASH_TAIL}};
 static const recipe gpt4o = {0, {CASED(CONTRACTIONS "?") "|\\p{N}{1,3}" SLASH_TAIL}};
 static const recipe bloom = {0, {BLOOM}};
 static const recipe viking = {0, {BLOOM, "\\p{N}"}};
-static const recipe bailing = {0,
-                               {"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*"
-                                "|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"}};
+static const recipe bailing = {
+    0,
+    {"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*"
+     "|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"}};
 static const recipe seed_coder = {
     0, {CONTRACTIONS "|" LETTERS "|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}};
-static const recipe kimi = {0,
-                            {"\\p{Han}+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}"
-                             "\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
-                             "" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
-                             "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" CONTRACTIONS "?|\\p{N}{1,3}" TAIL}};
+static const recipe kimi = {
+    0,
+    {"\\p{Han}+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}"
+     "\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
+     "" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
+     "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" CONTRACTIONS "?|\\p{N}{1,3}" TAIL}};
 
 static const struct {
     const char *names; /* separated by spaces */
     const recipe *recipe;
 } recipes[] = {
     {"default", &plain},
-    {"gpt-2 phi-2 mpt olmo jais trillion jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code roberta-bpe gigachat",
+    {"gpt-2 phi-2 mpt olmo jais trillion jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code roberta-bpe "
+     "gigachat",
      &gpt2},
     {"a.x-4.0 mellum modern-bert exaone4 granite-docling", &gpt2},
     {"starcoder refact command-r smollm codeshell exaone minerva-7b mellum2", &digits},
@@ -175,7 +188,8 @@ static int splits_as(const recipe *r, const weft__tok_spec *spec)
     if (spec->n_splits != n || ((r->flags & WHOLE_FIRST) != 0) != (spec->ignore_merges == 1)) return 0;
     for (size_t i = 0; i < n; i++) {
         const weft__tok_split_step *step = &spec->splits[i];
-        if (step->kind != WEFT__TOK_SPLIT_ISOLATE || step->invert || !same_pattern(r->patterns[i], step->pattern)) return 0;
+        if (step->kind != WEFT__TOK_SPLIT_ISOLATE || step->invert || !same_pattern(r->patterns[i], step->pattern))
+            return 0;
     }
     return 1;
 }
@@ -186,7 +200,8 @@ weft__tok_slice weft__tok_pretok_name(const weft__tok_spec *spec)
         if (spec->norms[i].kind != WEFT__TOK_NORM_NFC) return (weft__tok_slice){NULL, 0};
     }
     for (size_t i = 0; spec->byte_level && i < sizeof recipes / sizeof *recipes; i++) {
-        if (splits_as(recipes[i].recipe, spec)) return (weft__tok_slice){recipes[i].names, strcspn(recipes[i].names, " ")};
+        if (splits_as(recipes[i].recipe, spec))
+            return (weft__tok_slice){recipes[i].names, strcspn(recipes[i].names, " ")};
     }
     return (weft__tok_slice){NULL, 0};
 }
@@ -221,7 +236,8 @@ static int copy_slice(weft__tok_slice *s)
 static weft_status check_charsmap(weft__tok_slice blob, weft_error *err)
 {
     const unsigned char *p = (const unsigned char *)blob.data;
-    uint32_t bytes = blob.len >= 4 ? (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24 : 0;
+    uint32_t bytes =
+        blob.len >= 4 ? (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24 : 0;
     if (blob.len < 4 || bytes % 4 || bytes > blob.len - 4) {
         return weft_fail(err, WEFT_FORMAT, "tokenizer: precompiled_charsmap of %zu bytes is damaged", blob.len);
     }
@@ -268,8 +284,8 @@ static weft_status add_split(weft__tok *tok, const weft__tok_split_step *step, w
     return weft__regex_compile(step->pattern.data, step->pattern.len, &split->regex, err);
 }
 
-static weft_status add_all(weft__tok *tok, const weft__tok_norm_step *norms, size_t n_norms, const weft__tok_split_step *splits,
-                           size_t n_splits, weft_error *err)
+static weft_status add_all(weft__tok *tok, const weft__tok_norm_step *norms, size_t n_norms,
+                           const weft__tok_split_step *splits, size_t n_splits, weft_error *err)
 {
     tok->norms = weft__alloc_zero(n_norms, sizeof *tok->norms);
     tok->splits = weft__alloc_zero(n_splits, sizeof *tok->splits);
@@ -331,8 +347,9 @@ static weft_status bpe_steps(weft__tok *tok, const weft__tok_spec *spec, weft_er
 {
     weft__tok_slice pre = spec->pre;
     if (!pre.len) {
-        weft__log(WEFT__LOG_WARN, "tokenizer: the file names no pre-tokenizer (tokenizer.ggml.pre); using 'default', which may "
-                                  "not be what the model was trained with");
+        weft__log(WEFT__LOG_WARN,
+                  "tokenizer: the file names no pre-tokenizer (tokenizer.ggml.pre); using 'default', which may "
+                  "not be what the model was trained with");
         pre = WEFT__TOK_SLICE("default");
     }
     const recipe *r = find_recipe(pre);
@@ -340,7 +357,8 @@ static weft_status bpe_steps(weft__tok *tok, const weft__tok_spec *spec, weft_er
     weft__tok_split_step splits[MAX_PATTERNS];
     size_t n = 0;
     for (; n < MAX_PATTERNS && r->patterns[n]; n++) {
-        splits[n] = (weft__tok_split_step){WEFT__TOK_SPLIT_ISOLATE, {r->patterns[n], strlen(r->patterns[n])}, 0, {NULL, 0}, 0};
+        splits[n] =
+            (weft__tok_split_step){WEFT__TOK_SPLIT_ISOLATE, {r->patterns[n], strlen(r->patterns[n])}, 0, {NULL, 0}, 0};
     }
     tok->add_bos = choose(spec->add_bos, (r->flags & ADD_BOS) != 0 && tok->role[WEFT__TOK_ROLE_BOS] >= 0);
     tok->add_eos = choose(spec->add_eos, 0);
@@ -356,8 +374,9 @@ static weft_status wpm_steps(weft__tok *tok, const weft__tok_spec *spec, weft_er
                                                 {WEFT__TOK_NORM_NFD},
                                                 {WEFT__TOK_NORM_STRIP_ACCENTS},
                                                 {WEFT__TOK_NORM_LOWERCASE}};
-    const weft__tok_split_step splits[] = {{WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\s+"), 0, {NULL, 0}, 0},
-                                           {WEFT__TOK_SPLIT_ISOLATE, WEFT__TOK_SLICE(WEFT__TOK_PUNCTUATION), 0, {NULL, 0}, 0}};
+    const weft__tok_split_step splits[] = {
+        {WEFT__TOK_SPLIT_REMOVE, WEFT__TOK_SLICE("\\s+"), 0, {NULL, 0}, 0},
+        {WEFT__TOK_SPLIT_ISOLATE, WEFT__TOK_SLICE(WEFT__TOK_PUNCTUATION), 0, {NULL, 0}, 0}};
     int cased = spec->lowercase == 0;
     tok->add_bos = choose(spec->add_bos, 1);
     tok->add_eos = choose(spec->add_eos, 1);
@@ -373,7 +392,8 @@ static weft_status unigram_steps(weft__tok *tok, const weft__tok_spec *spec, wef
     tok->add_eos = choose(spec->add_eos, tok->role[WEFT__TOK_ROLE_EOS] >= 0);
     tok->strip_leading = choose(spec->add_space_prefix, 1);
     tok->fuse_unk = 1;
-    if (spec->charsmap.len) norms[n++] = (weft__tok_norm_step){WEFT__TOK_NORM_CHARSMAP, spec->charsmap, {NULL, 0}, 0, 0};
+    if (spec->charsmap.len)
+        norms[n++] = (weft__tok_norm_step){WEFT__TOK_NORM_CHARSMAP, spec->charsmap, {NULL, 0}, 0, 0};
     if (choose(spec->remove_extra_whitespaces, 0)) norms[n++] = (weft__tok_norm_step){.kind = WEFT__TOK_NORM_SQUEEZE};
     if (tok->strip_leading) norms[n++] = prepend_space;
     norms[n++] = escape_spaces;

@@ -19,7 +19,8 @@ static int same_model(const weft__tok *a, const weft__tok *b)
         const weft__tok_bpe_pair *x = &a->pairs[i], *y = &b->pairs[i];
         if (x->key != y->key || (x->key != UINT64_MAX && (x->rank != y->rank || x->id != y->id))) return 0;
     }
-    if (a->scores && (memcmp(a->scores, b->scores, n * sizeof *a->scores) != 0 || a->unk_score != b->unk_score)) return 0;
+    if (a->scores && (memcmp(a->scores, b->scores, n * sizeof *a->scores) != 0 || a->unk_score != b->unk_score))
+        return 0;
     if (a->ranks && memcmp(a->ranks, b->ranks, n * sizeof *a->ranks) != 0) return 0;
     return a->ignore_merges == b->ignore_merges && a->max_word_chars == b->max_word_chars;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* special.c: special tokens are cut out of a text, and what lies between them is normalized. Most are looked for in the text as it comes;
- * late ones (WEFT__TOK_ADDED_NORMALIZED) in what the normalizer made of the fragments that the others left. An encoding belongs to the
- * calling thread. */
+/* special.c: special tokens are cut out of a text, and what lies between them is normalized. Most are looked for in the
+ * text as it comes; late ones (WEFT__TOK_ADDED_NORMALIZED) in what the normalizer made of the fragments that the others
+ * left. An encoding belongs to the calling thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -92,7 +92,9 @@ static int cut_out(weft__tok_encoding *e, const cutting *c, const char *text, si
             continue;
         }
         while (span < c->n_spans && c->spans[span].offset + c->spans[span].len <= i) span++;
-        size_t parse = span < c->n_spans && c->spans[span].offset <= i ? c->spans[span].offset + c->spans[span].len - i : 0, len;
+        size_t parse =
+                   span < c->n_spans && c->spans[span].offset <= i ? c->spans[span].offset + c->spans[span].len - i : 0,
+               len;
         int32_t id = special_at(c, text + i, n - i, parse, &len);
         if (id < 0) {
             i++;
@@ -138,13 +140,15 @@ static int encode_fragment(weft__tok_encoding *e, const char *s, size_t n)
     return cut_out(e, &c, work.data, work.len);
 }
 
-int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, const weft__tok_span *spans, size_t n_spans)
+int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, const weft__tok_span *spans,
+                          size_t n_spans)
 {
     const weft__tok *tok = e->tok;
-    /* Where only parts are parsed, nothing tells whose part a place in the normalized text was: control tokens are looked for as they
-     * are spelled. */
+    /* Where only parts are parsed, nothing tells whose part a place in the normalized text was: control tokens are
+     * looked for as they are spelled. */
     e->parse = tok->late.n && n_spans == 1 && spans[0].len == n;
-    const cutting c = {&tok->user, e->parse ? &tok->late.control_early : &tok->control, NULL, spans, n_spans, encode_fragment};
+    const cutting c = {&tok->user,     e->parse ? &tok->late.control_early : &tok->control, NULL, spans, n_spans,
+                       encode_fragment};
     e->at_start = 1;
     return cut_out(e, &c, text, n);
 }
@@ -178,7 +182,8 @@ weft_status weft__tok_late_build(weft__tok *tok, weft_error *err)
     if (!late->ids || !control || !user) status = weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     for (size_t i = 0; !status && i < tok->n_tokens; i++) {
         int type = tok->types[i];
-        int is_user = type == WEFT__TOK_USER_DEFINED, is_control = type == WEFT__TOK_CONTROL || type == WEFT__TOK_UNKNOWN;
+        int is_user = type == WEFT__TOK_USER_DEFINED,
+            is_control = type == WEFT__TOK_CONTROL || type == WEFT__TOK_UNKNOWN;
         if (!(tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED) || !(is_user || is_control)) continue;
         if ((status = spell_late(tok, &e, (int32_t)i, err))) break;
         if (is_user) user[n_user++] = (int32_t)late->n;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* split.c: cutting a normalized fragment into pieces (the weft__tok_split steps). Reads e->pieces, writes e->cut, exchanges them.
+/* split.c: cutting a normalized fragment into pieces (the weft__tok_split steps). Reads e->pieces, writes e->cut,
+ * exchanges them.
  *
- * Invariant: pieces are in order, without overlaps, inside e->work; those marked raw are no UTF-8 and are not cut further. */
+ * Invariant: pieces are in order, without overlaps, inside e->work; those marked raw are no UTF-8 and are not cut
+ * further. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -47,7 +49,8 @@ static int begin_pieces(weft__tok_encoding *e)
     return push(e, &e->pieces, begin, n, was_bad);
 }
 
-/* Adds the stretch [begin, end) to what became of one piece. *last_match says what the stretch before was: -1 none yet. */
+/* Adds the stretch [begin, end) to what became of one piece. *last_match says what the stretch before was: -1 none yet.
+ */
 static int emit(weft__tok_encoding *e, weft__tok_split_kind kind, size_t begin, size_t end, int match, int *last_match)
 {
     int join = (kind == WEFT__TOK_SPLIT_MERGE_PREV && match && *last_match == 0) ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spm.c: SentencePiece's BPE: neighbouring symbols are merged while the vocabulary has what they spell, the best score first, of
- * equals the leftmost (Kudo and Richardson 2018). Characters that it lacks fall back to byte tokens. No state of its own. */
+/* spm.c: SentencePiece's BPE: neighbouring symbols are merged while the vocabulary has what they spell, the best score
+ * first, of equals the leftmost (Kudo and Richardson 2018). Characters that it lacks fall back to byte tokens. No state
+ * of its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +47,8 @@ typedef struct spm_word {
     const char *s;
 } spm_word;
 
-static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank, int32_t *id)
+static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank,
+                     int32_t *id)
 {
     const spm_word *w = arg;
     size_t n = (size_t)left->len + right->len;

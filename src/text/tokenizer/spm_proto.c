@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spm_proto.c: a reader of protocol buffers, as far as SentencePiece's message needs it, and that message (spm_proto.h).
+/* spm_proto.c: a reader of protocol buffers, as far as SentencePiece's message needs it, and that message
+ * (spm_proto.h).
  *
  * Invariant: a cursor never points past its bytes, and every read through it is checked. One thread per model. */
 #include "text/tokenizer/spm_proto.h"
@@ -110,9 +111,11 @@ static weft_status read_piece(weft__tok_spm_model *m, spm_proto_cursor c)
         if (f.number == 3 && f.wire == WIRE_VARINT) type = f.value;
     }
     if (got < 0) return damaged(m, "a piece");
-    if (!weft__utf8_valid(text.data, text.len)) return weft_fail(m->err, WEFT_FORMAT, LABEL ": piece %zu is not UTF-8", i);
+    if (!weft__utf8_valid(text.data, text.len))
+        return weft_fail(m->err, WEFT_FORMAT, LABEL ": piece %zu is not UTF-8", i);
     if (type < WEFT__TOK_NORMAL || type > WEFT__TOK_BYTE)
-        return weft_fail(m->err, WEFT_FORMAT, LABEL ": piece %zu has the unknown type %llu", i, (unsigned long long)type);
+        return weft_fail(m->err, WEFT_FORMAT, LABEL ": piece %zu has the unknown type %llu", i,
+                         (unsigned long long)type);
     if (i == MAX_PIECES) return weft_fail(m->err, WEFT_LIMIT, LABEL ": more than %d pieces", MAX_PIECES);
     if (!weft__grow(&m->tokens, &m->tokens_capacity, i + 1, sizeof *m->tokens) ||
         !weft__grow(&m->scores, &m->scores_capacity, i + 1, sizeof *m->scores) ||
@@ -185,12 +188,15 @@ static weft_status finish(weft__tok_spm_model *m)
     weft__tok_spec *s = &m->spec;
     if (s->n_tokens == 0) return weft_fail(m->err, WEFT_FORMAT, LABEL ": it holds no pieces");
     if (m->kind != KIND_BPE && m->kind != KIND_UNIGRAM)
-        return weft_fail(m->err, WEFT_UNSUPPORTED, LABEL ": models of kind %d are not supported; BPE and Unigram are", m->kind);
-    if (!m->escape) return weft_fail(m->err, WEFT_UNSUPPORTED, LABEL ": a model that does not escape spaces is not supported");
+        return weft_fail(m->err, WEFT_UNSUPPORTED, LABEL ": models of kind %d are not supported; BPE and Unigram are",
+                         m->kind);
+    if (!m->escape)
+        return weft_fail(m->err, WEFT_UNSUPPORTED, LABEL ": a model that does not escape spaces is not supported");
     if (m->kind == KIND_BPE && (m->charsmap.len || m->squeeze))
-        return weft_fail(m->err, WEFT_UNSUPPORTED,
-                         LABEL ": a BPE model that normalizes its text ('%.*s') is not supported; a tokenizer.json would be",
-                         (int)(m->normalizer.len < 40 ? m->normalizer.len : 40), m->normalizer.data ? m->normalizer.data : "");
+        return weft_fail(
+            m->err, WEFT_UNSUPPORTED,
+            LABEL ": a BPE model that normalizes its text ('%.*s') is not supported; a tokenizer.json would be",
+            (int)(m->normalizer.len < 40 ? m->normalizer.len : 40), m->normalizer.data ? m->normalizer.data : "");
     s->model = m->kind == KIND_BPE ? WEFT__TOK_SLICE("llama") : WEFT__TOK_SLICE("t5");
     s->tokens = m->tokens;
     s->scores = m->scores;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tokenizer.h: text to token ids and back.
  *
- * A tokenizer is built from a vocabulary given as plain data (this room knows no file format) and is immutable afterwards: any
- * number of threads may share it. Four models: SentencePiece BPE ("llama"), BPE by merge ranks ("gpt2"), WordPiece ("bert") and
- * Unigram ("t5").
- * Invariant: every id handed out is in [0, n_tokens); decoding what was encoded gives the text back, byte for byte, for
- * well-formed UTF-8 and for vocabularies that cover all bytes and do not normalize. */
+ * A tokenizer is built from a vocabulary given as plain data (this room knows no file format) and is immutable
+ * afterwards: any number of threads may share it. Four models: SentencePiece BPE ("llama"), BPE by merge ranks
+ * ("gpt2"), WordPiece ("bert") and Unigram ("t5"). Invariant: every id handed out is in [0, n_tokens); decoding what
+ * was encoded gives the text back, byte for byte, for well-formed UTF-8 and for vocabularies that cover all bytes and
+ * do not normalize. */
 #ifndef WEFT_TEXT_TOKENIZER_H
 #define WEFT_TEXT_TOKENIZER_H
 
@@ -66,11 +66,11 @@ typedef enum weft__tok_norm_kind {
     WEFT__TOK_NORM_NFKD,
     WEFT__TOK_NORM_LOWERCASE,
     WEFT__TOK_NORM_STRIP_ACCENTS, /* removes nonspacing marks (Mn) */
-    WEFT__TOK_NORM_STRIP,         /* removes whitespace at the ends; flags WEFT__TOK_STRIP_LEFT, WEFT__TOK_STRIP_RIGHT */
-    WEFT__TOK_NORM_CLEAN,         /* BERT: control characters, NUL and U+FFFD go, whitespace becomes a space */
-    WEFT__TOK_NORM_SPACE_CJK,     /* BERT: spaces around every Chinese character */
-    WEFT__TOK_NORM_CHARSMAP,      /* a: SentencePiece's precompiled map */
-    WEFT__TOK_NORM_SQUEEZE        /* SentencePiece's remove_extra_whitespaces: no spaces at the ends, one elsewhere */
+    WEFT__TOK_NORM_STRIP,     /* removes whitespace at the ends; flags WEFT__TOK_STRIP_LEFT, WEFT__TOK_STRIP_RIGHT */
+    WEFT__TOK_NORM_CLEAN,     /* BERT: control characters, NUL and U+FFFD go, whitespace becomes a space */
+    WEFT__TOK_NORM_SPACE_CJK, /* BERT: spaces around every Chinese character */
+    WEFT__TOK_NORM_CHARSMAP,  /* a: SentencePiece's precompiled map */
+    WEFT__TOK_NORM_SQUEEZE    /* SentencePiece's remove_extra_whitespaces: no spaces at the ends, one elsewhere */
 } weft__tok_norm_kind;
 
 typedef struct weft__tok_norm_step {
@@ -87,8 +87,9 @@ typedef enum weft__tok_split_kind {
     WEFT__TOK_SPLIT_MERGE_PREV, /* a match belongs to the piece before it */
     WEFT__TOK_SPLIT_MERGE_NEXT,
     WEFT__TOK_SPLIT_CONTIGUOUS, /* as isolate, but adjacent matches are one piece */
-    WEFT__TOK_SPLIT_ALPHABET,   /* no pattern: spells the bytes of each piece in GPT-2's alphabet (then set `spelled`) */
-    WEFT__TOK_SPLIT_REWRITE     /* no regex: spaces become `pattern` (unless empty); `prefix` goes before pieces that lack it */
+    WEFT__TOK_SPLIT_ALPHABET, /* no pattern: spells the bytes of each piece in GPT-2's alphabet (then set `spelled`) */
+    /* no regex: spaces become `pattern` (unless empty); `prefix` goes before pieces that lack it */
+    WEFT__TOK_SPLIT_REWRITE
 } weft__tok_split_kind;
 
 typedef struct weft__tok_split_step {
@@ -127,8 +128,8 @@ typedef struct weft__tok_spec {
     size_t n_templates;
     const weft__tok_template *templates; /* [n_templates]; no tokenizer uses them, files carry them */
 
-    /* What tokenizer.json says in so many words. With `explicit_steps`, norms and splits replace those that `model` and `pre`
-     * stand for, and so do the options. */
+    /* What tokenizer.json says in so many words. With `explicit_steps`, norms and splits replace those that `model` and
+     * `pre` stand for, and so do the options. */
     int explicit_steps;
     size_t n_norms;
     const weft__tok_norm_step *norms;
@@ -145,8 +146,8 @@ typedef struct weft__tok_spec {
 /* An empty vocabulary: no ids, every flag "as usual". */
 void weft__tok_spec_init(weft__tok_spec *spec);
 
-/* The name of a pre-tokenizer (`pre`) that does what the explicit steps of a byte-level BPE do, or {NULL, 0}: none is known.
- * Composing characters (NFC) is let pass: no name stands for it, and text hardly ever needs it. */
+/* The name of a pre-tokenizer (`pre`) that does what the explicit steps of a byte-level BPE do, or {NULL, 0}: none is
+ * known. Composing characters (NFC) is let pass: no name stands for it, and text hardly ever needs it. */
 weft__tok_slice weft__tok_pretok_name(const weft__tok_spec *spec);
 /* 1 when there is a pre-tokenizer of that name. */
 int weft__tok_pretok_known(weft__tok_slice pre);
@@ -156,8 +157,9 @@ typedef struct weft__tok weft__tok;
 #define WEFT__TOK_MAX_BYTES 65535        /* of one token's text */
 #define WEFT__TOK_SPECIAL_MAX_BYTES 1024 /* of the text of a token that is cut out of texts */
 
-/* Checks the vocabulary and copies what it needs. Fails with WEFT_FORMAT (a message naming the array, token or merge at fault),
- * WEFT_UNSUPPORTED (an unknown model or pre-tokenizer, by name), WEFT_LIMIT or WEFT_NO_MEMORY; *out is NULL then. */
+/* Checks the vocabulary and copies what it needs. Fails with WEFT_FORMAT (a message naming the array, token or merge at
+ * fault), WEFT_UNSUPPORTED (an unknown model or pre-tokenizer, by name), WEFT_LIMIT or WEFT_NO_MEMORY; *out is NULL
+ * then. */
 weft_status weft__tok_create(const weft__tok_spec *spec, weft__tok **out, weft_error *err);
 void weft__tok_destroy(weft__tok **tok);
 
@@ -183,9 +185,11 @@ int weft__tok_is_end(const weft__tok *tok, int32_t id);
 int weft__tok_is_named(const weft__tok *tok, int32_t id);
 /* 0 when id is out of range. */
 int weft__tok_type_of(const weft__tok *tok, int32_t id);
-/* As the vocabulary spells it ("▁Hello", "<0x0A>"), NUL-terminated behind len bytes; {NULL, 0} when id is out of range. */
+/* As the vocabulary spells it ("▁Hello", "<0x0A>"), NUL-terminated behind len bytes; {NULL, 0} when id is out of range.
+ */
 weft__tok_slice weft__tok_text(const weft__tok *tok, int32_t id);
-/* The bytes that it stands for (" Hello", "\n"), which may be part of a character; none of what has no name; {NULL, 0} when id is out of range. */
+/* The bytes that it stands for (" Hello", "\n"), which may be part of a character; none of what has no name; {NULL, 0}
+ * when id is out of range. */
 weft__tok_slice weft__tok_piece_of(const weft__tok *tok, int32_t id);
 /* The id of the token spelled so in the vocabulary, or -1. */
 int32_t weft__tok_find(const weft__tok *tok, const char *text, size_t n);
@@ -222,10 +226,10 @@ enum {
     WEFT__TOK_ENCODE_PARSE = 2    /* control tokens spelled in the text become those tokens; otherwise they stay text */
 };
 
-/* Encodes text[0..n) and appends the ids. Malformed UTF-8 is encoded byte by byte where the vocabulary has bytes and does not
- * normalize, and as U+FFFD elsewhere. Time is linear in n up to a logarithm. Fails with WEFT_NO_MEMORY, WEFT_LIMIT (1 GiB of
- * text; a pre-tokenizer's pattern that runs away) or WEFT_UNSUPPORTED (a byte that the vocabulary cannot spell and no unknown
- * token); *out keeps what it had before then. */
+/* Encodes text[0..n) and appends the ids. Malformed UTF-8 is encoded byte by byte where the vocabulary has bytes and
+ * does not normalize, and as U+FFFD elsewhere. Time is linear in n up to a logarithm. Fails with WEFT_NO_MEMORY,
+ * WEFT_LIMIT (1 GiB of text; a pre-tokenizer's pattern that runs away) or WEFT_UNSUPPORTED (a byte that the vocabulary
+ * cannot spell and no unknown token); *out keeps what it had before then. */
 weft_status weft__tok_encode(const weft__tok *tok, const char *text, size_t n, unsigned flags, weft__tok_ids *out,
                              weft_error *err);
 
@@ -234,14 +238,15 @@ typedef struct weft__tok_span {
     size_t offset, len; /* bytes */
 } weft__tok_span;
 
-/* The same, with control tokens parsed only where they lie wholly within one of the spans (in order, without overlaps, within
- * the text; else WEFT_ARGUMENT): so what a user wrote stays text, and is still tokenized together with its surroundings.
- * WEFT__TOK_ENCODE_PARSE is ignored. */
-weft_status weft__tok_encode_spans(const weft__tok *tok, const char *text, size_t n, const weft__tok_span *spans, size_t n_spans,
-                                   unsigned flags, weft__tok_ids *out, weft_error *err);
+/* The same, with control tokens parsed only where they lie wholly within one of the spans (in order, without overlaps,
+ * within the text; else WEFT_ARGUMENT): so what a user wrote stays text, and is still tokenized together with its
+ * surroundings. WEFT__TOK_ENCODE_PARSE is ignored. */
+weft_status weft__tok_encode_spans(const weft__tok *tok, const char *text, size_t n, const weft__tok_span *spans,
+                                   size_t n_spans, unsigned flags, weft__tok_ids *out, weft_error *err);
 
 enum {
-    WEFT__TOK_DECODE_SPECIAL = 1, /* render control and unknown tokens as they are spelled; otherwise they give nothing */
+    WEFT__TOK_DECODE_SPECIAL =
+        1, /* render control and unknown tokens as they are spelled; otherwise they give nothing */
     WEFT__TOK_DECODE_CONTINUE = 2 /* the ids continue a text: keep the first one's leading space */
 };
 
@@ -256,8 +261,9 @@ typedef struct weft__tok_detok {
 } weft__tok_detok;
 
 void weft__tok_detok_init(weft__tok_detok *d, const weft__tok *tok, unsigned flags);
-/* Appends the bytes that became certain. Bytes that can be no character become U+FFFD (one per maximal ill-formed run, as
- * Unicode recommends). Ids without a name give none. Fails with WEFT_ARGUMENT for a negative id, or WEFT_NO_MEMORY. */
+/* Appends the bytes that became certain. Bytes that can be no character become U+FFFD (one per maximal ill-formed run,
+ * as Unicode recommends). Ids without a name give none. Fails with WEFT_ARGUMENT for a negative id, or WEFT_NO_MEMORY.
+ */
 weft_status weft__tok_detok_push(weft__tok_detok *d, int32_t id, weft__strbuf *out, weft_error *err);
 /* An incomplete character at the end becomes U+FFFD. The object may be used again as after init. */
 weft_status weft__tok_detok_finish(weft__tok_detok *d, weft__strbuf *out, weft_error *err);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vocab.c: from a vocabulary as data to a tokenizer: checking, token texts and types, special tokens, and what they stand for.
- * Owns nothing; a tokenizer under construction belongs to the calling thread. */
+/* vocab.c: from a vocabulary as data to a tokenizer: checking, token texts and types, special tokens, and what they
+ * stand for. Owns nothing; a tokenizer under construction belongs to the calling thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,8 @@ static weft_status check_array(const char *name, size_t n, const void *data, siz
 static weft_status check_id(const char *name, int32_t id, size_t n_tokens, weft_error *err)
 {
     if (id < -1 || (id >= 0 && (size_t)id >= n_tokens)) {
-        return weft_fail(err, WEFT_FORMAT, "tokenizer: the %s token's id %d is not in a vocabulary of %zu", name, id, n_tokens);
+        return weft_fail(err, WEFT_FORMAT, "tokenizer: the %s token's id %d is not in a vocabulary of %zu", name, id,
+                         n_tokens);
     }
     return WEFT_OK;
 }
@@ -75,8 +76,8 @@ static weft_status check_tokens(const weft__tok_spec *spec, weft_error *err)
     }
     for (size_t i = 0; i < spec->n_tokens; i++) {
         if (spec->tokens[i].len > WEFT__TOK_MAX_BYTES) {
-            return weft_fail(err, WEFT_LIMIT, "tokenizer: token %zu is %zu bytes long, more than %d", i, spec->tokens[i].len,
-                             WEFT__TOK_MAX_BYTES);
+            return weft_fail(err, WEFT_LIMIT, "tokenizer: token %zu is %zu bytes long, more than %d", i,
+                             spec->tokens[i].len, WEFT__TOK_MAX_BYTES);
         }
     }
     for (size_t i = 0; i < spec->n_types; i++) {
@@ -85,7 +86,8 @@ static weft_status check_tokens(const weft__tok_spec *spec, weft_error *err)
         }
     }
     for (size_t i = 0; i < spec->n_scores; i++) {
-        if (isnan(spec->scores[i])) return weft_fail(err, WEFT_FORMAT, "tokenizer: the score of token %zu is not a number", i);
+        if (isnan(spec->scores[i]))
+            return weft_fail(err, WEFT_FORMAT, "tokenizer: the score of token %zu is not a number", i);
     }
     return WEFT_OK;
 }
@@ -101,7 +103,8 @@ static weft_status vocab_check(const weft__tok_spec *spec, weft_error *err)
     weft_status status = check_array("scores", spec->n_scores, spec->scores, spec->n_tokens, err);
     if (!status) status = check_array("token_type", spec->n_types, spec->types, spec->n_tokens, err);
     if (!status) status = check_array("strips", spec->n_strips, spec->strips, spec->n_tokens, err);
-    if (!status && spec->n_merges && !spec->merges) status = weft_fail(err, WEFT_ARGUMENT, "tokenizer: merges has no data");
+    if (!status && spec->n_merges && !spec->merges)
+        status = weft_fail(err, WEFT_ARGUMENT, "tokenizer: merges has no data");
     if (!status) status = check_tokens(spec, err);
     for (size_t i = 0; !status && i < sizeof ids / sizeof *ids; i++) {
         status = check_id(ids[i].name, ids[i].id, spec->n_tokens, err);
@@ -170,8 +173,8 @@ static weft_status find_bytes(weft__tok *tok, weft_error *err)
         int byte = weft__tok_byte_token(s, n);
         if (byte < 0 && tok->types[i] == WEFT__TOK_BYTE) {
             char quote[WEFT__TOK_QUOTE];
-            return weft_fail(err, WEFT_FORMAT, "tokenizer: token %zu is of type byte but spelled '%s' and not <0xHH>", i,
-                             weft__tok_quote(quote, s, n));
+            return weft_fail(err, WEFT_FORMAT, "tokenizer: token %zu is of type byte but spelled '%s' and not <0xHH>",
+                             i, weft__tok_quote(quote, s, n));
         }
         if (byte >= 0 && (tok->types[i] == WEFT__TOK_BYTE || tok->byte_fallback) && tok->byte_id[byte] < 0) {
             tok->byte_id[byte] = (int32_t)i;
@@ -226,8 +229,8 @@ static weft_status build_pieces(weft__tok *tok, weft_error *err)
         } else if (tok->types[i] == WEFT__TOK_BYTE) {
             weft__strbuf_putc(&piece, (char)weft__tok_byte_token(s, n));
         } else if (!findable(tok->types[i]) || (tok->byte_level && tok->types[i] == WEFT__TOK_USER_DEFINED)) {
-            weft__strbuf_put(&piece, s,
-                             n); /* spelled as text spells it; without an alphabet, merges may find a user's token too */
+            weft__strbuf_put(
+                &piece, s, n); /* spelled as text spells it; without an alphabet, merges may find a user's token too */
         } else if (tok->byte_level) {
             put_alphabet(&piece, s, n);
         } else if (tok->byte_fallback && weft__tok_byte_token(s, n) >= 0 &&
@@ -244,8 +247,10 @@ static weft_status build_pieces(weft__tok *tok, weft_error *err)
 
 /* ---- special tokens ---- */
 
-/* Indexes the tokens of the types in the mask that are cut out of texts; early: without those that are looked for later. */
-static weft_status index_types(weft__tok *tok, unsigned types, int early, weft__tok_prefix_index *index, weft_error *err)
+/* Indexes the tokens of the types in the mask that are cut out of texts; early: without those that are looked for
+ * later. */
+static weft_status index_types(weft__tok *tok, unsigned types, int early, weft__tok_prefix_index *index,
+                               weft_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) n += types >> tok->types[i] & 1;
@@ -253,7 +258,8 @@ static weft_status index_types(weft__tok *tok, unsigned types, int early, weft__
     if (!ids) return vocab_no_memory(err);
     n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) {
-        if (!(types >> tok->types[i] & 1) || (early && tok->strips && tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED)) continue;
+        if (!(types >> tok->types[i] & 1) || (early && tok->strips && tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED))
+            continue;
         if (weft__strings_len(&tok->texts, i) > WEFT__TOK_SPECIAL_MAX_BYTES) {
             weft__free(ids);
             return weft_fail(err, WEFT_LIMIT, "tokenizer: special token %zu is longer than %d bytes", i,
@@ -286,8 +292,8 @@ static int32_t find_text(const weft__tok *tok, const char *text)
     return weft__tok_find(tok, text, strlen(text));
 }
 
-/* Files often name only one token that ends generation, or none; these are the others in use. Some models use a name for
- * something else: where <|return|> or <|flush|> and <|call|> end a turn, <|end|> only ends a message of many. */
+/* Files often name only one token that ends generation, or none; these are the others in use. Some models use a name
+ * for something else: where <|return|> or <|flush|> and <|call|> end a turn, <|end|> only ends a message of many. */
 static void mark_ends(weft__tok *tok, const weft__tok_spec *spec)
 {
     static const char *const names[] = {
@@ -361,7 +367,8 @@ static void set_roles(weft__tok *tok, const weft__tok_spec *spec)
     if (spec->explicit_steps) return;
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         int32_t id = defaults[i].id;
-        if (defaults[i].model != tok->model || tok->role[defaults[i].role] >= 0 || (size_t)id >= tok->n_tokens) continue;
+        if (defaults[i].model != tok->model || tok->role[defaults[i].role] >= 0 || (size_t)id >= tok->n_tokens)
+            continue;
         if (tok->types[id] == defaults[i].type) tok->role[defaults[i].role] = id;
     }
 }
@@ -375,23 +382,27 @@ static weft_status set_surroundings(weft__tok *tok, const weft__tok_spec *spec, 
     if (wpm && tok->role[WEFT__TOK_ROLE_SEP] >= 0) tok->last = tok->role[WEFT__TOK_ROLE_SEP];
     if (spec->first >= 0) tok->first = spec->first;
     if (spec->last >= 0) tok->last = spec->last;
-    if (tok->add_bos == 1 && tok->first < 0) return weft_fail(err, WEFT_FORMAT, "tokenizer: add_bos without a BOS token");
-    if (tok->add_eos == 1 && tok->last < 0) return weft_fail(err, WEFT_FORMAT, "tokenizer: add_eos without an EOS token");
+    if (tok->add_bos == 1 && tok->first < 0)
+        return weft_fail(err, WEFT_FORMAT, "tokenizer: add_bos without a BOS token");
+    if (tok->add_eos == 1 && tok->last < 0)
+        return weft_fail(err, WEFT_FORMAT, "tokenizer: add_eos without an EOS token");
     return WEFT_OK;
 }
 
 /* ---- the whole ---- */
 
-/* 1 when no symbol has U+2581 behind another character, so that texts may be cut before it: no merge reaches across, and each
- * word is tokenized (and remembered) on its own. */
+/* 1 when no symbol has U+2581 behind another character, so that texts may be cut before it: no merge reaches across,
+ * and each word is tokenized (and remembered) on its own. */
 static int may_cut_at_spaces(const weft__tok *tok)
 {
-    if (tok->byte_level || tok->ignore_merges || weft__strings_find(&tok->texts, WEFT__TOK_LOWER_BLOCK, 3) < 0) return 0;
+    if (tok->byte_level || tok->ignore_merges || weft__strings_find(&tok->texts, WEFT__TOK_LOWER_BLOCK, 3) < 0)
+        return 0;
     for (size_t i = 0; i < tok->texts.n; i++) {
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
         for (size_t k = 1; k + 3 <= n; k++) {
-            if (!memcmp(s + k, WEFT__TOK_LOWER_BLOCK, 3) && (k < 3 || memcmp(s + k - 3, WEFT__TOK_LOWER_BLOCK, 3))) return 0;
+            if (!memcmp(s + k, WEFT__TOK_LOWER_BLOCK, 3) && (k < 3 || memcmp(s + k - 3, WEFT__TOK_LOWER_BLOCK, 3)))
+                return 0;
         }
     }
     return 1;

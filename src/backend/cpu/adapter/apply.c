@@ -70,7 +70,8 @@ void weft__cpu_need_gathered(weft_program *p, int64_t k)
 {
     static const uint32_t types[] = {WEFT_F32, WEFT_BF16, WEFT_Q8_0, WEFT_Q4_0};
     for (int i = 0; i < 4; i++)
-        weft__cpu_need(&p->needs.gathered, weft__matmul_find(types[i], p->backend->tiers)->act->bytes(k, WEFT__CPU_FEW));
+        weft__cpu_need(&p->needs.gathered,
+                       weft__matmul_find(types[i], p->backend->tiers)->act->bytes(k, WEFT__CPU_FEW));
     weft__cpu_need(&p->needs.h, (size_t)WEFT__CPU_FEW * WEFT_ADAPTER_RANK_MAX * sizeof(float));
 }
 
@@ -102,7 +103,8 @@ static void fetch(const uint8_t *p)
     for (int i = 0; p && i < BYTES; i += 64) __builtin_prefetch(p + i, 0, 2);
 }
 
-/* The first A of items [item, end) of a node, which are its matrices for one group after the other; `then` where there is none. */
+/* The first A of items [item, end) of a node, which are its matrices for one group after the other; `then` where there
+ * is none. */
 static const uint8_t *first_a(const weft__cpu_linear *l, const weft__cpu_groups *groups, int64_t item, int64_t end,
                               const uint8_t *then)
 {
@@ -129,19 +131,21 @@ const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft
 static void put_h(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t n,
                   const int32_t *h_rows, int mat)
 {
-    for (int64_t i = 0; i < n; i++) a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
+    for (int64_t i = 0; i < n; i++)
+        a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
 }
 
 /* next: what is read then, or NULL. */
-static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k, int32_t expert, const void *acts, int64_t n,
-                     const uint8_t *next)
+static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k, int32_t expert, const void *acts,
+                     int64_t n, const uint8_t *next)
 {
     const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
     const weft__range range = {next, 1};
     weft__kernel_prefetch ahead = {.range = &range, .n = 1};
     int prefetches = next && pair->mm->run_ahead;
     if (!prefetches) fetch(next);
-    weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, prefetches ? &ahead : NULL);
+    weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank,
+                     prefetches ? &ahead : NULL);
 }
 
 /* The rows at `at` in the form that an A reads, where they are prepared so; else NULL. */
@@ -152,7 +156,8 @@ static const uint8_t *prepared_as(const weft__cpu_linear *l, const weft__act *fo
     return NULL;
 }
 
-/* n rows, `rows` of the step, in the form that an A reads: those that are prepared already, copies of them, or made here. */
+/* n rows, `rows` of the step, in the form that an A reads: those that are prepared already, copies of them, or made
+ * here. */
 static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__act *form,
                              const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
 {
@@ -165,16 +170,16 @@ static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__c
     return th->gathered;
 }
 
-/* The items of a node (first_a) that a thread reads, and what it reads behind them. split: they are a part, for few rows, and read
- * one after the other; else all of them, group by group, and a group's as often as it has rows for. */
+/* The items of a node (first_a) that a thread reads, and what it reads behind them. split: they are a part, for few
+ * rows, and read one after the other; else all of them, group by group, and a group's as often as it has rows for. */
 typedef struct items {
     int split;
     int64_t begin, end;
     const uint8_t *then;
 } items;
 
-static items items_of(const weft_program *p, const weft__cpu_linear *l, const weft__cpu_groups *groups, int thread, int split,
-                      const uint8_t *then)
+static items items_of(const weft_program *p, const weft__cpu_linear *l, const weft__cpu_groups *groups, int thread,
+                      int split, const uint8_t *then)
 {
     const int64_t n = (int64_t)groups->n * l->n_mat;
     if (!split) return (items){0, 0, n, then};
@@ -182,9 +187,9 @@ static items items_of(const weft_program *p, const weft__cpu_linear *l, const we
 }
 
 /* Matrices [from, to) for n rows of group g. */
-static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__cpu_groups *groups,
-                        int32_t g, int from, int to, const items *part, const weft__cpu_prepared *at, const int32_t *rows,
-                        int64_t n)
+static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th,
+                        const weft__cpu_groups *groups, int32_t g, int from, int to, const items *part,
+                        const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
 {
     const weft_adapter *a = groups->list[g].adapter;
     const weft__act *form = NULL;
@@ -192,12 +197,13 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
     for (int i = from; i < to; i++) {
         const weft__cpu_pair *pair = &a->pair[l->m[i].id];
         if (pair->rank == 0) continue;
-        const uint8_t *next = part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL;
+        const uint8_t *next =
+            part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL;
         const uint8_t *among = n == 1 && at->n > 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
         if (among) {
             if (!pair->mm->run_ahead) fetch(next);
-            weft__matmul_run_row(pair->mm, pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row, at->n,
-                                 th->h, next);
+            weft__matmul_run_row(pair->mm, pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row,
+                                 at->n, th->h, next);
         } else {
             if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
             form = pair->mm->act;
@@ -259,7 +265,8 @@ uint32_t weft__cpu_arrive(weft_program *p, int thread)
     return p->threads[thread].n_shrunk += (uint32_t)p->n_threads;
 }
 
-/* Until every thread has arrived; they did so before they began to multiply, so there is hardly ever anything to wait for. */
+/* Until every thread has arrived; they did so before they began to multiply, so there is hardly ever anything to wait
+ * for. */
 static void await(const weft_program *p, uint32_t after)
 {
     for (int i = 0; atomic_load_explicit(&p->n_shrunk, memory_order_acquire) < after; i++)
@@ -274,8 +281,8 @@ weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t 
 
 /* n rows of one group; gain: of outputs from `first` on, or NULL. next: what is read then, or NULL. */
 static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, const float *gain,
-                        int32_t expert, int mat, int64_t first, int64_t last, const int64_t *rows, int n, float *const *y,
-                        const uint8_t *next)
+                        int32_t expert, int mat, int64_t first, int64_t last, const int64_t *rows, int n,
+                        float *const *y, const uint8_t *next)
 {
     const void *h[WEFT__CPU_FEW];
     for (int i = 0; gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], gain, last - first, y[i]);
@@ -284,8 +291,8 @@ static void expand_rows(const weft_program *p, const weft_adapter *a, const weft
     a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y, next);
 }
 
-void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
-                      int64_t last, float *out, int64_t ldo, const uint8_t *then)
+void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat,
+                      int64_t first, int64_t last, float *out, int64_t ldo, const uint8_t *then)
 {
     if (d->n_groups) await(p, d->after);
     for (int32_t g = 0; g < d->n_groups; g++) {
@@ -310,8 +317,8 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
     }
 }
 
-void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d,
-                                float *y)
+void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token,
+                                int64_t d, float *y)
 {
     const weft__cpu_pair *pair = &a->pair[w];
     weft__cpu_thread *th = &p->threads[thread];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pack.c: an adapter as steps read it: A as panels of a matrix, B as panels of its own kernels, in the order of the program's nodes,
- * so that what one node needs is one stretch of memory. Invariant: immutable once made; nothing of the program is changed. Reentrant. */
+/* pack.c: an adapter as steps read it: A as panels of a matrix, B as panels of its own kernels, in the order of the
+ * program's nodes, so that what one node needs is one stretch of memory. Invariant: immutable once made; nothing of the
+ * program is changed. Reentrant. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -95,7 +96,8 @@ static void place_embedding(pack_layout *l, weft_weight_id id)
     pair->rank = l->spec->lora[id].rank;
     pair->row_bytes = (size_t)pair->rank * (l->a->row_dtype == WEFT_F32 ? 4 : 2);
     pair->rows = pack_take(l, (uint64_t)w->shape.d[1] * pair->row_bytes);
-    pair->columns = pack_take(l, (uint64_t)panels(w->shape.d[0], WEFT__EXPAND_ROWS) * l->a->expand->panel_bytes(pair->rank));
+    pair->columns =
+        pack_take(l, (uint64_t)panels(w->shape.d[0], WEFT__EXPAND_ROWS) * l->a->expand->panel_bytes(pair->rank));
 }
 
 static void place_all(pack_layout *l)
@@ -123,8 +125,9 @@ static weft_status encode(uint32_t dtype, const float *rows, uint8_t *to, int64_
     return WEFT_OK;
 }
 
-/* The scales of blocks have 16 bits and lose some below 2^-14, at magnitudes of A below 2^-7; so a small A is taken times a power of two that
- * makes its largest magnitude 1 to 2, and B times the inverse. Where no bit was lost before, this changes none. */
+/* The scales of blocks have 16 bits and lose some below 2^-14, at magnitudes of A below 2^-7; so a small A is taken
+ * times a power of two that makes its largest magnitude 1 to 2, and B times the inverse. Where no bit was lost before,
+ * this changes none. */
 static int exponent_of(const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair)
 {
     const float *a = lora->a;
@@ -141,8 +144,8 @@ static int exponent_of(const weft_weight *w, const weft_lora *lora, const weft__
 }
 
 /* scratch: for the rows of a panel, as floats and as the kernel's type. */
-static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, int exponent, uint8_t *scratch,
-                          weft_error *err)
+static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, int exponent,
+                          uint8_t *scratch, weft_error *err)
 {
     float *scaled = (float *)scratch;
     const float half = ldexpf(1, exponent / 2), other_half = ldexpf(1, exponent - exponent / 2); /* 2^149 is no float */
@@ -153,7 +156,8 @@ static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const wef
     for (int64_t e = 0; e < w->shape.d[2]; e++) {
         for (int64_t r = 0; r < rank; r += mm->panel_rows) {
             int64_t n = rank - r < mm->panel_rows ? rank - r : mm->panel_rows;
-            uint8_t *to = (uint8_t *)pair->a + (size_t)e * pair->a_expert + (size_t)(r / mm->panel_rows) * pair->a_stride;
+            uint8_t *to =
+                (uint8_t *)pair->a + (size_t)e * pair->a_expert + (size_t)(r / mm->panel_rows) * pair->a_stride;
             uint8_t *coded = mm->panel_bytes ? (uint8_t *)(scaled + mm->panel_rows * k) : to;
             const float *a = (const float *)lora->a + (e * rank + r) * k;
             for (int64_t i = 0; exponent && i < n * k; i++) scaled[i] = a[i] * half * other_half;
@@ -180,15 +184,16 @@ static void fill_b(const weft__expand *x, const float *b, int64_t n, int64_t ran
 }
 
 /* B's rows by token, scale included; A transposed, a panel at a time: `rows` has room for one. */
-static weft_status fill_embedding(const weft_adapter *a, const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair,
-                                  float *rows, weft_error *err)
+static weft_status fill_embedding(const weft_adapter *a, const weft_weight *w, const weft_lora *lora,
+                                  const weft__cpu_pair *pair, float *rows, weft_error *err)
 {
     int64_t d = w->shape.d[0], rank = pair->rank;
     uint8_t *to = (uint8_t *)pair->columns;
     weft_status st = WEFT_OK;
     for (int64_t t = 0; t < w->shape.d[1] && !st; t++) {
         for (int64_t i = 0; i < rank; i++) rows[i] = lora->scale * ((const float *)lora->b)[t * rank + i];
-        st = weft__quant_encode_rows(a->row_dtype, rows, (uint8_t *)pair->rows + (size_t)t * pair->row_bytes, 1, rank, NULL, err);
+        st = weft__quant_encode_rows(a->row_dtype, rows, (uint8_t *)pair->rows + (size_t)t * pair->row_bytes, 1, rank,
+                                     NULL, err);
         weft__background_did((uint64_t)rank * sizeof *rows);
     }
     for (int64_t j = 0; j < d && !st; j += WEFT__EXPAND_ROWS, to += a->expand->panel_bytes(rank)) {
@@ -212,8 +217,8 @@ static int all_within(const float *x, int64_t n, float factor, float most)
     return ok;
 }
 
-/* The largest magnitude that a kind of values keeps: blocks have a scale in 16 bits and codes up to 127 or 8; bfloat16, and codes with a scale in
- * it, may round up, but not from a half of its range. */
+/* The largest magnitude that a kind of values keeps: blocks have a scale in 16 bits and codes up to 127 or 8; bfloat16,
+ * and codes with a scale in it, may round up, but not from a half of its range. */
 static float most_of(uint32_t dtype, int blocks)
 {
     if (dtype == WEFT_F32) return FLT_MAX;
@@ -223,24 +228,28 @@ static float most_of(uint32_t dtype, int blocks)
 }
 
 /* Are A and B, with the scale that packing multiplies B by, numbers that their types have? */
-static weft_status check_values(const weft_adapter *a, const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair,
-                                weft_error *err)
+static weft_status check_values(const weft_adapter *a, const weft_weight *w, const weft_lora *lora,
+                                const weft__cpu_pair *pair, weft_error *err)
 {
     int64_t n_a = w->shape.d[2] * w->shape.d[0] * lora->rank, n_b = w->shape.d[2] * w->shape.d[1] * lora->rank;
-    float most_a = pair->mm ? most_of(pair->mm->dtype, 1) : most_of(a->expand->dtype, 0), most_b = most_of(a->expand->dtype, 0);
+    float most_a = pair->mm ? most_of(pair->mm->dtype, 1) : most_of(a->expand->dtype, 0),
+          most_b = most_of(a->expand->dtype, 0);
     if (!all_within(lora->a, n_a, 1, FLT_MAX) || !all_within(lora->b, n_b, 1, FLT_MAX))
         return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s holds values that are no finite numbers", w->name);
     if (!all_within(lora->a, n_a, 1, most_a))
-        return weft_fail(err, WEFT_ARGUMENT, "A of the adapter for %s holds values beyond %g, which its type does not have",
-                         w->name, (double)most_a);
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "A of the adapter for %s holds values beyond %g, which its type does not have", w->name,
+                         (double)most_a);
     if (!all_within(lora->b, n_b, lora->scale, most_b))
-        return weft_fail(err, WEFT_ARGUMENT, "B of the adapter for %s, times its scale of %g, is beyond %g; give a smaller scale",
-                         w->name, (double)lora->scale, (double)most_b);
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "B of the adapter for %s, times its scale of %g, is beyond %g; give a smaller scale", w->name,
+                         (double)lora->scale, (double)most_b);
     return WEFT_OK;
 }
 
 /* Everything about one weight that has a place. */
-static weft_status pack_fill(const weft_adapter *a, weft_weight_id id, const weft_lora *lora, void *scratch, weft_error *err)
+static weft_status pack_fill(const weft_adapter *a, weft_weight_id id, const weft_lora *lora, void *scratch,
+                             weft_error *err)
 {
     const weft_weight *w = &a->program->graph->weights[id];
     const weft__cpu_pair *pair = &a->pair[id];
@@ -267,13 +276,14 @@ static size_t scratch_bytes(const weft_adapter *a, int32_t n_weights)
         const int64_t k = a->program->graph->weights[i].shape.d[0];
         if (pair->rank == 0) continue;
         weft__cpu_need(&most, (size_t)WEFT__EXPAND_ROWS * (size_t)pair->rank * sizeof(float));
-        if (pair->a) weft__cpu_need(&most, 2 * (size_t)pair->mm->panel_rows * (size_t)k * sizeof(float)); /* no type has more */
+        if (pair->a)
+            weft__cpu_need(&most, 2 * (size_t)pair->mm->panel_rows * (size_t)k * sizeof(float)); /* no type has more */
     }
     return most;
 }
 
-/* Large pieces of memory begin at the same place of a huge page, and so would what a step reads of each adapter: in the same few sets
- * of every cache. Each adapter begins a little farther than the one before. */
+/* Large pieces of memory begin at the same place of a huge page, and so would what a step reads of each adapter: in the
+ * same few sets of every cache. Each adapter begins a little farther than the one before. */
 static size_t shift_of(weft_backend *b)
 {
     enum { SHIFT = 4096 + 5 * WEFT__CPU_LINE, N_SHIFTS = 16 };
@@ -283,22 +293,26 @@ static size_t shift_of(weft_backend *b)
 static weft_status pack_check(const weft_program *p, const weft_adapter_spec *spec, weft_error *err)
 {
     if (spec->size < sizeof *spec)
-        return weft_fail(err, WEFT_ABI, "weft_adapter_spec has %u bytes; this provider reads %zu", spec->size, sizeof *spec);
+        return weft_fail(err, WEFT_ABI, "weft_adapter_spec has %u bytes; this provider reads %zu", spec->size,
+                         sizeof *spec);
     if (spec->n_weights != p->graph->n_weights || !spec->lora)
-        return weft_fail(err, WEFT_ARGUMENT, "an adapter for %d weights; the graph has %d", spec->n_weights, p->graph->n_weights);
+        return weft_fail(err, WEFT_ARGUMENT, "an adapter for %d weights; the graph has %d", spec->n_weights,
+                         p->graph->n_weights);
     if (!weft__expand_find(type_of(p->backend, spec->dtype), p->backend->tiers))
         return weft_fail(err, WEFT_ARGUMENT, "adapters are kept as F32, BF16, Q8_0 or Q4_0, not as %s",
                          weft_dtype_describe(spec->dtype).name);
     for (int32_t i = 0; i < spec->n_weights; i++) {
         const weft_lora *l = &spec->lora[i];
         if (l->rank < 0 || l->rank > WEFT_ADAPTER_RANK_MAX || (l->rank && (!l->a || !l->b || l->dtype != WEFT_F32)))
-            return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s has rank %d or no values in F32; ranks are 1 to %d",
+            return weft_fail(err, WEFT_ARGUMENT,
+                             "the adapter for %s has rank %d or no values in F32; ranks are 1 to %d",
                              p->graph->weights[i].name, l->rank, WEFT_ADAPTER_RANK_MAX);
     }
     return WEFT_OK;
 }
 
-weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err)
+weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec *spec, weft_adapter **out,
+                                  weft_error *err)
 {
     *out = NULL;
     weft_status st = pack_check(p, spec, err);

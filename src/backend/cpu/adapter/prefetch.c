@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* prefetch.c: what a thread prefetches while it multiplies (adapter.h).
  *
- * With few rows all of memory's time is taken, and A and B are best read in one go, before and behind a product: kernels of
- * VPDPBUSD ask, as their panels come to their end, for what is read next. With many rows A and B hardly count. In between,
- * multiplying takes most of the time and leaves memory half idle, while each row may have an adapter of its own. So the kernel prefetches,
- * a line at a time, for the B of the outputs at hand, and for a share of the A that the thread reads when it is done. Kernels of
- * pairs of panels do so, which full tiles of 16 rows or more have. */
+ * With few rows all of memory's time is taken, and A and B are best read in one go, before and behind a product:
+ * kernels of VPDPBUSD ask, as their panels come to their end, for what is read next. With many rows A and B hardly
+ * count. In between, multiplying takes most of the time and leaves memory half idle, while each row may have an adapter
+ * of its own. So the kernel prefetches, a line at a time, for the B of the outputs at hand, and for a share of the A
+ * that the thread reads when it is done. Kernels of pairs of panels do so, which full tiles of 16 rows or more have. */
 #include "backend/cpu/adapter/adapter.h"
 
 /* The next product, or NULL. */
@@ -71,8 +71,8 @@ static int share_of_a(weft__cpu_prefetch *a, weft__range *to)
     return n;
 }
 
-weft__kernel_prefetch *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
-                                             const uint8_t *next)
+weft__kernel_prefetch *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first,
+                                             int64_t last, const uint8_t *next)
 {
     weft__cpu_prefetch *a = d->ahead;
     int n = 0;
@@ -83,8 +83,8 @@ weft__kernel_prefetch *weft__cpu_prefetch_of(const weft__cpu_delta *d, const wef
         const weft__cpu_pair *pair = &adapter->pair[m->id];
         if (pair->rank == 0) continue;
         const size_t n_panels = (size_t)((last - first + WEFT__EXPAND_ROWS - 1) / WEFT__EXPAND_ROWS);
-        a->range[n++] =
-            (weft__range){weft__cpu_b(adapter, pair, d->expert, first), n_panels * adapter->expand->panel_bytes(pair->rank)};
+        a->range[n++] = (weft__range){weft__cpu_b(adapter, pair, d->expert, first),
+                                      n_panels * adapter->expand->panel_bytes(pair->rank)};
     }
     n += share_of_a(a, a->range + n);
     a->list = (weft__kernel_prefetch){.range = a->range, .n = n};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* compact.c: the end of a program, whose rows matter only where they are wanted (WEFT_NODE_IF_WANTED). A step that does not want all of
- * its rows moves those that it wants together, in the tensors that the end begins with; from there on all is as if it had no others. The
- * attention before it passes over the others' queries (attention.c). */
+/* compact.c: the end of a program, whose rows matter only where they are wanted (WEFT_NODE_IF_WANTED). A step that does
+ * not want all of its rows moves those that it wants together, in the tensors that the end begins with; from there on
+ * all is as if it had no others. The attention before it passes over the others' queries (attention.c). */
 #include <string.h>
 
 #include "backend/cpu/program.h"
@@ -106,7 +106,8 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
         for (int32_t j = 0; j < node->n_in; j++) {
             int32_t k = 0;
             while (k < g->n && g->tensor[k] != node->in[j]) k++;
-            if (k == g->n && p->graph->tensors[node->in[j]].shape.d[1] == WEFT_ROWS && !is_made_from(p, first, node->in[j]))
+            if (k == g->n && p->graph->tensors[node->in[j]].shape.d[1] == WEFT_ROWS &&
+                !is_made_from(p, first, node->in[j]))
                 g->tensor[g->n++] = node->in[j];
         }
     }

@@ -14,7 +14,8 @@
 void *weft__cpu_own(weft_program *p, size_t n, size_t size)
 {
     size_t n_bytes;
-    if (__builtin_mul_overflow(n, size, &n_bytes) || __builtin_add_overflow(n_bytes, WEFT__CPU_LINE, &n_bytes)) return NULL;
+    if (__builtin_mul_overflow(n, size, &n_bytes) || __builtin_add_overflow(n_bytes, WEFT__CPU_LINE, &n_bytes))
+        return NULL;
     uint8_t *block = weft__alloc_aligned(WEFT__CPU_LINE, n_bytes);
     if (!block) return NULL;
     memset(block, 0, n_bytes);
@@ -39,7 +40,8 @@ const float *weft__cpu_vector(weft_program *p, weft_weight_id id, int *failed)
     const weft_weight *w = &p->graph->weights[id];
     if (!p->vector[id]) {
         p->vector[id] = weft__cpu_own(p, (size_t)w->shape.d[0], sizeof(float));
-        if (p->vector[id]) p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset, w->shape.d[0], p->vector[id]);
+        if (p->vector[id])
+            p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset, w->shape.d[0], p->vector[id]);
         else *failed = 1;
     }
     return p->vector[id];
@@ -84,8 +86,8 @@ static weft_status make_tables(weft_program *p, weft_error *err)
     p->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->seq_seen);
     p->threads = weft__cpu_own(p, (size_t)p->n_threads, sizeof *p->threads);
     p->scratch = weft__cpu_own(p, (size_t)p->n_threads, sizeof(weft_buffer *));
-    if (p->steps && p->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group && p->group_window &&
-        p->wanted && p->seq_seen && p->threads && p->scratch)
+    if (p->steps && p->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group &&
+        p->group_window && p->wanted && p->seq_seen && p->threads && p->scratch)
         return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
 }
@@ -149,7 +151,8 @@ static int rotates(uint32_t op)
     return op == WEFT_OP_ROPE || op == WEFT_OP_ROPE_KV;
 }
 
-/* The angles come first. They need no barrier of their own when another step, which has one, stands between them and their use. */
+/* The angles come first. They need no barrier of their own when another step, which has one, stands between them and
+ * their use. */
 static weft_status build_steps(weft_program *p, weft_error *err)
 {
     const weft_node *nodes = p->graph->nodes;
@@ -159,8 +162,8 @@ static weft_status build_steps(weft_program *p, weft_error *err)
     int any = 0;
     for (int32_t i = 0; i < segment->n_nodes; i++) any |= rotates(nodes[segment->nodes[i]].op);
     if (any)
-        p->steps[p->n_steps++] =
-            (weft__cpu_step){.run = weft__cpu_rope_tables, .rows = WEFT_ROWS, .barrier = rotates(nodes[segment->nodes[0]].op)};
+        p->steps[p->n_steps++] = (weft__cpu_step){
+            .run = weft__cpu_rope_tables, .rows = WEFT_ROWS, .barrier = rotates(nodes[segment->nodes[0]].op)};
     for (int32_t i = 0; i < segment->n_nodes && !st; i++) {
         if (i == end) {
             p->gather = &p->steps[p->n_steps++];
@@ -189,10 +192,11 @@ static void *carve(uint8_t **at, size_t n)
 static weft_status make_scratch(weft_program *p, weft_error *err)
 {
     const weft__cpu_needs *n = &p->needs;
-    size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->gate) +
-                   weft__cpu_round(n->attn) + weft__cpu_round(n->state) + weft__cpu_round(n->range) +
-                   2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) +
-                   weft__cpu_round(n->gathered) + weft__cpu_round(n->h) + weft__cpu_round(n->slot_groups);
+    size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) +
+                   weft__cpu_round(n->gate) + weft__cpu_round(n->attn) + weft__cpu_round(n->state) +
+                   weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) +
+                   weft__cpu_round(n->blocks) + weft__cpu_round(n->gathered) + weft__cpu_round(n->h) +
+                   weft__cpu_round(n->slot_groups);
     p->claims = weft__cpu_own(p, 2 * n->chunks * (size_t)p->n_threads, sizeof *p->claims);
     weft_status st = p->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err)
                                : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
@@ -285,8 +289,9 @@ static void small_pages(weft_program *p, const uint8_t *at, uint64_t n_bytes)
     (void)weft__mem_advise(p->packed, first, last - first, WEFT__MEM_ADVICE_SMALL, NULL); /* a wish */
 }
 
-/* A page lies on the NUMA node of the thread that packs into it first. Where the shares of two nodes meet, a huge page would be
- * far from one of them; so there are small ones, and everywhere if shares are so small that most huge pages would be shared. */
+/* A page lies on the NUMA node of the thread that packs into it first. Where the shares of two nodes meet, a huge page
+ * would be far from one of them; so there are small ones, and everywhere if shares are so small that most huge pages
+ * would be shared. */
 static void part_nodes(weft_program *p, const pack_job *j)
 {
     const weft__pool *pool = p->backend->pool;
@@ -383,14 +388,14 @@ const char *weft__cpu_program_describe(const weft_program *p)
     return p->text;
 }
 
-weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_segment *s, const weft_compile_options *o,
-                              weft_program **out, weft_error *err)
+weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_segment *s,
+                              const weft_compile_options *o, weft_program **out, weft_error *err)
 {
     weft_status st;
     *out = NULL;
     if (g->size < sizeof *g || s->size < sizeof *s || o->size < offsetof(weft_compile_options, image))
-        return weft_fail(err, WEFT_ABI, "graph, segment and options of %u, %u and %u bytes are of an older version", g->size,
-                         s->size, o->size);
+        return weft_fail(err, WEFT_ABI, "graph, segment and options of %u, %u and %u bytes are of an older version",
+                         g->size, s->size, o->size);
     weft_program *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program");
     p->backend = b;

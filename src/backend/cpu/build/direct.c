@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* direct.c: rows that a step packs for the product right behind it, in the form that this reads: what attention makes, and the hidden values
- * of a feed-forward network. As floats they would be written and read again by whoever prepares them, and with more rows than a tile a
- * barrier would stand behind that; so each part is prepared by the thread that has just made it, in the memory that the floats would have
- * had. The bytes are the same.
- * Invariant: nothing but that product reads the tensor, in this program or another. Every run of the program decides by itself whether it
- * does so (weft__cpu_choose_direct): an adapter may want another form, and wanted rows may be moved in between (compact.c). */
+/* direct.c: rows that a step packs for the product right behind it, in the form that this reads: what attention makes,
+ * and the hidden values of a feed-forward network. As floats they would be written and read again by whoever prepares
+ * them, and with more rows than a tile a barrier would stand behind that; so each part is prepared by the thread that
+ * has just made it, in the memory that the floats would have had. The bytes are the same. Invariant: nothing but that
+ * product reads the tensor, in this program or another. Every run of the program decides by itself whether it does so
+ * (weft__cpu_choose_direct): an adapter may want another form, and wanted rows may be moved in between (compact.c). */
 #include "backend/cpu/adapter/adapter.h"
 
 /* ---- building ---- */
@@ -29,7 +29,8 @@ static int fits(const weft_program *p, const weft__cpu_linear *l)
 {
     const weft__cpu_input *in = &l->input;
     const int64_t n = p->graph->tensors[l->x].shape.d[1] == WEFT_WANTED ? p->segment->max_wanted : p->segment->max_rows;
-    const size_t room = (size_t)n * (size_t)in->k * sizeof(float), few = in->act[0]->bytes(in->k, n < in->tile ? n : in->tile);
+    const size_t room = (size_t)n * (size_t)in->k * sizeof(float),
+                 few = in->act[0]->bytes(in->k, n < in->tile ? n : in->tile);
     return few <= room && (size_t)(n / in->chunk) * in->chunk_bytes + in->act[0]->bytes(in->k, n % in->chunk) <= room;
 }
 
@@ -42,8 +43,8 @@ static int64_t largest_share(const weft_program *p, const weft__cpu_linear *l)
     return most;
 }
 
-/* Lets the outputs of l go to h: they are then split at whole parts. 0: not l, as its shares would be less even. What is saved is a
- * hundredth of the time, and everybody waits for the largest share. */
+/* Lets the outputs of l go to h: they are then split at whole parts. 0: not l, as its shares would be less even. What
+ * is saved is a hundredth of the time, and everybody waits for the largest share. */
 static int pack_outputs(weft_program *p, weft__cpu_linear *l, const weft__cpu_direct *h)
 {
     enum { MUCH = 64 };
@@ -122,8 +123,8 @@ void weft__cpu_choose_direct(weft_program *p)
     }
 }
 
-void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row, int64_t n,
-                           int64_t from, int64_t to)
+void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row,
+                           int64_t n, int64_t from, int64_t to)
 {
     weft__cpu_prepare(&h->to->input, x, ldx, (weft__act_part){h->to->input.k, h->n_rows, from, to, row, n},
                       (uint8_t *)p->data[h->to->x]);

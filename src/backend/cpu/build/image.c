@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* image.c: packed weights that leave a program, and ones that come from outside.
  *
- * Invariant: an image is taken only where its layout, a text, is the one that this program would have given. The text names the
- * kernel of every format and, where the kernel packs, a checksum of what it makes of fixed bytes; so it changes with the tier and
- * with the order of bytes in a panel, and no version has to be counted up. Owner: the thread that compiles. */
+ * Invariant: an image is taken only where its layout, a text, is the one that this program would have given. The text
+ * names the kernel of every format and, where the kernel packs, a checksum of what it makes of fixed bytes; so it
+ * changes with the tier and with the order of bytes in a panel, and no version has to be counted up. Owner: the thread
+ * that compiles. */
 #include <string.h>
 
 #include "backend/cpu/program.h"
@@ -14,7 +15,8 @@
 
 enum { SPECIMEN_BLOCKS = 3, SPECIMEN_K = 97 /* of formats without blocks */, SPECIMEN_SEED = 20250923 };
 
-/* Checksum of a full panel and of one with a single row, of rows that do not end where a tile does. 1: done, 0: no memory. */
+/* Checksum of a full panel and of one with a single row, of rows that do not end where a tile does. 1: done, 0: no
+ * memory. */
 static int specimen(const weft__matmul *mm, uint64_t *out)
 {
     weft_dtype_info info = weft_dtype_describe(mm->dtype);
@@ -89,8 +91,8 @@ static weft_status other_layout(const char *theirs, const char *ours, weft_error
     while (theirs[at] && theirs[at] == ours[at]) at++;
     entry_at(theirs, at, a, sizeof a);
     entry_at(ours, at, b, sizeof b);
-    return weft_fail(err, WEFT_UNSUPPORTED, "its weights are packed for another tier or version: for (%s); here it is (%s)", a,
-                     b);
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "its weights are packed for another tier or version: for (%s); here it is (%s)", a, b);
 }
 
 weft_status weft__cpu_take_image(weft_program *p, const weft_image *image, weft_error *err)
@@ -108,7 +110,8 @@ weft_status weft__cpu_take_image(weft_program *p, const weft_image *image, weft_
     return st;
 }
 
-weft_status weft__cpu_panels_of_image(const weft_program *p, weft_weight_id id, uint64_t n_bytes, uint8_t **out, weft_error *err)
+weft_status weft__cpu_panels_of_image(const weft_program *p, weft_weight_id id, uint64_t n_bytes, uint8_t **out,
+                                      weft_error *err)
 {
     uint64_t at = p->image->offset[id];
     if (at % WEFT__CPU_LINE || at > p->packed->n_bytes || n_bytes > p->packed->n_bytes - at)

@@ -6,7 +6,8 @@
 #include "base/check.h"
 
 enum { MIN_CHUNK = 32, MAX_CHUNK = 256 };
-_Static_assert(2 * MAX_CHUNK * WEFT__ACT_PART <= WEFT__CPU_GLU_FLOATS, "a part of the gates of a chunk, whole tiles, fits");
+_Static_assert(2 * MAX_CHUNK * WEFT__ACT_PART <= WEFT__CPU_GLU_FLOATS,
+               "a part of the gates of a chunk, whole tiles, fits");
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -46,7 +47,8 @@ weft_status weft__cpu_packed_bytes(weft_program *p, uint64_t *n, weft_error *err
             const weft_weight *w = &p->graph->weights[id];
             uint64_t bytes;
             if (p->weight_panels[id]) continue;
-            if (!panel_total(w, weft__matmul_find(w->dtype, p->backend->tiers), &bytes) || !weft__checked_add(*n, bytes, n))
+            if (!panel_total(w, weft__matmul_find(w->dtype, p->backend->tiers), &bytes) ||
+                !weft__checked_add(*n, bytes, n))
                 return weft_fail(err, WEFT_LIMIT, "weight %s is larger than can be counted", w->name);
             p->weight_panels[id] = (uint8_t *)p; /* counted */
         }
@@ -72,7 +74,8 @@ weft_status weft__cpu_matrix_init(weft_program *p, weft__cpu_matrix *m, weft_wei
     m->stride = mm->panel_bytes(m->k);
     m->expert_stride = (size_t)ceil_div(m->n, mm->panel_rows) * m->stride;
     if (!p->weight_panels[id] && p->image) {
-        if (!panel_total(w, mm, &total)) return weft_fail(err, WEFT_LIMIT, "weight %s is larger than can be counted", w->name);
+        if (!panel_total(w, mm, &total))
+            return weft_fail(err, WEFT_LIMIT, "weight %s is larger than can be counted", w->name);
         weft_status st = weft__cpu_panels_of_image(p, id, total, &p->weight_panels[id], err);
         if (st) return st;
     } else if (!p->weight_panels[id]) {
@@ -90,7 +93,8 @@ void weft__cpu_pack(const weft__cpu_matrix *m, int64_t first, int64_t last)
 {
     int64_t rows = m->mm->panel_rows;
     for (int64_t e = 0; e < m->w->shape.d[2]; e++) {
-        const uint8_t *source = (const uint8_t *)m->w->buffer->data + m->w->offset + (uint64_t)(e * m->n) * m->w->row_bytes;
+        const uint8_t *source =
+            (const uint8_t *)m->w->buffer->data + m->w->offset + (uint64_t)(e * m->n) * m->w->row_bytes;
         uint8_t *panels = (uint8_t *)m->panels + (size_t)e * m->expert_stride;
         /* A range begins with a panel, or behind the last one of a matrix that is smaller than a panel. */
         for (int64_t panel = (first + rows - 1) / rows; panel * rows < last; panel++) {
@@ -175,7 +179,8 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
     for (int t = 0; t <= n_threads; t++) {
         uint64_t target = (uint64_t)weft__cpu_share((int64_t)total, t, n_threads);
         for (int c = 0; c < n_cols; c++) {
-            uint64_t n_units = (uint64_t)ceil_div(m[c]->n, units[c]), take = (target + unit_bytes[c] / 2) / unit_bytes[c];
+            uint64_t n_units = (uint64_t)ceil_div(m[c]->n, units[c]),
+                     take = (target + unit_bytes[c] / 2) / unit_bytes[c];
             if (take > n_units || t == n_threads) take = n_units;
             int64_t first = (int64_t)take * units[c];
             split[t * n_cols + c] = first < m[c]->n ? first : m[c]->n;
@@ -186,8 +191,9 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
 }
 
 void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
-                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
-                     int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to, float *out, int64_t ldo)
+                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
+                     const size_t *offset, int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to,
+                     float *out, int64_t ldo)
 {
     const int direct = weft__cpu_is_direct(to);
     int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), direct ? WEFT__ACT_PART : WEFT__EXPAND_ROWS),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* accept.c: may this step run? Every number of a step that a later index is made of is checked here, before anything runs. */
+/* accept.c: may this step run? Every number of a step that a later index is made of is checked here, before anything
+ * runs. */
 #include "backend/cpu/adapter/adapter.h"
 
 #define BAD(...) weft_fail(err, WEFT_ARGUMENT, __VA_ARGS__)
@@ -11,7 +12,8 @@ static weft_status check_counts(const weft_program *p, const weft_rows *rows, we
     if (rows->n_rows < 1 || rows->n_rows > p->segment->max_rows)
         return BAD("a step of %d rows; the plan is for 1 to %d", rows->n_rows, p->segment->max_rows);
     if (rows->n_wanted < 0 || rows->n_wanted > p->segment->max_wanted || rows->n_wanted > rows->n_rows)
-        return BAD("%d of %d rows are wanted; the plan is for at most %d", rows->n_wanted, rows->n_rows, p->segment->max_wanted);
+        return BAD("%d of %d rows are wanted; the plan is for at most %d", rows->n_wanted, rows->n_rows,
+                   p->segment->max_wanted);
     if (rows->n_seqs < 1 || rows->n_seqs > p->segment->max_rows)
         return BAD("a step of %d sequences; the plan is for 1 to %d", rows->n_seqs, p->segment->max_rows);
     if (!rows->pos || !rows->seq || !rows->seqs) return BAD("a step without positions or sequences");
@@ -34,7 +36,8 @@ static weft_status check_sequences(weft_program *p, const weft_rows *rows, weft_
         }
         if (p->seq_seen[s] == p->step_number) return BAD("row %d: the rows of sequence %d do not stand together", r, s);
         p->seq_seen[s] = p->step_number;
-        if (rows->seqs[s].tree_mask) return weft_fail(err, WEFT_UNSUPPORTED, "sequence %d is a tree; this provider runs none", s);
+        if (rows->seqs[s].tree_mask)
+            return weft_fail(err, WEFT_UNSUPPORTED, "sequence %d is a tree; this provider runs none", s);
     }
     return WEFT_OK;
 }
@@ -63,8 +66,8 @@ static weft_status check_wanted(weft_program *p, const weft_rows *rows, weft_err
 }
 
 /* The pages of rows [row, row + n), all of sequence s, in group g. */
-static weft_status check_pages(const weft_program *p, const weft_rows *rows, const weft_kv_binding *b, int32_t g, int32_t row,
-                               int32_t n, weft_error *err)
+static weft_status check_pages(const weft_program *p, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
+                               int32_t row, int32_t n, weft_error *err)
 {
     const weft_kv_group *group = &p->graph->kv_groups[g];
     const weft_seq_view *view = &rows->seqs[rows->seq[row]];
@@ -73,17 +76,19 @@ static weft_status check_pages(const weft_program *p, const weft_rows *rows, con
     if (!view->pages || !view->n_pages || !view->pages[g])
         return BAD("sequence %d has no pages of KV group %d", rows->seq[row], g);
     if (last / group->page_tokens >= view->n_pages[g])
-        return BAD("sequence %d: position %d lies beyond its %d pages of %d tokens", rows->seq[row], last, view->n_pages[g],
-                   group->page_tokens);
+        return BAD("sequence %d: position %d lies beyond its %d pages of %d tokens", rows->seq[row], last,
+                   view->n_pages[g], group->page_tokens);
     for (int32_t i = first / group->page_tokens; i <= last / group->page_tokens; i++) {
         int32_t page = view->pages[g][i];
         if (page < 0 || page >= b->n_pages)
-            return BAD("sequence %d: page %d of KV group %d is number %d; there are %d", rows->seq[row], i, g, page, b->n_pages);
+            return BAD("sequence %d: page %d of KV group %d is number %d; there are %d", rows->seq[row], i, g, page,
+                       b->n_pages);
     }
     return WEFT_OK;
 }
 
-static weft_status check_group(weft_program *p, const weft_rows *rows, const weft_kv_binding *b, int32_t g, weft_error *err)
+static weft_status check_group(weft_program *p, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
+                               weft_error *err)
 {
     uint64_t size = b->dtype == WEFT_F32 ? 4 : 2;
     if (b->dtype != WEFT_F32 && b->dtype != WEFT_F16)
@@ -131,9 +136,9 @@ weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_
     weft_status st;
     if (b->size < sizeof *b)
         return weft_fail(err, WEFT_ABI, "weft_bindings has %u bytes; this provider reads %zu", b->size, sizeof *b);
-    if ((st = check_counts(p, rows, err)) || (st = check_sequences(p, rows, err)) || (st = check_tokens(p, rows, err)) ||
-        (st = check_wanted(p, rows, err)) || (st = weft__cpu_group_rows(p, rows, err)) || (st = check_kv(p, rows, b, err)) ||
-        (st = bind(p, rows, b, err)))
+    if ((st = check_counts(p, rows, err)) || (st = check_sequences(p, rows, err)) ||
+        (st = check_tokens(p, rows, err)) || (st = check_wanted(p, rows, err)) ||
+        (st = weft__cpu_group_rows(p, rows, err)) || (st = check_kv(p, rows, b, err)) || (st = bind(p, rows, b, err)))
         return st;
     p->rows = rows;
     p->kv = b->kv;

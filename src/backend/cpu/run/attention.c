@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* attention.c: attention over paged keys and values.
  *
- * Rows of one sequence are taken in tiles; a tile and a key/value head make one set of queries (rows × the heads that share it).
- * A query's context is cut into splits at fixed positions (WEFT__ATTN_SPLIT_TOKENS); each split yields a partial softmax, and
- * they are combined in order. Who computes a split never matters, so threads may divide tiles, heads and splits as they like:
+ * Rows of one sequence are taken in tiles; a tile and a key/value head make one set of queries (rows × the heads that
+ * share it). A query's context is cut into splits at fixed positions (WEFT__ATTN_SPLIT_TOKENS); each split yields a
+ * partial softmax, and they are combined in order. Who computes a split never matters, so threads may divide tiles,
+ * heads and splits as they like:
  *  - normally a thread computes all splits of its (head, tile) units and combines them itself: no barrier;
- *  - when there are too few such units, splits are divided too, their states are shared, and combined behind a barrier. */
+ *  - when there are too few such units, splits are divided too, their states are shared, and combined behind a barrier.
+ */
 #include "backend/cpu/program.h"
 
 enum { TILE_QUERIES = 32 };
@@ -104,7 +106,8 @@ static void describe_queries(weft_program *p, const weft__cpu_attention *a, cons
     }
 }
 
-static void describe_pages(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, weft__attn *q)
+static void describe_pages(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
+                           weft__attn *q)
 {
     const weft_kv_group *g = a->group;
     const weft_kv_binding *b = &p->kv[a->attr.kv.group];
@@ -125,10 +128,10 @@ static void describe_pages(weft_program *p, const weft__cpu_attention *a, const 
     q->next_slots = 0;
 }
 
-/* Says that split `split` of a tile and head is read after q. Measured: a context of a few pages is over before the processor's own
- * prefetching knows where it goes; 16 rows of 64 positions each took 1.8 times as long without this. */
-static void read_next(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, int32_t split,
-                      weft__attn *q)
+/* Says that split `split` of a tile and head is read after q. Measured: a context of a few pages is over before the
+ * processor's own prefetching knows where it goes; 16 rows of 64 positions each took 1.8 times as long without this. */
+static void read_next(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
+                      int32_t split, weft__attn *q)
 {
     weft__attn next;
     describe_pages(p, a, tile, head, &next);
@@ -141,11 +144,12 @@ static void read_next(weft_program *p, const weft__cpu_attention *a, const weft_
 }
 
 /* Combines each query's own splits; state [n_splits][n_q][2 + V]. */
-static void combine(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, const float *state,
-                    weft__cpu_thread *th)
+static void combine(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
+                    const float *state, weft__cpu_thread *th)
 {
     int32_t heads = a->tiling->heads, n_q = tile->n * heads, dim = a->attr.head_dim_v;
-    int64_t one = 2 + (int64_t)dim, stride = n_q * one, width = (int64_t)heads * dim, ldo = (int64_t)a->attr.n_heads * dim;
+    int64_t one = 2 + (int64_t)dim, stride = n_q * one, width = (int64_t)heads * dim,
+            ldo = (int64_t)a->attr.n_heads * dim;
     const int direct = weft__cpu_is_direct(a->to);
     for (int32_t i = 0; i < n_q; i++) {
         int32_t row = tile->row + i / heads, pos = p->rows->pos[row];
@@ -171,8 +175,8 @@ static int32_t tile_at_cost(const weft__cpu_tiling *t, uint64_t cost)
     return low;
 }
 
-/* All splits of the (head, tile) units that begin in this thread's share of the cost; heads outside, so that a head's pages stay
- * in the cache. */
+/* All splits of the (head, tile) units that begin in this thread's share of the cost; heads outside, so that a head's
+ * pages stay in the cache. */
 static void run_whole(weft_program *p, const weft__cpu_attention *a, int thread)
 {
     const weft__cpu_tiling *t = a->tiling;
@@ -182,7 +186,8 @@ static void run_whole(weft_program *p, const weft__cpu_attention *a, int thread)
     uint64_t to = (uint64_t)weft__cpu_share((int64_t)total, thread + 1, p->n_threads);
     for (uint64_t head = from / per_head; head < (uint64_t)t->n_kv_heads && head * per_head < to; head++) {
         uint64_t base = head * per_head;
-        for (int32_t i = from > base ? tile_at_cost(t, from - base) : 0; i < t->n_tiles && base + t->tiles[i].cost < to; i++) {
+        for (int32_t i = from > base ? tile_at_cost(t, from - base) : 0; i < t->n_tiles && base + t->tiles[i].cost < to;
+             i++) {
             const weft__cpu_tile *tile = &t->tiles[i];
             weft__attn q;
             describe_queries(p, a, tile, (int64_t)head, th, &q);
@@ -255,13 +260,15 @@ static void run_attention(weft_program *p, const weft__cpu_step *s, int thread)
 
 /* ---- building ---- */
 
-/* The program's tiling for this window and these heads, and for all rows or those that are wanted; NULL when memory runs out. */
+/* The program's tiling for this window and these heads, and for all rows or those that are wanted; NULL when memory
+ * runs out. */
 static weft__cpu_tiling *tiling_of(weft_program *p, const weft_attr_attention *a, int if_wanted)
 {
     int32_t heads = a->n_heads / a->n_kv_heads;
     for (int32_t i = 0; i < p->n_tilings; i++) {
         weft__cpu_tiling *t = &p->tilings[i];
-        if (t->window == a->window && t->heads == heads && t->n_kv_heads == a->n_kv_heads && t->if_wanted == if_wanted) return t;
+        if (t->window == a->window && t->heads == heads && t->n_kv_heads == a->n_kv_heads && t->if_wanted == if_wanted)
+            return t;
     }
     weft__cpu_tile *tiles = weft__cpu_own(p, (size_t)p->segment->max_rows + 1, sizeof *tiles);
     if (!tiles) return NULL;
@@ -285,7 +292,8 @@ weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_e
     *a = (weft__cpu_attention){*attr, &p->graph->kv_groups[group], t, s->node->in[0], s->node->out[0], NULL};
     size_t n_q = (size_t)t->tile_rows * (size_t)t->heads, one = 2 + (size_t)attr->head_dim_v;
     weft__cpu_need(&p->needs.attn,
-                   weft__attn_scratch((int)n_q, a->group->page_tokens, attr->head_dim_k, attr->head_dim_v) * sizeof(float));
+                   weft__attn_scratch((int)n_q, a->group->page_tokens, attr->head_dim_k, attr->head_dim_v) *
+                       sizeof(float));
     weft__cpu_need(&p->needs.state, WEFT__CPU_MAX_SPLITS * n_q * one * sizeof(float));
     weft__cpu_need(&p->needs.row, n_q * (size_t)attr->head_dim_v * sizeof(float));
     weft__cpu_need(&p->needs.range, 2 * n_q * sizeof(int32_t));

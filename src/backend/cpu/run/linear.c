@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* linear.c: products with the weights: norm in front, up to three matrices of one input, gate and residual behind.
  *
- * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and saves a
- * barrier, which is what a decode step has most of; where adapters act on the product there is one, so that each A is read by one
- * thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come prepared (direct.c) have
- * that barrier only where adapters act on the product. */
+ * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and
+ * saves a barrier, which is what a decode step has most of; where adapters act on the product there is one, so that
+ * each A is read by one thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come
+ * prepared (direct.c) have that barrier only where adapters act on the product. */
 #include "backend/cpu/adapter/adapter.h"
 #include "backend/cpu/run/steal.h"
 
 enum {
-    BLOCK = 128,     /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
-    LARGE = 512,     /* with few rows up to so many, half of what is left of a column; */
-    BLOCK_ROWS = 64, /* where B's are prefetched, as many more as rows are fewer than this: B's are then read in long runs */
-    OWNERS = 8,      /* threads whose shares one works at, with few rows: looking at each takes time */
-    AHEAD = 4,       /* rows for which residuals are fetched in advance */
+    BLOCK = 128, /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
+    LARGE = 512, /* with few rows up to so many, half of what is left of a column; */
+    BLOCK_ROWS =
+        64,     /* where B's are prefetched, as many more as rows are fewer than this: B's are then read in long runs */
+    OWNERS = 8, /* threads whose shares one works at, with few rows: looking at each takes time */
+    AHEAD = 4,  /* rows for which residuals are fetched in advance */
     PREFETCHED = 256 /* rows at most whose residuals are prefetched while their outputs are computed */
 };
 
@@ -29,8 +30,8 @@ const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, we
 }
 
 /* Rows [first, last) of n, a tile at a time. */
-static void prepare_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t first, int64_t last, int64_t n,
-                         uint8_t *acts)
+static void prepare_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t first, int64_t last,
+                         int64_t n, uint8_t *acts)
 {
     const int64_t k = l->input.k;
     for (int64_t r = first, rows; r < last; r += rows) {
@@ -47,7 +48,8 @@ static const float *residual_of(const weft_program *p, const weft__cpu_linear *l
 }
 
 /* What stands behind matrix i, for outputs [first, last) of n rows from `row` on. */
-static void epilogue(weft_program *p, const weft__cpu_linear *l, int i, int64_t first, int64_t last, int64_t row, int64_t n)
+static void epilogue(weft_program *p, const weft__cpu_linear *l, int i, int64_t first, int64_t last, int64_t row,
+                     int64_t n)
 {
     const weft__cpu_matrix *m = &l->m[i];
     const float *residual = residual_of(p, l, i);
@@ -70,8 +72,8 @@ typedef struct rows_at {
     weft__cpu_delta delta;
 } rows_at;
 
-/* What is prefetched while outputs of rows are computed that are so many that memory has time to spare: their residuals, which others have
- * driven out of the caches since. (Of a prompt of 512 on a Zen 5 0.5 %.) */
+/* What is prefetched while outputs of rows are computed that are so many that memory has time to spare: their
+ * residuals, which others have driven out of the caches since. (Of a prompt of 512 on a Zen 5 0.5 %.) */
 typedef struct residual_prefetch {
     weft__range row[PREFETCHED];
     weft__kernel_prefetch ahead;
@@ -92,13 +94,14 @@ static weft__kernel_prefetch *prefetch_residuals(const weft_program *p, const we
 }
 
 /* next: what the thread reads then, or NULL. */
-static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_outputs o, rows_at r, const uint8_t *next)
+static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_outputs o, rows_at r,
+                     const uint8_t *next)
 {
     int64_t width = l->m[o.i].n;
     float *y = p->data[l->out[o.i]] + r.row * width + o.first;
     if (l->activation != WEFT_ACT_NONE) {
-        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts, r.offset, r.n,
-                        &r.delta, l->to, y, width);
+        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts, r.offset,
+                        r.n, &r.delta, l->to, y, width);
         return;
     }
     const weft__cpu_matrix *m = &l->m[o.i];
@@ -140,10 +143,10 @@ static void multiply_share(weft_program *p, const weft__cpu_linear *l, int threa
     }
 }
 
-/* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, a slower core, or memory that
- * serves one core better than another for a while, holds up one block instead of a share. (Two threads decoding Q4_K on a Zen 4 whose
- * memory others use, too, waited 1.4 to 4.0 ms of 20 for each other; with blocks 0.3 to 0.5.) With few rows reading takes the
- * time: only what lies in this thread's NUMA node is taken over. */
+/* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, a slower
+ * core, or memory that serves one core better than another for a while, holds up one block instead of a share. (Two
+ * threads decoding Q4_K on a Zen 4 whose memory others use, too, waited 1.4 to 4.0 ms of 20 for each other; with blocks
+ * 0.3 to 0.5.) With few rows reading takes the time: only what lies in this thread's NUMA node is taken over. */
 static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims,
                             weft__cpu_block_size size, int few_rows, rows_at r)
 {
@@ -214,9 +217,9 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
         end = begin + rows < last ? begin + rows : last;
         if (!direct) prepare_rows(p, l, th, r, end, n, acts);
         if (delta)
-            weft__cpu_shrink_linear(p, s, thread,
-                                    (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows}, r,
-                                    end, 0, NULL);
+            weft__cpu_shrink_linear(
+                p, s, thread, (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows},
+                r, end, 0, NULL);
     }
     const int64_t n_chunks = (n + in->chunk - 1) / in->chunk;
     weft__cpu_claim *claims = weft__cpu_claims_of(p, thread, (size_t)n_chunks);
@@ -237,8 +240,8 @@ void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l)
 {
     const weft__cpu_matrix *m[WEFT_LINEAR_MAX];
     for (int i = 0; i < l->n_mat; i++) m[i] = &l->m[i];
-    weft__cpu_split_outputs(m, l->n_mat, l->activation != WEFT_ACT_NONE, l->to ? WEFT__ACT_PART : WEFT__CPU_UNIT, p->n_threads,
-                            l->split);
+    weft__cpu_split_outputs(m, l->n_mat, l->activation != WEFT_ACT_NONE, l->to ? WEFT__ACT_PART : WEFT__CPU_UNIT,
+                            p->n_threads, l->split);
 }
 
 weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err)
@@ -259,7 +262,8 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
         weft_status st = weft__cpu_matrix_init(p, &l->m[i], node->w[i], err);
         if (st) return st;
         if (BLOCK % l->m[i].mm->panel_rows)
-            return weft_fail(err, WEFT_INTERNAL, "panels of %d rows do not divide a block of %d", l->m[i].mm->panel_rows, BLOCK);
+            return weft_fail(err, WEFT_INTERNAL, "panels of %d rows do not divide a block of %d",
+                             l->m[i].mm->panel_rows, BLOCK);
         l->m[i].bias = weft__cpu_vector(p, a->bias[i], &failed);
         l->out[i] = node->out[i < node->n_out ? i : 0];
         m[i] = &l->m[i];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* moe.c: routing to experts, and the experts.
  *
- * A slot is one (row, chosen expert) pair. Slots are put in order of expert (and of row within an expert), cut into blocks that run
- * together, and every block is a product like any other; the sum over a row's experts is taken in order of their rank. So which
- * other rows go to the same expert changes nothing for a row. */
+ * A slot is one (row, chosen expert) pair. Slots are put in order of expert (and of row within an expert), cut into
+ * blocks that run together, and every block is a product like any other; the sum over a row's experts is taken in order
+ * of their rank. So which other rows go to the same expert changes nothing for a row. */
 #include <math.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ static int above(float a, float b)
     return a > b || (isnan(b) && !isnan(a));
 }
 
-/* ids and weights of the n_used largest logits, in falling order, equal ones in order of index. The weight of an expert is its
- * softmax over all experts, or the sigmoid of its logit. */
+/* ids and weights of the n_used largest logits, in falling order, equal ones in order of index. The weight of an expert
+ * is its softmax over all experts, or the sigmoid of its logit. */
 static void route_row(const weft_attr_moe *a, const float *logit, float *out)
 {
     float *id = out, *weight = out + a->n_used;
@@ -52,8 +52,8 @@ static void run_route(weft_program *p, const weft__cpu_step *s, int thread)
 
 /* ---- grouping ---- */
 
-/* Expert number `rank` of row r. A route that came from outside this program may hold anything: what is no expert becomes expert
- * 0 here, and its weight not a number (weight_of), so that the row's output shows it. */
+/* Expert number `rank` of row r. A route that came from outside this program may hold anything: what is no expert
+ * becomes expert 0 here, and its weight not a number (weight_of), so that the row's output shows it. */
 static int32_t expert_of(const weft_attr_moe *a, const float *route, int64_t r, int32_t rank)
 {
     float id = route[r * 2 * a->n_used + rank];
@@ -66,8 +66,8 @@ static float weight_of(const weft_attr_moe *a, const float *route, int64_t r, in
     return id >= 0 && id < (float)a->n_experts ? route[r * 2 * a->n_used + a->n_used + rank] : NAN;
 }
 
-/* Counting sort of the slots by expert into th->slot_row and th->slot_of, then blocks; returns their number. Every thread does it
- * for itself. */
+/* Counting sort of the slots by expert into th->slot_row and th->slot_of, then blocks; returns their number. Every
+ * thread does it for itself. */
 static int32_t group_slots(const weft__cpu_moe *m, const float *route, int64_t n_rows, weft__cpu_thread *th)
 {
     const weft_attr_moe *a = &m->attr;
@@ -111,7 +111,8 @@ static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, i
     int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
     for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
         const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
-        int32_t expert = expert_of(&m->attr, route, i / used, (int32_t)(i % used)), slot = p->threads[thread].slot_of[i];
+        int32_t expert = expert_of(&m->attr, route, i / used, (int32_t)(i % used)),
+                slot = p->threads[thread].slot_of[i];
         if (!a) continue;
         weft__cpu_shrink_row(p, thread, a, &m->gate, expert, x + i / used * m->gate.k, slot, 0);
         weft__cpu_shrink_row(p, thread, a, &m->up, expert, x + i / used * m->up.k, slot, 1);
@@ -149,10 +150,11 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
 
 /* ---- experts ---- */
 
-/* Prepares this thread's share of the tiles of all blocks. Row i of a block is row `slot_row[slot + i]` of x; slot_row NULL: row
- * slot + i itself, and the tiles are those of h. */
+/* Prepares this thread's share of the tiles of all blocks. Row i of a block is row `slot_row[slot + i]` of x; slot_row
+ * NULL: row slot + i itself, and the tiles are those of h. */
 static void moe_prepare(const weft__cpu_input *in, const size_t *offset, size_t tile_bytes, const weft__cpu_thread *th,
-                        int32_t n_blocks, const float *x, const int32_t *slot_row, uint8_t *acts, int thread, int n_threads)
+                        int32_t n_blocks, const float *x, const int32_t *slot_row, uint8_t *acts, int thread,
+                        int n_threads)
 {
     const weft__cpu_block *end = &th->blocks[n_blocks - 1];
     int32_t n_tiles = (slot_row ? end->tile_x : end->tile_h) + (end->n + in->tile - 1) / in->tile;
@@ -171,8 +173,8 @@ static void moe_prepare(const weft__cpu_input *in, const size_t *offset, size_t 
 }
 
 /* out[r] = sum over ranks of weight * y[slot], for outputs [first, last). */
-static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *y, int64_t n_rows,
-                        int64_t first, int64_t last)
+static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *y,
+                        int64_t n_rows, int64_t first, int64_t last)
 {
     const float *route = p->data[m->route];
     int64_t d = m->down.n;
@@ -188,7 +190,8 @@ static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu
 }
 
 /* hidden = act(gate x) * up x for this thread's hidden values of every block. */
-static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int32_t n_blocks, float *hidden, int thread)
+static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int32_t n_blocks, float *hidden,
+                      int thread)
 {
     const weft__cpu_moe *m = s->data;
     weft__cpu_thread *th = &p->threads[thread];
@@ -215,8 +218,8 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
 }
 
 /* The hidden values, where they are an output: this thread's share of the rows, each row's in order of rank. */
-static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden, int64_t n_rows,
-                        int thread)
+static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden,
+                        int64_t n_rows, int thread)
 {
     int64_t f = m->gate.n, used = m->attr.n_used, last = weft__cpu_share(n_rows, thread + 1, p->n_threads) * used;
     float *out = p->data[m->out_hidden];
@@ -241,8 +244,8 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
     if (first >= last) return;
     for (int32_t b = 0; b < n_blocks; b++) {
         const weft__cpu_block *k = &th->blocks[b];
-        weft__cpu_multiply(&m->down, k->expert, first, last, act_h + (size_t)k->tile_h * m->tile_h, m->in_h.chunk_offset, k->n,
-                           y + k->slot * d + first, d, NULL);
+        weft__cpu_multiply(&m->down, k->expert, first, last, act_h + (size_t)k->tile_h * m->tile_h,
+                           m->in_h.chunk_offset, k->n, y + k->slot * d + first, d, NULL);
         weft__cpu_delta delta = delta_of_block(p, s, k, th);
         weft__cpu_expand(p, &delta, &m->down, 2, first, last, y + k->slot * d + first, d, NULL);
     }
@@ -251,7 +254,8 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
 
 /* ---- building ---- */
 
-/* Bytes of a tile of the widest form; blocks are laid out in such tiles, so no form may need more for its whole tiles. */
+/* Bytes of a tile of the widest form; blocks are laid out in such tiles, so no form may need more for its whole tiles.
+ */
 static weft_status tile_bytes(const weft__cpu_input *in, size_t *bytes, weft_error *err)
 {
     *bytes = 0;
@@ -300,7 +304,8 @@ static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_m
     const weft_node *n = s->node;
     int64_t max_rows = s->rows == WEFT_WANTED ? p->segment->max_wanted : p->segment->max_rows;
     weft_status st;
-    if ((st = weft__cpu_matrix_init(p, &m->gate, n->w[0], err)) || (st = weft__cpu_matrix_init(p, &m->up, n->w[1], err)) ||
+    if ((st = weft__cpu_matrix_init(p, &m->gate, n->w[0], err)) ||
+        (st = weft__cpu_matrix_init(p, &m->up, n->w[1], err)) ||
         (st = weft__cpu_matrix_init(p, &m->down, n->w[2], err)))
         return st;
     weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
@@ -318,7 +323,8 @@ weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *
     }
     weft__cpu_moe *m = weft__cpu_own(p, 1, sizeof *m);
     int64_t *split = weft__cpu_own(p, 2 * ((size_t)p->n_threads + 1), sizeof *split);
-    if (!m || !split) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
+    if (!m || !split)
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
     m->attr = s->node->attr.moe;
     m->split_f = split;
     m->split_d = split + p->n_threads + 1;

@@ -12,9 +12,9 @@
 
 static int same_rope(const weft_attr_rope *a, const weft_attr_rope *b)
 {
-    return a->n_rot == b->n_rot && a->base == b->base && a->freq_scale == b->freq_scale && a->ext_factor == b->ext_factor &&
-           a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow &&
-           a->n_ctx_orig == b->n_ctx_orig;
+    return a->n_rot == b->n_rot && a->base == b->base && a->freq_scale == b->freq_scale &&
+           a->ext_factor == b->ext_factor && a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast &&
+           a->beta_slow == b->beta_slow && a->n_ctx_orig == b->n_ctx_orig;
 }
 
 /* The program's entry for a configuration; NULL when memory runs out. */
@@ -126,8 +126,10 @@ static weft_status build_kv(weft_program *p, weft__cpu_step *s, weft_error *err)
     int fused = n->op == WEFT_OP_ROPE_KV;
     weft__cpu_kv *kv = weft__cpu_own(p, 1, sizeof *kv);
     const weft__cpu_rope *rope = kv && fused ? rope_of(p, &n->attr.rope_kv.q, n->w[0]) : NULL;
-    if (!kv || (fused && !rope)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[n->out[0]].name);
-    *kv = (weft__cpu_kv){.rope = rope, .kv = fused ? n->attr.rope_kv.kv : n->attr.kv, .q = WEFT_NONE, .q_out = WEFT_NONE};
+    if (!kv || (fused && !rope))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[n->out[0]].name);
+    *kv =
+        (weft__cpu_kv){.rope = rope, .kv = fused ? n->attr.rope_kv.kv : n->attr.kv, .q = WEFT_NONE, .q_out = WEFT_NONE};
     kv->k = n->in[fused ? 1 : 0];
     kv->v = n->in[fused ? 2 : 1];
     if (fused) {
@@ -148,5 +150,6 @@ weft_status weft__cpu_build_positions(weft_program *p, weft__cpu_step *s, weft_e
     if (s->node->op != WEFT_OP_ROPE) return build_kv(p, s, err);
     s->data = rope_of(p, &s->node->attr.rope, s->node->w[0]);
     s->run = run_rope;
-    return s->data ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
+    return s->data ? WEFT_OK
+                   : weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
 }

@@ -34,8 +34,8 @@ static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
         float *y = out(p, s) + r * d;
         if (rows->token && rows->token[r] != WEFT_NONE) {
             const weft_adapter *a = weft__cpu_adapter_of(p, WEFT_ROWS, r);
-            p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)rows->token[r] * w->row_bytes, d,
-                             y);
+            p->k->decode_row(
+                w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)rows->token[r] * w->row_bytes, d, y);
             if (a) weft__cpu_expand_embedding(p, thread, a, s->node->w[0], rows->token[r], d, y);
         } else {
             memcpy(y, rows->embd + r * d, (size_t)d * sizeof *y);
@@ -62,7 +62,8 @@ static void norm_layer(const float *x, const weft__cpu_norm *w, float eps, int64
     double mean = sum / (double)n;
     for (int64_t i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);
     double inverse = 1 / sqrt(squares / (double)n + eps);
-    for (int64_t i = 0; i < n; i++) y[i] = (float)((x[i] - mean) * inverse) * (w->w ? w->w[i] : 1.0f) + (w->b ? w->b[i] : 0.0f);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)((x[i] - mean) * inverse) * (w->w ? w->w[i] : 1.0f) + (w->b ? w->b[i] : 0.0f);
 }
 
 static void run_norm(weft_program *p, const weft__cpu_step *s, int thread)
@@ -87,7 +88,8 @@ static weft_status build_norm(weft_program *p, weft__cpu_step *s, weft_error *er
         w->w = weft__cpu_vector(p, s->node->w[0], &failed);
         if (s->node->n_w > 1) w->b = weft__cpu_vector(p, s->node->w[1], &failed);
     }
-    if (!w || failed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
+    if (!w || failed)
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
     s->run = run_norm;
     s->data = w;
     return WEFT_OK;
@@ -95,7 +97,8 @@ static weft_status build_norm(weft_program *p, weft__cpu_step *s, weft_error *er
 
 /* ---- elementwise ---- */
 
-typedef void (*element_fn)(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count, float *y);
+typedef void (*element_fn)(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count,
+                           float *y);
 
 static void do_glu(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
 {
@@ -114,7 +117,8 @@ static void do_scale(const weft_program *p, const weft_node *n, const float *a, 
     p->k->scale(a, n->attr.scale.factor, count, y);
 }
 
-static void do_softcap(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
+static void do_softcap(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count,
+                       float *y)
 {
     (void)b;
     p->k->softcap(a, n->attr.softcap.cap, count, y);

@@ -8,7 +8,8 @@ int weft__cpu_block_of(weft__cpu_shares s, int owner, int64_t b, weft__cpu_block
 {
     for (int i = 0; i < s.n_columns; i++) {
         const weft__cpu_outputs share = weft__cpu_share_of(s, owner, i);
-        /* So many of the largest have as much again behind them; they are not gone through, as a vocabulary may have hundreds. */
+        /* So many of the largest have as much again behind them; they are not gone through, as a vocabulary may have
+         * hundreds. */
         const int64_t largest = (share.last - share.first) / size.max - 1;
         const int64_t skipped = b < largest ? b : largest > 0 ? largest : 0;
         b -= skipped;
@@ -31,8 +32,8 @@ int weft__cpu_n_blocks(weft__cpu_shares s, int owner, weft__cpu_block_size size)
     return n;
 }
 
-/* Two products in a row use two lists: each thread empties its part of the next one's, which all have left behind at the barrier before
- * this. */
+/* Two products in a row use two lists: each thread empties its part of the next one's, which all have left behind at
+ * the barrier before this. */
 weft__cpu_claim *weft__cpu_claims_of(weft_program *p, int thread, size_t n_chunks)
 {
     const size_t half = p->needs.chunks * (size_t)p->n_threads;
@@ -56,7 +57,8 @@ void weft__cpu_forget_claims(weft_program *p)
     }
 }
 
-int weft__cpu_take_block(weft__cpu_shares s, int owner, weft__cpu_claim *claim, weft__cpu_block_size size, weft__cpu_outputs *o)
+int weft__cpu_take_block(weft__cpu_shares s, int owner, weft__cpu_claim *claim, weft__cpu_block_size size,
+                         weft__cpu_outputs *o)
 {
     /* To look costs less than to count, where others look, too. */
     return weft__cpu_block_of(s, owner, atomic_load_explicit(&claim->next, memory_order_relaxed), size, o) &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* steal.h: a thread's share of a product in blocks, which other threads take when they are done with their own.
  *
- * The shares are a split of the outputs; a block belongs to a share, and a count for each share and chunk of rows says how many of its blocks were
- * taken. Which thread computes a block changes nothing but time. Thread safety: any thread of the team takes blocks; the lists of counts are
- * emptied a product ahead, between two barriers. */
+ * The shares are a split of the outputs; a block belongs to a share, and a count for each share and chunk of rows says
+ * how many of its blocks were taken. Which thread computes a block changes nothing but time. Thread safety: any thread
+ * of the team takes blocks; the lists of counts are emptied a product ahead, between two barriers. */
 #ifndef WEFT_BACKEND_CPU_STEAL_H
 #define WEFT_BACKEND_CPU_STEAL_H
 
@@ -28,8 +28,8 @@ typedef struct weft__cpu_shares {
     int n_columns;
 } weft__cpu_shares;
 
-/* Outputs of a block: half of what is left of a column, within these bounds, which are multiples of the least block. Each block costs some time
- * of its own, and the last ones decide how long threads wait for each other. */
+/* Outputs of a block: half of what is left of a column, within these bounds, which are multiples of the least block.
+ * Each block costs some time of its own, and the last ones decide how long threads wait for each other. */
 typedef struct weft__cpu_block_size {
     int64_t min, max;
 } weft__cpu_block_size;
@@ -45,10 +45,11 @@ int weft__cpu_block_of(weft__cpu_shares s, int owner, int64_t b, weft__cpu_block
 /* How many there are. */
 int weft__cpu_n_blocks(weft__cpu_shares s, int owner, weft__cpu_block_size size);
 /* The next block of an owner's share that no thread has taken; 0: there is none. */
-int weft__cpu_take_block(weft__cpu_shares s, int owner, weft__cpu_claim *claim, weft__cpu_block_size size, weft__cpu_outputs *o);
+int weft__cpu_take_block(weft__cpu_shares s, int owner, weft__cpu_claim *claim, weft__cpu_block_size size,
+                         weft__cpu_outputs *o);
 
-/* The counts of a product: for each of n_chunks chunks one for every thread, none taken yet. Each thread of the team calls it once for each
- * product that is computed in blocks, before a barrier. */
+/* The counts of a product: for each of n_chunks chunks one for every thread, none taken yet. Each thread of the team
+ * calls it once for each product that is computed in blocks, before a barrier. */
 weft__cpu_claim *weft__cpu_claims_of(weft_program *p, int thread, size_t n_chunks);
 /* No block is taken; between steps, when the number of threads changes. */
 void weft__cpu_forget_claims(weft_program *p);
