@@ -204,8 +204,8 @@ static weft_status choose_adapters(const chat *c, const char *words, int *in_use
     return WEFT_OK;
 }
 
-/* "NAME=PATH[:SCALE]": the adapter's place in the list, which it has for good when it can be used. -1 after a message.
- */
+/* "NAME=PATH[:SCALE]": the adapter's place in the list, which it has for good when it can be used. -1 after a
+ * message. */
 static int new_adapter(chat *c, const char *text)
 {
     weft_error err = {0};

@@ -212,8 +212,8 @@ static int32_t largest(const struct int_list *list)
     return most;
 }
 
-/* Sizes that nobody gave become such as fit into a context of `most` tokens; the others are refused where they do not.
- */
+/* Sizes that nobody gave become such as fit into a context of `most` tokens; the others are refused where they do
+ * not. */
 static void fit(bench_options *o, int32_t most)
 {
     const int32_t room = most - largest(&o->n_depth), n_prompt = largest(&o->n_prompt), n_gen = largest(&o->n_gen);

@@ -19,8 +19,8 @@ static void on_interrupt(int signal_number)
     signal(signal_number, SIG_DFL); /* a second one ends at once */
 }
 
-/* What is shown. The speed is that of the last seconds: each new measurement, a fifth of a second long, counts a tenth.
- */
+/* What is shown. The speed is that of the last seconds: each new measurement, a fifth of a second long, counts a
+ * tenth. */
 struct display {
     uint64_t drawn_ns, measured_ns, measured_bytes;
     double bytes_per_s;

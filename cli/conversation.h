@@ -2,8 +2,8 @@
 /* conversation.h: messages, the session that holds their tokens, and the next answer. One thread.
  *
  * Invariant: `held` are the tokens in the session, and they and `lacking` stand for `held_text`; when the conversation
- * as the template now renders it begins with that text, only what follows is tokenized, and evaluated after `lacking`.
- */
+ * as the template now renders it begins with that text, only what follows is tokenized, and evaluated after
+ * `lacking`. */
 #ifndef WEFT_CLI_CONVERSATION_H
 #define WEFT_CLI_CONVERSATION_H
 

@@ -82,8 +82,8 @@ double top_metric_of(const char *metrics, const char *name, const char *label, c
     return sum;
 }
 
-/* The first bound behind which no more than a share 1-q lies. Each bound is looked up, as labels may divide the counts.
- */
+/* The first bound behind which no more than a share 1-q lies. Each bound is looked up, as labels may divide the
+ * counts. */
 double top_quantile(const char *metrics, const char *name, double q)
 {
     char buckets[128], count[128], bound[TOP_LABEL];

@@ -14,8 +14,8 @@ typedef struct top_view {
 
 /* Appends lines, each ended by "\n"; rates only where there is a sample before. */
 void top_print(const char *address, const top_view *v, weft__strbuf *out);
-/* Appends what of these lines fits into a window; nothing of it steers a terminal. rows 0: all of it, as long as it is.
- */
+/* Appends what of these lines fits into a window; nothing of it steers a terminal. rows 0: all of it, as long as it
+ * is. */
 void top_fit(const weft__strbuf *lines, int columns, int rows, weft__strbuf *out);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* training.h: what 'weft train' and 'weft adapter train' share: options, the line that shows how it goes, interruption.
- */
+/* training.h: what 'weft train' and 'weft adapter train' share: options, the line that shows how it goes,
+ * interruption. */
 #ifndef WEFT_CLI_TRAINING_H
 #define WEFT_CLI_TRAINING_H
 

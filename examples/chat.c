@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* chat.c: a conversation with the model's own template: a line from stdin, an answer to stdout.  Usage: chat MODEL
  *
- * The whole conversation is rendered each time; of what the session holds, as much is kept as the new text begins with.
- */
+ * The whole conversation is rendered each time; of what the session holds, as much is kept as the new text begins
+ * with. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * of plugin loading load. Compiled with one of FAULT_MAJOR, FAULT_SIZE, FAULT_NULL, FAULT_MISSING, FAULT_SYMBOL it is
  * wrong in that way.
  *
- * It is of the first minor version: its table ends before `measure`. Owner: one thread per backend, as backend.h says.
- */
+ * It is of the first minor version: its table ends before `measure`. Owner: one thread per backend, as backend.h
+ * says. */
 #include <stdio.h>
 #include <string.h>
 

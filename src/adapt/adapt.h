@@ -215,8 +215,8 @@ weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch,
 void weft__adapt_base_free(weft__adapt_base *base);
 
 /* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, when
- * both fingerprints are known and differ, or when a copy is not what the base has there, as far as its bytes are there.
- */
+ * both fingerprints are known and differ, or when a copy is not what the base has there, as far as its bytes are
+ * there. */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
 
 /* Can steps compute with its values at that weight in a stack, whatever type they are kept in? WEFT_FORMAT: at no

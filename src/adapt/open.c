@@ -2,8 +2,8 @@
 /* open.c: an adapter from a path: a GGUF file, or the two files of a PEFT folder.
  *
  * Files are read, not mapped: they may be replaced or cut while a server has them (a mapped file that is cut kills the
- * process). What does not begin as an adapter is not read further, and memory that nothing was read into is none yet.
- */
+ * process). What does not begin as an adapter is not read further, and memory that nothing was read into is none
+ * yet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

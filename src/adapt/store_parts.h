@@ -73,8 +73,8 @@ typedef struct weft__adapt_reading {
 
 /* Reads it; arg: a weft__adapt_reading. In the background. */
 void weft__adapt_read_checked(void *arg);
-/* Clients that ask for a name need not know where its file lies: they are told of it by that name, the log by its path.
- */
+/* Clients that ask for a name need not know where its file lies: they are told of it by that name, the log by its
+ * path. */
 weft_status weft__adapt_fail_by_name(const weft_error *why, const char *name, const char *path, weft_error *err);
 
 #endif

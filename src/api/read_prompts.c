@@ -105,8 +105,8 @@ static int is_role(const char *role)
     return 0;
 }
 
-/* What an assistant says beside its calls, and what a call returns, may be nothing; what a call returns is to be there.
- */
+/* What an assistant says beside its calls, and what a call returns, may be nothing; what a call returns is to be
+ * there. */
 static int may_be_none(const char *role, const weft__json *content)
 {
     return !strcmp(role, "assistant") || (content && (!strcmp(role, "tool") || !strcmp(role, "function")));

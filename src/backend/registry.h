@@ -16,8 +16,8 @@ typedef struct weft__provider {
 } weft__provider;
 
 /* name: "cpu", or a path to a plugin (contains '/' or ends in ".so"), or a bare plugin name looked up in
- * WEFT_PLUGIN_PATH. Fails with WEFT_ABI and both versions in the message where they do not match. The caller owns *out.
- */
+ * WEFT_PLUGIN_PATH. Fails with WEFT_ABI and both versions in the message where they do not match. The caller owns
+ * *out. */
 weft_status weft__provider_open(const char *name, const char *options, weft__provider **out, weft_error *err);
 void weft__provider_close(weft__provider **p);
 

@@ -34,8 +34,8 @@ typedef int (*weft__alloc_gate)(void *arg, size_t n_bytes);
 void weft__alloc_set_gate(weft__alloc_gate gate, void *arg);
 
 /* Gives the system the freed pages between blocks that live on, which the C library keeps, where it can be asked to.
- * Takes up to milliseconds, in which other threads may wait for memory; for a thread with time, after much was freed.
- */
+ * Takes up to milliseconds, in which other threads may wait for memory; for a thread with time, after much was
+ * freed. */
 void weft__alloc_trim(void);
 
 /* For a process that runs for weeks: from now on a block of 128 KB or more goes back to the system when it is freed,

@@ -12,8 +12,8 @@
 
 /* jansson loses some allocation failures, so they are noted here. Worse, a lexer that cannot grow its buffer drops
  * bytes, and when the closing quote of a string is among them, it reads and writes beyond its buffers. So while a text
- * is parsed there is a reserve for that buffer, whose sizes are powers of two, and the text ends at the first failure.
- */
+ * is parsed there is a reserve for that buffer, whose sizes are powers of two, and the text ends at the first
+ * failure. */
 static _Thread_local int out_of_memory;
 static _Thread_local struct {
     char *begin;

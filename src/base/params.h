@@ -2,8 +2,8 @@
 /* params.h: the public structs that begin with `size`, between programs and libraries of different versions.
  *
  * Fields are only ever appended, so a smaller struct is a beginning of a larger one. A size is a multiple of the type's
- * alignment, so that no field is cut; a struct that ends in padding is filled up with a field `reserved`. Thread-safe.
- */
+ * alignment, so that no field is cut; a struct that ends in padding is filled up with a field `reserved`.
+ * Thread-safe. */
 #ifndef WEFT_BASE_PARAMS_H
 #define WEFT_BASE_PARAMS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* watch.h: tells the thread sanitizer what code reads and writes that was compiled without it. Empty in other builds.
- */
+/* watch.h: tells the thread sanitizer what code reads and writes that was compiled without it. Empty in other
+ * builds. */
 #ifndef WEFT_BASE_WATCH_H
 #define WEFT_BASE_WATCH_H
 

@@ -18,8 +18,8 @@
  * disk works or an event function runs. All else belongs to the engine's thread from the moment a request is accepted:
  * pool, prefix tree, sequences, samplers. The scheduler's calls into the store come from that thread, under the lock,
  * but for `capacity` and `pages`, which read what never changes. A record stands for a request from submit to its last
- * event; there are n_slots + max_queue of them, and an id names record and generation, so that an old id finds nobody.
- */
+ * event; there are n_slots + max_queue of them, and an id names record and generation, so that an old id finds
+ * nobody. */
 #ifndef WEFT_BATCHER_BATCHER_H
 #define WEFT_BATCHER_BATCHER_H
 

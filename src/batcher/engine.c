@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* engine.c: weft_engine: its parameters and its life, and what any thread may ask of it (batcher.h says who owns what).
- */
+/* engine.c: weft_engine: its parameters and its life, and what any thread may ask of it (batcher.h says who owns
+ * what). */
 #include <stdio.h>
 #include <string.h>
 

@@ -46,8 +46,8 @@ static weft_status run_model(weft_engine *e, weft_error *err)
     return st;
 }
 
-/* The grammars before it took the time that this step has for theirs: its last row comes again, which changes no bit.
- */
+/* The grammars before it took the time that this step has for theirs: its last row comes again, which changes no
+ * bit. */
 static void put_off(batcher_request *r)
 {
     weft_engine *e = r->engine;

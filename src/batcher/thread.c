@@ -94,8 +94,8 @@ static int has_begun_now(const weft_engine *e, int32_t record)
     return 0;
 }
 
-/* Of what happened under the lock: who has gone is told before who came in its place; who came and went, in that order.
- */
+/* Of what happened under the lock: who has gone is told before who came in its place; who came and went, in that
+ * order. */
 static void tell_all(weft_engine *e)
 {
     int32_t n_left = 0;

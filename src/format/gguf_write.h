@@ -68,8 +68,8 @@ weft_status weft__gguf_declare(weft__gguf_writer *w, const char *name, uint32_t 
  * found here and not at the end. */
 weft_status weft__gguf_begin(weft__gguf_writer *w, weft_error *err);
 
-/* Appends n_bytes of the tensor that is due; a tensor may come in any number of pieces, a piece may not cross its end.
- */
+/* Appends n_bytes of the tensor that is due; a tensor may come in any number of pieces, a piece may not cross its
+ * end. */
 weft_status weft__gguf_write(weft__gguf_writer *w, const void *bytes, size_t n_bytes, weft_error *err);
 
 /* Checks that every declared tensor was written in full, flushes to the disk and renames to `path`. */

@@ -195,8 +195,8 @@ static void take_permissions(int fd, const struct stat *old)
     (void)!fchmod(fd, mode);
 }
 
-/* Creates path.tmp-RANDOM with the permissions of the file that it is to replace, or those that a new file gets here.
- */
+/* Creates path.tmp-RANDOM with the permissions of the file that it is to replace, or those that a new file gets
+ * here. */
 static weft_status create_temporary(weft__out_file *o, weft_error *err)
 {
     size_t room = strlen(o->path) + 32;

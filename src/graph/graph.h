@@ -47,8 +47,8 @@ weft_tensor_id weft__op_moe_ffn(weft__builder *b, int layer, weft_tensor_id x, w
                                 weft_weight_id gate, weft_weight_id up, weft_weight_id down, const weft_attr_moe *attr);
 
 /* Checks the whole (every input defined exactly once, shapes and widths agree with weights and attributes, groups
- * exist, no cycle: each fault names the node and the tensor), orders the nodes (Kahn, stable) and hands the graph over.
- */
+ * exist, no cycle: each fault names the node and the tensor), orders the nodes (Kahn, stable) and hands the graph
+ * over. */
 weft_status weft__builder_finish(weft__builder **b, weft_graph **out, weft_error *err);
 void weft__graph_destroy(weft_graph **g);
 

@@ -20,8 +20,8 @@ static int is_by_row(const weft_node *n)
     }
 }
 
-/* From the last node to the first: all rows of a tensor are needed where a node reads it that computes all of its own.
- */
+/* From the last node to the first: all rows of a tensor are needed where a node reads it that computes all of its
+ * own. */
 weft_status weft__graph_mark_wanted(weft_graph *g, weft_error *err)
 {
     weft_node *nodes = (weft_node *)g->nodes; /* whoever may change *g owns them */

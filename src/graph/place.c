@@ -126,8 +126,8 @@ static int32_t list_tensors(const weft__plan *p, lives *l, int32_t index, int bo
     return n;
 }
 
-/* Does some node of segment s touch tensor t? A tensor may pass by a segment that lies between its maker and its user.
- */
+/* Does some node of segment s touch tensor t? A tensor may pass by a segment that lies between its maker and its
+ * user. */
 static int touches(const weft__plan *p, const weft_segment *s, weft_tensor_id t)
 {
     for (int32_t i = 0; i < s->n_nodes; i++) {

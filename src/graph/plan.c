@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan.c: from a graph to programs, and a step through them.
- * A plan is built by one thread and then run by one thread at a time; a run changes only the bindings of the outputs.
- */
+ * A plan is built by one thread and then run by one thread at a time; a run changes only the bindings of the
+ * outputs. */
 #include <stdio.h>
 #include <string.h>
 

@@ -40,8 +40,8 @@ weft_status weft__plan_cut(weft__plan *p, weft_error *err);
 
 /* Do the step's adapters belong to this plan? */
 weft_status weft__plan_check_adapters(const weft__plan *p, const weft_rows *rows, weft_error *err);
-/* The rows as segment number `segment` gets them: with its parts of the adapters, or none. Valid until the next call.
- */
+/* The rows as segment number `segment` gets them: with its parts of the adapters, or none. Valid until the next
+ * call. */
 void weft__plan_segment_rows(const weft__plan *p, int32_t segment, const weft_rows *rows, weft_rows *out);
 
 /* Before a step, once per segment's run, and after the step, while p->profile->on. Time is taken after begin's own

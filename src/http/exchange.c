@@ -291,8 +291,8 @@ static enum result linger(struct weft__http_connection *k)
     return got < 0 && errno == EAGAIN ? BLOCKED : CLOSE;
 }
 
-/* All was sent: the next request is read, or what still comes is dropped. One of too many gives its place back at once.
- */
+/* All was sent: the next request is read, or what still comes is dropped. One of too many gives its place back at
+ * once. */
 static enum result end_answer(struct weft__http_connection *k, weft__http_request *r)
 {
     const uint64_t idle = (uint64_t)k->http->config.idle_s;

@@ -100,8 +100,8 @@ const char *weft__http_body(const weft__http_request *r, size_t *n);
 /* Lets go of the body, by who handles the request; an answer does so too. */
 void weft__http_free_body(weft__http_request *r);
 uint64_t weft__http_began_ns(const weft__http_request *r);
-/* Whose it is, to be compared with those of other requests that live; NULL: of anybody behind a unix socket or a proxy.
- */
+/* Whose it is, to be compared with those of other requests that live; NULL: of anybody behind a unix socket or a
+ * proxy. */
 const void *weft__http_client_of(const weft__http_request *r);
 /* Counts n (may be negative) more of what the server lends to clients; 0: its client would have more than `most`, and
  * nothing is counted. What anybody behind a unix socket or a proxy has is not limited. */

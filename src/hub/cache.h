@@ -48,8 +48,8 @@ weft_status weft__hub_cache_remove(const weft__hub_name *name, uint64_t *n_bytes
 /* The same, if no complete or unfinished file is left in it. Failures are of no consequence. */
 void weft__hub_cache_remove_if_empty(const weft__hub_name *name);
 
-/* A small JSON object as a file of dir; what is missing or damaged reads as an empty one. *out is freed by the caller.
- */
+/* A small JSON object as a file of dir; what is missing or damaged reads as an empty one. *out is freed by the
+ * caller. */
 weft_status weft__hub_record_read(int dir, const char *name, weft__json **out, weft_error *err);
 /* Replaces it as a whole. */
 weft_status weft__hub_record_write(int dir, const char *name, const weft__json *record, weft_error *err);

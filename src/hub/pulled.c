@@ -204,8 +204,8 @@ static weft_status tell_repo(walk *w, int owner, weft_error *err)
     return st;
 }
 
-/* Calls visit for every entry of dir (closed here) whose name could be an owner's or a model's, in order of the names.
- */
+/* Calls visit for every entry of dir (closed here) whose name could be an owner's or a model's, in order of the
+ * names. */
 static weft_status each_folder(int dir, weft_status (*visit)(walk *w, int dir, const char *name, weft_error *err),
                                walk *w, weft_error *err)
 {

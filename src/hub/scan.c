@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* scan.c: what lies in a folder of the cache, and the small records beside the files (cache.h). State: the disk only.
- */
+/* scan.c: what lies in a folder of the cache, and the small records beside the files (cache.h). State: the disk
+ * only. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -64,8 +64,8 @@ static inline void weft__act_put_row(const weft__act *form, const float *x, int6
 }
 
 /* What is read soon after a product. Where multiplying leaves memory time to spare, a kernel asks for a line of these
- * bytes now and then (many asked for at once hold each other up). Nothing depends on it, and nothing may be asked for.
- */
+ * bytes now and then (many asked for at once hold each other up). Nothing depends on it, and nothing may be asked
+ * for. */
 typedef struct weft__range {
     const uint8_t *at;
     size_t n; /* bytes, not 0 */

@@ -38,8 +38,8 @@ int32_t weft__kv_page_take(weft__kv_pool *pool, int group);
 void weft__kv_page_retain(weft__kv_pool *pool, int group, int32_t page);
 void weft__kv_page_release(weft__kv_pool *pool, int group, int32_t page);
 
-/* An empty sequence that can grow to n_ctx tokens; allocates its tables now, and nothing later. The pool outlives it.
- */
+/* An empty sequence that can grow to n_ctx tokens; allocates its tables now, and nothing later. The pool outlives
+ * it. */
 weft_status weft__kv_seq_create(weft__kv_pool *pool, int32_t n_ctx, weft__kv_seq **out, weft_error *err);
 void weft__kv_seq_destroy(weft__kv_seq **seq);
 int32_t weft__kv_seq_length(const weft__kv_seq *seq);

@@ -106,8 +106,8 @@ static uint64_t drop_oldest(weft__kv_store *s)
     return n_bytes;
 }
 
-/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: no owner.
- */
+/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: no
+ * owner. */
 static size_t owner_bytes(const char *file)
 {
     enum { HEAD = 6, DIGITS = 12 };
@@ -163,8 +163,8 @@ static int free_disk(weft__kv_store *s, uint64_t n_bytes)
 
 /* ---- the store's thread: jobs ---- */
 
-/* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes superfluous.
- */
+/* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes
+ * superfluous. */
 static void list(weft__kv_store *s, weft__kv_store_entry *e)
 {
     weft__kv_store_entry *old;

@@ -37,8 +37,8 @@ static void host_release(weft_buffer *b)
     weft__free(h);
 }
 
-/* Maps n bytes at a multiple of align: maps align more than needed and gives the ends back. Returns 0 with errno set.
- */
+/* Maps n bytes at a multiple of align: maps align more than needed and gives the ends back. Returns 0 with errno
+ * set. */
 static int map_aligned(host_buffer *h, size_t n, size_t align)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), whole, total;

@@ -3,8 +3,8 @@
  * back as a weft_buffer with its release function set; free it with weft_buffer_release.
  *
  * Invariant: a buffer's fields do not change after creation. Its bytes belong to whoever holds it.
- * Thread safety: all functions are thread-safe; one buffer is released once, by one thread, when no view of it is left.
- */
+ * Thread safety: all functions are thread-safe; one buffer is released once, by one thread, when no view of it is
+ * left. */
 #ifndef WEFT_MEM_MEM_H
 #define WEFT_MEM_MEM_H
 

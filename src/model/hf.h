@@ -69,8 +69,8 @@ typedef struct weft__hf_place {
 
 /* Prefixes of folders that also see are accepted. 0: the architecture has no such matrix. */
 int weft__hf_place_of(const char *arch, const char *module, weft__hf_place *out);
-/* And back; expert -1 for a tensor without experts. 0: the architecture has no such matrix, or the name does not fit.
- */
+/* And back; expert -1 for a tensor without experts. 0: the architecture has no such matrix, or the name does not
+ * fit. */
 int weft__hf_module_of(const char *arch, const char *tensor, int32_t expert, char *out, size_t size,
                        weft__hf_place *place);
 

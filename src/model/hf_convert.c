@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hf_convert.c: a folder to a GGUF file, a few rows at a time (hf.h).
  *
- * Invariant: memory beyond the mapped files is bounded by a chunk of rows; pages that were read may be dropped at once.
- */
+ * Invariant: memory beyond the mapped files is bounded by a chunk of rows; pages that were read may be dropped at
+ * once. */
 #include <string.h>
 
 #include "base/alloc.h"

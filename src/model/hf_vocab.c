@@ -186,8 +186,8 @@ static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *e
         (status = add_tokens(v, v->added, 0, "added_tokens.json", err)) ||
         (status = add_tokens(v, weft__json_get(v->config, "added_tokens_decoder"), 1, "tokenizer_config.json", err)))
         return status;
-    /* That no token swallows whitespace is said, too: files without a word about it are judged by their model's name.
-     */
+    /* That no token swallows whitespace is said, too: files without a word about it are judged by their model's
+     * name. */
     if (!v->strips && (status = own_arrays(v, v->spec.n_tokens, err))) return status;
     spm_roles(v);
     return weft__tok_json_templates(weft__json_get(v->config, "chat_template"), &v->spec, &v->templates, err);
@@ -263,8 +263,8 @@ static weft_status fit_embedding(const weft__hf *hf, weft__hf_vocab *v, weft_err
     return WEFT_OK;
 }
 
-/* chat_template.jinja, else what the tokenizer's configuration says, else {"chat_template": ...} in a file of its own.
- */
+/* chat_template.jinja, else what the tokenizer's configuration says, else {"chat_template": ...} in a file of its
+ * own. */
 static weft_status read_template(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
     weft__tok_spec *s = &v->spec;

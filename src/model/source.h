@@ -2,8 +2,8 @@
 /* source.h: where a model's numbers come from: metadata by key and tensors by name, whatever the container.
  *
  * GGUF files, Hugging Face folders and synthetic models each implement the same few functions; architecture files and
- * hyperparameters see only these. Keys and tensor names are those of GGUF. Sources are immutable: any thread may read.
- */
+ * hyperparameters see only these. Keys and tensor names are those of GGUF. Sources are immutable: any thread may
+ * read. */
 #ifndef WEFT_MODEL_SOURCE_H
 #define WEFT_MODEL_SOURCE_H
 

@@ -221,8 +221,8 @@ static weft_status mark_strips(weft__tok_spec *spec, arrays *a, weft_error *err)
     return WEFT_OK;
 }
 
-/* Rows of the embedding without a token have names in files ("[PAD7]", marked unused); no text is to be taken for one.
- */
+/* Rows of the embedding without a token have names in files ("[PAD7]", marked unused); no text is to be taken for
+ * one. */
 static void clear_fillers(const weft__tok_spec *spec, arrays *a)
 {
     char name[32];

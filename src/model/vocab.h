@@ -13,8 +13,8 @@
 #define WEFT__VOCAB_STRIPS "tokenizer.weft.strips"
 
 /* Builds the file's tokenizer, which does not need the file afterwards. Fails with WEFT_NOT_FOUND when the file carries
- * none, with WEFT_FORMAT when a key has the wrong type or length (the message names it), and as weft__tok_create does.
- */
+ * none, with WEFT_FORMAT when a key has the wrong type or length (the message names it), and as weft__tok_create
+ * does. */
 weft_status weft__vocab_tokenizer(const weft__gguf *g, weft__tok **out, weft_error *err);
 
 /* Adds the keys of a vocabulary to `w`: n tokens, of which those beyond the vocabulary's are marked unused. pre: the

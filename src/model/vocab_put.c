@@ -66,8 +66,8 @@ static weft_status find_spaces(const vocab_put_writing *v, int *prefix, weft__to
     return escaped ? WEFT_OK : no_counterpart(v, "a tokenizer that is neither byte-level nor SentencePiece");
 }
 
-/* In how many ways two tokens join to a third. SentencePiece takes each of them, BPE only those that are in its list.
- */
+/* In how many ways two tokens join to a third. SentencePiece takes each of them, BPE only those that are in its
+ * list. */
 static size_t count_joins(const weft__tok_spec *s, const weft__name_table *ids)
 {
     size_t n = 0;

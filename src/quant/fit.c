@@ -57,8 +57,8 @@ static void steps_of(const int8_t *table, struct fit_steps *st)
     }
 }
 
-/* The level nearest to v: each crossing that v passes adds its step. Levels are whole numbers, so the sums are exact.
- */
+/* The level nearest to v: each crossing that v passes adds its step. Levels are whole numbers, so the sums are
+ * exact. */
 static v4 nearest_of_table(const struct fit_steps *st, v4 v)
 {
     v4 even = st->first, odd = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* half.h: 16-bit floats and float32, exactly: round to nearest even, subnormals, infinities; a NaN stays a (quiet) NaN.
- */
+/* half.h: 16-bit floats and float32, exactly: round to nearest even, subnormals, infinities; a NaN stays a (quiet)
+ * NaN. */
 #ifndef WEFT_QUANT_HALF_H
 #define WEFT_QUANT_HALF_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* small.c: blocks of 32. The search knows nothing of f16; the rounded numbers nearest to its result are then compared.
- */
+/* small.c: blocks of 32. The search knows nothing of f16; the rounded numbers nearest to its result are then
+ * compared. */
 #include "quant/small.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "quant/half.h"
 
-/* The f16 number `step` (-1, 0, 1) places further from zero than h, whose sign it keeps; h itself where there is none.
- */
+/* The f16 number `step` (-1, 0, 1) places further from zero than h, whose sign it keeps; h itself where there is
+ * none. */
 static uint16_t half_beside(uint16_t h, int step)
 {
     int magnitude = (h & 0x7fff) + step;

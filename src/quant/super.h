@@ -20,8 +20,8 @@ typedef struct weft__quant_scaled {
 /* Returns 0, with nothing filled in, when the values are all zero or so small that no format has a scale for them. */
 int weft__quant_scaled_from(weft__quant_scaled *s, const float *x, const float *w, int n);
 
-/* The f16 nearest to v * up (v * up beyond its range: the largest finite one); *back is its value, scaled down again.
- */
+/* The f16 nearest to v * up (v * up beyond its range: the largest finite one); *back is its value, scaled down
+ * again. */
 uint16_t weft__quant_scaled_half(const weft__quant_scaled *s, float v, float *back);
 /* The value of f16 number h, scaled down. */
 float weft__quant_scaled_back(const weft__quant_scaled *s, uint16_t h);

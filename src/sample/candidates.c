@@ -4,8 +4,8 @@
  * Logits are counted into buckets by their distance from the largest. Buckets are loaded as far as a filter asks, a few
  * hundred candidates at a time, and a heap gives these up in order. The sorted part stands at the front; the heap
  * occupies [n_sorted, n_loaded) in reverse (its root is the last item), so that taking the root and appending it to the
- * sorted part are both local. Everything loaded comes before everything that is not: a bucket holds a range of logits.
- */
+ * sorted part are both local. Everything loaded comes before everything that is not: a bucket holds a range of
+ * logits. */
 #include "sample/candidates.h"
 
 #include <math.h>

@@ -92,8 +92,8 @@ typedef enum weft__sched_why {
 typedef struct weft__sched_hooks {
     void *arg;
     void (*began)(void *arg, void *user); /* it left the queue: once, before its first rows; may be NULL */
-    /* Exactly once for each request that was accepted, after its memory was released; its id is void. err: FAILED only.
-     */
+    /* Exactly once for each request that was accepted, after its memory was released; its id is void. err: FAILED
+     * only. */
     void (*finished)(void *arg, void *user, weft__sched_why why, const weft_error *err);
 } weft__sched_hooks;
 

@@ -44,8 +44,8 @@ void weft__server_keys_free(weft__server_keys *keys);
 int weft__server_keys_check(const weft__server_keys *keys, const char *key, weft__server_caller *who);
 /* Is one of them this tenant's? */
 int weft__server_keys_have(const weft__server_keys *keys, const char *tenant);
-/* The name of a tenant that a request without a key gives itself. Long ones by their hash, since two may begin alike.
- */
+/* The name of a tenant that a request without a key gives itself. Long ones by their hash, since two may begin
+ * alike. */
 weft_status weft__server_tenant_of_user(const char *user, char tenant[64], weft_error *err);
 
 /* ---- slots (slots.c): what runs, and the tokens of what ran there last ---- */
@@ -121,8 +121,8 @@ void weft__server_usage_begin(weft__server_usage *usage);
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
 void weft__server_metrics_response(weft__server_metrics *m, const char *path, int status);
-/* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any thread.
- */
+/* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
+ * thread. */
 void weft__server_usage_add(weft__server_usage *usage, size_t *place, const char *key, const char *adapters,
                             const weft__server_used *used);
 void weft__server_usage_free(weft__server_usage *usage);
@@ -316,8 +316,8 @@ void weft__server_put_error_event(weft__server_dialect dialect, const weft__serv
 
 /* How a dialect answers; called by the engine's thread, `whole` by that of answers. */
 typedef struct weft__server_writer {
-    /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now.
-     */
+    /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to
+     * n_entries_now. */
     void (*delta)(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out);
     void (*choice_end)(weft__server_choice *c, weft__strbuf *out);   /* of a stream */
     void (*stream_begin)(weft__server_choice *c, weft__strbuf *out); /* before a choice's first delta */
@@ -450,8 +450,8 @@ const char *weft__server_route_at(int index);
 /* ---- the request log (log.c) ---- */
 /* NULL: there is none; "-": stderr. WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */
 weft_status weft__server_log_begin(weft_server *s, const char *path, weft_error *err);
-/* After the last request was released; nothing when it has not begun. What a log does not take within a second is lost.
- */
+/* After the last request was released; nothing when it has not begun. What a log does not take within a second is
+ * lost. */
 void weft__server_log_end(weft_server *s);
 /* Never blocks. */
 void weft__server_log_request(weft_server *s, const weft__http_record *record, const weft__server_log_entry *note);

@@ -100,8 +100,8 @@ weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_er
                            : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
 }
 
-/* With the lock. Those who give no name are one, as in the engine's queue; and an address may give itself many names.
- */
+/* With the lock. Those who give no name are one, as in the engine's queue; and an address may give itself many
+ * names. */
 static int has_room(const weft__server_wait_queue *line, const weft__server_response *g)
 {
     const void *client = weft__http_client_of(g->r);

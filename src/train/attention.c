@@ -123,8 +123,8 @@ static double dot(const float *x, const float *y, int64_t n)
     return sum;
 }
 
-/* dp becomes the gradient of q·k: p (dp - sum(p dp)), times the slope of the cap, times the scale. sum(p dp) is do·o.
- */
+/* dp becomes the gradient of q·k: p (dp - sum(p dp)), times the slope of the cap, times the scale. sum(p dp) is
+ * do·o. */
 static void score_gradients(const struct attend *j, const struct block *b)
 {
     const weft__trainer *t = j->t;

@@ -81,8 +81,8 @@ static void body_back(weft__trainer *t)
 
 /* ---- the head ---- */
 
-/* log p of the target; the gradient of coef * -log p with regard to the logits is coef * (softmax - 1 at the target).
- */
+/* log p of the target; the gradient of coef * -log p with regard to the logits is coef * (softmax - 1 at the
+ * target). */
 static void loss_row(const weft__trainer *t, int64_t i, int back)
 {
     int64_t width = weft__train_width(t, t->logits), w = t->first_wanted + i;

@@ -115,8 +115,8 @@ static void pack_left(const weft__gemm *g, const weft__train_product *p, int64_t
     }
 }
 
-/* Elements [from, from + n) of row r: where they lie, or decoded into `room`. from is a multiple of the format's block.
- */
+/* Elements [from, from + n) of row r: where they lie, or decoded into `room`. from is a multiple of the format's
+ * block. */
 static const float *row_part(const weft__train_multiplier *x, const weft__train_rows_of *b, int64_t r, int64_t from,
                              int64_t n, float *room)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gguf.c: fuzzes the GGUF reader: any bytes are either refused with a message or can be walked from end to end.
  *
- * Seeds come from the builder of the unit tests: they are put into the first corpus folder named on the command line.
- */
+ * Seeds come from the builder of the unit tests: they are put into the first corpus folder named on the command
+ * line. */
 #include <sys/stat.h>
 
 #include "../unit/gguf_build.h"

@@ -177,8 +177,8 @@ static double squares(const float *x, int64_t n)
     return s;
 }
 
-/* |x|² of rows of k; a unit may take denormals for zero, so there the smallest normal numbers count as the size of x.
- */
+/* |x|² of rows of k; a unit may take denormals for zero, so there the smallest normal numbers count as the size of
+ * x. */
 static double size_of(const float *x, int64_t n)
 {
     return squares(x, n) + (double)n * 1e-74;

@@ -425,8 +425,8 @@ static void a_request_keeps_its_version(void **state)
     free(w);
 }
 
-/* A lease is what its names stood for when it was taken: name and content may go, its requests and their prefixes stay.
- */
+/* A lease is what its names stood for when it was taken: name and content may go, its requests and their prefixes
+ * stay. */
 static void a_lease_keeps_what_was_chosen(void **state)
 {
     (void)state;

@@ -228,8 +228,8 @@ static void test_bad_steps(void **state)
 
 static weft_backend_api no_adapters;
 
-/* The CPU's table without the functions for adapters: its weights may not be changed, and it is never shown an adapter.
- */
+/* The CPU's table without the functions for adapters: its weights may not be changed, and it is never shown an
+ * adapter. */
 static void test_provider_without(void **state)
 {
     (void)state;

@@ -383,8 +383,8 @@ static void test_rope_formula(void **state)
     }
 }
 
-/* Routing by hand: ties go to the lower index, NaN comes last, weights are softmax or sigmoid, normalised and scaled.
- */
+/* Routing by hand: ties go to the lower index, NaN comes last, weights are softmax or sigmoid, normalised and
+ * scaled. */
 static void test_route(void **state)
 {
     (void)state;

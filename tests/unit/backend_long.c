@@ -17,8 +17,8 @@ enum {
     LONG_CHUNK = 150
 };
 
-/* One layer of attention over everything and one with a window across splits. Outputs: the hidden state of every row.
- */
+/* One layer of attention over everything and one with a window across splits. Outputs: the hidden state of every
+ * row. */
 static void long_graph(stage *s)
 {
     stage_open(s, 99);

@@ -164,8 +164,8 @@ static void errors_are_formatted(void **state)
     assert_string_equal(weft_status_text((weft_status)99), "unknown status");
 }
 
-/* 255 two-byte characters and "x" make 511 bytes, which fit; one more byte before them, and the last character must go.
- */
+/* 255 two-byte characters and "x" make 511 bytes, which fit; one more byte before them, and the last character must
+ * go. */
 static void long_errors_are_cut_at_a_character(void **state)
 {
     (void)state;

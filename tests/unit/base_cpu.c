@@ -112,8 +112,8 @@ static void control_groups_limit(void **state)
     put_file("/proc/self/cgroup", "0::/not/visible/here\n");
     put_file("/sys/fs/cgroup/cpu.max", "50000 100000\n");
     assert_limits(0.5, 0);
-    /* v1, with controllers mounted together and apart, names that contain others' names, and v1's number for no limit.
-     */
+    /* v1, with controllers mounted together and apart, names that contain others' names, and v1's number for no
+     * limit. */
     put_file("/proc/self/cgroup", "9:cpuset:/c\n4:memory:/m\n2:cpu,cpuacct:/a/b\n");
     put_file("/sys/fs/cgroup/cpu/a/b/cpu.cfs_quota_us", "-1\n");
     put_file("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n");

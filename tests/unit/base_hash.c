@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* base_hash.c: claims: the checksum is XXH3's, does not depend on how the bytes come, and any changed bit changes it.
- */
+/* base_hash.c: claims: the checksum is XXH3's, does not depend on how the bytes come, and any changed bit changes
+ * it. */
 #include "fixture.h"
 
 #include "base/hash.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* base_params.c: a struct that begins with `size` is read and filled as far as both sides know it, and nothing beyond.
- */
+/* base_params.c: a struct that begins with `size` is read and filled as far as both sides know it, and nothing
+ * beyond. */
 #include "unit/fixture.h"
 
 #include <stdlib.h>

@@ -145,8 +145,8 @@ static void who_waits_for_a_disk_that_hangs_can_end(void **state)
     assert_int_equal(a[0].status, WEFT_TIMEOUT);
     s->q.p.deadline_ms = 0;
     for (int i = 1; i < BATCHER_FETCHES + 1; i++) submit_ok(e, &s->q, &a[i]); /* one more than may read at once */
-    /* The last first: without those who read, who only waits for a place would go on without the disk, and might end.
-     */
+    /* The last first: without those who read, who only waits for a place would go on without the disk, and might
+     * end. */
     for (int i = BATCHER_FETCHES; i > 0; i--) weft_engine_cancel(e, a[i].id);
     wait_all();
     for (int i = 1; i < BATCHER_FETCHES + 1; i++) assert_int_equal(a[i].finish, WEFT_FINISH_CANCELLED);

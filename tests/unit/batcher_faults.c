@@ -68,8 +68,8 @@ static void a_slot_is_saved_and_comes_back(void **state)
     weft_model_close(&model);
 }
 
-/* One whose copy takes several pieces, while another request generates; and the prefix that the store keeps by itself.
- */
+/* One whose copy takes several pieces, while another request generates; and the prefix that the store keeps by
+ * itself. */
 static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
 {
     (void)state;

@@ -292,8 +292,8 @@ static void put_taller(weft__gguf_writer *w, const weft__gguf *g, uint32_t n_lay
     if (st) fail_msg("%s", err.message);
 }
 
-/* Products of floats take most of the time where each access is checked; those of whole numbers take few instructions.
- */
+/* Products of floats take most of the time where each access is checked; those of whole numbers take few
+ * instructions. */
 static void quantize(char *path)
 {
     char out[64];

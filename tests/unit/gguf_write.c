@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gguf_write.c: what the writer writes the reader reads back; misuse, full disks and failing allocations leave no file.
- */
+/* gguf_write.c: what the writer writes the reader reads back; misuse, full disks and failing allocations leave no
+ * file. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

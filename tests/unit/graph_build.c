@@ -226,8 +226,8 @@ static void test_order(void **state)
     const int32_t expected[] = {-1, 1, 2, 3, 0};
     assert_int_equal(s.g->n_nodes, 5);
     for (int i = 0; i < 5; i++) assert_int_equal(s.g->nodes[i].layer, expected[i]);
-    /* With places, runs of one place are as long as they can be: 0 is made, then both of place 1, then the rest of 0.
-     */
+    /* With places, runs of one place are as long as they can be: 0 is made, then both of place 1, then the rest of
+     * 0. */
     const int32_t place[] = {0, 1, 0, 1, 0};
     int32_t order[5];
     assert_ok(weft__graph_order(s.g, place, order, err));

@@ -100,8 +100,8 @@ static void test_costs(void **state)
     stage_close(&s);
 }
 
-/* What is there for wanted rows alone: the last attention and what comes behind it, and queries that nothing rotates.
- */
+/* What is there for wanted rows alone: the last attention and what comes behind it, and queries that nothing
+ * rotates. */
 static void test_costs_of_rows_that_are_wanted(void **state)
 {
     stage s;

@@ -186,8 +186,8 @@ static void ask_some(weft__http *h)
     wait_until(!n_live(h));
 }
 
-/* The heap is trimmed when nobody is there any more and somebody was, once a second at most, and not again and again.
- */
+/* The heap is trimmed when nobody is there any more and somebody was, once a second at most, and not again and
+ * again. */
 static void the_heap_is_trimmed_at_rest(void **state)
 {
     (void)state;

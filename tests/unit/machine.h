@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* machine.h: files of /proc and /sys laid out in a temporary directory, for tests of what reads them there. One thread.
- */
+/* machine.h: files of /proc and /sys laid out in a temporary directory, for tests of what reads them there. One
+ * thread. */
 #ifndef WEFT_TESTS_MACHINE_H
 #define WEFT_TESTS_MACHINE_H
 

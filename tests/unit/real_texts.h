@@ -186,8 +186,8 @@ static const char *const hostile_vocabularies[] = {"llama-spm",    "phi-3",     
                                                    "deepseek-llm", "deepseek-coder", "bert-bge", NULL};
 static const char *const own_vocabularies[] = {"tests/material/stories.gguf", "models/alderbrook.gguf", NULL};
 
-/* Fills text[0..n) with the i-th, below N_HOSTILE_TEXTS: one thing after another, or what is drawn. Returns its name.
- */
+/* Fills text[0..n) with the i-th, below N_HOSTILE_TEXTS: one thing after another, or what is drawn. Returns its
+ * name. */
 static inline const char *write_hostile(int i, char *text, size_t n)
 {
     static const char *const units[N_HOSTILE_UNITS] = {

@@ -139,8 +139,8 @@ static void retry_after_is_worth_obeying(void **state)
 }
 
 /* A flood of requests that are refused and never come back: nobody is told to wait for more than a minute, and once the
- * queue was empty the estimate is the pace of the queue again. Those who wait elsewhere ask for room, and do not count.
- */
+ * queue was empty the estimate is the pace of the queue again. Those who wait elsewhere ask for room, and do not
+ * count. */
 static void a_flood_is_forgotten(void **state)
 {
     (void)state;

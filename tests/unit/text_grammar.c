@@ -304,8 +304,8 @@ static void ends_and_control_tokens(void **state)
     vocab_close(&v);
 }
 
-/* A vocabulary that cannot spell what the grammar wants is an error that names the place, never a mask without a token.
- */
+/* A vocabulary that cannot spell what the grammar wants is an error that names the place, never a mask without a
+ * token. */
 static void fails_closed(void **state)
 {
     (void)state;

@@ -378,8 +378,8 @@ static void detok_emits_whole_characters(void **state)
     weft__tok_destroy(&tok);
 }
 
-/* Ids that a vocabulary leaves free, by an empty name or one after their number, have no text, and no text is theirs.
- */
+/* Ids that a vocabulary leaves free, by an empty name or one after their number, have no text, and no text is
+ * theirs. */
 static void ids_without_a_name(void **state)
 {
     (void)state;

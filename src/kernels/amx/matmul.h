@@ -227,8 +227,8 @@ MM_INLINE void amx_span_end(int f, const uint8_t *w, const uint8_t *a, float *be
  * ---------------------------------------------------------------------------------------------------------------------
  */
 
-/* Some steps of panels, taken apart, times tiles of rows. A tile meets all panels while it is in the first-level cache.
- */
+/* Some steps of panels, taken apart, times tiles of rows. A tile meets all panels while it is in the first-level
+ * cache. */
 typedef struct amx_part {
     const uint8_t *codes;  /* of panels, AMX_PANEL apart */
     int n_panels, n_steps; /* whole turns, or one step */

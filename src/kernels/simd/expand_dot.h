@@ -5,8 +5,8 @@
  *
  * The including file has included its tier's matmul_vec.h, and defines dot_codes. By VPDPBUSD, codes are unsigned, and
  * sums int32 throughout (1024 ranks of 255 * 127). By VPMADDUBSW, codes of 8 bits are signed and their products widened
- * each time (matmul_sums.h); those of 4 bits are summed as int16 for 32 ranks, 16 products of at most 15 * 127 in each.
- */
+ * each time (matmul_sums.h); those of 4 bits are summed as int16 for 32 ranks, 16 products of at most 15 * 127 in
+ * each. */
 #ifndef WEFT_KERNELS_SIMD_EXPAND_DOT_H
 #define WEFT_KERNELS_SIMD_EXPAND_DOT_H
 

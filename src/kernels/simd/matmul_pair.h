@@ -128,8 +128,8 @@ MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, 
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, tile, row, 0)), acc) : acc;
 }
 
-/* Into the second level; where scales are added into the first, although lines do not stay there until they are used.
- */
+/* Into the second level; where scales are added into the first, although lines do not stay there until they are
+ * used. */
 MM_INLINE void pair_ask_line(int way, const char *line)
 {
     if (way == PAIR_ADDS) _mm_prefetch(line, _MM_HINT_T0);

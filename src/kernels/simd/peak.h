@@ -2,8 +2,8 @@
 /* peak.h: a loop of independent dot products on registers, for any vector tier (kernels.h, weft__peak_kernels).
  *
  * The file that includes it defines PEAK_VEC, the accumulator; PEAK_STEP(acc), one operation on it; and PEAK_ZERO, its
- * start; the caller gives multiplications and additions per step. Twelve chains cover the latency of every known unit.
- */
+ * start; the caller gives multiplications and additions per step. Twelve chains cover the latency of every known
+ * unit. */
 #include "base/clock.h"
 #include "kernels/simd/unroll.h"
 

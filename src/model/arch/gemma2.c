@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gemma2.c: Gemma 2: embeddings scaled by sqrt(D), norms before and after each block, GeGLU, soft-capped scores and
- * logits, a window on every other layer, the first included. (The files store norm weights with their 1 already added.)
- */
+ * logits, a window on every other layer, the first included. (The files store norm weights with their 1 already
+ * added.) */
 #include <math.h>
 
 #include "model/arch/arch.h"

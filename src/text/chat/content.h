@@ -22,8 +22,8 @@ typedef enum weft__chat_content_error {
 /* Where parts are at fault, *part (may be NULL) is the first one's place in the list. `content` may be NULL. */
 weft__chat_content_error weft__chat_content_check(const weft__json *content, size_t *part);
 
-/* The same, and with WEFT__CHAT_CONTENT_FINE *out is the content as one string, the caller's to free; NULL otherwise.
- */
+/* The same, and with WEFT__CHAT_CONTENT_FINE *out is the content as one string, the caller's to free; NULL
+ * otherwise. */
 weft__chat_content_error weft__chat_content_flat(const weft__json *content, weft__json **out, size_t *part);
 
 #endif

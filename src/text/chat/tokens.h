@@ -14,8 +14,8 @@ size_t weft__chat_tokens(const weft__tok *tok, weft__chat_token out[WEFT__CHAT_T
 
 /* Appends the ids of the rendered text from byte `skip` on. Control tokens are recognized in what the template wrote,
  * never in what came from messages, tools or kwargs. With skip 0 BOS stands in front where the tokenizer wants one and
- * the template does not write it. Fails with WEFT_ARGUMENT (skip beyond the text), and as weft__tok_encode_spans does.
- */
+ * the template does not write it. Fails with WEFT_ARGUMENT (skip beyond the text), and as weft__tok_encode_spans
+ * does. */
 weft_status weft__chat_encode(const weft__tok *tok, const weft__jinja_output *o, size_t skip, weft__tok_ids *out,
                               weft_error *err);
 

@@ -161,8 +161,8 @@ typedef enum weft__jinja_tuple_mode {
     WEFT__JINJA_TUPLE_TARGETS,    /* names and literals */
     WEFT__JINJA_TUPLE_PARENTHESES /* any expressions, or none */
 } weft__jinja_tuple_mode;
-/* One expression, or several separated by commas as a tuple, up to the name `end` (NULL: none) or the end of the tag.
- */
+/* One expression, or several separated by commas as a tuple, up to the name `end` (NULL: none) or the end of the
+ * tag. */
 weft_status weft__jinja_parse_tuple(weft__jinja_compiler *p, weft__jinja_tuple_mode mode, const char *end,
                                     weft__jinja_node **out);
 /* name(args)|name...; `node` is what is filtered, NULL in blocks. With `bare`, the first has no bar before it. */

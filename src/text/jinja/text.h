@@ -17,8 +17,8 @@ weft_status weft__jinja_pad(weft__jinja_ctx *c, const weft__jinja_str *s, int64_
 /* At most count replacements; all when negative. */
 weft_status weft__jinja_replace(weft__jinja_ctx *c, const weft__jinja_str *s, const weft__jinja_str *old,
                                 const weft__jinja_str *new, int64_t count, weft__jinja_val *out);
-/* str.splitlines(keep_ends). With `always_last`, text after the last line end counts as a line even when it is empty.
- */
+/* str.splitlines(keep_ends). With `always_last`, text after the last line end counts as a line even when it is
+ * empty. */
 weft_status weft__jinja_splitlines(weft__jinja_ctx *c, const weft__jinja_str *s, int keep_ends, int always_last,
                                    weft__jinja_val *out);
 /* `chars` a string, none or missing. */

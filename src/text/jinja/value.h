@@ -99,8 +99,8 @@ typedef struct weft__jinja_entry {
     uint64_t hash;
 } weft__jinja_entry;
 
-/* In order of insertion. `index` is an open-addressing table of entry numbers + 1, kept once there are more than a few.
- */
+/* In order of insertion. `index` is an open-addressing table of entry numbers + 1, kept once there are more than a
+ * few. */
 struct weft__jinja_dict {
     weft__jinja_entry *entries;
     size_t n, capacity;
@@ -412,8 +412,8 @@ weft_status weft__jinja_format(weft__jinja_ctx *c, const weft__jinja_str *format
 
 /* ---- what can be called ---- */
 
-/* Assigns arguments to parameters: names[i] for out[i]; the first n_required must be there, the others become MISSING.
- */
+/* Assigns arguments to parameters: names[i] for out[i]; the first n_required must be there, the others become
+ * MISSING. */
 weft_status weft__jinja_bind(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args,
                              const char *const *names, size_t n, size_t n_required, weft__jinja_val *out);
 weft_status weft__jinja_no_args(weft__jinja_ctx *c, const char *what, const weft__jinja_args *args);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* detok.c: ids to text as they come (tokenizer.h). A decoder belongs to one thread; the tokenizer it borrows is shared.
- */
+/* detok.c: ids to text as they come (tokenizer.h). A decoder belongs to one thread; the tokenizer it borrows is
+ * shared. */
 #include <string.h>
 
 #include "text/tokenizer/parts.h"

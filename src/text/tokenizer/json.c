@@ -278,8 +278,8 @@ static weft_status read_word_piece(weft__tok_json_vocab *v, const weft__json *mo
     return read_vocab_object(v, weft__json_get(model, "vocab"));
 }
 
-/* WordPiece marks what continues a word; here, what begins one is marked: "##s" becomes "s", and "the" becomes "▁the".
- */
+/* WordPiece marks what continues a word; here, what begins one is marked: "##s" becomes "s", and "the" becomes
+ * "▁the". */
 static weft_status respell_word_piece(weft__tok_json_vocab *v, const weft__json *model)
 {
     weft__tok_slice prefix = WEFT__TOK_SLICE("##");
@@ -501,8 +501,8 @@ weft_status weft__tok_json_vocab_read(const weft__tok_json_files *files, weft__t
     v->err = err;
     weft_status status = parse(files->tokenizer, "tokenizer.json", &v->root, err);
     if (!status) status = parse(files->config, "tokenizer_config.json", &v->beside, err);
-    /* What older versions wrote in files of their own counts where the configuration does not list the tokens itself.
-     */
+    /* What older versions wrote in files of their own counts where the configuration does not list the tokens
+     * itself. */
     const int lists = weft__json_get(v->beside, "added_tokens_decoder") != NULL;
     if (!status && !lists) status = parse(files->added, "added_tokens.json", &v->added, err);
     if (!status && !lists) status = parse(files->map, "special_tokens_map.json", &v->map, err);

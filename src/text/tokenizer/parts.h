@@ -121,8 +121,8 @@ typedef struct weft__tok_encoding {
     size_t path_capacity, best_capacity;
 } weft__tok_encoding;
 
-/* How many times as long steps may make a text, and how many bytes anyway: Unicode's forms need 18, marks for spaces 3.
- */
+/* How many times as long steps may make a text, and how many bytes anyway: Unicode's forms need 18, marks for spaces
+ * 3. */
 #define WEFT__TOK_GROWTH 1024
 #define WEFT__TOK_GROWTH_ROOM ((size_t)1 << 16)
 /* 1 while the text that steps make, n bytes so far, is not too long for e->room. */

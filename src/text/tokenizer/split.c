@@ -49,8 +49,8 @@ static int begin_pieces(weft__tok_encoding *e)
     return push(e, &e->pieces, begin, n, was_bad);
 }
 
-/* Adds the stretch [begin, end) to what became of one piece. *last_match says what the stretch before was: -1 none yet.
- */
+/* Adds the stretch [begin, end) to what became of one piece. *last_match says what the stretch before was: -1 none
+ * yet. */
 static int emit(weft__tok_encoding *e, weft__tok_split_kind kind, size_t begin, size_t end, int match, int *last_match)
 {
     int join = (kind == WEFT__TOK_SPLIT_MERGE_PREV && match && *last_match == 0) ||

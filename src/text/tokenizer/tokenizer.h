@@ -185,8 +185,8 @@ int weft__tok_is_end(const weft__tok *tok, int32_t id);
 int weft__tok_is_named(const weft__tok *tok, int32_t id);
 /* 0 when id is out of range. */
 int weft__tok_type_of(const weft__tok *tok, int32_t id);
-/* As the vocabulary spells it ("▁Hello", "<0x0A>"), NUL-terminated behind len bytes; {NULL, 0} when id is out of range.
- */
+/* As the vocabulary spells it ("▁Hello", "<0x0A>"), NUL-terminated behind len bytes; {NULL, 0} when id is out of
+ * range. */
 weft__tok_slice weft__tok_text(const weft__tok *tok, int32_t id);
 /* The bytes that it stands for (" Hello", "\n"), which may be part of a character; none of what has no name; {NULL, 0}
  * when id is out of range. */
@@ -262,8 +262,8 @@ typedef struct weft__tok_detok {
 
 void weft__tok_detok_init(weft__tok_detok *d, const weft__tok *tok, unsigned flags);
 /* Appends the bytes that became certain. Bytes that can be no character become U+FFFD (one per maximal ill-formed run,
- * as Unicode recommends). Ids without a name give none. Fails with WEFT_ARGUMENT for a negative id, or WEFT_NO_MEMORY.
- */
+ * as Unicode recommends). Ids without a name give none. Fails with WEFT_ARGUMENT for a negative id, or
+ * WEFT_NO_MEMORY. */
 weft_status weft__tok_detok_push(weft__tok_detok *d, int32_t id, weft__strbuf *out, weft_error *err);
 /* An incomplete character at the end becomes U+FFFD. The object may be used again as after init. */
 weft_status weft__tok_detok_finish(weft__tok_detok *d, weft__strbuf *out, weft_error *err);

@@ -6,8 +6,8 @@
  * partial softmax, and they are combined in order. Who computes a split never matters, so threads may divide tiles,
  * heads and splits as they like:
  *  - normally a thread computes all splits of its (head, tile) units and combines them itself: no barrier;
- *  - when there are too few such units, splits are divided too, their states are shared, and combined behind a barrier.
- */
+ *  - when there are too few such units, splits are divided too, their states are shared, and combined behind a
+ * barrier. */
 #include "backend/cpu/program.h"
 
 enum { TILE_QUERIES = 32 };

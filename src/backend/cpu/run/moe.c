@@ -254,8 +254,8 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
 
 /* ---- building ---- */
 
-/* Bytes of a tile of the widest form; blocks are laid out in such tiles, so no form may need more for its whole tiles.
- */
+/* Bytes of a tile of the widest form; blocks are laid out in such tiles, so no form may need more for its whole
+ * tiles. */
 static weft_status tile_bytes(const weft__cpu_input *in, size_t *bytes, weft_error *err)
 {
     *bytes = 0;
