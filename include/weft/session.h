@@ -52,7 +52,7 @@ WEFT_API weft_status weft_session_new_group(weft_model *model, const weft_sessio
  * WEFT_ARGUMENT when a session is there twice or of another group. */
 WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n,
                                              float *logits, weft_error *err);
-/* From now on the session's tokens are computed with a weighted stack of adapters (below), which may be closed
+/* From now on the session's tokens are computed with a weighted stack of adapters (adapter.h), which may be closed
  * afterwards; n 0: with none. Only while the session holds no tokens: WEFT_STATE. Fails with WEFT_ARGUMENT (an
  * adapter fits no matrix of the model, or a weight is not finite), WEFT_LIMIT (ranks together), WEFT_UNSUPPORTED
  * (provider; DoRA over a compiled plan without the weights), WEFT_NO_MEMORY; the session is then as before. */

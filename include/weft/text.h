@@ -70,7 +70,7 @@ WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source,
                                     weft_error *err);
 /* After its prompts were freed. */
 WEFT_API void weft_chat_close(weft_chat **chat);
-/* Of weft_chat_render. */
+/* A value of add_generation_prompt of weft_chat_render. */
 #define WEFT_CHAT_CONTINUE 2
 /* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...], as OpenAI has them: null stands
  * for what is absent, contents may be lists of text parts, and the arguments of calls are objects or JSON as text,
@@ -83,7 +83,7 @@ WEFT_API void weft_chat_close(weft_chat **chat);
 WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools,
                                       const char *kwargs, int add_generation_prompt, weft_chat_prompt **out,
                                       weft_error *err);
-/* With its text. */
+/* Frees the prompt, and with it its text. */
 WEFT_API void weft_chat_prompt_free(weft_chat_prompt **prompt);
 /* The rendered text, NUL-terminated; lives with the prompt. */
 WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length);

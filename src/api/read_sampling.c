@@ -191,9 +191,9 @@ int weft__api_read_seed_llama(weft__api_params *params, const char *name, const 
     return 1;
 }
 
-/* llama-server runs samplers in this order, and those alone that are named. Here they have one order: weft.h's. Those
- * of llama.cpp's that are not here are off (the tables below see to that), so that it does not matter where they stand.
- * Letters are its short form. */
+/* llama-server runs samplers in this order, and those alone that are named. Here they have one order, session.h's.
+ * Those of llama.cpp's that are not here are off (the tables below see to that), so that it does not matter where they
+ * stand. Letters are its short form. */
 static const struct {
     const char *name;
     char letter;

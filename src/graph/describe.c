@@ -39,7 +39,7 @@ char *weft__plan_describe(const weft__plan *p)
 {
     weft__strbuf t = {0};
     weft__strbuf_printf(
-        &t, "graph: %d nodes, %d after fusion, %d segment%s; steps of up to %d rows, %d of them wanted\n",
+        &t, "graph: %d nodes, %d after fusion, %d segment%s; steps of up to %d rows, %d of them with logits\n",
         p->n_nodes_before, p->graph->n_nodes, p->n_segments, p->n_segments == 1 ? "" : "s", p->max_rows, p->max_wanted);
     if (p->border_bytes > 0) weft__strbuf_printf(&t, "border: %llu bytes\n", (unsigned long long)p->border_bytes);
     for (int32_t i = 0; i < p->n_segments; i++) {

@@ -122,7 +122,7 @@ weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options 
     weft_status st;
     *out = NULL;
     if (o->n_providers < 1 || o->max_rows < 1 || o->max_wanted < 0)
-        return weft_fail(err, WEFT_ARGUMENT, "a plan for %d rows, %d of them wanted, on %d providers", o->max_rows,
+        return weft_fail(err, WEFT_ARGUMENT, "a plan for %d rows, %d of them with logits, on %d providers", o->max_rows,
                          o->max_wanted, o->n_providers);
     weft__plan *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a plan");
