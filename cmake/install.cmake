@@ -62,6 +62,10 @@ endforeach()
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/library/weft-config-version.cmake COMPATIBILITY SameMinorVersion)
 
+# A project that adds this one's folder installs what it wants of it.
+if(NOT PROJECT_IS_TOP_LEVEL)
+    return()
+endif()
 install(TARGETS weft weft_shared)
 install(FILES ${static} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

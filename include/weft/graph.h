@@ -241,8 +241,8 @@ enum weft_want { WEFT_WANT_LOGITS = 1u << 0, WEFT_WANT_OUTPUTS = 1u << 1 };
 
 /* A sequence as a step sees it. Borrowed. */
 typedef struct weft_seq_view {
-    const int32_t *const
-        *pages; /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
+    /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
+    const int32_t *const *pages;
     const int32_t *n_pages; /* [n_kv_groups] */
     const void *tree_mask;  /* NULL; reserved for speculative trees */
 } weft_seq_view;

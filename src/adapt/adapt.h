@@ -83,8 +83,8 @@ typedef struct weft__adapt {
     int32_t n_pairs;
     weft__adapt_pair *pairs; /* sorted by name */
     int32_t n_checks;
-    weft__adapt_base_check
-        checks[WEFT__ADAPT_BASE_CHECKS]; /* not of the id: they change nothing that is computed; nor are they written */
+    /* not of the id: they change nothing that is computed; nor are they written */
+    weft__adapt_base_check checks[WEFT__ADAPT_BASE_CHECKS];
     weft__adapt_id id;
     uint64_t n_bytes, max_bytes; /* of values in float32; at most so many may be read */
     weft__arena arena;

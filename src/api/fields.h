@@ -139,8 +139,8 @@ int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const c
 /* Lets go of what was only to be read: prompts, messages, tokens and whatever is no string that the ask names. */
 void weft__api_params_settle(weft__api_params *params);
 
-extern const weft__api_table weft__api_table_chat, weft__api_table_completions,
-    weft__api_table_embeddings; /* OpenAI's */
+/* OpenAI's */
+extern const weft__api_table weft__api_table_chat, weft__api_table_completions, weft__api_table_embeddings;
 extern const weft__api_table weft__api_table_completion, weft__api_table_tokenize,
     weft__api_table_detokenize, /* llama.cpp's */
     weft__api_table_apply_template, weft__api_table_embedding, weft__api_table_slot;

@@ -191,11 +191,11 @@ struct weft_engine {
         uint64_t prompt, cached, generated; /* tokens */
     } step;                                 /* of this step, until weft__batcher_count_step */
     uint64_t n_scratch;                     /* bytes of all n_scratch of requests */
-    uint64_t mask_ns,
-        mask_most_ns; /* of this step: in which grammars made masks; when that is enough, the others are put off */
-    float *logits;    /* [max_wanted, V] */
-    float *raw;       /* [V] logits as the model gave them */
-    float *vector;    /* [D] */
+    /* of this step: in which grammars made masks; when that is enough, the others are put off */
+    uint64_t mask_ns, mask_most_ns;
+    float *logits; /* [max_wanted, V] */
+    float *raw;    /* [V] logits as the model gave them */
+    float *vector; /* [D] */
     struct {
         batcher_prefix waiting[BATCHER_PERSISTS]; /* a ring of n, from first on */
         int32_t n, first;

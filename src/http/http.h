@@ -57,8 +57,8 @@ typedef struct weft__http_config {
     int idle_s;                      /* without a byte either way on a connection that is not waiting for us */
     int slow_s;                      /* that bytes may wait for a reader */
     int ping_s;                      /* a stream without bytes gets a comment; 0: never */
-    const char *const
-        *proxies; /* addresses that many come from, without shares of their own; NULL-terminated or NULL */
+    /* addresses that many come from, without shares of their own; NULL-terminated or NULL */
+    const char *const *proxies;
     const char *const *allow_hosts; /* further names for the Host header, "*": any; NULL-terminated or NULL */
     const char *const *origins;     /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
     /* By the head alone: may its body be taken? 0: it is dropped, and the handler sees none. client: whose budgets the

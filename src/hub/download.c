@@ -30,8 +30,8 @@ typedef struct download_job {
     char etag[WEFT__HUB_HTTP_ETAG]; /* of the content that the part belongs to; "" unknown */
     char linked[65];                /* SHA-256 that the server announced with the file */
     int inherited;                  /* some bytes are from an earlier run */
-    int begun, restart, restarts,
-        gained; /* of the current attempt: headers were checked; must begin anew; (count); bytes came */
+    /* of the current attempt: headers were checked; must begin anew; (count); bytes came */
+    int begun, restart, restarts, gained;
 } download_job;
 
 weft_status weft__hub_disk_room(int dir, uint64_t n_bytes, weft_error *err)

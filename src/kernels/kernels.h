@@ -19,12 +19,12 @@
 #include "base/watch.h"
 #include "weft/buffer.h"
 
-/* ---- matrix products
- * ------------------------------------------------------------------------------------------------------- out[m][n] =
- * sum over k of act[m][k] * W[n][k]. W is stored in panels of `panel_rows` weight rows × all of k, each panel
- * contiguous, panels in order of n; the last one is padded. Activations are first put into the form that the kernel
- * reads ("prepared"): float rows, 8-bit blocks with scales, bf16. Kernels that name the same weft__act read the same
- * prepared bytes, so q, k and v of mixed formats share one. */
+/* ---- matrix products ---- */
+
+/* out[m][n] = sum over k of act[m][k] * W[n][k]. W is stored in panels of `panel_rows` weight rows × all of k, each
+ * panel contiguous, panels in order of n; the last one is padded. Activations are first put into the form that the
+ * kernel reads ("prepared"): float rows, 8-bit blocks with scales, bf16. Kernels that name the same weft__act read
+ * the same prepared bytes, so q, k and v of mixed formats share one. */
 
 /* Inputs [from, to) of rows [row, row + n), of rows of k inputs and m of them. Both ends are multiples of
  * WEFT__ACT_PART; `to` may be k. */
@@ -147,10 +147,10 @@ static inline void weft__matmul_pack(const weft__matmul *mm, const uint8_t *rows
  * the formats of weft_dtype that hold weights; NULL for integers. */
 const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers);
 
-/* ---- adapters
- * -------------------------------------------------------------------------------------------------------------- An
- * adapter's A is a matrix as above; its B [N][rank] has so few inputs that it gets kernels of its own: y[m][n] += sum
- * over rank of B[n][rank] * h[m][rank]. B is stored in panels of WEFT__EXPAND_ROWS outputs, in order of n. */
+/* ---- adapters ---- */
+
+/* An adapter's A is a matrix as above; its B [N][rank] has so few inputs that it gets kernels of its own: y[m][n] +=
+ * sum over rank of B[n][rank] * h[m][rank]. B is stored in panels of WEFT__EXPAND_ROWS outputs, in order of n. */
 
 #define WEFT__EXPAND_ROWS 16
 #define WEFT__EXPAND_RANK_MAX 1024 /* 1 <= rank <= this */
@@ -176,8 +176,7 @@ typedef struct weft__expand {
 /* The kernel of the highest tier for one of the four types; NULL for another. */
 const weft__expand *weft__expand_find(uint32_t dtype, uint32_t tiers);
 
-/* ---- operations on rows
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- operations on rows ---- */
 
 typedef struct weft__attn {
     /* Queries [head_dim_k]: n_q of them share one key/value head, row_heads of each row (weft__attn_query). */
@@ -259,10 +258,10 @@ size_t weft__attn_scratch(int n_q, int page_tokens, int head_dim_k, int head_dim
  * valid for ever. Thread-safe. */
 const weft__kernels *weft__kernels_get(uint32_t tiers);
 
-/* ---- products of f32 matrices, for training
- * ------------------------------------------------------------------------------------- Both factors are packed into
- * strips, k after k: `mr` rows of the left one, `nr` columns of the right one. An element is one chain over k, in
- * order. */
+/* ---- products of f32 matrices, for training ---- */
+
+/* Both factors are packed into strips, k after k: `mr` rows of the left one, `nr` columns of the right one. An
+ * element is one chain over k, in order. */
 typedef struct weft__gemm {
     const char *name;
     weft__tier tier;
@@ -292,8 +291,7 @@ typedef struct weft__peak_kernels {
 
 void weft__peak_kernels_get(uint32_t tiers, weft__peak_kernels *out);
 
-/* ---- the list
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the list ---- */
 
 /* One line of kernels.def, for tests, benchmarks and the start-up log. */
 typedef struct weft__kernel_entry {

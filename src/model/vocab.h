@@ -8,7 +8,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 /* What GGUF's keys have no words for stands in keys of the engine's own, tokenizer.weft.* (docs/howto/convert.md). This
- * one is [tokens] of WEFT__STRIP and WEFT__ADDED bits: what special tokens do to the text beside them. Without it
+ * one is [tokens] of WEFT__TOK_STRIP and _ADDED bits: what special tokens do to the text beside them. Without it
  * nothing is known of that, unless by the model's name. */
 #define WEFT__VOCAB_STRIPS "tokenizer.weft.strips"
 

@@ -19,8 +19,8 @@ typedef struct weft__sample_candidates {
     const float *logits; /* [n_logits], borrowed */
     int32_t n_logits;
     float largest;
-    weft__sample_candidate
-        *items; /* items[0..n_sorted) are the largest, in order; to n_loaded a heap; the others are not loaded yet */
+    /* items[0..n_sorted) are the largest, in order; to n_loaded a heap; the others are not loaded yet */
+    weft__sample_candidate *items;
     int32_t n, n_sorted, n_loaded;
     int32_t next_bucket; /* the first that is not loaded */
     int32_t in_bucket[WEFT__SAMPLE_BUCKETS];

@@ -41,8 +41,8 @@ typedef struct weft__sched_limits {
     int32_t chunk;     /* prompt rows of a step while a request decodes; >= 1 */
     int32_t max_queue; /* requests accepted beyond n_slots; >= 1. One tenant alone gets 8/9 of it: others find room */
     int32_t n_ctx;     /* tokens of one request, prompt and generated; >= 1 */
-    int32_t
-        reserve; /* tokens that each running request should still be able to grow by when another one starts; >= 0 */
+    /* tokens that each running request should still be able to grow by when another one starts; >= 0 */
+    int32_t reserve;
     int32_t decode_cost; /* what a generated token counts in prompt tokens; >= 1 */
     uint64_t age_us;     /* waiting this long makes up for one level of priority; >= 1 */
 } weft__sched_limits;

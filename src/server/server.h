@@ -94,11 +94,11 @@ void weft__server_histogram_add(weft__server_histogram *h, double seconds);
 enum { WEFT__SERVER_ROUTES_MAX = 32, WEFT__SERVER_STATUSES_MAX = 24 };
 typedef struct weft__server_metrics {
     _Atomic uint64_t responses[WEFT__SERVER_ROUTES_MAX][WEFT__SERVER_STATUSES_MAX];
-    _Atomic uint64_t prompt_tokens, cached_tokens,
-        generated_tokens; /* these move with every step, and so do the next four */
+    /* these move with every step, and so do the next four */
+    _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens;
     _Atomic uint64_t prompt_us, generate_us;
-    _Atomic uint64_t
-        fresh_tokens; /* of prompts, less the cached: a difference of two counters may fall while they grow */
+    /* of prompts, less the cached: a difference of two counters may fall while they grow */
+    _Atomic uint64_t fresh_tokens;
     _Atomic uint64_t most_tokens; /* of a prompt and its answer */
     _Atomic uint64_t embedded, finished[5] /* by weft_finish */, log_lines_lost;
     weft__server_histogram first_token, between_tokens, queue, duration;
@@ -200,8 +200,8 @@ struct weft_server {
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     weft_grammar *json[2]; /* of objects and of any value: the thread of grammars makes them when first asked for */
-    pthread_mutex_t
-        disk_lock; /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
+    /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
+    pthread_mutex_t disk_lock;
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;

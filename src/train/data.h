@@ -30,8 +30,8 @@ typedef struct weft__dataset_totals {
     int64_t n_learned;   /* rows with a target */
     int64_t n_segments;
     int64_t n_cut; /* conversations that lost their end to n_ctx; a pair counts once */
-    int64_t
-        n_dropped; /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
+    /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
+    int64_t n_dropped;
 } weft__dataset_totals;
 
 /* Where the next batch begins. {0, 0} is the start. */

@@ -153,8 +153,8 @@ double weft__trainer_peak(weft__trainer *t, int ms);
 /* ---- what learns ---- */
 
 typedef struct weft__train_param {
-    const char
-        *name; /* the file's tensor name; of LoRA with .lora_a or .lora_b behind it, as adapters in GGUF have it */
+    /* the file's tensor name; of LoRA with .lora_a or .lora_b behind it, as adapters in GGUF have it */
+    const char *name;
     uint32_t n_dims;
     uint64_t d[2]; /* d[0] contiguous: A is [K, r], B is [r, N] */
     const float *data;

@@ -41,8 +41,7 @@ typedef union emu {
 #define EMU_FS(e) ((emu){.f = (e)})
 #define EMU_DS(e) ((emu){.d = (e)})
 
-/* ---- what AVX2 does by halves; m: f, i or d
- * -------------------------------------------------------------------------------------- */
+/* ---- what AVX2 does by halves; m: f, i or d ---- */
 
 #define EMU_1(T, m, name, half)                                                                                        \
     EMU T emu_##name(T a)                                                                                              \
@@ -122,8 +121,7 @@ EMU __m512 emu_roundscale_ps(__m512 a, int imm)
     return ((emu){.f2 = {_mm256_round_ps(EMU_FS(a).f2[0], NEAREST), _mm256_round_ps(EMU_FS(a).f2[1], NEAREST)}}).f;
 }
 
-/* ---- constants, loads, stores
- * --------------------------------------------------------------------------------------------------- */
+/* ---- constants, loads, stores ---- */
 
 EMU __m512 emu_set1_ps(float x)
 {
@@ -180,8 +178,7 @@ EMU void emu_store_lanes(void *p, uint32_t mask, int size, __m512i a)
         if (mask & 1) memcpy((char *)p + l * size, x.b + l * size, (size_t)size);
 }
 
-/* ---- between types
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- between types ---- */
 
 EMU __m512 emu_cvtepi32_ps(__m512i a)
 {
@@ -261,9 +258,7 @@ EMU __m512 emu_with_half(__m512 a, __m256 b, int i)
     return x.f;
 }
 
-/* ---- lanes
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- lanes ---- */
 
 EMU __m512i emu_permutexvar(__m512i index, __m512i a)
 {
@@ -323,9 +318,7 @@ EMU float emu_reduce_max_ps(__m512 a)
     return x.ps[0];
 }
 
-/* ---- masks
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- masks ---- */
 
 EMU uint32_t emu_cmp_ps_mask(__m512 a, __m512 b, int op)
 {
@@ -382,8 +375,7 @@ EMU __m512i emu_blend(uint64_t mask, int size, __m512i a, __m512i b)
     return z.i;
 }
 
-/* ---- dot products
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- dot products ---- */
 
 /* The bytes in even or odd places, as words. */
 EMU __m256i emu_signed(__m256i a, int is_odd)
@@ -451,8 +443,7 @@ EMU __m512 emu_scalef_ps(__m512 a, __m512 n)
     return z.f;
 }
 
-/* ---- tiles (Intel's manual, volume 2)
- * --------------------------------------------------------------------------------------------- */
+/* ---- tiles (Intel's manual, volume 2) ---- */
 
 /* Those of a thread, as far as one file is concerned, which sets them up and uses them. */
 static _Thread_local struct emu_tiles {

@@ -40,9 +40,9 @@ typedef struct world {
     weft_kv_group groups[MAX_GROUPS];
     int32_t n_groups;
     int64_t total[MAX_GROUPS], unused[MAX_GROUPS];
-    int32_t chain[MAX_FAMILIES],
-        pins[MAX_FAMILIES][MAX_CHAIN]; /* cached pages of a family, and how many sequences hold each */
-    int partial, swaps;                /* prefixes end inside of pages; contents are kept */
+    /* cached pages of a family, and how many sequences hold each */
+    int32_t chain[MAX_FAMILIES], pins[MAX_FAMILIES][MAX_CHAIN];
+    int partial, swaps; /* prefixes end inside of pages; contents are kept */
     double io_failures;
     double put_offs;     /* of tokens, that are sampled a step later */
     int hook_cancels;    /* some clients cancel when they begin */

@@ -20,8 +20,8 @@ enum { ROUNDS = 7, SPIN_MS = 20, BRIEF_SPIN_MS = 4 };
 /* Q8_0 matrix times prepared rows; each thread has its own. */
 typedef struct product {
     const weft__matmul *mm;
-    size_t stride, act_bytes, out_bytes,
-        bytes; /* of a panel; of the rows; of the results; of all three, for one thread */
+    /* of a panel; of the rows; of the results; of all three, for one thread */
+    size_t stride, act_bytes, out_bytes, bytes;
     int64_t n;
 } product;
 

@@ -46,9 +46,7 @@ enum {
     AMX_SUMS = MM_TILE * MM_R                             /* of a product */
 };
 
-/* ---- products
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- products ---- */
 
 /* Tile registers: 0 to 3 sums, 4 and 5 activations, 6 and 7 weights. */
 static inline void amx_begin(int f)
@@ -109,9 +107,7 @@ MM_INLINE void amx_store(int i, float *sums)
     }
 }
 
-/* ---- weights
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 /* Where the scales of half a step that was taken apart begin: d[i] (mm_small_scales: of the span), and m[i] behind
  * them. */
@@ -168,9 +164,7 @@ MM_INLINE void amx_unpack(int f, const uint8_t *restrict w, int64_t n_spans, uin
     amx_fence();
 }
 
-/* ---- floats
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- floats ---- */
 
 /* Adds half h of a step to acc (mm_small_scales: the span's part); sums: of its first product, w: the half, a: the
  * step. */
@@ -223,9 +217,7 @@ MM_INLINE void amx_span_end(int f, const uint8_t *w, const uint8_t *a, float *be
     }
 }
 
-/* ---- rows
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 /* Some steps of panels, taken apart, times tiles of rows. A tile meets all panels while it is in the first-level
  * cache. */

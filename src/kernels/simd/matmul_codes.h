@@ -17,9 +17,7 @@ MM_INLINE int mm_small_scales(int f)
     return MM_DOT32 && (f == WEFT_Q2_K || f == WEFT_Q3_K);
 }
 
-/* ---- codes
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- codes ---- */
 
 /* Codes of eight bits that are signed here. */
 MM_INLINE int mm_is_signed(int f)
@@ -95,8 +93,7 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     }
 }
 
-/* ---- scales
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- scales ---- */
 
 typedef struct mm_head {
     vf d[2]; /* 256-element formats: d * 2^-shift for each half; mm_small_scales: d */

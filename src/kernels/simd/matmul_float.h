@@ -128,9 +128,7 @@ static inline void mm_float_act_take(const void *act, int64_t k, int64_t row, in
     for (int64_t i = 0; i < steps; i++, s += n_rows * STEP, d += to_n * STEP) memcpy(d, s, STEP);
 }
 
-/* ---- tiles
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- tiles ---- */
 
 MM_INLINE vf mm_load_unit(int f, const uint8_t *w)
 {

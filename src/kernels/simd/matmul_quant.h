@@ -26,8 +26,7 @@
 #define MM_CHUNK_BYTES WEFT__ACT_CHUNK_BYTES
 #endif
 
-/* ---- two panels at once
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- two panels at once ---- */
 
 #if MM_DOT32
 #include "kernels/simd/matmul_pair.h"
@@ -199,8 +198,7 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
             n_out - n < MM_PANEL ? (int)(n_out - n) : MM_PANEL, out + n);
 }
 
-/* ---- kernels: what a tier's file expands for each format
- * ------------------------------------------------------------------------ */
+/* ---- kernels: what a tier's file expands for each format ---- */
 
 #define MM_TILE_FN(f, name, n_rows)                                                                                    \
     static void name##_##n_rows(const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out, \

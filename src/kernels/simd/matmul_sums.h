@@ -8,10 +8,14 @@
  *  - else, codes of up to six bits: VPMADDUBSW, whose int16 sums of two products are added as int16, then widened once.
  *    It saturates only beyond 32767 and the largest is 63 * 127 * 2 = 16002. The additions wrap, so only the end
  *    matters:
- *      with a bias the end is the sum of (code - offset) * activation: 4 bits, 16 products <= 8 * 127 * 16 = 16256;
- *      5 bits, 16 products <= 16 * 127 * 16 = 32512; 6 bits, 8 products <= 32 * 127 * 8 = 32512 (and so for Q3_K, codes
- *      times 8); without (formats with a minimum): 4 bits, 16 products <= 15 * 127 * 16 = 30480; 5 bits, 8 products <=
- *      31 * 127 * 8 = 31496; 2 bits, 8 products <= 3 * 127 * 8 = 3048.
+ *      with a bias the end is the sum of (code - offset) * activation:
+ *        4 bits, 16 products <= 8 * 127 * 16 = 16256
+ *        5 bits, 16 products <= 16 * 127 * 16 = 32512
+ *        6 bits, 8 products <= 32 * 127 * 8 = 32512 (and so for Q3_K, codes times 8)
+ *      without (formats with a minimum):
+ *        4 bits, 16 products <= 15 * 127 * 16 = 30480
+ *        5 bits, 8 products <= 31 * 127 * 8 = 31496
+ *        2 bits, 8 products <= 3 * 127 * 8 = 3048
  *  - else, codes of eight bits: the sign of the weight goes to the activation, VPMADDUBSW of |w| <= 128 gives at most
  *    128 * 127 * 2 = 32512, widened each time.
  *  These bounds hold for every code that a file can hold and activation codes in [-127, 127]. A row that holds NaN or

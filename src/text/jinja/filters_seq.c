@@ -236,8 +236,8 @@ weft_status weft__jinja_path_or(weft__jinja_ctx *c, weft__jinja_val item, weft__
 typedef struct filters_seq_work {
     const weft__jinja_function *function; /* filter or test; NULL: the item itself, or whether it is true */
     weft__jinja_args args;
-    weft__jinja_val path,
-        otherwise; /* the attribute to look at, MISSING for the item; and what stands in for an undefined one */
+    /* the attribute to look at, MISSING for the item; and what stands in for an undefined one */
+    weft__jinja_val path, otherwise;
     int select, negate;
 } filters_seq_work;
 

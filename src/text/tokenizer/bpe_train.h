@@ -20,8 +20,8 @@ typedef struct weft__tok_bpe_special {
 
 typedef struct weft__tok_bpe_options {
     weft__tok_slice pre; /* name of the pre-tokenizer ("qwen2") */
-    const weft__tok_bpe_special
-        *specials; /* [n_specials]: ids 0 .. n_specials - 1; the 256 bytes follow, then the merges */
+    /* [n_specials]: ids 0 .. n_specials - 1; the 256 bytes follow, then the merges */
+    const weft__tok_bpe_special *specials;
     size_t n_specials;
     size_t n_vocab;     /* tokens wanted; fewer when the texts have no more pairs */
     uint64_t min_count; /* a pair that is rarer is no token; at least 1 */

@@ -12,7 +12,7 @@
 typedef struct added_token {
     weft__tok_slice text;
     int special;
-    unsigned bits; /* WEFT__STRIP, WEFT__ADDED */
+    unsigned bits; /* WEFT__TOK_STRIP, WEFT__TOK_ADDED */
 } added_token;
 
 static int same(weft__tok_slice a, weft__tok_slice b)

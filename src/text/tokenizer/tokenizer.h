@@ -112,7 +112,7 @@ typedef struct weft__tok_spec {
     size_t n_types;
     const int32_t *types; /* [n_tokens] weft__tok_type, or none: all normal */
     size_t n_strips;
-    const uint8_t *strips; /* [n_tokens] WEFT__STRIP and WEFT__ADDED bits, or none */
+    const uint8_t *strips; /* [n_tokens] WEFT__TOK_STRIP and _ADDED bits, or none */
     size_t n_merges;
     const weft__tok_merge_pair *merges; /* best first; left and right are spelled as in `tokens` */
 
