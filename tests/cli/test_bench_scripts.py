@@ -423,8 +423,12 @@ class Scripts(unittest.TestCase):
     def test_serve(self):
         with tempfile.TemporaryDirectory() as folder:
             of = ("--model", "models/alderbrook.gguf", "-t", "1", "-o", folder)
-            status, err = self.serve(*of, "--clients", "1,2", "-n", str(repeated(200, 60, 60)), "-c", "256", "-r", "1", "--only", "streams", "--others", "9")
-            self.assertEqual(status, 0, err)
+            for _ in range(5):  # a stream may end before the other begins, as a machine has it: then they have no rate together
+                status, err = self.serve(*of, "--clients", "1,2", "-n", str(repeated(200, 60, 60)), "-c", "256", "-r", "1", "--only", "streams",
+                                         "--others", "9")
+                self.assertEqual(status, 0, err)
+                if min(r["rate"] for r in self.serve_results(folder)[0]) > 0:
+                    break
             for part in ("streams", "prefix", "arrivals", "cost"):
                 with self.subTest(part), self.assertRaisesRegex(SystemExit, "^serve: refused, status 400: .*from 0 to 2047"):
                     self.serve(*of, "--clients", "1", "-c", "256", "-r", "1", "--only", part, "--seconds", "1", "--rate", "9",
