@@ -172,7 +172,7 @@ struct weft__http {
     uint64_t n_freed; /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
     atomic_int quiet, stopping; /* written under the lock */
     weft__http_counts counts;
-    int n_begun;            /* connections that loops know */
+    int n_begun;            /* connections that loops know, but for those that are refused */
     pthread_mutex_t budget; /* the clients, and how many bytes they hold of bodies and of answers */
     weft__http_client *clients;
     size_t n_bodies, n_answers;
