@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 
 enum result { CLOSE, AGAIN /* there may be more to do */, BLOCKED /* until something happens */ };
-enum { BLOCKS_AT_ONCE = 64 /* of one connection, before the others of its loop have their turn */ };
+/* Of one connection, before the others of its loop have their turn. */
+enum { BLOCKS_AT_ONCE = 64, PHASES_AT_ONCE = 64 };
 
 static ssize_t receive(struct weft__http_connection *k, char *to, size_t n)
 {
@@ -274,11 +275,12 @@ static enum result exchange_fill(struct weft__http_connection *k, weft__http_req
 /* A client that has to read has its deadline. */
 static void set_blocked(struct weft__http_connection *k, weft__http_request *r, int blocked)
 {
-    pthread_mutex_lock(&r->lock);
-    int timed = r->stream && !r->ended;
+    pthread_mutex_lock(&k->http->lock);
+    pthread_mutex_lock(&r->lock); /* both: who ends the stream meanwhile gives it a deadline that stays */
+    if (r->stream && !r->ended && (blocked != k->is_blocked || !blocked))
+        k->deadline_ns = blocked ? weft__http_read_by(r, 0) : 0;
     pthread_mutex_unlock(&r->lock);
-    if (timed && (blocked != k->is_blocked || !blocked))
-        weft__http_set_deadline(r, blocked ? weft__http_read_by(r, 0) : 0);
+    pthread_mutex_unlock(&k->http->lock);
     k->is_blocked = blocked;
 }
 
@@ -339,7 +341,8 @@ static enum result send_on(struct weft__http_connection *k)
 int weft__http_exchange(struct weft__http_connection *k)
 {
     enum result result = AGAIN;
-    while (result == AGAIN) {
+    for (int phases = 0; result == AGAIN; phases++) {
+        if (phases == PHASES_AT_ONCE) return weft__http_rouse(k), 1;
         switch (k->phase) {
         case WEFT__HTTP_READING: result = read_on(k); break;
         case WEFT__HTTP_WAITING: result = await(k); break;

@@ -96,17 +96,30 @@ void weft__http_rouse(struct weft__http_connection *k)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* The next that was roused, or NULL. */
-static struct weft__http_connection *take_awake(struct weft__http_loop *l)
+/* The next of those that were roused before *more was 1, or NULL. Who is roused meanwhile, by itself above all, comes
+ * after the sockets: none keeps the others of its loop waiting. */
+static struct weft__http_connection *take_awake(struct weft__http_loop *l, int *more)
 {
     pthread_mutex_lock(&l->lock);
-    struct weft__http_connection *k = l->awake;
+    if (*more) {
+        l->now = l->awake;
+        l->awake = NULL;
+        *more = 0;
+    }
+    struct weft__http_connection *k = l->now;
     if (k) {
-        l->awake = k->next_awake;
+        l->now = k->next_awake;
         k->is_awake = 0;
     }
     pthread_mutex_unlock(&l->lock);
     return k;
+}
+
+/* Takes it out of a list, if it is there. */
+static void unlist(struct weft__http_connection **at, const struct weft__http_connection *k)
+{
+    while (*at && *at != k) at = &(*at)->next_awake;
+    if (*at) *at = k->next_awake;
 }
 
 static void close_one(struct weft__http_connection *k)
@@ -126,11 +139,8 @@ static void close_one(struct weft__http_connection *k)
     h->n_begun -= k->has_begun && !k->refuse;
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_lock(&l->lock);
-    for (struct weft__http_connection **at = &l->awake; k->is_awake && *at; at = &(*at)->next_awake)
-        if (*at == k) {
-            *at = k->next_awake;
-            break;
-        }
+    if (k->is_awake) unlist(&l->awake, k);
+    if (k->is_awake) unlist(&l->now, k);
     pthread_mutex_unlock(&l->lock);
     weft__http_tls_free(k->tls);
     close(k->fd);
@@ -172,7 +182,8 @@ static void *loop_run(void *arg)
             if (k) loop_go_on(k);
             else if (read(l->wake_fd, &count, sizeof count) != sizeof count) return NULL;
         }
-        for (struct weft__http_connection *k; (k = take_awake(l));) wake(l, k);
+        int more = 1;
+        for (struct weft__http_connection *k; (k = take_awake(l, &more));) wake(l, k);
         pthread_mutex_lock(&l->lock);
         int stop = l->stop;
         pthread_mutex_unlock(&l->lock);
