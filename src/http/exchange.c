@@ -163,8 +163,8 @@ static enum result take_body(weft__http_request *r, const char *bytes, size_t n)
     return AGAIN;
 }
 
-/* Gives the complete request to a worker; the connection waits. */
-static void hand_over(struct weft__http_connection *k, weft__http_request *r)
+/* Gives the complete request to a worker; the connection waits. CLOSE: the workers end, and take nothing more. */
+static enum result hand_over(struct weft__http_connection *k, weft__http_request *r)
 {
     weft__http *h = r->http;
     k->phase = WEFT__HTTP_WAITING;
@@ -172,12 +172,16 @@ static void hand_over(struct weft__http_connection *k, weft__http_request *r)
     pthread_mutex_lock(&r->lock);
     r->handed = 1;
     pthread_mutex_unlock(&r->lock);
-    atomic_fetch_add(&r->refs, 1);
     pthread_mutex_lock(&h->lock);
-    k->deadline_ns = 0;
-    weft__http_turns_put(r->body.len ? &h->jobs : &h->quick, &r->turn, r->client);
-    pthread_cond_signal(r->body.len ? &h->job : &h->quick_job);
+    int stopping = h->stopping;
+    if (!stopping) {
+        atomic_fetch_add(&r->refs, 1);
+        k->deadline_ns = 0;
+        weft__http_turns_put(r->body.len ? &h->jobs : &h->quick, &r->turn, r->client);
+        pthread_cond_signal(r->body.len ? &h->job : &h->quick_job);
+    }
     pthread_mutex_unlock(&h->lock);
+    return stopping ? CLOSE : AGAIN;
 }
 
 static enum result take_end(struct weft__http_connection *k, weft__http_request *r)
@@ -189,8 +193,7 @@ static enum result take_end(struct weft__http_connection *k, weft__http_request 
     if (r->too_long) return exchange_refuse(k, r, 413, "the body is too long");
     if (r->no_room) return exchange_refuse(k, r, r->no_room == WEFT__HTTP_FULL ? 503 : 429, full[r->no_room]);
     if (r->body.failed) return exchange_refuse(k, r, 503, "no memory for the body");
-    hand_over(k, r);
-    return AGAIN;
+    return hand_over(k, r);
 }
 
 /* More bytes; those before in_at are used up. */

@@ -39,6 +39,21 @@ static struct {
     atomic_int fd, n;         /* the server's end of it; blocks that it gave */
 } greedy;
 
+/* A server whose loop reads what has come only when its workers end. */
+static struct {
+    weft__http *_Atomic server;
+    atomic_int n;
+} late;
+
+static void be_late(void)
+{
+    weft__http *h = late.server;
+    if (!h) return;
+    atomic_fetch_add(&late.n, 1);
+    while (!h->stopping) usleep(1000);
+    usleep(100000);
+}
+
 /* In libc's place. */
 __attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t n, int flags)
 {
@@ -51,6 +66,7 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t 
     }
     ssize_t got = (ssize_t)syscall(SYS_recvfrom, fd, bytes, n, flags, NULL, NULL);
     if (n_text && got > 1 && !memcmp(bytes, "PO", 2)) atomic_store(&greedy.fd, fd);
+    if (got > 0) be_late();
     return got;
 }
 
@@ -228,6 +244,24 @@ static void a_greedy_client_leaves_others_their_turn(void **state)
     }
 }
 
+/* A request that is complete when no worker is left is let go of, and the server ends. */
+static void a_request_that_comes_at_the_end_is_let_go(void **state)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    (void)state;
+    weft__http *h = start();
+    int fd = try_connect(h);
+    late.server = h;
+    assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
+    wait_until(atomic_load(&late.n));
+    alarm(60); /* rather than wait for ever */
+    weft__http_stop(&h);
+    alarm(0);
+    late.server = NULL;
+    close(fd);
+    assert_int_equal(weft__alloc_live(), 0);
+}
+
 /* Returns when the watcher has looked at the clock, and what it found due then has happened. */
 static void let_it_look(void)
 {
@@ -320,6 +354,7 @@ int main(void)
         cmocka_unit_test(stops_to_listen_while_its_last_connection_comes),
         cmocka_unit_test(connections_wait_for_room),
         cmocka_unit_test(a_greedy_client_leaves_others_their_turn),
+        cmocka_unit_test(a_request_that_comes_at_the_end_is_let_go),
         cmocka_unit_test(the_heap_is_trimmed_at_rest),
         cmocka_unit_test(the_library_does_not_interrupt),
     };
