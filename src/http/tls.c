@@ -50,7 +50,7 @@ void weft__http_tls_close(weft__http_tls **tls)
     weft__free(t);
 }
 
-static ssize_t pull(gnutls_transport_ptr_t session, void *bytes, size_t n)
+static ssize_t tls_pull(gnutls_transport_ptr_t session, void *bytes, size_t n)
 {
     weft__http_tls_session *s = session;
     ssize_t got = recv(s->fd, bytes, n, MSG_DONTWAIT);
@@ -58,7 +58,7 @@ static ssize_t pull(gnutls_transport_ptr_t session, void *bytes, size_t n)
     return got;
 }
 
-static ssize_t push(gnutls_transport_ptr_t session, const giovec_t *parts, int n)
+static ssize_t tls_push(gnutls_transport_ptr_t session, const giovec_t *parts, int n)
 {
     weft__http_tls_session *s = session;
     const struct msghdr all = {.msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)n};
@@ -76,8 +76,8 @@ weft__http_tls_session *weft__http_tls_accept(weft__http_tls *tls, int fd)
     if (gnutls_credentials_set(s->session, GNUTLS_CRD_CERTIFICATE, tls->credentials)) goto fail_session;
     s->fd = fd;
     gnutls_transport_set_ptr(s->session, s);
-    gnutls_transport_set_pull_function(s->session, pull);
-    gnutls_transport_set_vec_push_function(s->session, push);
+    gnutls_transport_set_pull_function(s->session, tls_pull);
+    gnutls_transport_set_vec_push_function(s->session, tls_push);
     return s;
 fail_session:
     gnutls_deinit(s->session);
