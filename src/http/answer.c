@@ -86,8 +86,8 @@ static void put_date(weft__strbuf *out)
 /* How it ends: by its length, in chunks, or with the connection. */
 static void put_framing(const weft__http_request *r, struct weft__http_connection *k)
 {
-    int kept =
-        r->modern ? !weft__http_has_word(r, "Connection", "close") : weft__http_has_word(r, "Connection", "keep-alive");
+    int kept = !weft__http_has_word(r, "Connection", "close") &&
+               (r->modern || weft__http_has_word(r, "Connection", "keep-alive"));
     k->is_chunked = r->stream && r->modern;
     k->closes = !kept || r->closes || r->http->quiet || (r->stream && !r->modern);
     if (k->closes) answer_put(&k->out, "Connection", "close");

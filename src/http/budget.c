@@ -121,7 +121,7 @@ int weft__http_has_too_many(weft__http_request *r)
 {
     weft__http *h = r->http;
     pthread_mutex_lock(&h->lock);
-    int n_free = h->config.max_connections - h->counts.n_connections;
+    int n_free = h->config.max_connections - h->n_begun;
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_lock(&h->budget);
     int too_many = *r->client->name && r->client->n_requests > (n_free > 0 ? n_free : 0) + 1;

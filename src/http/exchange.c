@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 
 enum result { CLOSE, AGAIN /* there may be more to do */, BLOCKED /* until something happens */ };
-enum { BLOCKS_AT_ONCE = 64 /* of one connection, before the others of its loop have their turn */ };
+/* Of one connection, before the others of its loop have their turn. */
+enum { BLOCKS_AT_ONCE = 64, PHASES_AT_ONCE = 64 };
 
 static ssize_t receive(struct weft__http_connection *k, char *to, size_t n)
 {
@@ -162,8 +163,8 @@ static enum result take_body(weft__http_request *r, const char *bytes, size_t n)
     return AGAIN;
 }
 
-/* Gives the complete request to a worker; the connection waits. */
-static void hand_over(struct weft__http_connection *k, weft__http_request *r)
+/* Gives the complete request to a worker; the connection waits. CLOSE: the workers end, and take nothing more. */
+static enum result hand_over(struct weft__http_connection *k, weft__http_request *r)
 {
     weft__http *h = r->http;
     k->phase = WEFT__HTTP_WAITING;
@@ -171,12 +172,16 @@ static void hand_over(struct weft__http_connection *k, weft__http_request *r)
     pthread_mutex_lock(&r->lock);
     r->handed = 1;
     pthread_mutex_unlock(&r->lock);
-    atomic_fetch_add(&r->refs, 1);
     pthread_mutex_lock(&h->lock);
-    k->deadline_ns = 0;
-    weft__http_turns_put(r->body.len ? &h->jobs : &h->quick, &r->turn, r->client);
-    pthread_cond_signal(r->body.len ? &h->job : &h->quick_job);
+    int stopping = h->stopping;
+    if (!stopping) {
+        atomic_fetch_add(&r->refs, 1);
+        k->deadline_ns = 0;
+        weft__http_turns_put(r->body.len ? &h->jobs : &h->quick, &r->turn, r->client);
+        pthread_cond_signal(r->body.len ? &h->job : &h->quick_job);
+    }
     pthread_mutex_unlock(&h->lock);
+    return stopping ? CLOSE : AGAIN;
 }
 
 static enum result take_end(struct weft__http_connection *k, weft__http_request *r)
@@ -188,8 +193,7 @@ static enum result take_end(struct weft__http_connection *k, weft__http_request 
     if (r->too_long) return exchange_refuse(k, r, 413, "the body is too long");
     if (r->no_room) return exchange_refuse(k, r, r->no_room == WEFT__HTTP_FULL ? 503 : 429, full[r->no_room]);
     if (r->body.failed) return exchange_refuse(k, r, 503, "no memory for the body");
-    hand_over(k, r);
-    return AGAIN;
+    return hand_over(k, r);
 }
 
 /* More bytes; those before in_at are used up. */
@@ -274,11 +278,12 @@ static enum result exchange_fill(struct weft__http_connection *k, weft__http_req
 /* A client that has to read has its deadline. */
 static void set_blocked(struct weft__http_connection *k, weft__http_request *r, int blocked)
 {
-    pthread_mutex_lock(&r->lock);
-    int timed = r->stream && !r->ended;
+    pthread_mutex_lock(&k->http->lock);
+    pthread_mutex_lock(&r->lock); /* both: who ends the stream meanwhile gives it a deadline that stays */
+    if (r->stream && !r->ended && (blocked != k->is_blocked || !blocked))
+        k->deadline_ns = blocked ? weft__http_read_by(r, 0) : 0;
     pthread_mutex_unlock(&r->lock);
-    if (timed && (blocked != k->is_blocked || !blocked))
-        weft__http_set_deadline(r, blocked ? weft__http_read_by(r, 0) : 0);
+    pthread_mutex_unlock(&k->http->lock);
     k->is_blocked = blocked;
 }
 
@@ -339,7 +344,8 @@ static enum result send_on(struct weft__http_connection *k)
 int weft__http_exchange(struct weft__http_connection *k)
 {
     enum result result = AGAIN;
-    while (result == AGAIN) {
+    for (int phases = 0; result == AGAIN; phases++) {
+        if (phases == PHASES_AT_ONCE) return weft__http_rouse(k), 1;
         switch (k->phase) {
         case WEFT__HTTP_READING: result = read_on(k); break;
         case WEFT__HTTP_WAITING: result = await(k); break;

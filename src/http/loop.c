@@ -15,12 +15,16 @@
 
 #include "base/thread.h"
 
-/* How many connections that have begun are of its address; the lock is held. */
-static int n_same(const weft__http *h, const weft__http_peer *peer)
+/* How many connections that have begun are of its address, and how many of them are refused; the lock is held. */
+static int n_same(const weft__http *h, const weft__http_peer *peer, int *n_refused)
 {
     int n = 0;
-    for (const struct weft__http_connection *o = h->connections; o; o = o->next)
-        n += o->has_begun && weft__http_peer_same(&o->peer, peer);
+    *n_refused = 0;
+    for (const struct weft__http_connection *o = h->connections; o; o = o->next) {
+        int same = o->has_begun && weft__http_peer_same(&o->peer, peer);
+        n += same;
+        *n_refused += same && o->refuse;
+    }
     return n;
 }
 
@@ -31,14 +35,14 @@ static void start(struct weft__http_connection *k)
     const int most = weft__http_peer_is_exempt(h, &k->peer) ? 0 : h->config.max_per_ip;
     uint64_t patience = (uint64_t)h->config.idle_s;
     pthread_mutex_lock(&h->lock);
-    int same = n_same(h, &k->peer);
+    int refused, same = n_same(h, &k->peer, &refused);
     if (h->n_begun >= h->config.max_connections) k->refuse = 503;
-    else if (most && same >= most) k->refuse = 429;
+    else if (most && same - refused >= most) k->refuse = 429;
     if (k->refuse && patience > HTTP_REFUSED_S) patience = HTTP_REFUSED_S;
     k->deadline_ns = weft__clock_ns() + patience * HTTP_SECOND_NS;
     if (most && same >= most + HTTP_SPARE_PER_IP) shutdown(k->fd, SHUT_RDWR); /* it would take the place of others */
     h->counts.n_refused_full += k->refuse != 0;
-    h->n_begun++;
+    h->n_begun += !k->refuse; /* who is refused takes nobody's place */
     k->has_begun = 1;
     pthread_mutex_unlock(&h->lock);
 }
@@ -92,17 +96,30 @@ void weft__http_rouse(struct weft__http_connection *k)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* The next that was roused, or NULL. */
-static struct weft__http_connection *take_awake(struct weft__http_loop *l)
+/* The next of those that were roused before *more was 1, or NULL. Who is roused meanwhile, by itself above all, comes
+ * after the sockets: none keeps the others of its loop waiting. */
+static struct weft__http_connection *take_awake(struct weft__http_loop *l, int *more)
 {
     pthread_mutex_lock(&l->lock);
-    struct weft__http_connection *k = l->awake;
+    if (*more) {
+        l->now = l->awake;
+        l->awake = NULL;
+        *more = 0;
+    }
+    struct weft__http_connection *k = l->now;
     if (k) {
-        l->awake = k->next_awake;
+        l->now = k->next_awake;
         k->is_awake = 0;
     }
     pthread_mutex_unlock(&l->lock);
     return k;
+}
+
+/* Takes it out of a list, if it is there. */
+static void unlist(struct weft__http_connection **at, const struct weft__http_connection *k)
+{
+    while (*at && *at != k) at = &(*at)->next_awake;
+    if (*at) *at = k->next_awake;
 }
 
 static void close_one(struct weft__http_connection *k)
@@ -119,14 +136,11 @@ static void close_one(struct weft__http_connection *k)
     if (k->prev) k->prev->next = k->next;
     else h->connections = k->next;
     h->counts.n_connections--;
-    h->n_begun -= k->has_begun;
+    h->n_begun -= k->has_begun && !k->refuse;
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_lock(&l->lock);
-    for (struct weft__http_connection **at = &l->awake; k->is_awake && *at; at = &(*at)->next_awake)
-        if (*at == k) {
-            *at = k->next_awake;
-            break;
-        }
+    if (k->is_awake) unlist(&l->awake, k);
+    if (k->is_awake) unlist(&l->now, k);
     pthread_mutex_unlock(&l->lock);
     weft__http_tls_free(k->tls);
     close(k->fd);
@@ -168,7 +182,8 @@ static void *loop_run(void *arg)
             if (k) loop_go_on(k);
             else if (read(l->wake_fd, &count, sizeof count) != sizeof count) return NULL;
         }
-        for (struct weft__http_connection *k; (k = take_awake(l));) wake(l, k);
+        int more = 1;
+        for (struct weft__http_connection *k; (k = take_awake(l, &more));) wake(l, k);
         pthread_mutex_lock(&l->lock);
         int stop = l->stop;
         pthread_mutex_unlock(&l->lock);

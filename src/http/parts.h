@@ -62,7 +62,8 @@ struct weft__http_loop {
     pthread_t thread;
     int epoll_fd, wake_fd;
     pthread_mutex_t lock;
-    struct weft__http_connection *awake; /* to be looked at */
+    struct weft__http_connection *awake; /* to be looked at after its sockets; under the lock */
+    struct weft__http_connection *now;   /* those of them that it looks at; its own */
     int stop;
 };
 
@@ -87,7 +88,7 @@ struct weft__http_connection {
     weft__http_peer peer;
     weft__http_request *request; /* in progress, or NULL; under http->lock */
     struct weft__http_connection *next_awake;
-    int is_awake; /* both under loop->lock */
+    int is_awake; /* in one of both lists of its loop; both under loop->lock */
     weft__http_tls_session *tls;
     weft__http_reader reader;
     enum weft__http_phase phase;
@@ -172,7 +173,7 @@ struct weft__http {
     uint64_t n_freed; /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
     atomic_int quiet, stopping; /* written under the lock */
     weft__http_counts counts;
-    int n_begun;            /* connections that loops know */
+    int n_begun;            /* connections that loops know, but for those that are refused */
     pthread_mutex_t budget; /* the clients, and how many bytes they hold of bodies and of answers */
     weft__http_client *clients;
     size_t n_bodies, n_answers;

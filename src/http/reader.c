@@ -66,6 +66,15 @@ static int read_query(weft__http_reader *r, const char *s, const char *end)
     return 1;
 }
 
+/* "/path", or "scheme://host/path" with no escape before the path, which could be another host to somebody else. */
+static int is_target(const char *s, const char *end)
+{
+    const char *host = memmem(s, (size_t)(end - s), "//", 2);
+    if (*s == '/') return 1;
+    const char *path = host ? memchr(host + 2, '/', (size_t)(end - host - 2)) : NULL;
+    return !memchr(s, '%', (size_t)((path ? path : end) - s));
+}
+
 /* METHOD SP TARGET SP VERSION, with one blank each. */
 static enum weft__http_read read_request_line(weft__http_reader *r, const char *s, size_t n)
 {
@@ -87,7 +96,8 @@ static enum weft__http_read read_request_line(weft__http_reader *r, const char *
     r->method[target - s] = 0;
     target++;
     const char *query = memchr(target, '?', (size_t)(version - target));
-    int ok = decode(&r->text, target, (size_t)((query ? query : version) - target), 0);
+    const char *path_end = query ? query : version;
+    int ok = decode(&r->text, target, (size_t)(path_end - target), 0) && is_target(target, path_end);
     if (ok && query) ok = read_query(r, query + 1, version);
     if (r->text.failed) return reader_refuse(r, 503, "no memory for the head");
     if (!ok) return reader_refuse(r, 400, "the target is not a path");

@@ -43,6 +43,9 @@ ROWS = {
     "a blank in the target": b"GET /hea lth HTTP/1.1\r\n" + HOST + b"\r\n",
     "two blanks in the request line": b"GET  /health HTTP/1.1\r\n" + HOST + b"\r\n",
     "a malformed escape": b"GET /health%zz HTTP/1.1\r\n" + HOST + b"\r\n",
+    "an escape in the target's host": b"GET http://localhost%2Fhealth HTTP/1.1\r\n" + HOST + b"\r\n",
+    "an escape in the target's scheme": b"GET http:%2F/localhost/health HTTP/1.1\r\n" + HOST + b"\r\n",
+    "an escaped slash that begins the target": b"GET %2Fhealth HTTP/1.1\r\n" + HOST + b"\r\n",
 }
 
 
@@ -64,6 +67,13 @@ class Heads(Case):
                      POST + b"Expect: 100-continue\r\nContent-Length: 15\r\n\r\n" + b'{"content":"a"}'):
             out = self.server.raw(data + GET + HOST + b"Connection: close\r\n\r\n")
             self.assertEqual([s for s in re.findall(rb"HTTP/1\.1 (\d+) ", out) if s != b"100"], [b"200", b"200"], out[:300])
+
+    def test_close_counts_before_keep_alive(self):
+        for version in (b"1.0", b"1.1"):
+            get = b"GET /health HTTP/" + version + b"\r\n" + HOST + b"Connection: %s\r\n\r\n"
+            for said in (b"close, keep-alive", b"keep-alive, close"):
+                self.assertEqual(self.server.raw(get % said + get % b"close").count(b"HTTP/1.1 200 "), 1, said)
+            self.assertEqual(self.server.raw(get % b"keep-alive" + get % b"close").count(b"HTTP/1.1 200 "), 2)
 
 
 if __name__ == "__main__":

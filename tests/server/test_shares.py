@@ -194,6 +194,18 @@ class Shares(Case):
         p = subprocess.run([*FAKE, "--proxy", "no-address"], capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual((p.returncode, "proxy no-address: must be an address in digits" in p.stderr), (1, True), p.stderr)
 
+    def test_who_is_refused_takes_no_place(self):
+        """However many of an address are too many, there is room for others, and for that address when it leaves."""
+        server = self.own("--connections", 12, "--per-ip", 4)
+        held = [self.send(server, b"", source="127.0.0.2") for _ in range(18)]
+        self.assertTrue(wait_until(lambda: server.metric("weft_http_connections") >= 18))
+        for source in ("127.0.0.3", "127.0.0.4"):
+            self.assertEqual(server.get("/health", source=source).status, 200)
+        self.assertEqual(server.get("/health", source="127.0.0.2").status, 429)
+        for s in held[:4]:
+            s.close()
+        self.assertTrue(wait_until(lambda: server.get("/health", source="127.0.0.2").status == 200))
+
     def test_a_key_leaves_connections(self):
         """However many may come from an address, requests of one key take no more connections than are left for all others."""
         server = self.own("--connections", 20, "--per-ip", 20, *(o for key in KEYS for o in ("--api-key", key)))

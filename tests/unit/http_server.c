@@ -32,6 +32,51 @@ __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr
     return got;
 }
 
+/* One client that never lets up: what the server reads from it, from its first bytes on, is this, again and again. */
+enum { ENDLESS = 1000 /* blocks */ };
+static struct {
+    const char *_Atomic text; /* NULL: nobody is greedy */
+    atomic_int fd, n;         /* the server's end of it; blocks that it gave */
+} greedy;
+
+/* A server whose loop reads what has come only when its workers end. */
+static struct {
+    weft__http *_Atomic server;
+    atomic_int n;
+} late;
+
+static void be_late(void)
+{
+    weft__http *h = late.server;
+    if (!h) return;
+    atomic_fetch_add(&late.n, 1);
+    while (!h->stopping) usleep(1000);
+    usleep(100000);
+}
+
+/* In libc's place. */
+__attribute__((visibility("default"))) ssize_t recv(int fd, void *bytes, size_t n, int flags)
+{
+    const char *text = greedy.text;
+    const size_t n_text = text ? strlen(text) : 0;
+    if (n_text && fd == atomic_load(&greedy.fd)) {
+        usleep(500);
+        for (size_t i = 0; i < n; i++) ((char *)bytes)[i] = text[i % n_text];
+        return atomic_fetch_add(&greedy.n, 1) < ENDLESS ? (ssize_t)(n - n % n_text) : 0;
+    }
+    ssize_t got = (ssize_t)syscall(SYS_recvfrom, fd, bytes, n, flags, NULL, NULL);
+    if (n_text && got > 1 && !memcmp(bytes, "PO", 2)) atomic_store(&greedy.fd, fd);
+    if (got > 0) be_late();
+    return got;
+}
+
+/* The same; what such a one is sent is read. */
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t n, int flags)
+{
+    if (greedy.text && fd == atomic_load(&greedy.fd)) return (ssize_t)n;
+    return (ssize_t)syscall(SYS_sendto, fd, bytes, n, flags, NULL, 0);
+}
+
 #define SECOND 1000000000ull
 
 /* The server's clock, where the test sets it; 0: it goes. */
@@ -64,8 +109,9 @@ static void handle(void *arg, weft__http_request *r)
     weft__http_release(r);
 }
 
-static weft__http *start(void)
+static weft__http *start_for(int n_connections)
 {
+    static const char *const origins[] = {"*", NULL};
     atomic_store(&n_accepted, 0);
     weft__http *h = NULL;
     weft_error err = {0};
@@ -76,13 +122,19 @@ static weft__http *start(void)
                            .max_head = 1000,
                            .max_bodies = 10000,
                            .max_headers = 10,
-                           .max_connections = LEAST,
+                           .max_connections = n_connections,
+                           .origins = origins,
                            .max_buffer = 1000,
                            .idle_s = 60,
                            .slow_s = 60,
                            .handle = handle};
     if (weft__http_start(&c, &h, &err)) fail_msg("%s", err.message);
     return h;
+}
+
+static weft__http *start(void)
+{
+    return start_for(LEAST);
 }
 
 /* A connection, or -1: nobody listens. */
@@ -98,15 +150,20 @@ static int try_connect(const weft__http *h)
     return -1;
 }
 
-/* Asks for something on a connection, which is then closed; the answer must begin so. */
-static void ask_once(int fd, const char *begins)
+/* Asks for something; the answer must begin so. */
+static void ask(int fd, const char *request, const char *begins)
 {
-    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     char answer[16] = {0};
     const size_t n = strlen(begins);
-    assert_true(n < sizeof answer && write(fd, request, sizeof request - 1) == sizeof request - 1);
+    assert_true(n < sizeof answer && write(fd, request, strlen(request)) == (ssize_t)strlen(request));
     assert_int_equal(recv(fd, answer, n, MSG_WAITALL), n);
     assert_string_equal(answer, begins);
+}
+
+/* The same on a connection that is then closed. */
+static void ask_once(int fd, const char *begins)
+{
+    ask(fd, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", begins);
     close(fd);
 }
 
@@ -157,6 +214,52 @@ static void connections_wait_for_room(void **state)
     weft__http_count(h, &counts);
     assert_int_equal(counts.n_connections_total, LAST + MORE);
     weft__http_stop(&h);
+}
+
+/* Who sends as fast as he is read, a body or requests that are answered at once, keeps nobody waiting whose connection
+ * the same thread moves: who asks is answered before that ends. */
+static void a_greedy_client_leaves_others_their_turn(void **state)
+{
+    static const char *const texts[] = {"body", "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n\r\n"};
+    static const char head[] = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ";
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char request[200], junk[4096];
+        weft__http *h = start_for(2);
+        int polite = try_connect(h);
+        ask(polite, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200");
+        usleep(50000); /* all of it has come */
+        assert_true(recv(polite, junk, sizeof junk, MSG_DONTWAIT) > 0);
+        int fd = try_connect(h), n = snprintf(request, sizeof request, "%s%d\r\n\r\n", head, i ? 0 : 16 << 20);
+        atomic_store(&greedy.fd, -1);
+        atomic_store(&greedy.n, 0);
+        greedy.text = texts[i];
+        assert_int_equal(write(fd, request, (size_t)n), n);
+        wait_until(atomic_load(&greedy.n) > 1);
+        ask_once(polite, "HTTP/1.1 200");
+        assert_true(atomic_load(&greedy.n) < ENDLESS / 2);
+        weft__http_stop(&h);
+        greedy.text = NULL;
+        close(fd);
+    }
+}
+
+/* A request that is complete when no worker is left is let go of, and the server ends. */
+static void a_request_that_comes_at_the_end_is_let_go(void **state)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    (void)state;
+    weft__http *h = start();
+    int fd = try_connect(h);
+    late.server = h;
+    assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
+    wait_until(atomic_load(&late.n));
+    alarm(60); /* rather than wait for ever */
+    weft__http_stop(&h);
+    alarm(0);
+    late.server = NULL;
+    close(fd);
+    assert_int_equal(weft__alloc_live(), 0);
 }
 
 /* Returns when the watcher has looked at the clock, and what it found due then has happened. */
@@ -250,6 +353,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stops_to_listen_while_its_last_connection_comes),
         cmocka_unit_test(connections_wait_for_room),
+        cmocka_unit_test(a_greedy_client_leaves_others_their_turn),
+        cmocka_unit_test(a_request_that_comes_at_the_end_is_let_go),
         cmocka_unit_test(the_heap_is_trimmed_at_rest),
         cmocka_unit_test(the_library_does_not_interrupt),
     };
