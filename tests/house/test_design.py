@@ -8,7 +8,8 @@ import sys
 import tempfile
 import unittest
 
-DOCUMENTS = ("design.md", "glossary.md", "limits.md", "tuning.md")
+DOCUMENTS = ("design.md", "glossary.md", "limits.md", "tuning.md", "http.md",
+             *(f"howto/add-{what}.md" for what in ("architecture", "backend", "endpoint", "format", "kernel")))
 # A product by way of a table, a thread's walk and a step: seven functions, one of which is called twice, one never.
 TREE = {
     "src/graph/plan.c": (
