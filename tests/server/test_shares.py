@@ -202,7 +202,7 @@ class Shares(Case):
         for source in ("127.0.0.3", "127.0.0.4"):
             self.assertEqual(server.get("/health", source=source).status, 200)
         self.assertEqual(server.get("/health", source="127.0.0.2").status, 429)
-        for s in held[:4]:
+        for s in held:  # which of them have its places, the server's threads decide
             s.close()
         self.assertTrue(wait_until(lambda: server.get("/health", source="127.0.0.2").status == 200))
 
