@@ -37,6 +37,8 @@ rm cli/?.c
 mkdir src/kv/disk && : >src/kv/disk/a.c
 expect 1 "$names" 'has its name in one room' src/kv/a.c '\n'
 rm -r src/kv/disk
+expect 1 "$names" 'weft__gone is wrapped, and no source has it' src/kv/CMakeLists.txt 'options(-Wl,--wrap=weft__gone)\n'
+expect 1 "$names" 'function sum does not say its room' src/kv/a.c 'int sum(int a);\n'
 "$names" . >/dev/null || { echo "a tree without faults fails"; exit 1; }
 
 git init -q .
