@@ -7,13 +7,16 @@ import os
 import re
 import signal
 import ssl
-import subprocess
+import sys
 import tempfile
 import threading
 import unittest
 
 from common import WEFT, main, run
-from screen import Program
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+from certificate import make_certificate  # noqa: E402
+from screen import Program  # noqa: E402
 
 PLAIN = """# HELP weft_slots Requests that may run at once.
 weft_slots 2
@@ -183,31 +186,7 @@ class Doors(Case):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.cert, cls.key, cls.keys = (os.path.join(folder.name, name) for name in ("cert.pem", "key.pem", "keys"))
-        try:
-            subprocess.run(
-                [
-                    "openssl",
-                    "req",
-                    "-x509",
-                    "-newkey",
-                    "rsa:2048",
-                    "-nodes",
-                    "-subj",
-                    "/CN=localhost",
-                    "-addext",
-                    "subjectAltName=DNS:localhost",
-                    "-days",
-                    "2",
-                    "-keyout",
-                    cls.key,
-                    "-out",
-                    cls.cert,
-                ],
-                capture_output=True,
-                check=True,
-            )
-        except FileNotFoundError:
-            raise unittest.SkipTest("there is no openssl to make a certificate; scripts/setup test installs it")
+        make_certificate(cls.cert, cls.key)
 
     def test_certificates_are_checked(self):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

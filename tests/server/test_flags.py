@@ -17,6 +17,7 @@ import time
 import unittest
 
 import real
+from certificate import make_certificate
 from servers import CHAT, EMULATOR, PATIENCE, PROGRAM, Answer, request, user, wait_until
 
 HASHED = "second-key-of-two"
@@ -136,11 +137,7 @@ class Tls(Doors):
     @classmethod
     def more_options(cls):
         cert, key = cls.path("cert.pem"), cls.path("key.pem")
-        try:
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2", "-keyout", key, "-out", cert],
-                           capture_output=True, check=True)
-        except FileNotFoundError:
-            raise unittest.SkipTest("there is no openssl to make a certificate; scripts/setup test installs it")
+        make_certificate(cert, key)
         return "--tls-cert", cert, "--tls-key", key
 
     def ask(self, method, path, body=None, headers=None):
