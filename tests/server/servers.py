@@ -19,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 EMULATOR = os.environ.get("WEFT_EMULATOR", "").split()
 # Seconds that end a hang: what is waited for comes much sooner, but on a slow machine not soon; a test that must outwait it sets more.
 PATIENCE = float(os.environ.get("WEFT_PATIENCE") or (600 if EMULATOR else 120))
+LOOK = 5
 SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 CHAT, TEXT, LLAMA = "/v1/chat/completions", "/v1/completions", "/completion"
 PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
@@ -27,10 +28,14 @@ SWEEPS = os.environ.get("WEFT_SWEEPS") == "1"  # make test-all: claims are repea
 
 
 def wait_until(condition, every=0.01, patience=PATIENCE):
-    """Waits until the condition holds, for so many seconds at most; whether it did."""
-    until = time.monotonic() + patience
-    while not (holds := condition()) and time.monotonic() < until:
+    """Waits until the condition holds, for so many seconds at most; whether it did. A look counts for LOOK seconds at most: a machine that
+    was stopped and goes on has not waited."""
+    before = time.monotonic()
+    while not (holds := condition()) and patience > 0:
         time.sleep(every)
+        now = time.monotonic()
+        patience -= min(now - before, LOOK)
+        before = now
     return holds
 
 

@@ -99,7 +99,9 @@ class Doors(Case):
         with open(self.path("keys"), "a") as file:
             file.write(new["X-Api-Key"] + " admin name=new\n")
         self.server.process.send_signal(signal.SIGHUP)
-        self.assertTrue(wait_until(lambda: self.ask("GET", "/v1/models", headers=new).status == 200))
+        looks = []
+        if not wait_until(lambda: looks.append(self.ask("GET", "/v1/models", headers=new).status) or looks[-1] == 200):
+            self.fail(f"{len(looks)} answers, the last {looks[-1]}; the server said: {''.join(self.server.err)}")
         self.assertEqual([self.ask("POST", "/lora-adapters", [], who).status for who in (KEY, ADMIN, new)], [403, 200, 200])
         self.assertEqual(self.ask("POST", CHAT, {"messages": user("Hello"), "max_tokens": 2}, new).status, 200)
         self.assertIn(b'\nweft_key_requests_total{key="new",adapter=""} 1\n', self.ask("GET", "/metrics", headers=ADMIN).body)
