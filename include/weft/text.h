@@ -70,12 +70,15 @@ WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source,
                                     weft_error *err);
 /* After its prompts were freed. */
 WEFT_API void weft_chat_close(weft_chat **chat);
+/* 1 when the template reads a variable of this name ("reasoning_effort"); setting any other in the kwargs of
+ * weft_chat_render changes nothing. */
+WEFT_API int weft_chat_reads(const weft_chat *chat, const char *variable);
 /* A value of add_generation_prompt of weft_chat_render. */
 #define WEFT_CHAT_CONTINUE 2
 /* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...], as OpenAI has them: null stands
  * for what is absent, contents may be lists of text parts, and the arguments of calls are objects or JSON as text,
  * and become what the template wants. tools: JSON array or NULL; kwargs: JSON object of further variables (null: the
- * template's default) or NULL. add_generation_prompt: 1 lets the assistant begin; with WEFT_CHAT_CONTINUE it has
+ * template's default) or NULL; enable_thinking is true where they do not name it. add_generation_prompt: 1 lets the assistant begin; with WEFT_CHAT_CONTINUE it has
  * begun: the last message, the assistant's, is left open, and its answer goes on from there. Fails with
  * WEFT_ARGUMENT when the template refuses the conversation, or where a message is none, by its place
  * ("messages[2].tool_calls[0].function.arguments"), WEFT_UNSUPPORTED for content that is no text. The chat outlives

@@ -72,6 +72,7 @@ typedef struct weft__api_params {
     /* that `model` stands for, by its name in the engine, found when the request came; "": none */
     char adapter[WEFT__API_ADAPTER_NAME];
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
+    const char *reasoning_effort, *verbosity; /* variables of the template */
     /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
     weft__json *flat;
     int64_t n, max_tokens, seed;

@@ -57,6 +57,11 @@ void weft_chat_close(weft_chat **p)
     *p = NULL;
 }
 
+int weft_chat_reads(const weft_chat *chat, const char *variable)
+{
+    return weft__chat_template_reads(chat->tmpl, variable);
+}
+
 static weft_status parse(const char *text, const char *what, weft__json **out, weft_error *err)
 {
     *out = NULL;

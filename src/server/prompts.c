@@ -178,6 +178,32 @@ static int what_follows(const weft__api_params *params)
     return params->generation_prompt && begun ? WEFT_CHAT_CONTINUE : params->generation_prompt;
 }
 
+/* A field that is a variable of the template, put beside its kwargs. */
+static int add_variable(const weft_server *s, weft__json *kwargs, const char *name, const char *value,
+                        weft__api_error *error)
+{
+    if (!value) return 1;
+    if (!weft_chat_reads(s->chat, name))
+        return weft__api_error_set(error, 400, name, "'%s': this model's chat template knows none; leave it out", name);
+    if (weft__json_get(kwargs, name))
+        return weft__api_error_set(error, 400, name, "'%s' stands in 'chat_template_kwargs' too", name);
+    return weft__json_set(kwargs, name, weft__json_new_string(value, strlen(value))) || prompts_no_memory(error);
+}
+
+/* JSON of all variables; *out stays empty where there are none. */
+static int template_kwargs(const weft_server *s, const weft__api_params *params, weft__strbuf *out,
+                           weft__api_error *error)
+{
+    if (!params->kwargs && !params->reasoning_effort && !params->verbosity) return 1;
+    weft__json *kwargs = params->kwargs ? weft__json_copy(params->kwargs) : weft__json_new_object();
+    int ok = kwargs ? add_variable(s, kwargs, "reasoning_effort", params->reasoning_effort, error) &&
+                          add_variable(s, kwargs, "verbosity", params->verbosity, error)
+                    : prompts_no_memory(error);
+    if (ok) weft__json_write(out, kwargs, WEFT__JSON_COMPACT);
+    weft__json_free(&kwargs);
+    return ok;
+}
+
 int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out,
                            weft__api_error *error)
 {
@@ -187,12 +213,11 @@ int weft__server_chat_text(const weft_server *s, const weft__api_params *params,
     if (!s->chat)
         return weft__api_error_set(error, 400, "messages", "%s",
                                    s->chat_fault ? s->chat_fault : "the model has no chat template");
+    if (!template_kwargs(s, params, &kwargs, error)) return 0;
     weft__json_write(&messages, params->flat, WEFT__JSON_COMPACT);
-    if (params->kwargs) weft__json_write(&kwargs, params->kwargs, WEFT__JSON_COMPACT);
     weft_status st = messages.failed || kwargs.failed
                          ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
-                         : weft_chat_render(s->chat, messages.data, NULL, params->kwargs ? kwargs.data : NULL,
-                                            what_follows(params), out, &err);
+                         : weft_chat_render(s->chat, messages.data, NULL, kwargs.data, what_follows(params), out, &err);
     weft__strbuf_free(&messages);
     weft__strbuf_free(&kwargs);
     if (!st) return 1;

@@ -118,6 +118,8 @@ def bad_requests(facts):
         ({"modalities": ["audio"]}, 400, "[\"text\"]", "modalities"),
         ({"audio": {"voice": "x"}}, 400, "not supported", "audio"),
         ({"chat_template_kwargs": []}, 400, "must be an object", "chat_template_kwargs"),
+        ({"verbosity": "low"}, 400, "'verbosity': this model's chat template knows none; leave it out", "verbosity"),
+        ({"reasoning_effort": 3}, 400, "must be a string", "reasoning_effort"),
         (
             {"chat_template_kwargs": {"x": 1, "messages": []}},
             400,

@@ -219,6 +219,12 @@ void weft_chat_close(weft_chat **chat)
     *chat = NULL;
 }
 
+int weft_chat_reads(const weft_chat *chat, const char *variable)
+{
+    (void)chat;
+    return !strcmp(variable, "reasoning_effort");
+}
+
 static int add_ids(weft_chat_prompt *p, int32_t special, const char *text, size_t n)
 {
     if (!weft__grow(&p->ids, &p->capacity, p->n + n + 1, sizeof *p->ids)) return 0;

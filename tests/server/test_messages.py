@@ -98,6 +98,36 @@ class Messages(unittest.TestCase):
             self.assertEqual((answer.status, answer.json["error"]["param"]), (400, "messages[1].tool_calls[0].function.arguments"))
             real.checked_stop(server)
 
+    def test_variables_of_templates(self):
+        """enable_thinking is true unless the request says otherwise; an effort reaches a template that reads it, and is refused by name otherwise."""
+        path = os.path.join(self.folder, "effort.jinja")
+        with open(path, "w") as f:
+            f.write("{% if enable_thinking is not defined %}as it likes{% elif enable_thinking %}thinks{% else %}does not{% endif %}|"
+                    "{% set verbosity = 'set here' %}{{ verbosity }}|{{ reasoning_effort | default('medium') }}")
+        server = real.serve("--chat-template", path)
+
+        def ask(**more):
+            return server.post("/apply-template", {"messages": [{"role": "user", "content": "hi"}], **more})
+        for more, text in (
+            ({}, "thinks|set here|medium"),
+            ({"chat_template_kwargs": {"enable_thinking": False}}, "does not|set here|medium"),
+            ({"chat_template_kwargs": {"enable_thinking": None}}, "as it likes|set here|medium"),
+            ({"reasoning_effort": "low"}, "thinks|set here|low"),
+            ({"reasoning_effort": None, "verbosity": None}, "thinks|set here|medium"),
+            ({"reasoning_effort": "high", "chat_template_kwargs": {"x": 1}}, "thinks|set here|high"),
+        ):
+            answer = ask(**more)
+            self.assertEqual((answer.status, answer.json.get("prompt")), (200, text), more)
+        for more, field, words in (
+            ({"verbosity": "low"}, "verbosity", "knows none; leave it out"),
+            ({"reasoning_effort": "low", "chat_template_kwargs": {"reasoning_effort": "high"}}, "reasoning_effort", "stands in 'chat_template_kwargs' too"),
+        ):
+            for answer in ask(**more), server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1, **more}):
+                self.assertEqual(answer.status, 400, answer.body)
+                self.assertIn(words, answer.json["error"]["message"])
+            self.assertEqual(answer.json["error"]["param"], field)
+        real.checked_stop(server)
+
     def test_chatted(self):
         """weft chat goes on from a conversation that was saved elsewhere, as it does from the same one in its own shape."""
         for wants in ("an object", "text and no object"):

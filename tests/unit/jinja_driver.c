@@ -2,7 +2,8 @@
 /* jinja_driver.c: renders templates for jinja_oracle.py, which compares with jinja2. Reads one JSON object per line:
  *   {"template": ..., "context": {...}, "now": seconds}      every variable of the context is set, as the user's
  *   {"template": ..., "chat": {"messages", "tools", "kwargs", "tokens", "add_generation_prompt"}, "now": seconds}
- *     with "normal": true, messages and tools as every caller of templates normalizes them (text/chat/messages.h)
+ *     with "normal": true, all of them as every caller of templates normalizes them (text/chat/messages.h)
+ *   {"template": ..., "reads": [names]}                      answered by {"reads": [those that it reads]}
  * and answers each with a line: {"text": ..., "segments": [[bytes, from_user], ...]} or {"error": ..., "status":
  * number}. */
 #include <stdio.h>
@@ -72,22 +73,46 @@ static weft_status render_normal(const char *source, size_t n, const weft__json 
 {
     weft__chat_template *t;
     weft__chat_reading reading = {0};
-    weft__json *normal = weft__json_copy(chat), *messages = NULL, *tools = NULL;
+    weft__json *normal = weft__json_copy(chat), *messages = NULL, *tools = NULL, *kwargs = NULL;
     weft_status status = weft__chat_template_create(source, n, &t, err);
     if (!status) reading.form = weft__chat_template_arguments(t);
     if (!status) reading.functions = weft__chat_template_functions(t);
     if (!status) status = weft__chat_messages_normal(&reading, weft__json_get(chat, "messages"), &messages, err);
     if (!status) status = weft__chat_tools_normal(weft__json_get(chat, "tools"), &tools, err);
+    if (!status) status = weft__chat_kwargs_normal(weft__json_get(chat, "kwargs"), &kwargs, err);
     if (!status) {
+        weft__json_set(normal, "kwargs", kwargs);
         weft__json_set(normal, "messages", messages);
         weft__json_set(normal, "tools", tools ? tools : weft__json_new_null());
         status = render_chat(source, n, normal, 0, now, out, err);
     } else {
         weft__json_free(&messages);
+        weft__json_free(&tools);
     }
     if (t) weft__chat_template_destroy(&t);
     weft__json_free(&normal);
     return status;
+}
+
+static void answer_reads(const char *source, size_t n, const weft__json *names)
+{
+    weft__jinja *t;
+    weft_error err = {0};
+    size_t ignored;
+    const char *comma = "";
+    if (weft__jinja_compile(source, n, &t, &err)) {
+        puts("{\"error\": \"it does not compile\"}");
+        return;
+    }
+    printf("{\"reads\": [");
+    for (size_t i = 0; i < weft__json_size(names); i++) {
+        const char *name = string_of(weft__json_at(names, i), &ignored);
+        if (!weft__jinja_reads(t, name)) continue;
+        printf("%s\"%s\"", comma, name);
+        comma = ", ";
+    }
+    puts("]}");
+    weft__jinja_destroy(&t);
 }
 
 static void answer(const weft__json *job)
@@ -136,7 +161,11 @@ int main(void)
             fprintf(stderr, "jinja_driver: %s\n", err.message);
             return 1;
         }
-        answer(job);
+        const weft__json *names = weft__json_get(job, "reads");
+        size_t n_source;
+        const char *source = string_of(weft__json_get(job, "template"), &n_source);
+        if (names) answer_reads(source, n_source, names);
+        else answer(job);
         weft__json_free(&job);
         fflush(stdout);
     }

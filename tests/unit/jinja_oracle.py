@@ -18,6 +18,7 @@ import sys
 try:
     import jinja2
     import jinja2.ext
+    import jinja2.meta
     import jinja2.sandbox
 except ImportError:
     print("SKIP: python3-jinja2 is not installed")
@@ -145,12 +146,28 @@ def origin_problem(ours, conversation):
     return None
 
 
+def reads_problem(driver, env, source):
+    """What differs between the variables that we say it reads from outside and those that jinja2 finds; None: nothing, or it does not compile."""
+    names = sorted(set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", source)))
+    ours = driver.ask({"template": source, "reads": names})
+    try:
+        found = sorted(jinja2.meta.find_undeclared_variables(env.parse(source)))
+    except jinja2.exceptions.TemplateError:
+        return None
+    reads = [name for name in ours.get("reads", found) if name not in env.globals]
+    return None if reads == found else "we say it reads %s, jinja2 %s" % (reads, found)
+
+
 def run_language(driver):
     from jinja_snippets import CONTEXT, SNIPPETS
 
     strict, loose = environment(False), environment(True)
     differences = refusals = 0
     for snippet in SNIPPETS:
+        what = reads_problem(driver, strict, snippet)
+        if what:
+            differences += 1
+            print("DIFFERENT %r\n    %s" % (snippet, what))
         for env, mutation in ((strict, False), (loose, True)):
             # A fresh copy each time: some snippets change what they are given.
             text, error = oracle(env, snippet, json.loads(json.dumps(CONTEXT)))
@@ -173,6 +190,10 @@ def run_templates(driver, folder):
     for at, name in enumerate(names):
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
             source = f.read()
+        what = reads_problem(driver, env, source)
+        if what:
+            differences += 1
+            print("DIFFERENT %s\n    %s" % (name, what))
         for title, conversation in CONVERSATIONS[at % 6::6] if SLOW else CONVERSATIONS:
             for prompt in (False, True):
                 kwargs = conversation.get("kwargs", {})
@@ -208,7 +229,8 @@ def run_shapes(driver, folder):
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
             source = f.read()
         for title, tools, given, seen in SHAPES:
-            context = dict(TOKENS, messages=seen(name in WANT_TEXT), tools=tools or None, documents=None, add_generation_prompt=True)
+            context = dict(TOKENS, messages=seen(name in WANT_TEXT), tools=tools or None, documents=None, add_generation_prompt=True,
+                           enable_thinking=True)
             text, error = oracle(env, source, json.loads(json.dumps(context)))
             ours = driver.ask({"template": source, "normal": True,
                                "chat": {"messages": given, "tools": tools, "kwargs": {}, "tokens": TOKENS, "add_generation_prompt": True}})

@@ -251,21 +251,27 @@ static void what_stands_beside_messages(void **state)
         assert_int_equal(weft__chat_tools_normal(none[i], &out, NULL), WEFT_OK);
         assert_null(out);
         assert_int_equal(weft__chat_kwargs_normal(i < 2 ? none[i] : NULL, &out, NULL), WEFT_OK);
-        assert_null(out);
+        expect(out, "{\"enable_thinking\": true}", "kwargs");
+        weft__json_free(&out);
         weft__json_free(&none[i]);
     }
     weft__json
         *tools = parsed(
             "[{\"type\": \"function\", \"x\": null, \"function\": {\"name\": \"f\", \"strict\": null, \"parameters\": "
             "{\"default\": null}}}, 5]"),
-        *kwargs = parsed("{\"enable_thinking\": null, \"a\": {\"b\": null}}");
+        *kwargs = parsed("{\"enable_thinking\": null, \"a\": {\"b\": null}}"),
+        *off = parsed("{\"enable_thinking\": false}");
     assert_int_equal(weft__chat_tools_normal(tools, &out, NULL), WEFT_OK);
     expect(out, "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {\"default\": null}}}, 5]",
            "tools");
     weft__json_free(&out);
     assert_int_equal(weft__chat_kwargs_normal(kwargs, &out, NULL), WEFT_OK);
-    expect(out, "{\"a\": {\"b\": null}}", "kwargs");
+    expect(out, "{\"a\": {\"b\": null}}", "kwargs"); /* null: as the template has it */
     weft__json_free(&out);
+    assert_int_equal(weft__chat_kwargs_normal(off, &out, NULL), WEFT_OK);
+    expect(out, "{\"enable_thinking\": false}", "kwargs");
+    weft__json_free(&out);
+    weft__json_free(&off);
     assert_int_equal(weft__chat_tools_normal(kwargs, &out, NULL), WEFT_ARGUMENT);
     assert_int_equal(weft__chat_kwargs_normal(tools, &out, NULL), WEFT_ARGUMENT);
     weft__json_free(&kwargs);

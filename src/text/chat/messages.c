@@ -330,12 +330,17 @@ weft_status weft__chat_tools_normal(const weft__json *tools, weft__json **out, w
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the tools");
 }
 
+/* Templates disagree on what it is where nothing sets it; so do engines that leave it so. */
+#define THINKING "enable_thinking"
+
 weft_status weft__chat_kwargs_normal(const weft__json *kwargs, weft__json **out, weft_error *err)
 {
+    const int given = kwargs && !weft__json_is_null(kwargs);
     *out = NULL;
-    if (!kwargs || weft__json_is_null(kwargs)) return WEFT_OK;
-    if (weft__json_kind_of(kwargs) != WEFT__JSON_OBJECT)
+    if (given && weft__json_kind_of(kwargs) != WEFT__JSON_OBJECT)
         return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs must be an object");
-    *out = without_nulls(kwargs);
+    *out = given ? without_nulls(kwargs) : weft__json_new_object();
+    if (*out && !(given && weft__json_get(kwargs, THINKING)) && !weft__json_set(*out, THINKING, weft__json_new_bool(1)))
+        weft__json_free(out);
     return *out ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for chat_template_kwargs");
 }

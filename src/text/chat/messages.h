@@ -62,8 +62,8 @@ weft_status weft__chat_messages_normal(weft__chat_reading *r, const weft__json *
  * there are none: absent, null or an empty list. Fails with WEFT_ARGUMENT (no list), WEFT_NO_MEMORY. */
 weft_status weft__chat_tools_normal(const weft__json *tools, weft__json **out, weft_error *err);
 
-/* Variables of a template without those that are null, which leaves it its defaults. `kwargs` may be NULL or null: *out
- * is NULL then. Fails with WEFT_ARGUMENT (no object), WEFT_NO_MEMORY. */
+/* Variables of a template without those that are null, which leaves it its defaults, and with enable_thinking, true
+ * where they do not name it. `kwargs` may be NULL or null. Fails with WEFT_ARGUMENT (no object), WEFT_NO_MEMORY. */
 weft_status weft__chat_kwargs_normal(const weft__json *kwargs, weft__json **out, weft_error *err);
 
 #endif

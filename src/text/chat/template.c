@@ -32,6 +32,11 @@ void weft__chat_template_destroy(weft__chat_template **t)
     *t = NULL;
 }
 
+int weft__chat_template_reads(const weft__chat_template *t, const char *variable)
+{
+    return weft__jinja_reads(t->jinja, variable);
+}
+
 /* Roles that are words of the chat format and not a user's text. They stand at messages[i].role. */
 static int is_known_role(void *arg, const char *key, int depth, const char *text, size_t n)
 {

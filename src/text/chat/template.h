@@ -36,6 +36,9 @@ typedef struct weft__chat_request {
 weft_status weft__chat_template_create(const char *source, size_t n, weft__chat_template **out, weft_error *err);
 void weft__chat_template_destroy(weft__chat_template **t);
 
+/* As weft__jinja_reads. */
+int weft__chat_template_reads(const weft__chat_template *t, const char *variable);
+
 /* A variable that these kwargs would set and must not, or NULL. */
 const char *weft__chat_template_taken(const weft__json *kwargs);
 

@@ -138,6 +138,8 @@ struct weft__jinja {
     weft__jinja_arena arena;
     weft__jinja_body body;
     const weft__jinja_str *name_loop, *name_caller, *name_varargs, *name_kwargs; /* interned */
+    const weft__jinja_dict *names;                                               /* as the compiler had them */
+    const uint8_t *reads; /* by the number of the name: 1 where its value may come from outside */
 };
 
 /* Expressions nest so deep at most, and statements. */
@@ -202,7 +204,8 @@ const char *weft__jinja_describe(const weft__jinja_token *t, char room[64]);
 /* Deeper by one; every success is followed by p->nesting--. */
 weft_status weft__jinja_nest(weft__jinja_compiler *p);
 
-/* Fills in the `unset` names of every body and what macros take, and refuses unknown filters and tests (scope.c). */
+/* Fills in the `unset` names of every body, what macros take and what the template reads, and refuses unknown filters
+ * and tests (scope.c). */
 weft_status weft__jinja_resolve(weft__jinja_compiler *p, weft__jinja *t);
 
 #endif

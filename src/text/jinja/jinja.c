@@ -49,6 +49,15 @@ weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out,
     return WEFT_OK;
 }
 
+int weft__jinja_reads(const weft__jinja *t, const char *name)
+{
+    for (size_t i = 0; i < t->names->n; i++) {
+        const weft__jinja_entry *e = &t->names->entries[i];
+        if (weft__jinja_str_is(e->key.u.s, name)) return t->reads[e->value.u.i];
+    }
+    return 0;
+}
+
 void weft__jinja_destroy(weft__jinja **t)
 {
     if (!*t) return;

@@ -26,6 +26,9 @@ typedef struct weft__jinja_call weft__jinja_call; /* the variables of one render
  * that this interpreter lacks, WEFT_LIMIT (too long, nested too deeply) or WEFT_NO_MEMORY; *out is NULL then. */
 weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out, weft_error *err);
 void weft__jinja_destroy(weft__jinja **t);
+/* 1 when the template reads a variable of this name that it has not set itself before: one of a rendering's, or
+ * undefined. Setting any other changes nothing. */
+int weft__jinja_reads(const weft__jinja *t, const char *name);
 
 /* What one rendering may cost; whatever is exceeded, it fails with WEFT_LIMIT. */
 typedef struct weft__jinja_limits {

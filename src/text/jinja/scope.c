@@ -11,7 +11,7 @@
 #include "text/jinja/ast.h"
 
 /* What a frame knows of a name. */
-enum { REF = 1, UNSET = 2, STORED = 4 };
+enum { REF = 1, UNSET = 2, STORED = 4, DECLARED = 8 };
 
 typedef struct scope_frame {
     const struct scope_frame *parent;
@@ -25,6 +25,7 @@ typedef struct resolver {
     weft__jinja_ctx *c;
     weft__jinja *t;
     size_t n_names;
+    uint8_t *reads;
 } resolver;
 
 static weft_status visit_body(resolver *r, scope_frame *f, const weft__jinja_body *body);
@@ -90,7 +91,7 @@ static weft_status declare(resolver *r, scope_frame *f, const weft__jinja_str *n
 {
     size_t i;
     WEFT__JINJA_TRY(number_of(r, name, &i));
-    f->names[i] = REF | STORED;
+    f->names[i] = REF | STORED | DECLARED;
     return WEFT_OK;
 }
 
@@ -224,10 +225,18 @@ static weft_status visit_body(resolver *r, scope_frame *f, const weft__jinja_bod
     return WEFT_OK;
 }
 
+/* Which names of a frame, all visited, have their value from outside of the template. */
+static void note_reads(resolver *r, const scope_frame *f)
+{
+    for (size_t i = 0; i < r->n_names; i++)
+        if ((f->names[i] & (REF | UNSET | DECLARED)) == REF && !known_outside(f, i)) r->reads[i] = 1;
+}
+
 /* A scope: its own statements first, then the scopes inside of it. */
 static weft_status resolve_body(resolver *r, scope_frame *f, weft__jinja_body *body)
 {
     WEFT__JINJA_TRY(visit_body(r, f, body));
+    note_reads(r, f);
     for (size_t i = 0; i < r->n_names; i++) {
         if (!(f->names[i] & UNSET)) continue;
         WEFT__JINJA_TRY(
@@ -249,6 +258,7 @@ static weft_status resolve_for(resolver *r, const scope_frame *f, const weft__ji
         WEFT__JINJA_TRY(new_frame(r, f, &test));
         WEFT__JINJA_TRY(visit_target(r, &test, node->a, 1));
         WEFT__JINJA_TRY(visit_expr(r, &test, node->c));
+        note_reads(r, &test);
     }
     WEFT__JINJA_TRY(declare(r, &inner, r->t->name_loop));
     WEFT__JINJA_TRY(resolve_body(r, &inner, &node->bodies[0]));
@@ -364,6 +374,9 @@ weft_status weft__jinja_resolve(weft__jinja_compiler *p, weft__jinja *t)
     WEFT__JINJA_TRY(weft__jinja_intern(p, "varargs", 7, &t->name_varargs));
     WEFT__JINJA_TRY(weft__jinja_intern(p, "kwargs", 6, &t->name_kwargs));
     r.n_names = p->names->n;
+    WEFT__JINJA_TRY(new_names(&r, NULL, &r.reads));
+    t->names = p->names;
+    t->reads = r.reads;
     scope_frame root = {0};
     WEFT__JINJA_TRY(new_names(&r, NULL, &root.names));
     return resolve_body(&r, &root, &t->body);
