@@ -230,10 +230,6 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
     free(source);
-    if (st == WEFT_NOT_FOUND && c->c.model && !o->template_file) {
-        weft_error why = *err;
-        return weft_fail(err, st, "%s; give one with --chat-template FILE", why.message);
-    }
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);

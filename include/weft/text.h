@@ -64,12 +64,14 @@ WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, siz
 typedef struct weft_chat weft_chat;
 typedef struct weft_chat_prompt weft_chat_prompt;
 
-/* source[0..length): a Jinja template; NULL: the model's own, WEFT_NOT_FOUND when it has none. The model outlives
- * it. */
+/* source[0..length): a Jinja template; NULL: the model's own, or ChatML where it has none, which the log tells
+ * (WEFT_LOG, at "warn"). The model outlives it. */
 WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out,
                                     weft_error *err);
 /* After its prompts were freed. */
 WEFT_API void weft_chat_close(weft_chat **chat);
+/* The template's text, NUL-terminated; lives with the chat. */
+WEFT_API const char *weft_chat_source(const weft_chat *chat, size_t *length);
 /* 1 when the template reads a variable of this name ("reasoning_effort"); setting any other in the kwargs of
  * weft_chat_render changes nothing. */
 WEFT_API int weft_chat_reads(const weft_chat *chat, const char *variable);
@@ -78,11 +80,11 @@ WEFT_API int weft_chat_reads(const weft_chat *chat, const char *variable);
 /* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...], as OpenAI has them: null stands
  * for what is absent, contents may be lists of text parts, and the arguments of calls are objects or JSON as text,
  * and become what the template wants. tools: JSON array or NULL; kwargs: JSON object of further variables (null: the
- * template's default) or NULL; enable_thinking is true where they do not name it. add_generation_prompt: 1 lets the assistant begin; with WEFT_CHAT_CONTINUE it has
- * begun: the last message, the assistant's, is left open, and its answer goes on from there. Fails with
- * WEFT_ARGUMENT when the template refuses the conversation, or where a message is none, by its place
- * ("messages[2].tool_calls[0].function.arguments"), WEFT_UNSUPPORTED for content that is no text. The chat outlives
- * the prompt. */
+ * template's default) or NULL; enable_thinking is true where they do not name it. add_generation_prompt: 1 lets the
+ * assistant begin; with WEFT_CHAT_CONTINUE it has begun: the last message, the assistant's, is left open, and its
+ * answer goes on from there. Fails with WEFT_ARGUMENT when the template refuses the conversation, or where a message is
+ * none, by its place ("messages[2].tool_calls[0].function.arguments"), WEFT_UNSUPPORTED for content that is no text.
+ * The chat outlives the prompt. */
 WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools,
                                       const char *kwargs, int add_generation_prompt, weft_chat_prompt **out,
                                       weft_error *err);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "engine/handles.h"
 #include "text/chat/messages.h"
 #include "text/chat/tokens.h"
@@ -17,7 +18,20 @@ struct weft_chat {
     size_t n_tokens;
     weft__chat_arguments_form arguments; /* of calls, as the template wants them */
     int functions;                       /* it knows "function_call" */
+    char *source;
+    size_t n_source;
 };
+
+/* ChatML, as the models that were trained on it have it. It has no form for calls: one that is left out would change
+ * what was said. */
+static const char chatml[] =
+    "{%- for m in messages -%}\n"
+    "{%- if m.tool_calls or m.function_call -%}\n"
+    "{{- raise_exception('ChatML, which stands in for the template that the model lacks, has no tool calls') -}}\n"
+    "{%- endif -%}\n"
+    "{{- '<|im_start|>' ~ m.role ~ '\\n' ~ (m.content or '') ~ '<|im_end|>\\n' -}}\n"
+    "{%- endfor -%}\n"
+    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}\n";
 
 struct weft_chat_prompt {
     const weft_chat *chat;
@@ -30,14 +44,24 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     if (!model->tokenizer)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot chat", model->source.label);
     weft__tok_slice own = weft__tok_chat_template(model->tokenizer->t);
-    if (!source && !own.data)
-        return weft_fail(err, WEFT_NOT_FOUND, "%s: the model has no chat template, and none was given",
-                         model->source.label);
+    if (!source && own.data) source = own.data, length = own.len;
+    if (!source) {
+        source = chatml, length = sizeof chatml - 1;
+        weft__log(WEFT__LOG_WARN,
+                  "%s: the model has no chat template; it gets ChatML (another one: --chat-template FILE)",
+                  model->source.label);
+    }
     weft_chat *c = weft__alloc_zero(1, sizeof *c);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
     c->tokenizer = model->tokenizer->t;
     c->n_tokens = weft__chat_tokens(c->tokenizer, c->tokens);
-    weft_status st = weft__chat_template_create(source ? source : own.data, source ? length : own.len, &c->tmpl, err);
+    c->source = weft__strndup(source, length);
+    c->n_source = length;
+    if (!c->source) {
+        weft_chat_close(&c);
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
+    }
+    weft_status st = weft__chat_template_create(source, length, &c->tmpl, err);
     if (st) {
         weft_chat_close(&c);
         return weft_fail_within(err, st, "chat template");
@@ -53,8 +77,15 @@ void weft_chat_close(weft_chat **p)
     weft_chat *c = p ? *p : NULL;
     if (!c) return;
     weft__chat_template_destroy(&c->tmpl);
+    weft__free(c->source);
     weft__free(c);
     *p = NULL;
+}
+
+const char *weft_chat_source(const weft_chat *chat, size_t *length)
+{
+    *length = chat->n_source;
+    return chat->source;
 }
 
 int weft_chat_reads(const weft_chat *chat, const char *variable)

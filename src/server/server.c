@@ -120,17 +120,17 @@ static void special_token(const weft_server *s, const char *key, char *out, size
     weft__free(json);
 }
 
-/* The model's own template may be missing, or one that we cannot read: who chats is told then. One that was given must
+/* The model's own template may be one that we cannot read: the client who chats is told then. One that was given must
  * be right. */
 static weft_status open_chat(weft_server *s, const char *source, weft_error *err)
 {
     weft_error why = {0};
     weft_status st = weft_chat_open(s->model, source, source ? strlen(source) : 0, &s->chat, &why);
     if (st == WEFT_NO_MEMORY || (st && source)) return weft_fail(err, st, "%s", why.message);
-    if (st == WEFT_NOT_FOUND)
-        weft_fail(&why, st, "the model has no chat template; the server's operator can give one (--chat-template)");
     if (st) s->chat_fault = weft__strdup(why.message);
-    s->chat_source = source ? weft__strdup(source) : meta_string(weft_model_file(s->model), "tokenizer.chat_template");
+    size_t n;
+    s->chat_source = st ? meta_string(weft_model_file(s->model), "tokenizer.chat_template")
+                        : weft__strdup(weft_chat_source(s->chat, &n));
     return WEFT_OK;
 }
 

@@ -219,6 +219,13 @@ void weft_chat_close(weft_chat **chat)
     *chat = NULL;
 }
 
+const char *weft_chat_source(const weft_chat *chat, size_t *length)
+{
+    (void)chat;
+    *length = 0;
+    return "";
+}
+
 int weft_chat_reads(const weft_chat *chat, const char *variable)
 {
     (void)chat;

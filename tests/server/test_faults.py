@@ -81,16 +81,25 @@ class Faults(Serving):
         real.checked_stop(server)
 
     def test_without_a_chat_template(self):
-        """What is said is what helps, and names no path; with a template that is given the model chats, and one that is none is told at the start."""
+        """It gets ChatML, which is said at the start, and refuses what that has no form for; with a template that is given the model chats in it, and
+        one that is none is told at the start."""
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         model = os.path.join(folder, "model.gguf")
         real.without_template(model)
         server = self.serve(model=model)
-        said = server.post(CHAT, {"messages": user("hi")})
+        talk = [{"role": "system", "content": "Be brief."}, *user("hi"), {"role": "assistant", "content": "Yes?"}, *user("Go on.")]
+        self.assertEqual(
+            server.post("/apply-template", {"messages": talk}).json["prompt"],
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\nYes?<|im_end|>\n<|im_start|>user\nGo on."
+            "<|im_end|>\n<|im_start|>assistant\n")
+        self.assertEqual(server.post(CHAT, {"messages": talk, "max_tokens": 4}).status, 200)
+        self.assertIn("<|im_start|>", server.get("/props").json["chat_template"])
+        call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        said = server.post(CHAT, {"messages": [*user("hi"), {"role": "assistant", "content": None, "tool_calls": [call]}]})
         self.assertEqual(said.status, 400)
-        self.assertEqual(said.json["error"]["message"], "the model has no chat template; the server's operator can give one (--chat-template)")
-        real.checked_stop(server)
+        self.assertIn("has no tool calls", said.json["error"]["message"])
+        self.assertIn("the model has no chat template; it gets ChatML (another one: --chat-template FILE)", real.checked_stop(server))
         with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
             f.write("{% for m in messages %}[{{ m.content }}]{% endfor %}")
             f.flush()
