@@ -237,15 +237,40 @@ static enum result read_on(struct weft__http_connection *k)
     return result;
 }
 
+/* Is the client to be asked whether it still reads? Only where something can be cancelled; under the request's lock. */
+static int must_probe(const struct weft__http_connection *k, const weft__http_request *r)
+{
+    const uint64_t after = (uint64_t)k->http->config.ping_s * HTTP_SECOND_NS;
+    if (!k->has_ended || !r->on_gone || r->answered || r->gone) return 0;
+    return !k->is_probed || (after && r->last_write_ns + after <= weft__clock_ns());
+}
+
+/* A client that closed its connection and one that ended its side look alike, until bytes come there: a closed end
+ * answers them with a reset. An interim answer is such bytes, and clients of HTTP/1.1 pass over it (RFC 9110, 15.2.1).
+ * 0: it cannot be asked, and counts as one that left. */
+static int await_probe(struct weft__http_connection *k, weft__http_request *r)
+{
+    if (!r->modern) return 0;
+    k->is_probed = 1;
+    weft__strbuf_puts(&k->out, "HTTP/1.1 100 Continue\r\n\r\n");
+    return flush(k) != CLOSE;
+}
+
 /* For the answer. */
 static enum result await(struct weft__http_connection *k)
 {
     weft__http_request *r = k->request;
+    enum result sent = flush(k); /* an interim answer */
+    if (sent != AGAIN && !k->has_left) return sent;
+    atomic_store(&k->active_ns, 0); /* it waits for us */
     if (k->has_left) weft__http_mark_gone(r, 0);
     pthread_mutex_lock(&r->lock);
-    int answered = r->answered, gone = r->gone;
-    if (!answered && !gone) r->suspended = 1;
+    int answered = r->answered, gone = r->gone, probe = must_probe(k, r);
+    if (!answered && !gone) r->suspended = !probe;
+    r->half_closed = k->has_ended;
+    if (probe) r->last_write_ns = weft__clock_ns();
     pthread_mutex_unlock(&r->lock);
+    if (probe) return await_probe(k, r) ? AGAIN : CLOSE;
     return gone ? CLOSE : answered ? start_answer(k, r) : BLOCKED;
 }
 
@@ -255,6 +280,8 @@ static enum result exchange_fill(struct weft__http_connection *k, weft__http_req
     enum result result = AGAIN;
     if (k->has_left) weft__http_mark_gone(r, 0);
     pthread_mutex_lock(&r->lock);
+    if (k->has_ended && !k->is_probed && r->out_at == r->out.len && !r->ended) weft__http_ping(r);
+    k->is_probed = k->has_ended;
     size_t left = r->gone ? 0 : r->out.len - r->out_at, n = left < HTTP_BLOCK ? left : HTTP_BLOCK;
     if (r->gone || r->full || r->http->stopping) result = CLOSE;
     else if (left) {
@@ -307,6 +334,7 @@ static enum result end_answer(struct weft__http_connection *k, weft__http_reques
     weft__http_reader_reset(&k->reader);
     weft__strbuf_free(&k->out);
     k->out_at = 0;
+    k->is_probed = 0;
     k->phase = k->closes ? WEFT__HTTP_LINGERING : WEFT__HTTP_READING;
     atomic_store(&k->active_ns, 0);
     if (!k->closes) return AGAIN;

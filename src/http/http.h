@@ -113,8 +113,8 @@ int weft__http_is_local(const weft__http_request *r);
 void weft__http_set_note(weft__http_request *r, void *note);
 
 /* gone(arg) is called at most once, from another thread and maybe before this returns, when the client is gone or cut
- * off before its answer is complete; drop(arg) exactly once, after which gone is not called. Neither may release the
- * request. */
+ * off before its answer is complete, not when it only sends no more and still reads (docs/http.md); drop(arg) exactly
+ * once, after which gone is not called. Neither may release the request. */
 void weft__http_on_gone(weft__http_request *r, void (*gone)(void *arg), void (*drop)(void *arg), void *arg);
 
 /* A header of the answer; before it begins. Values are copied. */

@@ -178,7 +178,8 @@ static void *loop_run(void *arg)
         int n = epoll_wait(l->epoll_fd, events, 64, -1);
         for (int i = 0; i < n; i++) {
             struct weft__http_connection *k = events[i].data.ptr;
-            if (k && events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) k->has_left = 1;
+            if (k && events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) k->has_ended = 1;
+            if (k && events[i].events & (EPOLLHUP | EPOLLERR)) k->has_left = 1;
             if (k) loop_go_on(k);
             else if (read(l->wake_fd, &count, sizeof count) != sizeof count) return NULL;
         }

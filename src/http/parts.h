@@ -94,7 +94,9 @@ struct weft__http_connection {
     enum weft__http_phase phase;
     int is_in;               /* its loop's epoll set */
     int is_blocked;          /* the client has to read before more is sent */
-    int has_left;            /* the client ended its side, or all */
+    int has_ended;           /* the client sends no more: it ended its side, or left */
+    int has_left;            /* it left: its end is closed, or gone */
+    int is_probed;           /* since it ended its side, something was sent that a closed end refuses */
     int closes;              /* after the answer */
     int is_chunked, is_last; /* the answer; is_last: all of it is in `out` or was sent */
     weft__strbuf in, out;
@@ -137,6 +139,7 @@ struct weft__http_request {
 
     pthread_mutex_t lock;
     int suspended, gone, slow, answered, stream, ended, queued, full, expired; /* expired: the watcher cuts it off */
+    int half_closed; /* its client sends no more, and is asked now and then whether it still reads */
     int status;
     weft__strbuf out; /* of a stream: bytes from out_at on wait */
     size_t out_at;
@@ -205,6 +208,8 @@ void weft__http_wake(weft__http_request *r);
 uint64_t weft__http_read_by(const weft__http_request *r, size_t n);
 /* When its connection is shut down; 0: never. Without the request's lock. */
 void weft__http_set_deadline(weft__http_request *r, uint64_t ns);
+/* A comment becomes the next bytes of a stream all of whose bytes were taken; under the request's lock. */
+void weft__http_ping(weft__http_request *r);
 /* The client left, or we cut it off; slow: because it did not read what there is. Without any lock. */
 void weft__http_mark_gone(weft__http_request *r, int slow);
 

@@ -81,6 +81,14 @@ uint64_t weft__http_read_by(const weft__http_request *r, size_t n)
     return weft__clock_ns() + ((uint64_t)r->http->config.slow_s + more) * HTTP_SECOND_NS;
 }
 
+void weft__http_ping(weft__http_request *r)
+{
+    r->out.len = r->out_at = 0;
+    weft__strbuf_puts(&r->out, ": ping\n\n");
+    weft__http_answers_take(r, r->out.len);
+    r->last_write_ns = weft__clock_ns();
+}
+
 void weft__http_mark_gone(weft__http_request *r, int slow)
 {
     void (*gone)(void *) = NULL, (*drop)(void *) = NULL;
@@ -227,6 +235,7 @@ void weft__http_on_gone(weft__http_request *r, void (*gone)(void *), void (*drop
         r->on_gone = gone;
         r->on_drop = drop;
         r->gone_arg = arg;
+        if (r->half_closed) weft__http_wake(r); /* whether its client left matters from now on */
     }
     pthread_mutex_unlock(&r->lock);
     if (left) gone(arg);

@@ -44,13 +44,12 @@ static void ping(weft__http *h, uint64_t now)
     for (weft__http_request *r = h->requests; r; r = r->next) {
         pthread_mutex_lock(&r->lock);
         if (r->stream && !r->ended && !r->gone && r->out_at == r->out.len && r->last_write_ns + after <= now) {
-            r->out.len = r->out_at = 0;
-            weft__strbuf_puts(&r->out, ": ping\n\n");
-            weft__http_answers_take(r, r->out.len);
-            r->last_write_ns = now;
+            weft__http_ping(r);
             if (r->connection) r->connection->deadline_ns = weft__http_read_by(r, 0);
             weft__http_wake(r);
         }
+        if (r->half_closed && r->on_gone && !r->answered && r->last_write_ns + after <= now)
+            weft__http_wake(r); /* its loop asks again whether the client is there */
         pthread_mutex_unlock(&r->lock);
     }
     pthread_mutex_unlock(&h->lock);

@@ -18,6 +18,8 @@ import unittest
 from certificate import make_certificate
 from servers import CHAT, EMULATOR, FAKE, LLAMA, PATIENCE, TEXT, Answer, Case, Server, request, user, wait_until
 
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+
 
 class Places(Case):
     def test_unix_socket(self):
@@ -169,6 +171,67 @@ class Clients(Case):
                     return True
             self.assertTrue(wait_until(is_closed))
             self.assertGreater(time.monotonic() - began, 2)
+
+    def after_half(self, data, server=None):
+        """All that comes back to who sends this and then nothing more, without interim answers; the server closes."""
+        with (server or self.server).connect() as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            out = b""
+            while got := s.recv(65536):
+                out += got
+        return out.replace(INTERIM, b"")
+
+    def test_half_closed(self):
+        """Who ends his side of the connection behind a whole request gets its answer, and then the end."""
+        get = b"GET /health HTTP/%s\r\nHost: localhost\r\n\r\n"
+        for data, n in ((get % b"1.1", 1), (get % b"1.0", 1), (get % b"1.1" * 3, 3), (request({"content": "a"}, "/tokenize"), 1)):
+            self.assertEqual(self.after_half(data).count(b"HTTP/1.1 200 "), n, data)
+        for orders in ("[say abc]", "[delay 50][say abc]", "[queue 1500][say abc]"):  # longer than a ping
+            body = {"prompt": orders}
+            self.assertIn(b'"content":"abc"', self.after_half(request(body, LLAMA)), orders)
+            self.assertIn(b"data: [DONE]", self.after_half(request({**body, "stream": True}, TEXT)), orders)
+            both = self.after_half(request(body, LLAMA) + request({**body, "stream": True}, TEXT) + get % b"1.1")
+            self.assertEqual(both.count(b"HTTP/1.1 200 "), 3, both)
+        self.settled()
+
+    def test_half_closed_within_a_request(self):
+        """It never comes whole: there is no answer, and its connection is not held."""
+        whole = request({"content": "a"}, "/tokenize")
+        for n in (1, 10, whole.index(b"\r\n\r\n") + 2, whole.index(b"\r\n\r\n") + 4, len(whole) - 1):
+            self.assertEqual(self.after_half(whole[:n]), b"", n)
+        self.settled()
+
+    def test_half_closed_and_gone(self):
+        """Who has ended his side and leaves later is seen to have left: before the first token, between tokens, of a stream or not; and
+        one of HTTP/1.0, who cannot be asked whether he is there, has left when he ends his side."""
+        gone = self.server.metric("weft_http_gone_total")
+        for orders in ("[queue 60000]", "[delay 60000][say abc]", "[delay 20][loop abc]"):
+            for stream in (False, True):
+                for abrupt in (False, True):
+                    with self.subTest(orders=orders, stream=stream, abrupt=abrupt), self.server.connect() as s:
+                        s.sendall(request({"messages": user(orders), "stream": stream}))
+                        s.shutdown(socket.SHUT_WR)
+                        self.assertTrue(s.recv(10))  # it was asked whether it is there, or has a token
+                        self.assertEqual(self.server.metric("weft_running") + self.server.metric("weft_waiting"), 1)
+                        if abrupt:
+                            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    self.settled()
+        self.assertEqual(self.server.wait_metric("weft_http_gone_total", gone + 12), gone + 12)
+        old = request({"messages": user("[delay 60000]")}).replace(b"HTTP/1.1", b"HTTP/1.0")
+        self.assertEqual(self.after_half(old), b"")
+        self.settled()
+
+    def test_half_closed_before_its_handler(self):
+        """Who leaves before what he asks for can be cancelled is asked when it can be."""
+        server, hold = self.own_held("--ping", 0)
+        open(hold, "w").close()
+        with server.connect() as s:
+            s.sendall(request({"prompt": "[held][delay 60000]"}, LLAMA))
+        time.sleep(0.2)
+        os.remove(hold)
+        self.assertEqual(server.wait_metric("weft_http_gone_total", 1), 1)
+        self.assertEqual(server.wait_metric("weft_running", 0), 0)
 
     def test_pings(self):
         with self.server.connect() as s:
