@@ -267,8 +267,8 @@ static enum result await(struct weft__http_connection *k)
     pthread_mutex_lock(&r->lock);
     int answered = r->answered, gone = r->gone, probe = must_probe(k, r);
     if (!answered && !gone) r->suspended = !probe;
+    if (probe || k->has_ended > r->half_closed) r->last_write_ns = weft__clock_ns();
     r->half_closed = k->has_ended;
-    if (probe) r->last_write_ns = weft__clock_ns();
     pthread_mutex_unlock(&r->lock);
     if (probe) return await_probe(k, r) ? AGAIN : CLOSE;
     return gone ? CLOSE : answered ? start_answer(k, r) : BLOCKED;
@@ -334,7 +334,6 @@ static enum result end_answer(struct weft__http_connection *k, weft__http_reques
     weft__http_reader_reset(&k->reader);
     weft__strbuf_free(&k->out);
     k->out_at = 0;
-    k->is_probed = 0;
     k->phase = k->closes ? WEFT__HTTP_LINGERING : WEFT__HTTP_READING;
     atomic_store(&k->active_ns, 0);
     if (!k->closes) return AGAIN;

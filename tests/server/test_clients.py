@@ -187,12 +187,13 @@ class Clients(Case):
         get = b"GET /health HTTP/%s\r\nHost: localhost\r\n\r\n"
         for data, n in ((get % b"1.1", 1), (get % b"1.0", 1), (get % b"1.1" * 3, 3), (request({"content": "a"}, "/tokenize"), 1)):
             self.assertEqual(self.after_half(data).count(b"HTTP/1.1 200 "), n, data)
-        for orders in ("[say abc]", "[delay 50][say abc]", "[queue 1500][say abc]"):  # longer than a ping
+        for orders in ("[say abc]", "[delay 50][say abc]", "[queue 50][say abc]"):
             body = {"prompt": orders}
             self.assertIn(b'"content":"abc"', self.after_half(request(body, LLAMA)), orders)
             self.assertIn(b"data: [DONE]", self.after_half(request({**body, "stream": True}, TEXT)), orders)
             both = self.after_half(request(body, LLAMA) + request({**body, "stream": True}, TEXT) + get % b"1.1")
             self.assertEqual(both.count(b"HTTP/1.1 200 "), 3, both)
+        self.assertIn(b'"content":"abc"', self.after_half(request({"prompt": "[queue 1200][say abc]"}, LLAMA)))  # asked twice
         self.settled()
 
     def test_half_closed_within_a_request(self):
@@ -222,13 +223,51 @@ class Clients(Case):
         self.assertEqual(self.after_half(old), b"")
         self.settled()
 
+    def test_half_closed_elsewhere(self):
+        """The same over a unix socket and over TLS: an answer, and who leaves is seen."""
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key, path = (os.path.join(folder, n) for n in ("cert.pem", "key.pem", "weft.sock"))
+            make_certificate(cert, key)
+            import ssl
+            context = ssl.create_default_context(cafile=cert)
+            local, secure = self.own("--ping", 1, "--unix", path), self.own("--ping", 1, "--cert", cert, "--key", key)
+            secure.connect = lambda *more: context.wrap_socket(Server.connect(secure, *more), server_hostname="localhost")
+            for server in (local, secure):
+                for stream in (False, True):
+                    for orders in ("[queue 300][say abc]", "[delay 20][loop abc]"):
+                        with server.connect() as s:
+                            s.sendall(request({"prompt": orders, "stream": stream}, LLAMA))
+                            socket.socket.shutdown(s, socket.SHUT_WR)  # not that of ssl, which would read no more
+                            out = s.recv(65536)
+                            while "[say" in orders and (more := s.recv(65536)):
+                                out += more
+                        self.assertTrue(out)
+                        self.assertEqual(b'"stop":true' in out, "[say" in orders, out)
+                self.assertEqual(server.wait_metric("weft_http_gone_total", 2), 2)
+                self.assertEqual(server.wait_metric("weft_running", 0), 0)
+
+    def test_half_closed_and_quiet(self):
+        """Where no ping would find out: who is asked has idled no more than another that waits, and who closes between two tokens of a stream,
+        the next of which comes in a minute, is seen to have left."""
+        server = self.own("--ping", 86400, "--idle", 1)
+        self.assertIn(b'"content":"abc"', self.after_half(request({"prompt": "[queue 1500][say abc]"}, LLAMA), server))
+        with server.connect() as s:
+            s.sendall(request({"prompt": "[delay 60000][say abc]", "stream": True}, LLAMA))
+            data = b""
+            while b'"stop":false' not in data:
+                more = s.recv(10000)
+                self.assertTrue(more, data)
+                data += more
+        self.assertEqual(server.wait_metric("weft_http_gone_total", 1), 1)
+        self.assertEqual(server.wait_metric("weft_running", 0), 0)
+
     def test_half_closed_before_its_handler(self):
         """Who leaves before what he asks for can be cancelled is asked when it can be."""
-        server, hold = self.own_held("--ping", 0)
+        server, hold = self.own_held("--ping", 86400)
         open(hold, "w").close()
         with server.connect() as s:
             s.sendall(request({"prompt": "[held][delay 60000]"}, LLAMA))
-        time.sleep(0.2)
+        self.assertEqual(server.wait_metric("weft_http_requests", 2), 2)  # it, and the one that asks
         os.remove(hold)
         self.assertEqual(server.wait_metric("weft_http_gone_total", 1), 1)
         self.assertEqual(server.wait_metric("weft_running", 0), 0)
