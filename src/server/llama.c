@@ -130,7 +130,7 @@ static void delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft_
 static void choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__SERVER_LLAMA, c, out);
+        weft__api_put_error_event(WEFT__API_LLAMA, c->status, c->message, out);
         return;
     }
     weft__strbuf_puts(out, "data: ");

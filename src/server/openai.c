@@ -135,7 +135,7 @@ static void chat_delta(weft__server_choice *c, size_t n_text, size_t n_entries, 
 static void chat_choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__SERVER_OPENAI, c, out);
+        weft__api_put_error_event(WEFT__API_OPENAI, c->status, c->message, out);
         return;
     }
     begin_chunk(out, c);
@@ -348,7 +348,7 @@ static void completions_first_delta(weft__server_choice *c, size_t n_text, size_
 static void completions_choice_end(weft__server_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__SERVER_OPENAI, c, out);
+        weft__api_put_error_event(WEFT__API_OPENAI, c->status, c->message, out);
         return;
     }
     if (c->gen->params.echo && !c->shown && !c->n_shown) put_echo(c, out);

@@ -58,7 +58,7 @@ static int add_text(const struct prompts_reading *r, const char *text, size_t n,
         weft_status st = weft_tokenize(s->tokenizer, text, n, flags, p->ids + p->n, capacity, &got, &err);
         if (!st) break;
         if (st != WEFT_LIMIT || attempt || got <= capacity) {
-            weft__server_error_of(error, st, err.message);
+            weft__api_error_of(error, st, err.message);
             snprintf(error->field, sizeof error->field, "%s", r->field);
             return 0;
         }
@@ -95,7 +95,7 @@ static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_err
     if (st || text.failed) {
         weft__strbuf_free(&text);
         if (!st) return prompts_no_memory(error);
-        weft__server_error_of(error, st, err.message);
+        weft__api_error_of(error, st, err.message);
         return 0;
     }
     p->text = text.data;
@@ -196,7 +196,7 @@ int weft__server_chat_text(const weft_server *s, const weft__api_params *params,
     weft__strbuf_free(&messages);
     weft__strbuf_free(&kwargs);
     if (!st) return 1;
-    weft__server_error_of(error, st, err.message);
+    weft__api_error_of(error, st, err.message);
     snprintf(error->field, sizeof error->field, "messages");
     return 0;
 }
@@ -212,7 +212,7 @@ static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, si
         p->ids = grown;
         weft_status st = weft_chat_prompt_tokenize(rendered, 0, p->ids, capacity, &got, &err);
         if (!st) p->n = (int32_t)got;
-        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__server_error_of(error, st, err.message);
+        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__api_error_of(error, st, err.message);
         else if (st) {
             capacity = got;
             continue;

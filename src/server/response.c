@@ -196,7 +196,7 @@ static void keep_status(weft__server_choice *c, weft_status status, const char *
 {
     c->status = status;
     snprintf(c->message, sizeof c->message, "%.255s", message ? message : "");
-    if (c->gen->server->wants_keys) weft__server_hide_tenants(c->message, c->gen->tenant);
+    if (c->gen->server->wants_keys) weft__api_hide_tenants(c->message, c->gen->tenant);
 }
 
 static void keep_finish(weft__server_choice *c, const weft_event *e)
@@ -305,11 +305,11 @@ void weft__server_response_answer(weft__server_response *g)
     weft__api_error error = {0};
     set_note(g);
     for (int i = 0; i < g->n_choices && !error.status; i++)
-        if (g->choices[i].status) weft__server_error_of(&error, g->choices[i].status, g->choices[i].message);
+        if (g->choices[i].status) weft__api_error_of(&error, g->choices[i].status, g->choices[i].message);
     error.retry_s = g->retry_s;
     if (!error.status) {
         g->writer->whole(g, &g->scratch);
-        if (g->scratch.failed) weft__server_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
+        if (g->scratch.failed) weft__api_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
     }
     if (error.status) weft__server_reply_error(g->r, &error);
     else weft__server_reply_json(g->r, 200, &g->scratch);
@@ -320,11 +320,7 @@ void weft__server_response_answer(weft__server_response *g)
  * is not. */
 static void send_end(weft__server_response *g)
 {
-    static const char *const said[] = {
-        "data: {\"error\":{\"message\":\"no memory for the answer\",\"type\":\"server_error\",\"param\":null,"
-        "\"code\":\"service_unavailable\"}}\n\n",
-        "data: {\"error\":{\"code\":503,\"message\":\"no memory for the answer\",\"type\":\"unavailable_error\"}}\n\n"};
-    const char *text = said[weft__server_dialect_of(weft__http_path(g->r)) == WEFT__SERVER_LLAMA];
+    const char *text = weft__api_no_memory_event(weft__api_dialect_of(weft__http_path(g->r)));
     if (!send(g)) weft__http_write(g->r, text, strlen(text));
 }
 
@@ -468,7 +464,7 @@ int weft__server_response_lease(weft__server_response *g, weft__api_error *error
 {
     uint64_t deadline = weft__server_response_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;
     if (has_left(g)) {
-        weft__server_error_of(error, WEFT_CANCELLED, "the client left");
+        weft__api_error_of(error, WEFT_CANCELLED, "the client left");
         return 0;
     }
     if (weft__server_adapters_lease(g->server, &g->params, g->tenant, NULL, &g->lease, g->adapters, error)) return 1;
@@ -489,7 +485,7 @@ void weft__server_response_leased(weft__server_response *g, const weft__api_erro
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error)
 {
     if (!has_left(g)) return weft__server_response_compile_grammar(g, error);
-    weft__server_error_of(error, WEFT_CANCELLED, "the client left");
+    weft__api_error_of(error, WEFT_CANCELLED, "the client left");
     return 0;
 }
 

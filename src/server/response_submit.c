@@ -131,7 +131,7 @@ static int begin_choice(weft__server_response *g, int i, weft__api_error *error)
     weft_error err = {0};
     weft_status st = weft__stop_begin(c->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
     if (!st) st = weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
-    if (st) weft__server_error_of(error, st, err.message);
+    if (st) weft__api_error_of(error, st, err.message);
     return !st;
 }
 
@@ -267,7 +267,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
         g->refused = 1;
         pthread_mutex_unlock(&g->lock);
         weft__server_response_cancel_all(g);
-        weft__server_error_of(error, st, err.message);
+        weft__api_error_of(error, st, err.message);
         error->retry_s = (int)ceil(retry_after_s);
         return 0;
     }

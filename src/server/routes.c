@@ -78,7 +78,7 @@ static void start_generating(weft_server *s, weft__http_request *r, const weft__
     } else if (!error->status) { /* without keys, clients say themselves who they are */
         weft_error err = {0};
         weft_status st = weft__server_tenant_of_user(params->user, own, &err);
-        if (st) weft__server_error_of(error, st, err.message);
+        if (st) weft__api_error_of(error, st, err.message);
     }
     if (!error->status) {
         weft__server_response_start(s, r, writer, who, own, prefix, params, prompts, embedding);

@@ -166,7 +166,7 @@ static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
     weft__api_error error = {0};
     (void)arg;
     weft__api_error_set(&error, r->status, NULL, "%s", r->message);
-    return weft__server_error_body(weft__server_dialect_of(r->path), &error, n);
+    return weft__api_error_body(weft__api_dialect_of(r->path), &error, n);
 }
 
 static void record(void *arg, const weft__http_record *r, void *note)

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "api/errors.h"
 #include "api/fields.h"
 #include "http/http.h"
 #include "http/turns.h"
@@ -218,19 +219,9 @@ struct weft_server {
 
 /* ---- one request (response.c): from submit to the last byte ---- */
 
-typedef enum weft__server_dialect { WEFT__SERVER_OPENAI, WEFT__SERVER_LLAMA } weft__server_dialect;
-weft__server_dialect weft__server_dialect_of(const char *path);
-
-/* An error's JSON in the dialect of the path; NULL when memory runs out. */
-char *weft__server_error_body(weft__server_dialect dialect, const weft__api_error *error, size_t *n);
-/* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to
- * whose it is, and "?" to any other. tenant: who reads it, NULL: whose it is. */
-void weft__server_hide_tenants(char *message, const char *tenant);
 void weft__server_reply_error(weft__http_request *r, const weft__api_error *error);
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
-/* The error of a failed call of the engine. */
-void weft__server_error_of(weft__api_error *error, weft_status status, const char *message);
 
 typedef struct weft__server_prompt {
     int32_t *ids;
@@ -311,8 +302,6 @@ void weft__server_count_end(weft__server_choice *c);
 
 /* Its entries that the answer shows: without those of the stop string. */
 size_t weft__server_entries_shown(const weft__server_choice *c);
-/* Of a stream: why the choice failed. */
-void weft__server_put_error_event(weft__server_dialect dialect, const weft__server_choice *c, weft__strbuf *out);
 
 /* How a dialect answers; called by the engine's thread, `whole` by that of answers. */
 typedef struct weft__server_writer {
