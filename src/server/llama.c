@@ -10,7 +10,7 @@
 static void put_bytes_text(weft__strbuf *out, const weft__server_response *g, int32_t token)
 {
     size_t n;
-    const char *bytes = weft_token_bytes(g->server->tokenizer, token, &n);
+    const char *bytes = weft_token_bytes(g->server->prompt_model.tokenizer, token, &n);
     weft__strbuf_puts(out, "\"token\":");
     weft__json_write_string(out, bytes ? bytes : "", bytes ? n : 0);
     weft__strbuf_puts(out, ",\"bytes\":[");

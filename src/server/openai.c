@@ -21,7 +21,7 @@ static void put_logprob(weft__strbuf *out, float logprob)
 
 static const char *bytes_of(const weft__server_response *g, int32_t token, size_t *n)
 {
-    const char *bytes = weft_token_bytes(g->server->tokenizer, token, n);
+    const char *bytes = weft_token_bytes(g->server->prompt_model.tokenizer, token, n);
     if (!bytes) *n = 0;
     return bytes ? bytes : "";
 }
@@ -268,7 +268,7 @@ static void put_spans(weft__strbuf *out, const weft__server_choice *c, const str
  * SentencePiece's first piece, whatever special tokens stand before it, is not in the text. */
 static size_t spelled(const weft__server_choice *c, int32_t token, size_t at)
 {
-    const weft__server_prompt *p = c->prompt;
+    const weft__api_prompt *p = c->prompt;
     size_t n;
     const char *bytes = bytes_of(c->gen, token, &n);
     if (n && *bytes == ' ' && at < p->n_text && p->text[at] != ' ') bytes++, n--;

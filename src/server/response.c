@@ -37,7 +37,7 @@ void weft__server_response_unref(weft__server_response *g)
     if (atomic_fetch_sub(&g->refs, 1) != 1) return;
     for (int i = 0; i < g->n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
-    weft__server_prompts_free(&g->prompts);
+    weft__api_prompts_free(&g->prompts);
     weft__api_params_free(&g->params);
     weft_engine_lease_free(g->server->engine, &g->lease);
     weft_grammar_free(&g->grammar);
@@ -513,7 +513,7 @@ void weft__server_response_drop(weft__server_response *g)
 
 void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
-                                 weft__api_params *params, weft__server_prompts *prompts, int embedding)
+                                 weft__api_params *params, weft__api_prompts *prompts, int embedding)
 {
     weft__api_error error = {0};
     weft__server_response *g = new_gen(s, r, writer, who, tenant);
@@ -521,7 +521,7 @@ void weft__server_response_start(weft_server *s, weft__http_request *r, const we
         weft__api_error_set(&error, 503, NULL, "no memory for the request");
         weft__server_reply_error(r, &error);
         weft__api_params_free(params);
-        weft__server_prompts_free(prompts);
+        weft__api_prompts_free(prompts);
         weft__http_release(r);
         return;
     }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "api/errors.h"
 #include "api/fields.h"
+#include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
 #include "weft/server.h"
@@ -183,11 +184,9 @@ enum { WEFT__SERVER_WORKERS_MAX = 64 };
 struct weft_server {
     weft_model *model;
     weft_engine *engine;
-    const weft_tokenizer *tokenizer;
-    weft_chat *chat; /* NULL: the model has no template */
-    char *chat_source, *chat_fault;
-    int32_t n_vocab, n_ctx, n_slots, max_requests;
-    int64_t longest_token; /* bytes */
+    weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
+    char *chat_source;
+    int32_t n_vocab, n_slots, max_requests;
     char name[128], bos[64], eos[64];
     time_t began;
     weft_model_info info;
@@ -223,33 +222,6 @@ void weft__server_reply_error(weft__http_request *r, const weft__api_error *erro
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
 
-typedef struct weft__server_prompt {
-    int32_t *ids;
-    int32_t n;
-    char *text; /* as it was given, or as its tokens read; only where an answer needs it */
-    size_t n_text;
-} weft__server_prompt;
-
-typedef struct weft__server_prompts {
-    weft__server_prompt *items;
-    size_t n;
-} weft__server_prompts;
-
-void weft__server_prompts_free(weft__server_prompts *prompts);
-/* Tokens of a "prompt": string, ids, a mix, or an array of those. special: BOS and the like are added; parse: special
- * tokens spelled in it become those. with_text: fills text. 1, or 0 with the error filled. */
-int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
-                              int with_text, weft__server_prompts *out, weft__api_error *error);
-/* The same of what no request will run: only the body's limit bounds it. */
-int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
-                            int with_text, weft__server_prompts *out, weft__api_error *error);
-/* The one prompt that messages become. */
-int weft__server_prompts_chat(const weft_server *s, const weft__api_params *params, weft__server_prompts *out,
-                              weft__api_error *error);
-/* Text of messages; weft__free. */
-int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out,
-                           weft__api_error *error);
-
 /* A token of the answer (or of an echoed prompt), kept for log-probabilities and ids. */
 typedef struct weft__server_entry {
     int32_t token;
@@ -262,7 +234,7 @@ typedef struct weft__server_entry {
 typedef struct weft__server_choice {
     weft__server_response *gen;
     int32_t index, slot;
-    const weft__server_prompt *prompt;
+    const weft__api_prompt *prompt;
     uint64_t request;
     int submitted, began, finished;
     int with_adapters;
@@ -322,7 +294,7 @@ struct weft__server_response {
     pthread_mutex_t lock; /* n_left, failed, gone and the choices' `submitted` */
     int n_left, refused, gone;
     weft__api_params params;
-    weft__server_prompts prompts;
+    weft__api_prompts prompts;
     weft__server_choice *choices;
     int n_choices;
     int n_at_once, n_asked,
@@ -346,7 +318,7 @@ struct weft__server_response {
  * the key's or, without keys, who the request says it is from. Frees itself after the last event. */
 void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
-                                 weft__api_params *params, weft__server_prompts *prompts, int embedding);
+                                 weft__api_params *params, weft__api_prompts *prompts, int embedding);
 
 /* Answers what has finished and was no stream, and takes over the last choice's share of it. */
 void weft__server_response_answer(weft__server_response *g);
