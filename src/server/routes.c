@@ -68,7 +68,7 @@ static int parse(weft_server *s, weft__http_request *r, const weft__server_calle
 }
 
 /* Starts what was asked for, or answers with the error where it is set; takes over the parameters and the prompts. */
-static void start_generating(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+static void start_generating(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
                              const weft__server_caller *who, const char *prefix, weft__api_params *params,
                              weft__api_prompts *prompts, weft__api_error *error, int embedding)
 {
@@ -97,7 +97,7 @@ static void answer_chat(weft_server *s, weft__http_request *r, const weft__serve
     if (!parse(s, r, who, &weft__api_table_chat, &params)) return;
     weft__api_prompts_chat(&s->prompt_model, &params, &prompts, &error);
     params.id_slot = -1;
-    start_generating(s, r, &weft__server_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
+    start_generating(s, r, &weft__api_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_completions(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -109,7 +109,7 @@ static void answer_completions(weft_server *s, weft__http_request *r, const weft
     weft__api_prompts_read(&s->prompt_model, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts,
                            &error);
     params.id_slot = -1;
-    start_generating(s, r, &weft__server_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
+    start_generating(s, r, &weft__api_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_completion(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -119,7 +119,7 @@ static void answer_completion(weft_server *s, weft__http_request *r, const weft_
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_completion, &params)) return;
     weft__api_prompts_read(&s->prompt_model, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
-    start_generating(s, r, &weft__server_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
+    start_generating(s, r, &weft__api_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_openai_embeddings(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -129,7 +129,7 @@ static void answer_openai_embeddings(weft_server *s, weft__http_request *r, cons
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_embeddings, &params)) return;
     weft__api_prompts_read(&s->prompt_model, "input", params.input, 1, 0, 0, &prompts, &error);
-    start_generating(s, r, &weft__server_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
+    start_generating(s, r, &weft__api_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
 }
 
 static void answer_embedding(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -139,7 +139,7 @@ static void answer_embedding(weft_server *s, weft__http_request *r, const weft__
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_embedding, &params)) return;
     weft__api_prompts_read(&s->prompt_model, "content", params.content, 1, 0, 0, &prompts, &error);
-    start_generating(s, r, &weft__server_write_embedding, who, "embd-", &params, &prompts, &error, 1);
+    start_generating(s, r, &weft__api_write_embedding, who, "embd-", &params, &prompts, &error, 1);
 }
 
 /* ---- asking the tokenizer and the template ---- */
