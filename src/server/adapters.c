@@ -133,7 +133,7 @@ static int adapters_take(weft_server *s, const char *tenant, const weft_request_
     if (!st) return 1;
     if (faults_file(s, adapters, n, st)) st = WEFT_IO;
     if (st == WEFT_LIMIT) st = WEFT_NO_MEMORY; /* of adapters: it is the server's */
-    weft__server_error_of(error, st, err.message);
+    weft__api_error_of(error, st, err.message);
     return 0;
 }
 
@@ -518,14 +518,13 @@ static void adapters_load(weft_server *s, const weft__server_caller *who, const 
     weft_status st = weft_engine_adapter_add(
         s->engine, name, place, (float)params->scale,
         WEFT_ADAPTER_DISCREET | (params->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
-    weft__server_hide_tenants(err.message, who->tenant);
+    weft__api_hide_tenants(err.message, who->tenant);
     if (st == WEFT_EXISTS)
         weft__api_error_set(error, 400, "lora_name",
                             "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
                             params->lora_name);
     else if (st == WEFT_STATE) weft__api_error_set(error, 400, "lora_name", "%s", err.message);
-    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO)
-        weft__server_error_of(error, st, err.message);
+    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__api_error_of(error, st, err.message);
     else if (st) weft__api_error_set(error, 400, "lora_path", "%s", err.message);
     else put_loaded(s, who->tenant, name, out);
 }

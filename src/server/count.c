@@ -7,7 +7,7 @@
 
 int weft__server_first_of_prompt(const weft__server_choice *c)
 {
-    return c->index % (int)c->gen->params.n == 0;
+    return c->out->index % (int)c->gen->params.n == 0;
 }
 
 void weft__server_count_began(weft__server_choice *c, double queue_ms)
@@ -27,7 +27,7 @@ static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t
 
 static void count_most(weft__server_metrics *m, const weft__server_choice *c)
 {
-    uint64_t n = (uint64_t)c->n_read + (uint64_t)c->n_generated, most = m->most_tokens;
+    uint64_t n = (uint64_t)c->n_read + (uint64_t)c->out->n_generated, most = m->most_tokens;
     while (n > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n)) continue;
 }
 
@@ -53,17 +53,18 @@ void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_c
     }
     c->n_read = n_read;
     count_most(m, c);
-    if (!c->n_generated) count_time(c, &m->prompt_us, &c->prompt_us, weft__clock_ns());
+    if (!c->out->n_generated) count_time(c, &m->prompt_us, &c->prompt_us, weft__clock_ns());
 }
 
 void weft__server_count_token(weft__server_choice *c, uint64_t now)
 {
     weft__server_metrics *m = &c->gen->server->metrics;
-    weft__server_histogram_add(c->n_generated ? &m->between_tokens : &m->first_token, (double)(now - c->last_ns) / 1e9);
-    if (c->n_generated) count_time(c, &m->generate_us, &c->generate_us, now);
+    weft__server_histogram_add(c->out->n_generated ? &m->between_tokens : &m->first_token,
+                               (double)(now - c->last_ns) / 1e9);
+    if (c->out->n_generated) count_time(c, &m->generate_us, &c->generate_us, now);
     else count_time(c, &m->prompt_us, &c->prompt_us, now);
     c->last_ns = now;
-    c->n_generated++;
+    c->out->n_generated++;
     m->generated_tokens++;
     count_used(c, 0, 0, 0, 1);
     count_most(m, c);
@@ -80,10 +81,10 @@ void weft__server_count_end(weft__server_choice *c)
 {
     weft__server_metrics *m = &c->gen->server->metrics;
     if (!c->began) weft__server_histogram_add(&m->queue, c->queue_ms / 1000);
-    m->embedded += c->n_embedding != 0;
-    m->finished[c->finish]++;
+    m->embedded += c->out->n_embedding != 0;
+    m->finished[c->out->finish]++;
     count_used(c, 1, 0, 0, 0);
-    count_rest(&m->prompt_us, c->prompt_us, c->prompt_ms);
-    count_rest(&m->generate_us, c->generate_us, c->generate_ms);
+    count_rest(&m->prompt_us, c->prompt_us, c->out->prompt_ms);
+    count_rest(&m->generate_us, c->generate_us, c->out->generate_ms);
     weft__server_histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);
 }

@@ -23,21 +23,22 @@
 static void choice_free(weft__server_choice *c)
 {
     weft_detok_free(&c->detok);
-    if (c->stop) weft__stop_free(c->stop);
-    weft__free(c->stop);
-    weft__strbuf_free(&c->text);
-    weft__free(c->entries);
-    weft__free(c->prompt_entries);
-    weft__free(c->tops);
-    weft__free(c->embedding);
+    if (c->out->stop) weft__stop_free(c->out->stop);
+    weft__free(c->out->stop);
+    weft__strbuf_free(&c->out->text);
+    weft__free(c->out->entries);
+    weft__free(c->out->prompt_entries);
+    weft__free(c->out->tops);
+    weft__free(c->out->embedding);
 }
 
 void weft__server_response_unref(weft__server_response *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) != 1) return;
-    for (int i = 0; i < g->n_choices; i++) choice_free(&g->choices[i]);
+    for (int i = 0; i < g->answer.n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
-    weft__server_prompts_free(&g->prompts);
+    weft__free(g->answer.choices);
+    weft__api_prompts_free(&g->prompts);
     weft__api_params_free(&g->params);
     weft_engine_lease_free(g->server->engine, &g->lease);
     weft_grammar_free(&g->grammar);
@@ -55,7 +56,7 @@ static void drop(void *arg)
 /* Cancels what was submitted and has not finished. Not under the lock: the engine may be waiting for it in on_event. */
 void weft__server_response_cancel_all(weft__server_response *g)
 {
-    for (int i = 0; i < g->n_choices; i++) {
+    for (int i = 0; i < g->answer.n_choices; i++) {
         weft__server_choice *c = &g->choices[i];
         pthread_mutex_lock(&g->lock);
         int running = c->submitted && !c->finished;
@@ -76,38 +77,31 @@ static void gone(void *arg)
 
 /* ---- events ---- */
 
-static int add_entry(weft__server_choice *c, weft__server_entry **all, size_t *n, size_t *capacity, const weft_event *e)
+static int add_entry(weft__server_choice *c, weft__api_entry **all, size_t *n, size_t *capacity, const weft_event *e)
 {
     if (!weft__grow(all, capacity, *n + 1, sizeof **all)) return 0;
-    if (e->n_top > 0 && !weft__grow(&c->tops, &c->cap_tops, c->n_tops + (size_t)e->n_top, sizeof *c->tops)) return 0;
-    (*all)[(*n)++] = (weft__server_entry){.token = e->token,
-                                          .logprob = e->logprob,
-                                          .n_top = e->n_top,
-                                          .first_top = c->n_tops,
-                                          .begin = c->raw,
-                                          .end = c->raw};
-    if (e->n_top > 0) memcpy(c->tops + c->n_tops, e->top, (size_t)e->n_top * sizeof *c->tops);
+    if (e->n_top > 0 && !weft__grow(&c->out->tops, &c->cap_tops, c->n_tops + (size_t)e->n_top, sizeof *c->out->tops))
+        return 0;
+    (*all)[(*n)++] = (weft__api_entry){.token = e->token,
+                                       .logprob = e->logprob,
+                                       .n_top = e->n_top,
+                                       .first_top = c->n_tops,
+                                       .begin = c->raw,
+                                       .end = c->raw};
+    if (e->n_top > 0) memcpy(c->out->tops + c->n_tops, e->top, (size_t)e->n_top * sizeof *c->out->tops);
     c->n_tops += (size_t)(e->n_top > 0 ? e->n_top : 0);
     return 1;
-}
-
-size_t weft__server_entries_shown(const weft__server_choice *c)
-{
-    size_t n = c->n_entries;
-    if (c->stop->found >= 0)
-        for (n = 0; n < c->n_entries && c->entries[n].begin < c->text.len;) n++;
-    return n;
 }
 
 /* Entries whose text is certain. */
 static size_t entries_ready(const weft__server_choice *c, int all)
 {
-    size_t n = c->n_shown;
-    if (c->stop->found >= 0) {
-        size_t shown = weft__server_entries_shown(c);
+    size_t n = c->out->n_shown;
+    if (c->out->stop->found >= 0) {
+        size_t shown = weft__api_entries_shown(c->out);
         return shown > n ? shown : n;
     }
-    while (n < c->n_entries && (all || c->entries[n].end <= c->text.len)) n++;
+    while (n < c->out->n_entries && (all || c->out->entries[n].end <= c->out->text.len)) n++;
     return n;
 }
 
@@ -116,7 +110,8 @@ static void gen_fail(weft__server_choice *c, weft_status status, const char *mes
 {
     if (c->failed) return;
     c->failed = status;
-    snprintf(c->message, sizeof c->message, "%.255s", message && *message ? message : weft_status_text(status));
+    snprintf(c->out->message, sizeof c->out->message, "%.255s",
+             message && *message ? message : weft_status_text(status));
 }
 
 static void fail_memory(weft__server_choice *c)
@@ -138,11 +133,11 @@ static int send(weft__server_response *g)
 static void send_delta(weft__server_choice *c, int last)
 {
     weft__server_response *g = c->gen;
-    size_t n_text = c->text.len - c->shown, n_entries = entries_ready(c, last && c->stop->found < 0);
-    if (!g->params.stream || (!n_text && !(last && n_entries > c->n_shown))) return;
-    g->writer->delta(c, n_text, n_entries, &g->scratch);
-    c->shown = c->text.len;
-    c->n_shown = n_entries;
+    size_t n_text = c->out->text.len - c->out->shown, n_entries = entries_ready(c, last && c->out->stop->found < 0);
+    if (!g->params.stream || (!n_text && !(last && n_entries > c->out->n_shown))) return;
+    g->writer->delta(c->out, n_text, n_entries, &g->scratch);
+    c->out->shown = c->out->text.len;
+    c->out->n_shown = n_entries;
     if (!send(g)) fail_memory(c);
 }
 
@@ -153,11 +148,11 @@ static void on_began(weft__server_choice *c, const weft_event *e)
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
-        c->slot =
-            weft__server_slots_take(&g->server->slots, (int32_t)g->params.id_slot, e->request, g->tenant,
-                                    c->prompt->ids, c->prompt->n, (int32_t)g->params.max_tokens, c->with_adapters);
+        c->out->slot = weft__server_slots_take(&g->server->slots, (int32_t)g->params.id_slot, e->request, g->tenant,
+                                               c->out->prompt->ids, c->out->prompt->n, (int32_t)g->params.max_tokens,
+                                               c->with_adapters);
     if (!g->params.stream || !g->writer->stream_begin) return;
-    g->writer->stream_begin(c, &g->scratch);
+    g->writer->stream_begin(c->out, &g->scratch);
     if (!send(g)) fail_memory(c);
 }
 
@@ -168,63 +163,63 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     const char *text;
     size_t n;
     weft__server_count_token(c, weft__clock_ns());
-    weft__server_slots_token(&g->server->slots, c->slot, e->token);
+    weft__server_slots_token(&g->server->slots, c->out->slot, e->token);
     weft_status st = weft_detok_push(c->detok, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
-    else if (g->keep_entries && !add_entry(c, &c->entries, &c->n_entries, &c->cap_entries, e)) fail_memory(c);
+    else if (g->keep_entries && !add_entry(c, &c->out->entries, &c->out->n_entries, &c->cap_entries, e)) fail_memory(c);
     if (c->failed) return 1;
     c->raw += n;
-    if (g->keep_entries) c->entries[c->n_entries - 1].end = c->raw;
-    int stopped = weft__stop_push(c->stop, text, n, &c->text);
-    if (c->text.failed) fail_memory(c);
+    if (g->keep_entries) c->out->entries[c->out->n_entries - 1].end = c->raw;
+    int stopped = weft__stop_push(c->out->stop, text, n, &c->out->text);
+    if (c->out->text.failed) fail_memory(c);
     else send_delta(c, 0);
     return stopped || c->failed;
 }
 
 static void on_embedding(weft__server_choice *c, const weft_event *e)
 {
-    c->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->embedding);
-    if (!c->embedding) {
+    c->out->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->out->embedding);
+    if (!c->out->embedding) {
         fail_memory(c);
         return;
     }
-    memcpy(c->embedding, e->embedding, (size_t)e->n_embedding * sizeof *c->embedding);
-    c->n_embedding = e->n_embedding;
+    memcpy(c->out->embedding, e->embedding, (size_t)e->n_embedding * sizeof *c->out->embedding);
+    c->out->n_embedding = e->n_embedding;
 }
 
 static void keep_status(weft__server_choice *c, weft_status status, const char *message)
 {
-    c->status = status;
-    snprintf(c->message, sizeof c->message, "%.255s", message ? message : "");
-    if (c->gen->server->wants_keys) weft__server_hide_tenants(c->message, c->gen->tenant);
+    c->out->status = status;
+    snprintf(c->out->message, sizeof c->out->message, "%.255s", message ? message : "");
+    if (c->gen->server->wants_keys) weft__api_hide_tenants(c->out->message, c->gen->tenant);
 }
 
 static void keep_finish(weft__server_choice *c, const weft_event *e)
 {
-    c->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
-    if (c->failed) c->status = c->failed; /* and its message stands */
+    c->out->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
+    if (c->failed) c->out->status = c->failed; /* and its message stands */
     else
         keep_status(c,
                     e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
                     : e->finish == WEFT_FINISH_FAILED  ? e->status
                                                        : WEFT_OK,
                     e->message);
-    if (!c->failed && c->status == WEFT_TIMEOUT &&
+    if (!c->failed && c->out->status == WEFT_TIMEOUT &&
         c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
-        snprintf(c->message, sizeof c->message, "not finished within the %lld ms of its 'timeout_ms'",
+        snprintf(c->out->message, sizeof c->out->message, "not finished within the %lld ms of its 'timeout_ms'",
                  (long long)c->gen->params.timeout_ms);
     c->n_prompt = e->n_prompt;
-    c->n_cached = e->n_cached;
+    c->out->n_cached = e->n_cached;
     c->queue_ms = e->queue_ms;
-    c->prompt_ms = e->prompt_ms;
-    c->generate_ms = e->generate_ms;
+    c->out->prompt_ms = e->prompt_ms;
+    c->out->generate_ms = e->generate_ms;
 }
 
 /* Nothing more is to be asked for: it was refused, its client left, or c has failed. */
 static int is_over(weft__server_response *g, const weft__server_choice *c)
 {
     pthread_mutex_lock(&g->lock);
-    int over = c->status || g->refused || g->gone;
+    int over = c->out->status || g->refused || g->gone;
     pthread_mutex_unlock(&g->lock);
     return over;
 }
@@ -233,8 +228,8 @@ static int is_over(weft__server_response *g, const weft__server_choice *c)
 static void ask_no_more(weft__server_response *g)
 {
     pthread_mutex_lock(&g->lock);
-    g->n_left -= g->n_choices - g->n_asked;
-    g->n_asked = g->n_choices;
+    g->n_left -= g->answer.n_choices - g->n_asked;
+    g->n_asked = g->answer.n_choices;
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -244,7 +239,7 @@ static void ask_on(weft__server_choice *c)
 {
     weft__server_response *g = c->gen;
     g->n_done++;
-    while (g->n_asked < g->n_choices && g->n_asked - g->n_done < g->n_at_once) {
+    while (g->n_asked < g->answer.n_choices && g->n_asked - g->n_done < g->n_at_once) {
         weft__server_choice *next = &g->choices[g->n_asked];
         weft_error err = {0};
         double retry_after_s = 1;
@@ -268,15 +263,15 @@ static void end_text(weft__server_choice *c)
     const char *text;
     size_t n;
     weft_error err = {0};
-    weft_status st = c->stop->found < 0 ? weft_detok_finish(c->detok, &text, &n, &err) : WEFT_OK;
+    weft_status st = c->out->stop->found < 0 ? weft_detok_finish(c->detok, &text, &n, &err) : WEFT_OK;
     if (st) gen_fail(c, st, err.message);
-    else if (c->stop->found < 0) {
+    else if (c->out->stop->found < 0) {
         c->raw += n;
-        weft__stop_push(c->stop, text, n, &c->text);
+        weft__stop_push(c->out->stop, text, n, &c->out->text);
     }
-    if (c->stop->found < 0) weft__stop_flush(c->stop, &c->text);
-    if (c->text.failed) fail_memory(c);
-    if (c->n_entries) c->entries[c->n_entries - 1].end = c->raw;
+    if (c->out->stop->found < 0) weft__stop_flush(c->out->stop, &c->out->text);
+    if (c->out->text.failed) fail_memory(c);
+    if (c->out->n_entries) c->out->entries[c->out->n_entries - 1].end = c->raw;
 }
 
 static void set_note(weft__server_response *g)
@@ -285,16 +280,16 @@ static void set_note(weft__server_response *g)
     weft__server_log_entry *note = weft__alloc_zero(1, sizeof *note);
     if (!note) return;
     snprintf(note->tenant, sizeof note->tenant, "%s", g->tenant);
-    snprintf(note->model, sizeof note->model, "%.60s", g->model);
-    snprintf(note->finish, sizeof note->finish, "%s", names[g->choices[0].finish]);
-    note->n_choices = g->n_choices;
-    for (int i = 0; i < g->n_choices; i++) {
+    snprintf(note->model, sizeof note->model, "%.60s", g->answer.model);
+    snprintf(note->finish, sizeof note->finish, "%s", names[g->answer.choices[0].finish]);
+    note->n_choices = g->answer.n_choices;
+    for (int i = 0; i < g->answer.n_choices; i++) {
         const weft__server_choice *c = &g->choices[i];
         if (weft__server_first_of_prompt(c)) {
             note->n_prompt += c->n_prompt;
-            note->n_cached += c->n_cached;
+            note->n_cached += c->out->n_cached;
         }
-        note->n_generated += c->n_generated;
+        note->n_generated += c->out->n_generated;
         if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
     }
     weft__http_set_note(g->r, note);
@@ -304,12 +299,13 @@ void weft__server_response_answer(weft__server_response *g)
 {
     weft__api_error error = {0};
     set_note(g);
-    for (int i = 0; i < g->n_choices && !error.status; i++)
-        if (g->choices[i].status) weft__server_error_of(&error, g->choices[i].status, g->choices[i].message);
+    for (int i = 0; i < g->answer.n_choices && !error.status; i++)
+        if (g->answer.choices[i].status)
+            weft__api_error_of(&error, g->answer.choices[i].status, g->answer.choices[i].message);
     error.retry_s = g->retry_s;
     if (!error.status) {
-        g->writer->whole(g, &g->scratch);
-        if (g->scratch.failed) weft__server_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
+        g->writer->whole(&g->answer, &g->scratch);
+        if (g->scratch.failed) weft__api_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
     }
     if (error.status) weft__server_reply_error(g->r, &error);
     else weft__server_reply_json(g->r, 200, &g->scratch);
@@ -320,18 +316,14 @@ void weft__server_response_answer(weft__server_response *g)
  * is not. */
 static void send_end(weft__server_response *g)
 {
-    static const char *const said[] = {
-        "data: {\"error\":{\"message\":\"no memory for the answer\",\"type\":\"server_error\",\"param\":null,"
-        "\"code\":\"service_unavailable\"}}\n\n",
-        "data: {\"error\":{\"code\":503,\"message\":\"no memory for the answer\",\"type\":\"unavailable_error\"}}\n\n"};
-    const char *text = said[weft__server_dialect_of(weft__http_path(g->r)) == WEFT__SERVER_LLAMA];
+    const char *text = weft__api_no_memory_event(weft__api_dialect_of(weft__http_path(g->r)));
     if (!send(g)) weft__http_write(g->r, text, strlen(text));
 }
 
 static void end_stream(weft__server_response *g)
 {
     set_note(g);
-    g->writer->stream_end(g, &g->scratch);
+    g->writer->stream_end(&g->answer, &g->scratch);
     send_end(g);
     weft__http_end(g->r);
 }
@@ -343,7 +335,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     keep_finish(c, e);
     weft__server_count_read(c, e->n_read, e->n_cached); /* what no event told of */
     weft__server_count_end(c);
-    weft__server_slots_give(&g->server->slots, c->slot);
+    weft__server_slots_give(&g->server->slots, c->out->slot);
     weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
     g->n_left--;
@@ -358,9 +350,9 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
         return;
     }
     if (!refused && g->params.stream) {
-        if (!c->status) send_delta(c, 1);
-        c->status = c->failed ? c->failed : c->status;
-        g->writer->choice_end(c, &g->scratch);
+        if (!c->out->status) send_delta(c, 1);
+        c->out->status = c->failed ? c->failed : c->out->status;
+        g->writer->choice_end(c->out, &g->scratch);
         send_end(g);
         if (last) end_stream(g);
     }
@@ -374,7 +366,8 @@ int weft__server_response_on_event(void *arg, const weft_event *e)
     case WEFT_EVENT_BEGAN: on_began(c, e); return c->failed != 0;
     case WEFT_EVENT_READ: weft__server_count_read(c, e->n_read, e->n_cached); return 0;
     case WEFT_EVENT_PROMPT_TOKEN:
-        if (!add_entry(c, &c->prompt_entries, &c->n_prompt_entries, &c->cap_prompt_entries, e)) fail_memory(c);
+        if (!add_entry(c, &c->out->prompt_entries, &c->out->n_prompt_entries, &c->cap_prompt_entries, e))
+            fail_memory(c);
         return c->failed != 0;
     case WEFT_EVENT_TOKEN: return on_token(c, e);
     case WEFT_EVENT_EMBEDDING: on_embedding(c, e); return c->failed != 0;
@@ -392,7 +385,7 @@ static void make_id(char *out, size_t n, const char *prefix)
              (unsigned long long)(weft__rng_entropy() & 0xffffffff));
 }
 
-static weft__server_response *new_gen(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+static weft__server_response *new_gen(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
                                       const weft__server_caller *who, const char *tenant)
 {
     weft__server_response *g = weft__alloc_zero(1, sizeof *g);
@@ -402,7 +395,9 @@ static weft__server_response *new_gen(weft_server *s, weft__http_request *r, con
     g->writer = writer;
     atomic_init(&g->refs, 1);
     pthread_mutex_init(&g->lock, NULL);
-    g->created = (int64_t)time(NULL);
+    g->answer.tokenizer = s->prompt_model.tokenizer;
+    g->answer.params = &g->params;
+    g->answer.created = (int64_t)time(NULL);
     snprintf(g->tenant, sizeof g->tenant, "%s", tenant);
     memcpy(g->label, who->label, sizeof g->label);
     return g;
@@ -468,7 +463,7 @@ int weft__server_response_lease(weft__server_response *g, weft__api_error *error
 {
     uint64_t deadline = weft__server_response_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;
     if (has_left(g)) {
-        weft__server_error_of(error, WEFT_CANCELLED, "the client left");
+        weft__api_error_of(error, WEFT_CANCELLED, "the client left");
         return 0;
     }
     if (weft__server_adapters_lease(g->server, &g->params, g->tenant, NULL, &g->lease, g->adapters, error)) return 1;
@@ -489,7 +484,7 @@ void weft__server_response_leased(weft__server_response *g, const weft__api_erro
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error)
 {
     if (!has_left(g)) return weft__server_response_compile_grammar(g, error);
-    weft__server_error_of(error, WEFT_CANCELLED, "the client left");
+    weft__api_error_of(error, WEFT_CANCELLED, "the client left");
     return 0;
 }
 
@@ -515,9 +510,9 @@ void weft__server_response_drop(weft__server_response *g)
     weft__server_response_unref(g);
 }
 
-void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
-                                 weft__api_params *params, weft__server_prompts *prompts, int embedding)
+                                 weft__api_params *params, weft__api_prompts *prompts, int embedding)
 {
     weft__api_error error = {0};
     weft__server_response *g = new_gen(s, r, writer, who, tenant);
@@ -525,7 +520,7 @@ void weft__server_response_start(weft_server *s, weft__http_request *r, const we
         weft__api_error_set(&error, 503, NULL, "no memory for the request");
         weft__server_reply_error(r, &error);
         weft__api_params_free(params);
-        weft__server_prompts_free(prompts);
+        weft__api_prompts_free(prompts);
         weft__http_release(r);
         return;
     }
@@ -534,9 +529,10 @@ void weft__server_response_start(weft_server *s, weft__http_request *r, const we
     g->embedding = embedding;
     if (embedding) g->params.n = 1;
     g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);
-    g->several = g->prompts.n > 1;
-    make_id(g->id, sizeof g->id, id_prefix);
-    snprintf(g->model, sizeof g->model, "%s", g->params.model && *g->params.model ? g->params.model : s->name);
+    g->answer.several = g->prompts.n > 1;
+    make_id(g->answer.id, sizeof g->answer.id, id_prefix);
+    snprintf(g->answer.model, sizeof g->answer.model, "%s",
+             g->params.model && *g->params.model ? g->params.model : s->name);
     int ready = weft__server_response_prepare(g, &error);
     if (ready) weft__api_params_settle(&g->params);
     weft__http_free_body(r);

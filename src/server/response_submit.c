@@ -21,8 +21,8 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
         int32_t ids[WEFT__API_MAX_STOP_BYTES + 16];
         size_t n;
         weft_error err = {0};
-        weft_status st = weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids,
-                                       WEFT__API_MAX_STOP_BYTES + 16, &n, &err);
+        weft_status st = weft_tokenize(g->server->prompt_model.tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0,
+                                       ids, WEFT__API_MAX_STOP_BYTES + 16, &n, &err);
         if (st)
             return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s",
                                        err.message);
@@ -48,7 +48,7 @@ static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, wef
 {
     weft_grammar **json = &s->json[any];
     const uint32_t kind = any ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON;
-    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->tokenizer, kind, NULL, 0, json, err);
+    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->prompt_model.tokenizer, kind, NULL, 0, json, err);
     *out = st ? NULL : weft_grammar_retain(*json);
     return st;
 }
@@ -58,8 +58,8 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (g->params.grammar)
-        st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar, strlen(g->params.grammar),
-                              &g->grammar, &err);
+        st = weft_grammar_new(g->server->prompt_model.tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar,
+                              strlen(g->params.grammar), &g->grammar, &err);
     else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
     if (!st) return 1;
     const char *field = weft__server_response_constraint_of(&g->params);
@@ -68,7 +68,7 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
 
 static int check_length(weft__server_response *g, weft__api_error *error)
 {
-    int32_t n_ctx = g->server->n_ctx;
+    int32_t n_ctx = g->server->prompt_model.n_ctx;
     for (size_t i = 0; i < g->prompts.n; i++) {
         int32_t n = g->prompts.items[i].n, room = n_ctx - n;
         if (!n) return weft__api_error_set(error, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
@@ -109,13 +109,13 @@ static int check_entries(weft__server_response *g, weft__api_error *error)
     int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
             limit = a->max_tokens < 0 ? WEFT__API_FEW_TOKENS : a->max_tokens;
     for (int64_t i = 0; i < n_prompts; i++) {
-        int64_t room = g->server->n_ctx - g->prompts.items[i].n;
+        int64_t room = g->server->prompt_model.n_ctx - g->prompts.items[i].n;
         asked += limit < room ? limit : room;
         if (a->echo) echoed += g->prompts.items[i].n;
     }
     int64_t most = n_prompts ? (all - echoed) / n_prompts : 0;
     if (echoed + asked > all) return refuse_entries(g, a->n * (echoed + asked), most, error);
-    if (a->max_tokens < 0 && most < g->server->n_ctx) a->max_tokens = most;
+    if (a->max_tokens < 0 && most < g->server->prompt_model.n_ctx) a->max_tokens = most;
     return 1;
 }
 
@@ -123,15 +123,17 @@ static int begin_choice(weft__server_response *g, int i, weft__api_error *error)
 {
     weft__server_choice *c = &g->choices[i];
     c->gen = g;
-    c->index = i;
-    c->slot = -1;
-    c->prompt = &g->prompts.items[i / (int)g->params.n];
-    c->stop = weft__alloc_zero(1, sizeof *c->stop);
-    if (!c->stop) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    c->out = &g->answer.choices[i];
+    c->out->answer = &g->answer;
+    c->out->index = i;
+    c->out->slot = -1;
+    c->out->prompt = &g->prompts.items[i / (int)g->params.n];
+    c->out->stop = weft__alloc_zero(1, sizeof *c->out->stop);
+    if (!c->out->stop) return weft__api_error_set(error, 503, NULL, "no memory for the request");
     weft_error err = {0};
-    weft_status st = weft__stop_begin(c->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
-    if (!st) st = weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
-    if (st) weft__server_error_of(error, st, err.message);
+    weft_status st = weft__stop_begin(c->out->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
+    if (!st) st = weft_detok_new(g->server->prompt_model.tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
+    if (st) weft__api_error_of(error, st, err.message);
     return !st;
 }
 
@@ -151,17 +153,18 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
         !add_text_biases(g, error))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
-    if (!g->choices) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    g->answer.choices = weft__alloc_zero((size_t)n, sizeof *g->answer.choices);
+    if (!g->choices || !g->answer.choices) return weft__api_error_set(error, 503, NULL, "no memory for the request");
     /* Drawn ones have 31 bits: /completion tells them, and llama.cpp's clients read them as a number of 32. */
     uint64_t seed = g->params.seed_given ? (uint64_t)g->params.seed : weft__rng_entropy() >> 33;
-    for (; g->n_choices < n; g->n_choices++) {
-        if (!begin_choice(g, g->n_choices, error)) {
-            g->n_choices++; /* half-built: freed with the others */
+    for (; g->answer.n_choices < n; g->answer.n_choices++) {
+        if (!begin_choice(g, g->answer.n_choices, error)) {
+            g->answer.n_choices++; /* half-built: freed with the others */
             return 0;
         }
-        g->choices[g->n_choices].seed = seed + (uint64_t)g->n_choices;
+        g->answer.choices[g->answer.n_choices].seed = seed + (uint64_t)g->answer.n_choices;
     }
-    g->n_left = g->n_asked = g->n_at_once = g->n_choices;
+    g->n_left = g->n_asked = g->n_at_once = g->answer.n_choices;
     if (g->embedding) { /* twice the slots keep them busy; as many as another leaves at least are asked for at first */
         int most = 2 * g->server->n_slots < g->server->max_requests ? 2 * g->server->n_slots : g->server->max_requests;
         int first = g->server->max_requests / 8 > 1 ? g->server->max_requests / 8 : 1;
@@ -183,10 +186,10 @@ static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
     p->presence_penalty = (float)a->presence_penalty;
     p->frequency_penalty = (float)a->frequency_penalty;
     /* What no text fills is all of it, and needs no list of what leaves. */
-    p->penalty_last_n = a->penalty_last_n < c->gen->server->n_ctx ? (int32_t)a->penalty_last_n : -1;
+    p->penalty_last_n = a->penalty_last_n < c->gen->server->prompt_model.n_ctx ? (int32_t)a->penalty_last_n : -1;
     p->n_bias = a->n_bias;
     p->bias = a->bias;
-    p->seed = c->seed;
+    p->seed = c->out->seed;
     p->seed_given = 1;
 }
 
@@ -216,10 +219,10 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     const weft__api_params *a = &g->params;
     weft_request_params p;
     uint64_t id = 0;
-    int64_t room = g->server->n_ctx - c->prompt->n;
+    int64_t room = g->server->prompt_model.n_ctx - c->out->prompt->n;
     weft_request_params_default(&p);
-    p.tokens = c->prompt->ids;
-    p.n_tokens = c->prompt->n;
+    p.tokens = c->out->prompt->ids;
+    p.n_tokens = c->out->prompt->n;
     p.max_tokens = g->embedding ? 0 : (int32_t)(a->max_tokens < room ? a->max_tokens : room);
     p.cut_to_fit = 1; /* clients ask for more than they expect: what context and pages hold is enough */
     p.ignore_end = a->ignore_end;
@@ -259,7 +262,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
 {
     weft_error err = {0};
     double retry_after_s = 1;
-    const int n = g->n_asked, all = n == g->n_choices; /* the engine's thread may ask for more soon */
+    const int n = g->n_asked, all = n == g->answer.n_choices; /* the engine's thread may ask for more soon */
     for (int i = 0; i < n; i++) {
         weft_status st = weft__server_response_submit(&g->choices[i], &retry_after_s, &err);
         if (!st) continue;
@@ -267,7 +270,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
         g->refused = 1;
         pthread_mutex_unlock(&g->lock);
         weft__server_response_cancel_all(g);
-        weft__server_error_of(error, st, err.message);
+        weft__api_error_of(error, st, err.message);
         error->retry_s = (int)ceil(retry_after_s);
         return 0;
     }

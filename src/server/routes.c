@@ -68,9 +68,9 @@ static int parse(weft_server *s, weft__http_request *r, const weft__server_calle
 }
 
 /* Starts what was asked for, or answers with the error where it is set; takes over the parameters and the prompts. */
-static void start_generating(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+static void start_generating(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
                              const weft__server_caller *who, const char *prefix, weft__api_params *params,
-                             weft__server_prompts *prompts, weft__api_error *error, int embedding)
+                             weft__api_prompts *prompts, weft__api_error *error, int embedding)
 {
     char own[64];
     if (!error->status && (s->wants_keys || !params->user)) {
@@ -78,13 +78,13 @@ static void start_generating(weft_server *s, weft__http_request *r, const weft__
     } else if (!error->status) { /* without keys, clients say themselves who they are */
         weft_error err = {0};
         weft_status st = weft__server_tenant_of_user(params->user, own, &err);
-        if (st) weft__server_error_of(error, st, err.message);
+        if (st) weft__api_error_of(error, st, err.message);
     }
     if (!error->status) {
         weft__server_response_start(s, r, writer, who, own, prefix, params, prompts, embedding);
         return;
     }
-    weft__server_prompts_free(prompts);
+    weft__api_prompts_free(prompts);
     weft__api_params_free(params);
     routes_refuse(r, error);
 }
@@ -92,53 +92,54 @@ static void start_generating(weft_server *s, weft__http_request *r, const weft__
 static void answer_chat(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
-    weft__server_prompts prompts = {0};
+    weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_chat, &params)) return;
-    weft__server_prompts_chat(s, &params, &prompts, &error);
+    weft__api_prompts_chat(&s->prompt_model, &params, &prompts, &error);
     params.id_slot = -1;
-    start_generating(s, r, &weft__server_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
+    start_generating(s, r, &weft__api_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_completions(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
-    weft__server_prompts prompts = {0};
+    weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_completions, &params)) return;
-    weft__server_prompts_read(s, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts, &error);
+    weft__api_prompts_read(&s->prompt_model, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts,
+                           &error);
     params.id_slot = -1;
-    start_generating(s, r, &weft__server_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
+    start_generating(s, r, &weft__api_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_completion(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
-    weft__server_prompts prompts = {0};
+    weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_completion, &params)) return;
-    weft__server_prompts_read(s, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
-    start_generating(s, r, &weft__server_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
+    weft__api_prompts_read(&s->prompt_model, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
+    start_generating(s, r, &weft__api_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
 static void answer_openai_embeddings(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
-    weft__server_prompts prompts = {0};
+    weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_embeddings, &params)) return;
-    weft__server_prompts_read(s, "input", params.input, 1, 0, 0, &prompts, &error);
-    start_generating(s, r, &weft__server_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
+    weft__api_prompts_read(&s->prompt_model, "input", params.input, 1, 0, 0, &prompts, &error);
+    start_generating(s, r, &weft__api_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
 }
 
 static void answer_embedding(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
-    weft__server_prompts prompts = {0};
+    weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     if (!parse(s, r, who, &weft__api_table_embedding, &params)) return;
-    weft__server_prompts_read(s, "content", params.content, 1, 0, 0, &prompts, &error);
-    start_generating(s, r, &weft__server_write_embedding, who, "embd-", &params, &prompts, &error, 1);
+    weft__api_prompts_read(&s->prompt_model, "content", params.content, 1, 0, 0, &prompts, &error);
+    start_generating(s, r, &weft__api_write_embedding, who, "embd-", &params, &prompts, &error, 1);
 }
 
 /* ---- asking the tokenizer and the template ---- */
@@ -155,7 +156,7 @@ static void put_piece(weft__strbuf *out, const char *bytes, size_t n)
     weft__strbuf_putc(out, ']');
 }
 
-static void put_pieces(const weft_server *s, const weft__server_prompts *prompts, int with_pieces, weft__strbuf *out)
+static void put_pieces(const weft_server *s, const weft__api_prompts *prompts, int with_pieces, weft__strbuf *out)
 {
     const char *comma = "";
     weft__strbuf_puts(out, "{\"tokens\":[");
@@ -163,7 +164,7 @@ static void put_pieces(const weft_server *s, const weft__server_prompts *prompts
         for (int32_t k = 0; k < prompts->items[i].n; k++, comma = ",") {
             int32_t id = prompts->items[i].ids[k];
             size_t n;
-            const char *bytes = weft_token_bytes(s->tokenizer, id, &n);
+            const char *bytes = weft_token_bytes(s->prompt_model.tokenizer, id, &n);
             weft__strbuf_printf(out, with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d", comma, id);
             if (!with_pieces) continue;
             put_piece(out, bytes ? bytes : "", bytes ? n : 0);
@@ -175,16 +176,16 @@ static void put_pieces(const weft_server *s, const weft__server_prompts *prompts
 static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
-    weft__server_prompts prompts = {0};
+    weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     weft__strbuf out = {0};
     if (!parse(s, r, who, &weft__api_table_tokenize, &params)) return;
     int none =
         !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
-    int ok = none || weft__server_texts_read(s, "content", params.content, params.add_special, params.parse_special, 0,
-                                             &prompts, &error);
+    int ok = none || weft__api_texts_read(&s->prompt_model, "content", params.content, params.add_special,
+                                          params.parse_special, 0, &prompts, &error);
     if (ok) put_pieces(s, &prompts, params.with_pieces, &out);
-    weft__server_prompts_free(&prompts);
+    weft__api_prompts_free(&prompts);
     weft__api_params_free(&params);
     if (ok) reply(r, &out);
     else routes_refuse(r, &error);
@@ -193,17 +194,17 @@ static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__s
 static void answer_detokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
-    weft__server_prompts prompts = {0};
+    weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     weft__strbuf out = {0};
     if (!parse(s, r, who, &weft__api_table_detokenize, &params)) return;
     int ok = !weft__json_size(params.tokens) ||
-             weft__server_texts_read(s, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
+             weft__api_texts_read(&s->prompt_model, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
     weft__strbuf_puts(&out, "{\"content\":");
     weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "",
                             prompts.n && ok ? prompts.items[0].n_text : 0);
     weft__strbuf_puts(&out, "}");
-    weft__server_prompts_free(&prompts);
+    weft__api_prompts_free(&prompts);
     weft__api_params_free(&params);
     if (ok) {
         reply(r, &out);
@@ -220,7 +221,7 @@ static void answer_apply_template(weft_server *s, weft__http_request *r, const w
     weft__strbuf out = {0};
     weft_chat_prompt *prompt = NULL;
     if (!parse(s, r, who, &weft__api_table_apply_template, &params)) return;
-    int ok = weft__server_chat_text(s, &params, &prompt, &error);
+    int ok = weft__api_chat_text(&s->prompt_model, &params, &prompt, &error);
     weft__api_params_free(&params);
     if (!ok) {
         routes_refuse(r, &error);
@@ -259,7 +260,7 @@ static void put_model(const weft_server *s, const char *name, weft__strbuf *out)
                         ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_"
                         "ctx\":%d,\"n_ctx_train\":%d,"
                         "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
-                        (long long)s->began, s->n_vocab, s->n_ctx, s->info.n_ctx_train, s->info.d_model,
+                        (long long)s->began, s->n_vocab, s->prompt_model.n_ctx, s->info.n_ctx_train, s->info.d_model,
                         (unsigned long long)s->info.n_params, (unsigned long long)s->info.n_bytes);
 }
 
@@ -318,7 +319,7 @@ static void answer_props(weft_server *s, weft__http_request *r, const weft__serv
                 SAYS("repeat_penalty", REPEAT_PENALTY) SAYS("presence_penalty", PRESENCE_PENALTY)
                     SAYS("frequency_penalty", FREQUENCY_PENALTY) ",\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,"
                                                                  "\"model_alias\":",
-        s->n_ctx, s->n_slots);
+        s->prompt_model.n_ctx, s->n_slots);
     weft__json_write_string(&out, s->name, strlen(s->name));
     weft__strbuf_puts(&out, ",\"model_path\":");
     weft__json_write_string(&out, s->info.name, strlen(s->info.name));

@@ -113,7 +113,7 @@ static void special_token(const weft_server *s, const char *key, char *out, size
     size_t n;
     if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_int(v, &id) && id >= 0 &&
         id < s->n_vocab) {
-        const char *piece = weft_token_piece(s->tokenizer, (int32_t)id, &n);
+        const char *piece = weft_token_piece(s->prompt_model.tokenizer, (int32_t)id, &n);
         snprintf(out, capacity, "%.*s", (int)n, piece ? piece : "");
     }
     weft__json_free(&v);
@@ -125,12 +125,12 @@ static void special_token(const weft_server *s, const char *key, char *out, size
 static weft_status open_chat(weft_server *s, const char *source, weft_error *err)
 {
     weft_error why = {0};
-    weft_status st = weft_chat_open(s->model, source, source ? strlen(source) : 0, &s->chat, &why);
+    weft_status st = weft_chat_open(s->model, source, source ? strlen(source) : 0, &s->prompt_model.chat, &why);
     if (st == WEFT_NO_MEMORY || (st && source)) return weft_fail(err, st, "%s", why.message);
-    if (st) s->chat_fault = weft__strdup(why.message);
+    if (st) s->prompt_model.chat_fault = weft__strdup(why.message);
     size_t n;
     s->chat_source = st ? meta_string(weft_model_file(s->model), "tokenizer.chat_template")
-                        : weft__strdup(weft_chat_source(s->chat, &n));
+                        : weft__strdup(weft_chat_source(s->prompt_model.chat, &n));
     return WEFT_OK;
 }
 
@@ -140,18 +140,18 @@ static weft_status learn_model(weft_server *s, const weft_server_params *p, weft
     s->info.size = sizeof s->info;
     weft_status st = weft_model_describe(s->model, &s->info, err);
     if (st) return st;
-    s->tokenizer = weft_model_tokenizer(s->model);
-    if (!s->tokenizer)
+    s->prompt_model.tokenizer = weft_model_tokenizer(s->model);
+    if (!s->prompt_model.tokenizer)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot be served", s->info.name);
     s->n_vocab = s->info.n_vocab; /* ids that the model knows; the vocabulary may have names for fewer */
-    s->longest_token = 1;
+    s->prompt_model.longest_token = 1;
     for (int32_t i = 0; i < s->n_vocab; i++) {
         size_t n = 0;
-        weft_token_bytes(s->tokenizer, i, &n);
-        if ((int64_t)n > s->longest_token) s->longest_token = (int64_t)n;
+        weft_token_bytes(s->prompt_model.tokenizer, i, &n);
+        if ((int64_t)n > s->prompt_model.longest_token) s->prompt_model.longest_token = (int64_t)n;
     }
     weft_engine_get_stats(s->engine, &stats);
-    s->n_ctx = stats.n_ctx;
+    s->prompt_model.n_ctx = stats.n_ctx;
     s->n_slots = stats.n_slots;
     s->max_requests = stats.max_requests;
     special_token(s, "tokenizer.ggml.bos_token_id", s->bos, sizeof s->bos);
@@ -166,7 +166,7 @@ static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
     weft__api_error error = {0};
     (void)arg;
     weft__api_error_set(&error, r->status, NULL, "%s", r->message);
-    return weft__server_error_body(weft__server_dialect_of(r->path), &error, n);
+    return weft__api_error_body(weft__api_dialect_of(r->path), &error, n);
 }
 
 static void record(void *arg, const weft__http_record *r, void *note)
@@ -395,7 +395,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(s, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
-    if (!st) st = weft__server_slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
+    if (!st) st = weft__server_slots_begin(&s->slots, s->n_slots, s->prompt_model.n_ctx, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
     if (!st) st = weft__server_answers_begin(&s->answers, err);
@@ -474,8 +474,8 @@ void weft_server_free(weft_server **p)
     free_strings(&s->origins);
     free_strings(&s->hosts);
     free_strings(&s->aliases);
-    weft_chat_close(&s->chat);
-    weft__free(s->chat_fault);
+    weft_chat_close(&s->prompt_model.chat);
+    weft__free(s->prompt_model.chat_fault);
     weft__free(s->chat_source);
     if (s->stop_fd >= 0) close(s->stop_fd);
     if (s->reload_fd >= 0) close(s->reload_fd);

@@ -10,7 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "api/answer.h"
+#include "api/errors.h"
 #include "api/fields.h"
+#include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
 #include "weft/server.h"
@@ -182,11 +185,9 @@ enum { WEFT__SERVER_WORKERS_MAX = 64 };
 struct weft_server {
     weft_model *model;
     weft_engine *engine;
-    const weft_tokenizer *tokenizer;
-    weft_chat *chat; /* NULL: the model has no template */
-    char *chat_source, *chat_fault;
-    int32_t n_vocab, n_ctx, n_slots, max_requests;
-    int64_t longest_token; /* bytes */
+    weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
+    char *chat_source;
+    int32_t n_vocab, n_slots, max_requests;
     char name[128], bos[64], eos[64];
     time_t began;
     weft_model_info info;
@@ -218,85 +219,27 @@ struct weft_server {
 
 /* ---- one request (response.c): from submit to the last byte ---- */
 
-typedef enum weft__server_dialect { WEFT__SERVER_OPENAI, WEFT__SERVER_LLAMA } weft__server_dialect;
-weft__server_dialect weft__server_dialect_of(const char *path);
-
-/* An error's JSON in the dialect of the path; NULL when memory runs out. */
-char *weft__server_error_body(weft__server_dialect dialect, const weft__api_error *error, size_t *n);
-/* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to
- * whose it is, and "?" to any other. tenant: who reads it, NULL: whose it is. */
-void weft__server_hide_tenants(char *message, const char *tenant);
 void weft__server_reply_error(weft__http_request *r, const weft__api_error *error);
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
-/* The error of a failed call of the engine. */
-void weft__server_error_of(weft__api_error *error, weft_status status, const char *message);
 
-typedef struct weft__server_prompt {
-    int32_t *ids;
-    int32_t n;
-    char *text; /* as it was given, or as its tokens read; only where an answer needs it */
-    size_t n_text;
-} weft__server_prompt;
-
-typedef struct weft__server_prompts {
-    weft__server_prompt *items;
-    size_t n;
-} weft__server_prompts;
-
-void weft__server_prompts_free(weft__server_prompts *prompts);
-/* Tokens of a "prompt": string, ids, a mix, or an array of those. special: BOS and the like are added; parse: special
- * tokens spelled in it become those. with_text: fills text. 1, or 0 with the error filled. */
-int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
-                              int with_text, weft__server_prompts *out, weft__api_error *error);
-/* The same of what no request will run: only the body's limit bounds it. */
-int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
-                            int with_text, weft__server_prompts *out, weft__api_error *error);
-/* The one prompt that messages become. */
-int weft__server_prompts_chat(const weft_server *s, const weft__api_params *params, weft__server_prompts *out,
-                              weft__api_error *error);
-/* Text of messages; weft__free. */
-int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out,
-                           weft__api_error *error);
-
-/* A token of the answer (or of an echoed prompt), kept for log-probabilities and ids. */
-typedef struct weft__server_entry {
-    int32_t token;
-    float logprob; /* NAN: none */
-    int32_t n_top;
-    size_t first_top;  /* in the choice's tops */
-    size_t begin, end; /* bytes of the answer's text before and with it */
-} weft__server_entry;
-
+/* One answer of a response as the engine's thread makes it. */
 typedef struct weft__server_choice {
     weft__server_response *gen;
-    int32_t index, slot;
-    const weft__server_prompt *prompt;
+    weft__api_choice *out; /* what its dialect's writer sees */
     uint64_t request;
     int submitted, began, finished;
     int with_adapters;
     weft_detok *detok;
-    struct weft__stop *stop;
-    weft__strbuf text; /* all that is certain */
-    size_t raw;        /* bytes that came from the detokenizer */
-    size_t shown;      /* bytes of text, and entries, that were given to the dialect */
-    weft__server_entry *entries, *prompt_entries;
-    size_t n_entries, cap_entries, n_shown, n_prompt_entries, cap_prompt_entries;
-    weft_token_prob *tops;
-    size_t n_tops, cap_tops;
-    float *embedding;
-    int32_t n_embedding;
-    weft_status failed; /* what went wrong on our side of the engine; `message` says what */
+    size_t raw;                                               /* bytes that came from the detokenizer */
+    size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
+    weft_status failed; /* what went wrong on our side of the engine; out->message says what */
     uint64_t last_ns;
     int32_t n_read;                  /* of the prompt, and counted */
     uint64_t counted_ns;             /* until then its time is counted */
     uint64_t prompt_us, generate_us; /* that are counted */
-    weft_finish finish;
-    weft_status status;
-    char message[256];
-    int32_t n_prompt, n_cached, n_generated;
-    double queue_ms, prompt_ms, generate_ms;
-    uint64_t seed;
+    int32_t n_prompt;
+    double queue_ms;
 } weft__server_choice;
 
 /* ---- count.c: what a choice adds to the counters, as it goes; the engine's thread ---- */
@@ -309,33 +252,17 @@ void weft__server_count_token(weft__server_choice *c, uint64_t now_ns);
 /* It has ended; its finish and times are filled. */
 void weft__server_count_end(weft__server_choice *c);
 
-/* Its entries that the answer shows: without those of the stop string. */
-size_t weft__server_entries_shown(const weft__server_choice *c);
-/* Of a stream: why the choice failed. */
-void weft__server_put_error_event(weft__server_dialect dialect, const weft__server_choice *c, weft__strbuf *out);
-
-/* How a dialect answers; called by the engine's thread, `whole` by that of answers. */
-typedef struct weft__server_writer {
-    /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to
-     * n_entries_now. */
-    void (*delta)(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out);
-    void (*choice_end)(weft__server_choice *c, weft__strbuf *out);   /* of a stream */
-    void (*stream_begin)(weft__server_choice *c, weft__strbuf *out); /* before a choice's first delta */
-    void (*stream_end)(weft__server_response *g, weft__strbuf *out);
-    void (*whole)(weft__server_response *g, weft__strbuf *out);
-} weft__server_writer;
-
 struct weft__server_response {
     weft_server *server;
     weft__http_request *r;
-    const weft__server_writer *writer;
+    const weft__api_writer *writer;
+    weft__api_answer answer; /* what the writer sees */
     atomic_int refs;
     pthread_mutex_t lock; /* n_left, failed, gone and the choices' `submitted` */
     int n_left, refused, gone;
     weft__api_params params;
-    weft__server_prompts prompts;
-    weft__server_choice *choices;
-    int n_choices;
+    weft__api_prompts prompts;
+    weft__server_choice *choices; /* [answer.n_choices] */
     int n_at_once, n_asked,
         n_done;  /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
     int retry_s; /* where the queue had no place for one of them */
@@ -344,20 +271,19 @@ struct weft__server_response {
     int too_late;             /* the line's: its deadline passed, and it has its answer */
     int has_lease;            /* 0: its adapters must be read first */
     weft_engine_lease *lease; /* its adapters, until everything is submitted */
-    char id[48], model[160], tenant[64];
+    char tenant[64];
     char label[32], adapters[WEFT__API_ADAPTERS_SHOWN]; /* for /metrics */
     size_t usage_place;                                 /* of these; of the engine's thread */
-    int64_t created;
-    int keep_entries, several; /* several: prompts were given as an array */
+    int keep_entries;
     int embedding;
     weft__strbuf scratch; /* of the engine's thread, and when all have finished of whoever answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: who shares the engine's time,
  * the key's or, without keys, who the request says it is from. Frees itself after the last event. */
-void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__server_writer *writer,
+void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
-                                 weft__api_params *params, weft__server_prompts *prompts, int embedding);
+                                 weft__api_params *params, weft__api_prompts *prompts, int embedding);
 
 /* Answers what has finished and was no stream, and takes over the last choice's share of it. */
 void weft__server_response_answer(weft__server_response *g);
@@ -394,12 +320,6 @@ void weft__server_response_drop(weft__server_response *g);
  * this client, and the error, of this field, is set. */
 int weft__server_disk_enter(weft_server *s, const weft__http_request *r, const char *field, weft__api_error *error);
 void weft__server_disk_leave(weft_server *s, const weft__http_request *r);
-
-/* A JSON array of them. */
-void weft__server_put_floats(weft__strbuf *out, const float *v, int32_t n);
-
-extern const weft__server_writer weft__server_write_chat, weft__server_write_completions, weft__server_write_completion,
-    weft__server_write_openai_embeddings, weft__server_write_embedding;
 
 /* What the log takes of a request; as weft__http_set_note. */
 typedef struct weft__server_log_entry {

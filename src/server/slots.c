@@ -180,7 +180,7 @@ static void put_result(weft__strbuf *out, int32_t id, const char *filename, cons
  * limit. */
 static void disk_fault(weft__api_error *error, weft_status status, int limit, const char *message)
 {
-    weft__server_error_of(error, status == WEFT_FORMAT ? WEFT_IO : status, message);
+    weft__api_error_of(error, status == WEFT_FORMAT ? WEFT_IO : status, message);
     if (status == WEFT_UNSUPPORTED) error->status = 501; /* no store, or of another version */
     if (status == WEFT_LIMIT) error->status = limit;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* openai.c: answers as OpenAI's endpoints give them: chat completions, completions, embeddings; whole and as streams.
- * Shapes: the API reference at platform.openai.com. Runs on the engine's thread. */
+ * Shapes: the API reference at platform.openai.com (answer.h). */
 #include <math.h>
 #include <string.h>
 
-#include "server/server.h"
-#include "text/stop.h"
+#include "api/answer.h"
+#include "api/errors.h"
 
-static const char *finish_text(const weft__server_choice *c)
+static const char *finish_text(const weft__api_choice *c)
 {
     return c->finish == WEFT_FINISH_LENGTH ? "length" : "stop";
 }
@@ -19,34 +19,34 @@ static void put_logprob(weft__strbuf *out, float logprob)
     else weft__strbuf_printf(out, "%.7g", logprob > -9999 ? (double)logprob : -9999.0);
 }
 
-static const char *bytes_of(const weft__server_response *g, int32_t token, size_t *n)
+static const char *bytes_of(const weft__api_answer *a, int32_t token, size_t *n)
 {
-    const char *bytes = weft_token_bytes(g->server->tokenizer, token, n);
+    const char *bytes = weft_token_bytes(a->tokenizer, token, n);
     if (!bytes) *n = 0;
     return bytes ? bytes : "";
 }
 
-static void put_token(weft__strbuf *out, const weft__server_response *g, int32_t token)
+static void put_token(weft__strbuf *out, const weft__api_answer *a, int32_t token)
 {
     size_t n;
-    const char *bytes = bytes_of(g, token, &n);
+    const char *bytes = bytes_of(a, token, &n);
     weft__json_write_string(out, bytes, n);
 }
 
-static void put_head(weft__strbuf *out, const weft__server_response *g, const char *object)
+static void put_head(weft__strbuf *out, const weft__api_answer *a, const char *object)
 {
-    weft__strbuf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", g->id, object,
-                        (long long)g->created);
-    weft__json_write_string(out, g->model, strlen(g->model));
+    weft__strbuf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", a->id, object,
+                        (long long)a->created);
+    weft__json_write_string(out, a->model, strlen(a->model));
     weft__strbuf_printf(out, ",\"system_fingerprint\":\"weft-%s\"", weft_version());
 }
 
-static void put_usage(weft__strbuf *out, const weft__server_response *g)
+static void put_usage(weft__strbuf *out, const weft__api_answer *a)
 {
     int64_t prompt = 0, cached = 0, generated = 0;
-    for (int i = 0; i < g->n_choices; i++) {
-        const weft__server_choice *c = &g->choices[i];
-        if (i % g->params.n == 0) prompt += c->prompt->n, cached += c->n_cached;
+    for (int i = 0; i < a->n_choices; i++) {
+        const weft__api_choice *c = &a->choices[i];
+        if (i % a->params->n == 0) prompt += c->prompt->n, cached += c->n_cached;
         generated += c->n_generated;
     }
     weft__strbuf_printf(out,
@@ -55,21 +55,21 @@ static void put_usage(weft__strbuf *out, const weft__server_response *g)
                         (long long)prompt, (long long)generated, (long long)(prompt + generated), (long long)cached);
 }
 
-static int any_failed(const weft__server_response *g)
+static int any_failed(const weft__api_answer *a)
 {
-    for (int i = 0; i < g->n_choices; i++)
-        if (g->choices[i].status) return 1;
+    for (int i = 0; i < a->n_choices; i++)
+        if (a->choices[i].status) return 1;
     return 0;
 }
 
 /* ---- chat ---- */
 
-static void put_chat_token(weft__strbuf *out, const weft__server_response *g, int32_t token, float logprob)
+static void put_chat_token(weft__strbuf *out, const weft__api_answer *a, int32_t token, float logprob)
 {
     size_t n;
-    const unsigned char *bytes = (const unsigned char *)bytes_of(g, token, &n);
+    const unsigned char *bytes = (const unsigned char *)bytes_of(a, token, &n);
     weft__strbuf_puts(out, "{\"token\":");
-    put_token(out, g, token);
+    put_token(out, a, token);
     weft__strbuf_puts(out, ",\"logprob\":");
     put_logprob(out, logprob);
     weft__strbuf_puts(out, ",\"bytes\":[");
@@ -78,22 +78,22 @@ static void put_chat_token(weft__strbuf *out, const weft__server_response *g, in
 }
 
 /* Log-probabilities of entries [from, to). */
-static void put_chat_logprobs(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
+static void put_chat_logprobs(weft__strbuf *out, const weft__api_choice *c, size_t from, size_t to)
 {
-    if (c->gen->params.n_top < 0) {
+    if (c->answer->params->n_top < 0) {
         weft__strbuf_puts(out, "\"logprobs\":null");
         return;
     }
     weft__strbuf_puts(out, "\"logprobs\":{\"content\":[");
     for (size_t i = from; i < to; i++) {
-        const weft__server_entry *e = &c->entries[i];
+        const weft__api_entry *e = &c->entries[i];
         if (i > from) weft__strbuf_putc(out, ',');
-        put_chat_token(out, c->gen, e->token, e->logprob);
+        put_chat_token(out, c->answer, e->token, e->logprob);
         weft__strbuf_puts(out, ",\"top_logprobs\":[");
         for (int32_t k = 0; k < e->n_top; k++) {
             const weft_token_prob *p = &c->tops[e->first_top + (size_t)k];
             if (k) weft__strbuf_putc(out, ',');
-            put_chat_token(out, c->gen, p->token, p->logprob);
+            put_chat_token(out, c->answer, p->token, p->logprob);
             weft__strbuf_putc(out, '}');
         }
         weft__strbuf_puts(out, "]}");
@@ -101,27 +101,27 @@ static void put_chat_logprobs(weft__strbuf *out, const weft__server_choice *c, s
     weft__strbuf_puts(out, "],\"refusal\":null}");
 }
 
-static void begin_chunk(weft__strbuf *out, const weft__server_choice *c)
+static void begin_chunk(weft__strbuf *out, const weft__api_choice *c)
 {
     weft__strbuf_puts(out, "data: ");
-    put_head(out, c->gen, "chat.completion.chunk");
+    put_head(out, c->answer, "chat.completion.chunk");
     weft__strbuf_printf(out, ",\"choices\":[{\"index\":%d,\"delta\":", c->index);
 }
 
-static void end_chunk(weft__strbuf *out, const weft__server_response *g)
+static void end_chunk(weft__strbuf *out, const weft__api_answer *a)
 {
-    weft__strbuf_puts(out, g->params.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
+    weft__strbuf_puts(out, a->params->include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
 }
 
-static void chat_begin(weft__server_choice *c, weft__strbuf *out)
+static void chat_begin(const weft__api_choice *c, weft__strbuf *out)
 {
     begin_chunk(out, c);
     weft__strbuf_puts(
         out, "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null");
-    end_chunk(out, c->gen);
+    end_chunk(out, c->answer);
 }
 
-static void chat_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
+static void chat_delta(const weft__api_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
     begin_chunk(out, c);
     weft__strbuf_puts(out, "{\"content\":");
@@ -129,63 +129,62 @@ static void chat_delta(weft__server_choice *c, size_t n_text, size_t n_entries, 
     weft__strbuf_puts(out, "},");
     put_chat_logprobs(out, c, c->n_shown, n_entries);
     weft__strbuf_puts(out, ",\"finish_reason\":null");
-    end_chunk(out, c->gen);
+    end_chunk(out, c->answer);
 }
 
-static void chat_choice_end(weft__server_choice *c, weft__strbuf *out)
+static void chat_choice_end(const weft__api_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__SERVER_OPENAI, c, out);
+        weft__api_put_error_event(WEFT__API_OPENAI, c->status, c->message, out);
         return;
     }
     begin_chunk(out, c);
     weft__strbuf_printf(out, "{},\"logprobs\":null,\"finish_reason\":\"%s\"", finish_text(c));
-    end_chunk(out, c->gen);
+    end_chunk(out, c->answer);
 }
 
-static void stream_end(weft__server_response *g, weft__strbuf *out, const char *object)
+static void stream_end(const weft__api_answer *a, weft__strbuf *out, const char *object)
 {
-    if (any_failed(g)) return; /* the error was the last word */
-    if (g->params.include_usage) {
+    if (any_failed(a)) return; /* the error was the last word */
+    if (a->params->include_usage) {
         weft__strbuf_puts(out, "data: ");
-        put_head(out, g, object);
+        put_head(out, a, object);
         weft__strbuf_puts(out, ",\"choices\":[],");
-        put_usage(out, g);
+        put_usage(out, a);
         weft__strbuf_puts(out, "}\n\n");
     }
     weft__strbuf_puts(out, "data: [DONE]\n\n");
 }
 
-static void chat_stream_end(weft__server_response *g, weft__strbuf *out)
+static void chat_stream_end(const weft__api_answer *a, weft__strbuf *out)
 {
-    stream_end(g, out, "chat.completion.chunk");
+    stream_end(a, out, "chat.completion.chunk");
 }
 
-static void chat_whole(weft__server_response *g, weft__strbuf *out)
+static void chat_whole(const weft__api_answer *a, weft__strbuf *out)
 {
-    put_head(out, g, "chat.completion");
+    put_head(out, a, "chat.completion");
     weft__strbuf_puts(out, ",\"choices\":[");
-    for (int i = 0; i < g->n_choices; i++) {
-        const weft__server_choice *c = &g->choices[i];
+    for (int i = 0; i < a->n_choices; i++) {
+        const weft__api_choice *c = &a->choices[i];
         weft__strbuf_printf(out, "%s{\"index\":%d,\"message\":{\"role\":\"assistant\",\"content\":", i ? "," : "", i);
         weft__json_write_string(out, c->text.data ? c->text.data : "", c->text.len);
         weft__strbuf_puts(out, ",\"refusal\":null},");
-        put_chat_logprobs(out, c, 0, weft__server_entries_shown(c));
+        put_chat_logprobs(out, c, 0, weft__api_entries_shown(c));
         weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
     }
     weft__strbuf_puts(out, "],");
-    put_usage(out, g);
+    put_usage(out, a);
     weft__strbuf_puts(out, "}");
 }
 
-const weft__server_writer weft__server_write_chat = {chat_delta, chat_choice_end, chat_begin, chat_stream_end,
-                                                     chat_whole};
+const weft__api_writer weft__api_write_chat = {chat_delta, chat_choice_end, chat_begin, chat_stream_end, chat_whole};
 
 /* ---- completions ---- */
 
 /* One walk over the echoed prompt's entries and the answer's. */
 struct span {
-    const weft__server_entry *entries;
+    const weft__api_entry *entries;
     size_t from, to;
 };
 
@@ -198,10 +197,10 @@ static size_t code_points(const char *s, size_t n)
 
 /* A token as a name: what is no UTF-8 alone is spelled "bytes:\\xe2\\x80", as OpenAI does, so that different ones stay
  * apart. */
-static void put_name(weft__strbuf *out, const weft__server_response *g, int32_t token)
+static void put_name(weft__strbuf *out, const weft__api_answer *a, int32_t token)
 {
     size_t n;
-    const char *bytes = bytes_of(g, token, &n);
+    const char *bytes = bytes_of(a, token, &n);
     if (weft__utf8_valid(bytes, n)) {
         weft__json_write_string(out, bytes, n);
         return;
@@ -212,30 +211,30 @@ static void put_name(weft__strbuf *out, const weft__server_response *g, int32_t 
 }
 
 /* 1: one of the k likeliest spells the same bytes; some vocabularies have a letter twice, and a name stands once. */
-static int named_before(const weft__server_choice *c, const weft__server_entry *e, int32_t k, int32_t token)
+static int named_before(const weft__api_choice *c, const weft__api_entry *e, int32_t k, int32_t token)
 {
     const weft_token_prob *tops = c->tops + e->first_top;
     size_t n, n_other;
-    const char *bytes = bytes_of(c->gen, token, &n);
+    const char *bytes = bytes_of(c->answer, token, &n);
     for (int32_t i = 0; i < k; i++) {
-        const char *other = bytes_of(c->gen, tops[i].token, &n_other);
+        const char *other = bytes_of(c->answer, tops[i].token, &n_other);
         if (n == n_other && !memcmp(bytes, other, n)) return 1;
     }
     return 0;
 }
 
-static void put_named(weft__strbuf *out, const weft__server_choice *c, const char *comma, int32_t token, float logprob)
+static void put_named(weft__strbuf *out, const weft__api_choice *c, const char *comma, int32_t token, float logprob)
 {
     weft__strbuf_puts(out, comma);
-    put_name(out, c->gen, token);
+    put_name(out, c->answer, token);
     weft__strbuf_putc(out, ':');
     put_logprob(out, logprob);
 }
 
 /* The likeliest, and the token itself where it is none of them. */
-static void put_top_object(weft__strbuf *out, const weft__server_choice *c, const weft__server_entry *e)
+static void put_top_object(weft__strbuf *out, const weft__api_choice *c, const weft__api_entry *e)
 {
-    if (isnan(e->logprob) || c->gen->params.n_top == 0) {
+    if (isnan(e->logprob) || c->answer->params->n_top == 0) {
         weft__strbuf_puts(out, "null");
         return;
     }
@@ -248,16 +247,16 @@ static void put_top_object(weft__strbuf *out, const weft__server_choice *c, cons
     weft__strbuf_putc(out, '}');
 }
 
-static void put_spans(weft__strbuf *out, const weft__server_choice *c, const struct span spans[2], const char *name)
+static void put_spans(weft__strbuf *out, const weft__api_choice *c, const struct span spans[2], const char *name)
 {
     int first = 1;
     weft__strbuf_printf(out, "\"%s\":[", name);
     for (int s = 0; s < 2; s++)
         for (size_t i = spans[s].from; i < spans[s].to; i++) {
-            const weft__server_entry *e = &spans[s].entries[i];
+            const weft__api_entry *e = &spans[s].entries[i];
             if (!first) weft__strbuf_putc(out, ',');
             first = 0;
-            if (!strcmp(name, "tokens")) put_name(out, c->gen, e->token);
+            if (!strcmp(name, "tokens")) put_name(out, c->answer, e->token);
             else if (!strcmp(name, "token_logprobs")) put_logprob(out, e->logprob);
             else put_top_object(out, c, e);
         }
@@ -266,17 +265,17 @@ static void put_spans(weft__strbuf *out, const weft__server_choice *c, const str
 
 /* Bytes of the prompt's text that a token of it spells at `at`; none for BOS and the like, and the space of
  * SentencePiece's first piece, whatever special tokens stand before it, is not in the text. */
-static size_t spelled(const weft__server_choice *c, int32_t token, size_t at)
+static size_t spelled(const weft__api_choice *c, int32_t token, size_t at)
 {
-    const weft__server_prompt *p = c->prompt;
+    const weft__api_prompt *p = c->prompt;
     size_t n;
-    const char *bytes = bytes_of(c->gen, token, &n);
+    const char *bytes = bytes_of(c->answer, token, &n);
     if (n && *bytes == ' ' && at < p->n_text && p->text[at] != ' ') bytes++, n--;
     return n <= p->n_text - at && !memcmp(p->text + at, bytes, n) ? n : 0;
 }
 
 /* Offsets count characters of prompt and answer. A token that ends within a character begins where that begins. */
-static void put_offsets(weft__strbuf *out, const weft__server_choice *c, const struct span spans[2])
+static void put_offsets(weft__strbuf *out, const weft__api_choice *c, const struct span spans[2])
 {
     const char *text = c->prompt->text ? c->prompt->text : "", *comma = "";
     size_t base = code_points(text, c->prompt->n_text), points = 0, at = 0, done = 0;
@@ -298,11 +297,11 @@ static void put_offsets(weft__strbuf *out, const weft__server_choice *c, const s
     weft__strbuf_puts(out, "]");
 }
 
-static void put_completion_logprobs(weft__strbuf *out, const weft__server_choice *c, int with_prompt, size_t from,
+static void put_completion_logprobs(weft__strbuf *out, const weft__api_choice *c, int with_prompt, size_t from,
                                     size_t to)
 {
     struct span spans[2] = {{c->prompt_entries, 0, with_prompt ? c->n_prompt_entries : 0}, {c->entries, from, to}};
-    if (c->gen->params.n_top < 0) {
+    if (c->answer->params->n_top < 0) {
         weft__strbuf_puts(out, "\"logprobs\":null");
         return;
     }
@@ -314,77 +313,77 @@ static void put_completion_logprobs(weft__strbuf *out, const weft__server_choice
     weft__strbuf_puts(out, "}");
 }
 
-static void put_completion_chunk(weft__strbuf *out, weft__server_choice *c, const char *text, size_t n, int with_prompt,
-                                 size_t to, const char *finish)
+static void put_completion_chunk(weft__strbuf *out, const weft__api_choice *c, const char *text, size_t n,
+                                 int with_prompt, size_t to, const char *finish)
 {
     weft__strbuf_puts(out, "data: ");
-    put_head(out, c->gen, "text_completion");
+    put_head(out, c->answer, "text_completion");
     weft__strbuf_printf(out, ",\"choices\":[{\"index\":%d,\"text\":", c->index);
     weft__json_write_string(out, text, n);
     weft__strbuf_putc(out, ',');
     put_completion_logprobs(out, c, with_prompt, c->n_shown, to);
     weft__strbuf_puts(out, ",\"finish_reason\":");
     weft__strbuf_printf(out, finish ? "\"%s\"" : "%s", finish ? finish : "null");
-    end_chunk(out, c->gen);
+    end_chunk(out, c->answer);
 }
 
-static void completions_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
+static void completions_delta(const weft__api_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
     put_completion_chunk(out, c, c->text.data + c->shown, n_text, 0, n_entries, NULL);
 }
 
 /* The echoed prompt goes out when its last log-probability is known: with the first text, or at the end. */
-static void put_echo(weft__server_choice *c, weft__strbuf *out)
+static void put_echo(const weft__api_choice *c, weft__strbuf *out)
 {
     put_completion_chunk(out, c, c->prompt->text, c->prompt->n_text, 1, c->n_shown, NULL);
 }
 
-static void completions_first_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
+static void completions_first_delta(const weft__api_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
-    if (c->gen->params.echo && !c->shown && !c->n_shown) put_echo(c, out);
+    if (c->answer->params->echo && !c->shown && !c->n_shown) put_echo(c, out);
     completions_delta(c, n_text, n_entries, out);
 }
 
-static void completions_choice_end(weft__server_choice *c, weft__strbuf *out)
+static void completions_choice_end(const weft__api_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__SERVER_OPENAI, c, out);
+        weft__api_put_error_event(WEFT__API_OPENAI, c->status, c->message, out);
         return;
     }
-    if (c->gen->params.echo && !c->shown && !c->n_shown) put_echo(c, out);
+    if (c->answer->params->echo && !c->shown && !c->n_shown) put_echo(c, out);
     put_completion_chunk(out, c, "", 0, 0, c->n_shown, finish_text(c));
 }
 
-static void completions_stream_end(weft__server_response *g, weft__strbuf *out)
+static void completions_stream_end(const weft__api_answer *a, weft__strbuf *out)
 {
-    stream_end(g, out, "text_completion");
+    stream_end(a, out, "text_completion");
 }
 
-static void completions_whole(weft__server_response *g, weft__strbuf *out)
+static void completions_whole(const weft__api_answer *a, weft__strbuf *out)
 {
     weft__strbuf both = {0};
-    put_head(out, g, "text_completion");
+    put_head(out, a, "text_completion");
     weft__strbuf_puts(out, ",\"choices\":[");
-    for (int i = 0; i < g->n_choices; i++) {
-        const weft__server_choice *c = &g->choices[i];
+    for (int i = 0; i < a->n_choices; i++) {
+        const weft__api_choice *c = &a->choices[i];
         both.len = 0;
-        if (g->params.echo) weft__strbuf_put(&both, c->prompt->text, c->prompt->n_text);
+        if (a->params->echo) weft__strbuf_put(&both, c->prompt->text, c->prompt->n_text);
         weft__strbuf_put(&both, c->text.data ? c->text.data : "", c->text.len);
         weft__strbuf_printf(out, "%s{\"index\":%d,\"text\":", i ? "," : "", i);
         weft__json_write_string(out, both.data ? both.data : "", both.len);
         weft__strbuf_putc(out, ',');
-        put_completion_logprobs(out, c, g->params.echo, 0, weft__server_entries_shown(c));
+        put_completion_logprobs(out, c, a->params->echo, 0, weft__api_entries_shown(c));
         weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
     }
     weft__strbuf_puts(out, "],");
-    put_usage(out, g);
+    put_usage(out, a);
     weft__strbuf_puts(out, "}");
     if (both.failed) out->failed = 1;
     weft__strbuf_free(&both);
 }
 
-const weft__server_writer weft__server_write_completions = {completions_first_delta, completions_choice_end, NULL,
-                                                            completions_stream_end, completions_whole};
+const weft__api_writer weft__api_write_completions = {completions_first_delta, completions_choice_end, NULL,
+                                                      completions_stream_end, completions_whole};
 
 /* ---- embeddings ---- */
 
@@ -410,29 +409,21 @@ static void put_base64(weft__strbuf *out, const float *v, int32_t n)
     weft__strbuf_putc(out, '"');
 }
 
-void weft__server_put_floats(weft__strbuf *out, const float *v, int32_t n)
-{
-    weft__strbuf_putc(out, '[');
-    for (int32_t i = 0; i < n; i++)
-        weft__strbuf_printf(out, isfinite(v[i]) ? "%s%.9g" : "%snull", i ? "," : "", (double)v[i]);
-    weft__strbuf_putc(out, ']');
-}
-
-static void embeddings_whole(weft__server_response *g, weft__strbuf *out)
+static void embeddings_whole(const weft__api_answer *a, weft__strbuf *out)
 {
     int64_t n = 0;
     weft__strbuf_puts(out, "{\"object\":\"list\",\"data\":[");
-    for (int i = 0; i < g->n_choices; i++) {
-        const weft__server_choice *c = &g->choices[i];
+    for (int i = 0; i < a->n_choices; i++) {
+        const weft__api_choice *c = &a->choices[i];
         weft__strbuf_printf(out, "%s{\"object\":\"embedding\",\"index\":%d,\"embedding\":", i ? "," : "", i);
-        if (g->params.base64) put_base64(out, c->embedding, c->n_embedding);
-        else weft__server_put_floats(out, c->embedding, c->n_embedding);
+        if (a->params->base64) put_base64(out, c->embedding, c->n_embedding);
+        else weft__api_put_floats(out, c->embedding, c->n_embedding);
         weft__strbuf_putc(out, '}');
         n += c->prompt->n;
     }
     weft__strbuf_puts(out, "],\"model\":");
-    weft__json_write_string(out, g->model, strlen(g->model));
+    weft__json_write_string(out, a->model, strlen(a->model));
     weft__strbuf_printf(out, ",\"usage\":{\"prompt_tokens\":%lld,\"total_tokens\":%lld}}", (long long)n, (long long)n);
 }
 
-const weft__server_writer weft__server_write_openai_embeddings = {NULL, NULL, NULL, NULL, embeddings_whole};
+const weft__api_writer weft__api_write_openai_embeddings = {NULL, NULL, NULL, NULL, embeddings_whole};

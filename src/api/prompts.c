@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* prompts.c: prompts to tokens. Runs on workers. */
+/* prompts.c: prompts to tokens (prompts.h). */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/server.h"
+#include "api/errors.h"
+#include "api/prompts.h"
 
-void weft__server_prompts_free(weft__server_prompts *p)
+void weft__api_prompts_free(weft__api_prompts *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         weft__free(p->items[i].ids);
         weft__free(p->items[i].text);
     }
     weft__free(p->items);
-    *p = (weft__server_prompts){0};
+    *p = (weft__api_prompts){0};
 }
 
 static int prompts_no_memory(weft__api_error *error)
@@ -22,21 +23,21 @@ static int prompts_no_memory(weft__api_error *error)
 }
 
 /* No text of so many bytes fits: it need not be tokenized to know. */
-static int too_long(const weft_server *s, const char *field, size_t n, weft__api_error *error)
+static int too_long(const weft__api_prompt_model *m, const char *field, size_t n, weft__api_error *error)
 {
-    if (n / (size_t)s->longest_token <= (size_t)s->n_ctx) return 0;
+    if (n / (size_t)m->longest_token <= (size_t)m->n_ctx) return 0;
     weft__api_error_set(error, 400, field,
                         "'%s' has %zu bytes; this server's context holds %d tokens, the answer included", field, n,
-                        s->n_ctx);
+                        m->n_ctx);
     error->code = "context_length_exceeded";
-    error->n_prompt = (int64_t)(n / (size_t)s->longest_token);
-    error->n_ctx = s->n_ctx;
+    error->n_prompt = (int64_t)(n / (size_t)m->longest_token);
+    error->n_ctx = m->n_ctx;
     return 1;
 }
 
 /* How prompts are read. */
 struct prompts_reading {
-    const weft_server *server;
+    const weft__api_prompt_model *model;
     const char *field;
     uint32_t flags; /* of weft_tokenize */
     int with_text, bounded;
@@ -44,21 +45,21 @@ struct prompts_reading {
 };
 
 /* Appends the tokens of text[0..n). */
-static int add_text(const struct prompts_reading *r, const char *text, size_t n, uint32_t flags, weft__server_prompt *p)
+static int add_text(const struct prompts_reading *r, const char *text, size_t n, uint32_t flags, weft__api_prompt *p)
 {
-    const weft_server *s = r->server;
+    const weft__api_prompt_model *m = r->model;
     weft__api_error *error = r->error;
     weft_error err = {0};
     size_t capacity = n + 16, got = 0;
-    if (r->bounded && too_long(s, r->field, n, error)) return 0;
+    if (r->bounded && too_long(m, r->field, n, error)) return 0;
     for (int attempt = 0;; attempt++) {
         int32_t *grown = weft__realloc_array(p->ids, (size_t)p->n + capacity, sizeof *grown);
         if (!grown) return prompts_no_memory(error);
         p->ids = grown;
-        weft_status st = weft_tokenize(s->tokenizer, text, n, flags, p->ids + p->n, capacity, &got, &err);
+        weft_status st = weft_tokenize(m->tokenizer, text, n, flags, p->ids + p->n, capacity, &got, &err);
         if (!st) break;
         if (st != WEFT_LIMIT || attempt || got <= capacity) {
-            weft__server_error_of(error, st, err.message);
+            weft__api_error_of(error, st, err.message);
             snprintf(error->field, sizeof error->field, "%s", r->field);
             return 0;
         }
@@ -68,7 +69,7 @@ static int add_text(const struct prompts_reading *r, const char *text, size_t n,
     return 1;
 }
 
-static int add_id(weft__server_prompt *p, size_t *capacity, int32_t id)
+static int add_id(weft__api_prompt *p, size_t *capacity, int32_t id)
 {
     if (!weft__grow(&p->ids, capacity, (size_t)p->n + 1, sizeof *p->ids)) return 0;
     p->ids[p->n++] = id;
@@ -76,14 +77,14 @@ static int add_id(weft__server_prompt *p, size_t *capacity, int32_t id)
 }
 
 /* The text that tokens read as. */
-static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_error *error)
+static int make_text(const weft__api_prompt_model *m, weft__api_prompt *p, weft__api_error *error)
 {
     weft_detok *detok = NULL;
     weft__strbuf text = {0};
     weft_error err = {0};
     const char *part;
     size_t n;
-    weft_status st = weft_detok_new(s->tokenizer, WEFT_DETOK_SPECIAL, &detok, &err);
+    weft_status st = weft_detok_new(m->tokenizer, WEFT_DETOK_SPECIAL, &detok, &err);
     for (int32_t i = 0; !st && i < p->n; i++) {
         st = weft_detok_push(detok, p->ids[i], &part, &n, &err);
         if (!st) weft__strbuf_put(&text, part, n);
@@ -95,7 +96,7 @@ static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_err
     if (st || text.failed) {
         weft__strbuf_free(&text);
         if (!st) return prompts_no_memory(error);
-        weft__server_error_of(error, st, err.message);
+        weft__api_error_of(error, st, err.message);
         return 0;
     }
     p->text = text.data;
@@ -104,9 +105,9 @@ static int make_text(const weft_server *s, weft__server_prompt *p, weft__api_err
 }
 
 /* One prompt: a string, or an array of ids and strings. */
-static int read_one(const struct prompts_reading *r, const weft__json *v, weft__server_prompt *p)
+static int read_one(const struct prompts_reading *r, const weft__json *v, weft__api_prompt *p)
 {
-    const weft_server *s = r->server;
+    const weft__api_prompt_model *m = r->model;
     const char *text;
     size_t n, capacity = 0;
     int64_t id;
@@ -117,8 +118,8 @@ static int read_one(const struct prompts_reading *r, const weft__json *v, weft__
         p->n_text = n;
         return p->text ? 1 : prompts_no_memory(r->error);
     }
-    if (r->bounded && weft__json_size(v) > (size_t)s->n_ctx &&
-        too_long(s, r->field, (size_t)s->longest_token * (weft__json_size(v) + 1), r->error))
+    if (r->bounded && weft__json_size(v) > (size_t)m->n_ctx &&
+        too_long(m, r->field, (size_t)m->longest_token * (weft__json_size(v) + 1), r->error))
         return 0;
     for (size_t i = 0; i < weft__json_size(v); i++) {
         const weft__json *e = weft__json_at(v, i);
@@ -130,14 +131,14 @@ static int read_one(const struct prompts_reading *r, const weft__json *v, weft__
             capacity = (size_t)p->n;
         }
     }
-    return !r->with_text || make_text(s, p, r->error);
+    return !r->with_text || make_text(m, p, r->error);
 }
 
-static int prompts_read_all(const struct prompts_reading *r, const weft__json *v, weft__server_prompts *out)
+static int prompts_read_all(const struct prompts_reading *r, const weft__json *v, weft__api_prompts *out)
 {
     int one = !r->bounded || weft__api_is_one_prompt(v);
     size_t n = one ? 1 : weft__json_size(v);
-    *out = (weft__server_prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
+    *out = (weft__api_prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
     if (!out->items) {
         out->n = 0;
         return prompts_no_memory(r->error);
@@ -152,17 +153,17 @@ static uint32_t flags_of(int special, int parse)
     return (special ? (uint32_t)WEFT_TOKENIZE_BOS : 0) | (parse ? (uint32_t)WEFT_TOKENIZE_SPECIAL : 0);
 }
 
-int weft__server_prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
-                              int with_text, weft__server_prompts *out, weft__api_error *error)
+int weft__api_prompts_read(const weft__api_prompt_model *m, const char *field, const weft__json *v, int special,
+                           int parse, int with_text, weft__api_prompts *out, weft__api_error *error)
 {
-    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 1, error};
+    struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 1, error};
     return prompts_read_all(&r, v, out);
 }
 
-int weft__server_texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse,
-                            int with_text, weft__server_prompts *out, weft__api_error *error)
+int weft__api_texts_read(const weft__api_prompt_model *m, const char *field, const weft__json *v, int special,
+                         int parse, int with_text, weft__api_prompts *out, weft__api_error *error)
 {
-    struct prompts_reading r = {s, field, flags_of(special, parse), with_text, 0, error};
+    struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 0, error};
     return prompts_read_all(&r, v, out);
 }
 
@@ -179,11 +180,11 @@ static int what_follows(const weft__api_params *params)
 }
 
 /* A field that is a variable of the template, put beside its kwargs. */
-static int add_variable(const weft_server *s, weft__json *kwargs, const char *name, const char *value,
+static int add_variable(const weft__api_prompt_model *m, weft__json *kwargs, const char *name, const char *value,
                         weft__api_error *error)
 {
     if (!value) return 1;
-    if (!weft_chat_reads(s->chat, name))
+    if (!weft_chat_reads(m->chat, name))
         return weft__api_error_set(error, 400, name, "'%s': this model's chat template knows none; leave it out", name);
     if (weft__json_get(kwargs, name))
         return weft__api_error_set(error, 400, name, "'%s' stands in 'chat_template_kwargs' too", name);
@@ -191,43 +192,43 @@ static int add_variable(const weft_server *s, weft__json *kwargs, const char *na
 }
 
 /* JSON of all variables; *out stays empty where there are none. */
-static int template_kwargs(const weft_server *s, const weft__api_params *params, weft__strbuf *out,
+static int template_kwargs(const weft__api_prompt_model *m, const weft__api_params *params, weft__strbuf *out,
                            weft__api_error *error)
 {
     if (!params->kwargs && !params->reasoning_effort && !params->verbosity) return 1;
     weft__json *kwargs = params->kwargs ? weft__json_copy(params->kwargs) : weft__json_new_object();
-    int ok = kwargs ? add_variable(s, kwargs, "reasoning_effort", params->reasoning_effort, error) &&
-                          add_variable(s, kwargs, "verbosity", params->verbosity, error)
+    int ok = kwargs ? add_variable(m, kwargs, "reasoning_effort", params->reasoning_effort, error) &&
+                          add_variable(m, kwargs, "verbosity", params->verbosity, error)
                     : prompts_no_memory(error);
     if (ok) weft__json_write(out, kwargs, WEFT__JSON_COMPACT);
     weft__json_free(&kwargs);
     return ok;
 }
 
-int weft__server_chat_text(const weft_server *s, const weft__api_params *params, weft_chat_prompt **out,
-                           weft__api_error *error)
+int weft__api_chat_text(const weft__api_prompt_model *m, const weft__api_params *params, weft_chat_prompt **out,
+                        weft__api_error *error)
 {
     weft__strbuf messages = {0}, kwargs = {0};
     weft_error err = {0};
     *out = NULL;
-    if (!s->chat)
+    if (!m->chat)
         return weft__api_error_set(error, 400, "messages", "%s",
-                                   s->chat_fault ? s->chat_fault : "the model has no chat template");
-    if (!template_kwargs(s, params, &kwargs, error)) return 0;
+                                   m->chat_fault ? m->chat_fault : "the model has no chat template");
+    if (!template_kwargs(m, params, &kwargs, error)) return 0;
     weft__json_write(&messages, params->flat, WEFT__JSON_COMPACT);
     weft_status st = messages.failed || kwargs.failed
                          ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
-                         : weft_chat_render(s->chat, messages.data, NULL, kwargs.data, what_follows(params), out, &err);
+                         : weft_chat_render(m->chat, messages.data, NULL, kwargs.data, what_follows(params), out, &err);
     weft__strbuf_free(&messages);
     weft__strbuf_free(&kwargs);
     if (!st) return 1;
-    weft__server_error_of(error, st, err.message);
+    weft__api_error_of(error, st, err.message);
     snprintf(error->field, sizeof error->field, "messages");
     return 0;
 }
 
 /* A text of n bytes may be more tokens than that: a blank in it can be three where the vocabulary has none. */
-static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, size_t n, weft__api_error *error)
+static int add_chat(weft__api_prompt *p, const weft_chat_prompt *rendered, size_t n, weft__api_error *error)
 {
     size_t capacity = n + 16, got = 0;
     for (int attempt = 0;; attempt++) {
@@ -237,7 +238,7 @@ static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, si
         p->ids = grown;
         weft_status st = weft_chat_prompt_tokenize(rendered, 0, p->ids, capacity, &got, &err);
         if (!st) p->n = (int32_t)got;
-        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__server_error_of(error, st, err.message);
+        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__api_error_of(error, st, err.message);
         else if (st) {
             capacity = got;
             continue;
@@ -246,15 +247,15 @@ static int add_chat(weft__server_prompt *p, const weft_chat_prompt *rendered, si
     }
 }
 
-int weft__server_prompts_chat(const weft_server *s, const weft__api_params *params, weft__server_prompts *out,
-                              weft__api_error *error)
+int weft__api_prompts_chat(const weft__api_prompt_model *m, const weft__api_params *params, weft__api_prompts *out,
+                           weft__api_error *error)
 {
     weft_chat_prompt *rendered;
     size_t n_text;
-    *out = (weft__server_prompts){0};
-    if (!weft__server_chat_text(s, params, &rendered, error)) return 0;
+    *out = (weft__api_prompts){0};
+    if (!weft__api_chat_text(m, params, &rendered, error)) return 0;
     weft_chat_prompt_text(rendered, &n_text);
-    int ok = !too_long(s, "messages", n_text, error);
+    int ok = !too_long(m, "messages", n_text, error);
     if (ok) {
         out->items = weft__alloc_zero(1, sizeof *out->items);
         out->n = out->items != NULL;

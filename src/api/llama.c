@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* llama.c: answers as llama.cpp's server gives them: /completion and /embedding. Field names: its
- * tools/server/README.md. Runs on the engine's thread. */
+ * tools/server/README.md (answer.h). */
 #include <math.h>
 #include <string.h>
 
-#include "server/server.h"
+#include "api/answer.h"
+#include "api/errors.h"
 #include "text/stop.h"
 
-static void put_bytes_text(weft__strbuf *out, const weft__server_response *g, int32_t token)
+static void put_bytes_text(weft__strbuf *out, const weft__api_answer *a, int32_t token)
 {
     size_t n;
-    const char *bytes = weft_token_bytes(g->server->tokenizer, token, &n);
+    const char *bytes = weft_token_bytes(a->tokenizer, token, &n);
     weft__strbuf_puts(out, "\"token\":");
     weft__json_write_string(out, bytes ? bytes : "", bytes ? n : 0);
     weft__strbuf_puts(out, ",\"bytes\":[");
@@ -18,25 +19,26 @@ static void put_bytes_text(weft__strbuf *out, const weft__server_response *g, in
     weft__strbuf_putc(out, ']');
 }
 
-static void put_prob(weft__strbuf *out, const weft__server_response *g, int32_t token, float logprob)
+static void put_prob(weft__strbuf *out, const weft__api_answer *a, int32_t token, float logprob)
 {
     weft__strbuf_printf(out, "{\"id\":%d,", token);
-    put_bytes_text(out, g, token);
+    put_bytes_text(out, a, token);
     weft__strbuf_printf(out, ",\"logprob\":%.7g", isnan(logprob) ? 0.0 : logprob > -9999 ? (double)logprob : -9999.0);
 }
 
-static void put_probs(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
+static void put_probs(weft__strbuf *out, const weft__api_choice *c, size_t from, size_t to)
 {
-    if (c->gen->params.n_top < 0) return;
+    if (c->answer->params->n_top < 0) return;
     weft__strbuf_puts(out, ",\"completion_probabilities\":[");
     for (size_t i = from; i < to; i++) {
-        const weft__server_entry *e = &c->entries[i];
+        const weft__api_entry *e = &c->entries[i];
         if (i > from) weft__strbuf_putc(out, ',');
-        put_prob(out, c->gen, e->token, e->logprob);
+        put_prob(out, c->answer, e->token, e->logprob);
         weft__strbuf_puts(out, ",\"top_logprobs\":[");
         for (int32_t k = 0; k < e->n_top; k++) {
             if (k) weft__strbuf_putc(out, ',');
-            put_prob(out, c->gen, c->tops[e->first_top + (size_t)k].token, c->tops[e->first_top + (size_t)k].logprob);
+            put_prob(out, c->answer, c->tops[e->first_top + (size_t)k].token,
+                     c->tops[e->first_top + (size_t)k].logprob);
             weft__strbuf_putc(out, '}');
         }
         weft__strbuf_puts(out, "]}");
@@ -44,10 +46,10 @@ static void put_probs(weft__strbuf *out, const weft__server_choice *c, size_t fr
     weft__strbuf_putc(out, ']');
 }
 
-static void put_tokens(weft__strbuf *out, const weft__server_choice *c, size_t from, size_t to)
+static void put_tokens(weft__strbuf *out, const weft__api_choice *c, size_t from, size_t to)
 {
     weft__strbuf_puts(out, ",\"tokens\":[");
-    for (size_t i = from; c->gen->params.return_tokens && i < to; i++)
+    for (size_t i = from; c->answer->params->return_tokens && i < to; i++)
         weft__strbuf_printf(out, "%s%d", i > from ? "," : "", c->entries[i].token);
     weft__strbuf_putc(out, ']');
 }
@@ -58,7 +60,7 @@ static void put_rate(weft__strbuf *out, const char *what, int32_t n, double ms)
                         what, ms, what, n ? ms / n : 0.0, what, ms > 0 ? 1000.0 * n / ms : 0.0);
 }
 
-static void put_timings(weft__strbuf *out, const weft__server_choice *c)
+static void put_timings(weft__strbuf *out, const weft__api_choice *c)
 {
     weft__strbuf_printf(out, ",\"timings\":{\"cache_n\":%d,", c->n_cached);
     put_rate(out, "prompt", c->prompt->n - c->n_cached, c->prompt_ms);
@@ -67,33 +69,33 @@ static void put_timings(weft__strbuf *out, const weft__server_choice *c)
     weft__strbuf_putc(out, '}');
 }
 
-static void put_settings(weft__strbuf *out, const weft__server_choice *c)
+static void put_settings(weft__strbuf *out, const weft__api_choice *c)
 {
-    const weft__api_params *a = &c->gen->params;
+    const weft__api_params *p = c->answer->params;
     weft__strbuf_printf(out,
                         ",\"generation_settings\":{\"n_predict\":%lld,\"max_tokens\":%lld,\"seed\":%llu,"
                         "\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
                         "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,"
                         "\"frequency_penalty\":%.9g,"
                         "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":0,\"grammar\":",
-                        (long long)a->max_tokens, (long long)a->max_tokens, (unsigned long long)c->seed, a->temperature,
-                        (long long)a->top_k, a->top_p, a->min_p, (long long)a->penalty_last_n, a->repeat_penalty,
-                        a->presence_penalty, a->frequency_penalty, a->ignore_end ? "true" : "false",
-                        a->stream ? "true" : "false", (long long)(a->n_top > 0 ? a->n_top : 0));
-    weft__json_write_string(out, a->grammar ? a->grammar : "", a->grammar ? strlen(a->grammar) : 0);
+                        (long long)p->max_tokens, (long long)p->max_tokens, (unsigned long long)c->seed, p->temperature,
+                        (long long)p->top_k, p->top_p, p->min_p, (long long)p->penalty_last_n, p->repeat_penalty,
+                        p->presence_penalty, p->frequency_penalty, p->ignore_end ? "true" : "false",
+                        p->stream ? "true" : "false", (long long)(p->n_top > 0 ? p->n_top : 0));
+    weft__json_write_string(out, p->grammar ? p->grammar : "", p->grammar ? strlen(p->grammar) : 0);
     weft__strbuf_puts(out, ",\"stop\":[");
-    for (int i = 0; i < a->n_stops; i++) {
+    for (int i = 0; i < p->n_stops; i++) {
         if (i) weft__strbuf_putc(out, ',');
-        weft__json_write_string(out, a->stops[i], a->stop_lengths[i]);
+        weft__json_write_string(out, p->stops[i], p->stop_lengths[i]);
     }
     weft__strbuf_puts(out, "]}");
 }
 
 /* Everything that the last object has; content and tokens from the given places on. */
-static void put_final(weft__strbuf *out, const weft__server_choice *c, size_t text_from, size_t entry_from)
+static void put_final(weft__strbuf *out, const weft__api_choice *c, size_t text_from, size_t entry_from)
 {
-    const weft__server_response *g = c->gen;
-    size_t n_stop, n_text = c->text.len - text_from, shown = weft__server_entries_shown(c),
+    const weft__api_answer *a = c->answer;
+    size_t n_stop, n_text = c->text.len - text_from, shown = weft__api_entries_shown(c),
                    last = shown > entry_from ? shown : entry_from;
     const char *stop = weft__stop_found(c->stop, &n_stop);
     const char *why = c->stop->found >= 0 ? "word" : c->finish == WEFT_FINISH_LENGTH ? "limit" : "eos";
@@ -101,7 +103,7 @@ static void put_final(weft__strbuf *out, const weft__server_choice *c, size_t te
     weft__json_write_string(out, c->text.data ? c->text.data + text_from : "", n_text);
     put_tokens(out, c, entry_from, last);
     weft__strbuf_printf(out, ",\"id_slot\":%d,\"stop\":true,\"model\":", c->slot);
-    weft__json_write_string(out, g->model, strlen(g->model));
+    weft__json_write_string(out, a->model, strlen(a->model));
     weft__strbuf_printf(out, ",\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->n_generated, c->prompt->n);
     put_settings(out, c);
     weft__strbuf_puts(out, ",\"prompt\":");
@@ -115,22 +117,22 @@ static void put_final(weft__strbuf *out, const weft__server_choice *c, size_t te
     weft__strbuf_putc(out, '}');
 }
 
-static void delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
+static void delta(const weft__api_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
 {
     weft__strbuf_printf(out, "data: {\"index\":%d,\"content\":", c->index);
     weft__json_write_string(out, c->text.data + c->shown, n_text);
     put_tokens(out, c, c->n_shown, n_entries);
     weft__strbuf_printf(out, ",\"stop\":false,\"id_slot\":%d,\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->slot,
                         c->n_generated, c->prompt->n);
-    if (c->gen->params.timings) put_timings(out, c);
+    if (c->answer->params->timings) put_timings(out, c);
     put_probs(out, c, c->n_shown, n_entries);
     weft__strbuf_puts(out, "}\n\n");
 }
 
-static void choice_end(weft__server_choice *c, weft__strbuf *out)
+static void choice_end(const weft__api_choice *c, weft__strbuf *out)
 {
     if (c->status) {
-        weft__server_put_error_event(WEFT__SERVER_LLAMA, c, out);
+        weft__api_put_error_event(WEFT__API_LLAMA, c->status, c->message, out);
         return;
     }
     weft__strbuf_puts(out, "data: ");
@@ -138,34 +140,34 @@ static void choice_end(weft__server_choice *c, weft__strbuf *out)
     weft__strbuf_puts(out, "\n\n");
 }
 
-static void stream_end(weft__server_response *g, weft__strbuf *out)
+static void stream_end(const weft__api_answer *a, weft__strbuf *out)
 {
-    (void)g, (void)out; /* the last object has "stop": true */
+    (void)a, (void)out; /* the last object has "stop": true */
 }
 
-static void whole(weft__server_response *g, weft__strbuf *out)
+static void whole(const weft__api_answer *a, weft__strbuf *out)
 {
-    int array = g->several || g->params.n > 1;
+    int array = a->several || a->params->n > 1;
     if (array) weft__strbuf_putc(out, '[');
-    for (int i = 0; i < g->n_choices; i++) {
+    for (int i = 0; i < a->n_choices; i++) {
         if (i) weft__strbuf_putc(out, ',');
-        put_final(out, &g->choices[i], 0, 0);
+        put_final(out, &a->choices[i], 0, 0);
     }
     if (array) weft__strbuf_putc(out, ']');
 }
 
-const weft__server_writer weft__server_write_completion = {delta, choice_end, NULL, stream_end, whole};
+const weft__api_writer weft__api_write_completion = {delta, choice_end, NULL, stream_end, whole};
 
-static void embedding_whole(weft__server_response *g, weft__strbuf *out)
+static void embedding_whole(const weft__api_answer *a, weft__strbuf *out)
 {
     weft__strbuf_putc(out, '[');
-    for (int i = 0; i < g->n_choices; i++) {
-        const weft__server_choice *c = &g->choices[i];
+    for (int i = 0; i < a->n_choices; i++) {
+        const weft__api_choice *c = &a->choices[i];
         weft__strbuf_printf(out, "%s{\"index\":%d,\"embedding\":[", i ? "," : "", i);
-        weft__server_put_floats(out, c->embedding, c->n_embedding);
+        weft__api_put_floats(out, c->embedding, c->n_embedding);
         weft__strbuf_puts(out, "]}");
     }
     weft__strbuf_putc(out, ']');
 }
 
-const weft__server_writer weft__server_write_embedding = {NULL, NULL, NULL, NULL, embedding_whole};
+const weft__api_writer weft__api_write_embedding = {NULL, NULL, NULL, NULL, embedding_whole};
