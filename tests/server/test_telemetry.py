@@ -32,8 +32,8 @@ class Server:
     def __init__(self, folder, *options):
         self.process = subprocess.Popen([*WEFT, "serve", os.path.join(folder, "tiny.gguf"), "--port", "-1", "-t", "1", *map(str, options)],
                                         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-        line = self.process.stderr.readline()
-        self.address = re.search(r"http://\S+", line).group(0)
+        lines = iter(self.process.stderr.readline, "")  # others may stand before it
+        self.address = next(found.group(0) for found in (re.search(r"http://\S+", line) for line in lines) if found)
 
     def ask(self, path, body=None, **headers):
         data = None if body is None else json.dumps(body).encode()
@@ -413,7 +413,8 @@ class Top(Case):
         over_socket = subprocess.Popen([*WEFT, "serve", self.path("tiny.gguf"), "--unix", socket], stderr=subprocess.PIPE)
         self.addCleanup(over_socket.communicate)
         self.addCleanup(over_socket.terminate)
-        over_socket.stderr.readline()
+        while b"unix:" not in over_socket.stderr.readline():
+            pass
         self.assertEqual(weft("top", "unix:" + socket).returncode, 0)
 
     def test_wrong_addresses(self):
