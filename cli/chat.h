@@ -15,7 +15,7 @@
 struct chat_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
-    const char *system, *template_file, *kwargs, *kv_type;
+    const char *system, *template_file, *kwargs, *kv_type, *grammar, *schema;
     int no_history;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
@@ -33,6 +33,7 @@ typedef struct chat {
     const char *model; /* its path or name */
     conversation c;
     weft_sampler *sampler;
+    weft_grammar *grammar; /* of each answer; NULL: none */
     weft_model_info info;
     struct chat_adapter adapters[LIST_MAX];
     int n_adapters;

@@ -7,6 +7,7 @@
 
 #include "chat.h"
 #include "commands.h"
+#include "grammar_file.h"
 #include "prompt.h"
 #include "provider.h"
 #include "shown.h"
@@ -57,7 +58,9 @@ static void answer(chat *c, weft__json *before)
                           .sink_arg = &s};
     shown_begin(&s, stdout);
     generate_cancel_on_interrupt(c->c.session);
-    weft_status st = conversation_answer(&c->c, &q, c->o->kwargs, &reason, &err);
+    weft_status st = c->grammar ? weft_matcher_new(c->grammar, &q.matcher, &err) : WEFT_OK;
+    if (!st) st = conversation_answer(&c->c, &q, c->o->kwargs, &reason, &err);
+    weft_matcher_free(&q.matcher);
     generate_cancel_on_interrupt(NULL);
     shown_end(&s);
     putchar('\n');
@@ -230,6 +233,9 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
     free(source);
+    if (!st && (o->grammar || o->schema))
+        st = grammar_of_file(weft_model_tokenizer(c->c.model), o->grammar ? o->grammar : o->schema, !o->grammar,
+                             &c->grammar, err);
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
@@ -250,6 +256,7 @@ static int chat_as_told(struct chat_options *o, const char *model)
     c.model = model;
     weft_status st = open_chat(&c, model, &err);
     if (!st) converse(&c);
+    weft_grammar_free(&c.grammar);
     weft_sampler_free(&c.sampler);
     conversation_free(&c.c);
     weft_session_free(&c.c.session);
@@ -277,6 +284,9 @@ int cmd_chat(int argc, char **argv)
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
+        {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "answers follow the GBNF grammar in FILE", 0, 0, NULL},
+        {"schema", 0, OPT_TEXT, &o.schema, "FILE", "answers are JSON that is valid under the JSON Schema in FILE", 0, 0,
+         NULL},
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
@@ -302,6 +312,10 @@ int cmd_chat(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
         fprintf(stderr, "weft chat: --kv-type %s: must be f16 or f32\n", o.kv_type);
+        return EXIT_USAGE;
+    }
+    if (o.grammar && o.schema) {
+        fprintf(stderr, "weft chat: --grammar and --schema exclude each other\n");
         return EXIT_USAGE;
     }
     if (!rope_options_check("chat", &o.rope)) return EXIT_USAGE;

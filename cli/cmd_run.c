@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "generate.h"
+#include "grammar_file.h"
 #include "prompt.h"
 #include "provider.h"
 #include "shown.h"
@@ -23,7 +24,7 @@ struct run_options {
     struct text_list stop, bias, adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
-    const char *kv_type, *grammar;
+    const char *kv_type, *grammar, *schema;
 };
 
 /* "ID=VALUE" each; -inf forbids. Returns 0 after a message. */
@@ -96,24 +97,19 @@ static weft_status prompt_ids(const weft_model *model, const char *text, size_t 
     return WEFT_OK;
 }
 
-/* A matcher for --grammar or --json-object; none without them. */
+/* A matcher for --grammar, --schema or --json-object; none without them. */
 static weft_status open_matcher(const struct run_options *o, const weft_model *model, weft_matcher **out,
                                 weft_error *err)
 {
     weft_grammar *grammar = NULL;
-    char *source = NULL;
-    size_t n = 0;
     weft_status st = WEFT_OK;
-    if (!o->grammar && !o->json_object) return WEFT_OK;
-    if (o->grammar) st = read_text(o->grammar, &source, &n, err);
-    if (!st) {
-        st = weft_grammar_new(weft_model_tokenizer(model), o->grammar ? WEFT_GRAMMAR_GBNF : WEFT_GRAMMAR_JSON, source,
-                              n, &grammar, err);
-        if (st && o->grammar) weft_fail_within(err, st, "%s", o->grammar);
-    }
+    if (!o->grammar && !o->schema && !o->json_object) return WEFT_OK;
+    if (o->json_object) st = weft_grammar_new(weft_model_tokenizer(model), WEFT_GRAMMAR_JSON, NULL, 0, &grammar, err);
+    else
+        st = grammar_of_file(weft_model_tokenizer(model), o->grammar ? o->grammar : o->schema, !o->grammar, &grammar,
+                             err);
     if (!st) st = weft_matcher_new(grammar, out, err);
     weft_grammar_free(&grammar);
-    free(source);
     return st;
 }
 
@@ -162,9 +158,12 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
         if (!o->quiet) print_statistics(&q, &result, &info);
     }
     if (result.broken_off)
-        st = weft_fail(
-            err, WEFT_LIMIT, "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
-            result.n_tokens, result.finish_reason, o->json_object ? "the JSON object" : "what the grammar wants");
+        st = weft_fail(err, WEFT_LIMIT,
+                       "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
+                       result.n_tokens, result.finish_reason,
+                       o->json_object ? "the JSON object"
+                       : o->schema    ? "what the schema wants"
+                                      : "what the grammar wants");
 done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);
@@ -190,8 +189,8 @@ static int run_as_told(struct run_options *o, char **args, int n_args)
         fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o->kv_type);
         return EXIT_USAGE;
     }
-    if (o->grammar && o->json_object) {
-        fprintf(stderr, "weft run: --grammar and --json-object exclude each other\n");
+    if (!!o->grammar + !!o->schema + !!o->json_object > 1) {
+        fprintf(stderr, "weft run: --grammar, --schema and --json-object exclude each other\n");
         return EXIT_USAGE;
     }
     if (!rope_options_check("run", &o->rope)) return EXIT_USAGE;
@@ -227,6 +226,8 @@ int cmd_run(int argc, char **argv)
         {"ignore-eos", 0, OPT_FLAG, &o.ignore_end, NULL, "go on after the end token", 0, 0, NULL},
         {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
         {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "the text follows the GBNF grammar in FILE", 0, 0, NULL},
+        {"schema", 0, OPT_TEXT, &o.schema, "FILE", "the text is JSON that is valid under the JSON Schema in FILE", 0, 0,
+         NULL},
         {"json-object", 0, OPT_FLAG, &o.json_object, NULL, "the text is one JSON object", 0, 0, NULL},
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
@@ -240,7 +241,7 @@ int cmd_run(int argc, char **argv)
         "MODEL [PROMPT] [options]",
         "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
         "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far. A text\n"
-        "that breaks off before its grammar, or the JSON object, is complete is an error: exit status 1.",
+        "that breaks off before its grammar, schema or JSON object is complete is an error: exit status 1.",
         "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
         "  weft run model.gguf --json --seed 7 < prompt.txt\n"
         "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n",

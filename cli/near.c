@@ -97,7 +97,7 @@ static const foreign OPTIONS[] = {
     {"-sys --system-prompt --system-prompt-file -cnv --conversation -i --interactive -st --single-turn",
      "conversations: weft chat MODEL --system \"TEXT\""},
     {"-j --json-schema --grammar-file --format --guided-json",
-     "answers are held to a form with --grammar FILE (GBNF) or --json-object"},
+     "answers are held to a form with --schema FILE (JSON Schema), --grammar FILE (GBNF) or --json-object"},
     {"--jinja --no-jinja --chat-template-file --chat-template-content-format",
      "templates are always Jinja; --chat-template FILE gives another one than the model's"},
     {"--slot-save-path", "slots are saved in the folder of weft serve MODEL --store DIR"},

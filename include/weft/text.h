@@ -117,6 +117,14 @@ enum weft_grammar_kind {
  * WordPiece vocabulary. The grammar may outlive the tokenizer. Immutable: threads may share it. */
 WEFT_API weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
                                       weft_grammar **out, weft_error *err);
+/* The values that are valid under a JSON Schema (source[0..length): JSON, at most 1 MiB): a subset of draft 2020-12,
+ * as docs/howto/schema.md has it. What is allowed is valid; of what is valid, values are written with their members in
+ * the schema's order, others behind them, numbers and strings in common spellings, and no white space but a space or a
+ * line break with its indent within. Nothing is passed over: WEFT_UNSUPPORTED for a keyword, or a use of it, that
+ * cannot be held to; WEFT_ARGUMENT for what is no schema or allows no value; WEFT_LIMIT for one that is too large. The
+ * message names the place as a JSON pointer ("#/properties/a/pattern"). Otherwise as weft_grammar_new. */
+WEFT_API weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char *source, size_t length,
+                                              weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */

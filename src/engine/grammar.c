@@ -34,12 +34,26 @@ static weft_status trie_of(const weft_tokenizer *tokenizer, weft__gram_trie **ou
     return WEFT_OK;
 }
 
-weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
+/* What `rules`, which it takes over, says of `root`. `own`: it is one of ours, which need not be probed. */
+static weft_status tables_of(const weft_tokenizer *tokenizer, weft__gram *rules, int32_t root, uint32_t depth, int own,
                              weft_grammar **out, weft_error *err)
 {
     weft__gram_automaton *a = NULL;
     weft__gram_trie *trie = NULL;
     weft__gram_tables *g = NULL;
+    weft_status st = weft__gram_compile(rules, root, depth, &a, err);
+    weft__gram_destroy(&rules);
+    if (!st && !own) st = weft__gram_probe(a, err);
+    if (!st) st = trie_of(tokenizer, &trie, err);
+    if (st) weft__gram_automaton_destroy(&a);
+    else st = weft__gram_tables_create(a, trie, &g, err);
+    *out = (weft_grammar *)g;
+    return st;
+}
+
+weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
+                             weft_grammar **out, weft_error *err)
+{
     *out = NULL;
     if (kind > WEFT_GRAMMAR_JSON_VALUE) return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
     if (kind == WEFT_GRAMMAR_GBNF && !source) return weft_fail(err, WEFT_ARGUMENT, "grammar: GBNF without a text");
@@ -49,14 +63,18 @@ weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, con
     int32_t root = kind == WEFT_GRAMMAR_JSON ? weft__gram_json_object(rules)
                    : json                    ? weft__gram_json_value(rules)
                                              : weft__gram_read_gbnf(rules, source, length);
-    weft_status st = weft__gram_compile(rules, root, json ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH, &a, err);
-    weft__gram_destroy(&rules);
-    if (!st && !json) st = weft__gram_probe(a, err);
-    if (!st) st = trie_of(tokenizer, &trie, err);
-    if (st) weft__gram_automaton_destroy(&a);
-    else st = weft__gram_tables_create(a, trie, &g, err);
-    *out = (weft_grammar *)g;
-    return st;
+    return tables_of(tokenizer, rules, root, json ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH, json, out, err);
+}
+
+weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char *source, size_t length,
+                                     weft_grammar **out, weft_error *err)
+{
+    *out = NULL;
+    if (!source) return weft_fail(err, WEFT_ARGUMENT, "schema: no text");
+    weft__gram *rules = weft__gram_create();
+    if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    int32_t root = weft__gram_read_schema(rules, source, length);
+    return tables_of(tokenizer, rules, root, WEFT__GRAM_JSON_DEPTH - 1, 0, out, err);
 }
 
 weft_grammar *weft_grammar_retain(const weft_grammar *g)

@@ -69,6 +69,33 @@ class Grammar(unittest.TestCase):
         self.assertIsNotNone(out, err)
         self.assertRegex(out["text"], r"^[a-z ]*$")
 
+    def test_schema_holds_what_is_said(self):
+        schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer", "minimum": 1, "maximum": 99},
+                                                   "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 3},
+                                                   "born": {"type": "string", "format": "date"}},
+                  "required": ["name", "age", "tags"], "additionalProperties": False}
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "person.json")
+            with open(path, "w") as f:
+                json.dump(schema, f)
+            for model in MODELS + ["models/alderbrook.gguf"]:
+                p = weft("run", model, "Once upon a time", "--json", "--schema", path, "-n", "200", "--seed", "2", "--temp", "1")
+                self.assertEqual(p.returncode, 0, p.stderr)
+                out = json.loads(json.loads(p.stdout)["text"])
+                self.assertIn(list(out), (["name", "age", "tags"], ["name", "age", "tags", "born"]))
+                self.assertLessEqual(len(out["name"]), 8)
+                self.assertIn(out["age"], range(1, 100))
+                self.assertLessEqual(set(out["tags"]), {"a", "b"})
+            schema["properties"]["age"]["format"] = "x"
+            schema["properties"]["name"]["pattern"] = "(a)\\1"
+            with open(path, "w") as f:
+                json.dump(schema, f)
+            for command in ("run", "chat"):
+                p = weft(command, "models/alderbrook.gguf", *(["x"] if command == "run" else []), "--schema", path)
+                self.assertEqual(p.returncode, 1)
+                self.assertIn(b"person.json: schema: #/properties/name/pattern: references to groups", p.stderr)
+            self.assertEqual(weft("chat", "models/alderbrook.gguf", "--schema", path, "--grammar", path).returncode, 2)
+
     def test_refusals_come_before_the_first_token(self):
         for rules, words in ((('root ::= "a"\nx ::= y "b"\n'), ["rules.gbnf", "'y'", "line 2", "not defined"]),
                              (('root ::= root "a" | "b"'), ["'root'", "left-recursive"]),

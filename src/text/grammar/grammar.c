@@ -52,6 +52,12 @@ void weft__gram_fail(weft__gram *g, weft_status status, const char *format, ...)
     weft_fail(&g->err, status, "%s", text);
 }
 
+void weft__gram_within(weft__gram *g, const char *prefix, const char *place)
+{
+    if (!g->err.status || g->err.status == WEFT_NO_MEMORY || !strncmp(g->err.message, prefix, strlen(prefix))) return;
+    weft_fail_within(&g->err, (weft_status)g->err.status, "%s%s", prefix, place);
+}
+
 static int32_t grammar_no_memory(weft__gram *g)
 {
     weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
@@ -118,6 +124,16 @@ void weft__gram_define(weft__gram *g, int32_t rule, int32_t body)
     r->body = body;
     r->line = g->line;
     g->nodes[body].parent = -2 - rule;
+}
+
+int weft__gram_defined(const weft__gram *g, int32_t rule)
+{
+    return !g->err.status && g->rules[rule].body >= 0;
+}
+
+size_t weft__gram_n_rules(const weft__gram *g)
+{
+    return g->n_rules;
 }
 
 void weft__gram_call(weft__gram *g, int32_t rule)

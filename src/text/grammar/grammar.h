@@ -40,11 +40,15 @@ void weft__gram_line(weft__gram *g, int line);
 /* Records a failure, for builders with checks of their own. */
 void weft__gram_fail(weft__gram *g, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 weft_status weft__gram_failed(const weft__gram *g); /* 0: not yet */
+/* Puts a place in front of the message of a failure, if there is one and its message does not begin with `prefix`. */
+void weft__gram_within(weft__gram *g, const char *prefix, const char *place);
 
 /* The number of the rule of that name, which is made when it is new. */
 int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n);
 /* Defines a rule; one definition each. */
 void weft__gram_define(weft__gram *g, int32_t rule, int32_t body);
+int weft__gram_defined(const weft__gram *g, int32_t rule);
+size_t weft__gram_n_rules(const weft__gram *g);
 /* Uses of the rule stay calls, which count for the depth; otherwise the compiler chooses. Best for a rule that is part
  * of every cycle and ends in few ways: what is inlined into others costs less while matching. */
 void weft__gram_call(weft__gram *g, int32_t rule);
@@ -84,5 +88,12 @@ int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n);
 int32_t weft__gram_json_object(weft__gram *g);
 /* Any JSON value, within the same bounds. */
 int32_t weft__gram_json_value(weft__gram *g);
+/* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), number; the caller
+ * defines `ws`, the white space within. */
+void weft__gram_json_parts(weft__gram *g);
+/* Reads a JSON Schema into g and returns the root: values that are valid, written with their members in the schema's
+ * order, other members behind them, without white space in front, and within a space or a line break with its indent
+ * at most. Failures name their place as a JSON pointer. */
+int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n);
 
 #endif

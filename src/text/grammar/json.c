@@ -1,67 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 /* json.c: the built-in grammars of JSON (RFC 8259), put together by the builder as any other caller does it. */
-#include "text/grammar/grammar.h"
-
-/* Short names for what the rules are made of. */
-#define TEXT(literal) weft__gram_text(g, literal, sizeof(literal) - 1)
-#define REF(rule) weft__gram_ref(g, rule)
-#define SEQ(...)                                                                                                       \
-    weft__gram_seq(g, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-#define ALT(...)                                                                                                       \
-    weft__gram_alt(g, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-#define CLASS(...)                                                                                                     \
-    weft__gram_class(g, (const weft__gram_range[]){__VA_ARGS__},                                                       \
-                     sizeof((const weft__gram_range[]){__VA_ARGS__}) / sizeof(weft__gram_range), 0)
-#define REPEAT(min, max, item) weft__gram_repeat(g, item, min, max)
-#define OPTIONAL(item) weft__gram_repeat(g, item, 0, 1)
-#define ANY_NUMBER(item) weft__gram_repeat(g, item, 0, UINT32_MAX)
-#define RULE(name) weft__gram_rule(g, name, sizeof(name) - 1)
-#define DIGITS(min, max) REPEAT(min, max, CLASS({'0', '9'}))
-#define HEX CLASS({'0', '9'}, {'A', 'F'}, {'a', 'f'})
+#include "text/grammar/build.h"
 
 /* \uXXXX outside the surrogates, or a high and a low one. */
 static int32_t unicode_escape(weft__gram *g)
 {
-    int32_t basic = ALT(SEQ(CLASS({'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}), REPEAT(3, 3, HEX)),
-                        SEQ(CLASS({'D', 'D'}, {'d', 'd'}), CLASS({'0', '7'}), REPEAT(2, 2, HEX)));
-    int32_t high = SEQ(CLASS({'D', 'D'}, {'d', 'd'}), CLASS({'8', '9'}, {'A', 'B'}, {'a', 'b'}), REPEAT(2, 2, HEX));
-    int32_t low = SEQ(TEXT("\\u"), CLASS({'D', 'D'}, {'d', 'd'}), CLASS({'C', 'F'}, {'c', 'f'}), REPEAT(2, 2, HEX));
-    return SEQ(TEXT("u"), ALT(basic, SEQ(high, low)));
+    int32_t basic = GRAM_ALT(
+        GRAM_SEQ(GRAM_CLASS({'0', '9'}, {'A', 'C'}, {'E', 'F'}, {'a', 'c'}, {'e', 'f'}), GRAM_REPEAT(3, 3, GRAM_HEX)),
+        GRAM_SEQ(GRAM_CLASS({'D', 'D'}, {'d', 'd'}), GRAM_CLASS({'0', '7'}), GRAM_REPEAT(2, 2, GRAM_HEX)));
+    int32_t high = GRAM_SEQ(GRAM_CLASS({'D', 'D'}, {'d', 'd'}), GRAM_CLASS({'8', '9'}, {'A', 'B'}, {'a', 'b'}),
+                            GRAM_REPEAT(2, 2, GRAM_HEX));
+    int32_t low = GRAM_SEQ(GRAM_TEXT("\\u"), GRAM_CLASS({'D', 'D'}, {'d', 'd'}), GRAM_CLASS({'C', 'F'}, {'c', 'f'}),
+                           GRAM_REPEAT(2, 2, GRAM_HEX));
+    return GRAM_SEQ(GRAM_TEXT("u"), GRAM_ALT(basic, GRAM_SEQ(high, low)));
 }
 
 static int32_t number(weft__gram *g)
 {
-    int32_t whole = ALT(TEXT("0"), SEQ(CLASS({'1', '9'}), DIGITS(0, 19)));
-    int32_t fraction = OPTIONAL(SEQ(TEXT("."), DIGITS(1, 20)));
-    int32_t exponent =
-        OPTIONAL(SEQ(CLASS({'E', 'E'}, {'e', 'e'}), OPTIONAL(CLASS({'+', '+'}, {'-', '-'})), DIGITS(1, 3)));
-    return SEQ(OPTIONAL(TEXT("-")), whole, fraction, exponent);
+    int32_t whole = GRAM_ALT(GRAM_TEXT("0"), GRAM_SEQ(GRAM_CLASS({'1', '9'}), GRAM_DIGITS(0, 19)));
+    int32_t fraction = GRAM_OPTIONAL(GRAM_SEQ(GRAM_TEXT("."), GRAM_DIGITS(1, 20)));
+    int32_t exponent = GRAM_OPTIONAL(GRAM_SEQ(GRAM_CLASS({'E', 'E'}, {'e', 'e'}),
+                                              GRAM_OPTIONAL(GRAM_CLASS({'+', '+'}, {'-', '-'})), GRAM_DIGITS(1, 3)));
+    return GRAM_SEQ(GRAM_OPTIONAL(GRAM_TEXT("-")), whole, fraction, exponent);
+}
+
+void weft__gram_json_parts(weft__gram *g)
+{
+    int32_t ws = GRAM_RULE("ws"), string = GRAM_RULE("string"), character = GRAM_RULE("char"),
+            scalar = GRAM_RULE("scalar"), any_number = GRAM_RULE("number"), value = GRAM_RULE("value"),
+            object = GRAM_RULE("object"), array = GRAM_RULE("array"), nested = GRAM_RULE("nested"),
+            member = GRAM_RULE("member");
+    int32_t escape = GRAM_SEQ(GRAM_TEXT("\\"), GRAM_ALT(GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'},
+                                                                   {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}),
+                                                        unicode_escape(g)));
+    int32_t plain = GRAM_CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF});
+    weft__gram_define(g, character, GRAM_ALT(plain, escape));
+    weft__gram_define(g, string, GRAM_SEQ(GRAM_TEXT("\""), GRAM_ANY_NUMBER(GRAM_REF(character)), GRAM_TEXT("\"")));
+    weft__gram_define(g, any_number, number(g));
+    weft__gram_define(
+        g, scalar,
+        GRAM_ALT(GRAM_TEXT("true"), GRAM_TEXT("false"), GRAM_TEXT("null"), GRAM_REF(string), GRAM_REF(any_number)));
+    /* Only `nested` recurses; where calls reach their limit a scalar is always left, so that no text gets stuck. */
+    weft__gram_define(g, value, GRAM_ALT(GRAM_REF(scalar), GRAM_REF(nested)));
+    weft__gram_define(
+        g, member,
+        GRAM_SEQ(GRAM_REF(string), GRAM_REF(ws), GRAM_TEXT(":"), GRAM_REF(ws), GRAM_REF(value), GRAM_REF(ws)));
+    weft__gram_define(
+        g, object,
+        GRAM_SEQ(GRAM_TEXT("{"), GRAM_REF(ws),
+                 GRAM_OPTIONAL(GRAM_SEQ(GRAM_REF(member),
+                                        GRAM_ANY_NUMBER(GRAM_SEQ(GRAM_TEXT(","), GRAM_REF(ws), GRAM_REF(member))))),
+                 GRAM_TEXT("}")));
+    int32_t element = GRAM_SEQ(GRAM_REF(value), GRAM_REF(ws)),
+            more = GRAM_SEQ(GRAM_TEXT(","), GRAM_REF(ws), GRAM_REF(value), GRAM_REF(ws));
+    weft__gram_define(g, array,
+                      GRAM_SEQ(GRAM_TEXT("["), GRAM_REF(ws), GRAM_OPTIONAL(GRAM_SEQ(element, GRAM_ANY_NUMBER(more))),
+                               GRAM_TEXT("]")));
+    weft__gram_define(g, nested, GRAM_ALT(GRAM_REF(object), GRAM_REF(array)));
+    weft__gram_call(g, nested);
 }
 
 /* Defines `root` as an object, or as any value. */
 static int32_t json_rules(weft__gram *g, int any)
 {
-    int32_t root = RULE("root"), ws = RULE("ws"), string = RULE("string"), scalar = RULE("scalar"),
-            value = RULE("value"), object = RULE("object"), nested = RULE("nested"), member = RULE("member");
-    weft__gram_define(g, ws, REPEAT(0, 64, CLASS({'\t', '\n'}, {'\r', '\r'}, {' ', ' '})));
-    int32_t escape =
-        SEQ(TEXT("\\"),
-            ALT(CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}),
-                unicode_escape(g)));
-    int32_t plain = CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF});
-    weft__gram_define(g, string, SEQ(TEXT("\""), ANY_NUMBER(ALT(plain, escape)), TEXT("\"")));
-    weft__gram_define(g, scalar, ALT(TEXT("true"), TEXT("false"), TEXT("null"), REF(string), number(g)));
-    /* Only `nested` recurses; where calls reach their limit a scalar is always left, so that no text gets stuck. */
-    weft__gram_define(g, value, ALT(REF(scalar), REF(nested)));
-    weft__gram_define(g, member, SEQ(REF(string), REF(ws), TEXT(":"), REF(ws), REF(value), REF(ws)));
-    weft__gram_define(g, object,
-                      SEQ(TEXT("{"), REF(ws),
-                          OPTIONAL(SEQ(REF(member), ANY_NUMBER(SEQ(TEXT(","), REF(ws), REF(member))))), TEXT("}")));
-    int32_t element = SEQ(REF(value), REF(ws)), more = SEQ(TEXT(","), REF(ws), REF(value), REF(ws));
-    int32_t array = SEQ(TEXT("["), REF(ws), OPTIONAL(SEQ(element, ANY_NUMBER(more))), TEXT("]"));
-    weft__gram_define(g, nested, ALT(REF(object), array));
-    weft__gram_call(g, nested);
-    weft__gram_define(g, root, SEQ(REF(ws), any ? REF(value) : REF(object)));
+    int32_t root = GRAM_RULE("root"), ws = GRAM_RULE("ws"), value = GRAM_RULE("value"), object = GRAM_RULE("object");
+    weft__gram_define(g, ws, GRAM_REPEAT(0, 64, GRAM_CLASS({'\t', '\n'}, {'\r', '\r'}, {' ', ' '})));
+    weft__gram_json_parts(g);
+    weft__gram_define(g, root, GRAM_SEQ(GRAM_REF(ws), any ? GRAM_REF(value) : GRAM_REF(object)));
     return root;
 }
 

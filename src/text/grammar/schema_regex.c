@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+/* schema_regex.c: regular expressions (a subset of ECMA-262) as rules over the inside of a JSON string. What matches a
+ * character matches its escape where JSON wants one. Classes are those of ASCII, complements leave out more than ASCII:
+ * so that readers with and without Unicode classes agree. Depth is bounded before the machine's stack is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "text/grammar/build.h"
+#include "text/grammar/schema_parts.h"
+
+enum { MAX_RANGES = 256, MAX_GROUPS = 24, MAX_PIECES = 1024 };
+
+typedef struct regex_reader {
+    weft__gram *g;
+    const char *s, *end, *why;
+    int depth;
+} regex_reader;
+
+typedef struct regex_piece {
+    int32_t node;
+    uint32_t min, max; /* characters */
+} regex_piece;
+
+typedef struct regex_set {
+    weft__gram_range r[MAX_RANGES];
+    size_t n;
+} regex_set;
+
+static int refuse(regex_reader *r, const char *why)
+{
+    if (!r->why) r->why = why;
+    return 0;
+}
+
+static int broken(const regex_reader *r)
+{
+    return r->why || weft__gram_failed(r->g);
+}
+
+static uint32_t add_lengths(uint32_t a, uint32_t b)
+{
+    return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+static uint32_t times(uint32_t a, uint32_t b)
+{
+    uint64_t n = (uint64_t)a * b;
+    return a == 0 || b == 0 ? 0 : a == UINT32_MAX || b == UINT32_MAX || n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+/* ---- sets of characters ---- */
+
+static void set_put(regex_reader *r, regex_set *x, uint32_t lo, uint32_t hi)
+{
+    if (x->n == MAX_RANGES) refuse(r, "a class of too many ranges");
+    else x->r[x->n++] = (weft__gram_range){lo, hi};
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const weft__gram_range *x = a, *y = b;
+    return (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+/* Appends what x does not hold to out. */
+static void put_complement(regex_reader *r, regex_set *x, regex_set *out)
+{
+    uint32_t next = 0;
+    qsort(x->r, x->n, sizeof *x->r, by_first);
+    for (size_t i = 0; i < x->n; i++) {
+        if (x->r[i].lo > next) set_put(r, out, next, x->r[i].lo - 1);
+        if (x->r[i].hi >= next) next = x->r[i].hi + 1;
+    }
+    if (next <= 0x10FFFF) set_put(r, out, next, 0x10FFFF);
+}
+
+static int set_has(const regex_set *x, uint32_t c)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (c >= x->r[i].lo && c <= x->r[i].hi) return 1;
+    return 0;
+}
+
+/* \d \w \s and their complements. */
+static void put_named(regex_reader *r, regex_set *out, char name)
+{
+    static const weft__gram_range wide[] = {{0x1C, 0x1F},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
+                                            {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                                            {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+    regex_set x = {.n = 0};
+    char kind = (char)(name | 32);
+    if (kind == 'd' || kind == 'w') set_put(r, &x, '0', '9');
+    if (kind == 'w') {
+        set_put(r, &x, 'A', 'Z');
+        set_put(r, &x, '_', '_');
+        set_put(r, &x, 'a', 'z');
+    } else if (kind == 's') {
+        set_put(r, &x, '\t', '\r');
+        set_put(r, &x, ' ', ' ');
+    }
+    if (name == kind) {
+        for (size_t i = 0; i < x.n; i++) set_put(r, out, x.r[i].lo, x.r[i].hi);
+        return;
+    }
+    if (kind == 's')
+        for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) set_put(r, &x, wide[i].lo, wide[i].hi);
+    else set_put(r, &x, 0x80, 0x10FFFF); /* readers differ about letters and digits there */
+    put_complement(r, &x, out);
+}
+
+/* One character of the set, as JSON spells it. */
+static int32_t emit_set(regex_reader *r, const regex_set *x)
+{
+    static const char controls[] = "\b\t\n\f\r\"\\", letters[] = "btnfr\"\\";
+    weft__gram *g = r->g;
+    weft__gram_range plain[2 * MAX_RANGES + 4];
+    int32_t items[40];
+    size_t n = 0, n_items = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        static const weft__gram_range allowed[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0xD7FF}, {0xE000, 0x10FFFF}};
+        for (size_t k = 0; k < 4 && n < sizeof plain / sizeof *plain; k++) {
+            uint32_t lo = x->r[i].lo > allowed[k].lo ? x->r[i].lo : allowed[k].lo;
+            uint32_t hi = x->r[i].hi < allowed[k].hi ? x->r[i].hi : allowed[k].hi;
+            if (lo <= hi) plain[n++] = (weft__gram_range){lo, hi};
+        }
+    }
+    if (n == sizeof plain / sizeof *plain) return refuse(r, "a class of too many ranges") - 1;
+    if (n) items[n_items++] = weft__gram_class(g, plain, n, 0);
+    for (uint32_t c = 0; c <= '\\'; c = c == 0x1F ? '"' : c == '"' ? '\\' : c + 1) {
+        if (!set_has(x, c)) continue;
+        static const char hex[] = "0123456789abcdef";
+        const char *at = c ? strchr(controls, (int)c) : NULL;
+        char text[6] = {'\\', at ? letters[at - controls] : 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+        items[n_items++] = weft__gram_text(g, text, at ? 2 : 6);
+    }
+    return n_items ? weft__gram_alt(g, items, n_items) : refuse(r, "a class that matches no character") - 1;
+}
+
+/* ---- reading ---- */
+
+static int regex_hex(regex_reader *r, int digits, uint32_t *cp)
+{
+    *cp = 0;
+    for (int i = 0; i < digits; i++, r->s++) {
+        char c = r->s < r->end ? *r->s : 0;
+        if (c >= '0' && c <= '9') *cp = *cp << 4 | (uint32_t)(c - '0');
+        else if ((c | 32) >= 'a' && (c | 32) <= 'f') *cp = *cp << 4 | (uint32_t)((c | 32) - 'a' + 10);
+        else return refuse(r, "an escape \\x or \\u without its hexadecimal digits");
+    }
+    return *cp < 0xD800 || *cp > 0xDFFF ? 1 : refuse(r, "half a surrogate pair");
+}
+
+/* What follows a backslash: a named class is put into x (returns 2), a character is stored (1); 0 after a refusal. */
+static int read_escape(regex_reader *r, regex_set *x, uint32_t *cp)
+{
+    static const char names[] = "nrtfv", values[] = "\n\r\t\f\v";
+    char c = r->s < r->end ? *r->s++ : 0;
+    const char *at = c ? strchr(names, c) : NULL;
+    if (c && strchr("dDwWsS", c)) {
+        put_named(r, x, c);
+        return 2;
+    }
+    if (at) *cp = (uint32_t)values[at - names];
+    else if (c == 'x') return regex_hex(r, 2, cp);
+    else if (c == 'u') return regex_hex(r, 4, cp);
+    else if (c == 'b' || c == 'B') return refuse(r, "word boundaries (\\b, \\B)");
+    else if (c == 'p' || c == 'P') return refuse(r, "Unicode classes (\\p)");
+    else if ((c >= '0' && c <= '9') || c == 'k') return refuse(r, "references to groups (\\1)");
+    else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c < 0x20 || (unsigned char)c > 0x7E)
+        return refuse(r, "an unknown escape");
+    else *cp = (uint32_t)c;
+    return 1;
+}
+
+static int read_one(regex_reader *r, regex_set *x, uint32_t *cp)
+{
+    int bad = 0;
+    if (*r->s == '\\') {
+        r->s++;
+        return read_escape(r, x, cp);
+    }
+    r->s += weft__utf8_decode(r->s, (size_t)(r->end - r->s), cp, &bad);
+    return bad ? refuse(r, "malformed UTF-8") : 1;
+}
+
+/* Behind '['. */
+static void read_bracket(regex_reader *r, regex_set *out)
+{
+    regex_set x = {.n = 0};
+    int negated = r->s < r->end && *r->s == '^';
+    r->s += negated;
+    while (r->s < r->end && *r->s != ']' && !r->why) {
+        uint32_t lo = 0, hi;
+        int kind = read_one(r, &x, &lo);
+        if (kind != 1) continue;
+        hi = lo;
+        if (r->end - r->s > 1 && *r->s == '-' && r->s[1] != ']') {
+            r->s++;
+            if (read_one(r, &x, &hi) == 2) refuse(r, "a range that ends in a class");
+        }
+        if (hi < lo) refuse(r, "a range that runs backwards");
+        set_put(r, &x, lo, hi);
+    }
+    if (r->s == r->end) refuse(r, "a class without a closing ']'");
+    else r->s++;
+    if (negated) put_complement(r, &x, out);
+    else *out = x;
+}
+
+static regex_piece read_alternatives(regex_reader *r);
+
+static regex_piece read_regex_group(regex_reader *r)
+{
+    regex_piece x = {-1, 0, 0};
+    if (r->s < r->end && *r->s == '?') {
+        if (r->end - r->s > 1 && r->s[1] == ':') {
+            r->s += 2;
+        } else {
+            refuse(r, "groups that begin with '(?', but for '(?:'");
+            return x;
+        }
+    }
+    if (r->depth >= MAX_GROUPS) {
+        refuse(r, "groups nested too deep");
+        return x;
+    }
+    r->depth++;
+    x = read_alternatives(r);
+    r->depth--;
+    if (r->s == r->end) refuse(r, "a group without a closing ')'");
+    else r->s++;
+    return x;
+}
+
+static regex_piece read_atom(regex_reader *r)
+{
+    regex_set x = {.n = 0};
+    uint32_t cp = 0;
+    char c = *r->s;
+    if (c == '(') {
+        r->s++;
+        return read_regex_group(r);
+    }
+    if (c == '[') {
+        r->s++;
+        read_bracket(r, &x);
+    } else if (c == '.') {
+        r->s++;
+        x = (regex_set){{{'\n', '\n'}, {'\r', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}}, 4};
+        regex_set out = {.n = 0};
+        put_complement(r, &x, &out);
+        x = out;
+    } else if (strchr("*+?{}]", c)) {
+        refuse(r, "one of *+?{}] where nothing stands before it");
+    } else if (c == '^' || c == '$') {
+        refuse(r, "an anchor within the expression");
+    } else if (read_one(r, &x, &cp) == 1) {
+        set_put(r, &x, cp, cp);
+    }
+    return (regex_piece){broken(r) ? -1 : emit_set(r, &x), 1, 1};
+}
+
+static int read_times(regex_reader *r, uint32_t *out)
+{
+    uint32_t n = 0;
+    if (r->s == r->end || *r->s < '0' || *r->s > '9') return refuse(r, "'{' without a number");
+    for (; r->s < r->end && *r->s >= '0' && *r->s <= '9'; r->s++)
+        if (n <= WEFT__GRAM_MAX_STATES) n = 10 * n + (uint32_t)(*r->s - '0');
+    *out = n;
+    return n <= WEFT__GRAM_MAX_STATES ? 1 : refuse(r, "a repetition of too many times");
+}
+
+static regex_piece read_repeated(regex_reader *r)
+{
+    regex_piece x = read_atom(r);
+    uint32_t min = 0, max = UINT32_MAX;
+    char c = r->s < r->end && !broken(r) ? *r->s : 0;
+    if (c != '*' && c != '+' && c != '?' && c != '{') return x;
+    r->s++;
+    if (c == '+') min = 1;
+    if (c == '?') max = 1;
+    if (c == '{') {
+        if (!read_times(r, &min)) return x;
+        max = min;
+        if (r->s < r->end && *r->s == ',') {
+            r->s++;
+            max = UINT32_MAX;
+            if (r->s < r->end && *r->s != '}' && !read_times(r, &max)) return x;
+        }
+        if (r->s == r->end || *r->s != '}') refuse(r, "a repetition without '}'");
+        else r->s++;
+        if (min > max) refuse(r, "a repetition that asks for more than it allows");
+    }
+    if (r->s < r->end && *r->s == '?') r->s++; /* which match is found does not matter */
+    if (broken(r)) return x;
+    return (regex_piece){weft__gram_repeat(r->g, x.node, min, max), times(x.min, min), times(x.max, max)};
+}
+
+/* One alternative; only those outside of groups may be anchored, and what is not may have anything around it. */
+static regex_piece read_branch(regex_reader *r)
+{
+    weft__gram *g = r->g;
+    regex_piece all = {-1, 0, 0};
+    int32_t items[MAX_PIECES + 2];
+    size_t n = 0;
+    int begun = r->depth || (r->s < r->end && *r->s == '^'), ended = r->depth > 0;
+    if (!r->depth && begun) r->s++;
+    if (!begun) items[n++] = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    while (r->s < r->end && *r->s != '|' && !(*r->s == ')' && r->depth) && !broken(r)) {
+        if (!r->depth && *r->s == '$' && (r->s + 1 == r->end || r->s[1] == '|')) {
+            r->s++;
+            ended = 1;
+            break;
+        }
+        if (*r->s == ')') refuse(r, "a ')' without its '('");
+        if (n >= MAX_PIECES) refuse(r, "too many pieces in a row");
+        if (broken(r)) break;
+        regex_piece x = read_repeated(r);
+        items[n++] = x.node;
+        all.min = add_lengths(all.min, x.min);
+        all.max = add_lengths(all.max, x.max);
+    }
+    if (!begun || !ended) all.max = UINT32_MAX;
+    if (!ended) items[n++] = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    if (!broken(r)) all.node = weft__gram_seq(g, items, n);
+    return all;
+}
+
+static regex_piece read_alternatives(regex_reader *r)
+{
+    regex_piece all = {-1, UINT32_MAX, 0};
+    int32_t items[256];
+    size_t n = 0;
+    for (;;) {
+        regex_piece x = read_branch(r);
+        if (n == sizeof items / sizeof *items) refuse(r, "too many alternatives");
+        if (broken(r)) return all;
+        items[n++] = x.node;
+        if (x.min < all.min) all.min = x.min;
+        if (x.max > all.max) all.max = x.max;
+        if (r->s == r->end || *r->s != '|') break;
+        r->s++;
+    }
+    all.node = weft__gram_alt(r->g, items, n);
+    return all;
+}
+
+int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, uint32_t *min, uint32_t *max, const char **why)
+{
+    regex_reader r = {.g = g, .s = s, .end = s + n};
+    regex_piece x = read_alternatives(&r);
+    *min = x.min;
+    *max = x.max;
+    *why = r.why;
+    return broken(&r) ? -1 : x.node;
+}

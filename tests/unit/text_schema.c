@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/* text_schema.c: claims about JSON Schemas as grammars: a table of schemas with what is valid and what is not, what is
+ * refused and by which place, white space, and schemas that attack time and memory. */
+#include "unit/grammar_world.h"
+
+#include "base/json.h"
+
+static weft__json *table;
+static vocab bytes;
+
+static weft_status compile(const char *source, size_t n, weft__gram_automaton **out, weft_error *err)
+{
+    weft__gram *g = weft__gram_create();
+    assert_non_null(g);
+    int32_t root = weft__gram_read_schema(g, source, n);
+    weft_status st = weft__gram_compile(g, root, WEFT__GRAM_JSON_DEPTH - 1, out, err);
+    weft__gram_destroy(&g);
+    return st;
+}
+
+static weft__gram_tables *schema_tables(const char *source, size_t n)
+{
+    weft__gram_automaton *a;
+    weft__gram_tables *g;
+    weft_error err = {0};
+    if (compile(source, n, &a, &err)) fail_msg("%.*s\n%s", (int)n, source, err.message);
+    assert_int_equal(weft__gram_tables_create(a, bytes.trie, &g, NULL), WEFT_OK);
+    return g;
+}
+
+static size_t instances(weft__gram_tables *g, const weft__json *list, int taken, const char *schema)
+{
+    for (size_t i = 0; i < weft__json_size(list); i++)
+        for (int style = WEFT__JSON_COMPACT; style <= WEFT__JSON_INDENTED; style++) {
+            weft__strbuf text = {0};
+            weft__json_write(&text, weft__json_at(list, i), (weft__json_style)style);
+            if ((follow(g, text.data, text.len) >= 1) != taken)
+                fail_msg("%s\n%s allow %.*s", schema, taken ? "must" : "must not", (int)text.len, text.data);
+            weft__strbuf_free(&text);
+        }
+    return weft__json_size(list);
+}
+
+static void the_table_is_followed(void **state)
+{
+    (void)state;
+    const weft__json *cases = weft__json_get(table, "cases");
+    size_t valid = 0, invalid = 0;
+    for (size_t i = 0; i < weft__json_size(cases); i++) {
+        const weft__json *one = weft__json_at(cases, i);
+        weft__strbuf text = {0};
+        weft__json_write(&text, weft__json_get(one, "schema"), WEFT__JSON_COMPACT);
+        weft__strbuf_putc(&text, 0);
+        weft__gram_tables *g = schema_tables(text.data, text.len - 1);
+        valid += instances(g, weft__json_get(one, "valid"), 1, text.data);
+        invalid += instances(g, weft__json_get(one, "invalid"), 0, text.data);
+        instances(g, weft__json_get(one, "unwritten"), 0, text.data);
+        weft__gram_tables_release(&g);
+        weft__strbuf_free(&text);
+    }
+    assert_true(valid >= 150 && invalid >= 150);
+}
+
+static void what_cannot_be_held_is_refused_by_its_place(void **state)
+{
+    (void)state;
+    const weft__json *refused = weft__json_get(table, "refused");
+    for (size_t i = 0; i < weft__json_size(refused); i++) {
+        const weft__json *one = weft__json_at(refused, i);
+        const char *place;
+        size_t n;
+        weft__gram_automaton *a;
+        weft_error err = {0};
+        weft__strbuf text = {0};
+        weft__json_write(&text, weft__json_at(one, 0), WEFT__JSON_COMPACT);
+        assert_true(weft__json_string(weft__json_at(one, 1), &place, &n));
+        weft_status st = compile(text.data, text.len, &a, &err);
+        if (!st) fail_msg("%.*s: taken", (int)text.len, text.data);
+        if (!strstr(err.message, place)) fail_msg("%.*s: %s", (int)text.len, text.data, err.message);
+        assert_true(st == WEFT_ARGUMENT || st == WEFT_UNSUPPORTED || st == WEFT_LIMIT);
+        weft__strbuf_free(&text);
+    }
+}
+
+static void white_space_is_bounded(void **state)
+{
+    (void)state;
+    static const char schema[] =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\"}},\"required\":[\"a\"]}";
+    static const char *const good[] = {"{\"a\":[]}", "{ \"a\": [1, 2] }", "{\n\t\t\"a\": [\n    1\n  ]\n}"};
+    static const char *const bad[] = {
+        " {\"a\":[]}",    "\n{\"a\":[]}", "{  \"a\":[]}",   "{\"a\":[]} ",
+        "{\n\n\"a\":[]}", "{\"a\" :[]}",  "{\r\n\"a\":[]}", "{\n                                 \"a\":[]}"};
+    weft__gram_tables *g = schema_tables(schema, sizeof schema - 1);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (follow(g, good[i], strlen(good[i])) < 1) fail_msg("must allow '%s'", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (follow(g, bad[i], strlen(bad[i])) > 0) fail_msg("must not allow '%s'", bad[i]);
+    weft__gram_tables_release(&g);
+}
+
+/* `head`, then n times `part`, with commas between where it does not begin with '+', then `tail`. */
+static void attack(const char *head, const char *part, size_t n, const char *tail, int refused)
+{
+    weft__strbuf text = {0};
+    weft__gram_automaton *a;
+    weft_error err = {0};
+    weft__strbuf_puts(&text, head);
+    for (size_t i = 0; i < n; i++) {
+        if (i && part[0] != '+') weft__strbuf_putc(&text, ',');
+        weft__strbuf_puts(&text, part[0] == '+' ? part + 1 : part);
+    }
+    weft__strbuf_puts(&text, tail);
+    weft_status st = compile(text.data, text.len, &a, &err);
+    if (!st) weft__gram_automaton_destroy(&a);
+    if ((st != WEFT_OK) != refused) fail_msg("%s...: %s", head, st ? err.message : "taken");
+    weft__strbuf_free(&text);
+}
+
+static void what_attacks_ends(void **state)
+{
+    (void)state;
+    attack("{\"enum\":[", "\"0123456789012345678901234567890123456789\"", 300000, "]}", 1);
+    attack("{\"anyOf\":[", "{\"type\":\"null\"}", 10000, "]}", 1);
+    attack("{\"type\":\"string\",\"pattern\":\"", "+(", 5000, "\"}", 1);
+    attack("{\"type\":\"string\",\"pattern\":\"^", "+(a|aa)*", 500, "$\"}", 0);
+    attack("{\"type\":\"string\",\"pattern\":\"^", "+((((a{99}){99}){99}){99})", 4, "$\"}", 1);
+    attack("{\"type\":\"string\",\"pattern\":\"", "+(a|", 20, "b))))))))))))))))))))\"}", 0);
+    attack("", "+{\"items\":", 250, "1", 1);
+    attack("{\"type\":\"object\",\"required\":[", "\"a\"", 100000, "]}", 1);
+    attack("{\"type\":\"array\",\"minItems\":100000,\"items\":{\"type\":\"string\",\"maxLength\":1000", "+", 1, "}}",
+           1);
+}
+
+static int build(void *source)
+{
+    weft__gram_automaton *a = NULL;
+    weft__gram *g = weft__gram_create();
+    if (!g) return 0;
+    int32_t root = weft__gram_read_schema(g, source, strlen(source));
+    weft_status st = weft__gram_compile(g, root, 64, &a, NULL);
+    weft__gram_destroy(&g);
+    weft__gram_automaton_destroy(&a);
+    return st == WEFT_OK;
+}
+
+static void refused_memory_is_an_error(void **state)
+{
+    (void)state;
+    static char source[] =
+        "{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":[[1],\"b\"]}}},{\"properties\":"
+        "{\"b\":{\"type\":\"string\",\"pattern\":\"a|b\"}},\"required\":[\"b\"]}]}";
+    assert_true(fail_each(build, source) > 20);
+}
+
+static int open_table(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    weft_error err = {0};
+    char *text = NULL;
+    FILE *f = fopen("tests/unit/schema_cases.json", "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    n = (size_t)ftell(f);
+    rewind(f);
+    text = malloc(n + 1);
+    assert_int_equal(fread(text, 1, n, f), n);
+    fclose(f);
+    if (weft__json_parse(text, n, &table, &err)) fail_msg("%s", err.message);
+    free(text);
+    vocab_make(&bytes, 1, 0);
+    return 0;
+}
+
+static int close_table(void **state)
+{
+    (void)state;
+    vocab_close(&bytes);
+    weft__json_free(&table);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_is_followed),      cmocka_unit_test(what_cannot_be_held_is_refused_by_its_place),
+        cmocka_unit_test(white_space_is_bounded),     cmocka_unit_test(what_attacks_ends),
+        cmocka_unit_test(refused_memory_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, open_table, close_table);
+}
