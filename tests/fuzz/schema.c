@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema.c: any bytes as a JSON Schema: it is refused, or its automaton is walked along the first way that it allows and
- * what was written is JSON, where the way ends within a few hundred bytes. */
+/* schema.c: any bytes as a JSON Schema: it is refused, or its automaton is walked along the first way that it allows,
+ * and what was written is JSON, where the way ends within a few hundred bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

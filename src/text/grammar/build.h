@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* build.h: short names for what the rules of a grammar `g` are made of. Only the files that build grammars include it. */
+/* build.h: short names for what the rules of a grammar `g` are made of, for the files that build grammars only. */
 #ifndef WEFT_TEXT_GRAMMAR_BUILD_H
 #define WEFT_TEXT_GRAMMAR_BUILD_H
 
