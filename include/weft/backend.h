@@ -71,7 +71,7 @@ typedef struct weft_compile_options {
 } weft_compile_options;
 
 /* One op of one run, as the thread that leads the run saw it: from begin to done it did its own share; from done to
- * end it waited for the others, where somebody needs the result. Nanoseconds of CLOCK_MONOTONIC. */
+ * end it waited for the others, where a later op needs the result. Nanoseconds of CLOCK_MONOTONIC. */
 typedef struct weft_profile_event {
     int32_t node; /* index into graph->nodes; WEFT_NONE: work for the whole step, such as the angles of its positions */
     int32_t reserved;

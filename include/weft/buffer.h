@@ -64,7 +64,7 @@ typedef enum weft_domain {
     WEFT_DOMAIN_PINNED = 2,   /* host memory that a device reads directly */
     WEFT_DOMAIN_DEVICE = 3,   /* memory of a device: `data` is NULL, `handle` is the provider's */
     WEFT_DOMAIN_SHARED = 4,   /* memory that several processes map */
-    WEFT_DOMAIN_IMPORTED = 5, /* somebody else's memory, borrowed by a provider (host pointer, dma-buf) */
+    WEFT_DOMAIN_IMPORTED = 5, /* memory of another owner, borrowed by a provider (host pointer, dma-buf) */
     WEFT_DOMAIN_COUNT = 6
 } weft_domain;
 

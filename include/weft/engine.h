@@ -133,7 +133,7 @@ typedef struct weft_request_params {
     weft_engine_lease *lease;             /* shared; NULL: none */
     /* 1: max_tokens that context or KV pages can never hold is lowered; 0: WEFT_LIMIT */
     int32_t cut_to_fit;
-    int32_t read_events; /* 1: READ events, for who counts while a prompt is read */
+    int32_t read_events; /* 1: READ events, for callers that count while a prompt is read */
 } weft_request_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -179,14 +179,14 @@ WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char 
  * adapters. *out NULL: they change nothing. Given back before the engine is freed. */
 WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
                                            weft_engine_lease **out, weft_error *err);
-/* The same for who must not wait: where something must be read, *ready is 0, and there is no lease. */
+/* The same for a caller that must not wait: where something must be read, *ready is 0, and there is no lease. */
 WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
                                              int32_t *ready, weft_engine_lease **out, weft_error *err);
 /* Gives the adapters back; requests that run with them have shares of their own. */
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
-/* After WEFT_BUSY for want of room, for who has no lease himself that he could give back: returns 1 when another was
- * given back since, or 0 after timeout_ms. */
+/* After WEFT_BUSY for want of room, for a caller that holds no lease of its own to give back: returns 1 when another
+ * was given back since, or 0 after timeout_ms. */
 WEFT_API int weft_engine_lease_wait(weft_engine *engine, uint32_t timeout_ms);
 
 typedef struct weft_engine_adapter {
@@ -258,7 +258,7 @@ typedef struct weft_engine_stats {
     /* prefixes and slots that are yet to be written to the disk, and take memory until then */
     int64_t store_waiting;
     uint64_t n_generated; /* tokens */
-    weft_memory memory;   /* who holds how much of it */
+    weft_memory memory;   /* how much of it each part holds */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

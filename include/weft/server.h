@@ -52,8 +52,8 @@ typedef struct weft_server_params {
     uint64_t max_buffer;     /* bytes that wait for one reader: 1 MiB */
     /* those of adapter_dir are added by their names, and read when asked for; no: 0 */
     int32_t add_adapters;
-    /* as api_keys; they may also change what all others get, and see what they do. Without any keys, who calls from
-     * this machine may */
+    /* as api_keys; they may also change what all others get, and see what they do. Without any keys, clients
+     * on this machine may */
     const char *const *admin_keys;
     /* addresses in digits that many call from: what one address may hold is no limit for them */
     const char *const *proxies;
@@ -78,9 +78,9 @@ WEFT_API void weft_server_stop(weft_server *server);
 /* Opens the log file anew by its name, soon, as after it was renamed; nothing where there is none. Callable from a
  * signal handler or any thread. */
 WEFT_API void weft_server_reopen_log(weft_server *server);
-/* The same, and reads the key file again: who has lost his key is refused from then on, what his requests do already
- * they go on with, and his own adapters are unloaded. A file that cannot be read, or has no key in it, changes
- * nothing, and the log of the program says so. Callable as above. */
+/* The same, and reads the key file again: a client whose key is gone is refused from then on, its requests that run
+ * go on, and its own adapters are unloaded. A file that cannot be read, or has no key in it, changes nothing, and the
+ * log of the program says so. Callable as above. */
 WEFT_API void weft_server_reload(weft_server *server);
 /* Closes its connections and ends its threads; weft_server_run has returned, or was never called. */
 WEFT_API void weft_server_free(weft_server **server);

@@ -8,7 +8,7 @@ limits=$PWD/scripts/check-limits
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 cd "$tree"
-mkdir -p include/weft src/base src/text/chat src/kv cli
+mkdir -p include/weft src/base src/text/chat src/kv examples cli
 printf '0 base\n1 text\n1 kv\n2 text/chat\n3 cli\nnames base json\nnames kv store *_ref\n' >layers.txt
 n=0
 # expect NUMBER-OF-COMPLAINTS CHECK PATTERN FILE TEXT
@@ -62,4 +62,7 @@ sized 1 'f has 61 lines' src/kv/a.c "${spdx}void f(void)\n{\n$(lines 58)}\n"
 sized 1 'f has 10 parameters' src/kv/a.c "${spdx}void f(int a, int b, int c, int d, int e, int f, int g, int h, int i, int (*j)(int, int));\n"
 sized 0 '601 lines' src/kv/a_table.c "$spdx$(lines 600)"
 sized 1 '601 lines' src/kv/a.c "$spdx$(lines 600)"
+sized 0 . examples/a.c "$spdx$(lines 79)"
+sized 1 '81 lines, not 30 to 80' examples/a.c "$spdx$(lines 80)"
+sized 1 '29 lines, not 30 to 80' examples/a.c "$spdx$(lines 28)"
 echo "names: $n cases as expected"

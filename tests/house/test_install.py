@@ -40,6 +40,27 @@ int main(int argc, char **argv)
     return puts("ran"), 0;
 }
 """
+# Around the lines of C in README.md: what they take as given, and the end of main.
+README_PROGRAM = """
+#include <stdio.h>
+#include <string.h>
+#include <weft/weft.h>
+enum { MAX = 256 };
+static int print(void *arg, const weft_generated *piece)
+{
+    return (void)arg, fwrite(piece->text, 1, piece->length, stdout) != piece->length;
+}
+int main(int argc, char **argv)
+{
+    const char *text = argc > 1 ? argv[1] : "Once upon a time";
+    int32_t tokens[MAX];
+%s
+    weft_sampler_free(&sampler);
+    weft_session_free(&session);
+    weft_model_close(&model);
+    return 0;
+}
+"""
 
 
 def run(*command, ok=True, **more):
@@ -108,6 +129,20 @@ class Install(unittest.TestCase):
                 p = run(self.compiled(name, *flags), *args, env=self.env, input="Hello!\nWho are you?\n")
                 self.assertRegex(p.stdout, said)
         self.assertTrue(os.path.exists(os.path.join(self.folder.name, "run", "adapter.gguf")))
+
+    def test_the_program_of_the_readme_runs(self):
+        with open(os.path.join(ROOT, "README.md")) as f:
+            snippets = re.findall(r"^```c\n(.*?)^```$", f.read(), re.S | re.M)
+        self.assertEqual(len(snippets), 1)
+        source, program = (os.path.join(self.folder.name, "readme" + end) for end in (".c", ".bin"))
+        with open(source, "w") as f:
+            f.write(README_PROGRAM % snippets[0])
+        run("cc", "-std=c11", "-Wall", "-Werror", source, *self.pkg_config("--cflags", "--libs"), "-o", program)
+        p = run(program, env=self.env, cwd=self.folder.name, ok=False)
+        self.assertEqual((p.returncode, p.stdout), (1, ""))  # its model is a file that is not there
+        self.assertRegex(p.stderr, "^model.gguf: ")
+        os.symlink(MODEL, os.path.join(self.folder.name, "model.gguf"))
+        self.assertRegex(run(program, env=self.env, cwd=self.folder.name).stdout, ".")
 
     def test_an_example_names_what_is_wrong(self):
         p = run(self.compiled("generate", *self.pkg_config("--cflags", "--libs")), "absent.gguf", "x", env=self.env, ok=False)
