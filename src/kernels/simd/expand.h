@@ -25,10 +25,17 @@ MM_INLINE vf ex_load(uint32_t f, const uint8_t *codes, int64_t i)
     }
 }
 
-/* Outputs [at, at + n) of n_rows rows, n <= MM_R: outputs r, r + 1, ... of a panel. `codes` are those of output r. */
-MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8_t *panel, int r, int64_t rank,
-                       const void *const *h, float *const *y, int64_t at, int n)
+/* Where in a panel the codes of output r begin: scales stand before those of integers. */
+MM_INLINE int ex_offset(uint32_t f, int r)
 {
+    return f == WEFT_F32 ? 4 * r : f == WEFT_BF16 ? 2 * r : EX_SCALES + r;
+}
+
+/* Outputs [at, at + n) of n_rows rows, n <= MM_R: outputs r, r + 1, ... of a panel. */
+MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *panel, int r, int64_t rank, const void *const *h,
+                       float *const *y, int64_t at, int n)
+{
+    const uint8_t *codes = panel + ex_offset(f, r);
     vf acc[EX_TOGETHER];
     UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_word(h[t]);
     for (int64_t i = 0; i < rank; i += 2) { /* nibbles come in pairs */
@@ -51,16 +58,10 @@ MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8
     }
 }
 
-/* Bytes of the codes of one output, of all elements in a row of the panel up to output `r`. */
-MM_INLINE int ex_offset(uint32_t f, int r)
-{
-    return f == WEFT_F32 ? 4 * r : f == WEFT_BF16 ? 2 * r : r;
-}
-
 MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h,
                        float *const *y, const void *next)
 {
-    const size_t bytes = ex_panel_bytes(f, rank), head = f == WEFT_F32 || f == WEFT_BF16 ? 0 : EX_SCALES;
+    const size_t bytes = ex_panel_bytes(f, rank);
     const simd_next ahead =
         simd_next_of(panel, (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes, bytes, EX_AHEAD, next);
     for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
@@ -68,8 +69,7 @@ MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_o
         for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)(ask + l), _MM_HINT_T0);
         for (int r = 0; r < WEFT__EXPAND_ROWS && at + r < n_out; r += MM_R) {
             int64_t left = n_out - at - r;
-            ex_part(f, n_rows, panel + head + ex_offset(f, r), panel, r, rank, h, y, at + r,
-                    left < MM_R ? (int)left : MM_R);
+            ex_part(f, n_rows, panel, r, rank, h, y, at + r, left < MM_R ? (int)left : MM_R);
         }
     }
 }

@@ -152,13 +152,14 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
 
 /* Prepares this thread's share of the tiles of all blocks. Row i of a block is row `slot_row[slot + i]` of x; slot_row
  * NULL: row slot + i itself, and the tiles are those of h. */
-static void moe_prepare(const weft__cpu_input *in, const size_t *offset, size_t tile_bytes, const weft__cpu_thread *th,
-                        int32_t n_blocks, const float *x, const int32_t *slot_row, uint8_t *acts, int thread,
-                        int n_threads)
+static void moe_prepare(const weft_program *p, int thread, const weft__cpu_input *in, const size_t *offset,
+                        size_t tile_bytes, int32_t n_blocks, const float *x, const int32_t *slot_row, uint8_t *acts)
 {
+    const weft__cpu_thread *th = &p->threads[thread];
     const weft__cpu_block *end = &th->blocks[n_blocks - 1];
     int32_t n_tiles = (slot_row ? end->tile_x : end->tile_h) + (end->n + in->tile - 1) / in->tile;
-    int64_t first = weft__cpu_share(n_tiles, thread, n_threads), last = weft__cpu_share(n_tiles, thread + 1, n_threads);
+    int64_t first = weft__cpu_share(n_tiles, thread, p->n_threads);
+    int64_t last = weft__cpu_share(n_tiles, thread + 1, p->n_threads);
     for (int32_t b = 0; b < n_blocks; b++) {
         const weft__cpu_block *block = &th->blocks[b];
         int64_t tile = slot_row ? block->tile_x : block->tile_h;
@@ -205,7 +206,7 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
         weft__cpu_prepare(&m->in_x, x, m->in_x.k, (weft__act_part){m->in_x.k, 1, 0, m->in_x.k, 0, 1}, th->act);
         if (delta) weft__pool_barrier(p->backend->pool, thread);
     } else {
-        moe_prepare(&m->in_x, m->x_offset, m->tile_x, th, n_blocks, x, th->slot_row, act_x, thread, p->n_threads);
+        moe_prepare(p, thread, &m->in_x, m->x_offset, m->tile_x, n_blocks, x, th->slot_row, act_x);
         weft__pool_barrier(p->backend->pool, thread);
     }
     for (int32_t b = 0; b < n_blocks && first < last; b++) {
@@ -239,7 +240,7 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
     weft__pool_barrier(p->backend->pool, thread);
     if (m->out_hidden != WEFT_NONE) give_hidden(p, m, th, hidden, n_rows, thread);
     if (has_delta(p, s, &m->down)) shrink_hidden(p, s, n_rows, hidden, thread);
-    moe_prepare(&m->in_h, m->in_h.chunk_offset, m->tile_h, th, n_blocks, hidden, NULL, act_h, thread, p->n_threads);
+    moe_prepare(p, thread, &m->in_h, m->in_h.chunk_offset, m->tile_h, n_blocks, hidden, NULL, act_h);
     weft__pool_barrier(p->backend->pool, thread);
     if (first >= last) return;
     for (int32_t b = 0; b < n_blocks; b++) {
