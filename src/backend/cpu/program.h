@@ -82,10 +82,16 @@ struct weft_program {
 void *weft__cpu_own(weft_program *p, size_t n, size_t size);
 /* The weight as floats, decoded on first use; *failed becomes 1 when memory runs out. NULL for WEFT_NONE. */
 const float *weft__cpu_vector(weft_program *p, weft_weight_id w, int *failed);
-/* Rows of this step for a step of the program. */
+/* Which rows a step of the program has in this step: WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS. */
+static inline int64_t weft__cpu_row_kind(const weft_program *p, const weft__cpu_step *s)
+{
+    return s->if_wanted && p->moved ? WEFT_WANTED : s->rows;
+}
+/* How many they are. */
 static inline int64_t weft__cpu_rows(const weft_program *p, const weft__cpu_step *s)
 {
-    return s->rows == WEFT_WANTED ? p->rows->n_wanted : s->rows == WEFT_ROWS ? p->rows->n_rows : 0;
+    const int64_t kind = weft__cpu_row_kind(p, s);
+    return kind == WEFT_WANTED ? p->rows->n_wanted : kind == WEFT_ROWS ? p->rows->n_rows : 0;
 }
 /* The first of n items that thread t of n_threads owns; its last one is before the first of t + 1. */
 static inline int64_t weft__cpu_share(int64_t n, int t, int n_threads)

@@ -146,8 +146,8 @@ struct weft__cpu_step {
     weft__cpu_step_fn run;
     const weft_node *node;
     void *data;    /* the step's own: weft__cpu_linear ... */
-    int64_t rows;  /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS */
-    int if_wanted; /* `rows` is WEFT_WANTED in steps for which compact.c chooses so */
+    int64_t rows;  /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS; of this step: weft__cpu_row_kind */
+    int if_wanted; /* WEFT_WANTED instead where wanted rows are moved together (compact.c) */
     int barrier;   /* others read what this step wrote */
 };
 

@@ -216,7 +216,7 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
 void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
     const items part = items_of(p, l, groups, thread, 1, then);
     if (groups->n) fetch(first_a(l, groups, part.begin, part.end, part.then));
 }
@@ -225,7 +225,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
                              int64_t last, int split, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
     const items part = items_of(p, l, groups, thread, split, then);
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;

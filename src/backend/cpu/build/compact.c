@@ -111,16 +111,11 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
                 g->tensor[g->n++] = node->in[j];
         }
     }
-    *s = (weft__cpu_step){.run = run_gather, .data = g, .rows = WEFT__CPU_NO_ROWS, .barrier = 1};
+    *s = (weft__cpu_step){.run = run_gather, .data = g, .rows = WEFT__CPU_NO_ROWS, .if_wanted = 1, .barrier = 1};
     return WEFT_OK;
 }
 
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows)
 {
-    const int moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
-    if (moved == p->moved) return;
-    p->moved = moved;
-    p->gather->rows = moved ? WEFT_WANTED : WEFT__CPU_NO_ROWS;
-    for (int32_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].if_wanted) p->steps[i].rows = moved ? WEFT_WANTED : WEFT_ROWS;
+    p->moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
 }

@@ -172,7 +172,7 @@ static int n_products(const weft__cpu_linear *l, int thread, weft__cpu_block_siz
 static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_linear *l)
 {
     for (int i = 0; i < l->n_mat; i++)
-        if (weft__cpu_has_delta(p, s->rows, l->m[i].id)) return 1;
+        if (weft__cpu_has_delta(p, weft__cpu_row_kind(p, s), l->m[i].id)) return 1;
     return 0;
 }
 
@@ -186,7 +186,7 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     const uint8_t *share = share_begins(l, thread, 0), *acts = direct ? (uint8_t *)p->data[l->x] : th->act;
     weft__cpu_fetch_linear(p, s, thread, share);
     if (!direct) prepare_rows(p, l, th, 0, n, n, th->act);
-    weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
+    weft__cpu_delta delta = weft__cpu_delta_of(p, weft__cpu_row_kind(p, s), 0, n);
     if (adapted) {
         weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){acts, offset, 0, n}, 0, n, 1, share);
         delta.after = weft__cpu_arrive(p, thread);
@@ -230,7 +230,7 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     if (delta || !direct) weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
-        weft__cpu_delta d = weft__cpu_delta_of(p, s->rows, begin, rows);
+        weft__cpu_delta d = weft__cpu_delta_of(p, weft__cpu_row_kind(p, s), begin, rows);
         d.ahead = ahead;
         multiply_blocks(p, l, thread, claims, size, 0, (rows_at){acts, in->chunk_offset, begin, rows, d});
     }

@@ -100,7 +100,7 @@ static int32_t group_slots(const weft__cpu_moe *m, const float *route, int64_t n
 
 static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_matrix *m)
 {
-    return weft__cpu_has_delta(p, s->rows, m->id);
+    return weft__cpu_has_delta(p, weft__cpu_row_kind(p, s), m->id);
 }
 
 /* h of this thread's share of the slots, for gate and up from x. */
@@ -110,7 +110,7 @@ static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, i
     const float *route = p->data[m->route], *x = p->data[m->x];
     int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
     for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
+        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
         int32_t expert = expert_of(&m->attr, route, i / used, (int32_t)(i % used)),
                 slot = p->threads[thread].slot_of[i];
         if (!a) continue;
@@ -125,7 +125,7 @@ static void shrink_hidden(weft_program *p, const weft__cpu_step *s, int64_t n_ro
     const weft__cpu_moe *m = s->data;
     int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
     for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
+        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
         int32_t expert = expert_of(&m->attr, p->data[m->route], i / used, (int32_t)(i % used)),
                 slot = p->threads[thread].slot_of[i];
         if (a) weft__cpu_shrink_row(p, thread, a, &m->down, expert, hidden + slot * m->down.k, slot, 2);
@@ -140,7 +140,7 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
     if (p->groups[0].n == 0) return d;
     const weft_adapter *before = NULL;
     for (int32_t i = k->slot; i < k->slot + k->n; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, th->slot_row[i]);
+        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), th->slot_row[i]);
         if (a && a == before) th->slot_groups[d.n_groups - 1].n++;
         else if (a) th->slot_groups[d.n_groups++] = (weft__cpu_group){a, i, 1};
         before = a;
