@@ -53,13 +53,13 @@ uint64_t weft__cpu_adapter_bytes(const weft_adapter *adapter);
 weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err);
 /* Rows of k inputs will be taken. */
 void weft__cpu_need_gathered(weft_program *p, int64_t k);
-/* Checks the step's adapters and groups its rows. p->wanted is known. */
+/* Checks the step's adapters and groups its rows. p->state->wanted is known. */
 weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err);
 
 /* The groups of a step of the program: of all rows, or of the wanted ones. */
 static inline const weft__cpu_groups *weft__cpu_groups_of(const weft_program *p, int64_t rows)
 {
-    return &p->groups[rows == WEFT_WANTED];
+    return &p->state->groups[rows == WEFT_WANTED];
 }
 
 /* The adapter of row r of a step of the program (of the wanted rows, if that is what the step has), or NULL. */

@@ -83,7 +83,7 @@ static void run_gather(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const gather *g = s->data;
     int64_t in_place = 0;
-    while (in_place < p->rows->n_wanted && p->wanted[in_place] == in_place) in_place++;
+    while (in_place < p->state->rows->n_wanted && p->state->wanted[in_place] == in_place) in_place++;
     for (int32_t i = 0; i < g->n; i++) {
         const int64_t d = p->graph->tensors[g->tensor[i]].shape.d[0], shares = (d + SHARE - 1) / SHARE;
         const int64_t first = weft__cpu_share(shares, thread, p->n_threads) * SHARE;
@@ -91,8 +91,8 @@ static void run_gather(weft_program *p, const weft__cpu_step *s, int thread)
         if (last > d) last = d;
         float *x = p->data[g->tensor[i]];
         /* r < wanted[r], which rises: what is overwritten was read. */
-        for (int64_t r = in_place; r < p->rows->n_wanted && first < last; r++)
-            memcpy(x + r * d + first, x + p->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
+        for (int64_t r = in_place; r < p->state->rows->n_wanted && first < last; r++)
+            memcpy(x + r * d + first, x + p->state->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
     }
 }
 
@@ -117,5 +117,5 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
 
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows)
 {
-    p->moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
+    p->state->moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
 }

@@ -74,6 +74,8 @@ static weft_status make_tables(weft_program *p, weft_error *err)
 {
     const weft_graph *g = p->graph;
     size_t nodes = (size_t)p->segment->n_nodes, weights = (size_t)g->n_weights, groups = (size_t)g->n_kv_groups;
+    p->state = weft__cpu_own(p, 1, sizeof *p->state);
+    if (!p->state) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program's state");
     p->steps = weft__cpu_own(p, nodes + 2, sizeof *p->steps); /* the angles, the moving of wanted rows */
     p->data = weft__cpu_own(p, (size_t)g->n_tensors, sizeof *p->data);
     p->weight_panels = weft__cpu_own(p, weights, sizeof *p->weight_panels);
@@ -82,12 +84,12 @@ static weft_status make_tables(weft_program *p, weft_error *err)
     p->tilings = weft__cpu_own(p, nodes, sizeof *p->tilings);
     p->uses_group = weft__cpu_own(p, groups, sizeof *p->uses_group);
     p->group_window = weft__cpu_own(p, groups, sizeof *p->group_window);
-    p->wanted = weft__cpu_own(p, (size_t)p->segment->max_wanted, sizeof *p->wanted);
-    p->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->seq_seen);
+    p->state->wanted = weft__cpu_own(p, (size_t)p->segment->max_wanted, sizeof *p->state->wanted);
+    p->state->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->state->seq_seen);
     p->threads = weft__cpu_own(p, (size_t)p->n_threads, sizeof *p->threads);
     p->scratch = weft__cpu_own(p, (size_t)p->n_threads, sizeof(weft_buffer *));
     if (p->steps && p->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group &&
-        p->group_window && p->wanted && p->seq_seen && p->threads && p->scratch)
+        p->group_window && p->state->wanted && p->state->seq_seen && p->threads && p->scratch)
         return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
 }

@@ -118,8 +118,8 @@ void weft__cpu_choose_direct(weft_program *p)
 {
     for (int32_t i = 0; i < p->n_direct; i++) {
         weft__cpu_direct *h = &p->direct[i];
-        const int not_now = (h->moves && p->moved) || weft__cpu_row_kind(p, h->by) != weft__cpu_row_kind(p, h->at) ||
-                            other_form(p, h->to);
+        const int not_now = (h->moves && p->state->moved) ||
+                            weft__cpu_row_kind(p, h->by) != weft__cpu_row_kind(p, h->at) || other_form(p, h->to);
         h->n_rows = not_now ? 0 : weft__cpu_rows(p, h->at);
     }
 }

@@ -137,7 +137,7 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
                                       weft__cpu_thread *th)
 {
     weft__cpu_delta d = {.group = th->slot_groups, .row = k->slot, .n = k->n, .expert = k->expert};
-    if (p->groups[0].n == 0) return d;
+    if (p->state->groups[0].n == 0) return d;
     const weft_adapter *before = NULL;
     for (int32_t i = k->slot; i < k->slot + k->n; i++) {
         const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), th->slot_row[i]);

@@ -27,7 +27,7 @@ static int64_t width_of(const weft_program *p, const weft__cpu_step *s)
 static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft_weight *w = &p->graph->weights[s->node->w[0]];
-    const weft_rows *rows = p->rows;
+    const weft_rows *rows = p->state->rows;
     float scale = s->node->attr.embed.scale;
     int64_t d = width_of(p, s), last = weft__cpu_share(rows->n_rows, thread + 1, p->n_threads);
     for (int64_t r = weft__cpu_share(rows->n_rows, thread, p->n_threads); r < last; r++) {
@@ -46,10 +46,10 @@ static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
 
 static void run_pick_rows(weft_program *p, const weft__cpu_step *s, int thread)
 {
-    int64_t d = width_of(p, s), n = p->rows->n_wanted, last = weft__cpu_share(n, thread + 1, p->n_threads);
-    const int moved = p->moved && s > p->gather;
+    int64_t d = width_of(p, s), n = p->state->rows->n_wanted, last = weft__cpu_share(n, thread + 1, p->n_threads);
+    const int moved = p->state->moved && s > p->gather;
     for (int64_t i = weft__cpu_share(n, thread, p->n_threads); i < last; i++)
-        memcpy(out(p, s) + i * d, in(p, s, 0) + (moved ? i : p->wanted[i]) * d, (size_t)d * sizeof(float));
+        memcpy(out(p, s) + i * d, in(p, s, 0) + (moved ? i : p->state->wanted[i]) * d, (size_t)d * sizeof(float));
 }
 
 /* ---- norms ---- */

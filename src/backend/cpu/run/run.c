@@ -6,7 +6,7 @@
 /* The event of step s, or NULL when there is no room for it. */
 static weft_profile_event *begin_event(const weft_program *p, const weft__cpu_step *s)
 {
-    weft_profile_log *log = p->profile;
+    weft_profile_log *log = p->state->profile;
     if (log->n == log->capacity) {
         log->n_lost++;
         return NULL;
@@ -20,7 +20,7 @@ static weft_profile_event *begin_event(const weft_program *p, const weft__cpu_st
 static void walk(void *arg, int thread, int n_threads)
 {
     weft_program *p = arg;
-    int timed = thread == 0 && p->profile;
+    int timed = thread == 0 && p->state->profile;
     (void)n_threads;
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
@@ -57,5 +57,5 @@ weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bin
 
 void weft__cpu_profile(weft_program *p, weft_profile_log *log)
 {
-    p->profile = log;
+    p->state->profile = log;
 }
