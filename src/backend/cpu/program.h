@@ -34,9 +34,16 @@ struct weft_backend {
 typedef struct weft__cpu_run_state {
     const weft_rows *rows;
     const weft_kv_binding *kv;
-    int32_t *wanted;    /* [max_wanted] */
-    int moved;          /* behind step `gather` wanted row i is row i */
-    uint32_t *seq_seen; /* [max_rows] number of the step in which a sequence was seen */
+    int n_threads; /* backend->n_threads, or fewer while cores are taken away by others */
+    float **data;  /* [n_tensors] */
+    weft_buffer *arena, *shared, *h_buffer;
+    uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
+    weft_buffer **scratch;     /* [backend->n_threads] */
+    weft__cpu_thread *threads; /* [backend->n_threads] */
+    weft__cpu_claim *claims;   /* [2][needs.chunks][backend->n_threads] of products in turns */
+    int32_t *wanted;           /* [max_wanted] */
+    int moved;                 /* behind step `gather` wanted row i is row i */
+    uint32_t *seq_seen;        /* [max_rows] number of the step in which a sequence was seen */
     uint32_t step_number;
     weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
     int32_t *group_start;       /* [max_rows + 1] */
@@ -50,17 +57,11 @@ struct weft_program {
     const weft_graph *graph;
     const weft_segment *segment;
     weft__cpu_run_state *state;
-    int n_threads; /* of this step: backend->n_threads, or fewer while cores are taken away by others */
     weft__cpu_step *steps;
     int32_t n_steps;
     weft__cpu_step *gather; /* of them: it moves wanted rows together; NULL: there is none */
-    float **data;           /* [n_tensors] */
-    weft_buffer *arena, *packed, *shared, *h_buffer;
-    uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
-    const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
-    weft_buffer **scratch;     /* [backend->n_threads] */
-    weft__cpu_thread *threads; /* [backend->n_threads] */
-    weft__cpu_claim *claims;   /* [2][needs.chunks][backend->n_threads] of products in turns */
+    weft_buffer *packed;
+    const weft_image *image; /* while compiling: weights that are packed already, in `packed`; else NULL */
     weft__cpu_direct *direct;
     int32_t n_direct;
     weft__cpu_needs needs;
@@ -146,7 +147,7 @@ void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, con
 
 /* ---- run/ ---- */
 
-/* Divide the outputs of the step's matrices over p->n_threads. */
+/* Divide the outputs of the step's matrices over p->state->n_threads. */
 void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l);
 void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
 /* The first step of a program that rotates: cos and sin of this step's positions. */

@@ -70,7 +70,7 @@ int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w);
 /* Where h of a row (or slot) lies. */
 static inline uint8_t *weft__cpu_h(const weft_program *p, int64_t row, int mat)
 {
-    return p->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
+    return p->state->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
 }
 
 /* The rows of n, of more than a tile, that a thread prepares, and makes h of: [first, last). */
@@ -78,8 +78,8 @@ static inline void weft__cpu_prepares(const weft_program *p, const weft__cpu_lin
                                       int64_t *first, int64_t *last)
 {
     const int64_t tile = l->input.tile, n_tiles = (n + tile - 1) / tile;
-    *first = weft__cpu_share(n_tiles, thread, p->n_threads) * tile;
-    *last = weft__cpu_share(n_tiles, thread + 1, p->n_threads) * tile;
+    *first = weft__cpu_share(n_tiles, thread, p->state->n_threads) * tile;
+    *last = weft__cpu_share(n_tiles, thread + 1, p->state->n_threads) * tile;
     if (*last > n) *last = n;
 }
 

@@ -50,7 +50,7 @@ weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_er
             return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r],
                              rows->n_adapters);
     atomic_store_explicit(&p->state->n_shrunk, 0, memory_order_relaxed);
-    for (int t = 0; t < p->n_threads; t++) p->threads[t].n_shrunk = 0;
+    for (int t = 0; t < p->state->n_threads; t++) p->state->threads[t].n_shrunk = 0;
     group(rows, NULL, rows->n_rows, p->state->group_start, &p->state->groups[0]);
     group(rows, p->state->wanted, rows->n_wanted, p->state->group_start, &p->state->groups[1]);
     return WEFT_OK;
@@ -89,9 +89,9 @@ weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err)
     }
     p->state->group_start = weft__cpu_own(p, max_rows + 1, sizeof(int32_t));
     if (!p->state->group_start) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
-    weft_status st = weft__mem_create(&spec, &p->h_buffer, err); /* touched only by steps with adapters */
+    weft_status st = weft__mem_create(&spec, &p->state->h_buffer, err); /* touched only by steps with adapters */
     if (st) return weft_fail_within(err, st, "scratch of adapters");
-    p->h = p->h_buffer->data;
+    p->state->h = p->state->h_buffer->data;
     return WEFT_OK;
 }
 
@@ -183,7 +183,8 @@ static items items_of(const weft_program *p, const weft__cpu_linear *l, const we
 {
     const int64_t n = (int64_t)groups->n * l->n_mat;
     if (!split) return (items){0, 0, n, then};
-    return (items){1, weft__cpu_share(n, thread, p->n_threads), weft__cpu_share(n, thread + 1, p->n_threads), then};
+    return (items){1, weft__cpu_share(n, thread, p->state->n_threads),
+                   weft__cpu_share(n, thread + 1, p->state->n_threads), then};
 }
 
 /* Matrices [from, to) for n rows of group g. */
@@ -240,7 +241,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
             few = n - i < WEFT__CPU_FEW ? n - i : WEFT__CPU_FEW;
-            shrink_rows(p, l, &p->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
+            shrink_rows(p, l, &p->state->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
         }
     }
 }
@@ -248,7 +249,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
 void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
                           const float *x, int64_t h_row, int mat)
 {
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     const weft__cpu_pair *pair = &a->pair[m->id];
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
@@ -262,7 +263,7 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
 uint32_t weft__cpu_arrive(weft_program *p, int thread)
 {
     atomic_fetch_add_explicit(&p->state->n_shrunk, 1, memory_order_release);
-    return p->threads[thread].n_shrunk += (uint32_t)p->n_threads;
+    return p->state->threads[thread].n_shrunk += (uint32_t)p->state->n_threads;
 }
 
 /* Until every thread has arrived; they did so before they began to multiply, so there is hardly ever anything to wait
@@ -321,7 +322,7 @@ void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter 
                                 int64_t d, float *y)
 {
     const weft__cpu_pair *pair = &a->pair[w];
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     if (pair->gain) p->k->glu(WEFT_ACT_NONE, y, pair->gain, d, y);
     if (!pair->rows) return;
     p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);

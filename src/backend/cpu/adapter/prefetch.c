@@ -39,7 +39,7 @@ static void list_a(const weft_program *p, const weft__cpu_step *s, int64_t first
 
 weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_program *p, const weft__cpu_step *s, int thread)
 {
-    weft__cpu_prefetch *a = &p->threads[thread].ahead;
+    weft__cpu_prefetch *a = &p->state->threads[thread].ahead;
     int64_t n = weft__cpu_rows(p, s), first, last;
     if (n > WEFT__CPU_PREFETCH_ROWS || weft__cpu_groups_of(p, weft__cpu_row_kind(p, s))->n == 0) return NULL;
     a->n = a->next = a->n_products = 0;

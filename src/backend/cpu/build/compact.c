@@ -86,10 +86,10 @@ static void run_gather(weft_program *p, const weft__cpu_step *s, int thread)
     while (in_place < p->state->rows->n_wanted && p->state->wanted[in_place] == in_place) in_place++;
     for (int32_t i = 0; i < g->n; i++) {
         const int64_t d = p->graph->tensors[g->tensor[i]].shape.d[0], shares = (d + SHARE - 1) / SHARE;
-        const int64_t first = weft__cpu_share(shares, thread, p->n_threads) * SHARE;
-        int64_t last = weft__cpu_share(shares, thread + 1, p->n_threads) * SHARE;
+        const int64_t first = weft__cpu_share(shares, thread, p->state->n_threads) * SHARE;
+        int64_t last = weft__cpu_share(shares, thread + 1, p->state->n_threads) * SHARE;
         if (last > d) last = d;
-        float *x = p->data[g->tensor[i]];
+        float *x = p->state->data[g->tensor[i]];
         /* r < wanted[r], which rises: what is overwritten was read. */
         for (int64_t r = in_place; r < p->state->rows->n_wanted && first < last; r++)
             memcpy(x + r * d + first, x + p->state->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);

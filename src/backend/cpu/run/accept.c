@@ -123,10 +123,10 @@ static weft_status bind(weft_program *p, const weft_rows *rows, const weft_bindi
     for (int32_t i = 0; i < p->segment->n_bound; i++) {
         weft_tensor_id t = p->segment->bound[i];
         const weft_tensor *tensor = &p->graph->tensors[t];
-        p->data[t] = NULL;
+        p->state->data[t] = NULL;
         for (int32_t j = 0; j < b->n_tensors; j++)
-            if (b->tensors[j].tensor == t) p->data[t] = b->tensors[j].data;
-        if (!p->data[t] && (tensor->shape.d[1] == WEFT_ROWS || rows->n_wanted > 0))
+            if (b->tensors[j].tensor == t) p->state->data[t] = b->tensors[j].data;
+        if (!p->state->data[t] && (tensor->shape.d[1] == WEFT_ROWS || rows->n_wanted > 0))
             return BAD("tensor %s is bound to no memory", tensor->name);
     }
     return WEFT_OK;

@@ -72,8 +72,8 @@ static weft_status tile_rows(weft_program *p, weft__cpu_tiling *t, weft_error *e
     const weft__cpu_tile *sum = &t->tiles[t->n_tiles];
     t->n_pairs = sum->pair;
     int64_t units = (int64_t)t->n_tiles * t->n_kv_heads;
-    int even = t->n_tiles == 1 && t->n_kv_heads % p->n_threads == 0;
-    t->shared = p->n_threads > 1 && t->n_pairs > t->n_tiles && units < 4 * p->n_threads && !even &&
+    int even = t->n_tiles == 1 && t->n_kv_heads % p->state->n_threads == 0;
+    t->shared = p->state->n_threads > 1 && t->n_pairs > t->n_tiles && units < 4 * p->state->n_threads && !even &&
                 sum->state * t->n_kv_heads <= WEFT__CPU_SHARED_STATES;
     return WEFT_OK;
 }
@@ -92,7 +92,7 @@ static void describe_queries(weft_program *p, const weft__cpu_attention *a, cons
 {
     int32_t heads = a->tiling->heads, dim = a->attr.head_dim_k;
     int64_t row_width = (int64_t)a->attr.n_heads * dim, group_width = (int64_t)heads * dim;
-    q->q = p->data[a->q] + tile->row * row_width + head * group_width;
+    q->q = p->state->data[a->q] + tile->row * row_width + head * group_width;
     q->head_stride = dim;
     q->row_stride = row_width;
     q->n_q = tile->n * heads;
@@ -155,7 +155,7 @@ static void combine(weft_program *p, const weft__cpu_attention *a, const weft__c
     for (int32_t i = 0; i < n_q; i++) {
         int32_t row = tile->row + i / heads, pos = p->state->rows->pos[row];
         int32_t first = begin_of(a->attr.window, pos) / WEFT__ATTN_SPLIT_TOKENS, last = pos / WEFT__ATTN_SPLIT_TOKENS;
-        float *y = direct ? th->row + i / heads * width : p->data[a->out] + row * ldo + head * width;
+        float *y = direct ? th->row + i / heads * width : p->state->data[a->out] + row * ldo + head * width;
         p->k->attn_combine(state + (first - tile->first_split) * stride + i * one, stride, last - first + 1, dim,
                            y + (int64_t)(i % heads) * dim);
     }
@@ -181,10 +181,10 @@ static int32_t tile_at_cost(const weft__cpu_tiling *t, uint64_t cost)
 static void run_whole(weft_program *p, const weft__cpu_attention *a, int thread)
 {
     const weft__cpu_tiling *t = a->tiling;
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     uint64_t per_head = t->tiles[t->n_tiles].cost, total = per_head * (uint64_t)t->n_kv_heads;
-    uint64_t from = (uint64_t)weft__cpu_share((int64_t)total, thread, p->n_threads);
-    uint64_t to = (uint64_t)weft__cpu_share((int64_t)total, thread + 1, p->n_threads);
+    uint64_t from = (uint64_t)weft__cpu_share((int64_t)total, thread, p->state->n_threads);
+    uint64_t to = (uint64_t)weft__cpu_share((int64_t)total, thread + 1, p->state->n_threads);
     for (uint64_t head = from / per_head; head < (uint64_t)t->n_kv_heads && head * per_head < to; head++) {
         uint64_t base = head * per_head;
         for (int32_t i = from > base ? tile_at_cost(t, from - base) : 0; i < t->n_tiles && base + t->tiles[i].cost < to;
@@ -224,15 +224,15 @@ static float *shared_state(weft_program *p, const weft__cpu_attention *a, const 
 {
     const weft__cpu_tiling *t = a->tiling;
     int64_t at = tile->state * t->n_kv_heads + head * tile->n_splits * tile->n * t->heads;
-    return (float *)p->shared->data + at * (2 + (int64_t)a->attr.head_dim_v);
+    return (float *)p->state->shared->data + at * (2 + (int64_t)a->attr.head_dim_v);
 }
 
 static void run_shared(weft_program *p, const weft__cpu_attention *a, int thread)
 {
     const weft__cpu_tiling *t = a->tiling;
-    weft__cpu_thread *th = &p->threads[thread];
-    int64_t n = (int64_t)t->n_kv_heads * t->n_pairs, last = weft__cpu_share(n, thread + 1, p->n_threads);
-    for (int64_t u = weft__cpu_share(n, thread, p->n_threads); u < last; u++) {
+    weft__cpu_thread *th = &p->state->threads[thread];
+    int64_t n = (int64_t)t->n_kv_heads * t->n_pairs, last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    for (int64_t u = weft__cpu_share(n, thread, p->state->n_threads); u < last; u++) {
         int64_t head = u / t->n_pairs;
         int32_t pair = (int32_t)(u % t->n_pairs);
         const weft__cpu_tile *tile = tile_of_pair(t, pair);
@@ -245,8 +245,8 @@ static void run_shared(weft_program *p, const weft__cpu_attention *a, int thread
     }
     weft__pool_barrier(p->backend->pool, thread);
     n = (int64_t)t->n_kv_heads * t->n_tiles;
-    last = weft__cpu_share(n, thread + 1, p->n_threads);
-    for (int64_t u = weft__cpu_share(n, thread, p->n_threads); u < last; u++) {
+    last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    for (int64_t u = weft__cpu_share(n, thread, p->state->n_threads); u < last; u++) {
         const weft__cpu_tile *tile = &t->tiles[u % t->n_tiles];
         combine(p, a, tile, u / t->n_tiles, shared_state(p, a, tile, u / t->n_tiles), th);
     }

@@ -45,9 +45,10 @@ static void route_row(const weft_attr_moe *a, const float *logit, float *out)
 static void run_route(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft_attr_moe *a = &s->node->attr.moe;
-    int64_t n = weft__cpu_rows(p, s), last = weft__cpu_share(n, thread + 1, p->n_threads);
-    for (int64_t r = weft__cpu_share(n, thread, p->n_threads); r < last; r++)
-        route_row(a, p->data[s->node->in[0]] + r * a->n_experts, p->data[s->node->out[0]] + r * 2 * a->n_used);
+    int64_t n = weft__cpu_rows(p, s), last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    for (int64_t r = weft__cpu_share(n, thread, p->state->n_threads); r < last; r++)
+        route_row(a, p->state->data[s->node->in[0]] + r * a->n_experts,
+                  p->state->data[s->node->out[0]] + r * 2 * a->n_used);
 }
 
 /* ---- grouping ---- */
@@ -107,12 +108,12 @@ static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft_
 static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    const float *route = p->data[m->route], *x = p->data[m->x];
-    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
-    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
+    const float *route = p->state->data[m->route], *x = p->state->data[m->x];
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->state->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->state->n_threads); i < last; i++) {
         const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
         int32_t expert = expert_of(&m->attr, route, i / used, (int32_t)(i % used)),
-                slot = p->threads[thread].slot_of[i];
+                slot = p->state->threads[thread].slot_of[i];
         if (!a) continue;
         weft__cpu_shrink_row(p, thread, a, &m->gate, expert, x + i / used * m->gate.k, slot, 0);
         weft__cpu_shrink_row(p, thread, a, &m->up, expert, x + i / used * m->up.k, slot, 1);
@@ -123,11 +124,11 @@ static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, i
 static void shrink_hidden(weft_program *p, const weft__cpu_step *s, int64_t n_rows, const float *hidden, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
-    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->state->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->state->n_threads); i < last; i++) {
         const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
-        int32_t expert = expert_of(&m->attr, p->data[m->route], i / used, (int32_t)(i % used)),
-                slot = p->threads[thread].slot_of[i];
+        int32_t expert = expert_of(&m->attr, p->state->data[m->route], i / used, (int32_t)(i % used)),
+                slot = p->state->threads[thread].slot_of[i];
         if (a) weft__cpu_shrink_row(p, thread, a, &m->down, expert, hidden + slot * m->down.k, slot, 2);
     }
 }
@@ -176,10 +177,10 @@ static void moe_prepare(const weft__cpu_input *in, const size_t *offset, size_t 
 static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *y,
                         int64_t n_rows, int64_t first, int64_t last)
 {
-    const float *route = p->data[m->route];
+    const float *route = p->state->data[m->route];
     int64_t d = m->down.n;
     for (int64_t r = 0; r < n_rows; r++) {
-        float *out = p->data[m->out] + r * d;
+        float *out = p->state->data[m->out] + r * d;
         for (int64_t j = first; j < last; j++) out[j] = 0;
         for (int32_t i = 0; i < m->attr.n_used; i++) {
             float w = weight_of(&m->attr, route, r, i);
@@ -194,9 +195,9 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
                       int thread)
 {
     const weft__cpu_moe *m = s->data;
-    weft__cpu_thread *th = &p->threads[thread];
-    const float *x = p->data[m->x];
-    uint8_t *act_x = (uint8_t *)p->shared->data + m->act_x;
+    weft__cpu_thread *th = &p->state->threads[thread];
+    const float *x = p->state->data[m->x];
+    uint8_t *act_x = (uint8_t *)p->state->shared->data + m->act_x;
     int64_t first = m->split_f[thread], last = m->split_f[thread + 1], f = m->gate.n;
     int alone = n_rows == 1; /* a single row enters all its experts in the same form */
     int delta = has_delta(p, s, &m->gate) || has_delta(p, s, &m->up);
@@ -205,7 +206,8 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
         weft__cpu_prepare(&m->in_x, x, m->in_x.k, (weft__act_part){m->in_x.k, 1, 0, m->in_x.k, 0, 1}, th->act);
         if (delta) weft__pool_barrier(p->backend->pool, thread);
     } else {
-        moe_prepare(&m->in_x, m->x_offset, m->tile_x, th, n_blocks, x, th->slot_row, act_x, thread, p->n_threads);
+        moe_prepare(&m->in_x, m->x_offset, m->tile_x, th, n_blocks, x, th->slot_row, act_x, thread,
+                    p->state->n_threads);
         weft__pool_barrier(p->backend->pool, thread);
     }
     for (int32_t b = 0; b < n_blocks && first < last; b++) {
@@ -221,25 +223,27 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
 static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden,
                         int64_t n_rows, int thread)
 {
-    int64_t f = m->gate.n, used = m->attr.n_used, last = weft__cpu_share(n_rows, thread + 1, p->n_threads) * used;
-    float *out = p->data[m->out_hidden];
-    for (int64_t i = weft__cpu_share(n_rows, thread, p->n_threads) * used; i < last; i++)
+    int64_t f = m->gate.n, used = m->attr.n_used,
+            last = weft__cpu_share(n_rows, thread + 1, p->state->n_threads) * used;
+    float *out = p->state->data[m->out_hidden];
+    for (int64_t i = weft__cpu_share(n_rows, thread, p->state->n_threads) * used; i < last; i++)
         memcpy(out + i * f, hidden + th->slot_of[i] * f, (size_t)f * sizeof *out);
 }
 
 static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    weft__cpu_thread *th = &p->threads[thread];
-    uint8_t *shared = p->shared->data, *act_h = shared + m->act_h;
+    weft__cpu_thread *th = &p->state->threads[thread];
+    uint8_t *shared = p->state->shared->data, *act_h = shared + m->act_h;
     float *hidden = (float *)(shared + m->hidden), *y = (float *)(shared + m->y);
     int64_t n_rows = weft__cpu_rows(p, s), d = m->down.n, first = m->split_d[thread], last = m->split_d[thread + 1];
-    int32_t n_blocks = group_slots(m, p->data[m->route], n_rows, th);
+    int32_t n_blocks = group_slots(m, p->state->data[m->route], n_rows, th);
     run_gates(p, s, n_rows, n_blocks, hidden, thread);
     weft__pool_barrier(p->backend->pool, thread);
     if (m->out_hidden != WEFT_NONE) give_hidden(p, m, th, hidden, n_rows, thread);
     if (has_delta(p, s, &m->down)) shrink_hidden(p, s, n_rows, hidden, thread);
-    moe_prepare(&m->in_h, m->in_h.chunk_offset, m->tile_h, th, n_blocks, hidden, NULL, act_h, thread, p->n_threads);
+    moe_prepare(&m->in_h, m->in_h.chunk_offset, m->tile_h, th, n_blocks, hidden, NULL, act_h, thread,
+                p->state->n_threads);
     weft__pool_barrier(p->backend->pool, thread);
     if (first >= last) return;
     for (int32_t b = 0; b < n_blocks; b++) {
@@ -295,8 +299,8 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
 void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m)
 {
     const weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
-    weft__cpu_split_outputs(gate_up, 2, 1, WEFT__CPU_UNIT, p->n_threads, m->split_f);
-    weft__cpu_split_outputs(&down, 1, 1, WEFT__CPU_UNIT, p->n_threads, m->split_d);
+    weft__cpu_split_outputs(gate_up, 2, 1, WEFT__CPU_UNIT, p->state->n_threads, m->split_f);
+    weft__cpu_split_outputs(&down, 1, 1, WEFT__CPU_UNIT, p->state->n_threads, m->split_d);
 }
 
 static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_moe *m, weft_error *err)
@@ -322,12 +326,12 @@ weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *
         return WEFT_OK;
     }
     weft__cpu_moe *m = weft__cpu_own(p, 1, sizeof *m);
-    int64_t *split = weft__cpu_own(p, 2 * ((size_t)p->n_threads + 1), sizeof *split);
+    int64_t *split = weft__cpu_own(p, 2 * ((size_t)p->state->n_threads + 1), sizeof *split);
     if (!m || !split)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
     m->attr = s->node->attr.moe;
     m->split_f = split;
-    m->split_d = split + p->n_threads + 1;
+    m->split_d = split + p->state->n_threads + 1;
     m->x = s->node->in[0];
     m->route = s->node->in[1];
     m->out = s->node->out[0];
