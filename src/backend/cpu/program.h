@@ -30,22 +30,38 @@ struct weft_backend {
     atomic_uint n_adapters; /* that were made, ever */
 };
 
+/* What belongs to the step that runs; one step of a program runs at a time. */
+typedef struct weft__cpu_run_state {
+    const weft_rows *rows;
+    const weft_kv_binding *kv;
+    int n_threads; /* backend->n_threads, or fewer while cores are taken away by others */
+    float **data;  /* [n_tensors] */
+    weft_buffer *arena, *shared, *h_buffer;
+    uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
+    weft_buffer **scratch;     /* [backend->n_threads] */
+    weft__cpu_thread *threads; /* [backend->n_threads] */
+    weft__cpu_claim *claims;   /* [2][needs.chunks][backend->n_threads] of products in turns */
+    int32_t *wanted;           /* [max_wanted] */
+    int moved;                 /* behind step `gather` wanted row i is row i */
+    uint32_t *seq_seen;        /* [max_rows] number of the step in which a sequence was seen */
+    uint32_t step_number;
+    weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
+    int32_t *group_start;       /* [max_rows + 1] */
+    atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
+    weft_profile_log *profile;  /* NULL: steps are not timed */
+} weft__cpu_run_state;
+
 struct weft_program {
     weft_backend *backend;
     const weft__kernels *k;
     const weft_graph *graph;
     const weft_segment *segment;
-    int n_threads; /* of this step: backend->n_threads, or fewer while cores are taken away by others */
+    weft__cpu_run_state *state;
     weft__cpu_step *steps;
     int32_t n_steps;
     weft__cpu_step *gather; /* of them: it moves wanted rows together; NULL: there is none */
-    float **data;           /* [n_tensors] */
-    weft_buffer *arena, *packed, *shared, *h_buffer;
-    uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
-    const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
-    weft_buffer **scratch;     /* [backend->n_threads] */
-    weft__cpu_thread *threads; /* [backend->n_threads] */
-    weft__cpu_claim *claims;   /* [2][needs.chunks][backend->n_threads] of products in turns */
+    weft_buffer *packed;
+    const weft_image *image; /* while compiling: weights that are packed already, in `packed`; else NULL */
     weft__cpu_direct *direct;
     int32_t n_direct;
     weft__cpu_needs needs;
@@ -65,27 +81,22 @@ struct weft_program {
         uint64_t *offset; /* [n_weights] */
         uint8_t *own;     /* [n_weights] */
     } described;          /* what weft_image says of `packed` */
-    /* this step */
-    const weft_rows *rows;
-    const weft_kv_binding *kv;
-    int32_t *wanted;    /* [max_wanted] */
-    int moved;          /* behind step `gather` wanted row i is row i */
-    uint32_t *seq_seen; /* [max_rows] number of the step in which a sequence was seen */
-    uint32_t step_number;
-    weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
-    int32_t *group_start;       /* [max_rows + 1] */
-    atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
-    weft_profile_log *profile;  /* NULL: steps are not timed */
 };
 
 /* n * size bytes, zeroed and aligned to 64, that are freed with the program; NULL when memory runs out. */
 void *weft__cpu_own(weft_program *p, size_t n, size_t size);
 /* The weight as floats, decoded on first use; *failed becomes 1 when memory runs out. NULL for WEFT_NONE. */
 const float *weft__cpu_vector(weft_program *p, weft_weight_id w, int *failed);
-/* Rows of this step for a step of the program. */
+/* Which rows a step of the program has in this step: WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS. */
+static inline int64_t weft__cpu_row_kind(const weft_program *p, const weft__cpu_step *s)
+{
+    return s->if_wanted && p->state->moved ? WEFT_WANTED : s->rows;
+}
+/* How many they are. */
 static inline int64_t weft__cpu_rows(const weft_program *p, const weft__cpu_step *s)
 {
-    return s->rows == WEFT_WANTED ? p->rows->n_wanted : s->rows == WEFT_ROWS ? p->rows->n_rows : 0;
+    const int64_t kind = weft__cpu_row_kind(p, s);
+    return kind == WEFT_WANTED ? p->state->rows->n_wanted : kind == WEFT_ROWS ? p->state->rows->n_rows : 0;
 }
 /* The first of n items that thread t of n_threads owns; its last one is before the first of t + 1. */
 static inline int64_t weft__cpu_share(int64_t n, int t, int n_threads)
@@ -136,7 +147,7 @@ void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, con
 
 /* ---- run/ ---- */
 
-/* Divide the outputs of the step's matrices over p->n_threads. */
+/* Divide the outputs of the step's matrices over p->state->n_threads. */
 void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l);
 void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
 /* The first step of a program that rotates: cos and sin of this step's positions. */
@@ -154,7 +165,7 @@ void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matr
                      const size_t *offset, int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to,
                      float *out, int64_t ldo);
 
-/* Is everything that the step points to in range? Fills p->rows, p->kv, p->wanted and the bound tensors. */
+/* Is everything that the step points to in range? Fills p->state: rows, kv, wanted, the bound tensors. */
 weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);
 
 /* ---- the provider's table ---- */

@@ -55,7 +55,7 @@ typedef struct weft__cpu_tile {
 /* How the rows of a step are tiled, for all layers with the same window and number of heads per key/value head. */
 typedef struct weft__cpu_tiling {
     int32_t window, tile_rows, heads, n_kv_heads; /* heads per key/value head */
-    int32_t if_wanted;                            /* rows that are not wanted are left out, where p->moved */
+    int32_t if_wanted;                            /* rows that are not wanted are left out, where p->state->moved */
     int32_t n_tiles, n_pairs;
     weft__cpu_tile *tiles; /* [max_rows + 1]; one behind the last holds the sums */
     int32_t shared;        /* this step: splits are shared between threads, and combined behind a barrier */
@@ -127,7 +127,7 @@ typedef struct weft__cpu_thread {
     float *h;                     /* their A x */
     weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
     weft__cpu_prefetch ahead;
-    uint32_t n_shrunk;   /* what p->n_shrunk is when all threads have made as many shares as this one */
+    uint32_t n_shrunk;   /* what p->state->n_shrunk is when all threads have made as many shares as this one */
     int claims;          /* which list the next product takes */
     size_t n_claimed[2]; /* chunks that a list was last used for */
 } weft__cpu_thread;
@@ -146,8 +146,8 @@ struct weft__cpu_step {
     weft__cpu_step_fn run;
     const weft_node *node;
     void *data;    /* the step's own: weft__cpu_linear ... */
-    int64_t rows;  /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS */
-    int if_wanted; /* `rows` is WEFT_WANTED in steps for which compact.c chooses so */
+    int64_t rows;  /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS; of this step: weft__cpu_row_kind */
+    int if_wanted; /* WEFT_WANTED instead where wanted rows are moved together (compact.c) */
     int barrier;   /* others read what this step wrote */
 };
 

@@ -53,13 +53,13 @@ uint64_t weft__cpu_adapter_bytes(const weft_adapter *adapter);
 weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err);
 /* Rows of k inputs will be taken. */
 void weft__cpu_need_gathered(weft_program *p, int64_t k);
-/* Checks the step's adapters and groups its rows. p->wanted is known. */
+/* Checks the step's adapters and groups its rows. p->state->wanted is known. */
 weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err);
 
 /* The groups of a step of the program: of all rows, or of the wanted ones. */
 static inline const weft__cpu_groups *weft__cpu_groups_of(const weft_program *p, int64_t rows)
 {
-    return &p->groups[rows == WEFT_WANTED];
+    return &p->state->groups[rows == WEFT_WANTED];
 }
 
 /* The adapter of row r of a step of the program (of the wanted rows, if that is what the step has), or NULL. */
@@ -70,7 +70,7 @@ int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w);
 /* Where h of a row (or slot) lies. */
 static inline uint8_t *weft__cpu_h(const weft_program *p, int64_t row, int mat)
 {
-    return p->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
+    return p->state->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
 }
 
 /* The rows of n, of more than a tile, that a thread prepares, and makes h of: [first, last). */
@@ -78,8 +78,8 @@ static inline void weft__cpu_prepares(const weft_program *p, const weft__cpu_lin
                                       int64_t *first, int64_t *last)
 {
     const int64_t tile = l->input.tile, n_tiles = (n + tile - 1) / tile;
-    *first = weft__cpu_share(n_tiles, thread, p->n_threads) * tile;
-    *last = weft__cpu_share(n_tiles, thread + 1, p->n_threads) * tile;
+    *first = weft__cpu_share(n_tiles, thread, p->state->n_threads) * tile;
+    *last = weft__cpu_share(n_tiles, thread + 1, p->state->n_threads) * tile;
     if (*last > n) *last = n;
 }
 

@@ -10,9 +10,9 @@
 
 const weft_adapter *weft__cpu_adapter_of(const weft_program *p, int64_t rows, int64_t r)
 {
-    if (p->groups[0].n == 0) return NULL;
-    int32_t i = p->rows->adapter[rows == WEFT_WANTED ? p->wanted[r] : r];
-    return i < 0 ? NULL : p->rows->adapters[i];
+    if (p->state->groups[0].n == 0) return NULL;
+    int32_t i = p->state->rows->adapter[rows == WEFT_WANTED ? p->state->wanted[r] : r];
+    return i < 0 ? NULL : p->state->rows->adapters[i];
 }
 
 /* Counting sort of n rows by adapter into *g. of: the step's row of each, or NULL: itself. start [n_adapters + 1]. */
@@ -37,7 +37,7 @@ static void group(const weft_rows *rows, const int32_t *of, int32_t n, int32_t *
 
 weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err)
 {
-    p->groups[0].n = p->groups[1].n = 0;
+    p->state->groups[0].n = p->state->groups[1].n = 0;
     if (!rows->adapter) return WEFT_OK;
     if (rows->n_adapters < 0 || rows->n_adapters > p->segment->max_rows || (rows->n_adapters && !rows->adapters))
         return weft_fail(err, WEFT_ARGUMENT, "a step with %d adapters; the plan is for %d rows", rows->n_adapters,
@@ -49,10 +49,10 @@ weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_er
         if (rows->adapter[r] < -1 || rows->adapter[r] >= rows->n_adapters)
             return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r],
                              rows->n_adapters);
-    atomic_store_explicit(&p->n_shrunk, 0, memory_order_relaxed);
-    for (int t = 0; t < p->n_threads; t++) p->threads[t].n_shrunk = 0;
-    group(rows, NULL, rows->n_rows, p->group_start, &p->groups[0]);
-    group(rows, p->wanted, rows->n_wanted, p->group_start, &p->groups[1]);
+    atomic_store_explicit(&p->state->n_shrunk, 0, memory_order_relaxed);
+    for (int t = 0; t < p->state->n_threads; t++) p->state->threads[t].n_shrunk = 0;
+    group(rows, NULL, rows->n_rows, p->state->group_start, &p->state->groups[0]);
+    group(rows, p->state->wanted, rows->n_wanted, p->state->group_start, &p->state->groups[1]);
     return WEFT_OK;
 }
 
@@ -82,16 +82,16 @@ weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err)
     weft_buffer_spec spec = {
         .size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_rows * WEFT__CPU_H_MATS * WEFT__CPU_H_BYTES};
     for (int i = 0; i < 2; i++) {
-        p->groups[i].list = weft__cpu_own(p, max_rows, sizeof(weft__cpu_group));
-        p->groups[i].rows = weft__cpu_own(p, i ? max_wanted : max_rows, sizeof(int32_t));
-        if (!p->groups[i].list || !p->groups[i].rows)
+        p->state->groups[i].list = weft__cpu_own(p, max_rows, sizeof(weft__cpu_group));
+        p->state->groups[i].rows = weft__cpu_own(p, i ? max_wanted : max_rows, sizeof(int32_t));
+        if (!p->state->groups[i].list || !p->state->groups[i].rows)
             return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
     }
-    p->group_start = weft__cpu_own(p, max_rows + 1, sizeof(int32_t));
-    if (!p->group_start) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
-    weft_status st = weft__mem_create(&spec, &p->h_buffer, err); /* touched only by steps with adapters */
+    p->state->group_start = weft__cpu_own(p, max_rows + 1, sizeof(int32_t));
+    if (!p->state->group_start) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
+    weft_status st = weft__mem_create(&spec, &p->state->h_buffer, err); /* touched only by steps with adapters */
     if (st) return weft_fail_within(err, st, "scratch of adapters");
-    p->h = p->h_buffer->data;
+    p->state->h = p->state->h_buffer->data;
     return WEFT_OK;
 }
 
@@ -183,7 +183,8 @@ static items items_of(const weft_program *p, const weft__cpu_linear *l, const we
 {
     const int64_t n = (int64_t)groups->n * l->n_mat;
     if (!split) return (items){0, 0, n, then};
-    return (items){1, weft__cpu_share(n, thread, p->n_threads), weft__cpu_share(n, thread + 1, p->n_threads), then};
+    return (items){1, weft__cpu_share(n, thread, p->state->n_threads),
+                   weft__cpu_share(n, thread + 1, p->state->n_threads), then};
 }
 
 /* Matrices [from, to) for n rows of group g. */
@@ -216,7 +217,7 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
 void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
     const items part = items_of(p, l, groups, thread, 1, then);
     if (groups->n) fetch(first_a(l, groups, part.begin, part.end, part.then));
 }
@@ -225,7 +226,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
                              int64_t last, int split, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
     const items part = items_of(p, l, groups, thread, split, then);
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;
@@ -240,7 +241,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
             few = n - i < WEFT__CPU_FEW ? n - i : WEFT__CPU_FEW;
-            shrink_rows(p, l, &p->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
+            shrink_rows(p, l, &p->state->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
         }
     }
 }
@@ -248,7 +249,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
 void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
                           const float *x, int64_t h_row, int mat)
 {
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     const weft__cpu_pair *pair = &a->pair[m->id];
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
@@ -261,15 +262,15 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
 
 uint32_t weft__cpu_arrive(weft_program *p, int thread)
 {
-    atomic_fetch_add_explicit(&p->n_shrunk, 1, memory_order_release);
-    return p->threads[thread].n_shrunk += (uint32_t)p->n_threads;
+    atomic_fetch_add_explicit(&p->state->n_shrunk, 1, memory_order_release);
+    return p->state->threads[thread].n_shrunk += (uint32_t)p->state->n_threads;
 }
 
 /* Until every thread has arrived; they did so before they began to multiply, so there is hardly ever anything to wait
  * for. */
 static void await(const weft_program *p, uint32_t after)
 {
-    for (int i = 0; atomic_load_explicit(&p->n_shrunk, memory_order_acquire) < after; i++)
+    for (int i = 0; atomic_load_explicit(&p->state->n_shrunk, memory_order_acquire) < after; i++)
         if (i > 1000) sched_yield();
 }
 
@@ -321,7 +322,7 @@ void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter 
                                 int64_t d, float *y)
 {
     const weft__cpu_pair *pair = &a->pair[w];
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     if (pair->gain) p->k->glu(WEFT_ACT_NONE, y, pair->gain, d, y);
     if (!pair->rows) return;
     p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);

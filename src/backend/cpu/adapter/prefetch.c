@@ -21,7 +21,7 @@ static const weft__cpu_step *next_linear(const weft_program *p, const weft__cpu_
 static void list_a(const weft_program *p, const weft__cpu_step *s, int64_t first, int64_t last, weft__cpu_prefetch *a)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
     for (int32_t g = 0; g < groups->n; g++) {
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *row = groups->rows + group->first; /* they rise */
@@ -39,14 +39,15 @@ static void list_a(const weft_program *p, const weft__cpu_step *s, int64_t first
 
 weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_program *p, const weft__cpu_step *s, int thread)
 {
-    weft__cpu_prefetch *a = &p->threads[thread].ahead;
+    weft__cpu_prefetch *a = &p->state->threads[thread].ahead;
     int64_t n = weft__cpu_rows(p, s), first, last;
-    if (n > WEFT__CPU_PREFETCH_ROWS || weft__cpu_groups_of(p, s->rows)->n == 0) return NULL;
+    if (n > WEFT__CPU_PREFETCH_ROWS || weft__cpu_groups_of(p, weft__cpu_row_kind(p, s))->n == 0) return NULL;
     a->n = a->next = a->n_products = 0;
     a->n_bytes = 0;
     const weft__cpu_step *next = next_linear(p, s);
     const weft__cpu_linear *l = next ? next->data : NULL;
-    if (!l || next->rows != s->rows || n <= l->input.tile) return a; /* rows of one tile: A's are divided otherwise */
+    if (!l || weft__cpu_row_kind(p, next) != weft__cpu_row_kind(p, s) || n <= l->input.tile)
+        return a; /* rows of one tile: A's are divided otherwise */
     weft__cpu_prepares(p, l, n, thread, &first, &last);
     list_a(p, next, first, last, a);
     return a;

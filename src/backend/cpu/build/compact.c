@@ -83,16 +83,16 @@ static void run_gather(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const gather *g = s->data;
     int64_t in_place = 0;
-    while (in_place < p->rows->n_wanted && p->wanted[in_place] == in_place) in_place++;
+    while (in_place < p->state->rows->n_wanted && p->state->wanted[in_place] == in_place) in_place++;
     for (int32_t i = 0; i < g->n; i++) {
         const int64_t d = p->graph->tensors[g->tensor[i]].shape.d[0], shares = (d + SHARE - 1) / SHARE;
-        const int64_t first = weft__cpu_share(shares, thread, p->n_threads) * SHARE;
-        int64_t last = weft__cpu_share(shares, thread + 1, p->n_threads) * SHARE;
+        const int64_t first = weft__cpu_share(shares, thread, p->state->n_threads) * SHARE;
+        int64_t last = weft__cpu_share(shares, thread + 1, p->state->n_threads) * SHARE;
         if (last > d) last = d;
-        float *x = p->data[g->tensor[i]];
+        float *x = p->state->data[g->tensor[i]];
         /* r < wanted[r], which rises: what is overwritten was read. */
-        for (int64_t r = in_place; r < p->rows->n_wanted && first < last; r++)
-            memcpy(x + r * d + first, x + p->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
+        for (int64_t r = in_place; r < p->state->rows->n_wanted && first < last; r++)
+            memcpy(x + r * d + first, x + p->state->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
     }
 }
 
@@ -111,16 +111,11 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
                 g->tensor[g->n++] = node->in[j];
         }
     }
-    *s = (weft__cpu_step){.run = run_gather, .data = g, .rows = WEFT__CPU_NO_ROWS, .barrier = 1};
+    *s = (weft__cpu_step){.run = run_gather, .data = g, .rows = WEFT__CPU_NO_ROWS, .if_wanted = 1, .barrier = 1};
     return WEFT_OK;
 }
 
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows)
 {
-    const int moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
-    if (moved == p->moved) return;
-    p->moved = moved;
-    p->gather->rows = moved ? WEFT_WANTED : WEFT__CPU_NO_ROWS;
-    for (int32_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].if_wanted) p->steps[i].rows = moved ? WEFT_WANTED : WEFT_ROWS;
+    p->state->moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
 }

@@ -47,17 +47,22 @@ const float *weft__cpu_vector(weft_program *p, weft_weight_id id, int *failed)
     return p->vector[id];
 }
 
+static void release_state(weft__cpu_run_state *s, int n_threads)
+{
+    for (int t = 0; s->scratch && t < n_threads; t++) weft_buffer_release(&s->scratch[t]);
+    weft_buffer_release(&s->h_buffer);
+    weft_buffer_release(&s->shared);
+    weft_buffer_release(&s->arena);
+}
+
 void weft__cpu_program_free(weft_program **pp)
 {
     weft_program *p = *pp;
     if (!p) return;
     *pp = NULL;
     weft__free(p->text);
-    for (int t = 0; p->scratch && t < p->backend->n_threads; t++) weft_buffer_release(&p->scratch[t]);
-    weft_buffer_release(&p->h_buffer);
-    weft_buffer_release(&p->shared);
+    if (p->state) release_state(p->state, p->backend->n_threads);
     weft_buffer_release(&p->packed);
-    weft_buffer_release(&p->arena);
     free_owned(p);
     weft__free(p);
 }
@@ -74,20 +79,23 @@ static weft_status make_tables(weft_program *p, weft_error *err)
 {
     const weft_graph *g = p->graph;
     size_t nodes = (size_t)p->segment->n_nodes, weights = (size_t)g->n_weights, groups = (size_t)g->n_kv_groups;
+    p->state = weft__cpu_own(p, 1, sizeof *p->state);
+    if (!p->state) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program's state");
+    p->state->n_threads = p->backend->n_threads;
     p->steps = weft__cpu_own(p, nodes + 2, sizeof *p->steps); /* the angles, the moving of wanted rows */
-    p->data = weft__cpu_own(p, (size_t)g->n_tensors, sizeof *p->data);
+    p->state->data = weft__cpu_own(p, (size_t)g->n_tensors, sizeof *p->state->data);
     p->weight_panels = weft__cpu_own(p, weights, sizeof *p->weight_panels);
     p->vector = weft__cpu_own(p, weights, sizeof *p->vector);
     p->ropes = weft__cpu_own(p, nodes, sizeof *p->ropes);
     p->tilings = weft__cpu_own(p, nodes, sizeof *p->tilings);
     p->uses_group = weft__cpu_own(p, groups, sizeof *p->uses_group);
     p->group_window = weft__cpu_own(p, groups, sizeof *p->group_window);
-    p->wanted = weft__cpu_own(p, (size_t)p->segment->max_wanted, sizeof *p->wanted);
-    p->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->seq_seen);
-    p->threads = weft__cpu_own(p, (size_t)p->n_threads, sizeof *p->threads);
-    p->scratch = weft__cpu_own(p, (size_t)p->n_threads, sizeof(weft_buffer *));
-    if (p->steps && p->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group &&
-        p->group_window && p->wanted && p->seq_seen && p->threads && p->scratch)
+    p->state->wanted = weft__cpu_own(p, (size_t)p->segment->max_wanted, sizeof *p->state->wanted);
+    p->state->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->state->seq_seen);
+    p->state->threads = weft__cpu_own(p, (size_t)p->state->n_threads, sizeof *p->state->threads);
+    p->state->scratch = weft__cpu_own(p, (size_t)p->state->n_threads, sizeof(weft_buffer *));
+    if (p->steps && p->state->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group &&
+        p->group_window && p->state->wanted && p->state->seq_seen && p->state->threads && p->state->scratch)
         return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
 }
@@ -113,11 +121,11 @@ static weft_status make_packed(weft_program *p, const weft_image *image, weft_er
 static weft_status make_memory(weft_program *p, const weft_image *image, weft_error *err)
 {
     weft_status st;
-    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->arena, err)))
+    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->state->arena, err)))
         return weft_fail_within(err, st, "activations");
     for (int32_t t = 0; t < p->graph->n_tensors; t++) {
         uint64_t offset = p->segment->arena_offset[t];
-        if (offset != UINT64_MAX) p->data[t] = (float *)((uint8_t *)p->arena->data + offset);
+        if (offset != UINT64_MAX) p->state->data[t] = (float *)((uint8_t *)p->state->arena->data + offset);
     }
     return make_packed(p, image, err);
 }
@@ -197,13 +205,13 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
                    weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) +
                    weft__cpu_round(n->blocks) + weft__cpu_round(n->gathered) + weft__cpu_round(n->h) +
                    weft__cpu_round(n->slot_groups);
-    p->claims = weft__cpu_own(p, 2 * n->chunks * (size_t)p->n_threads, sizeof *p->claims);
-    weft_status st = p->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err)
-                               : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
-    for (int t = 0; t < p->n_threads && !st; t++) {
-        weft__cpu_thread *th = &p->threads[t];
-        if ((st = new_buffer(total, 0, &p->scratch[t], err))) break;
-        uint8_t *at = p->scratch[t]->data;
+    p->state->claims = weft__cpu_own(p, 2 * n->chunks * (size_t)p->state->n_threads, sizeof *p->state->claims);
+    weft_status st = p->state->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->state->shared, err)
+                                      : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
+    for (int t = 0; t < p->state->n_threads && !st; t++) {
+        weft__cpu_thread *th = &p->state->threads[t];
+        if ((st = new_buffer(total, 0, &p->state->scratch[t], err))) break;
+        uint8_t *at = p->state->scratch[t]->data;
         th->row = carve(&at, n->row);
         th->act = carve(&at, n->act);
         th->glu = carve(&at, n->glu);
@@ -295,7 +303,7 @@ static void small_pages(weft_program *p, const uint8_t *at, uint64_t n_bytes)
 static void part_nodes(weft_program *p, const pack_job *j)
 {
     const weft__pool *pool = p->backend->pool;
-    int n = p->n_threads, nodes = 1;
+    int n = p->state->n_threads, nodes = 1;
     for (int t = 1; t < n; t++) nodes += weft__pool_node(pool, t) != weft__pool_node(pool, t - 1);
     if (nodes == 1) return;
     for (int i = 0; i < j->n; i++) {
@@ -372,9 +380,9 @@ static weft_status describe(weft_program *p, weft_error *err)
     weft__strbuf t = {0};
     describe_matrices(p, &t);
     weft__strbuf_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables, %d inputs handed on prepared\n",
-                        weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes, p->n_direct);
+                        weft__tier_name(p->k->tier), p->state->n_threads, p->n_steps, p->n_ropes, p->n_direct);
     weft__strbuf_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
-                        (double)p->shared->n_bytes / 1e6);
+                        (double)p->state->shared->n_bytes / 1e6);
     if (t.failed) {
         weft__strbuf_free(&t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to describe a program");
@@ -402,7 +410,6 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     p->k = b->k;
     p->graph = g;
     p->segment = s;
-    p->n_threads = b->n_threads;
     const weft_image *image = o->size >= sizeof *o ? o->image : NULL;
     if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) ||
         (st = make_scratch(p, err)) || (st = weft__cpu_adapter_memory(p, err)) || (st = pack_weights(p, o, err)) ||

@@ -38,7 +38,7 @@ static int fits(const weft_program *p, const weft__cpu_linear *l)
 static int64_t largest_share(const weft_program *p, const weft__cpu_linear *l)
 {
     int64_t most = 0;
-    for (int t = 0; t < p->n_threads; t++)
+    for (int t = 0; t < p->state->n_threads; t++)
         if (l->split[t + 1] - l->split[t] > most) most = l->split[t + 1] - l->split[t];
     return most;
 }
@@ -118,7 +118,8 @@ void weft__cpu_choose_direct(weft_program *p)
 {
     for (int32_t i = 0; i < p->n_direct; i++) {
         weft__cpu_direct *h = &p->direct[i];
-        const int not_now = (h->moves && p->moved) || h->by->rows != h->at->rows || other_form(p, h->to);
+        const int not_now = (h->moves && p->state->moved) ||
+                            weft__cpu_row_kind(p, h->by) != weft__cpu_row_kind(p, h->at) || other_form(p, h->to);
         h->n_rows = not_now ? 0 : weft__cpu_rows(p, h->at);
     }
 }
@@ -127,5 +128,5 @@ void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, con
                            int64_t n, int64_t from, int64_t to)
 {
     weft__cpu_prepare(&h->to->input, x, ldx, (weft__act_part){h->to->input.k, h->n_rows, from, to, row, n},
-                      (uint8_t *)p->data[h->to->x]);
+                      (uint8_t *)p->state->data[h->to->x]);
 }

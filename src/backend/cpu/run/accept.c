@@ -24,7 +24,7 @@ static weft_status check_counts(const weft_program *p, const weft_rows *rows, we
 /* Rows of a sequence stand together, at rising positions. */
 static weft_status check_sequences(weft_program *p, const weft_rows *rows, weft_error *err)
 {
-    p->step_number++;
+    p->state->step_number++;
     for (int32_t r = 0; r < rows->n_rows; r++) {
         int32_t s = rows->seq[r], pos = rows->pos[r];
         if (s < 0 || s >= rows->n_seqs) return BAD("row %d is of sequence %d; the step has %d", r, s, rows->n_seqs);
@@ -34,8 +34,9 @@ static weft_status check_sequences(weft_program *p, const weft_rows *rows, weft_
                 return BAD("row %d is at position %d, not after %d, the one before it", r, pos, rows->pos[r - 1]);
             continue;
         }
-        if (p->seq_seen[s] == p->step_number) return BAD("row %d: the rows of sequence %d do not stand together", r, s);
-        p->seq_seen[s] = p->step_number;
+        if (p->state->seq_seen[s] == p->state->step_number)
+            return BAD("row %d: the rows of sequence %d do not stand together", r, s);
+        p->state->seq_seen[s] = p->state->step_number;
         if (rows->seqs[s].tree_mask)
             return weft_fail(err, WEFT_UNSUPPORTED, "sequence %d is a tree; this provider runs none", s);
     }
@@ -60,7 +61,7 @@ static weft_status check_wanted(weft_program *p, const weft_rows *rows, weft_err
     for (int32_t r = 0; r < rows->n_rows; r++) {
         if (!weft_row_wants(rows, r, WEFT_WANT_LOGITS)) continue;
         if (n == rows->n_wanted) return BAD("more rows are wanted than the %d announced (row %d)", rows->n_wanted, r);
-        p->wanted[n++] = r;
+        p->state->wanted[n++] = r;
     }
     return n == rows->n_wanted ? WEFT_OK : BAD("%d rows are wanted, %d were announced", n, rows->n_wanted);
 }
@@ -122,10 +123,10 @@ static weft_status bind(weft_program *p, const weft_rows *rows, const weft_bindi
     for (int32_t i = 0; i < p->segment->n_bound; i++) {
         weft_tensor_id t = p->segment->bound[i];
         const weft_tensor *tensor = &p->graph->tensors[t];
-        p->data[t] = NULL;
+        p->state->data[t] = NULL;
         for (int32_t j = 0; j < b->n_tensors; j++)
-            if (b->tensors[j].tensor == t) p->data[t] = b->tensors[j].data;
-        if (!p->data[t] && (tensor->shape.d[1] == WEFT_ROWS || rows->n_wanted > 0))
+            if (b->tensors[j].tensor == t) p->state->data[t] = b->tensors[j].data;
+        if (!p->state->data[t] && (tensor->shape.d[1] == WEFT_ROWS || rows->n_wanted > 0))
             return BAD("tensor %s is bound to no memory", tensor->name);
     }
     return WEFT_OK;
@@ -140,8 +141,8 @@ weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_
         (st = check_tokens(p, rows, err)) || (st = check_wanted(p, rows, err)) ||
         (st = weft__cpu_group_rows(p, rows, err)) || (st = check_kv(p, rows, b, err)) || (st = bind(p, rows, b, err)))
         return st;
-    p->rows = rows;
-    p->kv = b->kv;
+    p->state->rows = rows;
+    p->state->kv = b->kv;
     weft__cpu_choose_rows(p, rows);
     weft__cpu_choose_direct(p);
     return WEFT_OK;

@@ -32,13 +32,13 @@ static int32_t begin_of(int32_t window, int32_t pos)
 
 static weft_status add_tile(weft_program *p, weft__cpu_tiling *t, int32_t row, int32_t n, weft_error *err)
 {
-    const int32_t *pos = p->rows->pos + row;
+    const int32_t *pos = p->state->rows->pos + row;
     weft__cpu_tile *tile = &t->tiles[t->n_tiles];
     int32_t first = begin_of(t->window, pos[0]) / WEFT__ATTN_SPLIT_TOKENS, last = pos[n - 1] / WEFT__ATTN_SPLIT_TOKENS;
     uint64_t cost = 0;
     tile->row = row;
     tile->n = n;
-    tile->seq = p->rows->seq[row];
+    tile->seq = p->state->rows->seq[row];
     tile->first_split = first;
     tile->n_splits = last - first + 1;
     if (tile->n_splits > WEFT__CPU_MAX_SPLITS)
@@ -54,12 +54,12 @@ static weft_status add_tile(weft_program *p, weft__cpu_tiling *t, int32_t row, i
 
 static int is_left_out(const weft_program *p, const weft__cpu_tiling *t, int32_t r)
 {
-    return t->if_wanted && p->moved && !weft_row_wants(p->rows, r, WEFT_WANT_LOGITS);
+    return t->if_wanted && p->state->moved && !weft_row_wants(p->state->rows, r, WEFT_WANT_LOGITS);
 }
 
 static weft_status tile_rows(weft_program *p, weft__cpu_tiling *t, weft_error *err)
 {
-    const weft_rows *rows = p->rows;
+    const weft_rows *rows = p->state->rows;
     t->n_tiles = 0;
     t->tiles[0] = (weft__cpu_tile){0};
     for (int32_t r = 0, n; r < rows->n_rows; r += n) {
@@ -72,8 +72,8 @@ static weft_status tile_rows(weft_program *p, weft__cpu_tiling *t, weft_error *e
     const weft__cpu_tile *sum = &t->tiles[t->n_tiles];
     t->n_pairs = sum->pair;
     int64_t units = (int64_t)t->n_tiles * t->n_kv_heads;
-    int even = t->n_tiles == 1 && t->n_kv_heads % p->n_threads == 0;
-    t->shared = p->n_threads > 1 && t->n_pairs > t->n_tiles && units < 4 * p->n_threads && !even &&
+    int even = t->n_tiles == 1 && t->n_kv_heads % p->state->n_threads == 0;
+    t->shared = p->state->n_threads > 1 && t->n_pairs > t->n_tiles && units < 4 * p->state->n_threads && !even &&
                 sum->state * t->n_kv_heads <= WEFT__CPU_SHARED_STATES;
     return WEFT_OK;
 }
@@ -92,7 +92,7 @@ static void describe_queries(weft_program *p, const weft__cpu_attention *a, cons
 {
     int32_t heads = a->tiling->heads, dim = a->attr.head_dim_k;
     int64_t row_width = (int64_t)a->attr.n_heads * dim, group_width = (int64_t)heads * dim;
-    q->q = p->data[a->q] + tile->row * row_width + head * group_width;
+    q->q = p->state->data[a->q] + tile->row * row_width + head * group_width;
     q->head_stride = dim;
     q->row_stride = row_width;
     q->n_q = tile->n * heads;
@@ -100,7 +100,7 @@ static void describe_queries(weft_program *p, const weft__cpu_attention *a, cons
     q->begin = th->range;
     q->end = th->range + q->n_q;
     for (int32_t i = 0; i < q->n_q; i++) {
-        int32_t pos = p->rows->pos[tile->row + i / heads];
+        int32_t pos = p->state->rows->pos[tile->row + i / heads];
         th->range[i] = begin_of(a->attr.window, pos);
         th->range[q->n_q + i] = pos + 1;
     }
@@ -110,14 +110,14 @@ static void describe_pages(weft_program *p, const weft__cpu_attention *a, const 
                            weft__attn *q)
 {
     const weft_kv_group *g = a->group;
-    const weft_kv_binding *b = &p->kv[a->attr.kv.group];
+    const weft_kv_binding *b = &p->state->kv[a->attr.kv.group];
     uint64_t size = b->dtype == WEFT_F32 ? 4 : 2, layer = weft_kv_layer_elems(g) * (uint64_t)a->attr.kv.layer;
     uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k,
              v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
     q->head_dim_k = g->head_dim_k;
     q->head_dim_v = g->head_dim_v;
     q->data = b->data;
-    q->pages = p->rows->seqs[tile->seq].pages[a->attr.kv.group];
+    q->pages = p->state->rows->seqs[tile->seq].pages[a->attr.kv.group];
     q->page_bytes = b->page_bytes;
     q->k_offset = (layer + (uint64_t)head * k_part) * size;
     q->v_offset = (layer + (uint64_t)g->n_kv_heads * k_part + (uint64_t)head * v_part) * size;
@@ -135,10 +135,11 @@ static void read_next(weft_program *p, const weft__cpu_attention *a, const weft_
 {
     weft__attn next;
     describe_pages(p, a, tile, head, &next);
-    const int32_t first = max32(split * WEFT__ATTN_SPLIT_TOKENS, begin_of(a->attr.window, p->rows->pos[tile->row]));
+    const int32_t first =
+        max32(split * WEFT__ATTN_SPLIT_TOKENS, begin_of(a->attr.window, p->state->rows->pos[tile->row]));
     const int32_t at = first / next.page_tokens, page = next.pages[at];
     if (page < 0) return;
-    q->next_slots = min32(next.page_tokens, p->rows->pos[tile->row + tile->n - 1] + 1 - at * next.page_tokens);
+    q->next_slots = min32(next.page_tokens, p->state->rows->pos[tile->row + tile->n - 1] + 1 - at * next.page_tokens);
     q->next_k = next.data + (uint64_t)page * next.page_bytes + next.k_offset;
     q->next_v = next.data + (uint64_t)page * next.page_bytes + next.v_offset;
 }
@@ -152,9 +153,9 @@ static void combine(weft_program *p, const weft__cpu_attention *a, const weft__c
             ldo = (int64_t)a->attr.n_heads * dim;
     const int direct = weft__cpu_is_direct(a->to);
     for (int32_t i = 0; i < n_q; i++) {
-        int32_t row = tile->row + i / heads, pos = p->rows->pos[row];
+        int32_t row = tile->row + i / heads, pos = p->state->rows->pos[row];
         int32_t first = begin_of(a->attr.window, pos) / WEFT__ATTN_SPLIT_TOKENS, last = pos / WEFT__ATTN_SPLIT_TOKENS;
-        float *y = direct ? th->row + i / heads * width : p->data[a->out] + row * ldo + head * width;
+        float *y = direct ? th->row + i / heads * width : p->state->data[a->out] + row * ldo + head * width;
         p->k->attn_combine(state + (first - tile->first_split) * stride + i * one, stride, last - first + 1, dim,
                            y + (int64_t)(i % heads) * dim);
     }
@@ -180,10 +181,10 @@ static int32_t tile_at_cost(const weft__cpu_tiling *t, uint64_t cost)
 static void run_whole(weft_program *p, const weft__cpu_attention *a, int thread)
 {
     const weft__cpu_tiling *t = a->tiling;
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     uint64_t per_head = t->tiles[t->n_tiles].cost, total = per_head * (uint64_t)t->n_kv_heads;
-    uint64_t from = (uint64_t)weft__cpu_share((int64_t)total, thread, p->n_threads);
-    uint64_t to = (uint64_t)weft__cpu_share((int64_t)total, thread + 1, p->n_threads);
+    uint64_t from = (uint64_t)weft__cpu_share((int64_t)total, thread, p->state->n_threads);
+    uint64_t to = (uint64_t)weft__cpu_share((int64_t)total, thread + 1, p->state->n_threads);
     for (uint64_t head = from / per_head; head < (uint64_t)t->n_kv_heads && head * per_head < to; head++) {
         uint64_t base = head * per_head;
         for (int32_t i = from > base ? tile_at_cost(t, from - base) : 0; i < t->n_tiles && base + t->tiles[i].cost < to;
@@ -193,7 +194,7 @@ static void run_whole(weft_program *p, const weft__cpu_attention *a, int thread)
             describe_queries(p, a, tile, (int64_t)head, th, &q);
             describe_pages(p, a, tile, (int64_t)head, &q);
             int64_t stride = q.n_q * (2 + (int64_t)q.head_dim_v);
-            uint32_t dtype = p->kv[a->attr.kv.group].dtype;
+            uint32_t dtype = p->state->kv[a->attr.kv.group].dtype;
             for (int32_t s = 0; s < tile->n_splits; s++) {
                 if (s + 1 < tile->n_splits) read_next(p, a, tile, (int64_t)head, tile->first_split + s + 1, &q);
                 else if (i + 1 < t->n_tiles) read_next(p, a, tile + 1, (int64_t)head, tile[1].first_split, &q);
@@ -223,15 +224,15 @@ static float *shared_state(weft_program *p, const weft__cpu_attention *a, const 
 {
     const weft__cpu_tiling *t = a->tiling;
     int64_t at = tile->state * t->n_kv_heads + head * tile->n_splits * tile->n * t->heads;
-    return (float *)p->shared->data + at * (2 + (int64_t)a->attr.head_dim_v);
+    return (float *)p->state->shared->data + at * (2 + (int64_t)a->attr.head_dim_v);
 }
 
 static void run_shared(weft_program *p, const weft__cpu_attention *a, int thread)
 {
     const weft__cpu_tiling *t = a->tiling;
-    weft__cpu_thread *th = &p->threads[thread];
-    int64_t n = (int64_t)t->n_kv_heads * t->n_pairs, last = weft__cpu_share(n, thread + 1, p->n_threads);
-    for (int64_t u = weft__cpu_share(n, thread, p->n_threads); u < last; u++) {
+    weft__cpu_thread *th = &p->state->threads[thread];
+    int64_t n = (int64_t)t->n_kv_heads * t->n_pairs, last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    for (int64_t u = weft__cpu_share(n, thread, p->state->n_threads); u < last; u++) {
         int64_t head = u / t->n_pairs;
         int32_t pair = (int32_t)(u % t->n_pairs);
         const weft__cpu_tile *tile = tile_of_pair(t, pair);
@@ -240,12 +241,12 @@ static void run_shared(weft_program *p, const weft__cpu_attention *a, int thread
         describe_pages(p, a, tile, head, &q);
         int32_t s = pair - tile->pair;
         float *state = shared_state(p, a, tile, head) + s * q.n_q * (2 + (int64_t)q.head_dim_v);
-        p->k->attn_split(&q, p->kv[a->attr.kv.group].dtype, tile->first_split + s, th->attn, state);
+        p->k->attn_split(&q, p->state->kv[a->attr.kv.group].dtype, tile->first_split + s, th->attn, state);
     }
     weft__pool_barrier(p->backend->pool, thread);
     n = (int64_t)t->n_kv_heads * t->n_tiles;
-    last = weft__cpu_share(n, thread + 1, p->n_threads);
-    for (int64_t u = weft__cpu_share(n, thread, p->n_threads); u < last; u++) {
+    last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    for (int64_t u = weft__cpu_share(n, thread, p->state->n_threads); u < last; u++) {
         const weft__cpu_tile *tile = &t->tiles[u % t->n_tiles];
         combine(p, a, tile, u / t->n_tiles, shared_state(p, a, tile, u / t->n_tiles), th);
     }

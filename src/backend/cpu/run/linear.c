@@ -23,7 +23,7 @@ _Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_PREFETCH_ROWS, "a block has out
 
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
 {
-    const float *x = p->data[l->x] + row * l->input.k;
+    const float *x = p->state->data[l->x] + row * l->input.k;
     if (!l->norm) return x;
     p->k->norm_rms(x, l->norm, l->eps, l->input.k, th->row);
     return th->row;
@@ -35,7 +35,7 @@ static void prepare_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_t
 {
     const int64_t k = l->input.k;
     for (int64_t r = first, rows; r < last; r += rows) {
-        const float *x = p->data[l->x] + r * k;
+        const float *x = p->state->data[l->x] + r * k;
         rows = last - r < l->input.tile ? last - r : l->input.tile;
         for (int64_t i = 0; l->norm && i < rows; i++) p->k->norm_rms(x + i * k, l->norm, l->eps, k, th->row + i * k);
         weft__cpu_prepare(&l->input, l->norm ? th->row : x, k, (weft__act_part){k, n, 0, k, r, rows}, acts);
@@ -44,7 +44,7 @@ static void prepare_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_t
 
 static const float *residual_of(const weft_program *p, const weft__cpu_linear *l, int i)
 {
-    return i == 0 && l->residual != WEFT_NONE ? p->data[l->residual] : NULL;
+    return i == 0 && l->residual != WEFT_NONE ? p->state->data[l->residual] : NULL;
 }
 
 /* What stands behind matrix i, for outputs [first, last) of n rows from `row` on. */
@@ -55,7 +55,7 @@ static void epilogue(weft_program *p, const weft__cpu_linear *l, int i, int64_t 
     const float *residual = residual_of(p, l, i);
     if (!m->bias && !residual) return;
     for (int64_t r = row; r < row + n; r++) {
-        float *y = p->data[l->out[i]] + r * m->n + first;
+        float *y = p->state->data[l->out[i]] + r * m->n + first;
         /* Rows lie too far apart for the processor to foresee the next. */
         for (int64_t j = first; residual && r + AHEAD < row + n && j < last; j += 16)
             __builtin_prefetch(residual + (r + AHEAD) * m->n + j);
@@ -98,10 +98,10 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, wef
                      const uint8_t *next)
 {
     int64_t width = l->m[o.i].n;
-    float *y = p->data[l->out[o.i]] + r.row * width + o.first;
+    float *y = p->state->data[l->out[o.i]] + r.row * width + o.first;
     if (l->activation != WEFT_ACT_NONE) {
-        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts, r.offset,
-                        r.n, &r.delta, l->to, y, width);
+        weft__cpu_gated(p, &p->state->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts,
+                        r.offset, r.n, &r.delta, l->to, y, width);
         return;
     }
     const weft__cpu_matrix *m = &l->m[o.i];
@@ -151,10 +151,10 @@ static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thre
                             weft__cpu_block_size size, int few_rows, rows_at r)
 {
     const int node = weft__pool_node(p->backend->pool, thread);
-    int n_owners = few_rows ? OWNERS : p->n_threads;
+    int n_owners = few_rows ? OWNERS : p->state->n_threads;
     weft__cpu_outputs o;
-    for (int k = 0; k < p->n_threads && n_owners > 0; k++) {
-        const int owner = (thread + k) % p->n_threads;
+    for (int k = 0; k < p->state->n_threads && n_owners > 0; k++) {
+        const int owner = (thread + k) % p->state->n_threads;
         if (few_rows && weft__pool_node(p->backend->pool, owner) != node) continue;
         n_owners--;
         while (weft__cpu_take_block(shares_of(l), owner, &claims[owner], size, &o)) multiply(p, l, thread, o, r, NULL);
@@ -172,7 +172,7 @@ static int n_products(const weft__cpu_linear *l, int thread, weft__cpu_block_siz
 static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_linear *l)
 {
     for (int i = 0; i < l->n_mat; i++)
-        if (weft__cpu_has_delta(p, s->rows, l->m[i].id)) return 1;
+        if (weft__cpu_has_delta(p, weft__cpu_row_kind(p, s), l->m[i].id)) return 1;
     return 0;
 }
 
@@ -180,13 +180,13 @@ static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft_
 static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_t n)
 {
     const weft__cpu_linear *l = s->data;
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     const size_t *offset = l->input.tile_offset;
     const int direct = weft__cpu_is_direct(l->from), adapted = has_delta(p, s, l);
-    const uint8_t *share = share_begins(l, thread, 0), *acts = direct ? (uint8_t *)p->data[l->x] : th->act;
+    const uint8_t *share = share_begins(l, thread, 0), *acts = direct ? (uint8_t *)p->state->data[l->x] : th->act;
     weft__cpu_fetch_linear(p, s, thread, share);
     if (!direct) prepare_rows(p, l, th, 0, n, n, th->act);
-    weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
+    weft__cpu_delta delta = weft__cpu_delta_of(p, weft__cpu_row_kind(p, s), 0, n);
     if (adapted) {
         weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){acts, offset, 0, n}, 0, n, 1, share);
         delta.after = weft__cpu_arrive(p, thread);
@@ -194,7 +194,7 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     }
     const rows_at r = {acts, offset, 0, n, delta};
     /* With adapters each thread knows what it reads next; a single one has no other to steal from. */
-    if (adapted || p->n_threads == 1) multiply_share(p, l, thread, r);
+    if (adapted || p->state->n_threads == 1) multiply_share(p, l, thread, r);
     else multiply_blocks(p, l, thread, weft__cpu_claims_of(p, thread, 1), (weft__cpu_block_size){BLOCK, LARGE}, 1, r);
 }
 
@@ -202,14 +202,14 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_input *in = &l->input;
-    weft__cpu_thread *th = &p->threads[thread];
+    weft__cpu_thread *th = &p->state->threads[thread];
     int64_t n = weft__cpu_rows(p, s);
     if (n <= in->tile) {
         run_few(p, s, thread, n);
         return;
     }
     const int direct = weft__cpu_is_direct(l->from), delta = has_delta(p, s, l);
-    uint8_t *acts = direct ? (uint8_t *)p->data[l->x] : p->shared->data;
+    uint8_t *acts = direct ? (uint8_t *)p->state->data[l->x] : p->state->shared->data;
     int64_t first, last;
     weft__cpu_prepares(p, l, n, thread, &first, &last);
     for (int64_t r = first, end; r < last && (delta || !direct); r = end) { /* this thread's rows of one chunk */
@@ -228,9 +228,9 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     const weft__cpu_block_size size = {block, block};
     if (ahead) ahead->n_products = n_products(l, thread, size) * (int)n_chunks;
     if (delta || !direct) weft__pool_barrier(p->backend->pool, thread);
-    for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
+    for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->state->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
-        weft__cpu_delta d = weft__cpu_delta_of(p, s->rows, begin, rows);
+        weft__cpu_delta d = weft__cpu_delta_of(p, weft__cpu_row_kind(p, s), begin, rows);
         d.ahead = ahead;
         multiply_blocks(p, l, thread, claims, size, 0, (rows_at){acts, in->chunk_offset, begin, rows, d});
     }
@@ -241,7 +241,7 @@ void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l)
     const weft__cpu_matrix *m[WEFT_LINEAR_MAX];
     for (int i = 0; i < l->n_mat; i++) m[i] = &l->m[i];
     weft__cpu_split_outputs(m, l->n_mat, l->activation != WEFT_ACT_NONE, l->to ? WEFT__ACT_PART : WEFT__CPU_UNIT,
-                            p->n_threads, l->split);
+                            p->state->n_threads, l->split);
 }
 
 weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err)
@@ -270,7 +270,7 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
     }
     int64_t max_rows = s->rows == WEFT_WANTED ? p->segment->max_wanted : p->segment->max_rows;
     weft__cpu_input_init(&l->input, m, a->n_mat, max_rows);
-    l->split = weft__cpu_own(p, ((size_t)p->n_threads + 1) * (size_t)a->n_mat, sizeof *l->split);
+    l->split = weft__cpu_own(p, ((size_t)p->state->n_threads + 1) * (size_t)a->n_mat, sizeof *l->split);
     if (!l->split || failed) goto no_memory;
     weft__cpu_split_linear(p, l);
     weft__cpu_need(&p->needs.act, l->input.tile_bytes);

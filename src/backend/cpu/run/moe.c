@@ -45,9 +45,10 @@ static void route_row(const weft_attr_moe *a, const float *logit, float *out)
 static void run_route(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft_attr_moe *a = &s->node->attr.moe;
-    int64_t n = weft__cpu_rows(p, s), last = weft__cpu_share(n, thread + 1, p->n_threads);
-    for (int64_t r = weft__cpu_share(n, thread, p->n_threads); r < last; r++)
-        route_row(a, p->data[s->node->in[0]] + r * a->n_experts, p->data[s->node->out[0]] + r * 2 * a->n_used);
+    int64_t n = weft__cpu_rows(p, s), last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    for (int64_t r = weft__cpu_share(n, thread, p->state->n_threads); r < last; r++)
+        route_row(a, p->state->data[s->node->in[0]] + r * a->n_experts,
+                  p->state->data[s->node->out[0]] + r * 2 * a->n_used);
 }
 
 /* ---- grouping ---- */
@@ -100,19 +101,19 @@ static int32_t group_slots(const weft__cpu_moe *m, const float *route, int64_t n
 
 static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_matrix *m)
 {
-    return weft__cpu_has_delta(p, s->rows, m->id);
+    return weft__cpu_has_delta(p, weft__cpu_row_kind(p, s), m->id);
 }
 
 /* h of this thread's share of the slots, for gate and up from x. */
 static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    const float *route = p->data[m->route], *x = p->data[m->x];
-    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
-    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
+    const float *route = p->state->data[m->route], *x = p->state->data[m->x];
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->state->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->state->n_threads); i < last; i++) {
+        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
         int32_t expert = expert_of(&m->attr, route, i / used, (int32_t)(i % used)),
-                slot = p->threads[thread].slot_of[i];
+                slot = p->state->threads[thread].slot_of[i];
         if (!a) continue;
         weft__cpu_shrink_row(p, thread, a, &m->gate, expert, x + i / used * m->gate.k, slot, 0);
         weft__cpu_shrink_row(p, thread, a, &m->up, expert, x + i / used * m->up.k, slot, 1);
@@ -123,11 +124,11 @@ static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, i
 static void shrink_hidden(weft_program *p, const weft__cpu_step *s, int64_t n_rows, const float *hidden, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
-    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
-        int32_t expert = expert_of(&m->attr, p->data[m->route], i / used, (int32_t)(i % used)),
-                slot = p->threads[thread].slot_of[i];
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->state->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->state->n_threads); i < last; i++) {
+        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
+        int32_t expert = expert_of(&m->attr, p->state->data[m->route], i / used, (int32_t)(i % used)),
+                slot = p->state->threads[thread].slot_of[i];
         if (a) weft__cpu_shrink_row(p, thread, a, &m->down, expert, hidden + slot * m->down.k, slot, 2);
     }
 }
@@ -137,10 +138,10 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
                                       weft__cpu_thread *th)
 {
     weft__cpu_delta d = {.group = th->slot_groups, .row = k->slot, .n = k->n, .expert = k->expert};
-    if (p->groups[0].n == 0) return d;
+    if (p->state->groups[0].n == 0) return d;
     const weft_adapter *before = NULL;
     for (int32_t i = k->slot; i < k->slot + k->n; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, th->slot_row[i]);
+        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), th->slot_row[i]);
         if (a && a == before) th->slot_groups[d.n_groups - 1].n++;
         else if (a) th->slot_groups[d.n_groups++] = (weft__cpu_group){a, i, 1};
         before = a;
@@ -155,11 +156,11 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
 static void moe_prepare(const weft_program *p, int thread, const weft__cpu_input *in, const size_t *offset,
                         size_t tile_bytes, int32_t n_blocks, const float *x, const int32_t *slot_row, uint8_t *acts)
 {
-    const weft__cpu_thread *th = &p->threads[thread];
+    const weft__cpu_thread *th = &p->state->threads[thread];
     const weft__cpu_block *end = &th->blocks[n_blocks - 1];
     int32_t n_tiles = (slot_row ? end->tile_x : end->tile_h) + (end->n + in->tile - 1) / in->tile;
-    int64_t first = weft__cpu_share(n_tiles, thread, p->n_threads);
-    int64_t last = weft__cpu_share(n_tiles, thread + 1, p->n_threads);
+    int64_t first = weft__cpu_share(n_tiles, thread, p->state->n_threads);
+    int64_t last = weft__cpu_share(n_tiles, thread + 1, p->state->n_threads);
     for (int32_t b = 0; b < n_blocks; b++) {
         const weft__cpu_block *block = &th->blocks[b];
         int64_t tile = slot_row ? block->tile_x : block->tile_h;
@@ -177,10 +178,10 @@ static void moe_prepare(const weft_program *p, int thread, const weft__cpu_input
 static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *y,
                         int64_t n_rows, int64_t first, int64_t last)
 {
-    const float *route = p->data[m->route];
+    const float *route = p->state->data[m->route];
     int64_t d = m->down.n;
     for (int64_t r = 0; r < n_rows; r++) {
-        float *out = p->data[m->out] + r * d;
+        float *out = p->state->data[m->out] + r * d;
         for (int64_t j = first; j < last; j++) out[j] = 0;
         for (int32_t i = 0; i < m->attr.n_used; i++) {
             float w = weight_of(&m->attr, route, r, i);
@@ -195,9 +196,9 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
                       int thread)
 {
     const weft__cpu_moe *m = s->data;
-    weft__cpu_thread *th = &p->threads[thread];
-    const float *x = p->data[m->x];
-    uint8_t *act_x = (uint8_t *)p->shared->data + m->act_x;
+    weft__cpu_thread *th = &p->state->threads[thread];
+    const float *x = p->state->data[m->x];
+    uint8_t *act_x = (uint8_t *)p->state->shared->data + m->act_x;
     int64_t first = m->split_f[thread], last = m->split_f[thread + 1], f = m->gate.n;
     int alone = n_rows == 1; /* a single row enters all its experts in the same form */
     int delta = has_delta(p, s, &m->gate) || has_delta(p, s, &m->up);
@@ -222,20 +223,21 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
 static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden,
                         int64_t n_rows, int thread)
 {
-    int64_t f = m->gate.n, used = m->attr.n_used, last = weft__cpu_share(n_rows, thread + 1, p->n_threads) * used;
-    float *out = p->data[m->out_hidden];
-    for (int64_t i = weft__cpu_share(n_rows, thread, p->n_threads) * used; i < last; i++)
+    int64_t f = m->gate.n, used = m->attr.n_used,
+            last = weft__cpu_share(n_rows, thread + 1, p->state->n_threads) * used;
+    float *out = p->state->data[m->out_hidden];
+    for (int64_t i = weft__cpu_share(n_rows, thread, p->state->n_threads) * used; i < last; i++)
         memcpy(out + i * f, hidden + th->slot_of[i] * f, (size_t)f * sizeof *out);
 }
 
 static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    weft__cpu_thread *th = &p->threads[thread];
-    uint8_t *shared = p->shared->data, *act_h = shared + m->act_h;
+    weft__cpu_thread *th = &p->state->threads[thread];
+    uint8_t *shared = p->state->shared->data, *act_h = shared + m->act_h;
     float *hidden = (float *)(shared + m->hidden), *y = (float *)(shared + m->y);
     int64_t n_rows = weft__cpu_rows(p, s), d = m->down.n, first = m->split_d[thread], last = m->split_d[thread + 1];
-    int32_t n_blocks = group_slots(m, p->data[m->route], n_rows, th);
+    int32_t n_blocks = group_slots(m, p->state->data[m->route], n_rows, th);
     run_gates(p, s, n_rows, n_blocks, hidden, thread);
     weft__pool_barrier(p->backend->pool, thread);
     if (m->out_hidden != WEFT_NONE) give_hidden(p, m, th, hidden, n_rows, thread);
@@ -296,8 +298,8 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
 void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m)
 {
     const weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
-    weft__cpu_split_outputs(gate_up, 2, 1, WEFT__CPU_UNIT, p->n_threads, m->split_f);
-    weft__cpu_split_outputs(&down, 1, 1, WEFT__CPU_UNIT, p->n_threads, m->split_d);
+    weft__cpu_split_outputs(gate_up, 2, 1, WEFT__CPU_UNIT, p->state->n_threads, m->split_f);
+    weft__cpu_split_outputs(&down, 1, 1, WEFT__CPU_UNIT, p->state->n_threads, m->split_d);
 }
 
 static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_moe *m, weft_error *err)
@@ -323,12 +325,12 @@ weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *
         return WEFT_OK;
     }
     weft__cpu_moe *m = weft__cpu_own(p, 1, sizeof *m);
-    int64_t *split = weft__cpu_own(p, 2 * ((size_t)p->n_threads + 1), sizeof *split);
+    int64_t *split = weft__cpu_own(p, 2 * ((size_t)p->state->n_threads + 1), sizeof *split);
     if (!m || !split)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
     m->attr = s->node->attr.moe;
     m->split_f = split;
-    m->split_d = split + p->n_threads + 1;
+    m->split_d = split + p->state->n_threads + 1;
     m->x = s->node->in[0];
     m->route = s->node->in[1];
     m->out = s->node->out[0];

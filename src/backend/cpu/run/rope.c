@@ -37,14 +37,14 @@ static weft__cpu_rope *rope_of(weft_program *p, const weft_attr_rope *a, weft_we
 void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread)
 {
     (void)s;
-    int64_t n = p->rows->n_rows, last = weft__cpu_share(n, thread + 1, p->n_threads);
+    int64_t n = p->state->rows->n_rows, last = weft__cpu_share(n, thread + 1, p->state->n_threads);
     for (int32_t i = 0; i < p->n_ropes; i++) {
         const weft__cpu_rope *rope = &p->ropes[i];
         int pairs = rope->attr.n_rot / 2;
-        for (int64_t r = weft__cpu_share(n, thread, p->n_threads); r < last; r++) {
+        for (int64_t r = weft__cpu_share(n, thread, p->state->n_threads); r < last; r++) {
             float *cs = rope->cs + r * pairs * 2;
             for (int j = 0; j < pairs; j++) {
-                double angle = p->rows->pos[r] * rope->freq[j];
+                double angle = p->state->rows->pos[r] * rope->freq[j];
                 cs[2 * j] = (float)(cos(angle) * rope->attr.attn_factor);
                 cs[2 * j + 1] = (float)(sin(angle) * rope->attr.attn_factor);
             }
@@ -63,12 +63,13 @@ static void rotate(const weft_program *p, const weft__cpu_rope *rope, const weft
 static void run_rope(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft_attr_rope *a = &s->node->attr.rope;
-    int64_t heads = a->n_heads, n = (int64_t)p->rows->n_rows * heads;
-    int64_t u = weft__cpu_share(n, thread, p->n_threads), last = weft__cpu_share(n, thread + 1, p->n_threads);
+    int64_t heads = a->n_heads, n = (int64_t)p->state->rows->n_rows * heads;
+    int64_t u = weft__cpu_share(n, thread, p->state->n_threads),
+            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
     while (u < last) {
         int64_t r = u / heads, first = u % heads, end = last - r * heads < heads ? last - r * heads : heads;
-        rotate(p, s->data, a, r, first, end, p->data[s->node->in[0]] + u * a->head_dim,
-               p->data[s->node->out[0]] + u * a->head_dim);
+        rotate(p, s->data, a, r, first, end, p->state->data[s->node->in[0]] + u * a->head_dim,
+               p->state->data[s->node->out[0]] + u * a->head_dim);
         u += end - first;
     }
 }
@@ -80,15 +81,15 @@ static void put_head(weft_program *p, const weft__cpu_step *s, weft__cpu_thread 
 {
     const weft__cpu_kv *kv = s->data;
     const weft_kv_group *g = kv->group;
-    const weft_kv_binding *b = &p->kv[kv->kv.group];
-    int32_t pos = p->rows->pos[r], slot = pos & (g->page_tokens - 1);
-    int32_t page = p->rows->seqs[p->rows->seq[r]].pages[kv->kv.group][pos / g->page_tokens];
+    const weft_kv_binding *b = &p->state->kv[kv->kv.group];
+    int32_t pos = p->state->rows->pos[r], slot = pos & (g->page_tokens - 1);
+    int32_t page = p->state->rows->seqs[p->state->rows->seq[r]].pages[kv->kv.group][pos / g->page_tokens];
     uint64_t size = b->dtype == WEFT_F32 ? 4 : 2, layer = weft_kv_layer_elems(g) * (uint64_t)kv->kv.layer;
     uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k,
              v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
     uint8_t *base = (uint8_t *)b->data + (uint64_t)page * b->page_bytes + layer * size;
-    const float *k = p->data[kv->k] + (r * g->n_kv_heads + h) * g->head_dim_k;
-    const float *v = p->data[kv->v] + (r * g->n_kv_heads + h) * g->head_dim_v;
+    const float *k = p->state->data[kv->k] + (r * g->n_kv_heads + h) * g->head_dim_k;
+    const float *v = p->state->data[kv->v] + (r * g->n_kv_heads + h) * g->head_dim_v;
     if (kv->rope) {
         rotate(p, kv->rope, &s->node->attr.rope_kv.k, r, h, h + 1, k, th->row);
         k = th->row;
@@ -102,16 +103,17 @@ static void put_head(weft_program *p, const weft__cpu_step *s, weft__cpu_thread 
 static void run_kv(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_kv *kv = s->data;
-    weft__cpu_thread *th = &p->threads[thread];
-    int64_t per_row = kv->n_heads + kv->group->n_kv_heads, n = (int64_t)p->rows->n_rows * per_row;
-    int64_t u = weft__cpu_share(n, thread, p->n_threads), last = weft__cpu_share(n, thread + 1, p->n_threads);
+    weft__cpu_thread *th = &p->state->threads[thread];
+    int64_t per_row = kv->n_heads + kv->group->n_kv_heads, n = (int64_t)p->state->rows->n_rows * per_row;
+    int64_t u = weft__cpu_share(n, thread, p->state->n_threads),
+            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
     while (u < last) {
         int64_t r = u / per_row, first = u % per_row, end = last - r * per_row < per_row ? last - r * per_row : per_row;
         u += end - first;
         if (first < kv->n_heads) {
             const weft_attr_rope *a = &s->node->attr.rope_kv.q;
             int64_t q_end = end < kv->n_heads ? end : kv->n_heads, at = (r * kv->n_heads + first) * a->head_dim;
-            rotate(p, kv->rope, a, r, first, q_end, p->data[kv->q] + at, p->data[kv->q_out] + at);
+            rotate(p, kv->rope, a, r, first, q_end, p->state->data[kv->q] + at, p->state->data[kv->q_out] + at);
             first = q_end;
         }
         for (int64_t h = first; h < end; h++) put_head(p, s, th, r, h - kv->n_heads);

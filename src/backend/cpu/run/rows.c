@@ -9,12 +9,12 @@ enum { BLOCK = 256 }; /* elements: rows are split between threads at multiples o
 
 static const float *in(const weft_program *p, const weft__cpu_step *s, int i)
 {
-    return p->data[s->node->in[i]];
+    return p->state->data[s->node->in[i]];
 }
 
 static float *out(const weft_program *p, const weft__cpu_step *s)
 {
-    return p->data[s->node->out[0]];
+    return p->state->data[s->node->out[0]];
 }
 
 static int64_t width_of(const weft_program *p, const weft__cpu_step *s)
@@ -27,10 +27,10 @@ static int64_t width_of(const weft_program *p, const weft__cpu_step *s)
 static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft_weight *w = &p->graph->weights[s->node->w[0]];
-    const weft_rows *rows = p->rows;
+    const weft_rows *rows = p->state->rows;
     float scale = s->node->attr.embed.scale;
-    int64_t d = width_of(p, s), last = weft__cpu_share(rows->n_rows, thread + 1, p->n_threads);
-    for (int64_t r = weft__cpu_share(rows->n_rows, thread, p->n_threads); r < last; r++) {
+    int64_t d = width_of(p, s), last = weft__cpu_share(rows->n_rows, thread + 1, p->state->n_threads);
+    for (int64_t r = weft__cpu_share(rows->n_rows, thread, p->state->n_threads); r < last; r++) {
         float *y = out(p, s) + r * d;
         if (rows->token && rows->token[r] != WEFT_NONE) {
             const weft_adapter *a = weft__cpu_adapter_of(p, WEFT_ROWS, r);
@@ -46,10 +46,11 @@ static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
 
 static void run_pick_rows(weft_program *p, const weft__cpu_step *s, int thread)
 {
-    int64_t d = width_of(p, s), n = p->rows->n_wanted, last = weft__cpu_share(n, thread + 1, p->n_threads);
-    const int moved = p->moved && s > p->gather;
-    for (int64_t i = weft__cpu_share(n, thread, p->n_threads); i < last; i++)
-        memcpy(out(p, s) + i * d, in(p, s, 0) + (moved ? i : p->wanted[i]) * d, (size_t)d * sizeof(float));
+    int64_t d = width_of(p, s), n = p->state->rows->n_wanted,
+            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    const int moved = p->state->moved && s > p->gather;
+    for (int64_t i = weft__cpu_share(n, thread, p->state->n_threads); i < last; i++)
+        memcpy(out(p, s) + i * d, in(p, s, 0) + (moved ? i : p->state->wanted[i]) * d, (size_t)d * sizeof(float));
 }
 
 /* ---- norms ---- */
@@ -70,8 +71,9 @@ static void run_norm(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_norm *w = s->data;
     const weft_attr_norm *a = &s->node->attr.norm;
-    int64_t n = weft__cpu_rows(p, s) * (width_of(p, s) / w->group), last = weft__cpu_share(n, thread + 1, p->n_threads);
-    for (int64_t i = weft__cpu_share(n, thread, p->n_threads); i < last; i++) {
+    int64_t n = weft__cpu_rows(p, s) * (width_of(p, s) / w->group),
+            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    for (int64_t i = weft__cpu_share(n, thread, p->state->n_threads); i < last; i++) {
         const float *x = in(p, s, 0) + i * w->group;
         float *y = out(p, s) + i * w->group;
         if (a->kind == WEFT_NORM_LAYER) norm_layer(x, w, a->eps, w->group, y);
@@ -139,7 +141,8 @@ static void run_elementwise(weft_program *p, const weft__cpu_step *s, int thread
 {
     element_fn f = element_of(s->node->op);
     int64_t width = width_of(p, s), per_row = (width + BLOCK - 1) / BLOCK, n = weft__cpu_rows(p, s) * per_row;
-    int64_t u = weft__cpu_share(n, thread, p->n_threads), last = weft__cpu_share(n, thread + 1, p->n_threads);
+    int64_t u = weft__cpu_share(n, thread, p->state->n_threads),
+            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
     while (u < last) {
         int64_t row = u / per_row, first_block = u % per_row, n_blocks = per_row - first_block;
         if (n_blocks > last - u) n_blocks = last - u;

@@ -6,7 +6,7 @@
 /* The event of step s, or NULL when there is no room for it. */
 static weft_profile_event *begin_event(const weft_program *p, const weft__cpu_step *s)
 {
-    weft_profile_log *log = p->profile;
+    weft_profile_log *log = p->state->profile;
     if (log->n == log->capacity) {
         log->n_lost++;
         return NULL;
@@ -20,7 +20,7 @@ static weft_profile_event *begin_event(const weft_program *p, const weft__cpu_st
 static void walk(void *arg, int thread, int n_threads)
 {
     weft_program *p = arg;
-    int timed = thread == 0 && p->profile;
+    int timed = thread == 0 && p->state->profile;
     (void)n_threads;
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
@@ -36,7 +36,7 @@ static void walk(void *arg, int thread, int n_threads)
 /* The steps that follow are done by n threads. Their number changes which computes an output, never how. */
 static void use_threads(weft_program *p, int n)
 {
-    p->n_threads = n;
+    p->state->n_threads = n;
     weft__cpu_forget_claims(p);
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
@@ -49,7 +49,7 @@ weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bin
 {
     weft_status st;
     int n_threads = weft__pool_team(p->backend->pool);
-    if (n_threads != p->n_threads) use_threads(p, n_threads);
+    if (n_threads != p->state->n_threads) use_threads(p, n_threads);
     if ((st = weft__cpu_accept(p, rows, b, err)) || (st = weft__cpu_tile_rows(p, err))) return st;
     weft__pool_run_team(p->backend->pool, n_threads, rows->n_rows, walk, p);
     return WEFT_OK;
@@ -57,5 +57,5 @@ weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bin
 
 void weft__cpu_profile(weft_program *p, weft_profile_log *log)
 {
-    p->profile = log;
+    p->state->profile = log;
 }

@@ -36,24 +36,24 @@ int weft__cpu_n_blocks(weft__cpu_shares s, int owner, weft__cpu_block_size size)
  * the barrier before this. */
 weft__cpu_claim *weft__cpu_claims_of(weft_program *p, int thread, size_t n_chunks)
 {
-    const size_t half = p->needs.chunks * (size_t)p->n_threads;
-    weft__cpu_thread *th = &p->threads[thread];
+    const size_t half = p->needs.chunks * (size_t)p->state->n_threads;
+    weft__cpu_thread *th = &p->state->threads[thread];
     const int now = th->claims;
-    weft__cpu_claim *next = p->claims + (now ? 0 : half);
+    weft__cpu_claim *next = p->state->claims + (now ? 0 : half);
     for (size_t c = 0; c < th->n_claimed[!now]; c++)
-        atomic_store_explicit(&next[c * (size_t)p->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
+        atomic_store_explicit(&next[c * (size_t)p->state->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
     th->n_claimed[now] = n_chunks;
     th->claims = !now;
-    return p->claims + (now ? half : 0);
+    return p->state->claims + (now ? half : 0);
 }
 
 void weft__cpu_forget_claims(weft_program *p)
 {
     for (size_t c = 0; c < 2 * p->needs.chunks * (size_t)p->backend->n_threads; c++)
-        atomic_store_explicit(&p->claims[c].next, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->state->claims[c].next, 0, memory_order_relaxed);
     for (int t = 0; t < p->backend->n_threads; t++) {
-        p->threads[t].claims = 0;
-        p->threads[t].n_claimed[0] = p->threads[t].n_claimed[1] = 0;
+        p->state->threads[t].claims = 0;
+        p->state->threads[t].n_claimed[0] = p->state->threads[t].n_claimed[1] = 0;
     }
 }
 
