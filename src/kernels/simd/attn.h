@@ -222,13 +222,22 @@ static void softmax(const weft__attn *a, int base, const int *from, const int *t
 
 /* ---- pass 3: weighted values ---- */
 
-/* acc[i][e] += sum over n tokens of p[i][t] * v[t][e], for nq queries and nv vectors of elements (with `part` != 0: one
- * vector, `part` elements). v: the first token's row. nq, nv, f16 are constants. */
-INLINE void values_tile(int nq, int nv, int f16, int part, const weft__attn *a, const float *p, const uint8_t *v,
-                        int64_t ahead, int n, float *acc, int64_t acc_stride)
+/* The values of a run: n tokens, `stride` bytes apart; `ahead` as in struct run. */
+struct values {
+    const uint8_t *at; /* the first token's row */
+    int64_t stride, ahead;
+    int n;
+};
+
+/* acc[i][j] += sum over v's tokens of p[i][t] * v[t][e + j], for nq queries and nv vectors of elements (with `part` !=
+ * 0: one vector, `part` elements). nq, nv, f16 are constants. */
+INLINE void values_tile(int nq, int nv, int f16, int part, const float *p, const struct values *v, int e, float *acc,
+                        int64_t acc_stride)
 {
     vf sum[TILE_QUERIES][4];
     const int size = f16 ? 2 : 4;
+    const uint8_t *row = v->at + e * size;
+    acc += e;
     UNROLL
     for (int i = 0; i < nq; i++) {
         UNROLL
@@ -237,17 +246,17 @@ INLINE void values_tile(int nq, int nv, int f16, int part, const weft__attn *a, 
             sum[i][j] = part ? vf_load_part(from, part) : vf_load(from);
         }
     }
-    for (int t = 0; t < n; t++, v += (int64_t)a->head_dim_v * size) {
+    for (int t = 0; t < v->n; t++, row += v->stride) {
         vf value[4];
         UNROLL
         for (int j = 0; j < nv; j++) {
-            const uint8_t *at = v + j * VF_N * size;
+            const uint8_t *at = row + j * VF_N * size;
             if (part) {
                 value[j] = f16 ? vf_load_f16_part((const uint16_t *)at, part) : vf_load_part((const float *)at, part);
             } else {
                 value[j] = f16 ? vf_load_f16((const uint16_t *)at) : vf_load((const float *)at);
             }
-            if (j * VF_N * size % 64 == 0) FETCH(at + ahead);
+            if (j * VF_N * size % 64 == 0) FETCH(at + v->ahead);
         }
         UNROLL
         for (int i = 0; i < nq; i++) {
@@ -274,14 +283,15 @@ INLINE void values_tile(int nq, int nv, int f16, int part, const weft__attn *a, 
 INLINE void values_run(int nq, int f16, const weft__attn *a, const float *p, const struct run *r, float *acc,
                        int64_t acc_stride)
 {
-    const int step = nq <= 2 ? 4 : TILE_VECTORS, size = f16 ? 2 : 4, dim = a->head_dim_v, n = r->to - r->from;
-    const uint8_t *v = r->at + (int64_t)r->slot * dim * size;
+    const int step = nq <= 2 ? 4 : TILE_VECTORS, size = f16 ? 2 : 4, dim = a->head_dim_v;
+    const int64_t stride = (int64_t)dim * size;
+    const struct values v = {r->at + r->slot * stride, stride, r->ahead, r->to - r->from};
     int e = 0;
     for (; e + step * VF_N <= dim; e += step * VF_N) {
-        values_tile(nq, step, f16, 0, a, p, v + e * size, r->ahead, n, acc + e, acc_stride);
+        values_tile(nq, step, f16, 0, p, &v, e, acc, acc_stride);
     }
-    for (; e + VF_N <= dim; e += VF_N) values_tile(nq, 1, f16, 0, a, p, v + e * size, r->ahead, n, acc + e, acc_stride);
-    if (e < dim) values_tile(nq, 1, f16, dim - e, a, p, v + e * size, r->ahead, n, acc + e, acc_stride);
+    for (; e + VF_N <= dim; e += VF_N) values_tile(nq, 1, f16, 0, p, &v, e, acc, acc_stride);
+    if (e < dim) values_tile(nq, 1, f16, dim - e, p, &v, e, acc, acc_stride);
 }
 
 INLINE void values_queries(int n, int f16, const weft__attn *a, const float *p, const struct run *r, float *acc,
