@@ -86,6 +86,8 @@ typedef struct weft__api_params {
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
     int json_object, json_value; /* the answer is one; any */
+    weft__strbuf schema;         /* owned; JSON Schema that the answer is valid under; of length 0: none */
+    const char *schema_field;    /* that gave it */
     int base64;
     int generation_prompt;
     const char *grammar, *filename;

@@ -33,17 +33,54 @@ int weft__api_read_stream_options(weft__api_params *params, const char *name, co
     return 1;
 }
 
-/* Whatever else it has would change the answer: schema, strict. */
-static int check_format_members(const char *name, const weft__json *v, weft__api_error *error)
+/* Whatever else it has would change the answer: `also` names one that it may have; NULL: none. */
+static int check_format_members(const char *name, const char *also, const weft__json *v, weft__api_error *error)
 {
     weft__json_member m = {0};
     char where[96];
     while (weft__json_next(v, &m)) {
-        if (!strcmp(m.key, "type") || weft__json_is_null(m.value)) continue;
+        if (!strcmp(m.key, "type") || (also && !strcmp(m.key, also)) || weft__json_is_null(m.value)) continue;
         snprintf(where, sizeof where, "%s.%.40s", name, m.key);
         return weft__api_error_set(error, 400, where, "Unrecognized request argument supplied: %s", where);
     }
     return 1;
+}
+
+/* Keeps the text of a schema: it is compiled when the request's JSON is gone. `place`: of the schema in the request. */
+static int keep_schema(weft__api_params *params, const char *name, const char *place, const weft__json *v,
+                       weft__api_error *error)
+{
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT)
+        return weft__api_error_set(error, 400, name, "'%s' must be a JSON Schema, an object", place);
+    params->schema.len = 0;
+    weft__json_write(&params->schema, v, WEFT__JSON_COMPACT);
+    params->schema_field = name;
+    return !params->schema.failed || weft__api_error_set(error, 503, NULL, "no memory for the request");
+}
+
+/* {"name": ..., "schema": ..., "strict": ...}: the answer is held to the schema, strict or not. */
+static int read_named_schema(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+{
+    weft__json_member m = {0};
+    const char *text;
+    char place[96];
+    int strict;
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT)
+        return weft__api_error_set(error, 400, name, "'%s.json_schema' must be an object with a 'schema'", name);
+    while (weft__json_next(v, &m)) {
+        if (weft__json_is_null(m.value) || !strcmp(m.key, "schema")) continue;
+        snprintf(place, sizeof place, "%s.json_schema.%.40s", name, m.key);
+        if (!strcmp(m.key, "strict")                                  ? weft__json_bool(m.value, &strict)
+            : !strcmp(m.key, "name") || !strcmp(m.key, "description") ? weft__api_read_word(m.value, &text)
+                                                                      : 0)
+            continue;
+        if (!strcmp(m.key, "strict")) return weft__api_error_set(error, 400, name, "'%s' must be a boolean", place);
+        if (!strcmp(m.key, "name") || !strcmp(m.key, "description"))
+            return weft__api_error_set(error, 400, name, "'%s' must be a string", place);
+        return weft__api_error_set(error, 400, place, "Unrecognized request argument supplied: %s", place);
+    }
+    snprintf(place, sizeof place, "%s.json_schema.schema", name);
+    return keep_schema(params, name, place, weft__json_get(v, "schema"), error);
 }
 
 int weft__api_read_response_format(weft__api_params *params, const char *name, const weft__json *v,
@@ -51,23 +88,26 @@ int weft__api_read_response_format(weft__api_params *params, const char *name, c
 {
     const char *type;
     if (!weft__api_read_word(weft__json_get(v, "type"), &type))
-        return weft__api_error_set(error, 400, name, "'%s' must be an object with a 'type': text or json_object", name);
+        return weft__api_error_set(error, 400, name,
+                                   "'%s' must be an object with a 'type': text, json_object or json_schema", name);
     if (!strcmp(type, "json_schema"))
-        return weft__api_error_set(error, 400, "response_format",
-                                   "'%s.type' json_schema is not supported by this server", name);
+        return check_format_members(name, "json_schema", v, error) &&
+               read_named_schema(params, name, weft__json_get(v, "json_schema"), error);
+    const weft__json *schema = weft__json_get(v, "schema"); /* llama.cpp's */
+    if (!strcmp(type, "json_object") && schema && !weft__json_is_null(schema))
+        return check_format_members(name, "schema", v, error) &&
+               keep_schema(params, name, "response_format.schema", schema, error);
     params->json_object = !strcmp(type, "json_object");
-    if (params->json_object || !strcmp(type, "text")) return check_format_members(name, v, error);
-    return weft__api_error_set(error, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'",
-                               name, type);
+    if (params->json_object || !strcmp(type, "text")) return check_format_members(name, NULL, v, error);
+    return weft__api_error_set(error, 400, "response_format",
+                               "'%s.type' must be text, json_object or json_schema, not '%.40s'", name, type);
 }
 
-/* llama-server makes a grammar of any schema; that of {} is of any value. */
+/* That of {} is of any value. */
 int weft__api_read_json_schema(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
     params->json_value = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
-    return params->json_value
-               ? 1
-               : weft__api_error_set(error, 400, name, "'%s' other than {} is not supported by this server", name);
+    return params->json_value || keep_schema(params, name, name, v, error);
 }
 
 int weft__api_read_encoding(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)

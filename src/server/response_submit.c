@@ -40,7 +40,11 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
 /* The field that constrains the answer; NULL: none. */
 const char *weft__server_response_constraint_of(const weft__api_params *a)
 {
-    return a->grammar ? "grammar" : a->json_object ? "response_format" : a->json_value ? "json_schema" : NULL;
+    return a->grammar        ? "grammar"
+           : a->schema_field ? a->schema_field
+           : a->json_object  ? "response_format"
+           : a->json_value   ? "json_schema"
+                             : NULL;
 }
 
 /* The grammars of JSON are compiled once. On the thread of grammars. */
@@ -60,6 +64,9 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
     if (g->params.grammar)
         st = weft_grammar_new(g->server->prompt_model.tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar,
                               strlen(g->params.grammar), &g->grammar, &err);
+    else if (g->params.schema_field)
+        st = weft_grammar_from_schema(g->server->prompt_model.tokenizer, g->params.schema.data, g->params.schema.len,
+                                      &g->grammar, &err);
     else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
     if (!st) return 1;
     const char *field = weft__server_response_constraint_of(&g->params);

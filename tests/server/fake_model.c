@@ -317,6 +317,16 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
     return WEFT_OK;
 }
 
+weft_status weft_grammar_from_schema(const weft_tokenizer *t, const char *source, size_t length, weft_grammar **out,
+                                     weft_error *err)
+{
+    if (memmem(source, length, "\"refused\"", 9)) {
+        *out = NULL;
+        return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/refused: it is not known");
+    }
+    return weft_grammar_new(t, WEFT_GRAMMAR_JSON_VALUE, source, length, out, err);
+}
+
 weft_grammar *weft_grammar_retain(const weft_grammar *grammar)
 {
     weft_grammar *g = (weft_grammar *)grammar;

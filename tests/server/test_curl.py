@@ -89,6 +89,33 @@ class Curl(unittest.TestCase):
         a = self.json("/completion", {"prompt": "Lily said", "n_predict": 40, "grammar": "root ::= \" \" (\"yes\" | \"no\") \".\""})
         self.assertIn(a["content"], (" yes.", " no."))
 
+    def test_schema(self):
+        """An answer that ends by itself is valid under the schema, in every field that takes one, whole and streamed; a part that cannot be held to is
+        refused by its place."""
+        schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer", "minimum": 3, "maximum": 9}},
+                  "required": ["name", "age"], "additionalProperties": False}
+        named = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": schema}}
+        messages = {"messages": [{"role": "user", "content": "Tell of Lily."}]}
+        for path, body in (
+            ("/v1/chat/completions", {**messages, "response_format": named}),
+            ("/v1/completions", {"prompt": "A girl:", "max_tokens": 100, "response_format": named}),
+            ("/v1/chat/completions", {**messages, "response_format": {"type": "json_object", "schema": schema}}),
+            ("/completion", {"prompt": "A girl:", "json_schema": schema}),
+            ("/completion", {"prompt": "A girl:", "response_format": named}),
+        ):
+            a = self.json(path, body)
+            text = a["content"] if path == "/completion" else a["choices"][0].get("text") or a["choices"][0]["message"]["content"]
+            person = json.loads(text)
+            self.assertEqual(list(person), ["name", "age"], text)
+            self.assertTrue(len(person["name"]) <= 8 and 3 <= person["age"] <= 9, text)
+        streamed = self.curl("/v1/chat/completions", {**messages, "response_format": named, "stream": True, "seed": 1})
+        events = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
+        text = "".join(e["choices"][0]["delta"].get("content") or "" for e in events)
+        self.assertEqual(list(json.loads(text)), ["name", "age"], text)
+        wrong = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a)\\1"}}}
+        refused = self.json("/v1/chat/completions", {**messages, "response_format": {"type": "json_schema", "json_schema": {"schema": wrong}}}, status=400)
+        self.assertIn("'response_format': schema: #/properties/a/pattern", refused["error"]["message"])
+
     def test_tokenize_and_back(self):
         tokens = self.json("/tokenize", {"content": "Lily liked her ball."})["tokens"]
         self.assertEqual(self.json("/detokenize", {"tokens": tokens})["content"].strip(), "Lily liked her ball.")

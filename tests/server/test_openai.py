@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+import typing
 import unittest
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build", "clients", "bin", "python")
@@ -19,6 +20,8 @@ except ImportError:
         os.execv(CLIENTS, [CLIENTS, *sys.argv])
     print("skipped:", os.environ.get("WEFT_NO_CLIENTS") or "Python has no package openai; `make clients` installs it into build/clients")
     sys.exit(77)
+
+import pydantic  # openai has it
 
 from servers import FAKE, PATIENCE, PROGRAM, Server
 
@@ -182,6 +185,20 @@ class Conformance(unittest.TestCase):
         a = self.chat(response_format={"type": "json_object"}, max_tokens=60, logit_bias=braces).choices[0]
         if REAL:
             self.assertEqual((json.loads(a.message.content), a.finish_reason), ({}, "stop"))
+
+    def test_parse(self):
+        """The client's own schema of a class, and what it reads from the answer."""
+        if not REAL:
+            return
+        class Pet(pydantic.BaseModel):
+            name: typing.Literal["Rex", "Kit"]
+            age: typing.Literal[1, 2, 3]
+            owners: list[typing.Literal["Mira", "Tom"]] = pydantic.Field(min_length=1, max_length=2)
+            is_small: bool
+            collar: typing.Optional[typing.Literal["red", "blue"]]
+
+        a = self.client.chat.completions.parse(model=self.model, messages=[{"role": "user", "content": "A pet"}], response_format=Pet, max_tokens=200)
+        self.assertEqual((type(a.choices[0].message.parsed), a.choices[0].finish_reason), (Pet, "stop"))
 
     def test_json_schema(self):
         """llama.cpp's {} is any JSON value, and never no constraint at all."""
