@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -194,12 +195,14 @@ static void one_is_late(void *arg, int thread, int n_threads)
     if (thread == *(int *)arg) usleep(300000);
 }
 
+/* They end together, whatever the machine takes from one of them meanwhile. */
 static void all_take_as_long(void *arg, int thread, int n_threads)
 {
-    (void)arg;
+    atomic_int *n_done = arg;
     (void)thread;
-    (void)n_threads;
     usleep(200000);
+    atomic_fetch_add(n_done, 1);
+    while (atomic_load(n_done) < n_threads) usleep(500);
 }
 
 /* As packing weights is, before the first step: that step has all threads, and so has the next. */
@@ -210,7 +213,8 @@ static void what_other_jobs_wait_for_does_not_count(void **state)
     assert_int_equal(weft__pool_create(2, &pool, NULL), WEFT_OK);
     for (int late = 0; late < 2; late++) {
         weft__pool_run(pool, one_is_late, &late);
-        weft__pool_run_team(pool, 2, 1, all_take_as_long, NULL);
+        atomic_int n_done = 0;
+        weft__pool_run_team(pool, 2, 1, all_take_as_long, &n_done);
         assert_int_equal(weft__pool_team(pool), 2);
     }
     weft__pool_destroy(&pool);
