@@ -374,7 +374,7 @@ static void check_prefixes(int n, int n_flights, uint64_t adapter_bytes)
            (unsigned long long)stats.adapter_loads, (unsigned long long)stats.adapter_evictions);
     assert_true(n < 100 || w.n_hits > w.n_asked / 10);
     assert_true(n_flights == 1 ||
-                stats.n_steps * 10 < (uint64_t)w.n_asked * 38); /* some ran side by side: alone, each takes four */
+                stats.n_steps < (uint64_t)w.n_asked * 4); /* some ran side by side: alone, each takes four */
     weft_engine_free(&w.engine);
     weft_engine_free(&w.plain);
 }
