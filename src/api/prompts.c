@@ -213,7 +213,7 @@ int weft__api_chat_text(const weft__api_prompt_model *m, const weft__api_params 
     *out = NULL;
     if (!m->chat)
         return weft__api_error_set(error, 400, "messages", "%s",
-                                   m->chat_fault ? m->chat_fault : "the model has no chat template");
+                                   m->chat_fault ? m->chat_fault : "the model's chat template cannot be read");
     if (!template_kwargs(m, params, &kwargs, error)) return 0;
     weft__json_write(&messages, params->flat, WEFT__JSON_COMPACT);
     weft_status st = messages.failed || kwargs.failed

@@ -11,8 +11,8 @@
 /* What prompts are made with. */
 typedef struct weft__api_prompt_model {
     const weft_tokenizer *tokenizer;
-    weft_chat *chat;       /* NULL: the model has no template, or none that can be read */
-    char *chat_fault;      /* why; NULL: it has none */
+    weft_chat *chat;       /* NULL: the model's template cannot be read */
+    char *chat_fault;      /* why; NULL: there was no memory to say it */
     int32_t n_ctx;         /* tokens of a prompt and its answer */
     int64_t longest_token; /* bytes, at least 1 */
 } weft__api_prompt_model;

@@ -57,11 +57,8 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     c->n_tokens = weft__chat_tokens(c->tokenizer, c->tokens);
     c->source = weft__strndup(source, length);
     c->n_source = length;
-    if (!c->source) {
-        weft_chat_close(&c);
-        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
-    }
-    weft_status st = weft__chat_template_create(source, length, &c->tmpl, err);
+    weft_status st = c->source ? weft__chat_template_create(source, length, &c->tmpl, err)
+                               : weft_fail(err, WEFT_NO_MEMORY, "no memory for its text");
     if (st) {
         weft_chat_close(&c);
         return weft_fail_within(err, st, "chat template");
