@@ -70,14 +70,11 @@ static int read_named_schema(weft__api_params *params, const char *name, const w
     while (weft__json_next(v, &m)) {
         if (weft__json_is_null(m.value) || !strcmp(m.key, "schema")) continue;
         snprintf(place, sizeof place, "%s.json_schema.%.40s", name, m.key);
-        if (!strcmp(m.key, "strict")                                  ? weft__json_bool(m.value, &strict)
-            : !strcmp(m.key, "name") || !strcmp(m.key, "description") ? weft__api_read_word(m.value, &text)
-                                                                      : 0)
-            continue;
-        if (!strcmp(m.key, "strict")) return weft__api_error_set(error, 400, name, "'%s' must be a boolean", place);
-        if (!strcmp(m.key, "name") || !strcmp(m.key, "description"))
-            return weft__api_error_set(error, 400, name, "'%s' must be a string", place);
-        return weft__api_error_set(error, 400, place, "Unrecognized request argument supplied: %s", place);
+        const int is_strict = !strcmp(m.key, "strict");
+        if (!is_strict && strcmp(m.key, "name") && strcmp(m.key, "description"))
+            return weft__api_error_set(error, 400, place, "Unrecognized request argument supplied: %s", place);
+        if (!(is_strict ? weft__json_bool(m.value, &strict) : weft__api_read_word(m.value, &text)))
+            return weft__api_error_set(error, 400, name, "'%s' must be a %s", place, is_strict ? "boolean" : "string");
     }
     snprintf(place, sizeof place, "%s.json_schema.schema", name);
     return keep_schema(params, name, place, weft__json_get(v, "schema"), error);
