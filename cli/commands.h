@@ -4,6 +4,9 @@
 #ifndef WEFT_CLI_COMMANDS_H
 #define WEFT_CLI_COMMANDS_H
 
+/* What of the environment commands read: a paragraph, for all of weft (main.c). */
+extern const char ENVIRONMENT[];
+
 int cmd_run(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
@@ -24,5 +27,7 @@ int cmd_pull(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
+int cmd_manual(int argc, char **argv);
 
 #endif

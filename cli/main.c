@@ -6,66 +6,62 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "about.h"
 #include "commands.h"
 #include "faults.h"
+#include "kinds.h"
 #include "near.h"
 #include "options.h"
 #include "terminal.h"
 #include "weft/weft.h"
 
-static const struct {
-    const char *name, *about;
-    int (*run)(int argc, char **argv);
-} COMMANDS[] = {
-    {"run", "continue a text with a model", cmd_run},
-    {"chat", "a conversation with a model", cmd_chat},
-    {"compare", "one prompt under several adapters, in one batch", cmd_compare},
-    {"serve", "a model over HTTP, for many at once", cmd_serve},
-    {"top", "what a running server does", cmd_top},
-    {"info", "what a model file holds: metadata, tensors, sizes", cmd_info},
-    {"tokenize", "text to token ids", cmd_tokenize},
-    {"eval", "numbers for researchers: logits, perplexity", cmd_eval},
-    {"bench", "how fast, and how near to the hardware's limit", cmd_bench},
-    {"convert", "a Hugging Face folder to a GGUF file", cmd_convert},
-    {"compile", "a model packed for this machine: it starts at once", cmd_compile},
-    {"adapter", "adapters: what they hold, learning, other formats, merging", cmd_adapter},
-    {"quantize", "a model file in fewer bits", cmd_quantize},
-    {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix},
-    {"train", "a model from text", cmd_train},
-    {"train-tokenizer", "a vocabulary from text", cmd_train_tokenizer},
-    {"pull", "fetch a model from Hugging Face", cmd_pull},
-    {"list", "the models that were pulled", cmd_list},
-    {"rm", "remove pulled models", cmd_rm},
-    {"devices", "what can compute here", cmd_devices},
+static const command_kind ITEMS[] = {
+    {"run", "continue a text with a model", cmd_run, NULL, 0},
+    {"chat", "a conversation with a model", cmd_chat, NULL, 0},
+    {"compare", "one prompt under several adapters, in one batch", cmd_compare, NULL, 0},
+    {"serve", "a model over HTTP, for many at once", cmd_serve, NULL, !WEFT_WITH_SERVER},
+    {"top", "what a running server does", cmd_top, NULL, !WEFT_WITH_HUB},
+    {"info", "what a model file holds: metadata, tensors, sizes", cmd_info, NULL, 0},
+    {"tokenize", "text to token ids", cmd_tokenize, NULL, 0},
+    {"eval", "numbers for researchers: logits, perplexity", cmd_eval, &EVAL_KINDS, 0},
+    {"bench", "how fast, and how near to the hardware's limit", cmd_bench, NULL, 0},
+    {"convert", "a Hugging Face folder to a GGUF file", cmd_convert, NULL, 0},
+    {"compile", "a model packed for this machine: it starts at once", cmd_compile, NULL, 0},
+    {"adapter", "adapters: what they hold, learning, other formats, merging", cmd_adapter, &ADAPTER_KINDS, 0},
+    {"quantize", "a model file in fewer bits", cmd_quantize, NULL, 0},
+    {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix, NULL, 0},
+    {"train", "a model from text", cmd_train, NULL, 0},
+    {"train-tokenizer", "a vocabulary from text", cmd_train_tokenizer, NULL, 0},
+    {"pull", "fetch a model from Hugging Face", cmd_pull, NULL, !WEFT_WITH_HUB},
+    {"list", "the models that were pulled", cmd_list, NULL, !WEFT_WITH_HUB},
+    {"rm", "remove pulled models", cmd_rm, NULL, !WEFT_WITH_HUB},
+    {"devices", "what can compute here", cmd_devices, NULL, 0},
+    {"completion", "what a shell completes behind weft", cmd_completion, NULL, 0},
+    {"manual", "the manual pages, as files", cmd_manual, NULL, 0},
 };
-enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
+const kind_list COMMANDS = {"", "COMMAND [options]", "runs large language models on the machine you have", ITEMS,
+                            sizeof ITEMS / sizeof *ITEMS};
+
+const char ENVIRONMENT[] =
+    "WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), WEFT_TUNE (generic,\n"
+    "zen4: as that microarchitecture), WEFT_EXACT (1: BF16 weights in float32), WEFT_LOG (error, warn, info or "
+    "debug),\n"
+    "WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
+    "those of 'weft pull'; docs/howto/environment.md has all.\n";
 
 static void usage(FILE *f)
 {
-    fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n",
-            weft_version());
-    for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].about);
+    fprintf(f, "weft %s: %s\n\nusage: weft %s\n\n", weft_version(), COMMANDS.about, COMMANDS.synopsis);
+    for (int i = 0; i < COMMANDS.n; i++) fprintf(f, "  %-16s %s\n", ITEMS[i].name, ITEMS[i].about);
     if (!WEFT_WITH_HUB)
         fprintf(f, "\nnot in this build: pull, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
     if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON)\n");
-    fprintf(f, "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n"
-               "\nEnvironment: WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), "
-               "WEFT_TUNE (generic,\n"
-               "zen4: as that microarchitecture), WEFT_EXACT (1: BF16 weights in float32), WEFT_LOG (error, warn, info "
-               "or debug),\n"
-               "WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
-               "those of 'weft pull'; docs/howto/environment.md has all.\n");
-}
-
-static const char *command_name(const void *arg, size_t i)
-{
-    (void)arg;
-    return i < N_COMMANDS ? COMMANDS[i].name : NULL;
+    fprintf(f, "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n\nEnvironment: %s", ENVIRONMENT);
 }
 
 static int unknown(const char *word)
 {
-    const char *foreign = near_foreign_command(word), *meant = near_match(word, command_name, NULL);
+    const char *foreign = near_foreign_command(word), *meant = kind_near(&COMMANDS, word);
     if (foreign) fprintf(stderr, "weft: there is no command '%s': %s\n", word, foreign);
     else if (meant) fprintf(stderr, "weft: there is no command '%s'; did you mean 'weft %s'?\n", word, meant);
     else fprintf(stderr, "weft: there is no command '%s'\n", word);
@@ -79,9 +75,8 @@ static int help(int argc, char **argv)
 {
     static char option[] = "--help";
     char *asked[] = {argv[0], argc > 1 ? argv[1] : option, argc > 1 ? option : NULL, NULL};
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (!strcmp(argv[0], COMMANDS[i].name)) return COMMANDS[i].run(argc > 1 ? 3 : 2, asked);
-    return unknown(argv[0]);
+    const command_kind *command = kind_find(&COMMANDS, argv[0]);
+    return command ? command->run(argc > 1 ? 3 : 2, asked) : unknown(argv[0]);
 }
 
 /* A file that is opened would take the place of a standard stream that is closed, and what is printed would go into it.
@@ -103,13 +98,9 @@ static int run_command(int argc, char **argv)
         usage(stdout);
         return EXIT_DONE;
     }
-    if (!strcmp(argv[1], "--version")) {
-        printf("weft %s\n", weft_version());
-        return EXIT_DONE;
-    }
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (!strcmp(argv[1], COMMANDS[i].name)) return COMMANDS[i].run(argc - 1, argv + 1);
-    return unknown(argv[1]);
+    if (!strcmp(argv[1], "--version")) return about_version();
+    const command_kind *command = kind_find(&COMMANDS, argv[1]);
+    return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
 }
 
 int main(int argc, char **argv)

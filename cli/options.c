@@ -223,8 +223,21 @@ static int options_refuse(const command_spec *spec, int c, const char *argument,
     return EXIT_USAGE;
 }
 
+static option_visitor *visitor;
+static void *visitor_arg;
+
+void options_visit(option_visitor *visit, void *arg)
+{
+    visitor = visit;
+    visitor_arg = arg;
+}
+
 int options_parse(const command_spec *spec, int argc, char **argv, int *first)
 {
+    if (visitor) {
+        visitor(spec, visitor_arg);
+        return -1;
+    }
     char letters[2 * MAX_OPTIONS + 5];
     struct option longs[MAX_OPTIONS + 2];
     make_tables(spec, letters, longs);

@@ -56,6 +56,11 @@ typedef struct command_spec {
     int min_args, max_args; /* positional; max -1: any */
 } command_spec;
 
+/* From now on options_parse gives each table to `visit` and parses nothing, as if --help stood there: so what is made
+ * of all tables (manual pages, completions) asks the commands themselves. NULL ends it. One thread. */
+typedef void option_visitor(const command_spec *spec, void *arg);
+void options_visit(option_visitor *visit, void *arg);
+
 /* Parses argv (argv[0] is the command's name). Positional arguments are moved to the end of argv from *first on.
  * Returns EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message. */
 int options_parse(const command_spec *spec, int argc, char **argv, int *first);

@@ -66,9 +66,42 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/library/weft-config-versi
 if(NOT PROJECT_IS_TOP_LEVEL)
     return()
 endif()
-install(TARGETS weft weft_shared)
-install(FILES ${static} DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${PROJECT_BINARY_DIR}/library/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# What `weft` says of itself: manual pages, and what shells complete.
+set(pages ${PROJECT_BINARY_DIR}/pages)
+add_custom_command(OUTPUT ${pages}/_weft
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}
+    COMMAND weft manual ${pages}/man1
+    COMMAND sh -c "gzip -9n '${pages}'/man1/*"
+    COMMAND weft completion bash > ${pages}/weft
+    COMMAND weft completion fish > ${pages}/weft.fish
+    COMMAND weft completion zsh > ${pages}/_weft
+    DEPENDS weft COMMENT "Manual pages and completions" VERBATIM)
+add_custom_target(weft_pages ALL DEPENDS ${pages}/_weft)
+
+# Folders that are made for what is installed go with it (uninstall.cmake): those that are not there yet are noted.
+set(zsh ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+if(WEFT_DEB)
+    set(zsh ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions) # Debian's zsh looks there
+endif()
+set(completion ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+set(folders ${CMAKE_INSTALL_BINDIR} ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${package} ${CMAKE_INSTALL_INCLUDEDIR}/weft
+    ${CMAKE_INSTALL_MANDIR}/man1 ${completion} ${zsh}
+    ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(CODE "set(folders \"${folders}\")\nset(build \"${PROJECT_BINARY_DIR}\")" COMPONENT Unspecified)
+install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/note_folders.cmake COMPONENT Unspecified)
+# The components are Debian's packages (deb.cmake); `make install` installs all.
+install(TARGETS weft COMPONENT weft)
+install(TARGETS weft_shared LIBRARY COMPONENT libweft0 NAMELINK_COMPONENT libweft-dev)
+install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT weft)
+install(FILES ${pages}/weft DESTINATION ${completion} COMPONENT weft)
+install(FILES ${pages}/_weft DESTINATION ${zsh} COMPONENT weft)
+install(FILES ${pages}/weft.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT weft)
+install(FILES ${static} DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libweft-dev)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libweft-dev)
+install(FILES ${PROJECT_BINARY_DIR}/library/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT libweft-dev)
 install(FILES ${PROJECT_BINARY_DIR}/library/weft-config.cmake ${PROJECT_BINARY_DIR}/library/weft-config-version.cmake
-    DESTINATION ${package})
+    DESTINATION ${package} COMPONENT libweft-dev)
+if(WEFT_DEB)
+    include(cmake/deb.cmake)
+endif()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Removes what the last `make install` of this tree put there, and the folders that were made for it, where nothing else
-# is in them. Usage: cmake -D BUILD=build -P uninstall.cmake
+# Removes what the last `make install` of this tree put there, and the folders that were made for it
+# (note_folders.cmake), where nothing else is in them. Usage: cmake -D BUILD=build -P uninstall.cmake
 if(NOT EXISTS ${BUILD}/install_manifest.txt)
     message(FATAL_ERROR
         "${BUILD}/install_manifest.txt is missing: `make install` writes it, so nothing is known to be installed")
@@ -12,21 +12,16 @@ foreach(file ${files})
         file(REMOVE "${path}")
         message(STATUS "removed ${path}")
     endif()
-    get_filename_component(folder "${path}" DIRECTORY)
-    if(folder MATCHES "/(weft|pkgconfig)$")
-        list(APPEND folders "${folder}")
-    endif()
-    if(folder MATCHES "/cmake/weft$") # behind the folder in it
-        get_filename_component(folder "${folder}" DIRECTORY)
-        list(APPEND last "${folder}")
-    endif()
 endforeach()
-list(APPEND folders ${last})
-list(REMOVE_DUPLICATES folders)
-foreach(folder ${folders})
-    file(GLOB left "${folder}/*")
-    if(NOT left)
-        file(REMOVE_RECURSE "${folder}")
-    endif()
-endforeach()
-file(REMOVE ${BUILD}/install_manifest.txt)
+if(EXISTS ${BUILD}/install_folders.txt)
+    file(STRINGS ${BUILD}/install_folders.txt folders)
+    list(REMOVE_DUPLICATES folders)
+    list(SORT folders ORDER DESCENDING) # what is within a folder comes before it
+    foreach(folder ${folders})
+        file(GLOB left "$ENV{DESTDIR}${folder}/*")
+        if(IS_DIRECTORY "$ENV{DESTDIR}${folder}" AND NOT left)
+            file(REMOVE_RECURSE "$ENV{DESTDIR}${folder}")
+        endif()
+    endforeach()
+endif()
+file(REMOVE ${BUILD}/install_manifest.txt ${BUILD}/install_folders.txt)

@@ -86,10 +86,11 @@ class Install(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory(prefix="weft-install-")
         cls.addClassCleanup(cls.folder.cleanup)
         cls.prefix = os.path.join(cls.folder.name, "prefix")
-        kept, manifest = os.path.join(cls.folder.name, "manifest"), os.path.join(BUILD, "install_manifest.txt")
-        if os.path.exists(manifest):  # of somebody's own installation
-            shutil.copy(manifest, kept)
-            cls.addClassCleanup(shutil.copy, kept, manifest)
+        for name in ("install_manifest.txt", "install_folders.txt"):
+            kept, noted = os.path.join(cls.folder.name, name), os.path.join(BUILD, name)
+            if os.path.exists(noted):  # of an installation that is not this test's
+                shutil.copy(noted, kept)
+                cls.addClassCleanup(shutil.copy, kept, noted)
         run("cmake", "--install", BUILD, "--prefix", cls.prefix)
         found = os.path.join(cls.prefix, "lib", "pkgconfig")
         cls.env = {**os.environ, "PKG_CONFIG_PATH": found, "LD_LIBRARY_PATH": os.path.join(cls.prefix, "lib"), "WEFT_THREADS": "2"}
@@ -193,10 +194,16 @@ class Install(unittest.TestCase):
         self.assertNotIn("test_", plan)
 
     def test_the_version_is_one(self):
-        version = run(os.path.join(self.prefix, "bin", "weft"), "--version", env=self.env).stdout.split()[-1]
+        version = run(os.path.join(self.prefix, "bin", "weft"), "--version", env=self.env).stdout.split()[1]
         self.assertEqual(run("pkg-config", "--modversion", "weft", env=self.env).stdout.strip(), version)
         with open(os.path.join(ROOT, "CHANGELOG.md")) as f:
             self.assertIn(f"## {version}", f.read())
+
+    def test_pages_and_completions_are_where_they_are_looked_for(self):
+        share = os.path.join(self.prefix, "share")
+        for name in ("man/man1/weft.1.gz", "man/man1/weft-adapter-train.1.gz", "bash-completion/completions/weft", "zsh/site-functions/_weft",
+                     "fish/vendor_completions.d/weft.fish"):
+            self.assertGreater(os.path.getsize(os.path.join(share, name)), 500, name)
 
     def test_uninstalling_leaves_nothing(self):
         other = os.path.join(self.folder.name, "stage")
@@ -204,12 +211,8 @@ class Install(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", "/opt/weft", "--strip", env=env)
         self.assertTrue(os.path.exists(os.path.join(other, "opt/weft/bin/weft")))
         run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env)
-        left = [
-            os.path.join(at, name)
-            for at, folders, files in os.walk(other)
-            for name in files
-            + [x for x in folders if x in ("cmake", "pkgconfig") or x == "weft" and at.endswith(("include", "cmake"))]
-        ]
+        left = [os.path.join(at, name) for at, folders, files in os.walk(other) for name in files + folders]
+        left.remove(os.path.join(other, "opt"))  # the prefix alone is the installation's
         self.assertEqual(left, [])
         self.assertNotEqual(run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env, ok=False).returncode, 0)
 

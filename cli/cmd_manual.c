@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_manual.c: weft manual: a page for man(1) of each command, made of the tables that --help prints. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "commands.h"
+#include "format/out_file.h"
+#include "kinds.h"
+#include "terminal.h"
+
+/* text[0..n) as roff shows it: a backslash and a hyphen are themselves, and no line is a request. */
+static void put_roff(weft__strbuf *out, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char c = text[i];
+        if ((c == '.' || c == '\'') && (!i || text[i - 1] == '\n')) weft__strbuf_puts(out, "\\&");
+        if (c == '\\') weft__strbuf_puts(out, "\\e");
+        else if (c == '-') weft__strbuf_puts(out, "\\-");
+        else weft__strbuf_putc(out, c);
+    }
+}
+
+static void put_text(weft__strbuf *out, const char *text)
+{
+    put_roff(out, text, strlen(text));
+}
+
+/* Paragraphs: lines are filled, but for those that are indented, which stand as they are. */
+static void put_paragraphs(weft__strbuf *out, const char *text)
+{
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        if (!n) weft__strbuf_puts(out, ".PP\n");
+        else if (*text == ' ') weft__strbuf_puts(out, ".br\n");
+        if (n) {
+            put_roff(out, text, n);
+            weft__strbuf_putc(out, '\n');
+        }
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void put_option(weft__strbuf *out, const option_spec *o)
+{
+    weft__strbuf_puts(out, ".TP\n");
+    if (o->letter) weft__strbuf_printf(out, "\\fB\\-%c\\fR, ", o->letter);
+    weft__strbuf_puts(out, "\\fB\\-\\-");
+    put_text(out, o->name);
+    weft__strbuf_puts(out, "\\fR");
+    if (o->argument) {
+        weft__strbuf_puts(out, " \\fI");
+        put_text(out, o->argument);
+        weft__strbuf_puts(out, "\\fR");
+    }
+    weft__strbuf_putc(out, '\n');
+    put_text(out, o->help);
+    weft__strbuf_putc(out, '\n');
+}
+
+/* "weft-adapter-train" of "adapter train"; a file's name with what may stand around it. */
+static void page_name(char *out, size_t capacity, const char *folder, const char *command, const char *end)
+{
+    int n = snprintf(out, capacity, "%s%sweft%s", folder, *folder ? "/" : "", *command ? "-" : "");
+    snprintf(out + n, capacity - (size_t)n, "%s%s", command, end);
+    for (char *c = out + n; *c; c++)
+        if (*c == ' ') *c = '-';
+}
+
+static void put_head(weft__strbuf *out, const char *command, const char *about)
+{
+    char name[64];
+    page_name(name, sizeof name, "", command, "");
+    weft__strbuf_puts(out, ".TH ");
+    for (const char *c = name; *c; c++) weft__strbuf_putc(out, (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c));
+    weft__strbuf_printf(out, " 1 \"\" \"weft %s\" \"Weft\"\n.SH NAME\n", weft_version());
+    put_text(out, name);
+    weft__strbuf_puts(out, " \\- ");
+    put_text(out, about);
+    weft__strbuf_puts(out, "\n.SH SYNOPSIS\n.B weft");
+    if (*command) weft__strbuf_printf(out, " %s", command);
+    weft__strbuf_puts(out, "\n");
+}
+
+static void put_exit_status(weft__strbuf *out)
+{
+    weft__strbuf_puts(out, ".SH EXIT STATUS\n0: done. 1: it failed, and why stands on standard error. 2: it was called "
+                           "wrongly.\n");
+}
+
+static void put_page(weft__strbuf *out, const command_kind *k, const command_spec *spec)
+{
+    put_head(out, spec->name, k->about);
+    put_text(out, spec->synopsis);
+    weft__strbuf_puts(out, "\n.SH DESCRIPTION\n");
+    put_paragraphs(out, spec->about);
+    weft__strbuf_puts(out, ".SH OPTIONS\n");
+    for (const option_spec *o = spec->options; o->name; o++) put_option(out, o);
+    put_option(out, &(option_spec){.name = "help", .letter = 'h', .help = "the same as this page, shorter"});
+    if (spec->examples) {
+        weft__strbuf_puts(out, ".SH EXAMPLES\n.nf\n");
+        put_text(out, spec->examples);
+        weft__strbuf_puts(out, ".fi\n");
+    }
+    put_exit_status(out);
+    weft__strbuf_puts(out, ".SH SEE ALSO\n.BR weft (1)\n");
+}
+
+/* ---- pages as files ---- */
+
+struct pages {
+    const char *folder;
+    weft__strbuf commands; /* lines of weft(1), one for each page */
+    weft_error err;
+    int n;
+};
+
+static weft_status write_page(struct pages *p, const char *command, weft__strbuf *text)
+{
+    char path[4096];
+    weft__out_file out;
+    weft_error *err = &p->err;
+    if (text->failed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a page");
+    if (strlen(p->folder) + strlen(command) + 16 > sizeof path)
+        return weft_fail(err, WEFT_LIMIT, "%s: the name is too long", p->folder);
+    page_name(path, sizeof path, p->folder, command, ".1");
+    weft_status st = weft__out_file_open(&out, path, err);
+    if (st) return st;
+    st = weft__out_file_write(&out, text->data, text->len, err);
+    if (!st) st = weft__out_file_commit(&out, err);
+    weft__out_file_close(&out);
+    p->n += !st;
+    return st;
+}
+
+static void add_page(const command_kind *k, const command_spec *spec, void *arg)
+{
+    struct pages *p = arg;
+    weft__strbuf text = {0};
+    char name[64];
+    if (p->err.status) return;
+    put_page(&text, k, spec);
+    write_page(p, spec->name, &text);
+    weft__strbuf_free(&text);
+    page_name(name, sizeof name, "", spec->name, "");
+    weft__strbuf_puts(&p->commands, ".TP\n.BR ");
+    put_text(&p->commands, name);
+    weft__strbuf_puts(&p->commands, " (1)\n");
+    put_text(&p->commands, k->about);
+    weft__strbuf_putc(&p->commands, '\n');
+}
+
+/* weft(1), when the others are known. */
+static void add_first_page(struct pages *p)
+{
+    weft__strbuf text = {0};
+    if (p->err.status) return;
+    put_head(&text, "", COMMANDS.about);
+    put_text(&text, COMMANDS.synopsis);
+    weft__strbuf_puts(&text, "\n.SH DESCRIPTION\nWeft runs large language models on the machine that is there, for one "
+                             "person or for many at once, each with\nadapters of their own. A model is a GGUF file, a "
+                             "folder in Hugging Face's form, or the name of a pulled one.\n.SH COMMANDS\n");
+    weft__strbuf_put(&text, p->commands.data, p->commands.len);
+    weft__strbuf_puts(&text, ".SH ENVIRONMENT\n");
+    put_paragraphs(&text, ENVIRONMENT);
+    put_exit_status(&text);
+    if (p->commands.failed) text.failed = 1;
+    write_page(p, "", &text);
+    weft__strbuf_free(&text);
+}
+
+int cmd_manual(int argc, char **argv)
+{
+    int first;
+    struct pages p = {0};
+    const option_spec options[] = {{0}};
+    const command_spec spec = {
+        "manual",
+        "FOLDER",
+        "Writes a page for man(1) of each command into FOLDER, which is made where it is not there: weft.1,\n"
+        "weft-run.1, ... 'make install' installs them.",
+        "  weft manual man1 && man ./man1/weft-run.1\n",
+        options,
+        1,
+        1};
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    p.folder = argv[first];
+    mkdir(p.folder, 0777); /* what is wrong with it, the first page tells */
+    kinds_visit(&COMMANDS, add_page, &p);
+    add_first_page(&p);
+    weft__strbuf_free(&p.commands);
+    if (p.err.status) return report("manual", &p.err);
+    printf("%s: %d pages\n", p.folder, p.n);
+    return EXIT_DONE;
+}
