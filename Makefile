@@ -11,7 +11,7 @@ SOAK_SECONDS ?= 600
 export FUZZ_SECONDS MODEL PROMPT JOBS
 
 PRESETS = debug asan tsan fuzz aarch64 emulated
-FOLDERS = build build-bare $(PRESETS:%=build-%)
+FOLDERS = build build-bare build-no-hub build-no-server build-outer $(PRESETS:%=build-%)
 CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
@@ -59,7 +59,7 @@ help:
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'
 	@echo 'make test            before a change is handed in: release, sanitizers, AArch64, fuzz targets; ends with one line of counts'
-	@echo 'make test-all        all of it in full: every tier, long sweeps and fuzzing from a new seed, faults on purpose, a soak'
+	@echo 'make test-all        all of it in full: every tier, long sweeps and fuzzing from a new seed, faults on purpose, an installation, a soak'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the suite under address and undefined-behaviour sanitizers, or what has threads under the thread sanitizer'
 	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 3 in make test)'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* chat.h: what the files of weft chat share: the conversation, who types, and the commands. One thread. */
+/* chat.h: what the files of weft chat share: the conversation, its input, and the commands. One thread. */
 #ifndef WEFT_CLI_CHAT_H
 #define WEFT_CLI_CHAT_H
 
@@ -40,15 +40,15 @@ typedef struct chat {
     chat_input in;
     editor ed;
     history past;
-    int interactive;     /* somebody types, and sees what is written */
+    int interactive;     /* a person types, and sees what is written */
     FILE *notes;         /* where all but answers is told */
     char file[PATH_MAX]; /* of the last /save or /load; "": none */
     int failed, left;
 } chat;
 
-/* Tells of an error; the program will exit with it when nobody typed. */
+/* Tells of an error; the program will exit with it unless it is interactive. */
 void chat_complain(chat *c, const weft_error *err);
-/* Tells of something, where somebody types: a line, with brackets around it. */
+/* Tells of something, where a person types: a line, with brackets around it. */
 void chat_note(const chat *c, const char *format, ...) WEFT_PRINTF(2, 3);
 
 /* Lets the model answer once more, or what was loaded; the conversation is as before when there is no answer. */

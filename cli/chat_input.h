@@ -26,7 +26,7 @@ typedef struct chat_input {
     size_t at;
     int begun, ended;
     long line;
-    /* Who reads lines: chat_input_line, with this as arg, or an editor. */
+    /* What reads lines: chat_input_line, with this as arg, or an editor. */
     line_reader read;
     void *arg;
     weft__strbuf raw; /* the last message as it was typed, with its """: for a history */

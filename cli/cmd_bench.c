@@ -212,7 +212,7 @@ static int32_t largest(const struct int_list *list)
     return most;
 }
 
-/* Sizes that nobody gave become such as fit into a context of `most` tokens; the others are refused where they do
+/* Sizes that were not given become such as fit into a context of `most` tokens; the others are refused where they do
  * not. */
 static void fit(bench_options *o, int32_t most)
 {

@@ -40,7 +40,7 @@ static void tell_end(chat *c, const char *reason)
     if (!strcmp(reason, "length")) fprintf(c->notes, "[stopped at the limit of tokens]\n");
     if (strcmp(reason, "cancelled")) return;
     fprintf(c->notes, "[stopped]\n");
-    if (!c->interactive) c->left = c->failed = 1; /* Ctrl-C, where nobody types, is about all of it */
+    if (!c->interactive) c->left = c->failed = 1; /* Ctrl-C, where input is a file, is about all of it */
 }
 
 /* `before`: what the conversation is again when there is no answer; taken. */
@@ -125,7 +125,7 @@ weft_status chat_use_adapters(chat *c, const int *in_use, const float *scales, w
     return st;
 }
 
-/* ---- who speaks ---- */
+/* ---- input ---- */
 
 static input_outcome typed_line(void *arg, const char *prompt, char **text, size_t *n, weft_error *err)
 {
@@ -157,7 +157,7 @@ static void banner(chat *c)
     weft__strbuf_free(&t);
 }
 
-/* Who types gets an editor where the terminal draws, else lines as the terminal has them. */
+/* A person who types gets an editor where the terminal draws, else lines as the terminal has them. */
 static void open_terminal(chat *c, int out)
 {
     weft_error err = {0};
@@ -216,7 +216,7 @@ static void converse(chat *c)
     editor_close(&c->ed);
     chat_input_close(&c->in);
     history_free(&c->past);
-    if (c->interactive) c->failed = 0; /* whoever types has seen what went wrong */
+    if (c->interactive) c->failed = 0; /* the user has seen what went wrong */
 }
 
 static weft_status open_chat(chat *c, const char *path, weft_error *err)

@@ -67,7 +67,7 @@ static void handle(int number, void (*handler)(int))
     sigaction(number, &action, NULL);
 }
 
-/* A line for people, unless stderr is a pipe or a terminal that takes nothing now: nobody would end the server then. */
+/* A line for people, unless stderr is a pipe or a terminal that takes nothing now: the server would never end then. */
 static void tell(const char *format, ...)
 {
     struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
@@ -93,7 +93,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
     weft_status st = weft_engine_new(model, &o->engine, &engine, err);
     if (!st) st = add_adapters(o, engine, err);
     o->server.add_adapters = 1;
-    if (!st) { /* before it answers: whoever has an answer may send one */
+    if (!st) { /* before it answers: a client that has an answer may send one */
         handle(SIGTERM, on_stop);
         handle(SIGINT, on_stop);
         handle(SIGHUP, on_hangup);
@@ -106,7 +106,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && o->server.host &&
             strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
             strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
-            fprintf(stderr, "weft serve: without --api-key, everyone who reaches this address may call\n");
+            fprintf(stderr, "weft serve: without --api-key, all that reach this address may call\n");
         int32_t left = weft_server_run(server);
         if (left) tell("weft serve: %d requests were cancelled\n", left);
         handle(SIGTERM, SIG_IGN);
@@ -175,10 +175,10 @@ static const option_spec OPTIONS[] = {
     {"host", 0, OPT_TEXT, &given.server.host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
     {"port", 'p', OPT_INT, &given.server.port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
     {"unix", 0, OPT_TEXT, &given.server.unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
-    {"api-key", 0, OPT_LIST, &given.keys, "K", "who calls must know it; may be repeated", 0, 0, NULL},
+    {"api-key", 0, OPT_LIST, &given.keys, "K", "clients must send it; may be repeated", 0, 0, NULL},
     {"admin-key", 0, OPT_LIST, &given.admins, "K",
-     "the same; may change what all get, and see what they do; may be repeated; without keys: who calls from here, "
-     "through no proxy",
+     "the same; its clients may change what all get, and see what all do; may be repeated; without keys: clients "
+     "on this machine, through no proxy",
      0, 0, NULL},
     {"api-key-file", 0, OPT_TEXT, &given.server.api_key_file, "FILE",
      "a line each: KEY or sha256:HEX of it, then [admin] [name=NAME]", 0, 0, NULL},
@@ -240,7 +240,7 @@ static const command_spec SPEC = {
     "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
     "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
     "file anew and reads the file of keys again.\n"
-    "Without any keys whoever calls from this machine is an admin, and no one else. With keys only an admin's sets\n"
+    "Without any keys clients on this machine are admins, and no others. With keys only an admin's sets\n"
     "adapters for all, publishes and unloads those that all have, and sees others' slots and use; what another key\n"
     "loads is its own. One key, or without keys one address, gets a part of connections, bodies, unread answers,\n"
     "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.",
@@ -285,7 +285,7 @@ int cmd_serve(int argc, char **argv)
     if (writes_over_input(&given, argv[first])) return EXIT_FAILED;
     e->store_bytes = (uint64_t)given.store_mb << 20;
     e->n_kv_tokens = given.kv_tokens;
-    if (s->port == 0) s->port = -1; /* to the library it is the default; to who types it, any, as everywhere */
+    if (s->port == 0) s->port = -1; /* to the library it is the default; on a command line, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD,
             LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */

@@ -272,7 +272,7 @@ static int holds_another(const char *path)
     struct stat s;
     char first[2] = "";
     FILE *f = stat(path, &s) || !S_ISREG(s.st_mode) ? NULL : fopen(path, "rb");
-    if (!f) return 0; /* whoever writes will say what is wrong */
+    if (!f) return 0; /* writing it will say what is wrong */
     const int n = fscanf(f, " %1s", first);
     fclose(f);
     if (n != 1) return 0;

@@ -19,7 +19,7 @@ typedef struct conversation {
     size_t n_held, held_capacity;
     char *held_text; /* NULL: not known to match, compare tokens instead */
     size_t n_held_text;
-    int32_t lacking; /* the last token of an answer that was cut, which nobody evaluated; -1: none */
+    int32_t lacking; /* the last token of an answer that was cut, which was not evaluated; -1: none */
     /* Of the latest answer. */
     int32_t n_reused, n_prompt, n_generated;
     double prefill_ms, decode_ms;

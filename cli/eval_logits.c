@@ -64,7 +64,7 @@ static weft_status write_floats(const char *path, const float *x, size_t n, weft
     return st;
 }
 
-/* They are written as they are, for who looks for the reason; but they are no logits. */
+/* They are written as they are, for a look at the reason; but they are no logits. */
 static weft_status check_floats(const float *x, size_t n, int32_t n_vocab, weft_error *err)
 {
     size_t n_bad = 0, first = 0;

@@ -63,7 +63,7 @@ static char *mapped_file(uintptr_t at, char line[LINE])
 
 static void faults_put(const char *text)
 {
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) return; /* nobody is left to tell */
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) return; /* there is no one left to tell */
 }
 
 static void on_fault(int signal_number, siginfo_t *info, void *context)

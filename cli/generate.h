@@ -42,7 +42,7 @@ weft_status generate(const generate_request *request, generate_result *result, w
 void generate_result_free(generate_result *result);
 
 /* From now on SIGINT cancels `session`, unless it was ignored; a second one ends the process where SIGINT would have
- * before, and is nothing where somebody else had taken it. NULL gives SIGINT back. */
+ * before, and is nothing where the program had a handler of its own. NULL gives SIGINT back. */
 void generate_cancel_on_interrupt(weft_session *session);
 
 /* How text is sampled: options of weft run and weft chat; s: weft_sampler_params *. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* near.h: what somebody may have meant: a name that is spelled nearly so, or what stands here for a name that other
+/* near.h: what the user may have meant: a name that is spelled nearly so, or what stands here for a name that other
  * programs have. Pure. */
 #ifndef WEFT_CLI_NEAR_H
 #define WEFT_CLI_NEAR_H

@@ -10,9 +10,9 @@
 #define OUTPUT_RULE(out)                                                                                               \
     out " appears when it is complete. A link is followed; a character device, a FIFO or a pipe is written into; a "   \
         "folder, a\n"                                                                                                  \
-        "socket, a disk, a file that may not be written and a file that is read are refused before work starts. Who "  \
-        "may read a\n"                                                                                                 \
-        "file that is replaced may read the new one, and nobody else."
+        "socket, a disk, a file that may not be written and a file that is read are refused before work starts. A "    \
+        "file that\n"                                                                                                  \
+        "replaces another may be read by those that could read that one, and by no others."
 
 #define SATURATE_HELP "values beyond F16's 65504 (or its blocks' reach) become the nearest; else they are an error"
 

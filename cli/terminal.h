@@ -25,7 +25,7 @@ int progress_update(void *arg, const char *what, double fraction);
 /* From now on a signal that ends the program (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE) takes away first what was
  * begun to be written (format/out_file.h). What was ignored before, as by nohup or a shell's background, stays so. */
 void signals_clean_up(void);
-/* Does that end the program, as when nobody has taken the signal? */
+/* Does that end the program, as where the signal has no handler? */
 int signal_ends(const struct sigaction *action);
 /* `handler` for the next SIGINT, SIGTERM or SIGHUP; the one after that ends the program as above. What was ignored
  * stays so. */

@@ -22,7 +22,7 @@ static const char *volatile made_folder;           /* what the run makes, or NUL
 
 static void training_put(const char *text)
 {
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) return; /* nobody is left to tell */
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) return; /* there is no one left to tell */
 }
 
 static void on_signal(int number)

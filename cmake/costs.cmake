@@ -14,8 +14,8 @@ set(weft_test_costs
         batcher_disk 25
     outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
         30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
-    house_absent 60 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10
-        kv_store_limits 10 plan_material 15 plan_cli_material 10)
+    house_absent 60 house_absent_alone 60 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10
+        kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
 
 # Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are
 # written): the thread sanitizer
@@ -31,7 +31,7 @@ set(weft_of_one_thread
         check-kernels
     graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample
         sched_heap sched_sim sched_queue train_data train_refused train_curve
-    text_stop http_peer http_tls api_answers api_fields terminal top outputs)
+    text_stop http_peer http_tls api_answers api_fields api_objects terminal top outputs)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
 # under emulation, and
@@ -55,7 +55,7 @@ set(weft_long
     golden-avx512 same-avx512 plan-avx512 model_adapters_material-avx512
     golden-avx512vnni same-avx512vnni plan-avx512vnni model_adapters_material-avx512vnni
     golden-avx512bf16 same-avx512bf16 plan-avx512bf16 model_adapters_material-avx512bf16
-    make_model)
+    make_model house_absent_alone)
 if(NOT WEFT_SANITIZE) # whole models with AVX2 run where the address sanitizer looks into it
     list(APPEND weft_long golden-avx2 same-avx2 plan-avx2)
 endif()

@@ -204,7 +204,8 @@ def exceeding(seconds, total=0, cache="", whole=False):
 # What is no test of CTest's: by the name of the stage (scripts/test), its source, and whether `make test` has it.
 PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-names": ("scripts/check-names", True), "check-limits": ("scripts/check-limits", True),
             "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
-            "faults": ("tests/faults/run", False), "kill-store": ("tests/server/kill_store.py", False), "soak": ("bench/soak", False)}
+            "faults": ("tests/faults/run", False), "kill-store": ("tests/server/kill_store.py", False),
+            "install-check": ("tests/house/install_check", False), "soak": ("bench/soak", False)}
 HEAD = """# The tests
 
 Made by `scripts/test --table` from the first comment of each test and from `bench/history/suite.json`; edit those. `test` is `make test`,

@@ -2,7 +2,7 @@
 /* buffer.h: element types, and bytes in one of six memory domains.
  *
  * A buffer is a run of bytes with one owner. It is created by the core (host, mapped, shared) or by a provider (pinned,
- * device, imported); whoever holds it releases it once, with weft_buffer_release, and the release function that its
+ * device, imported); its owner releases it once, with weft_buffer_release, and the release function that its
  * creator installed does the rest. Views borrow. Layouts here are part of the plugin ABI: append only. */
 #ifndef WEFT_BUFFER_H
 #define WEFT_BUFFER_H

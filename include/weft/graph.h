@@ -24,7 +24,8 @@ extern "C" {
 typedef int32_t weft_tensor_id;
 typedef int32_t weft_weight_id;
 
-/* X(name, value, text). Append only. Forms marked F are made by the planner, never by architecture files.
+/* X(name, value, text). Append only; 8 is reserved. Forms marked F are made by the planner, never by architecture
+ * files.
  *
  *   EMBED      () -> [D,R]: row token[r] of w[0] (or embd), times attr.embed.scale
  *   NORM       x -> same shape, w[0] weight; attr.norm
@@ -34,7 +35,6 @@ typedef int32_t weft_weight_id;
  *   ATTENTION  q [H*K,R], order token -> [H*K,R]; attr.attention
  *   GLU        gate [F,R], up [F,R] -> act(gate) * up; attr.glu
  *   ADD        a, b -> a + b
- *   SCALE      x -> x * attr.scale.factor
  *   SOFTCAP    x -> cap * tanh(x / cap); attr.softcap
  *   PICK_ROWS  x [D,R] -> [D,W]: the rows that want logits, in order
  *   ROPE_KV    F: q, k, v -> rotated q, order token; attr.rope_kv
@@ -50,7 +50,6 @@ typedef int32_t weft_weight_id;
     X(ATTENTION, 5, "attention")                                                                                       \
     X(GLU, 6, "glu")                                                                                                   \
     X(ADD, 7, "add")                                                                                                   \
-    X(SCALE, 8, "scale")                                                                                               \
     X(SOFTCAP, 9, "softcap")                                                                                           \
     X(PICK_ROWS, 10, "pick_rows")                                                                                      \
     X(ROPE_KV, 11, "rope_kv")                                                                                          \
@@ -168,9 +167,6 @@ typedef union weft_attr {
         int32_t activation;
     } glu;
     struct {
-        float factor;
-    } scale;
-    struct {
         float cap;
     } softcap;
     weft_attr_moe moe;
@@ -225,7 +221,7 @@ static inline uint64_t weft_kv_page_elems(const weft_kv_group *g)
     return weft_kv_layer_elems(g) * (uint64_t)g->n_layers;
 }
 
-/* An immutable DAG. Arrays are owned by whoever built it (src/graph). */
+/* An immutable DAG. Its arrays belong to its builder (src/graph). */
 typedef struct weft_graph {
     uint32_t size; /* sizeof(weft_graph) */
     int32_t n_nodes, n_tensors, n_weights, n_kv_groups, n_outputs;

@@ -24,7 +24,7 @@ typedef struct weft_server_params {
     const char *host;                         /* NULL: 127.0.0.1 */
     const char *unix_path;                    /* a socket's path instead of host and port */
     const char *tls_cert_file, *tls_key_file; /* PEM; both, or NULL for plain HTTP */
-    const char *const *api_keys;              /* none here and none in the file: everyone may call */
+    const char *const *api_keys;              /* none here and none in the file: all clients may call */
     /* a line each: a key, or sha256:HEX of one, and behind it "admin", "name=NAME", "# comment" */
     const char *api_key_file;
     /* origins whose pages may call, "*": any; none: no page of another origin */

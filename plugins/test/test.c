@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test.c: the smallest provider: add and scale on the host, one thread. It is an example of the ABI, and what the tests
- * of plugin loading load. Compiled with one of FAULT_MAJOR, FAULT_SIZE, FAULT_NULL, FAULT_MISSING, FAULT_SYMBOL it is
- * wrong in that way.
+/* test.c: the smallest provider: add and multiply on the host, one thread. It is an example of the ABI, and what the
+ * tests of plugin loading load. Compiled with one of FAULT_MAJOR, FAULT_SIZE, FAULT_NULL, FAULT_MISSING, FAULT_SYMBOL
+ * it is wrong in that way.
  *
  * It is of the first minor version: its table ends before `measure`. Owner: one thread per backend, as backend.h
  * says. */
@@ -62,7 +62,7 @@ static weft_status test_describe(weft_backend *b, weft_backend_info *out, weft_e
 {
     (void)b;
     (void)err;
-    *out = (weft_backend_info){.size = out->size, .n_units = 1, .name = "test", .device = "add and scale"};
+    *out = (weft_backend_info){.size = out->size, .n_units = 1, .name = "test", .device = "add and multiply"};
     return WEFT_OK;
 }
 
@@ -70,7 +70,8 @@ static int test_supports(weft_backend *b, const weft_graph *graph, const weft_no
 {
     (void)b;
     (void)graph;
-    return node->op == WEFT_OP_ADD || node->op == WEFT_OP_SCALE ? RANK : 0;
+    int multiplies = node->op == WEFT_OP_GLU && node->attr.glu.activation == WEFT_ACT_NONE;
+    return node->op == WEFT_OP_ADD || multiplies ? RANK : 0;
 }
 
 static void test_program_free(weft_program **program)
@@ -115,9 +116,9 @@ static weft_status test_run(weft_program *p, const weft_rows *rows, const weft_b
         const weft_node *n = &p->graph->nodes[p->segment->nodes[i]];
         const weft_shape *s = &p->graph->tensors[n->out[0]].shape;
         int64_t count = s->d[0] * (s->d[1] == WEFT_WANTED ? rows->n_wanted : rows->n_rows);
-        const float *a = p->data[n->in[0]], *b = n->n_in > 1 ? p->data[n->in[1]] : NULL;
+        const float *a = p->data[n->in[0]], *b = p->data[n->in[1]];
         float *y = p->data[n->out[0]];
-        for (int64_t j = 0; j < count; j++) y[j] = b ? a[j] + b[j] : a[j] * n->attr.scale.factor;
+        for (int64_t j = 0; j < count; j++) y[j] = n->op == WEFT_OP_ADD ? a[j] + b[j] : a[j] * b[j];
     }
     return WEFT_OK;
 }

@@ -136,7 +136,7 @@ weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const
 weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder,
                                    weft_error *err);
 
-/* For all who write adapters as GGUF, before weft__gguf_begin: the key that says the base's fingerprint, where it is
+/* For writers of adapters as GGUF, before weft__gguf_begin: the key that says the base's fingerprint, where it is
  * known. 16 hexadecimal digits. */
 #define WEFT__ADAPT_FINGERPRINT_KEY "weft.adapter.base_mark"
 weft_status weft__adapt_put_fingerprint(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* id.c: the content id of an adapter: a digest of all that decides what it computes, the same for a GGUF file and for
  * the folder that it was converted from. SHA-256, since prefixes of one adapter must not be taken for another's,
- * whoever made the files. */
+ * even where files were made for that. */
 #include <string.h>
 
 #include "adapt/parts.h"

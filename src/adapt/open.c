@@ -135,7 +135,7 @@ static weft_status open_member(input *in, const char *folder, const char *name, 
     return st;
 }
 
-/* Whoever writes over a folder takes the configuration away before he replaces the weights (write.c): so what was read
+/* A writer takes a folder's configuration away before it replaces the weights (write.c): so what was read
  * belongs together if the configuration still has its name. */
 static weft_status check_in_place(const input *in, const char *folder, const char *name, weft_error *err)
 {

@@ -3,7 +3,7 @@
  * pinned while in use, evicted by least use under a budget.
  *
  * A name stands for a version of an adapter: what its file held when it was last loaded. Loading the name again makes
- * another version; whoever has a lease goes on with the one it began with (copy on write), and so after removal. A file
+ * another version; a lease goes on with the one it began with (copy on write), and so after removal. A file
  * that changed without being loaded again is refused when it must be read anew. Thread safety: all functions may be
  * called by any thread. Reading and packing happen while the caller waits, one at a time and in the background
  * (base/background.h); leases that need neither do not wait. */
@@ -71,8 +71,8 @@ weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adap
 /* Once more; NULL stays NULL. */
 weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease);
 void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);
-/* For who was refused with WEFT_BUSY, and has no lease himself that he could give back: returns 1 when another was
- * since, or 0 after timeout_ms. */
+/* For a caller that was refused with WEFT_BUSY, and has no lease of its own to give back: returns 1 when another was
+ * given back since, or 0 after timeout_ms. */
 int weft__adapt_store_wait(weft__adapt_store *s, uint32_t timeout_ms);
 /* "adapter x", or "adapters x, y": names that stand for its contents now, as far as there is room, and "?" where there
  * is none any more. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_lease.c: stacks of named adapters, read and packed for whoever asks first, pinned by leases (store.h). */
+/* store_lease.c: stacks of named adapters, read and packed for the first request, pinned by leases (store.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

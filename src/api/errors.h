@@ -13,7 +13,7 @@ char *weft__api_error_body(weft__api_dialect dialect, const weft__api_error *err
 /* The error of a failed call of the engine. message NULL or "": what the status says. */
 void weft__api_error_of(weft__api_error *error, weft_status status, const char *message);
 /* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to
- * whose it is, and "?" to any other. tenant: who reads it, NULL: whose it is. */
+ * its tenant, and "?" to any other. tenant: of the reader, NULL: it is the name's own. */
 void weft__api_hide_tenants(char *message, const char *tenant);
 
 /* Of a stream: the event of an error of the engine. out->failed when memory runs out. */

@@ -163,7 +163,7 @@ static void apply_mask(void)
 {
     weft_error err;
     if (weft__tier_mask_for(getenv("WEFT_CPU"), &masked, &err) == WEFT_OK) return;
-    /* Whoever set a mask meant to exclude something: exclude all that can be excluded. */
+    /* A mask is set to exclude something: exclude all that can be excluded. */
     weft__log(WEFT__LOG_ERROR, "%s; using ref only", err.message);
     masked = 1u << WEFT__TIER_REF;
 }

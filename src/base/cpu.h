@@ -57,9 +57,9 @@ const char *weft__machine_processor(void);
 /* The most threads of a pool. */
 #define WEFT__POOL_MAX_THREADS 1024
 
-/* Threads to use when nobody says: WEFT_THREADS (1..WEFT__POOL_MAX_THREADS), else one per core within the affinity mask
- * and the cgroup's cpuset, but no more than its CPU quota, rounded up. Where there are performance cores, only these:
- * work is shared evenly, and a slower core would keep them waiting. */
+/* Threads to use unless the caller says: WEFT_THREADS (1..WEFT__POOL_MAX_THREADS), else one per core within the
+ * affinity mask and the cgroup's cpuset, but no more than its CPU quota, rounded up. Where there are performance cores,
+ * only these: work is shared evenly, and a slower core would keep them waiting. */
 int weft__machine_default_threads(void);
 /* Logical CPUs that the calling thread may run on; >= 1. */
 int weft__machine_cpus(void);

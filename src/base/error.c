@@ -67,7 +67,7 @@ weft_status weft_fail_within(weft_error *err, weft_status status, const char *fo
     err->message[WEFT_ERROR_TEXT - 1] = 0;
     size_t old = strlen(err->message);
     if (old > n + 1 && !memcmp(err->message, text, n) && !memcmp(err->message + n, ": ", 2)) {
-        err->status = status; /* somebody below knew that name too */
+        err->status = status; /* a function below knew that name too */
         return status;
     }
     if (old > 0) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pool.c: the thread team (pool.h).
  *
- * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all who run it, so
- * the caller leaves weft__pool_run only after everyone is done, and no worker can ever miss one. fn, arg and n are
- * written before `job` is raised (release) and read after it was seen (acquire). Whoever is about to sleep announces it
- * in a counter and then looks again; whoever changes the word looks at the counter afterwards; both sequentially
- * consistent, so one of the two always notices the other. Spinning and then sleeping, but never sched_yield: beside a
- * busy process that hands over a whole time slice, while a sleeper that is woken goes first. Owner: the thread that
- * calls weft__pool_run is thread 0. */
+ * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all that run it,
+ * so the caller leaves weft__pool_run only after all are done, and no worker can ever miss one. fn, arg and n are
+ * written before `job` is raised (release) and read after it was seen (acquire). A thread that is about to sleep
+ * announces it in a counter and then looks again; one that changes the word looks at the counter afterwards; both
+ * sequentially consistent, so one of the two always notices the other. Spinning and then sleeping, but never
+ * sched_yield: beside a busy process that hands over a whole time slice, while a sleeper that is woken goes first.
+ * Owner: the thread that calls weft__pool_run is thread 0. */
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -313,7 +313,7 @@ void weft__pool_barrier(weft__pool *pool, int thread)
     unsigned phase = atomic_load_explicit(&pool->phase.word, memory_order_relaxed);
     unsigned before = atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel);
     if (before + 1 == n) {
-        /* Reset before the phase moves: nobody can arrive again until then. */
+        /* Reset before the phase moves: no thread can arrive again until then. */
         atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
         atomic_fetch_add(&pool->phase.word, 1);
         wake_sleepers(&pool->phase);

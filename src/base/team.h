@@ -3,7 +3,7 @@
  *
  * Threads that share their work evenly are as fast as the slowest. When another process takes a core away, the thread
  * that had it runs half of the time, and all others wait for it: n threads may then be slower than n - 1, which leave
- * that core alone. So the time is measured during which everybody waits for one last thread, and a thread is left out
+ * that core alone. So the time is measured during which all others wait for one last thread, and a thread is left out
  * when that costs more than it brings; after a while it gets another chance. No clock in here: times are told. Not
  * thread-safe; its owner is the pool's thread 0. */
 #ifndef WEFT_BASE_TEAM_H
@@ -27,7 +27,7 @@ void weft__team_init(weft__team *t, int size);
 /* Tells of a job that took wall_ns with t->n threads, of which the last thread to arrive at its barriers made the
  * others wait for lost_ns. Jobs of one `kind` take about as long. May change t->n. */
 void weft__team_job(weft__team *t, int64_t kind, uint64_t wall_ns, uint64_t lost_ns);
-/* Nobody was taken away from lately: each thread may stay bound to its core. */
+/* No thread lost time to others lately: each may stay bound to its core. */
 static inline int weft__team_calm(const weft__team *t)
 {
     return t->n == t->size && !t->trial;

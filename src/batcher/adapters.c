@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* adapters.c: an engine's adapters: the store of src/adapt over the model's plan, and what requests lease from it. Any
- * thread; the store has locks of its own, which nobody holds while he takes the engine's. */
+ * thread; the store has locks of its own, which no thread holds while it takes the engine's. */
 #include <stdio.h>
 #include <string.h>
 

@@ -19,7 +19,7 @@
  * pool, prefix tree, sequences, samplers. The scheduler's calls into the store come from that thread, under the lock,
  * but for `capacity` and `pages`, which read what never changes. A record stands for a request from submit to its last
  * event; there are n_slots + max_queue of them, and an id names record and generation, so that an old id finds
- * nobody. */
+ * none. */
 #ifndef WEFT_BATCHER_BATCHER_H
 #define WEFT_BATCHER_BATCHER_H
 
@@ -40,7 +40,7 @@ enum {
 
 typedef enum batcher_state {
     BATCHER_FREE,
-    BATCHER_ASKING,   /* the disk may have its prefix: nobody has looked yet */
+    BATCHER_ASKING,   /* the disk may have its prefix: it was not looked at yet */
     BATCHER_FETCHING, /* the disk is being read */
     BATCHER_FETCHED,  /* it was read: to be handed to the scheduler */
     BATCHER_SCHEDULED
@@ -90,15 +90,15 @@ typedef struct batcher_request {
     uint64_t submitted_ns, began_ns, first_ns, deadline_ns;
 } batcher_request;
 
-/* A read of the disk. Who asked for it may be gone when it ends: what was read is dropped then. */
+/* A read of the disk. The request that asked for it may be gone when it ends: what was read is dropped then. */
 typedef struct batcher_fetch {
     struct weft_engine *engine;
     batcher_request *r; /* NULL: gone */
     int busy;
 } batcher_fetch;
 
-/* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then who is done with it
- * frees it, or the engine's end. */
+/* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then it is freed by what
+ * is done with it, or at the engine's end. */
 typedef struct batcher_command {
     struct batcher_command *next, *next_abandoned;
     int save, abandoned;
@@ -110,7 +110,7 @@ typedef struct batcher_command {
     uint64_t at;                 /* save: bytes of it */
     uint64_t n_bytes;
     weft_engine *engine;
-    uint64_t n_turns; /* of it, or of those before it in the line: while they come, nobody gives up waiting */
+    uint64_t n_turns; /* of it, or of those before it in the line: while they come, no thread gives up waiting */
     weft_status status;
     weft_error err;
     int done;

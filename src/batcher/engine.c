@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* engine.c: weft_engine: its parameters and its life, and what any thread may ask of it (batcher.h says who owns
- * what). */
+/* engine.c: weft_engine: its parameters and its life, and what any thread may ask of it (batcher.h says which
+ * thread owns what). */
 #include <stdio.h>
 #include <string.h>
 
@@ -168,7 +168,7 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
         m->tokenizer ? weft_tokenizer_nameless(m->tokenizer, m->hp.n_vocab, e->vocab.nameless, m->hp.n_vocab) : 0;
     for (int32_t i = 0; i < e->vocab.n_nameless; i++) e->vocab.is_nameless[e->vocab.nameless[i]] = 1;
     e->records.first_pending = e->records.last_pending = -1;
-    weft__batcher_count_pages(e); /* who asks before the first step is told what is held, too */
+    weft__batcher_count_pages(e); /* before the first step, too, callers are told what is held */
     return WEFT_OK;
 }
 

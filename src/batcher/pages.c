@@ -47,7 +47,7 @@ static void add_weights(weft__hash_state *h, const weft_model *m)
     if (image) weft__hash_add(h, image->data, (size_t)image->n_bytes);
 }
 
-/* Without a store nobody outside this engine sees its pages, and the weights need not be read. */
+/* Without a store its pages are seen by this engine alone, and the weights need not be read. */
 static weft__kv_key model_key(const weft_model *m, int with_weights)
 {
     weft__hash_state h;

@@ -57,7 +57,7 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
     return WEFT_OK;
 }
 
-/* Copies what was asked for into a record that nobody else sees. */
+/* Copies what was asked for into a record that no other thread sees. */
 static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err)
 {
     const char *tenant = p->tenant ? p->tenant : "";
@@ -117,7 +117,7 @@ static int may_wait_for_disk(weft_engine *e, uint64_t tenant)
     return weft__sched_has_room(e->sched, tenant, n_own, n);
 }
 
-/* Gives the draft a record, and that to the scheduler, or to those who wait for the disk. With the lock. */
+/* Gives the draft a record, and that to the scheduler, or to those that wait for the disk. With the lock. */
 static weft_status admit(weft_engine *e, const batcher_request *draft, int fetch, uint64_t *id, double *retry_after_s,
                          weft_error *err)
 {

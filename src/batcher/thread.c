@@ -82,7 +82,7 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     e->n_scratch -= r->n_scratch;
     weft__batcher_clear(r);
     pthread_mutex_lock(&e->lock);
-    weft__batcher_count_pages(e); /* whoever waits for the last one finds what is held without it */
+    weft__batcher_count_pages(e); /* a thread that waits for the last one finds what is held without it */
     weft__batcher_recycle(e, r);
     pthread_mutex_unlock(&e->lock);
 }
@@ -94,8 +94,8 @@ static int has_begun_now(const weft_engine *e, int32_t record)
     return 0;
 }
 
-/* Of what happened under the lock: who has gone is told before who came in its place; who came and went, in that
- * order. */
+/* Of what happened under the lock: a request that has gone is told of before the one that came in its place; of one
+ * that came and went, in that order. */
 static void tell_all(weft_engine *e)
 {
     int32_t n_left = 0;
@@ -157,7 +157,7 @@ static void thread_run(weft_engine *e, const weft__sched_plan *plan)
     tell_all(e);
 }
 
-/* Until there is something to do, or one who waits for the disk is late. With the lock. */
+/* Until there is something to do, or a request that waits for the disk has expired. With the lock. */
 static void wait_for_work(weft_engine *e)
 {
     int late = 0;

@@ -19,7 +19,7 @@ static weft__gram_tables *inner(const weft_grammar *g)
     return (weft__gram_tables *)(uintptr_t)g;
 }
 
-/* The tokenizer's trie, made when first asked for; whoever comes second drops his own. */
+/* The tokenizer's trie, made when first asked for; a thread that comes second drops its own. */
 static weft_status trie_of(const weft_tokenizer *tokenizer, weft__gram_trie **out, weft_error *err)
 {
     weft_tokenizer *t = (weft_tokenizer *)(uintptr_t)tokenizer;

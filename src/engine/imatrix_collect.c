@@ -276,7 +276,7 @@ done:
     return st;
 }
 
-/* What is no number in the file is of no use to whoever reads it. */
+/* What is no number in the file is of no use to its readers. */
 static weft_status check_sums(const struct collector *c, weft_error *err)
 {
     for (int32_t i = 0; i < c->n_watched; i++) {

@@ -2,8 +2,8 @@
 /* names.h: from names (of tensors, of metadata keys) to positions in a list, and names made fit for a message.
  *
  * Invariant: the table borrows its names, which must not move while it lives. Its hash is keyed with a secret of this
- * process, so that a prepared file cannot make it slow. Zero-initialise. One writer; any number of readers when nobody
- * writes. */
+ * process, so that a prepared file cannot make it slow. Zero-initialise. One writer; any number of readers while there
+ * is none. */
 #ifndef WEFT_FORMAT_NAMES_H
 #define WEFT_FORMAT_NAMES_H
 

@@ -21,7 +21,7 @@
 #define BUFFER_BYTES ((size_t)256 << 10)
 enum { NAME_TRIES = 16, LINKS_MOST = 40, NOTED_MOST = 32, WAIT_NS = 20000000 };
 
-/* ---- temporary files, for who ends the program ---- */
+/* ---- temporary files, for the end of the program ---- */
 
 enum { PLACE_FREE, PLACE_TAKEN, PLACE_NOTED };
 
@@ -184,7 +184,7 @@ static weft_status usable(const weft__out_file *o, weft_error *err)
     return WEFT_OK;
 }
 
-/* Whoever could not read what stood here shall not read what replaces it. Where the group cannot be kept, its members
+/* What could not be read by others is not replaced by what they can read. Where the group cannot be kept, its members
  * are others. File systems that know neither owners nor permissions have nothing to give. */
 static void take_permissions(int fd, const struct stat *old)
 {
@@ -219,7 +219,7 @@ static weft_status create_temporary(weft__out_file *o, weft_error *err)
     return o->fd < 0 ? io_failed(o, "creating a temporary file beside it", errno, err) : WEFT_OK;
 }
 
-/* A FIFO without a reader cannot be opened without waiting, and who waits within open() hears no signal. */
+/* A FIFO without a reader cannot be opened without waiting, and a thread that waits within open() hears no signal. */
 static weft_status open_stream(weft__out_file *o, weft_error *err)
 {
     const struct timespec wait = {0, WAIT_NS};

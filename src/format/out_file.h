@@ -51,7 +51,7 @@ void weft__out_file_close(weft__out_file *o);
 /* For a handler of signals that end the program: removes the temporary files of all threads, of which none is committed
  * then. */
 void weft__out_file_abandon_all(void);
-/* From now on nobody waits for the reader of a FIFO. May be called by a signal handler. */
+/* From now on no call waits for the reader of a FIFO. May be called by a signal handler. */
 void weft__out_file_interrupt(void);
 
 #endif

@@ -4,7 +4,7 @@
  * Invariant: a described tensor has a known type, 1 to 4 dimensions, none of them 0, whole blocks in its first
  * dimension, at most 2^63 - 1 elements and bytes, and lies inside its buffer. Dimensions are in storage order: d[0] is
  * contiguous, so a matrix of R rows and K columns has d = {K, R}; unused dimensions are 1. Thread safety: a set that
- * nobody changes may be read by any thread. */
+ * does not change may be read by any thread. */
 #ifndef WEFT_FORMAT_TENSORS_H
 #define WEFT_FORMAT_TENSORS_H
 

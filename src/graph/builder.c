@@ -217,12 +217,6 @@ weft_tensor_id weft__op_add(weft__builder *b, int layer, weft_tensor_id x, weft_
     return like_input(b, &n, x, y);
 }
 
-weft_tensor_id weft__op_scale(weft__builder *b, int layer, weft_tensor_id x, float factor)
-{
-    weft_node n = {.op = WEFT_OP_SCALE, .layer = layer, .attr.scale = {factor}};
-    return like_input(b, &n, x, WEFT_NONE);
-}
-
 weft_tensor_id weft__op_softcap(weft__builder *b, int layer, weft_tensor_id x, float cap)
 {
     weft_node n = {.op = WEFT_OP_SOFTCAP, .layer = layer, .attr.softcap = {cap}};

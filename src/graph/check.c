@@ -301,7 +301,6 @@ static void check_op(inspection *s)
     case WEFT_OP_ATTENTION: check_attention(s); return;
     case WEFT_OP_GLU: check_glu(s); return;
     case WEFT_OP_ADD: check_elementwise(s, 2); return;
-    case WEFT_OP_SCALE: check_elementwise(s, 1); return;
     case WEFT_OP_SOFTCAP: check_softcap(s); return;
     case WEFT_OP_PICK_ROWS: check_pick_rows(s); return;
     case WEFT_OP_ROPE_KV: check_rope_kv(s); return;

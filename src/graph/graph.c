@@ -14,7 +14,7 @@ static const char *const op_names[WEFT_OP_COUNT] = {
 
 const char *weft_op_name(uint32_t op)
 {
-    return op < WEFT_OP_COUNT ? op_names[op] : "?";
+    return op < WEFT_OP_COUNT && op_names[op] ? op_names[op] : "?";
 }
 
 const char *weft__graph_node_name(const weft_graph *g, int32_t i, char out[WEFT__GRAPH_NODE_NAME])

@@ -39,7 +39,6 @@ weft_tensor_id weft__op_attention(weft__builder *b, int layer, weft_tensor_id q,
                                   const weft_attr_attention *attr);
 weft_tensor_id weft__op_glu(weft__builder *b, int layer, weft_tensor_id gate, weft_tensor_id up, int activation);
 weft_tensor_id weft__op_add(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id y);
-weft_tensor_id weft__op_scale(weft__builder *b, int layer, weft_tensor_id x, float factor);
 weft_tensor_id weft__op_softcap(weft__builder *b, int layer, weft_tensor_id x, float cap);
 weft_tensor_id weft__op_pick_rows(weft__builder *b, weft_tensor_id x);
 weft_tensor_id weft__op_moe_route(weft__builder *b, int layer, weft_tensor_id logits, const weft_attr_moe *attr);

@@ -12,7 +12,6 @@ static int is_by_row(const weft_node *n)
     case WEFT_OP_ATTENTION:
     case WEFT_OP_GLU:
     case WEFT_OP_ADD:
-    case WEFT_OP_SCALE:
     case WEFT_OP_SOFTCAP:
     case WEFT_OP_MOE_ROUTE:
     case WEFT_OP_MOE_FFN: return 1;
@@ -24,7 +23,7 @@ static int is_by_row(const weft_node *n)
  * own. */
 weft_status weft__graph_mark_wanted(weft_graph *g, weft_error *err)
 {
-    weft_node *nodes = (weft_node *)g->nodes; /* whoever may change *g owns them */
+    weft_node *nodes = (weft_node *)g->nodes; /* the caller may change *g, and so owns them */
     uint8_t *all_rows = weft__alloc_zero((size_t)g->n_tensors, 1);
     if (!all_rows) return weft_fail(err, WEFT_NO_MEMORY, "no memory to plan a graph of %d nodes", g->n_nodes);
     for (int32_t i = g->n_nodes - 1; i >= 0; i--) {

@@ -22,8 +22,8 @@ static void weight_types(const weft_graph *g, const weft_node *n, char *out, siz
     }
 }
 
-static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const *providers, int n_providers,
-                          weft_error *err)
+static weft_status no_provider(const weft_graph *g, int32_t i, weft__provider *const *providers, int n_providers,
+                               weft_error *err)
 {
     char name[WEFT__GRAPH_NODE_NAME], list[128] = "", types[128];
     size_t at = 0;
@@ -50,7 +50,7 @@ weft_status weft__plan_place(const weft_graph *graph, weft__provider *const *pro
             best = rank;
             place[i] = p;
         }
-        if (best == 0) return nobody(graph, i, providers, n_providers, err);
+        if (best == 0) return no_provider(graph, i, providers, n_providers, err);
     }
     return WEFT_OK;
 }

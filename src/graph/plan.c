@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "graph/plan.h"
 
-/* Who asks whether a fused node is wanted: the provider on which its parts were placed. */
+/* What is asked whether a fused node is wanted: the provider on which its parts were placed. */
 typedef struct fuse_ask {
     weft__provider *const *providers;
     const int32_t *tensor_place; /* [n_tensors] */

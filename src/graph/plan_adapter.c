@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan_adapter.c: adapters of a plan: one packed part for every segment that has weights which they change.
- * Invariant: a part is its provider's, and NULL where the adapter changes nothing. Owner: whoever made the adapter; a
- * step only reads. */
+ * Invariant: a part is its provider's, and NULL where the adapter changes nothing. Owner: its creator; a step only
+ * reads. */
 #include <math.h>
 #include <string.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* budget.c: what each client holds of what all need: bytes of bodies, bytes of answers that nobody has read yet,
+/* budget.c: what each client holds of what all need: bytes of bodies, bytes of answers that were not read yet,
  * requests.
  *
- * A client is who shows a key, or without keys an address; those who come by a unix socket or from a trusted proxy are
- * many behind one address, and have no share of their own. Nobody may hold more than would be left for all others: one
- * client alone gets half of what there is, two a third each, and whoever comes finds room, however greedy those there
- * are. An answer is never refused once it is made, and may be larger than any share; so who is beyond his own share of
- * answers asks for nothing more until he has read, and what he holds beyond it takes nothing from others. Invariant: a
+ * A client is a key, or without keys an address; those behind a unix socket or a trusted proxy are many behind one
+ * address, and have no share of their own. No client may hold more than would be left for all others: one client alone
+ * gets half of what there is, two a third each, and the next one finds room, however greedy those there are. An answer
+ * is never refused once it is made, and may be larger than any share; so a client that is beyond its own share of
+ * answers asks for nothing more until it has read, and what it holds beyond it takes nothing from others. Invariant: a
  * client is in the list while a request of it lives. The lock is a leaf: nothing is called under it. */
 #include "http/parts.h"
 
@@ -64,7 +64,7 @@ void weft__http_client_leave(weft__http_request *r)
 /* With the lock: may it ask for more, by what it has not read? */
 static int has_read(const weft__http *h, const weft__http_client *c)
 {
-    size_t n = 1; /* whoever comes next */
+    size_t n = 1; /* the next client */
     if (c->exempt) return c->n_answers <= 2 * h->config.max_answers;
     for (const weft__http_client *o = h->clients; o; o = o->next) n += o->n_answers != 0;
     return c->n_answers <= h->config.max_answers / n;

@@ -306,7 +306,7 @@ static enum result exchange_fill(struct weft__http_connection *k, weft__http_req
 static void set_blocked(struct weft__http_connection *k, weft__http_request *r, int blocked)
 {
     pthread_mutex_lock(&k->http->lock);
-    pthread_mutex_lock(&r->lock); /* both: who ends the stream meanwhile gives it a deadline that stays */
+    pthread_mutex_lock(&r->lock); /* both: the end of the stream meanwhile gives it a deadline that stays */
     if (r->stream && !r->ended && (blocked != k->is_blocked || !blocked))
         k->deadline_ns = blocked ? weft__http_read_by(r, 0) : 0;
     pthread_mutex_unlock(&r->lock);

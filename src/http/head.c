@@ -170,7 +170,7 @@ int weft__http_check_head(weft__http_request *r, const char **message)
         return wrong(message, 403, "pages of this origin may not call (--cors-origin ORIGIN lets them)");
     const char *length = weft__http_header(r, "Content-Length");
     if (!length || strtoull(length, NULL, 10) <= config->max_body) return 0;
-    /* Who cannot be stopped (Expect) before sending it all sees the answer only when all was read. */
+    /* A client that cannot be stopped (Expect) before it sent all sees the answer only when all was read. */
     r->too_long = 1;
     if (strtoull(length, NULL, 10) <= config->max_body + HTTP_SWALLOW && !weft__http_header(r, "Expect")) return 0;
     return wrong(message, 413, "the body is too long");

@@ -43,7 +43,7 @@ static weft_status listen_unix(weft__http *h, weft_error *err)
             return weft_fail(err, WEFT_EXISTS, "%s: another server listens there", path);
         if (errno != ECONNREFUSED) /* EAGAIN: it is busy; EPROTOTYPE: of another kind */
             return weft_fail(err, WEFT_EXISTS,
-                             "%s: somebody else's socket, not one left behind; remove it or take another path", path);
+                             "%s: another program's socket, not one left behind; remove it or take another path", path);
         close(h->listen_fd);
         unlink(path);
         h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -163,7 +163,7 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     h->listen_fd = h->quiet_fd = h->wake_fd = -1;
     make_locks(h);
     weft__alloc_keep_little();
-    *out = h; /* before the threads that call the handlers, who find the server by it */
+    *out = h; /* before the threads that call the handlers, which find the server by it */
     weft_status st = read_proxies(h, err);
     if (!st) st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
     if (!st) st = start_threads(h, err);

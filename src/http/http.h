@@ -97,14 +97,14 @@ const char *weft__http_path(const weft__http_request *r);
 const char *weft__http_header(const weft__http_request *r, const char *name);
 const char *weft__http_query(const weft__http_request *r, const char *name);
 const char *weft__http_body(const weft__http_request *r, size_t *n);
-/* Lets go of the body, by who handles the request; an answer does so too. */
+/* Lets go of the body, by the request's handler; an answer does so too. */
 void weft__http_free_body(weft__http_request *r);
 uint64_t weft__http_began_ns(const weft__http_request *r);
-/* Whose it is, to be compared with those of other requests that live; NULL: of anybody behind a unix socket or a
+/* Its client, to be compared with those of other requests that live; NULL: one of many behind a unix socket or a
  * proxy. */
 const void *weft__http_client_of(const weft__http_request *r);
 /* Counts n (may be negative) more of what the server lends to clients; 0: its client would have more than `most`, and
- * nothing is counted. What anybody behind a unix socket or a proxy has is not limited. */
+ * nothing is counted. What clients behind a unix socket or a proxy have is not limited. */
 int weft__http_client_add(weft__http_request *r, int n, int most);
 /* 1: it came from this machine, by a unix socket or from a loopback address, and from no proxy: none that is named, and
  * none that says so in Forwarded, Via, X-Real-IP or X-Forwarded-*. */

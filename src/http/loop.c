@@ -42,7 +42,7 @@ static void start(struct weft__http_connection *k)
     k->deadline_ns = weft__clock_ns() + patience * HTTP_SECOND_NS;
     if (most && same >= most + HTTP_SPARE_PER_IP) shutdown(k->fd, SHUT_RDWR); /* it would take the place of others */
     h->counts.n_refused_full += k->refuse != 0;
-    h->n_begun += !k->refuse; /* who is refused takes nobody's place */
+    h->n_begun += !k->refuse; /* one that is refused takes no place */
     k->has_begun = 1;
     pthread_mutex_unlock(&h->lock);
 }
@@ -96,8 +96,8 @@ void weft__http_rouse(struct weft__http_connection *k)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* The next of those that were roused before *more was 1, or NULL. Who is roused meanwhile, by itself above all, comes
- * after the sockets: none keeps the others of its loop waiting. */
+/* The next of those that were roused before *more was 1, or NULL. One that is roused meanwhile, by itself above all,
+ * comes after the sockets: none keeps the others of its loop waiting. */
 static struct weft__http_connection *take_awake(struct weft__http_loop *l, int *more)
 {
     pthread_mutex_lock(&l->lock);

@@ -13,10 +13,10 @@
  *   watch.c     the watcher, which trims the heap, too, and the workers
  *
  * Threads: the acceptor takes connections; each belongs to one loop, which alone reads, writes and closes it; workers
- * run the handler; one watcher keeps the deadlines. A connection whose answer has no bytes yet is suspended: who has
- * some wakes it. Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock
- * (its answer), then weft__http.budget (clients) or weft__http_loop.lock (who is awake). No callback of ours is called
- * under any. */
+ * run the handler; one watcher keeps the deadlines. A connection whose answer has no bytes yet is suspended: the
+ * writer of the next ones wakes it. Locks: weft__http.lock (lists of connections and requests, deadlines), then
+ * weft__http_request.lock (its answer), then weft__http.budget (clients) or weft__http_loop.lock (connections that are
+ * awake). No callback of ours is called under any. */
 #ifndef WEFT_HTTP_PARTS_H
 #define WEFT_HTTP_PARTS_H
 
@@ -185,7 +185,7 @@ struct weft__http {
 };
 
 /* ---- budget.c ---- */
-/* Do many come from there, who have no share of their own? */
+/* Do many clients come from there, which have no share of their own? */
 int weft__http_peer_is_exempt(const weft__http *h, const weft__http_peer *peer);
 /* The request is of that client from now on, "": of its address; leaves when it is freed. 0: no memory. */
 int weft__http_client_join(weft__http_request *r, const char *name);
@@ -193,10 +193,10 @@ void weft__http_client_leave(weft__http_request *r);
 /* Counts n more bytes of its body, if there is room for them. */
 enum weft__http_room weft__http_bodies_take(weft__http_request *r, size_t n);
 void weft__http_bodies_give(weft__http_request *r, size_t n);
-/* n more bytes of its answer wait; fewer. Under the request's lock, or when nobody else has it. */
+/* n more bytes of its answer wait; fewer. Under the request's lock, or when no other thread has it. */
 void weft__http_answers_take(weft__http_request *r, size_t n);
 void weft__http_answers_give(weft__http_request *r, size_t n);
-/* Has whoever shows its key more requests than there are connections left for all others? */
+/* Has the client of its key more requests than there are connections left for all others? */
 int weft__http_has_too_many(weft__http_request *r);
 
 /* ---- request.c ---- */
@@ -216,7 +216,8 @@ void weft__http_mark_gone(weft__http_request *r, int slow);
 /* The refusal becomes its answer, in the dialect of its path, after which the connection is closed; under the request's
  * lock. */
 void weft__http_refuse(weft__http_request *r, int status, const char *message);
-/* The last byte was sent, or its connection is gone: tells who wants to know, and lets go of it. By its loop. */
+/* The last byte was sent, or its connection is gone: calls the handler's function for that, and lets go of it. By its
+ * loop. */
 void weft__http_complete(weft__http_request *r, int complete);
 
 /* ---- head.c ---- */
@@ -250,7 +251,7 @@ void *weft__http_acceptor(void *http);
 /* ---- watch.c: threads, until weft__http_stop ---- */
 void *weft__http_watcher(void *http);
 void *weft__http_worker(void *http);
-/* Of requests without a body, so that who asks for /health waits for no body that is being parsed. */
+/* Of requests without a body, so that a request for /health waits for no body that is being parsed. */
 void *weft__http_quick_worker(void *http);
 
 #endif

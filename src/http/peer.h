@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* peer.h: who is at the other end of a connection. */
+/* peer.h: the other end of a connection. */
 #ifndef WEFT_HTTP_PEER_H
 #define WEFT_HTTP_PEER_H
 

@@ -66,7 +66,7 @@ static int read_query(weft__http_reader *r, const char *s, const char *end)
     return 1;
 }
 
-/* "/path", or "scheme://host/path" with no escape before the path, which could be another host to somebody else. */
+/* "/path", or "scheme://host/path" with no escape before the path, which could be another host to another program. */
 static int is_target(const char *s, const char *end)
 {
     const char *host = memmem(s, (size_t)(end - s), "//", 2);

@@ -49,7 +49,7 @@ enum weft__http_read weft__http_reader_next(weft__http_reader *r, const char *by
                                             const char **piece, size_t *n_piece);
 /* After HEAD: how the body comes, in chunks or as so many bytes. */
 void weft__http_reader_body(weft__http_reader *r, int is_chunked, uint64_t length);
-/* Makes it ready for the next request. Who wants to keep the text takes it out before. */
+/* Makes it ready for the next request. A caller that wants to keep the text takes it out before. */
 void weft__http_reader_reset(weft__http_reader *r);
 
 #endif

@@ -11,7 +11,7 @@ void weft__http_free_body(weft__http_request *r)
     weft__strbuf_free(&r->body);
 }
 
-/* Of whoever left, the note comes only when its handler has seen that. */
+/* Of a client that left, the note comes only when its handler has seen that. */
 static void tell_record(weft__http_request *r)
 {
     weft__http *h = r->http;
@@ -181,7 +181,7 @@ uint64_t weft__http_began_ns(const weft__http_request *r)
     return r->began_ns;
 }
 
-/* Does it say that somebody passed it on? A caller here might say so, too, and only loses by it. */
+/* Does it say that it was passed on? A caller here might say so, too, and only loses by it. */
 static int was_forwarded(const weft__http_request *r)
 {
     for (size_t i = 0; i < r->n_headers; i++) {
@@ -308,7 +308,7 @@ int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
 {
     const weft__http_config *config = &r->http->config;
     int full = 0, gone;
-    /* Before there is something to take: who takes all of it ends the deadline. */
+    /* Before there is something to take: taking all of it ends the deadline. */
     if (n && is_drained(r)) weft__http_set_deadline(r, weft__http_read_by(r, 0));
     pthread_mutex_lock(&r->lock);
     if (takes_more(r) && n) {

@@ -87,7 +87,8 @@ fail:
 }
 
 /* GnuTLS asks to be called again behind each message that is no data (new keys, above all), whatever the socket still
- * has. Who waits for an edge of the socket must not wait then: what came along with the message has shown its edge. */
+ * has. A loop that waits for an edge of the socket must not wait then: what came along with the message has shown its
+ * edge. */
 static int goes_on(const weft__http_tls_session *s, ssize_t rc, int *n)
 {
     return (rc == GNUTLS_E_INTERRUPTED || (rc == GNUTLS_E_AGAIN && !s->is_dry)) && ++*n < ROUNDS;

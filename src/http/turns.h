@@ -2,7 +2,7 @@
 /* turns.h: a queue whose members take turns: one of each that waits, then a second of each, whatever was put first;
  * members of one in their order.
  *
- * Who stands in it is told by a pointer, which is only compared; those of NULL are one. A turn is a member of what
+ * A member is told by a pointer, which is only compared; those of NULL are one. A turn is a member of what
  * waits, and in one queue at a time. Putting costs the number of those that wait. Locks are the caller's. */
 #ifndef WEFT_HTTP_TURNS_H
 #define WEFT_HTTP_TURNS_H

@@ -104,8 +104,8 @@ static weft__http_request *request_of(weft__http_turn *turn)
     return turn ? WEFT__HTTP_TURN_OF(weft__http_request, turn, turn) : NULL;
 }
 
-/* The next request that a worker may handle, counted; NULL: the server stops. Who is passed over needs no signal later:
- * the worker that ends one of that client's looks here again. */
+/* The next request that a worker may handle, counted; NULL: the server stops. One that is passed over needs no signal
+ * later: the worker that ends one of that client's looks here again. */
 static weft__http_request *await_job(weft__http *h)
 {
     weft__http_request *r;

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "hub/http.h"
 
-/* Of one response, together with the body of a redirect or an error, which nobody reads. */
+/* Of one response, together with the body of a redirect or an error, which is not read. */
 #define HEADER_BYTES_MAX ((size_t)256 << 10)
 #define STALL_BYTES_PER_S 100L
 

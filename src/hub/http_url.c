@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_url.c: where URLs lead, and who may see the token (http.h). libcurl's parser does the reading. No state. */
+/* http_url.c: where URLs lead, and which servers may see the token (http.h). libcurl's parser does the reading. No
+ * state. */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>

@@ -113,7 +113,7 @@ weft_status weft_resolve_model(const char *name, char *path, size_t capacity, we
         return weft_fail(err, WEFT_ARGUMENT, "the name of the model is empty; give a file, a folder or OWNER/NAME");
     int there = stat(name, &s) == 0, why = errno;
     if (there || (why != ENOENT && why != ENOTDIR)) {
-        /* What is there but cannot be reached is for whoever opens it to complain about. */
+        /* What is there but cannot be reached is for its readers to complain about. */
         if (strlen(name) >= capacity) return weft_fail(err, WEFT_LIMIT, "%.100s...: the path is too long", name);
         memcpy(path, name, strlen(name) + 1);
         return WEFT_OK;

@@ -2,7 +2,7 @@
 /* remove.c: weft_pulled_remove: deleting from the cache, and only from it. State: the disk only.
  *
  * Everything goes through descriptors of folders that were opened without following links (cache.h), so that whatever
- * someone put into the cache, nothing outside it is touched. */
+ * was put into the cache, nothing outside it is touched. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -35,8 +35,8 @@ typedef struct weft__act_part {
 #define WEFT__ACT_PART 64
 
 /* Prepared rows of so many bytes, read over and over while panels pass by, stay in half of a second-level cache of 1
- * MB, or hardly more; and of 512 KB, which processors without AVX-512 have. Who cuts rows into chunks, and the kernels
- * that cut what they are given, cut alike. */
+ * MB, or hardly more; and of 512 KB, which processors without AVX-512 have. Callers that cut rows into chunks, and
+ * kernels that cut what they are given, cut alike. */
 #define WEFT__ACT_CHUNK_BYTES (576 << 10)
 #define WEFT__ACT_CHUNK_BYTES_AVX2 (256 << 10)
 
@@ -106,7 +106,7 @@ typedef struct weft__matmul {
                     int64_t m, float *out, const uint8_t *next);
 } weft__matmul;
 
-/* Calls of these kernels, for whoever has other threads: builds with the thread sanitizer compile them without it, as
+/* Calls of these kernels, for callers with other threads: builds with the thread sanitizer compile them without it, as
  * it takes many times as long as they do to note each load, and are told here what a whole call reads and writes; of
  * weights, each panel's beginning. */
 static inline void weft__matmul_watch(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out,
@@ -193,8 +193,8 @@ typedef struct weft__attn {
     uint64_t page_bytes, k_offset, v_offset;
     int32_t page_tokens;
     float scale, softcap;
-    /* Keys and values that are read after these, and how many slots of their page: fetched meanwhile. NULL: nobody
-     * knows. */
+    /* Keys and values that are read after these, and how many slots of their page: fetched meanwhile. NULL: not
+     * known. */
     const uint8_t *next_k, *next_v;
     int32_t next_slots;
 } weft__attn;

@@ -253,8 +253,8 @@ int32_t weft__kv_prefix_match(weft__kv_prefix *p, weft__kv_key key, const int32_
 
 /* ---- insertion ---- */
 
-/* What one step of an insertion looks at: n tokens from position `begin` on, one block at most, and who evaluated
- * them. */
+/* What one step of an insertion looks at: n tokens from position `begin` on, one block at most, and the sequence
+ * that evaluated them. */
 typedef struct piece {
     weft__kv_seq *seq;
     const int32_t *tokens;

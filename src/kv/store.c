@@ -317,7 +317,7 @@ static void discard(weft__kv_store *s)
     weft__free(s);
 }
 
-/* The order of use, for whoever opens the folder next. With the lock, which it lets go meanwhile. */
+/* The order of use, for the next that opens the folder. With the lock, which it lets go meanwhile. */
 static void touch_used(weft__kv_store *s)
 {
     for (size_t i = 0; i < s->index.n && !s->abandoned; i++) {

@@ -82,7 +82,7 @@ weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_b
     uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     uintptr_t first = (uintptr_t)b->data + offset, last = first + n_bytes;
     if (advice == WEFT__MEM_ADVICE_DONTNEED) {
-        /* The page that holds the end of the file belongs to nobody else. */
+        /* The page that holds the end of the file belongs to no other. */
         if (offset + n_bytes == b->n_bytes) last = (last + mask) & ~mask;
         first = (first + mask) & ~mask;
         last &= ~mask;

@@ -2,7 +2,7 @@
 /* mem.h: buffers that the core itself creates: host memory, borrowed memory, files mapped read-only. Each comes
  * back as a weft_buffer with its release function set; free it with weft_buffer_release.
  *
- * Invariant: a buffer's fields do not change after creation. Its bytes belong to whoever holds it.
+ * Invariant: a buffer's fields do not change after creation. Its bytes belong to its owner.
  * Thread safety: all functions are thread-safe; one buffer is released once, by one thread, when no view of it is
  * left. */
 #ifndef WEFT_MEM_MEM_H

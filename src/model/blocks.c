@@ -119,5 +119,5 @@ void weft__build_head(weft__build *m, weft_tensor_id x)
     logits = weft__op_linear(m->b, -1, logits, out, WEFT_NONE);
     if (hp->final_softcap > 0) logits = weft__op_softcap(m->b, -1, logits, hp->final_softcap);
     weft__builder_output(m->b, logits);
-    weft__builder_output(m->b, x); /* costs nothing where nobody asks for it; the norm of those who do is theirs */
+    weft__builder_output(m->b, x); /* costs nothing where it is not asked for; its norm is the caller's */
 }

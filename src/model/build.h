@@ -19,7 +19,7 @@ typedef struct weft__build {
     int32_t group_full, group_window; /* KV groups, WEFT_NONE where unused */
     weft_attr_kv kv_of[WEFT__HPARAMS_MAX_LAYERS];
     double n_params;
-    uint8_t *used; /* [src->tensors->n]: somebody asked for that tensor; NULL where they cannot be listed */
+    uint8_t *used; /* [src->tensors->n]: that tensor was asked for; NULL where they cannot be listed */
 } weft__build;
 
 typedef struct weft__arch {
@@ -37,7 +37,7 @@ const char *const *weft__arch_names(void);
 /* Reads the source's hyperparameters and builds its graph, ordered and checked. `hp` must outlive nothing; *build
  * receives the cost figures. n_ctx 0: the model's own. rope: what stands in place of the source's keys about it; NULL:
  * nothing. The caller owns *graph. A tensor that the architecture has no use for is an error that names it: without it
- * the model would compute something else, and nobody would notice. */
+ * the model would compute something else without a word. */
 weft_status weft__model_build(const weft__source *src, int32_t n_ctx, const weft_rope_params *rope, weft__hparams *hp,
                               weft__build *build, weft_graph **graph, weft_error *err);
 

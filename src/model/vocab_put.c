@@ -193,7 +193,7 @@ static weft_status put_byte_level(vocab_put_writing *v, const char *pre)
 
 /* ---- tokens ---- */
 
-/* The text as GGUF has it: user-defined tokens with real spaces, and names for what nobody named. */
+/* The text as GGUF has it: user-defined tokens with real spaces, and names for what has none. */
 static weft_status token_text(vocab_put_writing *v, size_t i, int byte_level, weft__gguf_str *out)
 {
     const weft__tok_spec *s = v->spec;

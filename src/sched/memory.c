@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c: who starts, and who gives its pages up.
+/* memory.c: which request starts, and which gives its pages up.
  * Invariant: running and preempted requests together are at most n_slots, both lists in order of rank; rank does not
  * change while a request stands in a list. Owner: the engine thread. */
 #include "sched/parts.h"

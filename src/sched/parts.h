@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* parts.h: what the files of sched share: the records of requests, tenants and lines, and who does what with them.
+/* parts.h: what the files of sched share: the records of requests, tenants and lines, and which file does what with
+ * them.
  *
  * A *line* is what one tenant has waiting at one level of priority, first come first. Each level has a heap of its
  * lines, the least served tenant on top. Counters of tenants only fall when a prepaid prompt is paid back; a line's key
@@ -131,7 +132,7 @@ void weft__sched_mark(weft__sched *s, int32_t i, weft__sched_why why);
 void weft__sched_finish(weft__sched *s, int32_t i, weft__sched_why why, const weft_error *err);
 void weft__sched_finish_marked(weft__sched *s);
 
-/* queue.c: who waits, and who is next */
+/* queue.c: the requests that wait, and which is next */
 /* The tenant of that key, made when it is new; never fails, as there are more records than requests. */
 int32_t weft__sched_tenant_get(weft__sched *s, uint64_t key);
 void weft__sched_tenant_enter(weft__sched *s, int32_t t); /* one more live request */
@@ -152,7 +153,7 @@ void weft__sched_charge(weft__sched *s, int32_t i, int32_t n_prompt, int32_t n_g
 /* The order of s->readers. */
 int weft__sched_reads_before(const void *sched, int32_t a, int32_t b);
 
-/* memory.c: who starts, who gives way */
+/* memory.c: which requests start, which are preempted */
 /* Starts and resumes requests while there are places and memory. */
 void weft__sched_admit(weft__sched *s);
 /* Takes memory for the rows of all running requests, preempting those that rank last when there is not enough. */
@@ -163,7 +164,7 @@ void weft__sched_unlist(weft__sched *s, int32_t i);
 void weft__sched_match_again(weft__sched *s, int32_t i);
 /* Level with what preemptions lifted it by. */
 int32_t weft__sched_rank_level(const sched_request *r);
-/* The same with ageing since it last had rows: who waits for age_us counts as one level higher. */
+/* The same with ageing since it last had rows: a request that waits for age_us counts as one level higher. */
 int32_t weft__sched_aged_level(const weft__sched *s, const sched_request *r);
 
 #endif

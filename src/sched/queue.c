@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* queue.c: tenants, what they have used, and who starts next.
+/* queue.c: tenants, what they have used, and which starts next.
  * Invariant: a line exists exactly while it has a request, and stands in the heap of its level; a line's key is at most
  * what its tenant's counter and first request say now. Owner: the engine thread. */
 #include "sched/parts.h"
@@ -30,7 +30,7 @@ static void idle_append(weft__sched *s, int32_t t)
     s->last_idle = t;
 }
 
-/* A record for a new key: an unused one, or that of the tenant idle for longest, who is forgotten. */
+/* A record for a new key: an unused one, or that of the tenant idle for longest, which is forgotten. */
 static int32_t tenant_take(weft__sched *s)
 {
     if (s->n_used_tenants < s->n_tenants) return s->n_used_tenants++;
@@ -145,7 +145,7 @@ void weft__sched_queue_push(weft__sched *s, int32_t i)
     line->last = i;
 }
 
-/* Smooths the intervals between those who leave the queue, for retry_after. */
+/* Smooths the intervals between requests that leave the queue, for retry_after. */
 static void queue_left(weft__sched *s)
 {
     double interval = (double)(s->now_us - s->left_us);
@@ -153,8 +153,7 @@ static void queue_left(weft__sched *s)
     s->leave_known = 1;
     s->left_us = s->now_us;
     if (s->n_turned_away > 0) s->n_turned_away--;
-    if (s->n_queued == 0)
-        s->n_turned_away = 0; /* whoever comes finds room: those who never came back no longer count */
+    if (s->n_queued == 0) s->n_turned_away = 0; /* the next finds room: those that never came back no longer count */
 }
 
 void weft__sched_queue_remove(weft__sched *s, int32_t i)

@@ -10,7 +10,8 @@
  *   rows in all; a step never has more than step_rows.
  * - Shares. Among requests of one priority the tenant that was served least is next. Served are the prompt tokens
  *   computed (not those found in the cache, not those computed again after a preemption) and decode_cost for each
- *   generated token. Who begins to wait gets no credit for the past: start-time fair queueing (Goyal, Vin, Cheng 1996)
+ *   generated token. A tenant that begins to wait gets no credit for the past: start-time fair queueing (Goyal, Vin,
+ *   Cheng 1996)
  *   with the counters of Sheng et al., "Fairness in Serving Large Language Models" (2024); the virtual time also
  *   advances with the mean service, so that a stream of new names overtakes no tenant for ever. Of one tenant and
  *   priority, first come, first served.
@@ -99,7 +100,7 @@ typedef struct weft__sched_hooks {
 
 typedef struct weft__sched_request {
     void *user;           /* the caller's; given back with each row, store call and hook */
-    uint64_t tenant;      /* any key, a hash of the name: who collides shares */
+    uint64_t tenant;      /* any key, a hash of the name: those that collide share */
     int32_t priority;     /* larger first */
     int32_t n_prompt;     /* tokens; >= 1 */
     int32_t max_new;      /* tokens to generate at most; 0: the prompt is only read */
@@ -137,9 +138,9 @@ weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *reques
 int weft__sched_has_room(weft__sched *s, uint64_t tenant, int32_t n_own, int32_t n_coming);
 /* Requests of one tenant that are accepted together when there are no others, started or not. */
 int32_t weft__sched_max_accepted(const weft__sched *s);
-/* Counts one who is turned away for want of room, and returns the seconds after which it should find some, 0.1 .. 60:
- * each waits for a place of its own, at the pace at which places became free lately. When no request waits, those
- * turned away before are forgotten. */
+/* Counts a request that is turned away for want of room, and returns the seconds after which it should find some, 0.1
+ * .. 60: each waits for a place of its own, at the pace at which places became free lately. When no request waits,
+ * those turned away before are forgotten. */
 double weft__sched_retry_after(weft__sched *s, uint64_t now_us);
 /* The request has no row after the step that is being computed: it finishes with the next weft__sched_done or _next.
  * Unknown and finished ids are ignored, and so is all but the first reason to finish. */

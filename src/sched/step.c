@@ -30,7 +30,7 @@ int weft__sched_reads_before(const void *sched, int32_t a, int32_t b)
     return ua != ub ? ua < ub : ra->start_seq < rb->start_seq;
 }
 
-/* One row for everybody who decodes. Returns the rows left for prompts. */
+/* One row for each request that decodes. Returns the rows left for prompts. */
 static int32_t pick_decoders(weft__sched *s)
 {
     int32_t n_decode = 0;

@@ -13,9 +13,30 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/objects.h"
 #include "server/server.h"
 
+/* All adapters in order of their numbers, a page at a time; zero-initialise. What comes or goes meanwhile is seen or
+ * not. */
 enum { PAGE = 8 };
+typedef struct adapter_walk {
+    weft_engine_adapter page[PAGE];
+    int32_t first, at, n; /* first: number from which on the next page begins; page[at..n) is still to be seen */
+    int ended;
+} adapter_walk;
+
+/* The next one, valid until the call after; NULL behind the last. */
+static const weft_engine_adapter *walk_next(const weft_server *s, adapter_walk *w)
+{
+    if (w->at == w->n && !w->ended) {
+        int32_t n = weft_engine_adapters(s->engine, w->first, w->page, PAGE);
+        w->ended = n <= PAGE;
+        w->at = 0;
+        w->n = n < PAGE ? n : PAGE;
+        if (!w->ended) w->first = w->page[PAGE - 1].index + 1;
+    }
+    return w->at < w->n ? &w->page[w->at++] : NULL;
+}
 
 /* ---- what a request means ---- */
 
@@ -165,7 +186,7 @@ static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char sh
     }
 }
 
-/* Who names a model means that: the base is the base, whatever was set for requests that name none. */
+/* A model that is named is meant: the base is the base, whatever was set for requests that name none. */
 int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, const char *tenant, int *ready,
                                 weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
 {
@@ -181,6 +202,8 @@ int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, 
 }
 
 /* ---- listing ---- */
+
+enum { ADAPTERS_NAMED = 8, ADAPTERS_NAMED_BYTES = 180 };
 
 /* Is that real path beneath the folder for clients? */
 static int is_within(const weft_server *s, const char *real)
@@ -201,49 +224,40 @@ static int members_are_within(const weft_server *s, const char *folder)
     return 1;
 }
 
-typedef void each_fn(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
-                     weft__strbuf *out);
-
-/* Calls each for every adapter, in order. */
-static void each_adapter(const weft_server *s, const weft__server_caller *who, each_fn *each, weft__strbuf *out)
-{
-    weft_engine_adapter page[PAGE];
-    int32_t first = 0, n;
-    do {
-        n = weft_engine_adapters(s->engine, first, page, PAGE);
-        for (int32_t i = 0; i < n && i < PAGE; i++) each(s, who, &page[i], out);
-        if (n > PAGE) first = page[PAGE - 1].index + 1;
-    } while (n > PAGE);
-}
-
-static void put_string(weft__strbuf *out, const char *text)
-{
-    weft__json_write_string(out, text, strlen(text));
-}
-
 void weft__server_adapter_put_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
                                     weft__strbuf *out)
 {
-    weft__strbuf_puts(out, "{\"id\":");
-    put_string(out, shown_name(s, who->tenant, a->name));
-    weft__strbuf_printf(
-        out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
-    put_string(out, s->name);
-    weft__strbuf_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version,
-                        (double)a->scale);
-}
-
-static void put_another_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
-                              weft__strbuf *out)
-{
-    if (!is_visible(s, who->tenant, a->name)) return;
-    weft__strbuf_putc(out, ',');
-    weft__server_adapter_put_model(s, who, a, out);
+    weft__api_put_adapter_model(out, shown_name(s, who->tenant, a->name), s->name, s->began, a);
 }
 
 void weft__server_adapters_put_models(const weft_server *s, const weft__server_caller *who, weft__strbuf *out)
 {
-    each_adapter(s, who, put_another_model, out);
+    const weft_engine_adapter *a;
+    adapter_walk w = {0};
+    while ((a = walk_next(s, &w)))
+        if (is_visible(s, who->tenant, a->name)) weft__server_adapter_put_model(s, who, a, out);
+}
+
+void weft__server_adapters_name(const weft_server *s, const weft__server_caller *who, char *out, size_t room)
+{
+    const weft_engine_adapter *a;
+    adapter_walk w = {0};
+    char names[ADAPTERS_NAMED_BYTES] = "";
+    size_t at = 0;
+    int n = 0, n_named = 0;
+    while ((a = walk_next(s, &w))) {
+        const char *name = shown_name(s, who->tenant, a->name);
+        if (!is_visible(s, who->tenant, a->name)) continue;
+        if (n_named == n && n < ADAPTERS_NAMED && at + strlen(name) + sizeof "', '" <= sizeof names) {
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s'%s'", n ? ", " : "", name);
+            n_named++;
+        }
+        n++;
+    }
+    if (!n) snprintf(out, room, "%s", "");
+    else if (!n_named) snprintf(out, room, " and %d adapters", n);
+    else if (n_named < n) snprintf(out, room, " and the adapters %s and %d more", names, n - n_named);
+    else snprintf(out, room, " and the adapter%s %s", n > 1 ? "s" : "", names);
 }
 
 static float set_scale(const weft_server *s, int32_t id)
@@ -256,33 +270,30 @@ static float set_scale(const weft_server *s, int32_t id)
     return scale;
 }
 
-/* A client asks for what is in his folder by its path within it; of what the operator named, the last part of the path
- * is enough to be told apart. */
-static void put_path(const weft_server *s, const char *path, weft__strbuf *out)
+/* A client asks for what is in its folder by its path within it; of what the operator named, the last part of the path
+ * is enough to be told apart. room: bytes of out. */
+static void shown_path(const weft_server *s, const char *path, char *out, size_t room)
 {
-    if (is_within(s, path)) {
-        put_string(out, path + strlen(s->adapter_dir) + 1);
-        return;
-    }
     size_t n;
     const char *last = weft__path_last(path, &n);
-    weft__json_write_string(out, last, n);
+    if (is_within(s, path)) snprintf(out, room, "%s", path + strlen(s->adapter_dir) + 1);
+    else snprintf(out, room, "%.*s", (int)n, last);
 }
 
 /* How many requests use one that was published is about others, too. */
 static void put_entry(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
                       weft__strbuf *out)
 {
+    char path[sizeof a->path];
     int mine = is_own(s, a->name) && is_owner(who->tenant, a->name);
     if (!who->is_admin && !is_visible(s, who->tenant, a->name)) return;
-    weft__strbuf_printf(out, "%s{\"id\":%d,\"name\":", out->len > 1 ? "," : "", a->index);
-    put_string(out, shown_name(s, who->tenant, a->name));
-    weft__strbuf_puts(out, ",\"path\":");
-    put_path(s, a->path, out);
-    weft__strbuf_printf(out, ",\"scale\":%.9g,\"version\":%d,", (double)set_scale(s, a->index), a->version);
-    if (!s->wants_keys || who->is_admin || mine) weft__strbuf_printf(out, "\"requests\":%d,", a->n_requests);
-    weft__strbuf_printf(out, "\"published\":%s,\"bytes\":%llu}", is_own(s, a->name) ? "false" : "true",
-                        (unsigned long long)a->n_bytes);
+    shown_path(s, a->path, path, sizeof path);
+    weft__api_put_adapter(out, &(weft__api_adapter){.adapter = a,
+                                                    .name = shown_name(s, who->tenant, a->name),
+                                                    .path = path,
+                                                    .scale = set_scale(s, a->index),
+                                                    .published = !is_own(s, a->name),
+                                                    .hides_requests = s->wants_keys && !who->is_admin && !mine});
 }
 
 /* ---- endpoints ---- */
@@ -298,7 +309,7 @@ static void answer(weft__http_request *r, weft__strbuf *out, const weft__api_err
     weft__http_release(r);
 }
 
-/* What is everybody's, an admin alone changes. */
+/* What is there for all, an admin alone changes. */
 static int may_change_all(const weft__server_caller *who, const char *field, const char *what, weft__api_error *error)
 {
     if (who->is_admin) return 1;
@@ -336,7 +347,7 @@ static void set_scales(weft_server *s, const weft__server_caller *who, const cha
         memcpy(s->loras, params.loras, sizeof s->loras);
         s->n_loras = params.n_loras;
         pthread_mutex_unlock(&s->loras_lock);
-        weft__strbuf_puts(out, "{\"success\":true}");
+        weft__api_put_success(out);
     }
     weft__json_free(&root);
 }
@@ -350,8 +361,10 @@ void weft__server_adapters_endpoint(weft_server *s, weft__http_request *r, const
     if (!strcmp(weft__http_method(r), "POST")) {
         set_scales(s, who, body, n, &out, &error);
     } else {
+        const weft_engine_adapter *a;
+        adapter_walk w = {0};
         weft__strbuf_putc(&out, '[');
-        each_adapter(s, who, put_entry, &out);
+        while ((a = walk_next(s, &w))) put_entry(s, who, a, &out);
         weft__strbuf_putc(&out, ']');
     }
     answer(r, &out, &error);
@@ -391,11 +404,8 @@ static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], 
 static void put_loaded(const weft_server *s, const char *tenant, const char *name, weft__strbuf *out)
 {
     weft_engine_adapter a = {.size = sizeof a};
-    if (weft_engine_adapter_find(s->engine, name, &a, NULL))
-        weft__strbuf_puts(out, "{\"status\":\"ok\"}"); /* unloaded meanwhile */
-    else
-        weft__strbuf_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index,
-                            shown_name(s, tenant, a.name), a.version);
+    int there = !weft_engine_adapter_find(s->engine, name, &a, NULL); /* or it was unloaded meanwhile */
+    weft__api_put_adapter_loaded(out, shown_name(s, tenant, name), there ? &a : NULL);
 }
 
 /* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the
@@ -413,16 +423,12 @@ static int name_is_free(const weft_server *s, const char *name, weft__api_error 
 
 weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *err)
 {
-    weft_engine_adapter page[PAGE];
-    int32_t first = 0, n;
-    do {
-        n = weft_engine_adapters(s->engine, first, page, PAGE);
-        for (int32_t i = 0; i < n && i < PAGE; i++)
-            if (weft__server_is_model_name(s, page[i].name) || is_own(s, page[i].name))
-                return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name %s; give it another", page[i].name,
-                                 is_own(s, page[i].name) ? "as a key's own ones have" : "of the model itself");
-        if (n > PAGE) first = page[PAGE - 1].index + 1;
-    } while (n > PAGE);
+    const weft_engine_adapter *a;
+    adapter_walk w = {0};
+    while ((a = walk_next(s, &w)))
+        if (weft__server_is_model_name(s, a->name) || is_own(s, a->name))
+            return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name %s; give it another", a->name,
+                             is_own(s, a->name) ? "as a key's own ones have" : "of the model itself");
     return WEFT_OK;
 }
 
@@ -476,17 +482,14 @@ weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *er
 /* How many are a tenant's own. */
 static int count_own(const weft_server *s, const char *tenant)
 {
-    weft_engine_adapter page[PAGE];
-    int32_t first = 0, n, n_own = 0;
-    do {
-        n = weft_engine_adapters(s->engine, first, page, PAGE);
-        for (int32_t i = 0; i < n && i < PAGE; i++) n_own += is_own(s, page[i].name) && is_owner(tenant, page[i].name);
-        if (n > PAGE) first = page[PAGE - 1].index + 1;
-    } while (n > PAGE);
-    return n_own;
+    const weft_engine_adapter *a;
+    adapter_walk w = {0};
+    int n = 0;
+    while ((a = walk_next(s, &w))) n += is_own(s, a->name) && is_owner(tenant, a->name);
+    return n;
 }
 
-/* What a key loads is its own, unless an admin publishes it. Without keys there is nobody whose own it could be. name:
+/* What a key loads is its own, unless an admin publishes it. Without keys there is no owner. name:
  * of the engine. */
 static int name_of_load(const weft_server *s, const weft__server_caller *who, const weft__api_params *params,
                         char name[WEFT__API_ADAPTER_NAME], weft__api_error *error)
@@ -575,7 +578,7 @@ void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const we
         may_change(s, "lora_name", &error) && name_of_unload(s, who, params.lora_name, name, &error)) {
         if (weft_engine_adapter_remove(s->engine, name, &err))
             weft__api_error_set(&error, 404, "lora_name", "there is no adapter '%.128s'", params.lora_name);
-        else weft__strbuf_puts(&out, "{\"status\":\"ok\"}");
+        else weft__api_put_ok(&out);
     }
     weft__api_params_free(&params);
     answer(r, &out, &error);
@@ -583,16 +586,12 @@ void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const we
 
 void weft__server_adapters_forget(weft_server *s)
 {
-    weft_engine_adapter page[PAGE];
-    int32_t first = 0, n;
-    do {
-        n = weft_engine_adapters(s->engine, first, page, PAGE);
-        for (int32_t i = 0; i < n && i < PAGE; i++) {
-            char tenant[WEFT__API_MAX_TENANT + 1];
-            snprintf(tenant, sizeof tenant, "%s", page[i].name);
-            if (is_own(s, page[i].name) && !weft__server_keys_have(&s->keys, tenant))
-                weft_engine_adapter_remove(s->engine, page[i].name, NULL);
-        }
-        if (n > PAGE) first = page[PAGE - 1].index + 1;
-    } while (n > PAGE);
+    const weft_engine_adapter *a;
+    adapter_walk w = {0};
+    while ((a = walk_next(s, &w))) {
+        char tenant[WEFT__API_MAX_TENANT + 1];
+        snprintf(tenant, sizeof tenant, "%s", a->name);
+        if (is_own(s, a->name) && !weft__server_keys_have(&s->keys, tenant))
+            weft_engine_adapter_remove(s->engine, a->name, NULL);
+    }
 }

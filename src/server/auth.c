@@ -115,7 +115,7 @@ weft_status weft__server_keys_read(weft__server_keys *keys, const char *path, we
     FILE *f = fopen(path, "r");
     if (!f) return weft_fail(err, WEFT_IO, "API key file %s: %s", path, strerror(errno));
     for (int number = 1; !st && fgets(line, sizeof line, f); number++) {
-        if (!strchr(line, '\n') && !feof(f)) { /* its rest would be read as a line: a key that nobody chose */
+        if (!strchr(line, '\n') && !feof(f)) { /* its rest would be read as a line: a key that was not chosen */
             st = weft_fail(err, WEFT_ARGUMENT, "%s, line %d: longer than %zu bytes, or with a NUL byte", path, number,
                            sizeof line - 2);
             break;

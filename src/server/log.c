@@ -2,9 +2,9 @@
 /* log.c: the request log: a line of JSON per request, by a thread of its own. Any thread hands lines over; only that
  * thread touches the file.
  *
- * Who reads a log may stall (a pipe, a terminal that is stopped), and a disk may take its time: no request waits for
- * that, nor does the end of the service. The descriptor may be shared with others (stderr), so it stays as it is: it
- * may block, and only this thread then does. Lines wait for it in bounded memory; those beyond are lost, counted and
+ * The reader of a log may stall (a pipe, a terminal that is stopped), and a disk may take its time: no request waits
+ * for that, nor does the end of the service. The descriptor may be shared with others (stderr), so it stays as it is:
+ * it may block, and only this thread then does. Lines wait for it in bounded memory; those beyond are lost, counted and
  * told once. A line is written whole: the rest of one for which there was no room comes before the next. */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static size_t log_put(int fd, const char *bytes, size_t n, int *why)
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
         ssize_t got = write(fd, bytes + done, n - done);
         *why = got < 0 ? errno : ENOSPC;
-        if (got < 0 && *why == EAGAIN) poll(&room, 1, -1); /* somebody else made it so */
+        if (got < 0 && *why == EAGAIN) poll(&room, 1, -1); /* another process made it so */
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
         if (got > 0) done += (size_t)got;
         else if (*why != EINTR && *why != EAGAIN) break;
@@ -78,7 +78,7 @@ static void write_line(weft_server *s, const char *line, size_t n)
     else memcpy(l->rest, line + done, l->n_rest = n - done);
 }
 
-/* A pipe that nobody reads is not waited for. */
+/* A pipe without a reader is not waited for. */
 static void reopen(weft_server *s)
 {
     weft__server_log *l = &s->log;

@@ -193,7 +193,7 @@ static void put_http(weft_server *s, weft__strbuf *out)
     counter(out, "weft_http_requests_total", "Requests whose first line was read.", c.n_requests_total);
     counter(out, "weft_http_connections_total", "Connections accepted.", c.n_connections_total);
     counter(out, "weft_http_refused_connections_total", "Connections beyond the limits.", c.n_refused_full);
-    counter(out, "weft_http_cut_slow_total", "Answers cut off because nobody read them.", c.n_cut_slow);
+    counter(out, "weft_http_cut_slow_total", "Answers cut off because their clients did not read them.", c.n_cut_slow);
     counter(out, "weft_http_gone_total", "Answers that their clients did not wait for.", c.n_gone);
     gauge(out, "weft_http_connections", "Connections open.", c.n_connections);
     gauge(out, "weft_http_requests", "Requests in progress.", c.n_requests);

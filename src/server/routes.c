@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/objects.h"
 #include "base/alloc.h"
-#include "sample/defaults.h"
 #include "server/server.h"
 
 enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
@@ -47,7 +47,10 @@ static int check_model(const weft_server *s, const weft__server_caller *who, con
                        char adapter[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
     if (is_served(s, who, model, adapter)) return 1;
-    weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
+    char adapters[256];
+    weft__server_adapters_name(s, who, adapters, sizeof adapters);
+    weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'%s", model,
+                        s->name, adapters);
     error->code = "model_not_found";
     return 0;
 }
@@ -75,7 +78,7 @@ static void start_generating(weft_server *s, weft__http_request *r, const weft__
     char own[64];
     if (!error->status && (s->wants_keys || !params->user)) {
         snprintf(own, sizeof own, "%s", who->tenant);
-    } else if (!error->status) { /* without keys, clients say themselves who they are */
+    } else if (!error->status) { /* without keys, clients name themselves */
         weft_error err = {0};
         weft_status st = weft__server_tenant_of_user(params->user, own, &err);
         if (st) weft__api_error_of(error, st, err.message);
@@ -144,35 +147,6 @@ static void answer_embedding(weft_server *s, weft__http_request *r, const weft__
 
 /* ---- asking the tokenizer and the template ---- */
 
-/* llama.cpp's: text, or an array of bytes where it is no UTF-8. */
-static void put_piece(weft__strbuf *out, const char *bytes, size_t n)
-{
-    if (weft__utf8_valid(bytes, n)) {
-        weft__json_write_string(out, bytes, n);
-        return;
-    }
-    weft__strbuf_putc(out, '[');
-    for (size_t i = 0; i < n; i++) weft__strbuf_printf(out, "%s%d", i ? "," : "", (unsigned char)bytes[i]);
-    weft__strbuf_putc(out, ']');
-}
-
-static void put_pieces(const weft_server *s, const weft__api_prompts *prompts, int with_pieces, weft__strbuf *out)
-{
-    const char *comma = "";
-    weft__strbuf_puts(out, "{\"tokens\":[");
-    for (size_t i = 0; i < prompts->n; i++)
-        for (int32_t k = 0; k < prompts->items[i].n; k++, comma = ",") {
-            int32_t id = prompts->items[i].ids[k];
-            size_t n;
-            const char *bytes = weft_token_bytes(s->prompt_model.tokenizer, id, &n);
-            weft__strbuf_printf(out, with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d", comma, id);
-            if (!with_pieces) continue;
-            put_piece(out, bytes ? bytes : "", bytes ? n : 0);
-            weft__strbuf_putc(out, '}');
-        }
-    weft__strbuf_puts(out, "]}");
-}
-
 static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
@@ -184,7 +158,7 @@ static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__s
         !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
     int ok = none || weft__api_texts_read(&s->prompt_model, "content", params.content, params.add_special,
                                           params.parse_special, 0, &prompts, &error);
-    if (ok) put_pieces(s, &prompts, params.with_pieces, &out);
+    if (ok) weft__api_put_tokens(&out, s->prompt_model.tokenizer, &prompts, params.with_pieces);
     weft__api_prompts_free(&prompts);
     weft__api_params_free(&params);
     if (ok) reply(r, &out);
@@ -200,18 +174,13 @@ static void answer_detokenize(weft_server *s, weft__http_request *r, const weft_
     if (!parse(s, r, who, &weft__api_table_detokenize, &params)) return;
     int ok = !weft__json_size(params.tokens) ||
              weft__api_texts_read(&s->prompt_model, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
-    weft__strbuf_puts(&out, "{\"content\":");
-    weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "",
-                            prompts.n && ok ? prompts.items[0].n_text : 0);
-    weft__strbuf_puts(&out, "}");
+    if (ok)
+        weft__api_put_text(&out, "content", prompts.n ? prompts.items[0].text : "",
+                           prompts.n ? prompts.items[0].n_text : 0);
     weft__api_prompts_free(&prompts);
     weft__api_params_free(&params);
-    if (ok) {
-        reply(r, &out);
-        return;
-    }
-    weft__strbuf_free(&out);
-    routes_refuse(r, &error);
+    if (ok) reply(r, &out);
+    else routes_refuse(r, &error);
 }
 
 static void answer_apply_template(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -229,9 +198,7 @@ static void answer_apply_template(weft_server *s, weft__http_request *r, const w
     }
     size_t n;
     const char *text = weft_chat_prompt_text(prompt, &n);
-    weft__strbuf_puts(&out, "{\"prompt\":");
-    weft__json_write_string(&out, text, n);
-    weft__strbuf_puts(&out, "}");
+    weft__api_put_text(&out, "prompt", text, n);
     weft_chat_prompt_free(&prompt);
     reply(r, &out);
 }
@@ -248,34 +215,24 @@ static void answer_health(weft_server *s, weft__http_request *r, const weft__ser
         routes_refuse(r, &error);
         return;
     }
-    weft__strbuf_puts(&out, "{\"status\":\"ok\"}");
+    weft__api_put_ok(&out);
     reply(r, &out);
 }
 
 static void put_model(const weft_server *s, const char *name, weft__strbuf *out)
 {
-    weft__strbuf_puts(out, "{\"id\":");
-    weft__json_write_string(out, name, strlen(name));
-    weft__strbuf_printf(out,
-                        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_"
-                        "ctx\":%d,\"n_ctx_train\":%d,"
-                        "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
-                        (long long)s->began, s->n_vocab, s->prompt_model.n_ctx, s->info.n_ctx_train, s->info.d_model,
-                        (unsigned long long)s->info.n_params, (unsigned long long)s->info.n_bytes);
+    weft__api_put_model(out, name, s->began, s->n_vocab, s->prompt_model.n_ctx, &s->info);
 }
 
 static void answer_models(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
-    weft__strbuf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    weft__api_put_models_begin(&out);
     put_model(s, s->name, &out);
-    for (char **a = s->aliases.items; a && *a; a++) {
-        if (!strcmp(*a, "*") || !strcmp(*a, s->name)) continue;
-        weft__strbuf_putc(&out, ',');
-        put_model(s, *a, &out);
-    }
+    for (char **a = s->aliases.items; a && *a; a++)
+        if (strcmp(*a, "*") && strcmp(*a, s->name)) put_model(s, *a, &out);
     weft__server_adapters_put_models(s, who, &out);
-    weft__strbuf_puts(&out, "]}");
+    weft__api_put_models_end(&out);
     reply(r, &out);
 }
 
@@ -305,31 +262,17 @@ static void answer_openapi(weft_server *s, weft__http_request *r, const weft__se
     reply(r, &out);
 }
 
-#define SAYS(field, name) ",\"" field "\":" WEFT__SAMPLE_TEXT(name)
-
 static void answer_props(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     (void)who;
-    weft__strbuf_printf(
-        &out,
-        "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1" SAYS("temperature",
-                                                                                                    TEMPERATURE)
-            SAYS("top_k", TOP_K) SAYS("top_p", TOP_P) SAYS("min_p", MIN_P) SAYS("repeat_last_n", PENALTY_LAST_N)
-                SAYS("repeat_penalty", REPEAT_PENALTY) SAYS("presence_penalty", PRESENCE_PENALTY)
-                    SAYS("frequency_penalty", FREQUENCY_PENALTY) ",\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,"
-                                                                 "\"model_alias\":",
-        s->prompt_model.n_ctx, s->n_slots);
-    weft__json_write_string(&out, s->name, strlen(s->name));
-    weft__strbuf_puts(&out, ",\"model_path\":");
-    weft__json_write_string(&out, s->info.name, strlen(s->info.name));
-    weft__strbuf_puts(&out, ",\"modalities\":{\"vision\":false,\"audio\":false},\"chat_template\":");
-    weft__json_write_string(&out, s->chat_source ? s->chat_source : "", s->chat_source ? strlen(s->chat_source) : 0);
-    weft__strbuf_puts(&out, ",\"bos_token\":");
-    weft__json_write_string(&out, s->bos, strlen(s->bos));
-    weft__strbuf_puts(&out, ",\"eos_token\":");
-    weft__json_write_string(&out, s->eos, strlen(s->eos));
-    weft__strbuf_printf(&out, ",\"build_info\":\"weft-%s\"}", weft_version());
+    weft__api_put_props(&out, &(weft__api_props){.n_ctx = s->prompt_model.n_ctx,
+                                                 .n_slots = s->n_slots,
+                                                 .alias = s->name,
+                                                 .path = s->info.name,
+                                                 .chat_template = s->chat_source ? s->chat_source : "",
+                                                 .bos = s->bos,
+                                                 .eos = s->eos});
     reply(r, &out);
 }
 
@@ -453,8 +396,8 @@ static const char *given_key(const weft__http_request *r)
     return weft__http_header(r, "X-Api-Key");
 }
 
-/* Who asks. 0 with the error filled when a key is wanted and none that counts was given. Without keys there are no
- * others to be kept from anything but on other machines: whoever is on this one is an admin. */
+/* The caller. 0 with the error filled when a key is wanted and none that counts was given. Without keys there are no
+ * others to be kept from anything but on other machines: a caller on this one is an admin. */
 static int identify(weft_server *s, const weft__http_request *r, int open, weft__server_caller *who,
                     weft__api_error *error)
 {

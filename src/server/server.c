@@ -120,7 +120,7 @@ static void special_token(const weft_server *s, const char *key, char *out, size
     weft__free(json);
 }
 
-/* The model's own template may be one that we cannot read: the client who chats is told then. One that was given must
+/* The model's own template may be one that we cannot read: a client that chats is told then. One that was given must
  * be right. */
 static weft_status open_chat(weft_server *s, const char *source, weft_error *err)
 {
@@ -270,7 +270,7 @@ static weft_status gather_keys(const weft_server *s, weft__server_keys *out, wef
     return st;
 }
 
-/* What cannot be read changes nothing: nobody is let in, or shut out, by a file that is half written. */
+/* What cannot be read changes nothing: no client is let in, or shut out, by a file that is half written. */
 static void reload_keys(weft_server *s)
 {
     weft__server_keys keys = {0};

@@ -32,7 +32,7 @@ typedef struct weft__server_keys {
     size_t n, capacity;
 } weft__server_keys;
 
-/* Who asks. */
+/* The caller, as its key says. */
 typedef struct weft__server_caller {
     char tenant[32]; /* of a key: "key-" and twelve digits of its hash; "": no keys are wanted here */
     char label[32];  /* in /metrics: the key's name, or its tenant */
@@ -74,7 +74,7 @@ typedef struct weft__server_slots {
 /* The lock is there already. */
 weft_status weft__server_slots_begin(weft__server_slots *slots, int32_t n, int32_t n_ctx, weft_error *err);
 void weft__server_slots_free(weft__server_slots *slots);
-/* Takes a free one: `wanted` if that is free, else the one used least recently, so that what somebody is about to save
+/* Takes a free one: `wanted` if that is free, else the one used least recently, so that what a client is about to save
  * stays; -1 when none is. */
 int32_t weft__server_slots_take(weft__server_slots *slots, int32_t wanted, uint64_t task, const char *tenant,
                                 const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters);
@@ -129,7 +129,7 @@ void weft__server_metrics_response(weft__server_metrics *m, const char *path, in
 void weft__server_usage_add(weft__server_usage *usage, size_t *place, const char *key, const char *adapters,
                             const weft__server_used *used);
 void weft__server_usage_free(weft__server_usage *usage);
-/* usage by key and adapters: of who asks, of all where it is an admin. */
+/* usage by key and adapters: of the caller, of all where it is an admin. */
 void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out);
 
 /* ---- the server ---- */
@@ -276,11 +276,11 @@ struct weft__server_response {
     size_t usage_place;                                 /* of these; of the engine's thread */
     int keep_entries;
     int embedding;
-    weft__strbuf scratch; /* of the engine's thread, and when all have finished of whoever answers */
+    weft__strbuf scratch; /* of the engine's thread, and when all have finished of the thread that answers */
 };
 
-/* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: who shares the engine's time,
- * the key's or, without keys, who the request says it is from. Frees itself after the last event. */
+/* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
+ * time it takes: the key's or, without keys, that of the request's `user`. Frees itself after the last event. */
 void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
                                  weft__api_params *params, weft__api_prompts *prompts, int embedding);
@@ -336,7 +336,7 @@ weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *
 /* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read
  * before it is asked for. What may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *err);
-/* The adapter that a model's name stands for, for who asks: the engine's name of it; "": none. */
+/* The adapter that a model's name stands for, for that tenant: the engine's name of it; "": none. */
 void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model,
                                    char out[WEFT__API_ADAPTER_NAME]);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled.
@@ -346,8 +346,11 @@ int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, 
                                 weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error);
 void weft__server_adapter_put_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
                                     weft__strbuf *out);
-/* All that are there for who asks, as models, each with a comma in front. */
+/* All that are there for the caller, as models, each with a comma in front. */
 void weft__server_adapters_put_models(const weft_server *s, const weft__server_caller *who, weft__strbuf *out);
+/* out[0..room): the same for a message: " and the adapters 'a', 'b' and 7 more", of which as many are named as are
+ * short enough; "" where there are none. */
+void weft__server_adapters_name(const weft_server *s, const weft__server_caller *who, char *out, size_t room);
 /* Unloads those of keys that are none any more. */
 void weft__server_adapters_forget(weft_server *s);
 /* /lora-adapters, /v1/load_lora_adapter, /v1/unload_lora_adapter */
@@ -357,7 +360,7 @@ void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const we
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);
-/* 0: whoever sent this head will be refused for want of a key, whatever the body. Any thread. */
+/* 0: the sender of this head will be refused for want of a key, whatever the body. Any thread. */
 int weft__server_admit(void *server, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
 /* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
 extern const char weft__server_openapi[];
@@ -380,7 +383,7 @@ void weft__server_log_request(weft_server *s, const weft__http_record *record, c
 weft_status weft__server_slot_action(weft_server *s, const weft__http_request *r, int32_t id, const char *tenant,
                                      const char *action, const char *filename, weft__strbuf *out,
                                      weft__api_error *error);
-/* Of the slots of others who asks is told only that they are there, and whether something runs in them. Returns how
+/* Of the slots of others the caller is told only that they are there, and whether something runs in them. Returns how
  * many are idle. */
 int32_t weft__server_slots_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out);
 

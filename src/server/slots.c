@@ -3,11 +3,12 @@
  * keys and values can be saved under a name. Any thread; the engine's only under the lock for a moment.
  *
  * Whose a slot is: with API keys, the key's that filled it, and each key has names of its own in the store. Without
- * keys all slots and names are everybody's, whatever `user` a request named: who calls with a tenant of "" may be any
- * of them. */
+ * keys all slots and names are there for all, whatever `user` a request named: a caller of tenant "" may be any of
+ * them. */
 #include <string.h>
 #include <stdio.h>
 
+#include "api/objects.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -47,7 +48,7 @@ static int is_others(const weft__server_slot *slot, const char *tenant)
 }
 
 /* With the lock: of those that are free, an empty one, or the one used least recently; with keys, of the tenant that
- * has most of them, so that who runs much pushes out nothing of who runs little. -1: none is free. */
+ * has most of them, so that a tenant that runs much pushes out nothing of one that runs little. -1: none is free. */
 static int32_t least_used(const weft__server_slots *s, const char *tenant)
 {
     int32_t at = -1, most = 0;
@@ -116,19 +117,17 @@ int32_t weft__server_slots_write(weft_server *server, const weft__server_caller 
     for (int32_t i = 0; i < s->n; i++) {
         const weft__server_slot *slot = &s->all[i];
         n_idle += !slot->busy;
-        if (!who->is_admin && is_others(slot, who->tenant)) {
-            weft__strbuf_printf(out, "%s{\"id\":%d,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s}",
-                                i ? "," : "", i, s->n_ctx, slot->busy ? "true" : "false");
-            continue;
-        }
-        int32_t left = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded;
-        weft__strbuf_printf(
-            out,
-            "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":"
-            "%d,"
-            "\"n_tokens\":%d,\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]}",
-            i ? "," : "", i, (unsigned long long)slot->task, s->n_ctx, slot->busy ? "true" : "false", slot->n_prompt,
-            slot->n_tokens, slot->busy ? "true" : "false", left, slot->n_decoded);
+        weft__api_put_slot(out, &(weft__api_slot){
+                                    .id = i,
+                                    .n_ctx = s->n_ctx,
+                                    .busy = slot->busy,
+                                    .hidden = !who->is_admin && is_others(slot, who->tenant),
+                                    .task = slot->task,
+                                    .n_tokens = slot->n_tokens,
+                                    .n_prompt = slot->n_prompt,
+                                    .n_decoded = slot->n_decoded,
+                                    .n_remain = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded,
+                                });
     }
     weft__strbuf_putc(out, ']');
     pthread_mutex_unlock(&s->lock);
@@ -138,7 +137,7 @@ int32_t weft__server_slots_write(weft_server *server, const weft__server_caller 
 enum { STORED_MAX_BYTES = WEFT__API_MAX_TENANT + 1 + WEFT__API_MAX_FILENAME };
 _Static_assert(STORED_MAX_BYTES == 128, "what the store's names have at most");
 
-/* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by
+/* A copy of the slot's tokens for a tenant that may have them, and their owner: what is cached of them is found by
  * that name. */
 static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n,
                                char owner[64], weft__api_error *error)
@@ -168,12 +167,9 @@ static weft_status copy_tokens(weft__server_slots *s, int32_t id, const char *te
     return st;
 }
 
-static void put_result(weft__strbuf *out, int32_t id, const char *filename, const char *n_name, int32_t n,
-                       const char *bytes_name, uint64_t n_bytes, const char *ms_name, uint64_t since)
+static double ms_since(uint64_t began_ns)
 {
-    weft__strbuf_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id,
-                        filename, n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name,
-                        (double)(weft__clock_ns() - since) / 1e6);
+    return (double)(weft__clock_ns() - began_ns) / 1e6;
 }
 
 /* What the server's disk or the file there is to blame for is no error of the request. limit: the HTTP status of a
@@ -197,7 +193,7 @@ static weft_status save(weft_server *server, int32_t id, const char *tenant, con
     st = weft_engine_save(server->engine, owner, tokens, n, stored, &n_saved, &n_bytes, &err);
     weft__free(tokens);
     if (st) disk_fault(error, st, 507, err.message);
-    else put_result(out, id, filename, "n_saved", n_saved, "n_written", n_bytes, "save_ms", began);
+    else weft__api_put_slot_saved(out, id, filename, n_saved, n_bytes, ms_since(began));
     return st;
 }
 
@@ -211,7 +207,7 @@ static weft_status check_erase(const weft__server_slot *slot, int32_t id, const 
 }
 
 /* With the lock: the error of a slot that may not be restored over, or WEFT_OK. Another's may be where a request of
- * this tenant's would get it: otherwise who came first to all slots would keep all others from what they saved. */
+ * this tenant's would get it: otherwise the first to fill all slots would keep all others from what they saved. */
 static weft_status check_restore(const weft__server_slots *s, int32_t id, const char *tenant, weft__api_error *error)
 {
     const weft__server_slot *slot = &s->all[id];
@@ -262,18 +258,18 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
     if (st) disk_fault(error, st, 503, err.message);
     else st = slots_fill(s, id, tenant, tokens, n, error);
     weft__free(tokens);
-    if (!st) put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
+    if (!st) weft__api_put_slot_restored(out, id, filename, n, n_bytes, ms_since(began));
     return st;
 }
 
-/* What was saved under a name, whoever is in the slot. */
+/* What was saved under a name, whatever is in the slot. */
 static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored,
                                weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
     weft_status st = weft_engine_erase(server->engine, stored, &err);
     if (st) disk_fault(error, st, 503, err.message);
-    else weft__strbuf_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"n_erased\":0}", id, filename);
+    else weft__api_put_slot_erased(out, id, filename, 0);
     return st;
 }
 
@@ -289,7 +285,7 @@ static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, 
         slot->used = 0;
     }
     pthread_mutex_unlock(&s->lock);
-    if (!st) weft__strbuf_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
+    if (!st) weft__api_put_slot_erased(out, id, NULL, n);
     return st;
 }
 

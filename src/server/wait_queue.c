@@ -2,10 +2,11 @@
 /* wait_queue.c: requests that wait in a line for something that takes long, which is done for one after the other on a
  * thread of the line's own: grammars to be compiled, adapters to be read. A flood of slow ones costs one processor and
  * delays those in the same line, and neither the workers nor the engine. What a grammar costs the engine afterwards, at
- * each token, is bounded where its masks are made (matcher.h). A second thread is their clock: whose deadline passes
- * while he waits, or while it is his turn, has his answer then and not later. Clients take turns, so that who comes
- * with one request waits for one of each other's. Invariant: a gen in the queue belongs to it, and leaves it exactly
- * once; the one whose turn it is stays `now` until that is over, so that it lives while the clock answers for it. */
+ * each token, is bounded where its masks are made (matcher.h). A second thread is their clock: a request whose
+ * deadline passes while it waits, or while it is its turn, has its answer then and not later. Clients take turns, so
+ * that one with one request waits for one of each other's. Invariant: a gen in the queue belongs to it, and leaves it
+ * exactly once; the one whose turn it is stays `now` until that is over, so that it lives while the clock answers for
+ * it. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -100,7 +101,7 @@ weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_er
                            : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
 }
 
-/* With the lock. Those who give no name are one, as in the engine's queue; and an address may give itself many
+/* With the lock. Those that give no name are one, as in the engine's queue; and an address may give itself many
  * names. */
 static int has_room(const weft__server_wait_queue *line, const weft__server_response *g)
 {

@@ -93,10 +93,6 @@ static void one_row(const weft__trainer *t, const struct weft__train_op *op, int
                    t->ropes[op->rope].back + (int64_t)t->pos[r] * n->attr.rope.n_rot);
         deliver(t, op, 0, r, to);
         break;
-    case WEFT_OP_SCALE:
-        t->k->scale(g, n->attr.scale.factor, width, to = target(t, op, 0, r, aside));
-        deliver(t, op, 0, r, to);
-        break;
     case WEFT_OP_ADD:
         for (int i = 0; i < 2; i++) {
             if (op->wants[i] && !op->add[i]) memcpy(target(t, op, i, r, NULL), g, (size_t)width * sizeof *g);

@@ -8,7 +8,7 @@
 #include "text/tokenizer/tokenizer.h"
 #include "train/fresh.h"
 
-enum { WEFT__TRAIN_USUAL_CTX = 512 /* tokens of a text where nobody says */ };
+enum { WEFT__TRAIN_USUAL_CTX = 512 /* tokens of a text unless the caller says */ };
 
 /* Zero-initialise; close in any case. */
 typedef struct weft__train_base {

@@ -53,7 +53,6 @@ static void one_row(const weft__trainer *t, const struct weft__train_op *op, int
     case WEFT_OP_ROPE: rope_row(t, op, r, x, y); break;
     case WEFT_OP_GLU: t->k->glu(n->attr.glu.activation, x, z, width, y); break;
     case WEFT_OP_ADD: t->k->add(x, z, width, y); break;
-    case WEFT_OP_SCALE: t->k->scale(x, n->attr.scale.factor, width, y); break;
     case WEFT_OP_SOFTCAP: t->k->softcap(x, n->attr.softcap.cap, width, y); break;
     case WEFT_OP_PICK_ROWS:
         memcpy(y, t->value[op->in[0]] + t->wanted[t->first_wanted + r] * width, (size_t)width * sizeof *y);

@@ -240,9 +240,9 @@ static weft_status read_data(weft__train_job *j, const char *const *files, int i
     return WEFT_OK;
 }
 
-/* What nobody gave follows the data. A step of RECORDS records, as far as the largest usual batch holds them, is small
- * enough for a few hundred records to make many steps, and large enough for their gradients to agree; and what is seen
- * so often that FEW_STEPS come together leaves a trace, however few records there are. */
+/* What was not given follows the data. A step of RECORDS records, as far as the largest usual batch holds them, is
+ * small enough for a few hundred records to make many steps, and large enough for their gradients to agree; and what is
+ * seen so often that FEW_STEPS come together leaves a trace, however few records there are. */
 static weft_status follow_data(weft__train_job *j, weft_error *err)
 {
     enum { RECORDS = 16, LARGEST = 2048, FEW_STEPS = 200, EPOCHS = 2, EPOCHS_MOST = 12 };

@@ -36,7 +36,6 @@ static weft_status supported(const weft__trainer *t, const weft_node *n, weft_er
     case WEFT_OP_ATTENTION:
     case WEFT_OP_GLU:
     case WEFT_OP_ADD:
-    case WEFT_OP_SCALE:
     case WEFT_OP_SOFTCAP:
     case WEFT_OP_PICK_ROWS: return WEFT_OK;
     default:

@@ -242,7 +242,7 @@ static void product_run(void *arg, int thread, int n_threads)
 void weft__train_multiplier_run(weft__train_multiplier *x, const weft__train_product *p)
 {
     const int64_t n_threads = weft__pool_size(x->pool), mr = x->g->mr, unit = column_unit(x, p);
-    /* The largest share of any thread, if columns or rows are divided; the right factor is packed by everybody in the
+    /* The largest share of any thread, if columns or rows are divided; the right factor is packed by all in the
      * latter case. */
     const int64_t columns = round_up((p->n + unit - 1) / unit, n_threads) / n_threads * unit;
     const int64_t rows = round_up((p->m + mr - 1) / mr, n_threads) / n_threads * mr;

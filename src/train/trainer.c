@@ -115,8 +115,7 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
         (st = weft__model_build(&t->src, t->n_ctx, NULL, &t->hp, &build, &t->graph, err)))
         return st;
     if (t->n_ctx > t->max_rows) t->n_ctx = t->max_rows;
-    if ((st = weft__tier_mask_for(getenv("WEFT_CPU"), &(uint32_t){0}, err)))
-        return st; /* hours on ref are nobody's wish */
+    if ((st = weft__tier_mask_for(getenv("WEFT_CPU"), &(uint32_t){0}, err))) return st; /* none wants hours on ref */
     if ((st = weft__pool_create(t->o.n_threads, &t->pool, err))) return st;
     t->n_threads = weft__pool_size(t->pool);
     t->k = weft__kernels_get(weft__tier_mask());

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without hub and server libcurl is not linked, and nothing listens; what is absent says so. usage: test_absent.py
+"""Without hub and server libcurl is not linked, and nothing listens; what is absent says so. usage: test_absent.py [Absent | Alone]
 
-Builds in build-bare/ (the preset `bare`), where the compiler cache has most of it and a second run nearly all."""
+Builds in build-bare/ (the preset `bare`), or in build-no-hub/ and build-no-server/, where the compiler cache has most of it and a second run
+nearly all."""
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BARE = os.path.join(ROOT, "build-bare")
@@ -103,6 +105,42 @@ class Absent(unittest.TestCase):
             self.assertRegex(said, re.compile(f"^{name}: .*this build pulls no models .*-DWEFT_HUB=ON", re.M))
         self.assertRegex(said, re.compile("^server: this build has no server .*-DWEFT_SERVER=ON", re.M))
         self.assertIn("file: ok\n", said)
+
+
+class Alone(unittest.TestCase):
+    """Each of hub and server may be left out alone: the other is there and works."""
+
+    def built(self, option):
+        folder = os.path.join(ROOT, "build-no-" + option.lower())
+        run("cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, "-DWEFT_TESTS=OFF", f"-DWEFT_{option}=OFF")
+        run("cmake", "--build", folder, "--target", "weft", "weft_shared", "-j", len(os.sched_getaffinity(0)))
+        names = set(run(sys.executable, "scripts/api-reference", "--functions").stdout.split())
+        listing = run("nm", "-D", "--defined-only", os.path.join(folder, "library", "libweft.so")).stdout
+        self.assertEqual({line.split()[2] for line in listing.splitlines()} ^ names, set())
+        weft = os.path.join(folder, "weft")
+        self.assertNotEqual(run(weft, "run", "models/alderbrook.gguf", "Once", "-n", 4, "--temp", 0).stdout, "")
+        return weft
+
+    def test_without_the_hub_it_serves(self):
+        weft = self.built("HUB")
+        self.assertRegex(run(weft, "pull", "fox/den", ok=False).stderr, "^weft pull: .*-DWEFT_HUB=ON")
+        self.assertNotRegex(run("ldd", weft).stdout, LIBRARIES)
+        with subprocess.Popen([weft, "serve", "models/alderbrook.gguf", "--port", "0"], cwd=ROOT, stderr=subprocess.PIPE, text=True) as p:
+            try:
+                address = re.search(r"http://[\d.:]+", p.stderr.readline()).group()
+                with urllib.request.urlopen(address + "/health", timeout=PATIENCE) as answer:
+                    self.assertEqual(answer.read(), b'{"status":"ok"}')
+            finally:
+                p.terminate()
+            self.assertEqual(p.wait(PATIENCE), 0)
+
+    def test_without_the_server_it_has_a_cache_of_models(self):
+        weft = self.built("SERVER")
+        self.assertRegex(run(weft, "serve", "x.gguf", ok=False).stderr, "^weft serve: .*-DWEFT_SERVER=ON")
+        self.assertRegex(run("ldd", weft).stdout, LIBRARIES)
+        with tempfile.TemporaryDirectory() as folder:
+            p = run(weft, "list", env={**os.environ, "WEFT_CACHE": folder})
+        self.assertEqual(p.returncode, 0)
 
 
 if __name__ == "__main__":

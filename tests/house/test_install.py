@@ -188,10 +188,14 @@ class Install(unittest.TestCase):
         with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
             f.write(f"cmake_minimum_required(VERSION 3.25)\nproject(outer LANGUAGES C)\nadd_subdirectory({ROOT} weft)\n"
                     f"add_executable(outer {ROOT}/examples/generate.c)\ntarget_link_libraries(outer PRIVATE weft::weft)\n")
-        run("cmake", "-G", "Ninja", "-S", folder, "-B", os.path.join(folder, "build"))
-        plan = run("ninja", "-C", os.path.join(folder, "build"), "-t", "commands", "outer").stdout
+        build = os.path.join(ROOT, "build-outer")  # beside the other builds, whose files the compiler cache has
+        shutil.rmtree(build, ignore_errors=True)
+        run("cmake", "-G", "Ninja", "-S", folder, "-B", build)
+        plan = run("ninja", "-C", build, "-t", "commands", "outer").stdout
         self.assertIn("libweft.so", plan)
         self.assertNotIn("test_", plan)
+        run("cmake", "--build", build, "--target", "outer")
+        self.assertRegex(run(os.path.join(build, "outer"), MODEL, "Once", 4).stdout, "^Once.+")
 
     def test_the_version_is_one(self):
         version = run(os.path.join(self.prefix, "bin", "weft"), "--version", env=self.env).stdout.split()[1]

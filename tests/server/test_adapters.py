@@ -70,6 +70,28 @@ class Adapters(unittest.TestCase):
         self.assertEqual(self.server.get("/v1/models/fake:a").json["parent"], "fake")
         self.assertEqual(self.server.get("/v1/models/b").status, 404)
 
+    def test_a_model_that_is_not_there_is_told_what_is(self):
+        def told(model="nope"):
+            r = self.server.post(base.TEXT, {"prompt": "x", "model": model})
+            self.assertEqual((r.status, r.json["error"]["param"]), (404, "model"))
+            return r.json["error"]["message"]
+
+        said = "the model 'nope' does not exist; this server has 'fake'"
+        self.assertEqual(told(), said)
+        self.load("a", "a.gguf")
+        self.assertEqual(told(), said + " and the adapter 'a'")
+        self.load("b", "b.gguf")
+        self.assertEqual(told(), said + " and the adapters 'a', 'b'")
+        for i in range(20):  # over more than one page of them
+            self.load(f"n{i}", "a.gguf")
+        self.assertEqual(told(), said + " and the adapters 'a', 'b', " + ", ".join(f"'n{i}'" for i in range(6)) + " and 14 more")
+        for name in ("a", "b", *(f"n{i}" for i in range(20))):
+            self.server.post(UNLOAD, {"lora_name": name})
+        for i in range(3):  # long names are counted where they leave no room
+            self.load(str(i) * 100, "a.gguf")
+        self.assertEqual(told(), said + f" and the adapters '{'0' * 100}' and 2 more")
+        self.assertEqual(told("x" * 200), said.replace("nope", "x" * 100) + f" and the adapters '{'0' * 100}' and 2 more")
+
     def test_lora_field_and_scales_for_all(self):
         self.load("a", "a.gguf")
         self.load("b", "b.gguf")

@@ -87,6 +87,14 @@ class Roles(base.Case):
             self.assertEqual(self.used(A, **more), "mine=0.5;")
         self.assertEqual(self.used(A, model="mine"), "mine=nan;")
 
+    def test_a_key_is_told_of_the_adapters_that_it_may_use(self):
+        self.server = self.own("--adapter-dir", self.folder, "--adapter", os.path.join(self.folder, "mine.gguf"),
+                               "--api-key", A["X-Api-Key"], "--api-key", B["X-Api-Key"])
+        self.load(A, "style")
+        said = "the model 'nope' does not exist; this server has 'fake' and the adapter"
+        self.assertEqual(self.used(A, 404, model="nope"), said + "s 'mine', 'style'")
+        self.assertEqual(self.used(B, 404, model="nope"), said + " 'mine'")
+
     def test_what_a_key_loads_is_its_own(self):
         first = self.load(A, "style")
         self.assertEqual((first["name"], first["version"]), ("style", 1))

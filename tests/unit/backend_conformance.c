@@ -164,8 +164,7 @@ static void random_graph(stage *s, uint64_t seed, const recipe *kind)
         x = layer(s, &r, l, x, (weft_attr_kv){groups[g], 0}, g == 1 ? some.window : 0);
     }
     x = norm(s, -1, weft__op_pick_rows(s->b, x), r.d, 0);
-    x = weft__op_scale(s->b, -1, linear(s, &r, -1, x, r.d, VOCAB, "head"), 3.0f);
-    weft__builder_output(s->b, weft__op_softcap(s->b, -1, x, 30));
+    weft__builder_output(s->b, weft__op_softcap(s->b, -1, linear(s, &r, -1, x, r.d, VOCAB, "head"), 10));
     stage_finish(s);
 }
 

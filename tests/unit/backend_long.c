@@ -40,7 +40,8 @@ static void long_graph(stage *s)
         weft_tensor_id order = weft__op_kv_write(s->b, l, weft__op_linear(s->b, l, x, k, WEFT_NONE),
                                                  weft__op_linear(s->b, l, x, v, WEFT_NONE), kv);
         weft_tensor_id y = weft__op_attention(s->b, l, weft__op_linear(s->b, l, x, q, WEFT_NONE), order, &a);
-        x = weft__op_scale(s->b, l, weft__op_linear(s->b, l, y, o, WEFT_NONE), 100);
+        x = weft__op_norm(s->b, l, weft__op_linear(s->b, l, y, o, WEFT_NONE), stage_vector(s, LONG_D, "norm"), 1e-5f,
+                          0);
     }
     weft__builder_output(s->b, weft__op_pick_rows(s->b, x));
     stage_finish(s);

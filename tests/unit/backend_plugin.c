@@ -89,7 +89,7 @@ static void test_table_checks(void **state)
     assert_null(weft__provider_names()[1]);
 }
 
-/* embed, norm, linear, scale, add, linear, pick_rows, scale: the adds and scales can go either way. */
+/* embed, norm, linear, glu, add, linear, pick_rows, glu: the adds and glus can go either way. */
 static void model(stage *s)
 {
     stage_open(s, 21);
@@ -97,11 +97,12 @@ static void model(stage *s)
     for (int l = 0; l < 3; l++) {
         weft_tensor_id h = weft__op_norm(s->b, l, x, stage_vector(s, D, "norm"), 1e-5f, 0);
         h = weft__op_linear(s->b, l, h, stage_weight(s, WEFT_F16, D, D, 0, "w"), WEFT_NONE);
-        x = weft__op_add(s->b, l, x, weft__op_scale(s->b, l, h, 0.7f));
-        if (l == 1) x = weft__op_add(s->b, l, x, weft__op_scale(s->b, l, x, 1.3f)); /* two nodes inside one segment */
+        x = weft__op_add(s->b, l, x, weft__op_glu(s->b, l, h, h, WEFT_ACT_NONE));
+        if (l == 1)
+            x = weft__op_add(s->b, l, x, weft__op_glu(s->b, l, x, h, WEFT_ACT_NONE)); /* two nodes in one segment */
     }
     x = weft__op_linear(s->b, -1, weft__op_pick_rows(s->b, x), stage_weight(s, WEFT_F32, D, V, 0, "head"), WEFT_NONE);
-    weft__builder_output(s->b, weft__op_scale(s->b, -1, x, 3));
+    weft__builder_output(s->b, weft__op_glu(s->b, -1, x, x, WEFT_ACT_NONE));
     stage_finish(s);
 }
 

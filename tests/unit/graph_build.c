@@ -38,8 +38,8 @@ static void test_undefined(void **state)
     stage s;
     begin(&s);
     weft_tensor_id ghost = weft__builder_tensor(s.b, D, WEFT_ROWS, "ghost");
-    weft__builder_output(s.b, weft__op_scale(s.b, 0, ghost, 2));
-    refused(&s, "scale blk.0.scale", "input ghost is made by no node");
+    weft__builder_output(s.b, weft__op_softcap(s.b, 0, ghost, 2));
+    refused(&s, "softcap blk.0.softcap", "input ghost is made by no node");
 
     begin(&s);
     weft__builder_output(s.b, weft__builder_tensor(s.b, D, WEFT_ROWS, "nowhere"));
@@ -58,10 +58,11 @@ static void test_made_twice(void **state)
 {
     (void)state;
     stage s;
-    weft_tensor_id x = begin(&s), y = weft__op_scale(s.b, 0, x, 2);
-    weft_node n = {.op = WEFT_OP_SCALE, .n_in = 1, .n_out = 1, .in = {x}, .out = {y}, .layer = 1, .attr.scale = {3}};
+    weft_tensor_id x = begin(&s), y = weft__op_softcap(s.b, 0, x, 2);
+    weft_node n = {
+        .op = WEFT_OP_SOFTCAP, .n_in = 1, .n_out = 1, .in = {x}, .out = {y}, .layer = 1, .attr.softcap = {3}};
     weft__builder_node(s.b, &n);
-    refused(&s, "tensor blk.0.scale is made twice", "node 2");
+    refused(&s, "tensor blk.0.softcap is made twice", "node 2");
 
     x = begin(&s);
     weft_kv_group g = {WEFT_KV_FULL, 0, 1, 1, D, D, 16, 0};
@@ -76,10 +77,11 @@ static void test_cycle(void **state)
     (void)state;
     stage s;
     weft_tensor_id x = begin(&s), back = weft__builder_tensor(s.b, D, WEFT_ROWS, "back");
-    weft_tensor_id a = weft__op_add(s.b, 0, x, back), b = weft__op_scale(s.b, 1, a, 2);
-    weft_node n = {.op = WEFT_OP_SCALE, .n_in = 1, .n_out = 1, .in = {b}, .out = {back}, .layer = 2, .attr.scale = {3}};
+    weft_tensor_id a = weft__op_add(s.b, 0, x, back), b = weft__op_softcap(s.b, 1, a, 2);
+    weft_node n = {
+        .op = WEFT_OP_SOFTCAP, .n_in = 1, .n_out = 1, .in = {b}, .out = {back}, .layer = 2, .attr.softcap = {3}};
     weft__builder_node(s.b, &n);
-    weft__builder_output(s.b, weft__op_scale(s.b, 3, b, 2));
+    weft__builder_output(s.b, weft__op_softcap(s.b, 3, b, 2));
     refused(&s, "is part of a cycle", "node");
 }
 
@@ -200,11 +202,15 @@ static void test_bad_nodes(void **state)
     weft__builder_node(s.b, &n);
     refused(&s, "node 1", "unknown op 77");
     x = begin(&s);
+    n.op = 8; /* reserved */
+    weft__builder_node(s.b, &n);
+    refused(&s, "node 1", "unknown op 8");
+    x = begin(&s);
     n = (weft_node){.op = WEFT_OP_ADD, .n_in = 9, .n_out = 1, .in = {x}, .out = {x}};
     weft__builder_node(s.b, &n);
     refused(&s, "node 1", "9 inputs; at most 4");
     x = begin(&s);
-    n = (weft_node){.op = WEFT_OP_SCALE, .n_in = 1, .n_out = 1, .in = {x}, .out = {-5}};
+    n = (weft_node){.op = WEFT_OP_SOFTCAP, .n_in = 1, .n_out = 1, .in = {x}, .out = {-5}};
     weft__builder_node(s.b, &n);
     refused(&s, "node 1", "tensor id -5 does not exist");
 }
@@ -217,7 +223,7 @@ static void test_order(void **state)
     stage s;
     weft_tensor_id x = begin(&s), late = weft__builder_tensor(s.b, D, WEFT_ROWS, "late");
     weft_tensor_id y = weft__op_add(s.b, 0, x, late); /* declared before its input is made */
-    weft_tensor_id a = weft__op_scale(s.b, 1, x, 2), b = weft__op_scale(s.b, 2, x, 3);
+    weft_tensor_id a = weft__op_softcap(s.b, 1, x, 2), b = weft__op_softcap(s.b, 2, x, 3);
     weft_node n = {.op = WEFT_OP_ADD, .n_in = 2, .n_out = 1, .in = {a, b}, .out = {late}, .layer = 3};
     weft__builder_node(s.b, &n);
     weft__builder_output(s.b, y);
@@ -241,6 +247,7 @@ static void test_op_names(void **state)
     (void)state;
     assert_string_equal(weft_op_name(WEFT_OP_EMBED), "embed");
     assert_string_equal(weft_op_name(WEFT_OP_MOE_FFN), "moe_ffn");
+    assert_string_equal(weft_op_name(8), "?"); /* reserved */
     assert_string_equal(weft_op_name(14), "?");
     assert_string_equal(weft_op_name(UINT32_MAX), "?");
 }

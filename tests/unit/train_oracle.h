@@ -187,7 +187,6 @@ static void oracle_simple(const oracle *o, const weft_node *n, int64_t rows)
             *y = oracle_weight(o, n->w[0])[o->b->token[i / width] * width + i % width] * (double)n->attr.embed.scale;
         if (n->op == WEFT_OP_GLU) *y = oracle_act(n->attr.glu.activation, x[i]) * z[i];
         if (n->op == WEFT_OP_ADD) *y = x[i] + z[i];
-        if (n->op == WEFT_OP_SCALE) *y = x[i] * (double)n->attr.scale.factor;
         if (n->op == WEFT_OP_SOFTCAP) *y = (double)n->attr.softcap.cap * tanh(x[i] / (double)n->attr.softcap.cap);
         if (n->op == WEFT_OP_PICK_ROWS) *y = x[o->wanted[i / width] * width + i % width];
     }

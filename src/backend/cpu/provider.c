@@ -106,7 +106,7 @@ static weft_status cpu_describe(weft_backend *b, weft_backend_info *out, weft_er
                          sizeof *out);
     weft_backend_info info = {
         .size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__machine_memory_bytes()};
-    /* Who keeps results, of adapters' products too, tells them apart by this. */
+    /* Results that are kept, of adapters' products too, are told apart by this. */
     size_t n =
         (size_t)snprintf(info.device, sizeof info.device, "%s%s", weft__machine_processor(), b->exact ? ", exact" : "");
     for (int t = WEFT__TIER_COUNT - 1; t >= 0 && n < sizeof info.device; t--) {

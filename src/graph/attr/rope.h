@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rope.h: frequencies of rotary position embedding: the same numbers for whoever runs a graph. Reentrant. */
+/* rope.h: frequencies of rotary position embedding: the same numbers for all that run a graph. Reentrant. */
 #ifndef WEFT_GRAPH_ATTR_ROPE_H
 #define WEFT_GRAPH_ATTR_ROPE_H
 

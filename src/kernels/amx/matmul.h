@@ -298,7 +298,7 @@ MM_INLINE void amx_turn(int f, int more, amx_asks *asks, const uint8_t *next_w, 
         if (more) amx_start(f, i, next_w, next_a);
         if (i % (AMX_FLIGHT / AMX_ASKS) == 0) amx_ask(asks);
         amx_store(i + 1,
-                  sums); /* behind the last, the first of what comes next; where that is nothing, what nobody reads */
+                  sums); /* behind the last, the first of what comes next; where that is nothing, what is never read */
         if (i % parts == parts - 1)
             amx_add(f, half % 2, sums + half * parts * AMX_SUMS, w + half * AMX_HALF,
                     a + half / 2 * MM_TILE * MM_ROW_STEP, acc);

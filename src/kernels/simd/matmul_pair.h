@@ -5,7 +5,7 @@
  * Of 32 registers 16 hold sums of the tile and 8 sums of products (PAIR_DEEP: 8 and 16); nothing else may push one of
  * them out, as a stored register costs as much as two multiplications, and the compiler stores many when it is left to
  * itself. So loads stay where they are written (mm_fence), and scales that want more than two registers are made into
- * floats once for all rows, and read where they are used. Whoever changes these functions looks at what the compiler
+ * floats once for all rows, and read where they are used. After a change here, look at what the compiler
  * made of each format: small changes turn into many stored registers.
  *
  * f is a format with a scale for every 32 inputs, or more of them. Invariant: codes, scales and the sequence of

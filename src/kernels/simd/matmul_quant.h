@@ -16,8 +16,8 @@
 #include "kernels/simd/matmul_block.h"
 #include "kernels/simd/matmul_tile.h"
 
-/* Are two panels, or both strips of one, multiplied at once? (AVX-512 without VPDPBUSD could take two panels: nobody
- * has measured it.) */
+/* Are two panels, or both strips of one, multiplied at once? (AVX-512 without VPDPBUSD could take two panels: that
+ * was not measured.) */
 #ifndef MM_TWO
 #define MM_TWO MM_DOT32
 #endif

@@ -3,13 +3,13 @@
  *
  * Known are a string and a list of {"type": "text", "text": ...} and {"type": "refusal", "refusal": ...}: of those each
  * begins a line. None at all is an empty one, as beside calls of tools, where templates would write None. Invariant:
- * who serves a model and who trains it show it the same. Stateless. */
+ * serving a model and training it show it the same. Stateless. */
 #ifndef WEFT_TEXT_CHAT_CONTENT_H
 #define WEFT_TEXT_CHAT_CONTENT_H
 
 #include "base/json.h"
 
-/* What is wrong with a content; how to say so is the caller's, who knows where it stands. */
+/* What is wrong with a content; how to say so is the caller's, which knows where it stands. */
 typedef enum weft__chat_content_error {
     WEFT__CHAT_CONTENT_FINE,
     WEFT__CHAT_CONTENT_KIND,    /* neither a string nor a list, nor absent or null */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* messages.h: the messages of a conversation as chat templates take them, whatever a client's dialect made of them.
  *
- * One normalization, for who serves a model, chats with it and trains it:
+ * One normalization, for serving a model, chatting with it and training it:
  *   - a member that is null is not there: of a message, of its calls, of their functions. What null means within
  *     arguments is theirs.
  *   - an empty "tool_calls" is none.
@@ -9,7 +9,7 @@
  *     all else keeps its place, which templates that print messages show.
  *   - the role "developer" is "system".
  *   - a "function_call" is a list of one call under "tool_calls", unless there are some, and the role "function" is
- *     "tool": for all templates but those that show a function_call themselves, and for who passes messages on.
+ *     "tool": for all templates but those that show a function_call themselves, and for callers that pass messages on.
  *   - "arguments" of a call are an object, and where they are text, it is read as JSON. None, null and blank text are
  *     {}, which clients send for functions without parameters. Text that is no JSON object is refused.
  *   - for templates that want text they are text: as it came, or an object's JSON.
@@ -28,7 +28,7 @@
 typedef enum weft__chat_arguments_form {
     WEFT__CHAT_ARGUMENTS_OBJECT, /* what most templates want */
     WEFT__CHAT_ARGUMENTS_TEXT,
-    WEFT__CHAT_ARGUMENTS_GIVEN /* as they came, only checked: for who passes messages on */
+    WEFT__CHAT_ARGUMENTS_GIVEN /* as they came, only checked: for callers that pass messages on */
 } weft__chat_arguments_form;
 
 /* What this template wants: OBJECT or TEXT. Renders a few short conversations. */

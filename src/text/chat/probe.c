@@ -23,7 +23,7 @@ static int has(const weft__jinja_output *o, const char *text)
 
 static outcome ask(const weft__chat_template *t, const weft__json *messages, const weft__json *tools)
 {
-    /* A template that needs more for two turns is asked in vain; it must not keep whoever opens it waiting. */
+    /* A template that needs more for two turns is asked in vain; it must not keep the caller waiting. */
     static const weft__jinja_limits few = {
         .max_steps = 1000000, .max_depth = 1000, .max_output = 1 << 20, .max_memory = 32 << 20};
     static const weft__chat_token tokens[] = {

@@ -19,7 +19,7 @@ enum {
     MIN_COMPACT = 1024          /* frames */
 };
 
-/* What a state allows, whoever called its rule. */
+/* What a state allows, whichever rule called its own. */
 typedef struct weft__gram_table {
     uint32_t depth;     /* calls within each other that its tokens make at most */
     uint32_t n_escapes; /* nodes at which the rule may end, with more of the trie below */

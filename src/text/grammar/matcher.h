@@ -32,7 +32,7 @@ void weft__gram_matcher_destroy(weft__gram_matcher **m);
 /* Goes on by a token. An end token is taken where the grammar may end, and ends it. Fails with WEFT_ARGUMENT for a
  * token that the grammar does not allow here, WEFT_LIMIT when there are too many ways to go on, WEFT_NO_MEMORY; the
  * text has not changed then. Work is counted: a text has a credit, to which each token adds; masks and tokens take from
- * it, and WEFT_LIMIT comes too when it is spent. So a text holds up whoever waits for its masks by some tenth of a
+ * it, and WEFT_LIMIT comes too when it is spent. So a text holds up those that wait for its masks by some tenth of a
  * millisecond a token, and some ten milliseconds once. Tables do not count, for which texts share them must not matter;
  * those of one mask have a bound of their own. */
 weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft_error *err);

@@ -8,7 +8,7 @@
 #include "text/tokenizer/parts.h"
 #include "text/unicode.h"
 
-/* What is cut out of a text, and who takes what lies between. */
+/* What is cut out of a text, and what takes the rest. */
 typedef struct cutting {
     const weft__tok_prefix_index *user, *control;
     const int32_t *ids; /* of the strings of both; NULL: a string's number is its token */

@@ -146,7 +146,6 @@ static weft_status build_step(weft_program *p, weft__cpu_step *s, weft_error *er
     case WEFT_OP_NORM:
     case WEFT_OP_GLU:
     case WEFT_OP_ADD:
-    case WEFT_OP_SCALE:
     case WEFT_OP_SOFTCAP:
     case WEFT_OP_PICK_ROWS: return weft__cpu_build_rows(p, s, err);
     case WEFT_OP_COUNT: break;

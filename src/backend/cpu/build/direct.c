@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* direct.c: rows that a step packs for the product right behind it, in the form that this reads: what attention makes,
- * and the hidden values of a feed-forward network. As floats they would be written and read again by whoever prepares
- * them, and with more rows than a tile a barrier would stand behind that; so each part is prepared by the thread that
- * has just made it, in the memory that the floats would have had. The bytes are the same. Invariant: nothing but that
- * product reads the tensor, in this program or another. Every run of the program decides by itself whether it does so
+ * and the hidden values of a feed-forward network. As floats they would be written and read again to be prepared, and
+ * with more rows than a tile a barrier would stand behind that; so each part is prepared by the thread that has just
+ * made it, in the memory that the floats would have had. The bytes are the same. Invariant: nothing but that product
+ * reads the tensor, in this program or another. Every run of the program decides by itself whether it does so
  * (weft__cpu_choose_direct): an adapter may want another form, and wanted rows may be moved in between (compact.c). */
 #include "backend/cpu/adapter/adapter.h"
 
@@ -44,7 +44,7 @@ static int64_t largest_share(const weft_program *p, const weft__cpu_linear *l)
 }
 
 /* Lets the outputs of l go to h: they are then split at whole parts. 0: not l, as its shares would be less even. What
- * is saved is a hundredth of the time, and everybody waits for the largest share. */
+ * is saved is a hundredth of the time, and all threads wait for the largest share. */
 static int pack_outputs(weft_program *p, weft__cpu_linear *l, const weft__cpu_direct *h)
 {
     enum { MUCH = 64 };

@@ -3,8 +3,8 @@
  *
  * Rows of one sequence are taken in tiles; a tile and a key/value head make one set of queries (rows × the heads that
  * share it). A query's context is cut into splits at fixed positions (WEFT__ATTN_SPLIT_TOKENS); each split yields a
- * partial softmax, and they are combined in order. Who computes a split never matters, so threads may divide tiles,
- * heads and splits as they like:
+ * partial softmax, and they are combined in order. Which thread computes a split never matters, so threads may divide
+ * tiles, heads and splits as they like:
  *  - normally a thread computes all splits of its (head, tile) units and combines them itself: no barrier;
  *  - when there are too few such units, splits are divided too, their states are shared, and combined behind a
  * barrier. */

@@ -113,12 +113,6 @@ static void do_add(const weft_program *p, const weft_node *n, const float *a, co
     p->k->add(a, b, count, y);
 }
 
-static void do_scale(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
-{
-    (void)b;
-    p->k->scale(a, n->attr.scale.factor, count, y);
-}
-
 static void do_softcap(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count,
                        float *y)
 {
@@ -131,7 +125,6 @@ static element_fn element_of(uint32_t op)
     switch (op) {
     case WEFT_OP_GLU: return do_glu;
     case WEFT_OP_ADD: return do_add;
-    case WEFT_OP_SCALE: return do_scale;
     default: return do_softcap;
     }
 }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* objects.h: JSON of what a server has and says of itself, as the dialects spell it: models, adapters, settings, slots,
+ * tokens.
+ *
+ * Each function appends one object to out, with a comma in front where an object stands there already, and only reads;
+ * where memory runs out, it sets out->failed. Any thread. */
+#ifndef WEFT_API_OBJECTS_H
+#define WEFT_API_OBJECTS_H
+
+#include "api/prompts.h"
+#include "base/text.h"
+
+/* ---- OpenAI's: /v1/models ---- */
+
+/* The list is begun, filled by the next two, and ended. */
+void weft__api_put_models_begin(weft__strbuf *out);
+void weft__api_put_models_end(weft__strbuf *out);
+/* created: seconds since 1970; n_ctx: tokens of a prompt and its answer. */
+void weft__api_put_model(weft__strbuf *out, const char *id, int64_t created, int32_t n_vocab, int32_t n_ctx,
+                         const weft_model_info *info);
+/* id: the adapter's name as the caller knows it; parent: the model's. */
+void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
+                                 const weft_engine_adapter *a);
+
+/* ---- llama.cpp's ---- */
+
+/* /tokenize: the ids of all prompts; with_pieces: each with its text, or with its bytes where they are no UTF-8. */
+void weft__api_put_tokens(weft__strbuf *out, const weft_tokenizer *tokenizer, const weft__api_prompts *prompts,
+                          int with_pieces);
+/* {"key": text[0..n)}: of /detokenize and /apply-template. */
+void weft__api_put_text(weft__strbuf *out, const char *key, const char *text, size_t n);
+/* {"status": "ok"} */
+void weft__api_put_ok(weft__strbuf *out);
+/* {"success": true} */
+void weft__api_put_success(weft__strbuf *out);
+
+/* What /props shows besides the defaults of sampling. */
+typedef struct weft__api_props {
+    int32_t n_ctx, n_slots;
+    const char *alias, *path; /* of the model */
+    const char *chat_template, *bos, *eos;
+} weft__api_props;
+void weft__api_put_props(weft__strbuf *out, const weft__api_props *props);
+
+typedef struct weft__api_slot {
+    int32_t id, n_ctx;
+    int busy;
+    int hidden;                                      /* the caller is told no more than the above */
+    uint64_t task;                                   /* request of the engine */
+    int32_t n_tokens, n_prompt, n_decoded, n_remain; /* n_remain -1: without a limit */
+} weft__api_slot;
+void weft__api_put_slot(weft__strbuf *out, const weft__api_slot *slot);
+
+/* What was done with slot `id` and the file: n tokens were saved or restored, in n_bytes of the file and ms. */
+void weft__api_put_slot_saved(weft__strbuf *out, int32_t id, const char *filename, int32_t n, uint64_t n_bytes,
+                              double ms);
+void weft__api_put_slot_restored(weft__strbuf *out, int32_t id, const char *filename, int32_t n, uint64_t n_bytes,
+                                 double ms);
+/* filename NULL: the slot itself was emptied of n tokens. */
+void weft__api_put_slot_erased(weft__strbuf *out, int32_t id, const char *filename, int32_t n);
+
+/* An entry of /lora-adapters. */
+typedef struct weft__api_adapter {
+    const weft_engine_adapter *adapter;
+    const char *name, *path; /* as the caller knows them */
+    float scale;             /* that is set for requests that name no adapter */
+    int published;           /* it is there for all callers */
+    int hides_requests;      /* the caller is not told how many requests use it */
+} weft__api_adapter;
+void weft__api_put_adapter(weft__strbuf *out, const weft__api_adapter *a);
+
+/* ---- vLLM's: /v1/load_lora_adapter ---- */
+
+/* a NULL: it was unloaded again meanwhile. */
+void weft__api_put_adapter_loaded(weft__strbuf *out, const char *name, const weft_engine_adapter *a);
+
+#endif
