@@ -30,6 +30,7 @@ typedef struct bench {
     weft_graph *graph;
     weft__provider *provider;
     weft__plan *plan;
+    weft__plan_state *state;
     weft_kv_binding kv;
     int32_t n_pages;
     int32_t *pages; /* [MAX_STREAMS][n_pages] */
@@ -90,6 +91,7 @@ static void bench_open(bench *b, const char *shape, uint32_t dtype, const char *
     weft__plan_options o = {
         .max_rows = PREFILL, .max_wanted = MAX_STREAMS, .providers = &b->provider, .n_providers = 1};
     if (weft__plan_create(b->graph, &o, &b->plan, &err)) die("plan", &err);
+    if (weft__plan_state_new(b->plan, &b->state, &err)) die("plan", &err);
     const weft_kv_group *g = &b->graph->kv_groups[0];
     if (b->graph->n_kv_groups != 1) die("a shape with one kind of attention is needed", NULL);
     b->n_pages = (PAGE_ROOM + b->depth) / g->page_tokens + 1;
@@ -104,6 +106,7 @@ static void bench_open(bench *b, const char *shape, uint32_t dtype, const char *
 
 static void bench_close(bench *b)
 {
+    weft__plan_state_free(&b->state);
     weft__plan_destroy(&b->plan);
     weft__provider_close(&b->provider);
     weft__graph_destroy(&b->graph);
@@ -130,7 +133,7 @@ static double step(bench *b, int streams, weft_adapter *const *adapters, int n_a
     weft_error err = {0};
     float *out[2] = {b->logits, b->batch.hidden};
     uint64_t begin = weft__clock_ns();
-    if (weft__plan_run(b->plan, &b->batch.rows, &b->kv, out, &err)) die("step", &err);
+    if (weft__plan_run(b->state, &b->batch.rows, &b->kv, out, &err)) die("step", &err);
     return (double)(weft__clock_ns() - begin) * 1e-9;
 }
 

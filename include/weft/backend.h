@@ -6,8 +6,14 @@
  * through the same table. Rules of the ABI: structs begin with `size` and `abi_version`; fields and functions are
  * appended, never moved or changed; a function that is NULL is not offered. The core refuses a table whose
  * abi_version differs in the major number or whose size is smaller than the functions required here, before any
- * other call. Thread safety: the functions of one backend object are called by one thread at a time; different
- * objects are independent. */
+ * other call. What is reserved is 0 or NULL; a provider refuses other values (WEFT_UNSUPPORTED), since they ask for
+ * what it does not know.
+ *
+ * A program is constant once it is compiled. What a step writes belongs to a run, of which a program has any number.
+ * Thread safety: `run` may be called by several threads at once, of one program or of several, each with a run of its
+ * own; run_new, run_free and the adapter functions may be called beside them by any thread. All other functions of one
+ * backend object are called by one thread at a time, and measure and close while nothing runs; different objects are
+ * independent. */
 #ifndef WEFT_BACKEND_H
 #define WEFT_BACKEND_H
 
@@ -19,10 +25,12 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
-#define WEFT_ABI_VERSION 0x00010006u
+#define WEFT_ABI_VERSION 0x00020000u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
-typedef struct weft_program weft_program; /* the provider's own */
+typedef struct weft_program weft_program; /* the provider's own; constant */
+typedef struct weft_run weft_run;         /* the provider's own: what steps of a program write, for one caller */
+typedef struct weft_event weft_event;     /* reserved: what a step waits for, and what waits for a step */
 
 /* What the core offers to a plugin. A plugin keeps the pointer; it stays valid. */
 typedef struct weft_host_api {
@@ -47,8 +55,8 @@ typedef struct weft_segment {
     uint64_t arena_bytes;
 } weft_segment;
 
-/* The packed weights of a program (from 1.2), as it hands them out and as another one takes them, in this process or
- * a later one. */
+/* The packed weights of a program, as it hands them out and as another one takes them, in this process or a later
+ * one. */
 typedef struct weft_image {
     uint32_t size;
     int32_t n_weights; /* of the graph */
@@ -64,9 +72,9 @@ typedef struct weft_compile_options {
     uint32_t size, reserved;
     weft_progress_fn progress; /* may be NULL */
     void *progress_arg;
-    /* From 1.2: weights that were packed before, or NULL. data outlives the program, the rest the call. A weight
-     * whose buffer is WEFT_DOMAIN_MAPPED without data has its bytes only here. WEFT_UNSUPPORTED when the layout is
-     * not the provider's. */
+    /* Weights that were packed before, or NULL: of a provider that offers `image`. data outlives the program, the
+     * rest the call. A weight whose buffer is WEFT_DOMAIN_MAPPED without data has its bytes only here.
+     * WEFT_UNSUPPORTED when the layout is not the provider's. */
     const weft_image *image;
 } weft_compile_options;
 
@@ -78,12 +86,24 @@ typedef struct weft_profile_event {
     uint64_t begin_ns, done_ns, end_ns;
 } weft_profile_event;
 
-/* Where the events of a program's runs go, in order. Beyond the capacity they are only counted, in n_lost. */
+/* Where the events of a step go, in order. Beyond the capacity they are only counted, in n_lost. */
 typedef struct weft_profile_log {
     uint32_t size;
     int32_t capacity, n, n_lost;
     weft_profile_event *events;
 } weft_profile_log;
+
+/* One step, as a run gets it. Borrowed for the call. */
+typedef struct weft_step {
+    uint32_t size, reserved;
+    const weft_rows *rows;
+    const weft_bindings *bindings;
+    weft_profile_log *profile; /* events are appended to it; NULL: none. For providers with WEFT_FEATURE_PROFILE */
+    weft_event *after, *done;  /* reserved: what the step waits for, what is raised at its end */
+} weft_step;
+
+/* What a provider takes that it may also not know. To come: events, memory of devices, trees of sequences. */
+enum weft_backend_feature { WEFT_FEATURE_PROFILE = 1u << 0 };
 
 typedef struct weft_adapter_spec {
     uint32_t size;
@@ -96,35 +116,41 @@ typedef struct weft_adapter_spec {
 typedef struct weft_backend_api {
     uint32_t size, abi_version;
     const char *name;
+    uint32_t features, reserved; /* bits of weft_backend_feature */
     /* options: "key=value,..." or NULL; "threads=4". On success the caller owns *out. */
     weft_status (*open)(const weft_host_api *host, const char *options, weft_backend **out, weft_error *err);
     void (*close)(weft_backend **backend);
     weft_status (*describe)(weft_backend *backend, weft_backend_info *out, weft_error *err);
     /* 0: cannot run this node; otherwise a rank, the higher the better (the CPU answers 100). */
     int (*supports)(weft_backend *backend, const weft_graph *graph, const weft_node *node);
-    weft_status (*buffer_new)(weft_backend *backend, const weft_buffer_spec *spec, weft_buffer **out, weft_error *err);
-    weft_status (*buffer_import)(weft_backend *backend, const weft_external *ext, weft_buffer **out, weft_error *err);
-    /* Packs weights and plans scratch. The graph and the segment outlive the program. The caller owns *out. */
+    /* Packs weights, and plans what a run needs. The graph and the segment outlive the program. The caller owns
+     * *out. */
     weft_status (*compile)(weft_backend *backend, const weft_graph *graph, const weft_segment *segment,
                            const weft_compile_options *options, weft_program **out, weft_error *err);
-    void (*program_free)(weft_program **program);
-    /* One step. n_rows <= max_rows. Allocates nothing. */
-    weft_status (*run)(weft_program *program, const weft_rows *rows, const weft_bindings *bindings, weft_error *err);
-    /* Optional: measures the limits of the hardware; may take a second. */
+    void (*program_free)(weft_program **program); /* after its runs */
+    /* What steps of the program write: activations, scratch, what is known of the rows. All that its steps will need
+     * is allocated here. The program outlives it; the caller owns *out. WEFT_NO_MEMORY. */
+    weft_status (*run_new)(const weft_program *program, weft_run **out, weft_error *err);
+    void (*run_free)(weft_run **run);
+    /* One step of at most max_rows rows. Allocates nothing, writes nothing but *run, the bound tensors and the pages
+     * of the step's sequences. A run has one step at a time, and keeps nothing of the step before. */
+    weft_status (*run)(weft_run *run, const weft_step *step, weft_error *err);
+
+    /* ---- optional from here on ---- */
+    weft_status (*buffer_new)(weft_backend *backend, const weft_buffer_spec *spec, weft_buffer **out, weft_error *err);
+    weft_status (*buffer_import)(weft_backend *backend, const weft_external *ext, weft_buffer **out, weft_error *err);
+    /* Measures the limits of the hardware; may take a second. */
     weft_status (*measure)(weft_backend *backend, weft_peaks *out, weft_error *err);
-    /* Optional: one line per choice the program made ("linear Q4_0: matmul_q4_0_avx512vnni"), separated by newlines. */
+    /* One line per choice the program made ("linear Q4_0: matmul_q4_0_avx512vnni"), separated by newlines. */
     const char *(*program_describe)(const weft_program *program);
-    /* Optional, from 1.1: the runs that follow append their events to *log, which outlives them; NULL: no longer.
-     * Runs without a log must not become slower. */
-    void (*profile)(weft_program *program, weft_profile_log *log);
-    /* Optional, from 1.2; a provider that has it also takes weft_compile_options.image: the program's packed
-     * weights, borrowed until program_free. out->size set by the caller. */
+    /* The program's packed weights, borrowed until program_free; a provider that has it also takes
+     * weft_compile_options.image. out->size set by the caller. */
     weft_status (*image)(const weft_program *program, weft_image *out, weft_error *err);
-    /* Optional, from 1.3; a provider that lacks it is never given rows with adapters. Packs what an adapter changes
-     * about the program's weights; entries of weights that the program does not have are ignored. The adapter is
-     * immutable; steps of this program refer to it by weft_rows.adapters, and the caller keeps it, and the program,
-     * as long as a step uses it. May be called by any thread, also while the program runs. WEFT_ARGUMENT for a rank
-     * above WEFT_ADAPTER_RANK_MAX or a type that is none. */
+    /* A provider that lacks it is never given rows with adapters. Packs what an adapter changes about the program's
+     * weights; entries of weights that the program does not have are ignored. The adapter is immutable; steps of this
+     * program refer to it by weft_rows.adapters, and the caller keeps it, and the program, as long as a step uses it.
+     * May be called by any thread, also while the program runs. WEFT_ARGUMENT for a rank above WEFT_ADAPTER_RANK_MAX
+     * or a type that is none. */
     weft_status (*adapter_new)(const weft_program *program, const weft_adapter_spec *spec, weft_adapter **out,
                                weft_error *err);
     void (*adapter_free)(weft_adapter **adapter);
@@ -141,7 +167,8 @@ WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_i
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
 WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_event");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 24, "plugin ABI: weft_profile_log");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 144, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 160, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_step) == 48, "plugin ABI: weft_step");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_compile_options) == 32, "plugin ABI: weft_compile_options");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_adapter_spec) == 24, "plugin ABI: weft_adapter_spec");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_image) == 48, "plugin ABI: weft_image");

@@ -13,8 +13,8 @@ extern "C" {
  * An engine owns a thread that steps the model: a row for each request that generates, and chunks of prompts beside
  * them. Requests come from any thread. Results arrive as events on the engine's thread: an event function must not
  * block and must not call the engine, except weft_engine_submit and weft_engine_cancel. Its steps take turns with
- * those of others that step its model. Same answer, always: a request's tokens do not depend on what runs beside it,
- * on chunks, on what was cached or on preemption. */
+ * those of others that step its model, unless this has one thread. Same answer, always: a request's tokens do not
+ * depend on what runs beside it, on chunks, on what was cached or on preemption. */
 typedef struct weft_engine weft_engine;
 
 /* The most of each that an engine takes; a model whose steps have fewer rows takes fewer slots. */

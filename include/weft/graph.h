@@ -189,12 +189,12 @@ typedef struct weft_node {
     weft_attr attr;
 } weft_node;
 
-/* From 1.4. IF_WANTED: in a step of which no row has WEFT_WANT_OUTPUTS, those with WEFT_WANT_LOGITS are the only ones
+/* IF_WANTED: in a step of which no row has WEFT_WANT_OUTPUTS, those with WEFT_WANT_LOGITS are the only ones
  * of use in its outputs, [..,R], and a provider may leave the others as they are: most of a prompt's last layer is
  * there for its last row alone. */
 enum weft_node_flag { WEFT_NODE_IF_WANTED = 1u << 0 };
 
-/* What a page of state holds. Kinds to come: compressed latents, recurrent state snapshots. */
+/* What a page of state holds. Kinds to come: compressed latents, snapshots of recurrent state. */
 enum weft_kv_kind { WEFT_KV_FULL = 0, WEFT_KV_WINDOW = 1 };
 
 /* Layers that share one kind of page, and so one block table per sequence. A page holds page_tokens consecutive
@@ -207,6 +207,7 @@ typedef struct weft_kv_group {
     int32_t n_kv_heads, head_dim_k, head_dim_v;
     int32_t page_tokens; /* power of two */
     int32_t reserved;
+    uint64_t reserved_for_kinds[4]; /* 0: what kinds to come have instead of heads */
 } weft_kv_group;
 
 /* Elements of one layer's part of a page. */
@@ -240,7 +241,10 @@ typedef struct weft_seq_view {
     /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
     const int32_t *const *pages;
     const int32_t *n_pages; /* [n_kv_groups] */
-    const void *tree_mask;  /* NULL; reserved for speculative trees */
+    /* NULL; reserved for trees of rows, two of which may have one position: which rows of the step each one sees, and
+     * where in the pages each one's keys and values go. */
+    const void *tree_mask;
+    const int32_t *tree_slots;
 } weft_seq_view;
 
 /* What an adapter changes about one weight [k, n] (of E experts): a product becomes gain . (W x) + scale * B (A x),
@@ -252,8 +256,7 @@ typedef struct weft_lora {
     uint32_t dtype; /* WEFT_F32 */
     float scale;
     int32_t reserved;
-    /* [E, n], of an embedding [k], which is no other node's then; or NULL: ones. From 1.3; of embeddings and experts
-     * from 1.5 */
+    /* [E, n], of an embedding [k], which is no other node's then; or NULL: ones */
     const float *gain;
 } weft_lora;
 
@@ -296,6 +299,8 @@ typedef struct weft_kv_binding {
     uint64_t page_bytes;
     uint32_t dtype; /* WEFT_F16 or WEFT_F32 */
     int32_t n_pages;
+    const weft_buffer *buffer; /* NULL; reserved for memory of a device, from byte `offset` of it on */
+    uint64_t offset;
 } weft_kv_binding;
 
 /* Where a tensor that crosses a segment's border lives: [rows, d[0]] floats. */
@@ -303,6 +308,8 @@ typedef struct weft_tensor_binding {
     weft_tensor_id tensor;
     int32_t reserved;
     float *data;
+    const weft_buffer *buffer; /* NULL; reserved as in weft_kv_binding */
+    uint64_t offset;
 } weft_tensor_binding;
 
 typedef struct weft_bindings {
@@ -316,12 +323,15 @@ WEFT_STATIC_ASSERT(sizeof(weft_shape) == 40, "plugin ABI: weft_shape");
 WEFT_STATIC_ASSERT(sizeof(weft_attr) == 128, "plugin ABI: weft_attr");
 WEFT_STATIC_ASSERT(sizeof(weft_node) == 200, "plugin ABI: weft_node");
 WEFT_STATIC_ASSERT(sizeof(weft_tensor) == 104, "plugin ABI: weft_tensor");
-WEFT_STATIC_ASSERT(sizeof(weft_kv_group) == 32, "plugin ABI: weft_kv_group");
+WEFT_STATIC_ASSERT(sizeof(weft_kv_group) == 64, "plugin ABI: weft_kv_group");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_weight) == 136, "plugin ABI: weft_weight");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_graph) == 64, "plugin ABI: weft_graph");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_lora) == 40, "plugin ABI: weft_lora");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_rows) == 88, "plugin ABI: weft_rows");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_bindings) == 32, "plugin ABI: weft_bindings");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_seq_view) == 32, "plugin ABI: weft_seq_view");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_kv_binding) == 40, "plugin ABI: weft_kv_binding");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_tensor_binding) == 32, "plugin ABI: weft_tensor_binding");
 
 #ifdef __cplusplus
 }

@@ -195,10 +195,12 @@ typedef struct weft_profile_op {
     double ops;   /* multiplications and additions of matrix products and attention */
 } weft_profile_op;
 
-/* Records every op of the steps that follow, from an empty record; stop ends recording and keeps the record. Fails with
- * WEFT_UNSUPPORTED where the model's provider cannot. For the thread that steps the model. */
+/* Records every op of the steps that follow, from an empty record; stop ends recording and keeps the record. Steps that
+ * are recorded follow each other, whichever threads ask for them. Fails with WEFT_UNSUPPORTED where the model's
+ * provider cannot. Start, stop and what reads the record are called by one thread, which reads while nothing is
+ * recorded. */
 WEFT_API weft_status weft_model_profile_start(weft_model *model, weft_error *err);
-/* Ends recording; the record stays until the next start. For the thread that steps the model. */
+/* Ends recording, after the step that is being recorded; the record stays until the next start. */
 WEFT_API void weft_model_profile_stop(weft_model *model);
 /* Steps in the record. */
 WEFT_API int32_t weft_model_profile_n_steps(const weft_model *model);

@@ -7,7 +7,8 @@
  * the default, and structs that are filled are filled as far as they go. A struct that is larger than the library's
  * is taken where all beyond is zero; otherwise, as where `size` is no struct's, WEFT_ABI. Where a function takes
  * parameters, NULL stands for the defaults, but where it says otherwise. Thread safety: a model may be shared by
- * threads: they read its description and tokenizer at once, and steps of its sessions and engines take turns. A
+ * threads: they read its description and tokenizer at once, and steps of its sessions and engines take turns with
+ * the model's threads; a model of one thread has none, and its steps run at once, each on the thread that asks. A
  * session belongs to one thread at a time, those of a group together. Processors with AMX: when the first model is
  * loaded, the process asks Linux for the tile registers, and from then on no thread may set an alternate signal
  * stack below 12 KB (sysconf(_SC_MINSIGSTKSZ)); WEFT_CPU=avx512bf16 does without them. Strings are UTF-8. Token ids

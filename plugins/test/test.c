@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test.c: the smallest provider: add and multiply on the host, one thread. It is an example of the ABI, and what the
- * tests of plugin loading load. Compiled with one of FAULT_MAJOR, FAULT_SIZE, FAULT_NULL, FAULT_MISSING, FAULT_SYMBOL
- * it is wrong in that way.
+ * tests of plugin loading load. Compiled with one of FAULT_MAJOR, FAULT_ABI1, FAULT_SIZE, FAULT_NULL, FAULT_MISSING,
+ * FAULT_SYMBOL it is wrong in that way.
  *
- * It is of the first minor version: its table ends before `measure`. Owner: one thread per backend, as backend.h
- * says. */
+ * Its table has what is required and ends there. A program is constant, a run belongs to one caller at a time. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { RANK = 200 }; /* above the CPU's, so that the plan comes here */
 
 struct weft_backend {
     const weft_host_api *host;
-    long n_run; /* nodes, told when it is closed */
+    atomic_long n_run; /* nodes, told when it is closed */
 };
 
 struct weft_program {
@@ -22,6 +22,10 @@ struct weft_program {
     weft_backend *backend;
     const weft_graph *graph;
     const weft_segment *segment;
+};
+
+struct weft_run {
+    const weft_program *program;
     float *arena;
     float *data[]; /* [n_tensors] */
 };
@@ -42,7 +46,7 @@ static weft_status test_open(const weft_host_api *host, const char *options, wef
     *out = b;
     if (!b) return failed(err, WEFT_NO_MEMORY, "no memory");
     b->host = host;
-    b->n_run = 0;
+    atomic_init(&b->n_run, 0);
     host->log(3, "test plugin opened");
     return WEFT_OK;
 }
@@ -53,7 +57,7 @@ static void test_close(weft_backend **backend)
     char text[64];
     *backend = NULL;
     if (!b) return;
-    snprintf(text, sizeof text, "test plugin ran %ld nodes", b->n_run);
+    snprintf(text, sizeof text, "test plugin ran %ld nodes", atomic_load(&b->n_run));
     b->host->log(3, text);
     b->host->free(b);
 }
@@ -78,46 +82,66 @@ static void test_program_free(weft_program **program)
 {
     weft_program *p = *program;
     *program = NULL;
-    if (!p) return;
-    p->host->free(p->arena);
-    p->host->free(p);
+    if (p) p->host->free(p);
 }
 
 static weft_status test_compile(weft_backend *b, const weft_graph *graph, const weft_segment *segment,
                                 const weft_compile_options *options, weft_program **out, weft_error *err)
 {
     (void)options;
-    *out = NULL;
-    weft_program *p = b->host->alloc(sizeof *p + (size_t)graph->n_tensors * sizeof(float *));
-    if (!p) return failed(err, WEFT_NO_MEMORY, "no memory");
-    p->host = b->host;
-    p->backend = b;
-    p->graph = graph;
-    p->segment = segment;
-    p->arena = b->host->alloc(segment->arena_bytes);
-    if (!p->arena) {
-        test_program_free(&p);
-        return failed(err, WEFT_NO_MEMORY, "no memory");
-    }
-    for (int32_t t = 0; t < graph->n_tensors; t++) {
-        uint64_t offset = segment->arena_offset[t];
-        p->data[t] = offset == UINT64_MAX ? NULL : p->arena + offset / sizeof(float);
-    }
+    weft_program *p = b->host->alloc(sizeof *p);
     *out = p;
+    if (!p) return failed(err, WEFT_NO_MEMORY, "no memory");
+    *p = (weft_program){b->host, b, graph, segment};
     return WEFT_OK;
 }
 
-static weft_status test_run(weft_program *p, const weft_rows *rows, const weft_bindings *bindings, weft_error *err)
+static void test_run_free(weft_run **run)
 {
-    (void)err;
-    for (int32_t i = 0; i < bindings->n_tensors; i++) p->data[bindings->tensors[i].tensor] = bindings->tensors[i].data;
-    p->backend->n_run += p->segment->n_nodes;
+    weft_run *r = *run;
+    *run = NULL;
+    if (!r) return;
+    const weft_host_api *host = r->program->host;
+    host->free(r->arena);
+    host->free(r);
+}
+
+static weft_status test_run_new(const weft_program *p, weft_run **out, weft_error *err)
+{
+    const weft_graph *graph = p->graph;
+    *out = NULL;
+    weft_run *r = p->host->alloc(sizeof *r + (size_t)graph->n_tensors * sizeof r->data[0]);
+    if (!r) return failed(err, WEFT_NO_MEMORY, "no memory");
+    r->program = p;
+    r->arena = p->host->alloc(p->segment->arena_bytes);
+    if (!r->arena) {
+        test_run_free(&r);
+        return failed(err, WEFT_NO_MEMORY, "no memory");
+    }
+    for (int32_t t = 0; t < graph->n_tensors; t++) {
+        uint64_t offset = p->segment->arena_offset[t];
+        r->data[t] = offset == UINT64_MAX ? NULL : r->arena + offset / sizeof(float);
+    }
+    *out = r;
+    return WEFT_OK;
+}
+
+static weft_status test_run(weft_run *r, const weft_step *step, weft_error *err)
+{
+    const weft_program *p = r->program;
+    const weft_bindings *bindings = step->bindings;
+    if (step->after || step->done) return failed(err, WEFT_UNSUPPORTED, "it knows no events");
+    for (int32_t i = 0; i < bindings->n_tensors; i++) {
+        if (bindings->tensors[i].buffer) return failed(err, WEFT_UNSUPPORTED, "it reads the host's memory only");
+        r->data[bindings->tensors[i].tensor] = bindings->tensors[i].data;
+    }
+    atomic_fetch_add(&p->backend->n_run, p->segment->n_nodes);
     for (int32_t i = 0; i < p->segment->n_nodes; i++) {
         const weft_node *n = &p->graph->nodes[p->segment->nodes[i]];
         const weft_shape *s = &p->graph->tensors[n->out[0]].shape;
-        int64_t count = s->d[0] * (s->d[1] == WEFT_WANTED ? rows->n_wanted : rows->n_rows);
-        const float *a = p->data[n->in[0]], *b = p->data[n->in[1]];
-        float *y = p->data[n->out[0]];
+        int64_t count = s->d[0] * (s->d[1] == WEFT_WANTED ? step->rows->n_wanted : step->rows->n_rows);
+        const float *a = r->data[n->in[0]], *b = r->data[n->in[1]];
+        float *y = r->data[n->out[0]];
         for (int64_t j = 0; j < count; j++) y[j] = n->op == WEFT_OP_ADD ? a[j] + b[j] : a[j] * b[j];
     }
     return WEFT_OK;
@@ -127,10 +151,12 @@ static const weft_backend_api table = {
 #if defined(FAULT_SIZE)
     .size = offsetof(weft_backend_api, run),
 #else
-    .size = offsetof(weft_backend_api, measure),
+    .size = offsetof(weft_backend_api, buffer_new),
 #endif
 #if defined(FAULT_MAJOR)
     .abi_version = WEFT_ABI_VERSION + 0x00020003u,
+#elif defined(FAULT_ABI1)
+    .abi_version = 0x00010006u,
 #else
     .abi_version = WEFT_ABI_VERSION,
 #endif
@@ -143,6 +169,8 @@ static const weft_backend_api table = {
 #endif
     .compile = test_compile,
     .program_free = test_program_free,
+    .run_new = test_run_new,
+    .run_free = test_run_free,
     .run = test_run,
 };
 

@@ -44,7 +44,7 @@ static const weft_host_api host = {sizeof host, WEFT_ABI_VERSION, host_log, host
 /* ---- checking a table ---- */
 
 /* The functions that a table must have, up to which its size must reach. */
-#define REQUIRED_SIZE offsetof(weft_backend_api, measure)
+#define REQUIRED_SIZE offsetof(weft_backend_api, buffer_new)
 
 static weft_status check_functions(const weft_backend_api *api, const char *where, weft_error *err)
 {
@@ -55,6 +55,8 @@ static weft_status check_functions(const weft_backend_api *api, const char *wher
                          : !api->supports     ? "supports"
                          : !api->compile      ? "compile"
                          : !api->program_free ? "program_free"
+                         : !api->run_new      ? "run_new"
+                         : !api->run_free     ? "run_free"
                          : !api->run          ? "run"
                                               : NULL;
     if (!absent) return WEFT_OK;

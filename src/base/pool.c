@@ -7,7 +7,8 @@
  * announces it in a counter and then looks again; one that changes the word looks at the counter afterwards; both
  * sequentially consistent, so one of the two always notices the other. Spinning and then sleeping, but never
  * sched_yield: beside a busy process that hands over a whole time slice, while a sleeper that is woken goes first.
- * Owner: the thread that calls weft__pool_run is thread 0. */
+ * Owner: the thread that calls weft__pool_run is thread 0; from the beginning of its job to the end it holds `turn`, and
+ * what jobs are made of is its own. */
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -57,7 +58,9 @@ struct weft__pool {
     int stop;
     int n_threads, n_started;
     unsigned spin_rounds;
+    pthread_mutex_t turn; /* held while a job runs */
     weft__team team;
+    atomic_int n_team; /* team.n, for those who do not hold it */
     weft__placement *places;
     int may_bind, bound, fixed;
     worker *workers; /* [n_threads - 1] */
@@ -205,11 +208,13 @@ weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
     if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);
     memset(pool, 0, sizeof *pool);
     pthread_once(&once, count_spin_rounds);
-    pool->n_threads = n_threads;
+    pthread_mutex_init(&pool->turn, NULL);
+    pool->n_threads = pool->n = n_threads;
     /* Spinning for a thread that has no CPU to run on only keeps it from running. */
     pool->spin_rounds = n_threads <= weft__machine_cpus() ? spin_rounds : 0;
     pool->fixed = says("WEFT_TEAM", "fixed");
     weft__team_init(&pool->team, n_threads);
+    atomic_init(&pool->n_team, n_threads);
     pool->workers = weft__alloc_aligned(LINE, (size_t)n_threads * sizeof *pool->workers);
     if (!pool->workers) {
         status = weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);
@@ -241,6 +246,7 @@ void weft__pool_destroy(weft__pool **pp)
     for (int i = 0; i < pool->n_started; i++) pthread_join(pool->workers[i].thread, NULL);
     weft__placement_destroy(&pool->places);
     weft__free(pool->workers);
+    pthread_mutex_destroy(&pool->turn);
     weft__free(pool);
 }
 
@@ -254,8 +260,8 @@ int weft__pool_node(const weft__pool *pool, int thread)
     return weft__placement_of(pool->places, thread)->node;
 }
 
-/* One job on the first n threads. */
-static void pool_run(weft__pool *pool, int n, int measured, weft__pool_fn fn, void *arg)
+/* One job on the first n threads; the caller holds pool->turn. */
+static void run_job(weft__pool *pool, int n, int measured, weft__pool_fn fn, void *arg)
 {
     if (pool->bound) weft__placement_visit(pool->places, 0);
     pool->n = n;
@@ -274,6 +280,14 @@ static void pool_run(weft__pool *pool, int n, int measured, weft__pool_fn fn, vo
     atomic_fetch_sub_explicit(&at_work, n, memory_order_relaxed);
 }
 
+/* A job of a pool that has no threads of its own: it needs nothing of the pool. */
+static void run_alone(weft__pool_fn fn, void *arg)
+{
+    atomic_fetch_add_explicit(&at_work, 1, memory_order_relaxed);
+    fn(arg, 0, 1);
+    atomic_fetch_sub_explicit(&at_work, 1, memory_order_relaxed);
+}
+
 int weft__pool_at_work(void)
 {
     return atomic_load_explicit(&at_work, memory_order_relaxed);
@@ -281,25 +295,44 @@ int weft__pool_at_work(void)
 
 void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)
 {
-    pool_run(pool, pool->n_threads, 0, fn, arg);
+    if (pool->n_threads == 1) {
+        run_alone(fn, arg);
+        return;
+    }
+    pthread_mutex_lock(&pool->turn);
+    run_job(pool, pool->n_threads, 0, fn, arg);
+    pthread_mutex_unlock(&pool->turn);
 }
 
 int weft__pool_team(const weft__pool *pool)
 {
-    return pool->team.n;
+    return atomic_load_explicit(&pool->n_team, memory_order_relaxed);
 }
 
-void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn, void *arg)
+/* Runs one, and learns from it how many threads the next ones are worth. */
+static void run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn, void *arg)
 {
     int measured = !pool->fixed && n == pool->team.n;
     uint64_t start = weft__clock_ns();
-    pool_run(pool, n, measured, fn, arg);
+    run_job(pool, n, measured, fn, arg);
     if (!measured) return;
     /* What a worker adds after this, at the end of the job, counts for the next one. */
     uint64_t lost = atomic_exchange_explicit(&pool->lost_ns, 0, memory_order_relaxed);
     weft__team_job(&pool->team, kind, weft__clock_ns() - start, lost);
+    atomic_store_explicit(&pool->n_team, pool->team.n, memory_order_relaxed);
     int calm = weft__team_calm(&pool->team);
     if (pool->may_bind && calm != pool->bound) bind_workers(pool, calm);
+}
+
+void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn, void *arg)
+{
+    if (pool->n_threads == 1) {
+        run_alone(fn, arg);
+        return;
+    }
+    pthread_mutex_lock(&pool->turn);
+    run_team(pool, n, kind, fn, arg);
+    pthread_mutex_unlock(&pool->turn);
 }
 
 /* The last but one to arrive waits for the last one only: what that costs is the team's loss. */

@@ -2,8 +2,8 @@
 /* pool.h: a team of threads that runs one function together.
  *
  * The caller is thread 0; the others spin for a tenth of a millisecond between jobs and at barriers, then sleep. There
- * is one job at a time: weft__pool_run is called by one thread at a time (the engine thread) and returns when every
- * thread has finished. A pool of one thread owns no threads and calls the function directly.
+ * is one job at a time: callers of weft__pool_run take turns, and it returns when every thread has finished the job. A
+ * pool of one thread owns no threads and calls the function directly, for any number of callers at once.
  *
  * The pool's own threads are bound to their cores (topology.h); the caller's thread is only moved to its core at the
  * start of a job, since its affinity mask is not ours to change. WEFT_PIN=0: neither. When a core turns out to be taken

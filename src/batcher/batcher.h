@@ -183,8 +183,8 @@ struct weft_engine {
         int32_t *began, *ended; /* [records.n] records whose event is to be sent */
         int32_t n_began, n_ended;
     } events;
-    weft__graph_batch batch; /* the rows of a step */
-    batcher_part *parts;     /* [n_slots] */
+    weft__engine_steps steps;
+    batcher_part *parts; /* [n_slots] */
     int32_t n_parts;
     uint64_t model_ns; /* of this step: in which the model computed */
     struct {

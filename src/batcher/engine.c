@@ -158,7 +158,7 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     if (!e->records.all || !e->events.began || !e->events.ended || !e->parts || !e->logits || !e->raw || !e->vector ||
         !e->vocab.ends || !e->vocab.nameless || !e->vocab.is_nameless)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine of %d requests", e->records.n);
-    weft_status st = weft__graph_batch_init(&e->batch, m->max_rows, m->hp.d_model, err);
+    weft_status st = weft__engine_steps_init(m, &e->steps, err);
     if (st) return st;
     for (int32_t i = 0; i < e->records.n; i++)
         e->records.all[i] = (batcher_request){.engine = e, .next = i + 1 < e->records.n ? i + 1 : -1};
@@ -195,7 +195,7 @@ static void discard(weft_engine *e)
     weft__free(e->raw);
     weft__free(e->logits);
     weft__free(e->parts);
-    weft__graph_batch_free(&e->batch);
+    weft__engine_steps_free(&e->steps);
     weft__free(e->events.ended);
     weft__free(e->events.began);
     weft__free(e->records.all);

@@ -48,7 +48,7 @@ static uint64_t fixed_scratch(const weft_engine *e)
     const weft_model *m = e->model;
     uint64_t n_vocab = (uint64_t)m->hp.n_vocab;
     return weft__plan_scratch(m->plan) + ((uint64_t)e->max_wanted + 1) * n_vocab * sizeof *e->logits +
-           ((uint64_t)m->max_rows + 1) * (uint64_t)m->hp.d_model * sizeof *e->batch.hidden;
+           ((uint64_t)m->max_rows + 1) * (uint64_t)m->hp.d_model * sizeof *e->steps.batch.hidden;
 }
 
 static void count_bytes(weft_engine *e, uint64_t pages)

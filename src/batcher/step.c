@@ -15,7 +15,7 @@ static int wants_logits(const batcher_request *r, const weft__sched_item *item, 
 /* Adds rows of an item from position `from` on, as many as the step takes; returns where it stopped. */
 static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t from)
 {
-    weft__graph_batch *b = &e->batch;
+    weft__graph_batch *b = &e->steps.batch;
     batcher_request *r = item->user;
     const unsigned outputs = r->embedding ? WEFT_WANT_OUTPUTS : 0;
     int32_t end = item->first + item->n, position = from;
@@ -39,10 +39,10 @@ static weft_status run_model(weft_engine *e, weft_error *err)
 {
     uint64_t begin = weft__clock_ns();
     weft__batcher_trace_begin(e);
-    weft_status st = weft__engine_step(e->model, &e->batch, weft__kv_pool_bindings(e->pool), e->logits, err);
+    weft_status st = weft__engine_step(e->model, &e->steps, weft__kv_pool_bindings(e->pool), e->logits, err);
     uint64_t end = weft__clock_ns();
     e->model_ns += end - begin;
-    weft__batcher_trace_step(e, e->batch.rows.n_rows, e->batch.rows.n_wanted, begin, end);
+    weft__batcher_trace_step(e, e->steps.batch.rows.n_rows, e->steps.batch.rows.n_wanted, begin, end);
     return st;
 }
 
@@ -62,7 +62,7 @@ static int use_rows(weft_engine *e, const batcher_part *part)
     batcher_request *r = part->r;
     size_t n_vocab = (size_t)e->model->hp.n_vocab, d = (size_t)e->model->hp.d_model;
     const float *logits = e->logits + (size_t)part->wanted * n_vocab;
-    if (r->embedding) weft__batcher_embed(r, part->first, part->n, e->batch.hidden + (size_t)part->row * d);
+    if (r->embedding) weft__batcher_embed(r, part->first, part->n, e->steps.batch.hidden + (size_t)part->row * d);
     for (int32_t i = 0; i < part->n && r->prompt_logprobs && !r->ended; i++) {
         int32_t next = part->first + i + 1;
         if (next < r->n_told || next >= r->n_prompt) continue;
@@ -120,7 +120,7 @@ static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, in
 {
     weft_error err = {0};
     e->n_parts = 0;
-    weft__graph_batch_clear(&e->batch);
+    weft__graph_batch_clear(&e->steps.batch);
     while (*item < plan->n_items) {
         const weft__sched_item *it = &plan->items[*item];
         *from = add_rows(e, it, *from);

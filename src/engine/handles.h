@@ -52,20 +52,33 @@ struct weft_model {
     int32_t max_rows, max_wanted;
     weft__adapt_base base; /* the matrices that adapters change */
     weft_model_info info;
-    /* Held while the plan runs, for its scratch, its threads and its profile: sessions and engines of one model take
-     * turns. What a step is made of and what it brings is their own. */
-    pthread_mutex_t stepping;
+    /* A record of steps, or NULL: made by the first weft_model_profile_start. Held while `profiled` is set and a step
+     * runs, so that steps then follow each other; otherwise steps of one model need nothing of each other. */
+    pthread_mutex_t profiling;
+    weft__profile *profile;
+    atomic_int profiled;
 };
 
-/* model.c: one step of the model, whose hidden rows, before the final norm, go to batch->hidden. logits [n_wanted, V]
- * may be NULL when none are wanted. Any thread, each with a batch and pages of its own. */
-weft_status weft__engine_step(weft_model *m, const weft__graph_batch *batch, const weft_kv_binding *kv, float *logits,
+/* What steps of a session group or an engine are made of, and what they write. */
+typedef struct weft__engine_steps {
+    weft__graph_batch batch;
+    weft__plan_state *state;
+} weft__engine_steps;
+
+/* model.c: for steps of up to the model's rows. WEFT_NO_MEMORY, and then *s is as after free. */
+weft_status weft__engine_steps_init(const weft_model *m, weft__engine_steps *s, weft_error *err);
+/* Zeroed ones may be freed, too. */
+void weft__engine_steps_free(weft__engine_steps *s);
+/* model.c: one step of the model, of the rows in s->batch, whose hidden rows, before the final norm, go to
+ * s->batch.hidden. logits [n_wanted, V] may be NULL when none are wanted. Any thread, each with steps and pages of its
+ * own. */
+weft_status weft__engine_step(weft_model *m, weft__engine_steps *s, const weft_kv_binding *kv, float *logits,
                               weft_error *err);
 
-/* What a group of sessions shares: the pages, and the rows of a step; freed with the last of them. */
+/* What a group of sessions shares: the pages, and its steps; freed with the last of them. */
 struct weft__engine_shared_pool {
     weft__kv_pool *pool;
-    weft__graph_batch batch;
+    weft__engine_steps steps;
     int32_t n_sessions;
     uint64_t n_steps; /* of the group, begun so far */
 };

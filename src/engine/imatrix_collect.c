@@ -32,6 +32,7 @@ struct collector {
     struct watched *watched;
     int32_t n_watched;
     weft__plan *plan;
+    weft__plan_state *state;
     weft__kv_pool *pool;
     weft__kv_seq *seq;
     weft__graph_batch batch;
@@ -55,6 +56,7 @@ static void collector_free(struct collector *c)
     weft__graph_batch_free(&c->batch);
     weft__kv_seq_destroy(&c->seq);
     weft__kv_pool_destroy(&c->pool);
+    weft__plan_state_free(&c->state);
     weft__plan_destroy(&c->plan);
     for (int32_t i = 0; i < c->n_watched; i++) {
         weft__free(c->watched[i].sums);
@@ -156,7 +158,7 @@ static weft_status imatrix_collect_prepare(struct collector *c, int32_t chunk, c
                                   .progress_arg = p->progress_arg,
                                   .image = weft__engine_model_image(c->model)};
     if ((st = weft__plan_create(&c->graph, &options, &c->plan, err)) ||
-        (st = weft__graph_batch_init(&c->batch, ROWS, 0, err)))
+        (st = weft__plan_state_new(c->plan, &c->state, err)) || (st = weft__graph_batch_init(&c->batch, ROWS, 0, err)))
         return st;
     c->data = weft__alloc_zero((size_t)c->graph.n_outputs, sizeof *c->data);
     if (!c->data) return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");
@@ -211,7 +213,7 @@ static weft_status run_chunk(struct collector *c, const int32_t *tokens, int32_t
         weft__graph_batch_add_sequence(&c->batch, weft__kv_seq_view(c->seq), NULL);
         for (int32_t i = at; i < at + k; i++)
             weft__graph_batch_add_row(&c->batch, i == 0 && c->bos >= 0 ? c->bos : tokens[i], i, WEFT_WANT_OUTPUTS);
-        if ((st = weft__plan_run(c->plan, &c->batch.rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
+        if ((st = weft__plan_run(c->state, &c->batch.rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
         weft__kv_seq_advance(c->seq, k);
         accumulate(c, k);
     }

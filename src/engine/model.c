@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* model.c: weft_model: from a file, or a synthetic shape, to a plan that can run.
- * Loading is one thread's; afterwards the model is read-only but for the plan's scratch (weft__engine_step). */
+ * Loading is one thread's; afterwards the model is read-only: what steps write is their callers'. */
 #include <stdio.h>
 #include <string.h>
 
@@ -182,7 +182,7 @@ static weft_status open_tokenizer(weft_model *m, weft_error *err)
 static weft_model *model_new(void)
 {
     weft_model *m = weft__alloc_zero(1, sizeof *m);
-    if (m) pthread_mutex_init(&m->stepping, NULL);
+    if (m) pthread_mutex_init(&m->profiling, NULL);
     return m;
 }
 
@@ -232,6 +232,7 @@ void weft_model_close(weft_model **p)
     weft_model *m = p ? *p : NULL;
     if (!m) return;
     weft__free(m->plan_text);
+    weft__profile_free(&m->profile);
     weft__plan_destroy(&m->plan);
     weft__provider_close(&m->plugin);
     weft__provider_close(&m->provider);
@@ -240,7 +241,7 @@ void weft_model_close(weft_model **p)
     weft_tokenizer_close(&m->tokenizer);
     weft__synthetic_destroy(&m->synthetic);
     weft_file_close(&m->file);
-    pthread_mutex_destroy(&m->stepping);
+    pthread_mutex_destroy(&m->profiling);
     weft__free(m);
     *p = NULL;
 }
@@ -266,14 +267,33 @@ const char *weft_model_plan_text(weft_model *m)
     return m->plan_text ? m->plan_text : "";
 }
 
-weft_status weft__engine_step(weft_model *m, const weft__graph_batch *batch, const weft_kv_binding *kv, float *logits,
+weft_status weft__engine_steps_init(const weft_model *m, weft__engine_steps *s, weft_error *err)
+{
+    s->state = NULL;
+    weft_status st = weft__graph_batch_init(&s->batch, m->max_rows, m->hp.d_model, err);
+    if (!st && (st = weft__plan_state_new(m->plan, &s->state, err))) weft__engine_steps_free(s);
+    return st;
+}
+
+void weft__engine_steps_free(weft__engine_steps *s)
+{
+    weft__plan_state_free(&s->state);
+    weft__graph_batch_free(&s->batch);
+}
+
+weft_status weft__engine_step(weft_model *m, weft__engine_steps *s, const weft_kv_binding *kv, float *logits,
                               weft_error *err)
 {
-    float *outputs[] = {logits, batch->hidden};
-    pthread_mutex_lock(&m->stepping);
-    weft_status st = weft__plan_run(m->plan, &batch->rows, kv, outputs, err);
-    pthread_mutex_unlock(&m->stepping);
-    return st;
+    float *outputs[] = {logits, s->batch.hidden};
+    weft_status st = WEFT_OK;
+    int recorded = 0;
+    if (atomic_load_explicit(&m->profiled, memory_order_relaxed)) {
+        pthread_mutex_lock(&m->profiling);
+        recorded = atomic_load(&m->profiled); /* it may have ended since */
+        if (recorded) st = weft__profile_run(m->profile, s->state, &s->batch.rows, kv, outputs, err);
+        pthread_mutex_unlock(&m->profiling);
+    }
+    return recorded ? st : weft__plan_run(s->state, &s->batch.rows, kv, outputs, err);
 }
 
 weft_status weft_model_measure(weft_model *m, weft_peaks *out, weft_error *err)

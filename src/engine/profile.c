@@ -36,23 +36,30 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
 
 weft_status weft_model_profile_start(weft_model *m, weft_error *err)
 {
-    return weft__plan_profile_start(m->plan, err);
+    pthread_mutex_lock(&m->profiling);
+    weft_status st = m->profile ? WEFT_OK : weft__profile_new(m->plan, &m->profile, err);
+    if (!st) weft__profile_clear(m->profile);
+    if (!st) atomic_store(&m->profiled, 1);
+    pthread_mutex_unlock(&m->profiling);
+    return st;
 }
 
 void weft_model_profile_stop(weft_model *m)
 {
-    weft__plan_profile_stop(m->plan);
+    pthread_mutex_lock(&m->profiling);
+    atomic_store(&m->profiled, 0);
+    pthread_mutex_unlock(&m->profiling);
 }
 
 int32_t weft_model_profile_n_steps(const weft_model *m)
 {
-    const weft__profile *f = weft__plan_profile(m->plan);
+    const weft__profile *f = m->profile;
     return f ? f->n_steps : 0;
 }
 
 weft_status weft_model_profile_step(const weft_model *m, int32_t index, weft_profile_step *out, weft_error *err)
 {
-    const weft__profile *f = weft__plan_profile(m->plan);
+    const weft__profile *f = m->profile;
     if (!f || index < 0 || index >= f->n_steps)
         return weft_fail(err, WEFT_NOT_FOUND, "step %d of a profile of %d", index, f ? f->n_steps : 0);
     const weft__profile_step *s = &f->steps[index];
@@ -100,7 +107,7 @@ static void name_node(const weft_graph *g, const weft_node *n, char *out, size_t
 
 weft_status weft_model_profile_op(const weft_model *m, int32_t index, weft_profile_op *out, weft_error *err)
 {
-    const weft__profile *f = weft__plan_profile(m->plan);
+    const weft__profile *f = m->profile;
     const weft_graph *g = weft__plan_graph(m->plan);
     if (!f || index < 0 || index >= f->n_ops)
         return weft_fail(err, WEFT_NOT_FOUND, "op %d of a profile of %d", index, f ? f->n_ops : 0);

@@ -24,7 +24,7 @@ void weft_session_params_init(weft_session_params *params, uint32_t size)
 static void free_shared(struct weft__engine_shared_pool *shared)
 {
     weft__kv_pool_destroy(&shared->pool);
-    weft__graph_batch_free(&shared->batch);
+    weft__engine_steps_free(&shared->steps);
     weft__free(shared);
 }
 
@@ -48,7 +48,7 @@ static weft_status make_shared(weft_model *model, uint32_t dtype, int32_t n_ctx,
         }
         n_pages[i] = (int32_t)pages;
     }
-    if (!(st = weft__graph_batch_init(&shared->batch, model->max_rows, model->hp.d_model, err)))
+    if (!(st = weft__engine_steps_init(model, &shared->steps, err)))
         st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, dtype, &shared->pool, err);
 done:
     weft__free(n_pages);
@@ -152,12 +152,12 @@ static void add_rows(weft__graph_batch *b, const weft_session *s, const int32_t 
 static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32_t wanted, float *logits,
                         weft_error *err)
 {
-    weft__graph_batch *batch = &s->shared->batch;
+    weft__graph_batch *batch = &s->shared->steps.batch;
     weft_status st = weft__kv_seq_reserve(s->seq, n, err);
     if (st) return st;
     weft__graph_batch_clear(batch);
     add_rows(batch, s, tokens, n, wanted);
-    st = weft__engine_step(s->model, batch, weft__kv_pool_bindings(s->shared->pool), logits, err);
+    st = weft__engine_step(s->model, &s->shared->steps, weft__kv_pool_bindings(s->shared->pool), logits, err);
     if (!st) weft__kv_seq_advance(s->seq, n);
     return st;
 }
@@ -173,7 +173,7 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
                          logits ? m->max_wanted : m->max_rows);
     weft_status st;
     shared->n_steps++;
-    weft__graph_batch_clear(&shared->batch);
+    weft__graph_batch_clear(&shared->steps.batch);
     for (int32_t i = 0; i < n; i++) {
         if (sessions[i]->shared != shared) return weft_fail(err, WEFT_ARGUMENT, "session %d is of another group", i);
         if (sessions[i]->group_step == shared->n_steps)
@@ -183,9 +183,9 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
             return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i,
                              m->hp.n_vocab - 1);
         if ((st = weft__kv_seq_reserve(sessions[i]->seq, 1, err))) return st;
-        add_rows(&shared->batch, sessions[i], &tokens[i], 1, logits != NULL);
+        add_rows(&shared->steps.batch, sessions[i], &tokens[i], 1, logits != NULL);
     }
-    st = weft__engine_step(m, &shared->batch, weft__kv_pool_bindings(shared->pool), logits, err);
+    st = weft__engine_step(m, &shared->steps, weft__kv_pool_bindings(shared->pool), logits, err);
     for (int32_t i = 0; i < n && !st; i++) weft__kv_seq_advance(sessions[i]->seq, 1);
     return st;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* graph.h: building a model's graph, ordering and fusing it, planning its memory, and running it on providers.
  *
- * A builder is used once, by one thread. A plan is immutable; running it needs one thread at a time (the programs own
- * scratch). */
+ * A builder is used once, by one thread. A plan is immutable, and read by any; what its steps write is a state, which
+ * belongs to one thread at a time. */
 #ifndef WEFT_GRAPH_ROOM_H
 #define WEFT_GRAPH_ROOM_H
 
@@ -72,10 +72,18 @@ typedef struct weft__plan_options {
 weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options *options, weft__plan **out,
                               weft_error *err);
 void weft__plan_destroy(weft__plan **plan);
-/* outputs[i]: [W, d0] or [R, d0] floats for graph output i; what the latter hold is defined in steps of which a row has
- * WEFT_WANT_OUTPUTS. kv: one per group. Allocates nothing, sorts nothing. */
-weft_status weft__plan_run(weft__plan *plan, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
-                           weft_error *err);
+
+/* What steps of a plan write, for one caller: activations, scratch, the programs' runs. As large as the largest step
+ * needs; the plan outlives it. WEFT_NO_MEMORY. */
+typedef struct weft__plan_state weft__plan_state;
+weft_status weft__plan_state_new(const weft__plan *plan, weft__plan_state **out, weft_error *err);
+void weft__plan_state_free(weft__plan_state **state);
+
+/* One step. outputs[i]: [W, d0] or [R, d0] floats for graph output i; what the latter hold is defined in steps of which
+ * a row has WEFT_WANT_OUTPUTS. kv: one per group. Allocates nothing, sorts nothing. Several threads may run steps of
+ * one plan at once, each with a state of its own, on pages of its own. */
+weft_status weft__plan_run(weft__plan_state *state, const weft_rows *rows, const weft_kv_binding *kv,
+                           float *const *outputs, weft_error *err);
 
 /* Packs an adapter for the plan's programs: spec->lora by the weights of the plan's graph (which has those of the graph
  * it was made from, under their ids). *out is what steps of this plan have in weft_rows.adapters; it must not outlive
@@ -94,8 +102,8 @@ char *weft__plan_describe(const weft__plan *plan);
  * packed them. WEFT_UNSUPPORTED, naming the provider, where it cannot hand them out, or where there are several. */
 weft_status weft__plan_image(const weft__plan *plan, weft_image *out, const char **provider, weft_error *err);
 
-/* Bytes of activations that the plan holds, for its largest step: the arenas of its segments, and what passes between
- * them. */
+/* Bytes of activations that a state of the plan holds, for its largest step: the arenas of its segments, and what
+ * passes between them. */
 uint64_t weft__plan_scratch(const weft__plan *plan);
 
 /* The graph as it runs: fused and in order. Lives with the plan. */
@@ -144,24 +152,25 @@ typedef struct weft__profile_step {
 } weft__profile_step;
 
 typedef struct weft__profile {
-    int on;
-    int32_t n_ops, n_steps; /* of the steps that are complete */
+    const weft__plan *plan;
+    int32_t n_ops, n_steps;
     weft__profile_op *ops;
     weft__profile_step *steps;
     size_t ops_capacity, steps_capacity;
-    weft_profile_log log;       /* of one segment's run */
-    weft__graph_seq_rows *seqs; /* [max_rows] of the step */
-    uint64_t begin_ns;          /* of the step that runs */
-    int32_t n_pending;          /* its ops so far, behind the n_ops */
+    weft_profile_log log;       /* of the step that runs */
+    weft__graph_seq_rows *seqs; /* [max_rows] of a step */
 } weft__profile;
 
-/* Records every step from now on, from an empty record; a step may then allocate memory for its record.
- * WEFT_UNSUPPORTED where a provider cannot. */
-weft_status weft__plan_profile_start(weft__plan *plan, weft_error *err);
-/* Ends recording; what was recorded stays. */
-void weft__plan_profile_stop(weft__plan *plan);
-/* NULL: there never was a start. Changed by every step while recording. */
-const weft__profile *weft__plan_profile(const weft__plan *plan);
+/* An empty record of steps of the plan, which outlives it. WEFT_UNSUPPORTED where a provider cannot tell;
+ * WEFT_NO_MEMORY. */
+weft_status weft__profile_new(const weft__plan *plan, weft__profile **out, weft_error *err);
+void weft__profile_free(weft__profile **profile);
+/* Forgets the steps. */
+void weft__profile_clear(weft__profile *profile);
+/* weft__plan_run of a state of the profile's plan, and its record, for which it may allocate memory. A step that fails
+ * leaves none. */
+weft_status weft__profile_run(weft__profile *profile, weft__plan_state *state, const weft_rows *rows,
+                              const weft_kv_binding *kv, float *const *outputs, weft_error *err);
 
 /* The fused form of a graph; owned by the caller. Only nodes of one place [n_nodes] are fused (NULL: all are), and
  * `supports` decides whether a fused node is wanted. */

@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "graph/plan.h"
-#include "mem/mem.h"
 
 /* The types of the node's weights, each once: "Q4_0, F32". */
 static void weight_types(const weft_graph *g, const weft_node *n, char *out, size_t size)
@@ -146,11 +145,10 @@ static weft_status plan_bound(weft__plan *p, lives *l, int32_t index, weft_error
     int32_t n = list_tensors(p, l, index, 1), n_bound = 0;
     weft_tensor_id *bound = weft__alloc_array((size_t)n, sizeof *bound);
     seg->s.bound = bound;
-    seg->bindings = weft__alloc_zero((size_t)n, sizeof *seg->bindings);
-    if (!bound || !seg->bindings) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the %d tensors of a border", n);
+    seg->border_at = weft__alloc_zero((size_t)n, sizeof *seg->border_at);
+    if (!bound || !seg->border_at) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the %d tensors of a border", n);
     for (int32_t i = 0; i < n; i++) {
         if (!touches(p, &seg->s, l->list[i])) continue;
-        seg->bindings[n_bound].tensor = l->list[i];
         bound[n_bound++] = l->list[i];
     }
     seg->s.n_bound = n_bound;
@@ -174,7 +172,7 @@ static weft_status plan_arena(weft__plan *p, lives *l, int32_t index, weft_error
     return st;
 }
 
-/* Gives every tensor that passes from one segment to another a place in the border buffer, and binds it. */
+/* Gives every tensor that passes from one segment to another a place in the border. */
 static weft_status plan_border(weft__plan *p, lives *l, weft_error *err)
 {
     int32_t n = 0;
@@ -187,15 +185,12 @@ static weft_status plan_border(weft__plan *p, lives *l, weft_error *err)
     }
     weft_status st = weft__graph_plan_memory(l->items, n, &p->border_bytes, &without_reuse, err);
     if (st) return st;
-    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = p->border_bytes};
-    if ((st = weft__mem_create(&spec, &p->border, err))) return st;
     for (int32_t i = 0; i < n; i++) l->node[l->list[i]].offset = l->items[i].offset;
     for (int32_t i = 0; i < p->n_segments; i++) {
         weft__plan_segment *seg = &p->segments[i];
         for (int32_t j = 0; j < seg->s.n_bound; j++) {
-            weft_tensor_id t = seg->bindings[j].tensor;
-            if (p->output_of[t] != WEFT_NONE) continue;
-            seg->bindings[j].data = (float *)((uint8_t *)p->border->data + l->node[t].offset);
+            weft_tensor_id t = seg->s.bound[j];
+            if (p->output_of[t] == WEFT_NONE) seg->border_at[j] = l->node[t].offset;
         }
     }
     return WEFT_OK;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan.c: from a graph to programs, and a step through them.
- * A plan is built by one thread and then run by one thread at a time; a run changes only the bindings of the
- * outputs. */
+/* plan.c: from a graph to programs. A plan is built by one thread and constant from then on; run.c runs it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,8 +37,7 @@ static weft_status plan_prepare(weft__plan *p, const weft_graph *graph, const we
     int32_t *tensor_place = weft__alloc_array((size_t)graph->n_tensors, sizeof *tensor_place);
     p->place = weft__alloc_array(n, sizeof *p->place);
     p->output_of = weft__alloc_array((size_t)graph->n_tensors, sizeof *p->output_of);
-    p->adapters = weft__alloc_array((size_t)p->max_rows, sizeof(weft_adapter *));
-    if (!place || !order || !tensor_place || !p->place || !p->output_of || !p->adapters) {
+    if (!place || !order || !tensor_place || !p->place || !p->output_of) {
         weft_fail(err, st, "no memory to plan a graph of %zu nodes", n);
         goto done;
     }
@@ -148,60 +145,15 @@ void weft__plan_destroy(weft__plan **pp)
         weft__plan_segment *seg = &p->segments[i];
         if (seg->program) seg->provider->api->program_free(&seg->program);
         weft__free((void *)seg->s.arena_offset);
-        weft__free(seg->bindings);
+        weft__free(seg->border_at);
         weft__free((void *)seg->s.bound);
         weft__free((void *)seg->s.nodes);
     }
-    weft__profile_destroy(&p->profile);
-    weft_buffer_release(&p->border);
-    weft__free(p->adapters);
     weft__free(p->segments);
     weft__free(p->output_of);
     weft__free(p->place);
     weft__graph_destroy(&p->graph);
     weft__free(p);
-}
-
-/* Points the segments at this step's outputs. */
-static weft_status bind_outputs(weft__plan *p, const weft_rows *rows, float *const *outputs, weft_error *err)
-{
-    for (int32_t i = 0; i < p->graph->n_outputs; i++) {
-        const weft_tensor *t = &p->graph->tensors[p->graph->outputs[i]];
-        int empty = t->shape.d[1] == WEFT_WANTED && rows->n_wanted == 0;
-        if (!empty && (!outputs || !outputs[i]))
-            return weft_fail(err, WEFT_ARGUMENT, "no memory was given for output %s", t->name);
-    }
-    for (int32_t i = 0; i < p->n_segments; i++) {
-        weft__plan_segment *seg = &p->segments[i];
-        for (int32_t j = 0; j < seg->s.n_bound; j++) {
-            int32_t k = p->output_of[seg->bindings[j].tensor];
-            if (k != WEFT_NONE) seg->bindings[j].data = outputs ? outputs[k] : NULL;
-        }
-    }
-    return WEFT_OK;
-}
-
-weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
-                           weft_error *err)
-{
-    int timed = p->profile && p->profile->on;
-    weft_status st = weft__plan_check_adapters(p, rows, err);
-    if (!st) st = bind_outputs(p, rows, outputs, err);
-    if (!st && timed) st = weft__profile_begin(p, err);
-    for (int32_t i = 0; i < p->n_segments && !st; i++) {
-        weft__plan_segment *seg = &p->segments[i];
-        weft_bindings b = {.size = sizeof b,
-                           .n_kv = p->graph->n_kv_groups,
-                           .n_tensors = seg->s.n_bound,
-                           .kv = kv,
-                           .tensors = seg->bindings};
-        weft_rows own;
-        weft__plan_segment_rows(p, i, rows, &own);
-        st = seg->provider->api->run(seg->program, &own, &b, err);
-        if (!st && timed) weft__profile_segment(p);
-    }
-    if (!st && timed) weft__profile_end(p, rows, kv);
-    return st;
 }
 
 uint64_t weft__plan_scratch(const weft__plan *p)

@@ -10,8 +10,8 @@ typedef struct weft__plan_segment {
     const weft__provider *provider;
     weft_program *program;
     weft_segment s;
-    weft_tensor_binding *bindings; /* [s.n_bound]; those of graph outputs are set at each run */
-    uint64_t without_reuse;        /* bytes of the arena if no two tensors shared */
+    uint64_t *border_at;    /* [s.n_bound] where a tensor lies in a run's border; those of graph outputs do not */
+    uint64_t without_reuse; /* bytes of the arena if no two tensors shared */
 } weft__plan_segment;
 
 struct weft__plan {
@@ -23,10 +23,19 @@ struct weft__plan {
     weft__plan_segment *segments;
     int32_t n_segments;
     int32_t max_rows, max_wanted;
-    weft_buffer *border; /* tensors that pass from one segment to another */
-    uint64_t border_bytes;
-    weft__profile *profile;  /* NULL until first asked for */
+    uint64_t border_bytes; /* of tensors that pass from one segment to another */
+};
+
+/* What steps of a plan write, for one caller. */
+struct weft__plan_state {
+    const weft__plan *plan;
+    weft_buffer *border;     /* tensors that pass from one segment to another */
     weft_adapter **adapters; /* [max_rows] those of a step as one segment's provider knows them */
+    weft_profile_log *log;   /* NULL, or where the events of the step that runs go (profile.c) */
+    struct weft__plan_part {
+        weft_run *run;
+        weft_tensor_binding *bindings; /* [n_bound of the segment]; those of graph outputs are set at each step */
+    } part[];                          /* [n_segments] */
 };
 
 /* Bytes of tensor t for the largest step; 0 for an order token. */
@@ -40,15 +49,8 @@ weft_status weft__plan_cut(weft__plan *p, weft_error *err);
 
 /* Do the step's adapters belong to this plan? */
 weft_status weft__plan_check_adapters(const weft__plan *p, const weft_rows *rows, weft_error *err);
-/* The rows as segment number `segment` gets them: with its parts of the adapters, or none. Valid until the next
+/* The rows as segment number `segment` gets them: with its parts of the adapters, or none. Valid until the state's next
  * call. */
-void weft__plan_segment_rows(const weft__plan *p, int32_t segment, const weft_rows *rows, weft_rows *out);
-
-/* Before a step, once per segment's run, and after the step, while p->profile->on. Time is taken after begin's own
- * work. A step that failed is forgotten by the next one. */
-weft_status weft__profile_begin(weft__plan *p, weft_error *err);
-void weft__profile_segment(weft__plan *p);
-void weft__profile_end(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv);
-void weft__profile_destroy(weft__profile **profile);
+void weft__plan_segment_rows(const weft__plan_state *s, int32_t segment, const weft_rows *rows, weft_rows *out);
 
 #endif

@@ -86,18 +86,6 @@ static int touches(const weft__plan *p, const weft__plan_segment *seg, const wef
     return 0;
 }
 
-/* Providers before 1.5 would take an embedding's gains for others, and of experts' those of the first. */
-static int api_has_gains(const weft__plan *p, const weft__plan_segment *seg, const weft_adapter_spec *spec)
-{
-    int asked = 0;
-    for (int32_t i = 0; i < seg->s.n_nodes; i++) {
-        const weft_node *n = &p->graph->nodes[seg->s.nodes[i]];
-        for (int j = 0; j < n_changeable(n) && n->op != WEFT_OP_LINEAR; j++)
-            asked |= n->w[j] != WEFT_NONE && spec->lora[n->w[j]].gain != NULL;
-    }
-    return !asked || (seg->provider->api->abi_version & 0xffff) >= 5;
-}
-
 weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec *spec, weft_adapter **out,
                                    weft_error *err)
 {
@@ -120,13 +108,6 @@ weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec 
                 weft_fail(err, WEFT_UNSUPPORTED,
                           "provider %s runs no adapters, and this one changes weights that it has; run them on the cpu",
                           api->name);
-            continue;
-        }
-        if (!api_has_gains(p, seg, spec)) {
-            st = weft_fail(err, WEFT_UNSUPPORTED,
-                           "provider %s, of plugin ABI %u.%u, knows no magnitudes of embeddings and experts, which "
-                           "this adapter has (1.5); run it on the cpu",
-                           api->name, api->abi_version >> 16, api->abi_version & 0xffff);
             continue;
         }
         st = api->adapter_new(seg->program, spec, &a->part[i].adapter, err);
@@ -173,16 +154,16 @@ weft_status weft__plan_check_adapters(const weft__plan *p, const weft_rows *rows
     return WEFT_OK;
 }
 
-void weft__plan_segment_rows(const weft__plan *p, int32_t segment, const weft_rows *rows, weft_rows *out)
+void weft__plan_segment_rows(const weft__plan_state *s, int32_t segment, const weft_rows *rows, weft_rows *out)
 {
     int any = 0;
     *out = *rows;
     for (int32_t i = 0; rows->adapter && i < rows->n_adapters; i++) {
         const weft__plan_adapter *a = (const weft__plan_adapter *)rows->adapters[i];
-        p->adapters[i] = a ? a->part[segment].adapter : NULL;
-        any |= p->adapters[i] != NULL;
+        s->adapters[i] = a ? a->part[segment].adapter : NULL;
+        any |= s->adapters[i] != NULL;
     }
-    out->adapters = any ? p->adapters : NULL;
+    out->adapters = any ? s->adapters : NULL;
     if (any) return;
     out->adapter = NULL;
     out->n_adapters = 0;

@@ -1,16 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-/* profile.c: a record of the ops of profiled steps: when, how many bytes, how many operations.
- * The providers fill a log of events per run (backend.h); here they become ops of a step. Owner: the thread that runs
- * the plan. */
-#include <string.h>
-
+/* profile.c: steps that are recorded: when each op ran, how many bytes it moves, how many operations it does.
+ * The providers append events to a log (backend.h); here they become ops of a step. Owner: one thread at a time. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "graph/plan.h"
 
-static void free_profile(weft__profile *f)
+enum { WHOLE_STEP = 8 }; /* events of a segment, beside one for each node, that are work for the whole step */
+
+weft_status weft__profile_new(const weft__plan *p, weft__profile **out, weft_error *err)
 {
+    *out = NULL;
+    for (int32_t i = 0; i < p->n_segments; i++) {
+        const weft_backend_api *api = p->segments[i].provider->api;
+        if (!(api->features & WEFT_FEATURE_PROFILE))
+            return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot say where its time goes", api->name);
+    }
+    weft__profile *f = weft__alloc_zero(1, sizeof *f);
+    if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a profile");
+    f->plan = p;
+    f->log = (weft_profile_log){.size = sizeof f->log, .capacity = p->graph->n_nodes + WHOLE_STEP * p->n_segments};
+    f->log.events = weft__alloc_zero((size_t)f->log.capacity, sizeof *f->log.events);
+    f->seqs = weft__alloc_array((size_t)p->max_rows, sizeof *f->seqs);
+    if (f->log.events && f->seqs) {
+        *out = f;
+        return WEFT_OK;
+    }
+    weft__profile_free(&f);
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a profile");
+}
+
+void weft__profile_free(weft__profile **profile)
+{
+    weft__profile *f = *profile;
     if (!f) return;
+    *profile = NULL;
     weft__free(f->seqs);
     weft__free(f->log.events);
     weft__free(f->steps);
@@ -18,87 +41,20 @@ static void free_profile(weft__profile *f)
     weft__free(f);
 }
 
-void weft__profile_destroy(weft__profile **profile)
+void weft__profile_clear(weft__profile *f)
 {
-    free_profile(*profile);
-    *profile = NULL;
+    f->n_ops = f->n_steps = 0;
 }
 
-/* Events of the longest segment: one per node, and a few for work of the whole step. */
-static int32_t log_capacity(const weft__plan *p)
+/* Room for one more step. */
+static weft_status reserve(weft__profile *f, weft_error *err)
 {
-    return p->graph->n_nodes + 8;
-}
-
-static weft_status create(weft__plan *p, weft_error *err)
-{
-    weft__profile *f = weft__alloc_zero(1, sizeof *f);
-    if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a profile");
-    f->log = (weft_profile_log){.size = sizeof f->log, .capacity = log_capacity(p)};
-    f->log.events = weft__alloc_zero((size_t)f->log.capacity, sizeof *f->log.events);
-    f->seqs = weft__alloc_array((size_t)p->max_rows, sizeof *f->seqs);
-    if (!f->log.events || !f->seqs) {
-        free_profile(f);
-        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a profile");
-    }
-    p->profile = f;
-    return WEFT_OK;
-}
-
-weft_status weft__plan_profile_start(weft__plan *p, weft_error *err)
-{
-    weft_status st;
-    for (int32_t i = 0; i < p->n_segments; i++) {
-        const weft_backend_api *api = p->segments[i].provider->api;
-        if (!api->profile)
-            return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot say where its time goes", api->name);
-    }
-    if (!p->profile && (st = create(p, err))) return st;
-    p->profile->n_ops = p->profile->n_steps = p->profile->n_pending = 0;
-    p->profile->on = 1;
-    for (int32_t i = 0; i < p->n_segments; i++)
-        p->segments[i].provider->api->profile(p->segments[i].program, &p->profile->log);
-    return WEFT_OK;
-}
-
-void weft__plan_profile_stop(weft__plan *p)
-{
-    if (!p->profile) return;
-    p->profile->on = 0;
-    for (int32_t i = 0; i < p->n_segments; i++) p->segments[i].provider->api->profile(p->segments[i].program, NULL);
-}
-
-const weft__profile *weft__plan_profile(const weft__plan *p)
-{
-    return p->profile;
-}
-
-weft_status weft__profile_begin(weft__plan *p, weft_error *err)
-{
-    weft__profile *f = p->profile;
-    size_t ops = (size_t)f->n_ops + (size_t)p->n_segments * (size_t)f->log.capacity, steps = (size_t)f->n_steps + 1;
+    size_t ops = (size_t)f->n_ops + (size_t)f->log.capacity, steps = (size_t)f->n_steps + 1;
     if (ops > INT32_MAX) return weft_fail(err, WEFT_LIMIT, "a profile of %d steps is as long as it can be", f->n_steps);
     if (!weft__grow(&f->ops, &f->ops_capacity, ops, sizeof *f->ops) ||
         !weft__grow(&f->steps, &f->steps_capacity, steps, sizeof *f->steps))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to record step %d", f->n_steps);
-    f->n_pending = f->log.n = f->log.n_lost = 0;
-    f->begin_ns = weft__clock_ns();
     return WEFT_OK;
-}
-
-void weft__profile_segment(weft__plan *p)
-{
-    weft__profile *f = p->profile;
-    for (int32_t i = 0; i < f->log.n; i++) {
-        const weft_profile_event *e = &f->log.events[i];
-        int known = e->node >= 0 && e->node < p->graph->n_nodes;
-        f->ops[f->n_ops + f->n_pending++] = (weft__profile_op){.node = known ? e->node : WEFT_NONE,
-                                                               .step = f->n_steps,
-                                                               .begin_ns = e->begin_ns,
-                                                               .done_ns = e->done_ns,
-                                                               .end_ns = e->end_ns};
-    }
-    f->log.n = 0;
 }
 
 /* The step's rows by sequence. */
@@ -118,24 +74,42 @@ static weft__graph_load describe_rows(weft__profile *f, const weft_rows *rows, c
                               .wants_outputs = weft_rows_want_outputs(rows)};
 }
 
-void weft__profile_end(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv)
+/* An event as an op of the step that is being recorded. */
+static weft__profile_op op_of(const weft__profile *f, const weft_profile_event *e, const weft__graph_load *load)
 {
-    weft__profile *f = p->profile;
-    uint64_t end = weft__clock_ns();
-    weft__graph_load load = describe_rows(f, rows, p->graph->n_kv_groups > 0 ? kv : NULL);
-    for (int32_t i = 0; i < f->n_pending; i++) {
-        weft__profile_op *op = &f->ops[f->n_ops + i];
-        if (op->node == WEFT_NONE) continue;
-        weft__graph_cost c = weft__graph_node_cost(p->graph, op->node, &load);
-        op->bytes = c.bytes;
-        op->ops = c.int8_ops + c.bf16_ops + c.f32_ops + c.attention_ops;
-    }
+    const weft_graph *g = f->plan->graph;
+    weft__profile_op op = {.node = e->node >= 0 && e->node < g->n_nodes ? e->node : WEFT_NONE,
+                           .step = f->n_steps,
+                           .begin_ns = e->begin_ns,
+                           .done_ns = e->done_ns,
+                           .end_ns = e->end_ns};
+    if (op.node == WEFT_NONE) return op;
+    weft__graph_cost c = weft__graph_node_cost(g, op.node, load);
+    op.bytes = c.bytes;
+    op.ops = c.int8_ops + c.bf16_ops + c.f32_ops + c.attention_ops;
+    return op;
+}
+
+weft_status weft__profile_run(weft__profile *f, weft__plan_state *s, const weft_rows *rows, const weft_kv_binding *kv,
+                              float *const *outputs, weft_error *err)
+{
+    weft_status st = reserve(f, err);
+    if (st) return st;
+    f->log.n = f->log.n_lost = 0;
+    s->log = &f->log;
+    const uint64_t begin = weft__clock_ns();
+    st = weft__plan_run(s, rows, kv, outputs, err);
+    const uint64_t end = weft__clock_ns();
+    s->log = NULL;
+    if (st) return st;
+    const weft__graph_load load = describe_rows(f, rows, f->plan->graph->n_kv_groups > 0 ? kv : NULL);
+    for (int32_t i = 0; i < f->log.n; i++) f->ops[f->n_ops + i] = op_of(f, &f->log.events[i], &load);
     f->steps[f->n_steps++] = (weft__profile_step){.n_rows = rows->n_rows,
                                                   .n_wanted = rows->n_wanted,
                                                   .first = f->n_ops,
-                                                  .n = f->n_pending,
-                                                  .begin_ns = f->begin_ns,
+                                                  .n = f->log.n,
+                                                  .begin_ns = begin,
                                                   .end_ns = end};
-    f->n_ops += f->n_pending;
-    f->n_pending = 0;
+    f->n_ops += f->log.n;
+    return WEFT_OK;
 }

@@ -87,6 +87,7 @@ class Provider(InFolder):
             (MODEL, "nobody", b"no nobody.so in WEFT_PLUGIN_PATH (not set)"),
             (MODEL, "./nowhere.so", b"plugin ./nowhere.so cannot be loaded"),
             (MODEL, os.path.join(PLUGINS, "weft-test-major.so"), b"it was built for plugin ABI"),
+            (MODEL, os.path.join(PLUGINS, "weft-test-abi1.so"), b"it was built for plugin ABI 1.6, this core has 2."),
             (MODEL, MODEL, b"cannot be loaded"),
             (plan, PLUGIN, b"a compiled plan is packed for the CPU alone; give the model that it was made from"),
         ):

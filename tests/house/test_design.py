@@ -99,6 +99,21 @@ class Design(unittest.TestCase):
         self.assertEqual(check(self.root, "--fix")[0], 0)
         self.assertIn("**8** functions", self.design())
 
+    def test_the_parts_of_one_product(self):
+        self.small_tree()
+        part = "<!-- scripts/check-design --product {} -->**{}**\n".format
+        self.write("docs/design.md", DESIGN + part("graph/plan.c", 2) + part("cpu/run.c linear.c cpu.h", 5))
+        self.assertEqual(check(self.root)[0], 0, check(self.root)[1])
+        self.write("docs/design.md", DESIGN + part("graph/plan.c", 3) + part("run.c gone.c", 2))
+        status, said = check(self.root)
+        self.assertEqual(status, 1)
+        for words in ("2 functions of graph/plan.c, not as many", "no file gone.c on the way", "cpu/linear.c stands in 0 parts"):
+            self.assertIn(words, said)
+        self.write("docs/design.md", DESIGN + part("graph/plan.c", 3) + part("plan.c run.c linear.c cpu.h", 7))
+        self.assertIn("graph/plan.c stands in 2 parts", check(self.root)[1])
+        self.assertEqual(check(self.root, "--fix")[0], 1)
+        self.assertIn("graph/plan.c -->**2**", self.design())
+
     def test_what_moved_is_mended(self):
         self.small_tree()
         os.rename(os.path.join(self.root, "src/backend/cpu/linear.c"), os.path.join(self.root, "src/backend/cpu/product.c"))

@@ -200,23 +200,24 @@ static void test_bad_steps(void **state)
                       .seqs = t.views,
                       .adapters = t.adapters};
     assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter 1; the step has 1",
-                   weft__plan_run(t.plan, &rows, t.kv, &y, err));
+                   weft__plan_run(t.state, &rows, t.kv, &y, err));
     adapter[1] = -2;
-    assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter -2", weft__plan_run(t.plan, &rows, t.kv, &y, err));
+    assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter -2", weft__plan_run(t.state, &rows, t.kv, &y, err));
     adapter[1] = -1;
-    assert_ok(weft__plan_run(t.plan, &rows, t.kv, &y, err));
+    assert_ok(weft__plan_run(t.state, &rows, t.kv, &y, err));
     assert_refused(WEFT_ARGUMENT, "adapter 0 of the step was made for another plan",
-                   weft__plan_run(other.plan, &rows, other.kv, &y, err));
+                   weft__plan_run(other.state, &rows, other.kv, &y, err));
     rows.n_adapters = ROWS + 1;
-    assert_refused(WEFT_ARGUMENT, "13 adapters; the plan is for 12 rows", weft__plan_run(t.plan, &rows, t.kv, &y, err));
+    assert_refused(WEFT_ARGUMENT, "13 adapters; the plan is for 12 rows",
+                   weft__plan_run(t.state, &rows, t.kv, &y, err));
     weft_adapter *none = NULL; /* it changes nothing */
     rows.n_adapters = 1;
     rows.adapters = &none;
     float with[2 * V];
-    assert_ok(weft__plan_run(t.plan, &rows, t.kv, &y, err));
+    assert_ok(weft__plan_run(t.state, &rows, t.kv, &y, err));
     memcpy(with, out, sizeof with);
     rows.adapter = NULL;
-    assert_ok(weft__plan_run(t.plan, &rows, t.kv, &y, err));
+    assert_ok(weft__plan_run(t.state, &rows, t.kv, &y, err));
     assert_memory_equal(with, out, sizeof with);
     store_close(&other);
     store_close(&t);
@@ -258,57 +259,6 @@ static void test_provider_without(void **state)
     weft__provider_close(&p);
     weft__free(v);
     stage_close(&s);
-}
-
-/* A provider of plugin ABI 1.4 would take what an embedding's columns are multiplied by for numbers of tokens, and has
- * one expert's gains for all. */
-static void test_older_provider(void **state)
-{
-    (void)state;
-    values *v = values_new(3);
-    for (int experts = 0; experts < 2; experts++) {
-        stage s;
-        weft__provider *p;
-        assert_ok(weft__provider_open("cpu", "threads=1", &p, err));
-        if (experts) model(&s);
-        else {
-            stage_open(&s, 5);
-            weft_weight_id table = stage_weight(&s, WEFT_F32, D, V, 0, "token_embd"),
-                           head = stage_weight(&s, WEFT_F32, D, V, 0, "head");
-            weft_tensor_id x = weft__op_pick_rows(s.b, weft__op_embed(s.b, table, 2));
-            weft__builder_output(s.b, weft__op_linear(s.b, -1, x, head, WEFT_NONE));
-            stage_finish(&s);
-        }
-        for (uint32_t minor = 4; minor <= 5; minor++) {
-            weft__plan *plan;
-            weft_adapter *a = NULL;
-            no_adapters = *p->api;
-            no_adapters.abi_version = WEFT_ABI_VERSION >> 16 << 16 | minor;
-            weft__provider older = {.api = &no_adapters, .backend = p->backend};
-            weft__provider *list[] = {&older};
-            weft__plan_options o = {.max_rows = ROWS, .max_wanted = ROWS, .providers = list, .n_providers = 1};
-            weft_lora lora[N_WEIGHTS] = {0};
-            weft_adapter_spec spec = {
-                .size = sizeof spec, .n_weights = s.g->n_weights, .lora = lora, .dtype = WEFT_ADAPTER_AUTO};
-            assert_ok(weft__plan_create(s.g, &o, &plan, err));
-            lora[experts ? UP : 1].gain = v->gain; /* of a matrix's outputs: it knows them */
-            assert_ok(weft__plan_adapter_new(plan, &spec, &a, err));
-            weft__plan_adapter_free(&a);
-            lora[experts ? DOWNS : TABLE].gain = v->gain;
-            if (minor < 5) {
-                assert_refused(WEFT_UNSUPPORTED, "of plugin ABI 1.4, knows no magnitudes",
-                               weft__plan_adapter_new(plan, &spec, &a, err));
-                assert_null(a);
-            } else {
-                assert_ok(weft__plan_adapter_new(plan, &spec, &a, err));
-                weft__plan_adapter_free(&a);
-            }
-            weft__plan_destroy(&plan);
-        }
-        weft__provider_close(&p);
-        stage_close(&s);
-    }
-    weft__free(v);
 }
 
 /* ---- numbers ---- */
@@ -360,10 +310,12 @@ static void test_image(void **state)
                         N_CTX * V * sizeof **out); /* the other sequence has none */
     assert_ok(weft__plan_image(t.plan, &image, &provider, err));
     store_open(&taken, s.g, "cpu", "threads=2", 1, WEFT_F32, N_CTX, ROWS);
+    weft__plan_state_free(&taken.state);
     weft__plan_destroy(&taken.plan);
     weft__plan_options o = {
         .max_rows = ROWS, .max_wanted = ROWS, .providers = taken.providers, .n_providers = 1, .image = &image};
     assert_ok(weft__plan_create(s.g, &o, &taken.plan, err));
+    assert_ok(weft__plan_state_new(taken.plan, &taken.state, err));
     store_adapter(&taken, v->lora, WEFT_ADAPTER_AUTO);
     taken.adapter_of[1] = -1;
     run_both(&taken, out[1]);
@@ -436,15 +388,10 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_products_are_finite),
-        cmocka_unit_test(test_bad_steps),
-        cmocka_unit_test(test_provider_without),
-        cmocka_unit_test(test_older_provider),
-        cmocka_unit_test(test_small_a),
-        cmocka_unit_test(test_image),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_products_are_finite),
+        cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
+        cmocka_unit_test(test_small_a),   cmocka_unit_test(test_image),
+        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

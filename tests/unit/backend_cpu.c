@@ -141,7 +141,7 @@ static void good(step *x)
 
 static weft_status run(step *x, weft_error *err)
 {
-    return weft__plan_run(x->t.plan, &x->rows, x->kv, x->outputs, err);
+    return weft__plan_run(x->t.state, &x->rows, x->kv, x->outputs, err);
 }
 
 #define SPOILED(status, text, change)                                                                                  \
@@ -185,6 +185,9 @@ static void test_refused_rows(void **state)
     SPOILED(WEFT_ARGUMENT, "no memory was given", x.outputs[0] = NULL);
     SPOILED(WEFT_UNSUPPORTED, "is a tree", x.t.views[1].tree_mask = &x);
     x.t.views[1].tree_mask = NULL;
+    SPOILED(WEFT_UNSUPPORTED, "is a tree", x.t.views[1].tree_slots = x.t.pos);
+    x.t.views[1].tree_slots = NULL;
+    SPOILED(WEFT_UNSUPPORTED, "KV group 1 lies in a device's memory", x.kv[1].buffer = s.buffers[0]);
     /* A dropped page in sight of full attention; the same one out of sight of a window is fine. */
     int32_t kept = x.t.pages[0][0][0];
     SPOILED(WEFT_ARGUMENT, "page 0 of KV group 0 is number -1", x.t.pages[0][0][0] = -1);
@@ -203,6 +206,64 @@ static void test_refused_rows(void **state)
     x.rows.n_wanted = 0;
     x.outputs[0] = NULL;
     assert_ok(run(&x, err));
+    store_close(&x.t);
+    stage_close(&s);
+}
+
+/* A step as the plan's provider gets it, with what this version of the ABI only reserves. */
+static weft_status (*run_as_it_is)(weft_run *run, const weft_step *step, weft_error *err);
+static void (*spoil)(weft_step *step, weft_tensor_binding *first);
+
+static weft_status run_spoiled(weft_run *r, const weft_step *given, weft_error *err)
+{
+    weft_step its = *given;
+    weft_bindings b = *given->bindings;
+    weft_tensor_binding first = b.tensors[0];
+    its.bindings = &b;
+    b.n_tensors = 1;
+    b.tensors = &first;
+    spoil(&its, &first);
+    return run_as_it_is(r, &its, err);
+}
+
+static void spoil_size(weft_step *its, weft_tensor_binding *first)
+{
+    (void)first;
+    its->size = 8;
+}
+
+static void spoil_after(weft_step *its, weft_tensor_binding *first)
+{
+    (void)first;
+    its->after = (weft_event *)its;
+}
+
+static void spoil_done(weft_step *its, weft_tensor_binding *first)
+{
+    (void)first;
+    its->done = (weft_event *)its;
+}
+
+static void spoil_tensor(weft_step *its, weft_tensor_binding *first)
+{
+    static weft_buffer buffer;
+    (void)its;
+    first->buffer = &buffer;
+}
+
+static void test_reserved_is_refused(void **state)
+{
+    (void)state;
+    static step x;
+    stage s;
+    model(&s);
+    store_open(&x.t, s.g, "cpu", "threads=2", 1, WEFT_F16, N_CTX, MAX_ROWS);
+    run_as_it_is = x.t.providers[0]->table.run;
+    x.t.providers[0]->table.run = run_spoiled;
+    SPOILED(WEFT_ABI, "weft_step has 8 bytes", spoil = spoil_size);
+    SPOILED(WEFT_UNSUPPORTED, "waits for events", spoil = spoil_after);
+    SPOILED(WEFT_UNSUPPORTED, "waits for events", spoil = spoil_done);
+    SPOILED(WEFT_UNSUPPORTED, "lies in a device's memory", spoil = spoil_tensor);
     store_close(&x.t);
     stage_close(&s);
 }
@@ -264,7 +325,7 @@ static int run_wanting(store *t, const uint8_t want[4], float *picked, float *al
         rows.n_wanted += want[i] & WEFT_WANT_LOGITS;
     }
     for (int i = 0; i < 4 * D; i++) picked[i] = all[i] = UNTOUCHED;
-    assert_ok(weft__plan_run(t->plan, &rows, t->kv, outputs, err));
+    assert_ok(weft__plan_run(t->state, &rows, t->kv, outputs, err));
     for (int i = 0; i < 4; i++) computed += all[i * D] != UNTOUCHED;
     return computed;
 }
@@ -318,7 +379,7 @@ static void run_embd(const stage *s, const float *embd, const int32_t *pos, int3
                       .embd = embd,
                       .want = t.want,
                       .seqs = t.views};
-    assert_ok(weft__plan_run(t.plan, &rows, t.kv, outputs, err));
+    assert_ok(weft__plan_run(t.state, &rows, t.kv, outputs, err));
     store_close(&t);
 }
 
@@ -485,9 +546,12 @@ static int open_and_plan(void *arg)
     const stage *s = arg;
     weft__provider *p = NULL;
     weft__plan *plan = NULL;
+    weft__plan_state *runs = NULL;
     weft_status st = weft__provider_open("cpu", "threads=2", &p, NULL);
     weft__plan_options o = {.max_rows = 4, .max_wanted = 4, .providers = &p, .n_providers = 1};
     if (!st) st = weft__plan_create(s->g, &o, &plan, NULL);
+    if (!st) st = weft__plan_state_new(plan, &runs, NULL);
+    weft__plan_state_free(&runs);
     weft__plan_destroy(&plan);
     weft__provider_close(&p);
     return !st;
@@ -507,12 +571,19 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),      cmocka_unit_test(test_buffers),
-        cmocka_unit_test(test_measure),      cmocka_unit_test(test_rows_that_nobody_wants),
-        cmocka_unit_test(test_refused_rows), cmocka_unit_test(test_embeddings),
-        cmocka_unit_test(test_rope_formula), cmocka_unit_test(test_route),
-        cmocka_unit_test(test_layer_norm),   cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_small_pages),  cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_rows_that_nobody_wants),
+        cmocka_unit_test(test_refused_rows),
+        cmocka_unit_test(test_reserved_is_refused),
+        cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_rope_formula),
+        cmocka_unit_test(test_route),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_small_pages),
+        cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,10 @@ static void run(job *j, float *out)
                       .seq = seq,
                       .want = want,
                       .seqs = &view};
-    assert_ok(weft__plan_run(j->plan, &rows, NULL, &out, err));
+    weft__plan_state *state;
+    assert_ok(weft__plan_state_new(j->plan, &state, err));
+    assert_ok(weft__plan_run(state, &rows, NULL, &out, err));
+    weft__plan_state_free(&state);
 }
 
 static void copy_image(job *j)

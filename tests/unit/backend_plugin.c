@@ -40,12 +40,13 @@ static void test_refuses(void **state)
 {
     (void)state;
     unsigned major = WEFT_ABI_VERSION >> 16, minor = WEFT_ABI_VERSION & 0xffff;
-    char core[16], theirs[32], bytes[80];
+    char core[16], newer[32], bytes[80];
     snprintf(core, sizeof core, "%u.%u", major, minor);
-    snprintf(theirs, sizeof theirs, "plugin ABI %u.%u", major + 2, minor + 3);
+    snprintf(newer, sizeof newer, "plugin ABI %u.%u", major + 2, minor + 3);
     snprintf(bytes, sizeof bytes, "its table has %zu bytes, this core needs %zu", offsetof(weft_backend_api, run),
-             offsetof(weft_backend_api, measure));
-    refused(PLUGIN("-major"), WEFT_ABI, theirs, core);
+             offsetof(weft_backend_api, buffer_new));
+    refused(PLUGIN("-major"), WEFT_ABI, newer, core);
+    refused(PLUGIN("-abi1"), WEFT_ABI, "it was built for plugin ABI 1.6, this core has 2.", core);
     refused(PLUGIN("-size"), WEFT_ABI, bytes, core);
     refused(PLUGIN("-null"), WEFT_ABI, "refuses this core", core);
     refused(PLUGIN("-missing"), WEFT_ABI, "lacks supports", core);
@@ -81,8 +82,8 @@ static void test_table_checks(void **state)
     assert_ok(weft__provider_check(&t, "x", err));
     t.size += 64;
     assert_ok(weft__provider_check(&t, "x", err));
-    t.run = NULL;
-    assert_refused(WEFT_ABI, "x: its table lacks run", weft__provider_check(&t, "x", err));
+    t.run_new = NULL;
+    assert_refused(WEFT_ABI, "x: its table lacks run_new", weft__provider_check(&t, "x", err));
     assert_refused(WEFT_ABI, "y: it refuses this core", weft__provider_check(NULL, "y", err));
     weft__provider_close(&cpu);
     assert_string_equal(weft__provider_names()[0], "cpu");
@@ -119,6 +120,7 @@ static int run_on(const stage *s, weft__provider **list, int n, float *out)
     t.want = want;
     weft__plan_options o = {.max_rows = N_CTX, .max_wanted = N_CTX, .providers = list, .n_providers = n};
     assert_ok(weft__plan_create(s->g, &o, &t.plan, err));
+    assert_ok(weft__plan_state_new(t.plan, &t.state, err));
     store_step(&t, &(span){0, 0, 17}, 1, V, N_CTX, out);
     store_step(&t, &(span){0, 17, N_CTX - 17}, 1, V, N_CTX, out);
     char *text = weft__plan_describe(t.plan);
@@ -126,6 +128,7 @@ static int run_on(const stage *s, weft__provider **list, int n, float *out)
     for (const char *at = text; (at = strstr(at, "segment ")); at++) segments++;
     if (n > 1) assert_non_null(strstr(text, "provider test"));
     weft__free(text);
+    weft__plan_state_free(&t.state);
     weft__plan_destroy(&t.plan);
     return segments;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* base_pool.c: the thread team: every thread runs every job once, barriers order memory, starting and stopping leaves
- * nothing, and a thread that keeps the others waiting is left out until it no longer does. */
+ * nothing, a thread that keeps the others waiting is left out until it no longer does, and callers of one pool take
+ * turns, but where it has no threads. */
 #include "unit/fixture.h"
 
 #include <errno.h>
@@ -265,14 +266,84 @@ static void refused_memory_is_an_error(void **state)
     assert_int_equal(fail_each(create_pool, NULL), 4);
 }
 
+enum { CALLERS = 3, TURNS = MANY_JOBS / 1000 };
+
+static void *call_often(void *arg)
+{
+    board *b = arg;
+    for (int i = 0; i < TURNS; i++) {
+        if (i % 2) weft__pool_run(b->pool, count_once, b);
+        else weft__pool_run_team(b->pool, weft__pool_team(b->pool), 1, count_once, b);
+    }
+    return NULL;
+}
+
+/* The counts are plain: two jobs at once would lose some, and ThreadSanitizer sees what the pool does not order. */
+static void callers_take_turns(void **state)
+{
+    (void)state;
+    board b = {0};
+    pthread_t callers[CALLERS];
+    setenv("WEFT_TEAM", "fixed", 1);
+    assert_int_equal(weft__pool_create(2, &b.pool, NULL), WEFT_OK);
+    unsetenv("WEFT_TEAM");
+    for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_create(&callers[i], NULL, call_often, &b), 0);
+    for (int i = 0; i < CALLERS; i++) pthread_join(callers[i], NULL);
+    for (int t = 0; t < 2; t++) assert_int_equal(b.counts[t][0], CALLERS * TURNS);
+    weft__pool_destroy(&b.pool);
+}
+
+/* Each waits in its job until the other is in one, too. */
+typedef struct pair {
+    weft__pool *pool;
+    pthread_barrier_t both;
+} pair;
+
+static void meet(void *arg, int thread, int n_threads)
+{
+    pair *p = arg;
+    assert_int_equal(thread, 0);
+    assert_int_equal(n_threads, 1);
+    pthread_barrier_wait(&p->both);
+}
+
+static void *call_pair(void *arg)
+{
+    pair *p = arg;
+    weft__pool_run(p->pool, meet, p);
+    weft__pool_run_team(p->pool, weft__pool_team(p->pool), 1, meet, p);
+    return NULL;
+}
+
+static void a_pool_of_one_thread_has_no_turns(void **state)
+{
+    (void)state;
+    pair p;
+    pthread_t other;
+    assert_int_equal(weft__pool_create(1, &p.pool, NULL), WEFT_OK);
+    pthread_barrier_init(&p.both, NULL, 2);
+    assert_int_equal(pthread_create(&other, NULL, call_pair, &p), 0);
+    call_pair(&p);
+    pthread_join(other, NULL);
+    pthread_barrier_destroy(&p.both);
+    weft__pool_destroy(&p.pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_thread_runs_every_job),    cmocka_unit_test(barriers_order_memory),
-        cmocka_unit_test(teams_start_and_stop),           cmocka_unit_test(sleepers_wake),
-        cmocka_unit_test(waiting_threads_sleep_and_wake), cmocka_unit_test(laggards_are_left_out),
-        cmocka_unit_test(bad_sizes_are_refused),          cmocka_unit_test(refused_threads_are_an_error),
-        cmocka_unit_test(refused_memory_is_an_error),     cmocka_unit_test(what_other_jobs_wait_for_does_not_count),
+        cmocka_unit_test(every_thread_runs_every_job),
+        cmocka_unit_test(barriers_order_memory),
+        cmocka_unit_test(teams_start_and_stop),
+        cmocka_unit_test(sleepers_wake),
+        cmocka_unit_test(waiting_threads_sleep_and_wake),
+        cmocka_unit_test(laggards_are_left_out),
+        cmocka_unit_test(bad_sizes_are_refused),
+        cmocka_unit_test(refused_threads_are_an_error),
+        cmocka_unit_test(refused_memory_is_an_error),
+        cmocka_unit_test(what_other_jobs_wait_for_does_not_count),
+        cmocka_unit_test(callers_take_turns),
+        cmocka_unit_test(a_pool_of_one_thread_has_no_turns),
     };
     return cmocka_run_group_tests_name("base_pool", tests, NULL, NULL);
 }

@@ -47,12 +47,23 @@ static void witness_free(weft_program **p)
     *p = NULL;
 }
 
-static weft_status witness_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err)
+static weft_status witness_run_new(const weft_program *p, weft_run **out, weft_error *err)
 {
-    witness *w = (witness *)p;
-    (void)rows;
     (void)err;
-    w->bindings[w->n_run++] = b->tensors;
+    *out = (weft_run *)p;
+    return WEFT_OK;
+}
+
+static void witness_run_free(weft_run **run)
+{
+    *run = NULL;
+}
+
+static weft_status witness_run(weft_run *run, const weft_step *step, weft_error *err)
+{
+    witness *w = (witness *)run;
+    (void)err;
+    w->bindings[w->n_run++] = step->bindings->tensors;
     return WEFT_OK;
 }
 
@@ -62,6 +73,8 @@ static const weft_backend_api witness_api = {.size = sizeof witness_api,
                                              .supports = witness_supports,
                                              .compile = witness_compile,
                                              .program_free = witness_free,
+                                             .run_new = witness_run_new,
+                                             .run_free = witness_run_free,
                                              .run = witness_run};
 
 /* ---- a model in miniature ---- */
@@ -369,8 +382,10 @@ static void test_plan_two_providers(void **state)
         assert_int_equal(b.seen[i].arena_bytes, 0);
     }
     float logits[7 * V], *outputs[] = {logits};
+    weft__plan_state *runs;
+    assert_ok(weft__plan_state_new(plan, &runs, err));
     weft_rows rows = {.size = sizeof rows, .n_rows = 7, .n_wanted = 7};
-    assert_ok(weft__plan_run(plan, &rows, NULL, outputs, err));
+    assert_ok(weft__plan_run(runs, &rows, NULL, outputs, err));
     assert_int_equal(a.n_run, 3);
     /* The same memory on both sides of a border, and the caller's for the output. */
     const weft_tensor_binding *q = a.bindings[0];
@@ -381,7 +396,8 @@ static void test_plan_two_providers(void **state)
                 found += q[i].data == b.bindings[0][j].data && q[i].data != NULL;
     assert_int_equal(found, 1);
     assert_ptr_equal(a.bindings[2][a.seen[2].n_bound - 1].data, logits);
-    assert_refused(WEFT_ARGUMENT, "output", weft__plan_run(plan, &rows, NULL, NULL, err));
+    assert_refused(WEFT_ARGUMENT, "output", weft__plan_run(runs, &rows, NULL, NULL, err));
+    weft__plan_state_free(&runs);
     weft__plan_destroy(&plan);
     stage_close(&s);
 }

@@ -128,10 +128,9 @@ static void test_costs_of_rows_that_are_wanted(void **state)
     stage_close(&s);
 }
 
-static void check_record(const weft__plan *plan, int n_steps)
+static void check_record(const weft__profile *f, int n_steps)
 {
-    const weft__profile *f = weft__plan_profile(plan);
-    const weft_graph *g = weft__plan_graph(plan);
+    const weft_graph *g = weft__plan_graph(f->plan);
     assert_int_equal(f->n_steps, n_steps);
     int32_t at = 0;
     for (int i = 0; i < n_steps; i++) {
@@ -167,21 +166,23 @@ static void test_record(void **state)
     (void)state;
     build(&s);
     store_open(&t, s.g, "cpu", "threads=2", 1, WEFT_F16, N_CTX, MAX_ROWS);
-    assert_null(weft__plan_profile(t.plan));
-    weft__plan_profile_stop(t.plan);
     store_step(&t, &prompt, 1, V, N_CTX, plain);
     store_step(&t, mixed, 2, V, N_CTX, plain);
+    weft__profile *record;
+    assert_ok(weft__profile_new(t.plan, &record, err));
     for (int again = 0; again < 2; again++) {
-        assert_ok(weft__plan_profile_start(t.plan, err));
-        check_record(t.plan, 0);
+        t.profile = record;
+        weft__profile_clear(record);
+        check_record(record, 0);
         store_step(&t, &prompt, 1, V, N_CTX, timed);
         store_step(&t, mixed, 2, V, N_CTX, timed);
-        check_record(t.plan, 2);
-        assert_int_equal(weft__plan_profile(t.plan)->steps[1].n_rows, 8);
+        check_record(record, 2);
+        assert_int_equal(record->steps[1].n_rows, 8);
     }
-    weft__plan_profile_stop(t.plan);
+    t.profile = NULL;
     store_step(&t, mixed, 2, V, N_CTX, timed);
-    check_record(t.plan, 2);
+    check_record(record, 2);
+    weft__profile_free(&record);
     assert_memory_equal(plain, timed, sizeof plain);
     store_close(&t);
     stage_close(&s);
@@ -196,7 +197,7 @@ static void test_a_failed_step_leaves_no_trace(void **state)
     (void)state;
     build(&s);
     store_open(&t, s.g, "cpu", "threads=1", 1, WEFT_F16, N_CTX, MAX_ROWS);
-    assert_ok(weft__plan_profile_start(t.plan, err));
+    assert_ok(weft__profile_new(t.plan, &t.profile, err));
     store_step(&t, &prompt, 1, V, N_CTX, out);
     t.token[0] = V;
     weft_rows rows = {.size = sizeof rows,
@@ -209,9 +210,9 @@ static void test_a_failed_step_leaves_no_trace(void **state)
                       .seqs = t.views};
     t.want[0] = 0;
     float *none = NULL;
-    assert_int_not_equal(weft__plan_run(t.plan, &rows, t.kv, &none, NULL), WEFT_OK);
+    assert_int_not_equal(weft__profile_run(t.profile, t.state, &rows, t.kv, &none, NULL), WEFT_OK);
     store_step(&t, &prompt, 1, V, N_CTX, out);
-    check_record(t.plan, 2);
+    check_record(t.profile, 2);
     store_close(&t);
     stage_close(&s);
 }
@@ -223,8 +224,9 @@ static void test_a_provider_that_cannot(void **state)
     (void)state;
     build(&s);
     store_open(&t, s.g, "cpu", "threads=1", 1, WEFT_F16, N_CTX, MAX_ROWS);
-    t.providers[0]->table.profile = NULL;
-    assert_refused(WEFT_UNSUPPORTED, "cpu", weft__plan_profile_start(t.plan, err));
+    t.providers[0]->table.features = 0;
+    assert_refused(WEFT_UNSUPPORTED, "cpu", weft__profile_new(t.plan, &t.profile, err));
+    assert_null(t.profile);
     store_close(&t);
     stage_close(&s);
 }
@@ -233,6 +235,8 @@ static int start_and_step(void *arg)
 {
     store *t = arg;
     weft__plan *plan;
+    weft__plan_state *runs = NULL;
+    weft__profile *record = NULL;
     weft_error err = {0};
     weft__plan_options o = {.max_rows = MAX_ROWS, .max_wanted = 0, .providers = t->providers, .n_providers = 1};
     if (weft__plan_create(t->g, &o, &plan, &err)) return 0;
@@ -245,7 +249,10 @@ static int start_and_step(void *arg)
                       .want = t->want,
                       .seqs = t->views};
     float *none = NULL;
-    int ok = !weft__plan_profile_start(plan, &err) && !weft__plan_run(plan, &rows, t->kv, &none, &err);
+    int ok = !weft__plan_state_new(plan, &runs, &err) && !weft__profile_new(plan, &record, &err) &&
+             !weft__profile_run(record, runs, &rows, t->kv, &none, &err);
+    weft__profile_free(&record);
+    weft__plan_state_free(&runs);
     weft__plan_destroy(&plan);
     return ok;
 }

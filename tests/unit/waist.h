@@ -107,6 +107,8 @@ static inline void stage_finish(stage *s)
 typedef struct store {
     weft__provider *providers[2];
     weft__plan *plan;
+    weft__plan_state *state;
+    weft__profile *profile; /* NULL: steps are not recorded */
     const weft_graph *g;
     weft_kv_binding kv[STAGE_GROUPS];
     int32_t *pages[STAGE_SEQS][STAGE_GROUPS];
@@ -131,7 +133,10 @@ static inline void store_pages(store *t, const weft_graph *g, uint32_t dtype, in
                 n = per_seq * STAGE_SEQS;
         uint64_t page_bytes = weft_kv_page_elems(&g->kv_groups[k]) * (dtype == WEFT_F32 ? 4 : 2);
         t->n_pages[k] = per_seq;
-        t->kv[k] = (weft_kv_binding){weft__alloc_aligned(64, (size_t)n * page_bytes), page_bytes, dtype, n};
+        t->kv[k] = (weft_kv_binding){.data = weft__alloc_aligned(64, (size_t)n * page_bytes),
+                                     .page_bytes = page_bytes,
+                                     .dtype = dtype,
+                                     .n_pages = n};
         memset(t->kv[k].data, 0x3c, (size_t)n * page_bytes);
         for (int s = 0; s < STAGE_SEQS; s++) {
             t->pages[s][k] = weft__alloc_array((size_t)per_seq, sizeof(int32_t));
@@ -140,6 +145,16 @@ static inline void store_pages(store *t, const weft_graph *g, uint32_t dtype, in
         }
     }
     for (int s = 0; s < STAGE_SEQS; s++) t->views[s] = (weft_seq_view){t->tables[s], t->n_pages, NULL};
+}
+
+/* Room for the rows of a step. */
+static inline void store_columns(store *t)
+{
+    t->token = weft__alloc_array((size_t)t->max_rows, sizeof *t->token);
+    t->pos = weft__alloc_array((size_t)t->max_rows, sizeof *t->pos);
+    t->seq = weft__alloc_array((size_t)t->max_rows, sizeof *t->seq);
+    t->adapter = weft__alloc_array((size_t)t->max_rows, sizeof *t->adapter);
+    t->want = weft__alloc_array((size_t)t->max_rows, 1);
 }
 
 /* provider "cpu", or a plugin, which is opened with WEFT_TEST_OPTIONS and has the CPU beside it for what it cannot run;
@@ -157,12 +172,9 @@ static inline void store_open(store *t, const weft_graph *g, const char *provide
     weft__plan_options o = {
         .max_rows = max_rows, .max_wanted = max_rows, .no_fusion = !fused, .providers = t->providers, .n_providers = n};
     assert_ok(weft__plan_create(g, &o, &t->plan, err));
+    assert_ok(weft__plan_state_new(t->plan, &t->state, err));
     store_pages(t, g, kv_dtype, n_ctx);
-    t->token = weft__alloc_array((size_t)max_rows, sizeof *t->token);
-    t->pos = weft__alloc_array((size_t)max_rows, sizeof *t->pos);
-    t->seq = weft__alloc_array((size_t)max_rows, sizeof *t->seq);
-    t->adapter = weft__alloc_array((size_t)max_rows, sizeof *t->adapter);
-    t->want = weft__alloc_array((size_t)max_rows, 1);
+    store_columns(t);
 }
 
 /* One more adapter for steps to come, kept as dtype; lora [n_weights]. */
@@ -175,6 +187,8 @@ static inline void store_adapter(store *t, const weft_lora *lora, uint32_t dtype
 static inline void store_close(store *t)
 {
     for (int32_t i = 0; i < t->n_adapters; i++) weft__plan_adapter_free(&t->adapters[i]);
+    weft__profile_free(&t->profile);
+    weft__plan_state_free(&t->state);
     weft__plan_destroy(&t->plan);
     for (int i = 1; i >= 0; i--) weft__provider_close(&t->providers[i]);
     for (int32_t k = 0; k < t->g->n_kv_groups; k++) {
@@ -221,7 +235,8 @@ static inline void store_run(store *t, int32_t n, int32_t n_wanted, float *const
                       .adapter = t->n_adapters ? t->adapter : NULL,
                       .n_adapters = t->n_adapters,
                       .adapters = t->adapters};
-    assert_ok(weft__plan_run(t->plan, &rows, t->kv, outputs, err));
+    if (t->profile) assert_ok(weft__profile_run(t->profile, t->state, &rows, t->kv, outputs, err));
+    else assert_ok(weft__plan_run(t->state, &rows, t->kv, outputs, err));
 }
 
 /* Runs the spans as one step, and stores the output of every row that is wanted at out[seq][pos]: out

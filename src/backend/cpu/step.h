@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.h: what the steps of a program hold: the data of each kind, and what a thread has of its own while it walks
- * them. */
+/* step.h: what the steps of a program hold: the data of each kind, what a run has for them, and what
+ * a thread has of its own while it walks them. */
 #ifndef WEFT_BACKEND_CPU_STEP_H
 #define WEFT_BACKEND_CPU_STEP_H
 
@@ -17,7 +17,9 @@ typedef struct weft__cpu_linear {
     float eps;
     int activation;
     weft_tensor_id x, residual, out[WEFT_LINEAR_MAX];
-    int64_t *split; /* [n_threads + 1][n_mat]: the first output of every thread */
+    int n_columns;        /* of a split: each matrix has one, but outputs of gate and up are split together */
+    const int64_t *split; /* [n_threads + 1][n_columns]: the first output of every thread of the backend */
+    size_t split_at;      /* of a run's, in weft_run.split: of the threads that it has */
 } weft__cpu_linear;
 
 typedef struct weft__cpu_moe {
@@ -25,8 +27,9 @@ typedef struct weft__cpu_moe {
     weft__cpu_input in_x, in_h;
     weft__cpu_matrix gate, up, down;
     weft_tensor_id x, route, out, out_hidden; /* the last: WEFT_NONE unless asked for */
-    int64_t *split_f, *split_d;               /* [n_threads + 1]: of the F hidden values, and of the D outputs */
-    size_t act_x, hidden, act_h, y;           /* offsets in the shared scratch */
+    const int64_t *split; /* [2][n_threads + 1]: of the F hidden values, and of the D outputs; as of weft__cpu_linear */
+    size_t split_at;
+    size_t act_x, hidden, act_h, y;                   /* offsets in the shared scratch */
     size_t x_offset[WEFT_LINEAR_MAX], tile_x, tile_h; /* where each form of x begins in act_x; bytes of a tile */
 } weft__cpu_moe;
 
@@ -41,7 +44,7 @@ typedef struct weft__cpu_rope {
     weft_attr_rope attr; /* n_heads is not part of the identity */
     weft_weight_id factors;
     const double *freq; /* [n_rot / 2] radians per position */
-    float *cs;          /* [max_rows][n_rot / 2][2] of this step */
+    size_t cs_at;       /* in weft_run.cs: [max_rows][n_rot / 2][2] */
 } weft__cpu_rope;
 
 /* Rows [row, row + n) of one sequence that are attended to together. */
@@ -52,19 +55,24 @@ typedef struct weft__cpu_tile {
     uint64_t cost; /* query-position pairs of all tiles before this one, of one key/value head */
 } weft__cpu_tile;
 
-/* How the rows of a step are tiled, for all layers with the same window and number of heads per key/value head. */
+/* How the rows of steps are tiled, for all layers with the same window and number of heads per key/value head. */
 typedef struct weft__cpu_tiling {
     int32_t window, tile_rows, heads, n_kv_heads; /* heads per key/value head */
-    int32_t if_wanted;                            /* rows that are not wanted are left out, where p->state->moved */
-    int32_t n_tiles, n_pairs;
-    weft__cpu_tile *tiles; /* [max_rows + 1]; one behind the last holds the sums */
-    int32_t shared;        /* this step: splits are shared between threads, and combined behind a barrier */
+    int32_t if_wanted;                            /* rows that are not wanted are left out, where they are moved */
+    int32_t index;                                /* in weft_run.tiles */
 } weft__cpu_tiling;
+
+/* The rows of a step, tiled so. */
+typedef struct weft__cpu_tiles {
+    weft__cpu_tile *list; /* [max_rows + 1]; one behind the last holds the sums */
+    int32_t n, n_pairs;
+    int32_t shared; /* splits are shared between threads, and combined behind a barrier */
+} weft__cpu_tiles;
 
 typedef struct weft__cpu_attention {
     weft_attr_attention attr;
     const weft_kv_group *group;
-    weft__cpu_tiling *tiling;
+    const weft__cpu_tiling *tiling;
     weft_tensor_id q, out;
     const weft__cpu_direct *to; /* as of weft__cpu_linear */
 } weft__cpu_attention;
@@ -127,28 +135,31 @@ typedef struct weft__cpu_thread {
     float *h;                     /* their A x */
     weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
     weft__cpu_prefetch ahead;
-    uint32_t n_shrunk;   /* what p->state->n_shrunk is when all threads have made as many shares as this one */
+    uint32_t n_shrunk;   /* what weft_run.n_shrunk is when all threads have made as many shares as this one */
     int claims;          /* which list the next product takes */
     size_t n_claimed[2]; /* chunks that a list was last used for */
 } weft__cpu_thread;
 
-/* Bytes that the largest step needs of each; chunks of rows. */
+/* What a run has: bytes that the largest step needs of each; chunks of rows; floats and integers of weft_run.cs and
+ * split. */
 typedef struct weft__cpu_needs {
     size_t row, act, glu, gate, attn, state, range, slots, experts, blocks, gathered, h, slot_groups, shared, chunks;
+    size_t cs, split;
 } weft__cpu_needs;
 
 typedef struct weft__cpu_step weft__cpu_step;
-typedef void (*weft__cpu_step_fn)(weft_program *p, const weft__cpu_step *s, int thread);
+typedef void (*weft__cpu_step_fn)(weft_run *run, const weft__cpu_step *s, int thread);
 
 enum { WEFT__CPU_NO_ROWS = 0 /* as a step's rows: nothing is to be done */ };
 
 struct weft__cpu_step {
     weft__cpu_step_fn run;
     const weft_node *node;
-    void *data;    /* the step's own: weft__cpu_linear ... */
-    int64_t rows;  /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS; of this step: weft__cpu_row_kind */
-    int if_wanted; /* WEFT_WANTED instead where wanted rows are moved together (compact.c) */
-    int barrier;   /* others read what this step wrote */
+    const void *data;           /* the step's own: weft__cpu_linear ... */
+    int64_t rows;               /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS; of this step: weft__cpu_row_kind */
+    int if_wanted;              /* WEFT_WANTED instead where wanted rows are moved together (compact.c) */
+    int barrier;                /* others read what this step wrote */
+    const weft__cpu_step *next; /* the next product behind it, or NULL */
 };
 
 /* Rows of the tensor between two steps that go from one to the other prepared (direct.c). */
@@ -156,7 +167,7 @@ struct weft__cpu_direct {
     const weft__cpu_step *by, *at;
     const weft__cpu_linear *to; /* of step `at` */
     int moves;                  /* the step that moves wanted rows stands in between */
-    int64_t n_rows;             /* of this step; 0: they are floats in this one */
+    int32_t index;              /* in weft_run.direct_rows */
 };
 
 #endif

@@ -49,37 +49,35 @@ uint64_t weft__cpu_adapter_bytes(const weft_adapter *adapter);
 
 /* ---- in a step ---- */
 
-/* Room for what steps with adapters need, once all steps are built. WEFT_NO_MEMORY. */
-weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err);
 /* Rows of k inputs will be taken. */
 void weft__cpu_need_gathered(weft_program *p, int64_t k);
-/* Checks the step's adapters and groups its rows. p->state->wanted is known. */
-weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err);
+/* Checks the step's adapters and groups its rows. run->wanted is known. */
+weft_status weft__cpu_group_rows(weft_run *run, const weft_rows *rows, weft_error *err);
 
 /* The groups of a step of the program: of all rows, or of the wanted ones. */
-static inline const weft__cpu_groups *weft__cpu_groups_of(const weft_program *p, int64_t rows)
+static inline const weft__cpu_groups *weft__cpu_groups_of(const weft_run *run, int64_t rows)
 {
-    return &p->state->groups[rows == WEFT_WANTED];
+    return &run->groups[rows == WEFT_WANTED];
 }
 
 /* The adapter of row r of a step of the program (of the wanted rows, if that is what the step has), or NULL. */
-const weft_adapter *weft__cpu_adapter_of(const weft_program *p, int64_t rows, int64_t r);
+const weft_adapter *weft__cpu_adapter_of(const weft_run *run, int64_t rows, int64_t r);
 /* Does an adapter of this step have an A and B for the matrix? */
-int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w);
+int weft__cpu_has_delta(const weft_run *run, int64_t rows, weft_weight_id w);
 
 /* Where h of a row (or slot) lies. */
-static inline uint8_t *weft__cpu_h(const weft_program *p, int64_t row, int mat)
+static inline uint8_t *weft__cpu_h(const weft_run *run, int64_t row, int mat)
 {
-    return p->state->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
+    return run->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
 }
 
 /* The rows of n, of more than a tile, that a thread prepares, and makes h of: [first, last). */
-static inline void weft__cpu_prepares(const weft_program *p, const weft__cpu_linear *l, int64_t n, int thread,
+static inline void weft__cpu_prepares(const weft_run *run, const weft__cpu_linear *l, int64_t n, int thread,
                                       int64_t *first, int64_t *last)
 {
     const int64_t tile = l->input.tile, n_tiles = (n + tile - 1) / tile;
-    *first = weft__cpu_share(n_tiles, thread, p->state->n_threads) * tile;
-    *last = weft__cpu_share(n_tiles, thread + 1, p->state->n_threads) * tile;
+    *first = weft__cpu_share(n_tiles, thread, run->n_threads) * tile;
+    *last = weft__cpu_share(n_tiles, thread + 1, run->n_threads) * tile;
     if (*last > n) *last = n;
 }
 
@@ -92,13 +90,13 @@ typedef struct weft__cpu_prepared {
 
 /* h of the rows [first, last), which lie within `at`, for the matrices of a linear node. split: this thread's part of
  * the matrices and groups, instead of all. then: what the thread reads behind the last A, or NULL. */
-void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
+void weft__cpu_shrink_linear(weft_run *run, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
                              int64_t last, int split, const uint8_t *then);
 /* Where adapters act in the step, prefetches what weft__cpu_shrink_linear will read first of its part, else what is
  * read then. */
-void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread, const uint8_t *then);
+void weft__cpu_fetch_linear(const weft_run *run, const weft__cpu_step *s, int thread, const uint8_t *then);
 /* h of one row x [k] that no group is made of: row `h_row`, matrix `mat` of `expert`. */
-void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
+void weft__cpu_shrink_row(weft_run *run, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
                           const float *x, int64_t h_row, int mat);
 
 /* Whose B is added to which rows of a block of outputs. */
@@ -113,10 +111,10 @@ struct weft__cpu_delta {
 };
 
 /* This thread's share of h is made. Returns what to wait for: by then it most likely has happened. */
-uint32_t weft__cpu_arrive(weft_program *p, int thread);
+uint32_t weft__cpu_arrive(weft_run *run, int thread);
 
 /* The groups of all rows of step s; rows [row, row + n) of them. */
-weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n);
+weft__cpu_delta weft__cpu_delta_of(const weft_run *run, int64_t rows, int64_t row, int64_t n);
 /* Where the B of outputs from `first` on lies. */
 static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert,
                                          int64_t first)
@@ -127,7 +125,7 @@ static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_
 
 /* What the thread prefetches while it computes its outputs of step s, in so many products as the caller sets n_products
  * to (0: no A is). NULL, for every thread, where that is of no use. */
-weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_program *p, const weft__cpu_step *s, int thread);
+weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_run *run, const weft__cpu_step *s, int thread);
 /* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. next: what is read
  * right behind the matrix, or NULL. NULL: nothing, or the matrix's kernel prefetches nothing. */
 weft__kernel_prefetch *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first,
@@ -137,10 +135,10 @@ const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft
                                  const uint8_t *then);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first].
  * then: what is read behind the last B, or NULL. */
-void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat,
-                      int64_t first, int64_t last, float *out, int64_t ldo, const uint8_t *then);
+void weft__cpu_expand(const weft_run *run, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
+                      int64_t last, float *out, int64_t ldo, const uint8_t *then);
 /* y [D] += what the row's adapter changes about row `token` of embedding w. */
-void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token,
+void weft__cpu_expand_embedding(weft_run *run, int thread, const weft_adapter *a, weft_weight_id w, int64_t token,
                                 int64_t d, float *y);
 
 #endif

@@ -4,15 +4,14 @@
 #include <string.h>
 
 #include "backend/cpu/adapter/adapter.h"
-#include "mem/mem.h"
 
 /* ---- rows by adapter ---- */
 
-const weft_adapter *weft__cpu_adapter_of(const weft_program *p, int64_t rows, int64_t r)
+const weft_adapter *weft__cpu_adapter_of(const weft_run *run, int64_t rows, int64_t r)
 {
-    if (p->state->groups[0].n == 0) return NULL;
-    int32_t i = p->state->rows->adapter[rows == WEFT_WANTED ? p->state->wanted[r] : r];
-    return i < 0 ? NULL : p->state->rows->adapters[i];
+    if (run->groups[0].n == 0) return NULL;
+    int32_t i = run->rows->adapter[rows == WEFT_WANTED ? run->wanted[r] : r];
+    return i < 0 ? NULL : run->rows->adapters[i];
 }
 
 /* Counting sort of n rows by adapter into *g. of: the step's row of each, or NULL: itself. start [n_adapters + 1]. */
@@ -35,30 +34,31 @@ static void group(const weft_rows *rows, const int32_t *of, int32_t n, int32_t *
     }
 }
 
-weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err)
+weft_status weft__cpu_group_rows(weft_run *run, const weft_rows *rows, weft_error *err)
 {
-    p->state->groups[0].n = p->state->groups[1].n = 0;
+    run->groups[0].n = run->groups[1].n = 0;
     if (!rows->adapter) return WEFT_OK;
-    if (rows->n_adapters < 0 || rows->n_adapters > p->segment->max_rows || (rows->n_adapters && !rows->adapters))
+    if (rows->n_adapters < 0 || rows->n_adapters > run->program->segment->max_rows ||
+        (rows->n_adapters && !rows->adapters))
         return weft_fail(err, WEFT_ARGUMENT, "a step with %d adapters; the plan is for %d rows", rows->n_adapters,
-                         p->segment->max_rows);
+                         run->program->segment->max_rows);
     for (int32_t i = 0; i < rows->n_adapters; i++)
-        if (rows->adapters[i] && rows->adapters[i]->program != p)
+        if (rows->adapters[i] && rows->adapters[i]->program != run->program)
             return weft_fail(err, WEFT_ARGUMENT, "adapter %d of the step was made for another program", i);
     for (int32_t r = 0; r < rows->n_rows; r++)
         if (rows->adapter[r] < -1 || rows->adapter[r] >= rows->n_adapters)
             return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r],
                              rows->n_adapters);
-    atomic_store_explicit(&p->state->n_shrunk, 0, memory_order_relaxed);
-    for (int t = 0; t < p->state->n_threads; t++) p->state->threads[t].n_shrunk = 0;
-    group(rows, NULL, rows->n_rows, p->state->group_start, &p->state->groups[0]);
-    group(rows, p->state->wanted, rows->n_wanted, p->state->group_start, &p->state->groups[1]);
+    atomic_store_explicit(&run->n_shrunk, 0, memory_order_relaxed);
+    for (int t = 0; t < run->n_threads; t++) run->threads[t].n_shrunk = 0;
+    group(rows, NULL, rows->n_rows, run->group_start, &run->groups[0]);
+    group(rows, run->wanted, rows->n_wanted, run->group_start, &run->groups[1]);
     return WEFT_OK;
 }
 
-int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w)
+int weft__cpu_has_delta(const weft_run *run, int64_t rows, weft_weight_id w)
 {
-    const weft__cpu_groups *g = weft__cpu_groups_of(p, rows);
+    const weft__cpu_groups *g = weft__cpu_groups_of(run, rows);
     for (int32_t i = 0; i < g->n; i++)
         if (g->list[i].adapter->pair[w].rank) return 1;
     return 0;
@@ -73,26 +73,6 @@ void weft__cpu_need_gathered(weft_program *p, int64_t k)
         weft__cpu_need(&p->needs.gathered,
                        weft__matmul_find(types[i], p->backend->tiers)->act->bytes(k, WEFT__CPU_FEW));
     weft__cpu_need(&p->needs.h, (size_t)WEFT__CPU_FEW * WEFT_ADAPTER_RANK_MAX * sizeof(float));
-}
-
-weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err)
-{
-    size_t max_rows = (size_t)p->segment->max_rows, max_wanted = (size_t)p->segment->max_wanted;
-    size_t n_rows = p->needs.slots / sizeof(int32_t) > max_rows ? p->needs.slots / sizeof(int32_t) : max_rows;
-    weft_buffer_spec spec = {
-        .size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_rows * WEFT__CPU_H_MATS * WEFT__CPU_H_BYTES};
-    for (int i = 0; i < 2; i++) {
-        p->state->groups[i].list = weft__cpu_own(p, max_rows, sizeof(weft__cpu_group));
-        p->state->groups[i].rows = weft__cpu_own(p, i ? max_wanted : max_rows, sizeof(int32_t));
-        if (!p->state->groups[i].list || !p->state->groups[i].rows)
-            return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
-    }
-    p->state->group_start = weft__cpu_own(p, max_rows + 1, sizeof(int32_t));
-    if (!p->state->group_start) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
-    weft_status st = weft__mem_create(&spec, &p->state->h_buffer, err); /* touched only by steps with adapters */
-    if (st) return weft_fail_within(err, st, "scratch of adapters");
-    p->state->h = p->state->h_buffer->data;
-    return WEFT_OK;
 }
 
 /* ---- asking early: a stream from memory takes long to begin ---- */
@@ -128,11 +108,11 @@ const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft
 /* ---- A ---- */
 
 /* h of n prepared rows of one adapter, from its A's product with them in th->h; h_rows: whose. */
-static void put_h(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t n,
+static void put_h(weft_run *run, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t n,
                   const int32_t *h_rows, int mat)
 {
     for (int64_t i = 0; i < n; i++)
-        a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
+        a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(run, h_rows[i], mat));
 }
 
 /* next: what is read then, or NULL. */
@@ -158,14 +138,14 @@ static const uint8_t *prepared_as(const weft__cpu_linear *l, const weft__act *fo
 
 /* n rows, `rows` of the step, in the form that an A reads: those that are prepared already, copies of them, or made
  * here. */
-static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__act *form,
+static const void *take_rows(weft_run *run, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__act *form,
                              const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
 {
     const uint8_t *prepared = prepared_as(l, form, at);
     if (prepared && n == at->n) return prepared;
     for (int64_t i = 0; i < n; i++) {
         if (prepared) form->take(prepared, l->input.k, rows[i] - at->row, at->n, th->gathered, i, n);
-        else weft__act_put_row(form, weft__cpu_linear_row(p, l, th, rows[i]), l->input.k, i, n, th->gathered);
+        else weft__act_put_row(form, weft__cpu_linear_row(run, l, th, rows[i]), l->input.k, i, n, th->gathered);
     }
     return th->gathered;
 }
@@ -178,19 +158,18 @@ typedef struct items {
     const uint8_t *then;
 } items;
 
-static items items_of(const weft_program *p, const weft__cpu_linear *l, const weft__cpu_groups *groups, int thread,
+static items items_of(const weft_run *run, const weft__cpu_linear *l, const weft__cpu_groups *groups, int thread,
                       int split, const uint8_t *then)
 {
     const int64_t n = (int64_t)groups->n * l->n_mat;
     if (!split) return (items){0, 0, n, then};
-    return (items){1, weft__cpu_share(n, thread, p->state->n_threads),
-                   weft__cpu_share(n, thread + 1, p->state->n_threads), then};
+    return (items){1, weft__cpu_share(n, thread, run->n_threads), weft__cpu_share(n, thread + 1, run->n_threads), then};
 }
 
 /* Matrices [from, to) for n rows of group g. */
-static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th,
-                        const weft__cpu_groups *groups, int32_t g, int from, int to, const items *part,
-                        const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
+static void shrink_rows(weft_run *run, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__cpu_groups *groups,
+                        int32_t g, int from, int to, const items *part, const weft__cpu_prepared *at,
+                        const int32_t *rows, int64_t n)
 {
     const weft_adapter *a = groups->list[g].adapter;
     const weft__act *form = NULL;
@@ -206,28 +185,28 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
             weft__matmul_run_row(pair->mm, pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row,
                                  at->n, th->h, next);
         } else {
-            if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
+            if (pair->mm->act != form) acts = take_rows(run, l, th, pair->mm->act, at, rows, n);
             form = pair->mm->act;
             multiply(th, pair, l->input.k, 0, acts, n, next);
         }
-        put_h(p, th, a, pair, n, rows, i);
+        put_h(run, th, a, pair, n, rows, i);
     }
 }
 
-void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread, const uint8_t *then)
+void weft__cpu_fetch_linear(const weft_run *run, const weft__cpu_step *s, int thread, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
-    const items part = items_of(p, l, groups, thread, 1, then);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(run, weft__cpu_row_kind(run, s));
+    const items part = items_of(run, l, groups, thread, 1, then);
     if (groups->n) fetch(first_a(l, groups, part.begin, part.end, part.then));
 }
 
-void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
+void weft__cpu_shrink_linear(weft_run *run, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
                              int64_t last, int split, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
-    const items part = items_of(p, l, groups, thread, split, then);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(run, weft__cpu_row_kind(run, s));
+    const items part = items_of(run, l, groups, thread, split, then);
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;
         int from = part.begin > item ? (int)(part.begin - item) : 0;
@@ -241,61 +220,61 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
             few = n - i < WEFT__CPU_FEW ? n - i : WEFT__CPU_FEW;
-            shrink_rows(p, l, &p->state->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
+            shrink_rows(run, l, &run->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
         }
     }
 }
 
-void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
+void weft__cpu_shrink_row(weft_run *run, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
                           const float *x, int64_t h_row, int mat)
 {
-    weft__cpu_thread *th = &p->state->threads[thread];
+    weft__cpu_thread *th = &run->threads[thread];
     const weft__cpu_pair *pair = &a->pair[m->id];
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
     weft__act_put_row(pair->mm->act, x, m->k, 0, 1, th->gathered);
     multiply(th, pair, m->k, expert, th->gathered, 1, NULL);
-    put_h(p, th, a, pair, 1, &row, mat);
+    put_h(run, th, a, pair, 1, &row, mat);
 }
 
 /* ---- B ---- */
 
-uint32_t weft__cpu_arrive(weft_program *p, int thread)
+uint32_t weft__cpu_arrive(weft_run *run, int thread)
 {
-    atomic_fetch_add_explicit(&p->state->n_shrunk, 1, memory_order_release);
-    return p->state->threads[thread].n_shrunk += (uint32_t)p->state->n_threads;
+    atomic_fetch_add_explicit(&run->n_shrunk, 1, memory_order_release);
+    return run->threads[thread].n_shrunk += (uint32_t)run->n_threads;
 }
 
 /* Until every thread has arrived; they did so before they began to multiply, so there is hardly ever anything to wait
  * for. */
-static void await(const weft_program *p, uint32_t after)
+static void await(const weft_run *run, uint32_t after)
 {
-    for (int i = 0; atomic_load_explicit(&p->state->n_shrunk, memory_order_acquire) < after; i++)
+    for (int i = 0; atomic_load_explicit(&run->n_shrunk, memory_order_acquire) < after; i++)
         if (i > 1000) sched_yield();
 }
 
-weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n)
+weft__cpu_delta weft__cpu_delta_of(const weft_run *run, int64_t rows, int64_t row, int64_t n)
 {
-    const weft__cpu_groups *g = weft__cpu_groups_of(p, rows);
+    const weft__cpu_groups *g = weft__cpu_groups_of(run, rows);
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 
 /* n rows of one group; gain: of outputs from `first` on, or NULL. next: what is read then, or NULL. */
-static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, const float *gain,
+static void expand_rows(const weft_run *run, const weft_adapter *a, const weft__cpu_pair *pair, const float *gain,
                         int32_t expert, int mat, int64_t first, int64_t last, const int64_t *rows, int n,
                         float *const *y, const uint8_t *next)
 {
     const void *h[WEFT__CPU_FEW];
-    for (int i = 0; gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], gain, last - first, y[i]);
+    for (int i = 0; gain && i < n; i++) run->k->glu(WEFT_ACT_NONE, y[i], gain, last - first, y[i]);
     if (pair->rank == 0) return;
-    for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], mat);
+    for (int i = 0; i < n; i++) h[i] = weft__cpu_h(run, rows[i], mat);
     a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y, next);
 }
 
-void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat,
-                      int64_t first, int64_t last, float *out, int64_t ldo, const uint8_t *then)
+void weft__cpu_expand(const weft_run *run, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
+                      int64_t last, float *out, int64_t ldo, const uint8_t *then)
 {
-    if (d->n_groups) await(p, d->after);
+    if (d->n_groups) await(run, d->after);
     for (int32_t g = 0; g < d->n_groups; g++) {
         const weft__cpu_group *group = &d->group[g];
         const weft__cpu_pair *pair = &group->adapter->pair[m->id];
@@ -311,21 +290,21 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
             rows[n] = r;
             y[n++] = out + (r - d->row) * ldo;
             if (n < WEFT__CPU_FEW) continue;
-            expand_rows(p, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, NULL);
+            expand_rows(run, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, NULL);
             n = 0;
         }
-        if (n) expand_rows(p, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, next);
+        if (n) expand_rows(run, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, next);
     }
 }
 
-void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token,
+void weft__cpu_expand_embedding(weft_run *run, int thread, const weft_adapter *a, weft_weight_id w, int64_t token,
                                 int64_t d, float *y)
 {
     const weft__cpu_pair *pair = &a->pair[w];
-    weft__cpu_thread *th = &p->state->threads[thread];
-    if (pair->gain) p->k->glu(WEFT_ACT_NONE, y, pair->gain, d, y);
+    weft__cpu_thread *th = &run->threads[thread];
+    if (pair->gain) run->k->glu(WEFT_ACT_NONE, y, pair->gain, d, y);
     if (!pair->rows) return;
-    p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);
+    run->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);
     a->expand->h_put(th->h, pair->rank, th->gathered);
     const void *h = th->gathered;
     a->expand->run(pair->columns, d, pair->rank, &h, 1, &y, NULL);

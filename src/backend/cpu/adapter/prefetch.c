@@ -8,20 +8,11 @@
  * that the thread reads when it is done. Kernels of pairs of panels do so, which full tiles of 16 rows or more have. */
 #include "backend/cpu/adapter/adapter.h"
 
-/* The next product, or NULL. */
-static const weft__cpu_step *next_linear(const weft_program *p, const weft__cpu_step *s)
-{
-    const weft__cpu_step *end = p->steps + p->n_steps;
-    for (s++; s < end; s++)
-        if (s->node && s->node->op == WEFT_OP_LINEAR) return s;
-    return NULL;
-}
-
 /* The A of every adapter that has a row among [first, last). */
-static void list_a(const weft_program *p, const weft__cpu_step *s, int64_t first, int64_t last, weft__cpu_prefetch *a)
+static void list_a(const weft_run *run, const weft__cpu_step *s, int64_t first, int64_t last, weft__cpu_prefetch *a)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
+    const weft__cpu_groups *groups = weft__cpu_groups_of(run, weft__cpu_row_kind(run, s));
     for (int32_t g = 0; g < groups->n; g++) {
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *row = groups->rows + group->first; /* they rise */
@@ -37,19 +28,19 @@ static void list_a(const weft_program *p, const weft__cpu_step *s, int64_t first
     }
 }
 
-weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_program *p, const weft__cpu_step *s, int thread)
+weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_run *run, const weft__cpu_step *s, int thread)
 {
-    weft__cpu_prefetch *a = &p->state->threads[thread].ahead;
-    int64_t n = weft__cpu_rows(p, s), first, last;
-    if (n > WEFT__CPU_PREFETCH_ROWS || weft__cpu_groups_of(p, weft__cpu_row_kind(p, s))->n == 0) return NULL;
+    weft__cpu_prefetch *a = &run->threads[thread].ahead;
+    int64_t n = weft__cpu_rows(run, s), first, last;
+    if (n > WEFT__CPU_PREFETCH_ROWS || weft__cpu_groups_of(run, weft__cpu_row_kind(run, s))->n == 0) return NULL;
     a->n = a->next = a->n_products = 0;
     a->n_bytes = 0;
-    const weft__cpu_step *next = next_linear(p, s);
+    const weft__cpu_step *next = s->next;
     const weft__cpu_linear *l = next ? next->data : NULL;
-    if (!l || weft__cpu_row_kind(p, next) != weft__cpu_row_kind(p, s) || n <= l->input.tile)
+    if (!l || weft__cpu_row_kind(run, next) != weft__cpu_row_kind(run, s) || n <= l->input.tile)
         return a; /* rows of one tile: A's are divided otherwise */
-    weft__cpu_prepares(p, l, n, thread, &first, &last);
-    list_a(p, next, first, last, a);
+    weft__cpu_prepares(run, l, n, thread, &first, &last);
+    list_a(run, next, first, last, a);
     return a;
 }
 

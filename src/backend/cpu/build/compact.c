@@ -79,27 +79,27 @@ int weft__cpu_is_if_wanted(const weft_program *p, int32_t i, int32_t first)
     return n->op == WEFT_OP_ATTENTION && !is_read_before(p, first, n->out[0]) && !leaves(p, n->out[0]);
 }
 
-static void run_gather(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_gather(weft_run *run, const weft__cpu_step *s, int thread)
 {
     const gather *g = s->data;
     int64_t in_place = 0;
-    while (in_place < p->state->rows->n_wanted && p->state->wanted[in_place] == in_place) in_place++;
+    while (in_place < run->rows->n_wanted && run->wanted[in_place] == in_place) in_place++;
     for (int32_t i = 0; i < g->n; i++) {
-        const int64_t d = p->graph->tensors[g->tensor[i]].shape.d[0], shares = (d + SHARE - 1) / SHARE;
-        const int64_t first = weft__cpu_share(shares, thread, p->state->n_threads) * SHARE;
-        int64_t last = weft__cpu_share(shares, thread + 1, p->state->n_threads) * SHARE;
+        const int64_t d = run->program->graph->tensors[g->tensor[i]].shape.d[0], shares = (d + SHARE - 1) / SHARE;
+        const int64_t first = weft__cpu_share(shares, thread, run->n_threads) * SHARE;
+        int64_t last = weft__cpu_share(shares, thread + 1, run->n_threads) * SHARE;
         if (last > d) last = d;
-        float *x = p->state->data[g->tensor[i]];
+        float *x = run->data[g->tensor[i]];
         /* r < wanted[r], which rises: what is overwritten was read. */
-        for (int64_t r = in_place; r < p->state->rows->n_wanted && first < last; r++)
-            memcpy(x + r * d + first, x + p->state->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
+        for (int64_t r = in_place; r < run->rows->n_wanted && first < last; r++)
+            memcpy(x + r * d + first, x + run->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
     }
 }
 
 weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t first, weft_error *err)
 {
     const int32_t n = p->segment->n_nodes;
-    gather *g = weft__cpu_own(p, 1, sizeof *g + (size_t)(n - first) * WEFT_NODE_IN * sizeof *g->tensor);
+    gather *g = weft__cpu_own(&p->owned, 1, sizeof *g + (size_t)(n - first) * WEFT_NODE_IN * sizeof *g->tensor);
     if (!g) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %d nodes", n);
     for (int32_t i = first; i < n; i++) {
         const weft_node *node = node_at(p, i);
@@ -115,7 +115,7 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
     return WEFT_OK;
 }
 
-void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows)
+void weft__cpu_choose_rows(weft_run *run, const weft_rows *rows)
 {
-    p->state->moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
+    run->moved = run->program->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
 }

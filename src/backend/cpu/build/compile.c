@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* compile.c: from a segment of the graph to a program: steps, scratch, packed weights. */
+/* compile.c: from a segment of the graph to a program: steps, packed weights, and what its runs will need. */
 #include <string.h>
 
 #include "backend/cpu/adapter/adapter.h"
@@ -9,9 +9,9 @@
 #include "kernels/tune.h"
 #include "mem/mem.h"
 
-/* ---- what a program owns ---- */
+/* ---- what programs and runs own ---- */
 
-void *weft__cpu_own(weft_program *p, size_t n, size_t size)
+void *weft__cpu_own(void **owned, size_t n, size_t size)
 {
     size_t n_bytes;
     if (__builtin_mul_overflow(n, size, &n_bytes) || __builtin_add_overflow(n_bytes, WEFT__CPU_LINE, &n_bytes))
@@ -19,19 +19,25 @@ void *weft__cpu_own(weft_program *p, size_t n, size_t size)
     uint8_t *block = weft__alloc_aligned(WEFT__CPU_LINE, n_bytes);
     if (!block) return NULL;
     memset(block, 0, n_bytes);
-    memcpy(block, &p->owned, sizeof p->owned);
-    p->owned = block;
+    memcpy(block, owned, sizeof *owned);
+    *owned = block;
     return block + WEFT__CPU_LINE;
 }
 
-static void free_owned(weft_program *p)
+void weft__cpu_free_owned(void **owned)
 {
-    while (p->owned) {
+    while (*owned) {
         void *next;
-        memcpy(&next, p->owned, sizeof next);
-        weft__free(p->owned);
-        p->owned = next;
+        memcpy(&next, *owned, sizeof next);
+        weft__free(*owned);
+        *owned = next;
     }
+}
+
+weft_status weft__cpu_buffer(uint64_t n_bytes, uint32_t flags, weft_buffer **out, weft_error *err)
+{
+    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_bytes, .flags = flags};
+    return weft__mem_create(&spec, out, err);
 }
 
 const float *weft__cpu_vector(weft_program *p, weft_weight_id id, int *failed)
@@ -39,20 +45,12 @@ const float *weft__cpu_vector(weft_program *p, weft_weight_id id, int *failed)
     if (id == WEFT_NONE) return NULL;
     const weft_weight *w = &p->graph->weights[id];
     if (!p->vector[id]) {
-        p->vector[id] = weft__cpu_own(p, (size_t)w->shape.d[0], sizeof(float));
-        if (p->vector[id])
-            p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset, w->shape.d[0], p->vector[id]);
+        float *values = weft__cpu_own(&p->owned, (size_t)w->shape.d[0], sizeof *values);
+        if (values) p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset, w->shape.d[0], values);
         else *failed = 1;
+        p->vector[id] = values;
     }
     return p->vector[id];
-}
-
-static void release_state(weft__cpu_run_state *s, int n_threads)
-{
-    for (int t = 0; s->scratch && t < n_threads; t++) weft_buffer_release(&s->scratch[t]);
-    weft_buffer_release(&s->h_buffer);
-    weft_buffer_release(&s->shared);
-    weft_buffer_release(&s->arena);
 }
 
 void weft__cpu_program_free(weft_program **pp)
@@ -61,16 +59,9 @@ void weft__cpu_program_free(weft_program **pp)
     if (!p) return;
     *pp = NULL;
     weft__free(p->text);
-    if (p->state) release_state(p->state, p->backend->n_threads);
     weft_buffer_release(&p->packed);
-    free_owned(p);
+    weft__cpu_free_owned(&p->owned);
     weft__free(p);
-}
-
-static weft_status new_buffer(uint64_t n_bytes, uint32_t flags, weft_buffer **out, weft_error *err)
-{
-    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_bytes, .flags = flags};
-    return weft__mem_create(&spec, out, err);
 }
 
 /* ---- tables and memory that do not depend on the steps ---- */
@@ -79,24 +70,13 @@ static weft_status make_tables(weft_program *p, weft_error *err)
 {
     const weft_graph *g = p->graph;
     size_t nodes = (size_t)p->segment->n_nodes, weights = (size_t)g->n_weights, groups = (size_t)g->n_kv_groups;
-    p->state = weft__cpu_own(p, 1, sizeof *p->state);
-    if (!p->state) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program's state");
-    p->state->n_threads = p->backend->n_threads;
-    p->steps = weft__cpu_own(p, nodes + 2, sizeof *p->steps); /* the angles, the moving of wanted rows */
-    p->state->data = weft__cpu_own(p, (size_t)g->n_tensors, sizeof *p->state->data);
-    p->weight_panels = weft__cpu_own(p, weights, sizeof *p->weight_panels);
-    p->vector = weft__cpu_own(p, weights, sizeof *p->vector);
-    p->ropes = weft__cpu_own(p, nodes, sizeof *p->ropes);
-    p->tilings = weft__cpu_own(p, nodes, sizeof *p->tilings);
-    p->uses_group = weft__cpu_own(p, groups, sizeof *p->uses_group);
-    p->group_window = weft__cpu_own(p, groups, sizeof *p->group_window);
-    p->state->wanted = weft__cpu_own(p, (size_t)p->segment->max_wanted, sizeof *p->state->wanted);
-    p->state->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->state->seq_seen);
-    p->state->threads = weft__cpu_own(p, (size_t)p->state->n_threads, sizeof *p->state->threads);
-    p->state->scratch = weft__cpu_own(p, (size_t)p->state->n_threads, sizeof(weft_buffer *));
-    if (p->steps && p->state->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group &&
-        p->group_window && p->state->wanted && p->state->seq_seen && p->state->threads && p->state->scratch)
-        return WEFT_OK;
+    p->weight_panels = weft__cpu_own(&p->owned, weights, sizeof *p->weight_panels);
+    p->vector = weft__cpu_own(&p->owned, weights, sizeof(const float *));
+    p->ropes = weft__cpu_own(&p->owned, nodes, sizeof *p->ropes);
+    p->tilings = weft__cpu_own(&p->owned, nodes, sizeof *p->tilings);
+    p->uses_group = weft__cpu_own(&p->owned, groups, sizeof *p->uses_group);
+    p->group_window = weft__cpu_own(&p->owned, groups, sizeof *p->group_window);
+    if (p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group && p->group_window) return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
 }
 
@@ -114,20 +94,9 @@ static weft_status make_packed(weft_program *p, const weft_image *image, weft_er
         return weft_fail(err, WEFT_NO_MEMORY,
                          "the packed weights need %.1f GB and this machine has %.1f GB; use a smaller model or format",
                          (double)n / 1e9, (double)limit / 1e9);
-    if ((st = new_buffer(n, WEFT_BUFFER_HUGE, &p->packed, err))) return weft_fail_within(err, st, "packed weights");
+    if ((st = weft__cpu_buffer(n, WEFT_BUFFER_HUGE, &p->packed, err)))
+        return weft_fail_within(err, st, "packed weights");
     return WEFT_OK;
-}
-
-static weft_status make_memory(weft_program *p, const weft_image *image, weft_error *err)
-{
-    weft_status st;
-    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->state->arena, err)))
-        return weft_fail_within(err, st, "activations");
-    for (int32_t t = 0; t < p->graph->n_tensors; t++) {
-        uint64_t offset = p->segment->arena_offset[t];
-        if (offset != UINT64_MAX) p->state->data[t] = (float *)((uint8_t *)p->state->arena->data + offset);
-    }
-    return make_packed(p, image, err);
 }
 
 /* ---- steps ---- */
@@ -167,66 +136,30 @@ static weft_status build_steps(weft_program *p, weft_error *err)
     const int32_t end = weft__cpu_end_begins(p);
     weft_status st = WEFT_OK;
     int any = 0;
+    weft__cpu_step *steps = weft__cpu_own(&p->owned, (size_t)segment->n_nodes + 2, sizeof *steps); /* angles, gather */
+    if (!steps) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %d nodes", segment->n_nodes);
+    p->steps = steps;
     for (int32_t i = 0; i < segment->n_nodes; i++) any |= rotates(nodes[segment->nodes[i]].op);
     if (any)
-        p->steps[p->n_steps++] = (weft__cpu_step){
+        steps[p->n_steps++] = (weft__cpu_step){
             .run = weft__cpu_rope_tables, .rows = WEFT_ROWS, .barrier = rotates(nodes[segment->nodes[0]].op)};
     for (int32_t i = 0; i < segment->n_nodes && !st; i++) {
         if (i == end) {
-            p->gather = &p->steps[p->n_steps++];
-            if ((st = weft__cpu_build_gather(p, p->gather, i, err))) break;
+            p->gather = &steps[p->n_steps];
+            if ((st = weft__cpu_build_gather(p, &steps[p->n_steps++], i, err))) break;
         }
-        weft__cpu_step *s = &p->steps[p->n_steps++];
+        weft__cpu_step *s = &steps[p->n_steps++];
         s->node = &nodes[segment->nodes[i]];
         s->rows = p->graph->tensors[s->node->out[0]].shape.d[1];
         s->if_wanted = weft__cpu_is_if_wanted(p, i, end);
         s->barrier = i + 1 < segment->n_nodes; /* the end of the job is the last one's */
         st = build_step(p, s, err);
     }
-    return st ? st : weft__cpu_find_direct(p, err);
-}
-
-/* ---- scratch ---- */
-
-/* Takes n bytes from *at. */
-static void *carve(uint8_t **at, size_t n)
-{
-    void *p = *at;
-    *at += weft__cpu_round(n);
-    return p;
-}
-
-static weft_status make_scratch(weft_program *p, weft_error *err)
-{
-    const weft__cpu_needs *n = &p->needs;
-    size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) +
-                   weft__cpu_round(n->gate) + weft__cpu_round(n->attn) + weft__cpu_round(n->state) +
-                   weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) +
-                   weft__cpu_round(n->blocks) + weft__cpu_round(n->gathered) + weft__cpu_round(n->h) +
-                   weft__cpu_round(n->slot_groups);
-    p->state->claims = weft__cpu_own(p, 2 * n->chunks * (size_t)p->state->n_threads, sizeof *p->state->claims);
-    weft_status st = p->state->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->state->shared, err)
-                                      : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
-    for (int t = 0; t < p->state->n_threads && !st; t++) {
-        weft__cpu_thread *th = &p->state->threads[t];
-        if ((st = new_buffer(total, 0, &p->state->scratch[t], err))) break;
-        uint8_t *at = p->state->scratch[t]->data;
-        th->row = carve(&at, n->row);
-        th->act = carve(&at, n->act);
-        th->glu = carve(&at, n->glu);
-        th->gate = carve(&at, n->gate);
-        th->attn = carve(&at, n->attn);
-        th->range = carve(&at, n->range);
-        th->slot_row = carve(&at, n->slots);
-        th->slot_of = carve(&at, n->slots);
-        th->expert_n = carve(&at, n->experts);
-        th->blocks = carve(&at, n->blocks);
-        th->gathered = carve(&at, n->gathered);
-        th->h = carve(&at, n->h);
-        th->slot_groups = carve(&at, n->slot_groups);
-        th->state = carve(&at, n->state); /* last: long contexts alone touch its end */
+    for (int32_t i = p->n_steps - 1; i > 0; i--) {
+        const weft_node *node = steps[i].node;
+        steps[i - 1].next = node && node->op == WEFT_OP_LINEAR ? &steps[i] : steps[i].next;
     }
-    return st ? weft_fail_within(err, st, "scratch") : WEFT_OK;
+    return st ? st : weft__cpu_find_direct(p, steps, p->n_steps, err);
 }
 
 /* ---- packing ---- */
@@ -257,18 +190,17 @@ static void add_job(pack_job *j, const weft__cpu_matrix *m, const int64_t *split
     j->stride[j->n++] = stride;
 }
 
-static pack_job job_of(const weft__cpu_step *s)
+static pack_job job_of(const weft__cpu_step *s, int n_threads)
 {
     pack_job j = {.n = 0};
     if (s->node && s->node->op == WEFT_OP_LINEAR) {
         const weft__cpu_linear *l = s->data;
-        for (int i = 0; i < l->n_mat; i++)
-            add_job(&j, &l->m[i], l->activation ? l->split : l->split + i, l->activation ? 1 : l->n_mat);
+        for (int i = 0; i < l->n_mat; i++) add_job(&j, &l->m[i], l->split + i % l->n_columns, l->n_columns);
     } else if (s->node && s->node->op == WEFT_OP_MOE_FFN) {
         const weft__cpu_moe *m = s->data;
-        add_job(&j, &m->gate, m->split_f, 1);
-        add_job(&j, &m->up, m->split_f, 1);
-        add_job(&j, &m->down, m->split_d, 1);
+        add_job(&j, &m->gate, m->split, 1);
+        add_job(&j, &m->up, m->split, 1);
+        add_job(&j, &m->down, m->split + n_threads + 1, 1);
     }
     return j;
 }
@@ -302,7 +234,7 @@ static void small_pages(weft_program *p, const uint8_t *at, uint64_t n_bytes)
 static void part_nodes(weft_program *p, const pack_job *j)
 {
     const weft__pool *pool = p->backend->pool;
-    int n = p->state->n_threads, nodes = 1;
+    int n = p->backend->n_threads, nodes = 1;
     for (int t = 1; t < n; t++) nodes += weft__pool_node(pool, t) != weft__pool_node(pool, t - 1);
     if (nodes == 1) return;
     for (int i = 0; i < j->n; i++) {
@@ -326,7 +258,7 @@ static weft_status pack_weights(weft_program *p, const weft_compile_options *o, 
 {
     uint64_t done = 0, total = p->packed->n_bytes;
     for (int32_t i = 0; i < p->n_steps; i++) {
-        pack_job j = job_of(&p->steps[i]);
+        pack_job j = job_of(&p->steps[i], p->backend->n_threads);
         if (j.n == 0) continue;
         if (o->progress && o->progress(o->progress_arg, j.m[0]->w->name, (double)done / (double)total))
             return weft_fail(err, WEFT_CANCELLED, "cancelled while packing %s", j.m[0]->w->name);
@@ -379,9 +311,9 @@ static weft_status describe(weft_program *p, weft_error *err)
     weft__strbuf t = {0};
     describe_matrices(p, &t);
     weft__strbuf_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables, %d inputs handed on prepared\n",
-                        weft__tier_name(p->k->tier), p->state->n_threads, p->n_steps, p->n_ropes, p->n_direct);
+                        weft__tier_name(p->k->tier), p->backend->n_threads, p->n_steps, p->n_ropes, p->n_direct);
     weft__strbuf_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
-                        (double)p->state->shared->n_bytes / 1e6);
+                        (double)p->needs.shared / 1e6);
     if (t.failed) {
         weft__strbuf_free(&t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to describe a program");
@@ -400,7 +332,7 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
 {
     weft_status st;
     *out = NULL;
-    if (g->size < sizeof *g || s->size < sizeof *s || o->size < offsetof(weft_compile_options, image))
+    if (g->size < sizeof *g || s->size < sizeof *s || o->size < sizeof *o)
         return weft_fail(err, WEFT_ABI, "graph, segment and options of %u, %u and %u bytes are of an older version",
                          g->size, s->size, o->size);
     weft_program *p = weft__alloc_zero(1, sizeof *p);
@@ -409,10 +341,8 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     p->k = b->k;
     p->graph = g;
     p->segment = s;
-    const weft_image *image = o->size >= sizeof *o ? o->image : NULL;
-    if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) ||
-        (st = make_scratch(p, err)) || (st = weft__cpu_adapter_memory(p, err)) || (st = pack_weights(p, o, err)) ||
-        (st = describe(p, err)) || (st = weft__cpu_describe_image(p, err))) {
+    if ((st = make_tables(p, err)) || (st = make_packed(p, o->image, err)) || (st = build_steps(p, err)) ||
+        (st = pack_weights(p, o, err)) || (st = describe(p, err)) || (st = weft__cpu_describe_image(p, err))) {
         weft__cpu_program_free(&p);
         return st;
     }

@@ -38,22 +38,23 @@ static int fits(const weft_program *p, const weft__cpu_linear *l)
 static int64_t largest_share(const weft_program *p, const weft__cpu_linear *l)
 {
     int64_t most = 0;
-    for (int t = 0; t < p->state->n_threads; t++)
+    for (int t = 0; t < p->backend->n_threads; t++)
         if (l->split[t + 1] - l->split[t] > most) most = l->split[t + 1] - l->split[t];
     return most;
 }
 
 /* Lets the outputs of l go to h: they are then split at whole parts. 0: not l, as its shares would be less even. What
  * is saved is a hundredth of the time, and all threads wait for the largest share. */
-static int pack_outputs(weft_program *p, weft__cpu_linear *l, const weft__cpu_direct *h)
+static int pack_outputs(const weft_program *p, weft__cpu_linear *l, const weft__cpu_direct *h)
 {
     enum { MUCH = 64 };
     const int64_t most = largest_share(p, l);
+    int64_t *split = (int64_t *)l->split; /* while compiling */
     l->to = h;
-    weft__cpu_split_linear(p, l);
+    weft__cpu_split_linear(l, p->backend->n_threads, split);
     if (largest_share(p, l) - most <= most / MUCH) return 1;
     l->to = NULL;
-    weft__cpu_split_linear(p, l);
+    weft__cpu_split_linear(l, p->backend->n_threads, split);
     return 0;
 }
 
@@ -75,22 +76,23 @@ static int can_hand(const weft_program *p, const weft__cpu_step *by, const weft_
            n_readers(p, l->x) == 1 && !is_bound(p, l->x) && fits(p, l);
 }
 
-weft_status weft__cpu_find_direct(weft_program *p, weft_error *err)
+weft_status weft__cpu_find_direct(weft_program *p, weft__cpu_step *steps, int32_t n, weft_error *err)
 {
-    p->direct = weft__cpu_own(p, (size_t)p->n_steps, sizeof *p->direct);
-    if (!p->direct) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %d steps", p->n_steps);
-    for (int32_t i = 0; i + 1 < p->n_steps; i++) {
-        weft__cpu_step *by = &p->steps[i], *at = by + 1;
-        const int moves = at == p->gather && i + 2 < p->n_steps;
+    weft__cpu_direct *direct = weft__cpu_own(&p->owned, (size_t)n, sizeof *direct);
+    if (!direct) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %d steps", n);
+    p->direct = direct;
+    for (int32_t i = 0; i + 1 < n; i++) {
+        weft__cpu_step *by = &steps[i], *at = by + 1;
+        const int moves = at == p->gather && i + 2 < n;
         if (moves) at++;
         if (!can_hand(p, by, at)) continue;
-        weft__cpu_linear *l = at->data;
-        weft__cpu_direct *h = &p->direct[p->n_direct];
-        *h = (weft__cpu_direct){.by = by, .at = at, .to = l, .moves = moves};
+        weft__cpu_linear *l = (weft__cpu_linear *)at->data; /* while compiling, as below */
+        weft__cpu_direct *h = &direct[p->n_direct];
+        *h = (weft__cpu_direct){.by = by, .at = at, .to = l, .moves = moves, .index = p->n_direct};
         if (by->node->op == WEFT_OP_ATTENTION) {
             ((weft__cpu_attention *)by->data)->to = h;
         } else {
-            if (!pack_outputs(p, by->data, h)) continue;
+            if (!pack_outputs(p, (weft__cpu_linear *)by->data, h)) continue;
             weft__cpu_need(&p->needs.gate, WEFT__CPU_GLU_FLOATS * sizeof(float));
         }
         l->from = h;
@@ -102,9 +104,9 @@ weft_status weft__cpu_find_direct(weft_program *p, weft_error *err)
 /* ---- in a step ---- */
 
 /* Does an adapter of this step want the input of l in another form? */
-static int other_form(const weft_program *p, const weft__cpu_linear *l)
+static int other_form(const weft_run *run, const weft__cpu_linear *l)
 {
-    const weft__cpu_groups *groups = weft__cpu_groups_of(p, WEFT_ROWS);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(run, WEFT_ROWS);
     for (int32_t g = 0; g < groups->n; g++) {
         for (int i = 0; i < l->n_mat; i++) {
             const weft__cpu_pair *pair = &groups->list[g].adapter->pair[l->m[i].id];
@@ -114,19 +116,20 @@ static int other_form(const weft_program *p, const weft__cpu_linear *l)
     return 0;
 }
 
-void weft__cpu_choose_direct(weft_program *p)
+void weft__cpu_choose_direct(weft_run *run)
 {
-    for (int32_t i = 0; i < p->n_direct; i++) {
-        weft__cpu_direct *h = &p->direct[i];
-        const int not_now = (h->moves && p->state->moved) ||
-                            weft__cpu_row_kind(p, h->by) != weft__cpu_row_kind(p, h->at) || other_form(p, h->to);
-        h->n_rows = not_now ? 0 : weft__cpu_rows(p, h->at);
+    for (int32_t i = 0; i < run->program->n_direct; i++) {
+        const weft__cpu_direct *h = &run->program->direct[i];
+        const int not_now = (h->moves && run->moved) ||
+                            weft__cpu_row_kind(run, h->by) != weft__cpu_row_kind(run, h->at) || other_form(run, h->to);
+        run->direct_rows[i] = not_now ? 0 : weft__cpu_rows(run, h->at);
     }
 }
 
-void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row,
+void weft__cpu_direct_pack(const weft_run *run, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row,
                            int64_t n, int64_t from, int64_t to)
 {
-    weft__cpu_prepare(&h->to->input, x, ldx, (weft__act_part){h->to->input.k, h->n_rows, from, to, row, n},
-                      (uint8_t *)p->state->data[h->to->x]);
+    weft__cpu_prepare(&h->to->input, x, ldx,
+                      (weft__act_part){h->to->input.k, run->direct_rows[h->index], from, to, row, n},
+                      (uint8_t *)run->data[h->to->x]);
 }

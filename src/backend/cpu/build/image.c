@@ -143,9 +143,9 @@ weft_status weft__cpu_describe_image(weft_program *p, weft_error *err)
     weft__strbuf layout = {0};
     weft_status st = put_layout(p, &layout, NULL);
     if (!st) {
-        p->described.layout = weft__cpu_own(p, layout.len + 1, 1);
-        p->described.offset = weft__cpu_own(p, n, sizeof *p->described.offset);
-        p->described.own = weft__cpu_own(p, n, 1);
+        p->described.layout = weft__cpu_own(&p->owned, layout.len + 1, 1);
+        p->described.offset = weft__cpu_own(&p->owned, n, sizeof *p->described.offset);
+        p->described.own = weft__cpu_own(&p->owned, n, 1);
         if (!p->described.layout || !p->described.offset || !p->described.own) st = WEFT_NO_MEMORY;
     }
     if (!st) {

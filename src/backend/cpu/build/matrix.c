@@ -190,12 +190,12 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
     }
 }
 
-void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
-                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
-                     const size_t *offset, int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to,
-                     float *out, int64_t ldo)
+void weft__cpu_gated(const weft_run *run, weft__cpu_thread *th, const weft__cpu_matrix *gate,
+                     const weft__cpu_matrix *up, int activation, int32_t expert, int64_t first, int64_t last,
+                     const uint8_t *acts, const size_t *offset, int64_t n, const weft__cpu_delta *delta,
+                     const weft__cpu_direct *to, float *out, int64_t ldo)
 {
-    const int direct = weft__cpu_is_direct(to);
+    const int direct = weft__cpu_is_direct(run, to);
     int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), direct ? WEFT__ACT_PART : WEFT__EXPAND_ROWS),
             block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
     if (block < unit) block = unit;
@@ -209,14 +209,14 @@ void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matr
                            weft__cpu_prefetch_of(delta, gate, o, end, weft__cpu_panels(up, expert, o)));
         weft__cpu_multiply(up, expert, o, end, acts, offset, n, u, width,
                            weft__cpu_prefetch_of(delta, up, o, end, weft__cpu_first_b(delta, 0, gate, o, b_up)));
-        weft__cpu_expand(p, delta, gate, 0, o, end, g, ldg, b_up);
-        weft__cpu_expand(p, delta, up, 1, o, end, u, width, then);
+        weft__cpu_expand(run, delta, gate, 0, o, end, g, ldg, b_up);
+        weft__cpu_expand(run, delta, up, 1, o, end, u, width, then);
         for (int64_t i = 0; i < n; i++) {
             float *gi = g + i * ldg, *ui = u + i * width;
-            if (gate->bias) p->k->add(gi, gate->bias + o, width, gi);
-            if (up->bias) p->k->add(ui, up->bias + o, width, ui);
-            p->k->glu(activation, gi, ui, width, gi);
+            if (gate->bias) run->k->add(gi, gate->bias + o, width, gi);
+            if (up->bias) run->k->add(ui, up->bias + o, width, ui);
+            run->k->glu(activation, gi, ui, width, gi);
         }
-        if (direct) weft__cpu_direct_pack(p, to, g, ldg, delta->row, n, o, end);
+        if (direct) weft__cpu_direct_pack(run, to, g, ldg, delta->row, n, o, end);
     }
 }

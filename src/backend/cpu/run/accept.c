@@ -4,27 +4,29 @@
 #include "backend/cpu/adapter/adapter.h"
 
 #define BAD(...) weft_fail(err, WEFT_ARGUMENT, __VA_ARGS__)
+#define DEVICE(what, i)                                                                                                \
+    weft_fail(err, WEFT_UNSUPPORTED, "%s %d lies in a device's memory; this provider reads the host's", what, i)
 
-static weft_status check_counts(const weft_program *p, const weft_rows *rows, weft_error *err)
+static weft_status check_counts(const weft_run *run, const weft_rows *rows, weft_error *err)
 {
     if (rows->size < sizeof *rows)
         return weft_fail(err, WEFT_ABI, "weft_rows has %u bytes; this provider reads %zu", rows->size, sizeof *rows);
-    if (rows->n_rows < 1 || rows->n_rows > p->segment->max_rows)
-        return BAD("a step of %d rows; the plan is for 1 to %d", rows->n_rows, p->segment->max_rows);
-    if (rows->n_wanted < 0 || rows->n_wanted > p->segment->max_wanted || rows->n_wanted > rows->n_rows)
+    if (rows->n_rows < 1 || rows->n_rows > run->program->segment->max_rows)
+        return BAD("a step of %d rows; the plan is for 1 to %d", rows->n_rows, run->program->segment->max_rows);
+    if (rows->n_wanted < 0 || rows->n_wanted > run->program->segment->max_wanted || rows->n_wanted > rows->n_rows)
         return BAD("%d of %d rows are wanted; the plan is for at most %d", rows->n_wanted, rows->n_rows,
-                   p->segment->max_wanted);
-    if (rows->n_seqs < 1 || rows->n_seqs > p->segment->max_rows)
-        return BAD("a step of %d sequences; the plan is for 1 to %d", rows->n_seqs, p->segment->max_rows);
+                   run->program->segment->max_wanted);
+    if (rows->n_seqs < 1 || rows->n_seqs > run->program->segment->max_rows)
+        return BAD("a step of %d sequences; the plan is for 1 to %d", rows->n_seqs, run->program->segment->max_rows);
     if (!rows->pos || !rows->seq || !rows->seqs) return BAD("a step without positions or sequences");
-    if (p->vocab > 0 && !rows->token && !rows->embd) return BAD("a step without tokens or embeddings");
+    if (run->program->vocab > 0 && !rows->token && !rows->embd) return BAD("a step without tokens or embeddings");
     return WEFT_OK;
 }
 
 /* Rows of a sequence stand together, at rising positions. */
-static weft_status check_sequences(weft_program *p, const weft_rows *rows, weft_error *err)
+static weft_status check_sequences(weft_run *run, const weft_rows *rows, weft_error *err)
 {
-    p->state->step_number++;
+    run->step_number++;
     for (int32_t r = 0; r < rows->n_rows; r++) {
         int32_t s = rows->seq[r], pos = rows->pos[r];
         if (s < 0 || s >= rows->n_seqs) return BAD("row %d is of sequence %d; the step has %d", r, s, rows->n_seqs);
@@ -34,46 +36,47 @@ static weft_status check_sequences(weft_program *p, const weft_rows *rows, weft_
                 return BAD("row %d is at position %d, not after %d, the one before it", r, pos, rows->pos[r - 1]);
             continue;
         }
-        if (p->state->seq_seen[s] == p->state->step_number)
+        if (run->seq_seen[s] == run->step_number)
             return BAD("row %d: the rows of sequence %d do not stand together", r, s);
-        p->state->seq_seen[s] = p->state->step_number;
-        if (rows->seqs[s].tree_mask)
+        run->seq_seen[s] = run->step_number;
+        if (rows->seqs[s].tree_mask || rows->seqs[s].tree_slots)
             return weft_fail(err, WEFT_UNSUPPORTED, "sequence %d is a tree; this provider runs none", s);
     }
     return WEFT_OK;
 }
 
-static weft_status check_tokens(const weft_program *p, const weft_rows *rows, weft_error *err)
+static weft_status check_tokens(const weft_run *run, const weft_rows *rows, weft_error *err)
 {
-    for (int32_t r = 0; p->vocab > 0 && rows->token && r < rows->n_rows; r++) {
+    for (int32_t r = 0; run->program->vocab > 0 && rows->token && r < rows->n_rows; r++) {
         int32_t t = rows->token[r];
         if (t == WEFT_NONE && rows->embd) continue;
-        if (t < 0 || t >= p->vocab)
-            return BAD("row %d has token %d; the embedding has rows 0 to %lld", r, t, (long long)p->vocab - 1);
+        if (t < 0 || t >= run->program->vocab)
+            return BAD("row %d has token %d; the embedding has rows 0 to %lld", r, t,
+                       (long long)run->program->vocab - 1);
     }
     return WEFT_OK;
 }
 
 /* Collects the rows that are wanted. */
-static weft_status check_wanted(weft_program *p, const weft_rows *rows, weft_error *err)
+static weft_status check_wanted(weft_run *run, const weft_rows *rows, weft_error *err)
 {
     int32_t n = 0;
     for (int32_t r = 0; r < rows->n_rows; r++) {
         if (!weft_row_wants(rows, r, WEFT_WANT_LOGITS)) continue;
         if (n == rows->n_wanted) return BAD("more rows are wanted than the %d announced (row %d)", rows->n_wanted, r);
-        p->state->wanted[n++] = r;
+        run->wanted[n++] = r;
     }
     return n == rows->n_wanted ? WEFT_OK : BAD("%d rows are wanted, %d were announced", n, rows->n_wanted);
 }
 
 /* The pages of rows [row, row + n), all of sequence s, in group g. */
-static weft_status check_pages(const weft_program *p, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
+static weft_status check_pages(const weft_run *run, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
                                int32_t row, int32_t n, weft_error *err)
 {
-    const weft_kv_group *group = &p->graph->kv_groups[g];
+    const weft_kv_group *group = &run->program->graph->kv_groups[g];
     const weft_seq_view *view = &rows->seqs[rows->seq[row]];
-    int32_t first = rows->pos[row], last = rows->pos[row + n - 1], window = p->group_window[g];
-    if (p->uses_group[g] & 2) first = window > 0 && window <= first ? first - window + 1 : 0;
+    int32_t first = rows->pos[row], last = rows->pos[row + n - 1], window = run->program->group_window[g];
+    if (run->program->uses_group[g] & 2) first = window > 0 && window <= first ? first - window + 1 : 0;
     if (!view->pages || !view->n_pages || !view->pages[g])
         return BAD("sequence %d has no pages of KV group %d", rows->seq[row], g);
     if (last / group->page_tokens >= view->n_pages[g])
@@ -88,62 +91,75 @@ static weft_status check_pages(const weft_program *p, const weft_rows *rows, con
     return WEFT_OK;
 }
 
-static weft_status check_group(weft_program *p, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
+static weft_status check_group(weft_run *run, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
                                weft_error *err)
 {
     uint64_t size = b->dtype == WEFT_F32 ? 4 : 2;
+    if (b->buffer) return DEVICE("KV group", g);
     if (b->dtype != WEFT_F32 && b->dtype != WEFT_F16)
         return BAD("KV group %d is of type %u; F16 and F32 are possible", g, b->dtype);
-    if (!b->data || b->page_bytes < weft_kv_page_elems(&p->graph->kv_groups[g]) * size || b->page_bytes % size ||
-        (uintptr_t)b->data % size)
+    if (!b->data || b->page_bytes < weft_kv_page_elems(&run->program->graph->kv_groups[g]) * size ||
+        b->page_bytes % size || (uintptr_t)b->data % size)
         return BAD("KV group %d: pages of %llu bytes do not hold its layers, or are not aligned", g,
                    (unsigned long long)b->page_bytes);
     for (int32_t r = 0, n; r < rows->n_rows; r += n) {
         for (n = 1; r + n < rows->n_rows && rows->seq[r + n] == rows->seq[r];) n++;
-        weft_status st = check_pages(p, rows, b, g, r, n, err);
+        weft_status st = check_pages(run, rows, b, g, r, n, err);
         if (st) return st;
     }
     return WEFT_OK;
 }
 
-static weft_status check_kv(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err)
+static weft_status check_kv(weft_run *run, const weft_rows *rows, const weft_bindings *b, weft_error *err)
 {
     weft_status st = WEFT_OK;
-    for (int32_t g = 0; g < p->graph->n_kv_groups && !st; g++) {
-        if (!p->uses_group[g]) continue;
-        if (!b->kv || b->n_kv < p->graph->n_kv_groups)
-            return BAD("%d KV groups are bound, the graph has %d", b->n_kv, p->graph->n_kv_groups);
-        st = check_group(p, rows, &b->kv[g], g, err);
+    for (int32_t g = 0; g < run->program->graph->n_kv_groups && !st; g++) {
+        if (!run->program->uses_group[g]) continue;
+        if (!b->kv || b->n_kv < run->program->graph->n_kv_groups)
+            return BAD("%d KV groups are bound, the graph has %d", b->n_kv, run->program->graph->n_kv_groups);
+        st = check_group(run, rows, &b->kv[g], g, err);
     }
     return st;
 }
 
-static weft_status bind(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err)
+static weft_status bind(weft_run *run, const weft_rows *rows, const weft_bindings *b, weft_error *err)
 {
-    for (int32_t i = 0; i < p->segment->n_bound; i++) {
-        weft_tensor_id t = p->segment->bound[i];
-        const weft_tensor *tensor = &p->graph->tensors[t];
-        p->state->data[t] = NULL;
-        for (int32_t j = 0; j < b->n_tensors; j++)
-            if (b->tensors[j].tensor == t) p->state->data[t] = b->tensors[j].data;
-        if (!p->state->data[t] && (tensor->shape.d[1] == WEFT_ROWS || rows->n_wanted > 0))
+    for (int32_t i = 0; i < run->program->segment->n_bound; i++) {
+        weft_tensor_id t = run->program->segment->bound[i];
+        const weft_tensor *tensor = &run->program->graph->tensors[t];
+        run->data[t] = NULL;
+        for (int32_t j = 0; j < b->n_tensors; j++) {
+            if (b->tensors[j].tensor != t) continue;
+            if (b->tensors[j].buffer) return DEVICE("tensor", t);
+            run->data[t] = b->tensors[j].data;
+        }
+        if (!run->data[t] && (tensor->shape.d[1] == WEFT_ROWS || rows->n_wanted > 0))
             return BAD("tensor %s is bound to no memory", tensor->name);
     }
     return WEFT_OK;
 }
 
-weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err)
+weft_status weft__cpu_accept(weft_run *run, const weft_step *step, weft_error *err)
 {
     weft_status st;
+    if (step->size < sizeof *step)
+        return weft_fail(err, WEFT_ABI, "weft_step has %u bytes; this provider reads %zu", step->size, sizeof *step);
+    const weft_rows *rows = step->rows;
+    const weft_bindings *b = step->bindings;
     if (b->size < sizeof *b)
         return weft_fail(err, WEFT_ABI, "weft_bindings has %u bytes; this provider reads %zu", b->size, sizeof *b);
-    if ((st = check_counts(p, rows, err)) || (st = check_sequences(p, rows, err)) ||
-        (st = check_tokens(p, rows, err)) || (st = check_wanted(p, rows, err)) ||
-        (st = weft__cpu_group_rows(p, rows, err)) || (st = check_kv(p, rows, b, err)) || (st = bind(p, rows, b, err)))
+    if (step->after || step->done)
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "a step that waits for events, or raises one; this provider knows none");
+    if ((st = check_counts(run, rows, err)) || (st = check_sequences(run, rows, err)) ||
+        (st = check_tokens(run, rows, err)) || (st = check_wanted(run, rows, err)) ||
+        (st = weft__cpu_group_rows(run, rows, err)) || (st = check_kv(run, rows, b, err)) ||
+        (st = bind(run, rows, b, err)))
         return st;
-    p->state->rows = rows;
-    p->state->kv = b->kv;
-    weft__cpu_choose_rows(p, rows);
-    weft__cpu_choose_direct(p);
+    run->rows = rows;
+    run->kv = b->kv;
+    run->profile = step->profile;
+    weft__cpu_choose_rows(run, rows);
+    weft__cpu_choose_direct(run);
     return WEFT_OK;
 }

@@ -21,46 +21,46 @@ enum {
 _Static_assert(LARGE % BLOCK == 0, "sizes of blocks are multiples of the least");
 _Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_PREFETCH_ROWS, "a block has outputs");
 
-const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
+const float *weft__cpu_linear_row(const weft_run *run, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
 {
-    const float *x = p->state->data[l->x] + row * l->input.k;
+    const float *x = run->data[l->x] + row * l->input.k;
     if (!l->norm) return x;
-    p->k->norm_rms(x, l->norm, l->eps, l->input.k, th->row);
+    run->k->norm_rms(x, l->norm, l->eps, l->input.k, th->row);
     return th->row;
 }
 
 /* Rows [first, last) of n, a tile at a time. */
-static void prepare_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t first, int64_t last,
+static void prepare_rows(weft_run *run, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t first, int64_t last,
                          int64_t n, uint8_t *acts)
 {
     const int64_t k = l->input.k;
     for (int64_t r = first, rows; r < last; r += rows) {
-        const float *x = p->state->data[l->x] + r * k;
+        const float *x = run->data[l->x] + r * k;
         rows = last - r < l->input.tile ? last - r : l->input.tile;
-        for (int64_t i = 0; l->norm && i < rows; i++) p->k->norm_rms(x + i * k, l->norm, l->eps, k, th->row + i * k);
+        for (int64_t i = 0; l->norm && i < rows; i++) run->k->norm_rms(x + i * k, l->norm, l->eps, k, th->row + i * k);
         weft__cpu_prepare(&l->input, l->norm ? th->row : x, k, (weft__act_part){k, n, 0, k, r, rows}, acts);
     }
 }
 
-static const float *residual_of(const weft_program *p, const weft__cpu_linear *l, int i)
+static const float *residual_of(const weft_run *run, const weft__cpu_linear *l, int i)
 {
-    return i == 0 && l->residual != WEFT_NONE ? p->state->data[l->residual] : NULL;
+    return i == 0 && l->residual != WEFT_NONE ? run->data[l->residual] : NULL;
 }
 
 /* What stands behind matrix i, for outputs [first, last) of n rows from `row` on. */
-static void epilogue(weft_program *p, const weft__cpu_linear *l, int i, int64_t first, int64_t last, int64_t row,
+static void epilogue(weft_run *run, const weft__cpu_linear *l, int i, int64_t first, int64_t last, int64_t row,
                      int64_t n)
 {
     const weft__cpu_matrix *m = &l->m[i];
-    const float *residual = residual_of(p, l, i);
+    const float *residual = residual_of(run, l, i);
     if (!m->bias && !residual) return;
     for (int64_t r = row; r < row + n; r++) {
-        float *y = p->state->data[l->out[i]] + r * m->n + first;
+        float *y = run->data[l->out[i]] + r * m->n + first;
         /* Rows lie too far apart for the processor to foresee the next. */
         for (int64_t j = first; residual && r + AHEAD < row + n && j < last; j += 16)
             __builtin_prefetch(residual + (r + AHEAD) * m->n + j);
-        if (m->bias) p->k->add(y, m->bias + first, last - first, y);
-        if (residual) p->k->add(y, residual + r * m->n + first, last - first, y);
+        if (m->bias) run->k->add(y, m->bias + first, last - first, y);
+        if (residual) run->k->add(y, residual + r * m->n + first, last - first, y);
     }
 }
 
@@ -79,11 +79,11 @@ typedef struct residual_prefetch {
     weft__kernel_prefetch ahead;
 } residual_prefetch;
 
-static weft__kernel_prefetch *prefetch_residuals(const weft_program *p, const weft__cpu_linear *l, weft__cpu_outputs o,
+static weft__kernel_prefetch *prefetch_residuals(const weft_run *run, const weft__cpu_linear *l, weft__cpu_outputs o,
                                                  const rows_at *r, residual_prefetch *prefetch)
 {
     const weft__cpu_matrix *m = &l->m[o.i];
-    const float *residual = residual_of(p, l, o.i);
+    const float *residual = residual_of(run, l, o.i);
     const int n = r->n < PREFETCHED ? (int)r->n : PREFETCHED;
     if (!residual || n <= WEFT__CPU_PREFETCH_ROWS || !m->mm->run_ahead) return NULL;
     for (int i = 0; i < n; i++)
@@ -94,13 +94,13 @@ static weft__kernel_prefetch *prefetch_residuals(const weft_program *p, const we
 }
 
 /* next: what the thread reads then, or NULL. */
-static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_outputs o, rows_at r,
+static void multiply(weft_run *run, const weft__cpu_linear *l, int thread, weft__cpu_outputs o, rows_at r,
                      const uint8_t *next)
 {
     int64_t width = l->m[o.i].n;
-    float *y = p->state->data[l->out[o.i]] + r.row * width + o.first;
+    float *y = run->data[l->out[o.i]] + r.row * width + o.first;
     if (l->activation != WEFT_ACT_NONE) {
-        weft__cpu_gated(p, &p->state->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts,
+        weft__cpu_gated(run, &run->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts,
                         r.offset, r.n, &r.delta, l->to, y, width);
         return;
     }
@@ -108,38 +108,32 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, wef
     residual_prefetch prefetch;
     weft__kernel_prefetch *ahead =
         weft__cpu_prefetch_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, 0, m, o.first, next));
-    if (!ahead) ahead = prefetch_residuals(p, l, o, &r, &prefetch);
+    if (!ahead) ahead = prefetch_residuals(run, l, o, &r, &prefetch);
     weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width, ahead);
-    weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width, next);
-    epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
+    weft__cpu_expand(run, &r.delta, m, o.i, o.first, o.last, y, width, next);
+    epilogue(run, l, o.i, o.first, o.last, r.row, r.n);
 }
 
-/* Columns of l->split: outputs of gate and up are split together. */
-static int n_columns(const weft__cpu_linear *l)
+static weft__cpu_shares shares_of(const weft_run *run, const weft__cpu_linear *l)
 {
-    return l->activation == WEFT_ACT_NONE ? l->n_mat : 1;
-}
-
-static weft__cpu_shares shares_of(const weft__cpu_linear *l)
-{
-    return (weft__cpu_shares){l->split, n_columns(l)};
+    return (weft__cpu_shares){run->split + l->split_at, l->n_columns};
 }
 
 /* Where the weights of a thread's share begin, from column i on; NULL where there are none. */
-static const uint8_t *share_begins(const weft__cpu_linear *l, int thread, int i)
+static const uint8_t *share_begins(const weft_run *run, const weft__cpu_linear *l, int thread, int i)
 {
-    for (; i < n_columns(l); i++) {
-        weft__cpu_outputs o = weft__cpu_share_of(shares_of(l), thread, i);
+    for (; i < l->n_columns; i++) {
+        weft__cpu_outputs o = weft__cpu_share_of(shares_of(run, l), thread, i);
         if (o.first < o.last) return weft__cpu_panels(&l->m[i], 0, o.first);
     }
     return NULL;
 }
 
-static void multiply_share(weft_program *p, const weft__cpu_linear *l, int thread, rows_at r)
+static void multiply_share(weft_run *run, const weft__cpu_linear *l, int thread, rows_at r)
 {
-    for (int i = 0; i < n_columns(l); i++) {
-        weft__cpu_outputs o = weft__cpu_share_of(shares_of(l), thread, i);
-        if (o.first < o.last) multiply(p, l, thread, o, r, share_begins(l, thread, i + 1));
+    for (int i = 0; i < l->n_columns; i++) {
+        weft__cpu_outputs o = weft__cpu_share_of(shares_of(run, l), thread, i);
+        if (o.first < o.last) multiply(run, l, thread, o, r, share_begins(run, l, thread, i + 1));
     }
 }
 
@@ -147,113 +141,117 @@ static void multiply_share(weft_program *p, const weft__cpu_linear *l, int threa
  * core, or memory that serves one core better than another for a while, holds up one block instead of a share. (Two
  * threads decoding Q4_K on a Zen 4 whose memory others use, too, waited 1.4 to 4.0 ms of 20 for each other; with blocks
  * 0.3 to 0.5.) With few rows reading takes the time: only what lies in this thread's NUMA node is taken over. */
-static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims,
+static void multiply_blocks(weft_run *run, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims,
                             weft__cpu_block_size size, int few_rows, rows_at r)
 {
-    const int node = weft__pool_node(p->backend->pool, thread);
-    int n_owners = few_rows ? OWNERS : p->state->n_threads;
+    const int node = weft__pool_node(run->program->backend->pool, thread);
+    int n_owners = few_rows ? OWNERS : run->n_threads;
     weft__cpu_outputs o;
-    for (int k = 0; k < p->state->n_threads && n_owners > 0; k++) {
-        const int owner = (thread + k) % p->state->n_threads;
-        if (few_rows && weft__pool_node(p->backend->pool, owner) != node) continue;
+    for (int k = 0; k < run->n_threads && n_owners > 0; k++) {
+        const int owner = (thread + k) % run->n_threads;
+        if (few_rows && weft__pool_node(run->program->backend->pool, owner) != node) continue;
         n_owners--;
-        while (weft__cpu_take_block(shares_of(l), owner, &claims[owner], size, &o)) multiply(p, l, thread, o, r, NULL);
+        while (weft__cpu_take_block(shares_of(run, l), owner, &claims[owner], size, &o))
+            multiply(run, l, thread, o, r, NULL);
     }
 }
 
 /* How many products a thread's own blocks are. */
-static int n_products(const weft__cpu_linear *l, int thread, weft__cpu_block_size size)
+static int n_products(const weft_run *run, const weft__cpu_linear *l, int thread, weft__cpu_block_size size)
 {
-    const int blocks = weft__cpu_n_blocks(shares_of(l), thread, size);
+    const int blocks = weft__cpu_n_blocks(shares_of(run, l), thread, size);
     return l->activation == WEFT_ACT_NONE ? blocks : 2 * blocks;
 }
 
 /* Does an adapter of this step have an A for the node? */
-static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_linear *l)
+static int has_delta(const weft_run *run, const weft__cpu_step *s, const weft__cpu_linear *l)
 {
     for (int i = 0; i < l->n_mat; i++)
-        if (weft__cpu_has_delta(p, weft__cpu_row_kind(p, s), l->m[i].id)) return 1;
+        if (weft__cpu_has_delta(run, weft__cpu_row_kind(run, s), l->m[i].id)) return 1;
     return 0;
 }
 
 /* Rows of one tile. */
-static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_t n)
+static void run_few(weft_run *run, const weft__cpu_step *s, int thread, int64_t n)
 {
     const weft__cpu_linear *l = s->data;
-    weft__cpu_thread *th = &p->state->threads[thread];
+    weft__cpu_thread *th = &run->threads[thread];
     const size_t *offset = l->input.tile_offset;
-    const int direct = weft__cpu_is_direct(l->from), adapted = has_delta(p, s, l);
-    const uint8_t *share = share_begins(l, thread, 0), *acts = direct ? (uint8_t *)p->state->data[l->x] : th->act;
-    weft__cpu_fetch_linear(p, s, thread, share);
-    if (!direct) prepare_rows(p, l, th, 0, n, n, th->act);
-    weft__cpu_delta delta = weft__cpu_delta_of(p, weft__cpu_row_kind(p, s), 0, n);
+    const int direct = weft__cpu_is_direct(run, l->from), adapted = has_delta(run, s, l);
+    const uint8_t *share = share_begins(run, l, thread, 0), *acts = direct ? (uint8_t *)run->data[l->x] : th->act;
+    weft__cpu_fetch_linear(run, s, thread, share);
+    if (!direct) prepare_rows(run, l, th, 0, n, n, th->act);
+    weft__cpu_delta delta = weft__cpu_delta_of(run, weft__cpu_row_kind(run, s), 0, n);
     if (adapted) {
-        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){acts, offset, 0, n}, 0, n, 1, share);
-        delta.after = weft__cpu_arrive(p, thread);
-        delta.ahead = weft__cpu_prefetch_begin(p, s, thread);
+        weft__cpu_shrink_linear(run, s, thread, (weft__cpu_prepared){acts, offset, 0, n}, 0, n, 1, share);
+        delta.after = weft__cpu_arrive(run, thread);
+        delta.ahead = weft__cpu_prefetch_begin(run, s, thread);
     }
     const rows_at r = {acts, offset, 0, n, delta};
     /* With adapters each thread knows what it reads next; a single one has no other to steal from. */
-    if (adapted || p->state->n_threads == 1) multiply_share(p, l, thread, r);
-    else multiply_blocks(p, l, thread, weft__cpu_claims_of(p, thread, 1), (weft__cpu_block_size){BLOCK, LARGE}, 1, r);
+    if (adapted || run->n_threads == 1) multiply_share(run, l, thread, r);
+    else
+        multiply_blocks(run, l, thread, weft__cpu_claims_of(run, thread, 1), (weft__cpu_block_size){BLOCK, LARGE}, 1,
+                        r);
 }
 
-static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_linear(weft_run *run, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_input *in = &l->input;
-    weft__cpu_thread *th = &p->state->threads[thread];
-    int64_t n = weft__cpu_rows(p, s);
+    weft__cpu_thread *th = &run->threads[thread];
+    int64_t n = weft__cpu_rows(run, s);
     if (n <= in->tile) {
-        run_few(p, s, thread, n);
+        run_few(run, s, thread, n);
         return;
     }
-    const int direct = weft__cpu_is_direct(l->from), delta = has_delta(p, s, l);
-    uint8_t *acts = direct ? (uint8_t *)p->state->data[l->x] : p->state->shared->data;
+    const int direct = weft__cpu_is_direct(run, l->from), delta = has_delta(run, s, l);
+    uint8_t *acts = direct ? (uint8_t *)run->data[l->x] : run->shared->data;
     int64_t first, last;
-    weft__cpu_prepares(p, l, n, thread, &first, &last);
+    weft__cpu_prepares(run, l, n, thread, &first, &last);
     for (int64_t r = first, end; r < last && (delta || !direct); r = end) { /* this thread's rows of one chunk */
         int64_t c = r / in->chunk, begin = c * in->chunk, rows = n - begin < in->chunk ? n - begin : in->chunk;
         end = begin + rows < last ? begin + rows : last;
-        if (!direct) prepare_rows(p, l, th, r, end, n, acts);
+        if (!direct) prepare_rows(run, l, th, r, end, n, acts);
         if (delta)
             weft__cpu_shrink_linear(
-                p, s, thread, (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows},
+                run, s, thread, (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows},
                 r, end, 0, NULL);
     }
     const int64_t n_chunks = (n + in->chunk - 1) / in->chunk;
-    weft__cpu_claim *claims = weft__cpu_claims_of(p, thread, (size_t)n_chunks);
-    weft__cpu_prefetch *ahead = weft__cpu_prefetch_begin(p, s, thread);
+    weft__cpu_claim *claims = weft__cpu_claims_of(run, thread, (size_t)n_chunks);
+    weft__cpu_prefetch *ahead = weft__cpu_prefetch_begin(run, s, thread);
     const int64_t block = ahead ? BLOCK_ROWS / n * BLOCK : BLOCK; /* the same for every thread */
     const weft__cpu_block_size size = {block, block};
-    if (ahead) ahead->n_products = n_products(l, thread, size) * (int)n_chunks;
-    if (delta || !direct) weft__pool_barrier(p->backend->pool, thread);
-    for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->state->n_threads) {
+    if (ahead) ahead->n_products = n_products(run, l, thread, size) * (int)n_chunks;
+    if (delta || !direct) weft__pool_barrier(run->program->backend->pool, thread);
+    for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += run->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
-        weft__cpu_delta d = weft__cpu_delta_of(p, weft__cpu_row_kind(p, s), begin, rows);
+        weft__cpu_delta d = weft__cpu_delta_of(run, weft__cpu_row_kind(run, s), begin, rows);
         d.ahead = ahead;
-        multiply_blocks(p, l, thread, claims, size, 0, (rows_at){acts, in->chunk_offset, begin, rows, d});
+        multiply_blocks(run, l, thread, claims, size, 0, (rows_at){acts, in->chunk_offset, begin, rows, d});
     }
 }
 
-void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l)
+void weft__cpu_split_linear(const weft__cpu_linear *l, int n_threads, int64_t *split)
 {
     const weft__cpu_matrix *m[WEFT_LINEAR_MAX];
     for (int i = 0; i < l->n_mat; i++) m[i] = &l->m[i];
     weft__cpu_split_outputs(m, l->n_mat, l->activation != WEFT_ACT_NONE, l->to ? WEFT__ACT_PART : WEFT__CPU_UNIT,
-                            p->state->n_threads, l->split);
+                            n_threads, split);
 }
 
 weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err)
 {
     const weft_node *node = s->node;
     const weft_attr_linear *a = &node->attr.linear;
-    weft__cpu_linear *l = weft__cpu_own(p, 1, sizeof *l);
+    weft__cpu_linear *l = weft__cpu_own(&p->owned, 1, sizeof *l);
     weft__cpu_matrix *m[WEFT_LINEAR_MAX];
     int failed = 0;
     if (!l) goto no_memory;
     l->n_mat = a->n_mat;
     l->activation = a->activation;
+    l->n_columns = a->activation == WEFT_ACT_NONE ? a->n_mat : 1;
     l->x = node->in[0];
     l->residual = a->residual == WEFT_NONE ? WEFT_NONE : node->in[a->residual];
     l->norm = weft__cpu_vector(p, a->norm_weight, &failed);
@@ -270,9 +268,13 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
     }
     int64_t max_rows = s->rows == WEFT_WANTED ? p->segment->max_wanted : p->segment->max_rows;
     weft__cpu_input_init(&l->input, m, a->n_mat, max_rows);
-    l->split = weft__cpu_own(p, ((size_t)p->state->n_threads + 1) * (size_t)a->n_mat, sizeof *l->split);
-    if (!l->split || failed) goto no_memory;
-    weft__cpu_split_linear(p, l);
+    const size_t n_split = ((size_t)p->backend->n_threads + 1) * (size_t)l->n_columns;
+    int64_t *split = weft__cpu_own(&p->owned, n_split, sizeof *split);
+    if (!split || failed) goto no_memory;
+    weft__cpu_split_linear(l, p->backend->n_threads, split);
+    l->split = split;
+    l->split_at = p->needs.split;
+    p->needs.split += n_split;
     weft__cpu_need(&p->needs.act, l->input.tile_bytes);
     weft__cpu_need_gathered(p, l->input.k);
     weft__cpu_need(&p->needs.row, (size_t)l->input.tile * (size_t)l->input.k * sizeof(float));

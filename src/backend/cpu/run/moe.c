@@ -42,13 +42,12 @@ static void route_row(const weft_attr_moe *a, const float *logit, float *out)
     for (int32_t i = 0; i < a->n_used; i++) weight[i] = (float)(weight[i] / (a->normalize ? sum : 1.0) * a->scale);
 }
 
-static void run_route(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_route(weft_run *run, const weft__cpu_step *s, int thread)
 {
     const weft_attr_moe *a = &s->node->attr.moe;
-    int64_t n = weft__cpu_rows(p, s), last = weft__cpu_share(n, thread + 1, p->state->n_threads);
-    for (int64_t r = weft__cpu_share(n, thread, p->state->n_threads); r < last; r++)
-        route_row(a, p->state->data[s->node->in[0]] + r * a->n_experts,
-                  p->state->data[s->node->out[0]] + r * 2 * a->n_used);
+    int64_t n = weft__cpu_rows(run, s), last = weft__cpu_share(n, thread + 1, run->n_threads);
+    for (int64_t r = weft__cpu_share(n, thread, run->n_threads); r < last; r++)
+        route_row(a, run->data[s->node->in[0]] + r * a->n_experts, run->data[s->node->out[0]] + r * 2 * a->n_used);
 }
 
 /* ---- grouping ---- */
@@ -99,49 +98,49 @@ static int32_t group_slots(const weft__cpu_moe *m, const float *route, int64_t n
 
 /* ---- adapters: their rows are slots ---- */
 
-static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_matrix *m)
+static int has_delta(const weft_run *run, const weft__cpu_step *s, const weft__cpu_matrix *m)
 {
-    return weft__cpu_has_delta(p, weft__cpu_row_kind(p, s), m->id);
+    return weft__cpu_has_delta(run, weft__cpu_row_kind(run, s), m->id);
 }
 
 /* h of this thread's share of the slots, for gate and up from x. */
-static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int thread)
+static void shrink_x(weft_run *run, const weft__cpu_step *s, int64_t n_rows, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    const float *route = p->state->data[m->route], *x = p->state->data[m->x];
-    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->state->n_threads);
-    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->state->n_threads); i < last; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
+    const float *route = run->data[m->route], *x = run->data[m->x];
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, run->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, run->n_threads); i < last; i++) {
+        const weft_adapter *a = weft__cpu_adapter_of(run, weft__cpu_row_kind(run, s), i / used);
         int32_t expert = expert_of(&m->attr, route, i / used, (int32_t)(i % used)),
-                slot = p->state->threads[thread].slot_of[i];
+                slot = run->threads[thread].slot_of[i];
         if (!a) continue;
-        weft__cpu_shrink_row(p, thread, a, &m->gate, expert, x + i / used * m->gate.k, slot, 0);
-        weft__cpu_shrink_row(p, thread, a, &m->up, expert, x + i / used * m->up.k, slot, 1);
+        weft__cpu_shrink_row(run, thread, a, &m->gate, expert, x + i / used * m->gate.k, slot, 0);
+        weft__cpu_shrink_row(run, thread, a, &m->up, expert, x + i / used * m->up.k, slot, 1);
     }
 }
 
 /* The same for down from the hidden values. */
-static void shrink_hidden(weft_program *p, const weft__cpu_step *s, int64_t n_rows, const float *hidden, int thread)
+static void shrink_hidden(weft_run *run, const weft__cpu_step *s, int64_t n_rows, const float *hidden, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->state->n_threads);
-    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->state->n_threads); i < last; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), i / used);
-        int32_t expert = expert_of(&m->attr, p->state->data[m->route], i / used, (int32_t)(i % used)),
-                slot = p->state->threads[thread].slot_of[i];
-        if (a) weft__cpu_shrink_row(p, thread, a, &m->down, expert, hidden + slot * m->down.k, slot, 2);
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, run->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, run->n_threads); i < last; i++) {
+        const weft_adapter *a = weft__cpu_adapter_of(run, weft__cpu_row_kind(run, s), i / used);
+        int32_t expert = expert_of(&m->attr, run->data[m->route], i / used, (int32_t)(i % used)),
+                slot = run->threads[thread].slot_of[i];
+        if (a) weft__cpu_shrink_row(run, thread, a, &m->down, expert, hidden + slot * m->down.k, slot, 2);
     }
 }
 
 /* The groups of a block: runs of slots with one adapter. */
-static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_step *s, const weft__cpu_block *k,
+static weft__cpu_delta delta_of_block(const weft_run *run, const weft__cpu_step *s, const weft__cpu_block *k,
                                       weft__cpu_thread *th)
 {
     weft__cpu_delta d = {.group = th->slot_groups, .row = k->slot, .n = k->n, .expert = k->expert};
-    if (p->state->groups[0].n == 0) return d;
+    if (run->groups[0].n == 0) return d;
     const weft_adapter *before = NULL;
     for (int32_t i = k->slot; i < k->slot + k->n; i++) {
-        const weft_adapter *a = weft__cpu_adapter_of(p, weft__cpu_row_kind(p, s), th->slot_row[i]);
+        const weft_adapter *a = weft__cpu_adapter_of(run, weft__cpu_row_kind(run, s), th->slot_row[i]);
         if (a && a == before) th->slot_groups[d.n_groups - 1].n++;
         else if (a) th->slot_groups[d.n_groups++] = (weft__cpu_group){a, i, 1};
         before = a;
@@ -153,14 +152,14 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
 
 /* Prepares this thread's share of the tiles of all blocks. Row i of a block is row `slot_row[slot + i]` of x; slot_row
  * NULL: row slot + i itself, and the tiles are those of h. */
-static void moe_prepare(const weft_program *p, int thread, const weft__cpu_input *in, const size_t *offset,
+static void moe_prepare(const weft_run *run, int thread, const weft__cpu_input *in, const size_t *offset,
                         size_t tile_bytes, int32_t n_blocks, const float *x, const int32_t *slot_row, uint8_t *acts)
 {
-    const weft__cpu_thread *th = &p->state->threads[thread];
+    const weft__cpu_thread *th = &run->threads[thread];
     const weft__cpu_block *end = &th->blocks[n_blocks - 1];
     int32_t n_tiles = (slot_row ? end->tile_x : end->tile_h) + (end->n + in->tile - 1) / in->tile;
-    int64_t first = weft__cpu_share(n_tiles, thread, p->state->n_threads);
-    int64_t last = weft__cpu_share(n_tiles, thread + 1, p->state->n_threads);
+    int64_t first = weft__cpu_share(n_tiles, thread, run->n_threads);
+    int64_t last = weft__cpu_share(n_tiles, thread + 1, run->n_threads);
     for (int32_t b = 0; b < n_blocks; b++) {
         const weft__cpu_block *block = &th->blocks[b];
         int64_t tile = slot_row ? block->tile_x : block->tile_h;
@@ -175,13 +174,13 @@ static void moe_prepare(const weft_program *p, int thread, const weft__cpu_input
 }
 
 /* out[r] = sum over ranks of weight * y[slot], for outputs [first, last). */
-static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *y,
+static void sum_experts(weft_run *run, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *y,
                         int64_t n_rows, int64_t first, int64_t last)
 {
-    const float *route = p->state->data[m->route];
+    const float *route = run->data[m->route];
     int64_t d = m->down.n;
     for (int64_t r = 0; r < n_rows; r++) {
-        float *out = p->state->data[m->out] + r * d;
+        float *out = run->data[m->out] + r * d;
         for (int64_t j = first; j < last; j++) out[j] = 0;
         for (int32_t i = 0; i < m->attr.n_used; i++) {
             float w = weight_of(&m->attr, route, r, i);
@@ -192,67 +191,68 @@ static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu
 }
 
 /* hidden = act(gate x) * up x for this thread's hidden values of every block. */
-static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int32_t n_blocks, float *hidden,
+static void run_gates(weft_run *run, const weft__cpu_step *s, int64_t n_rows, int32_t n_blocks, float *hidden,
                       int thread)
 {
     const weft__cpu_moe *m = s->data;
-    weft__cpu_thread *th = &p->state->threads[thread];
-    const float *x = p->state->data[m->x];
-    uint8_t *act_x = (uint8_t *)p->state->shared->data + m->act_x;
-    int64_t first = m->split_f[thread], last = m->split_f[thread + 1], f = m->gate.n;
+    weft__cpu_thread *th = &run->threads[thread];
+    const float *x = run->data[m->x];
+    uint8_t *act_x = (uint8_t *)run->shared->data + m->act_x;
+    const int64_t *split = run->split + m->split_at;
+    int64_t first = split[thread], last = split[thread + 1], f = m->gate.n;
     int alone = n_rows == 1; /* a single row enters all its experts in the same form */
-    int delta = has_delta(p, s, &m->gate) || has_delta(p, s, &m->up);
-    if (delta) shrink_x(p, s, n_rows, thread);
+    int delta = has_delta(run, s, &m->gate) || has_delta(run, s, &m->up);
+    if (delta) shrink_x(run, s, n_rows, thread);
     if (alone) {
         weft__cpu_prepare(&m->in_x, x, m->in_x.k, (weft__act_part){m->in_x.k, 1, 0, m->in_x.k, 0, 1}, th->act);
-        if (delta) weft__pool_barrier(p->backend->pool, thread);
+        if (delta) weft__pool_barrier(run->program->backend->pool, thread);
     } else {
-        moe_prepare(p, thread, &m->in_x, m->x_offset, m->tile_x, n_blocks, x, th->slot_row, act_x);
-        weft__pool_barrier(p->backend->pool, thread);
+        moe_prepare(run, thread, &m->in_x, m->x_offset, m->tile_x, n_blocks, x, th->slot_row, act_x);
+        weft__pool_barrier(run->program->backend->pool, thread);
     }
     for (int32_t b = 0; b < n_blocks && first < last; b++) {
         const weft__cpu_block *k = &th->blocks[b];
-        weft__cpu_delta d = delta_of_block(p, s, k, th);
+        weft__cpu_delta d = delta_of_block(run, s, k, th);
         const uint8_t *acts = alone ? th->act : act_x + (size_t)k->tile_x * m->tile_x;
-        weft__cpu_gated(p, th, &m->gate, &m->up, m->attr.activation, k->expert, first, last, acts,
+        weft__cpu_gated(run, th, &m->gate, &m->up, m->attr.activation, k->expert, first, last, acts,
                         alone ? m->in_x.tile_offset : m->x_offset, k->n, &d, NULL, hidden + k->slot * f + first, f);
     }
 }
 
 /* The hidden values, where they are an output: this thread's share of the rows, each row's in order of rank. */
-static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden,
+static void give_hidden(weft_run *run, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden,
                         int64_t n_rows, int thread)
 {
-    int64_t f = m->gate.n, used = m->attr.n_used,
-            last = weft__cpu_share(n_rows, thread + 1, p->state->n_threads) * used;
-    float *out = p->state->data[m->out_hidden];
-    for (int64_t i = weft__cpu_share(n_rows, thread, p->state->n_threads) * used; i < last; i++)
+    int64_t f = m->gate.n, used = m->attr.n_used, last = weft__cpu_share(n_rows, thread + 1, run->n_threads) * used;
+    float *out = run->data[m->out_hidden];
+    for (int64_t i = weft__cpu_share(n_rows, thread, run->n_threads) * used; i < last; i++)
         memcpy(out + i * f, hidden + th->slot_of[i] * f, (size_t)f * sizeof *out);
 }
 
-static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_moe(weft_run *run, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_moe *m = s->data;
-    weft__cpu_thread *th = &p->state->threads[thread];
-    uint8_t *shared = p->state->shared->data, *act_h = shared + m->act_h;
+    weft__cpu_thread *th = &run->threads[thread];
+    uint8_t *shared = run->shared->data, *act_h = shared + m->act_h;
     float *hidden = (float *)(shared + m->hidden), *y = (float *)(shared + m->y);
-    int64_t n_rows = weft__cpu_rows(p, s), d = m->down.n, first = m->split_d[thread], last = m->split_d[thread + 1];
-    int32_t n_blocks = group_slots(m, p->state->data[m->route], n_rows, th);
-    run_gates(p, s, n_rows, n_blocks, hidden, thread);
-    weft__pool_barrier(p->backend->pool, thread);
-    if (m->out_hidden != WEFT_NONE) give_hidden(p, m, th, hidden, n_rows, thread);
-    if (has_delta(p, s, &m->down)) shrink_hidden(p, s, n_rows, hidden, thread);
-    moe_prepare(p, thread, &m->in_h, m->in_h.chunk_offset, m->tile_h, n_blocks, hidden, NULL, act_h);
-    weft__pool_barrier(p->backend->pool, thread);
+    const int64_t *split = run->split + m->split_at + run->n_threads + 1;
+    int64_t n_rows = weft__cpu_rows(run, s), d = m->down.n, first = split[thread], last = split[thread + 1];
+    int32_t n_blocks = group_slots(m, run->data[m->route], n_rows, th);
+    run_gates(run, s, n_rows, n_blocks, hidden, thread);
+    weft__pool_barrier(run->program->backend->pool, thread);
+    if (m->out_hidden != WEFT_NONE) give_hidden(run, m, th, hidden, n_rows, thread);
+    if (has_delta(run, s, &m->down)) shrink_hidden(run, s, n_rows, hidden, thread);
+    moe_prepare(run, thread, &m->in_h, m->in_h.chunk_offset, m->tile_h, n_blocks, hidden, NULL, act_h);
+    weft__pool_barrier(run->program->backend->pool, thread);
     if (first >= last) return;
     for (int32_t b = 0; b < n_blocks; b++) {
         const weft__cpu_block *k = &th->blocks[b];
         weft__cpu_multiply(&m->down, k->expert, first, last, act_h + (size_t)k->tile_h * m->tile_h,
                            m->in_h.chunk_offset, k->n, y + k->slot * d + first, d, NULL);
-        weft__cpu_delta delta = delta_of_block(p, s, k, th);
-        weft__cpu_expand(p, &delta, &m->down, 2, first, last, y + k->slot * d + first, d, NULL);
+        weft__cpu_delta delta = delta_of_block(run, s, k, th);
+        weft__cpu_expand(run, &delta, &m->down, 2, first, last, y + k->slot * d + first, d, NULL);
     }
-    sum_experts(p, m, th, y, n_rows, first, last);
+    sum_experts(run, m, th, y, n_rows, first, last);
 }
 
 /* ---- building ---- */
@@ -295,11 +295,11 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
     return WEFT_OK;
 }
 
-void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m)
+void weft__cpu_split_moe(const weft__cpu_moe *m, int n_threads, int64_t *split)
 {
     const weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
-    weft__cpu_split_outputs(gate_up, 2, 1, WEFT__CPU_UNIT, p->state->n_threads, m->split_f);
-    weft__cpu_split_outputs(&down, 1, 1, WEFT__CPU_UNIT, p->state->n_threads, m->split_d);
+    weft__cpu_split_outputs(gate_up, 2, 1, WEFT__CPU_UNIT, n_threads, split);
+    weft__cpu_split_outputs(&down, 1, 1, WEFT__CPU_UNIT, n_threads, split + n_threads + 1);
 }
 
 static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_moe *m, weft_error *err)
@@ -314,7 +314,13 @@ static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_m
     weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
     weft__cpu_input_init(&m->in_x, gate_up, 2, max_rows * m->attr.n_used);
     weft__cpu_input_init(&m->in_h, &down, 1, max_rows * m->attr.n_used);
-    weft__cpu_split_moe(p, m);
+    const size_t n_split = 2 * ((size_t)p->backend->n_threads + 1);
+    int64_t *split = weft__cpu_own(&p->owned, n_split, sizeof *split);
+    if (!split) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[n->out[0]].name);
+    weft__cpu_split_moe(m, p->backend->n_threads, split);
+    m->split = split;
+    m->split_at = p->needs.split;
+    p->needs.split += n_split;
     return plan_scratch(p, m, max_rows, err);
 }
 
@@ -324,13 +330,9 @@ weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *
         s->run = run_route;
         return WEFT_OK;
     }
-    weft__cpu_moe *m = weft__cpu_own(p, 1, sizeof *m);
-    int64_t *split = weft__cpu_own(p, 2 * ((size_t)p->state->n_threads + 1), sizeof *split);
-    if (!m || !split)
-        return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
+    weft__cpu_moe *m = weft__cpu_own(&p->owned, 1, sizeof *m);
+    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
     m->attr = s->node->attr.moe;
-    m->split_f = split;
-    m->split_d = split + p->state->n_threads + 1;
     m->x = s->node->in[0];
     m->route = s->node->in[1];
     m->out = s->node->out[0];

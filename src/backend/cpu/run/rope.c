@@ -18,33 +18,33 @@ static int same_rope(const weft_attr_rope *a, const weft_attr_rope *b)
 }
 
 /* The program's entry for a configuration; NULL when memory runs out. */
-static weft__cpu_rope *rope_of(weft_program *p, const weft_attr_rope *a, weft_weight_id factors)
+static const weft__cpu_rope *rope_of(weft_program *p, const weft_attr_rope *a, weft_weight_id factors)
 {
     int failed = 0;
     for (int32_t i = 0; i < p->n_ropes; i++)
         if (p->ropes[i].factors == factors && same_rope(&p->ropes[i].attr, a)) return &p->ropes[i];
     const float *f = weft__cpu_vector(p, factors, &failed);
     size_t pairs = (size_t)a->n_rot / 2;
-    double *freq = weft__cpu_own(p, pairs, sizeof *freq);
-    float *cs = weft__cpu_own(p, (size_t)p->segment->max_rows * pairs, 2 * sizeof *cs);
-    if (failed || !freq || !cs) return NULL;
+    double *freq = weft__cpu_own(&p->owned, pairs, sizeof *freq);
+    if (failed || !freq) return NULL;
     weft__graph_rope_frequencies(a, f, freq);
     weft__cpu_rope *r = &p->ropes[p->n_ropes++];
-    *r = (weft__cpu_rope){*a, factors, freq, cs};
+    *r = (weft__cpu_rope){*a, factors, freq, p->needs.cs};
+    p->needs.cs += (size_t)p->segment->max_rows * pairs * 2;
     return r;
 }
 
-void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread)
+void weft__cpu_rope_tables(weft_run *run, const weft__cpu_step *s, int thread)
 {
     (void)s;
-    int64_t n = p->state->rows->n_rows, last = weft__cpu_share(n, thread + 1, p->state->n_threads);
-    for (int32_t i = 0; i < p->n_ropes; i++) {
-        const weft__cpu_rope *rope = &p->ropes[i];
+    int64_t n = run->rows->n_rows, last = weft__cpu_share(n, thread + 1, run->n_threads);
+    for (int32_t i = 0; i < run->program->n_ropes; i++) {
+        const weft__cpu_rope *rope = &run->program->ropes[i];
         int pairs = rope->attr.n_rot / 2;
-        for (int64_t r = weft__cpu_share(n, thread, p->state->n_threads); r < last; r++) {
-            float *cs = rope->cs + r * pairs * 2;
+        for (int64_t r = weft__cpu_share(n, thread, run->n_threads); r < last; r++) {
+            float *cs = run->cs + rope->cs_at + r * pairs * 2;
             for (int j = 0; j < pairs; j++) {
-                double angle = p->state->rows->pos[r] * rope->freq[j];
+                double angle = run->rows->pos[r] * rope->freq[j];
                 cs[2 * j] = (float)(cos(angle) * rope->attr.attn_factor);
                 cs[2 * j + 1] = (float)(sin(angle) * rope->attr.attn_factor);
             }
@@ -53,23 +53,22 @@ void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread)
 }
 
 /* y = heads [first, last) of row r of x [R][n_heads * head_dim], rotated; y and x begin at those heads. */
-static void rotate(const weft_program *p, const weft__cpu_rope *rope, const weft_attr_rope *a, int64_t r, int64_t first,
+static void rotate(const weft_run *run, const weft__cpu_rope *rope, const weft_attr_rope *a, int64_t r, int64_t first,
                    int64_t last, const float *x, float *y)
 {
     memcpy(y, x, (size_t)((last - first) * a->head_dim) * sizeof *y);
-    p->k->rope(y, (int)(last - first), a->head_dim, a->n_rot, a->style, rope->cs + r * a->n_rot);
+    run->k->rope(y, (int)(last - first), a->head_dim, a->n_rot, a->style, run->cs + rope->cs_at + r * a->n_rot);
 }
 
-static void run_rope(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_rope(weft_run *run, const weft__cpu_step *s, int thread)
 {
     const weft_attr_rope *a = &s->node->attr.rope;
-    int64_t heads = a->n_heads, n = (int64_t)p->state->rows->n_rows * heads;
-    int64_t u = weft__cpu_share(n, thread, p->state->n_threads),
-            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    int64_t heads = a->n_heads, n = (int64_t)run->rows->n_rows * heads;
+    int64_t u = weft__cpu_share(n, thread, run->n_threads), last = weft__cpu_share(n, thread + 1, run->n_threads);
     while (u < last) {
         int64_t r = u / heads, first = u % heads, end = last - r * heads < heads ? last - r * heads : heads;
-        rotate(p, s->data, a, r, first, end, p->state->data[s->node->in[0]] + u * a->head_dim,
-               p->state->data[s->node->out[0]] + u * a->head_dim);
+        rotate(run, s->data, a, r, first, end, run->data[s->node->in[0]] + u * a->head_dim,
+               run->data[s->node->out[0]] + u * a->head_dim);
         u += end - first;
     }
 }
@@ -77,46 +76,45 @@ static void run_rope(weft_program *p, const weft__cpu_step *s, int thread)
 /* ---- pages ---- */
 
 /* Stores key and value of key/value head h of row r. */
-static void put_head(weft_program *p, const weft__cpu_step *s, weft__cpu_thread *th, int64_t r, int64_t h)
+static void put_head(weft_run *run, const weft__cpu_step *s, weft__cpu_thread *th, int64_t r, int64_t h)
 {
     const weft__cpu_kv *kv = s->data;
     const weft_kv_group *g = kv->group;
-    const weft_kv_binding *b = &p->state->kv[kv->kv.group];
-    int32_t pos = p->state->rows->pos[r], slot = pos & (g->page_tokens - 1);
-    int32_t page = p->state->rows->seqs[p->state->rows->seq[r]].pages[kv->kv.group][pos / g->page_tokens];
+    const weft_kv_binding *b = &run->kv[kv->kv.group];
+    int32_t pos = run->rows->pos[r], slot = pos & (g->page_tokens - 1);
+    int32_t page = run->rows->seqs[run->rows->seq[r]].pages[kv->kv.group][pos / g->page_tokens];
     uint64_t size = b->dtype == WEFT_F32 ? 4 : 2, layer = weft_kv_layer_elems(g) * (uint64_t)kv->kv.layer;
     uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k,
              v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
     uint8_t *base = (uint8_t *)b->data + (uint64_t)page * b->page_bytes + layer * size;
-    const float *k = p->state->data[kv->k] + (r * g->n_kv_heads + h) * g->head_dim_k;
-    const float *v = p->state->data[kv->v] + (r * g->n_kv_heads + h) * g->head_dim_v;
+    const float *k = run->data[kv->k] + (r * g->n_kv_heads + h) * g->head_dim_k;
+    const float *v = run->data[kv->v] + (r * g->n_kv_heads + h) * g->head_dim_v;
     if (kv->rope) {
-        rotate(p, kv->rope, &s->node->attr.rope_kv.k, r, h, h + 1, k, th->row);
+        rotate(run, kv->rope, &s->node->attr.rope_kv.k, r, h, h + 1, k, th->row);
         k = th->row;
     }
-    p->k->kv_put_k(k, g->head_dim_k, slot, g->page_tokens, b->dtype, base + (uint64_t)h * k_part * size);
-    p->k->kv_put_v(v, g->head_dim_v, slot, g->page_tokens, b->dtype,
-                   base + ((uint64_t)g->n_kv_heads * k_part + (uint64_t)h * v_part) * size);
+    run->k->kv_put_k(k, g->head_dim_k, slot, g->page_tokens, b->dtype, base + (uint64_t)h * k_part * size);
+    run->k->kv_put_v(v, g->head_dim_v, slot, g->page_tokens, b->dtype,
+                     base + ((uint64_t)g->n_kv_heads * k_part + (uint64_t)h * v_part) * size);
 }
 
 /* Work units of a row: first the heads of q, then the key/value heads. */
-static void run_kv(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_kv(weft_run *run, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_kv *kv = s->data;
-    weft__cpu_thread *th = &p->state->threads[thread];
-    int64_t per_row = kv->n_heads + kv->group->n_kv_heads, n = (int64_t)p->state->rows->n_rows * per_row;
-    int64_t u = weft__cpu_share(n, thread, p->state->n_threads),
-            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    weft__cpu_thread *th = &run->threads[thread];
+    int64_t per_row = kv->n_heads + kv->group->n_kv_heads, n = (int64_t)run->rows->n_rows * per_row;
+    int64_t u = weft__cpu_share(n, thread, run->n_threads), last = weft__cpu_share(n, thread + 1, run->n_threads);
     while (u < last) {
         int64_t r = u / per_row, first = u % per_row, end = last - r * per_row < per_row ? last - r * per_row : per_row;
         u += end - first;
         if (first < kv->n_heads) {
             const weft_attr_rope *a = &s->node->attr.rope_kv.q;
             int64_t q_end = end < kv->n_heads ? end : kv->n_heads, at = (r * kv->n_heads + first) * a->head_dim;
-            rotate(p, kv->rope, a, r, first, q_end, p->state->data[kv->q] + at, p->state->data[kv->q_out] + at);
+            rotate(run, kv->rope, a, r, first, q_end, run->data[kv->q] + at, run->data[kv->q_out] + at);
             first = q_end;
         }
-        for (int64_t h = first; h < end; h++) put_head(p, s, th, r, h - kv->n_heads);
+        for (int64_t h = first; h < end; h++) put_head(run, s, th, r, h - kv->n_heads);
     }
 }
 
@@ -126,7 +124,7 @@ static weft_status build_kv(weft_program *p, weft__cpu_step *s, weft_error *err)
 {
     const weft_node *n = s->node;
     int fused = n->op == WEFT_OP_ROPE_KV;
-    weft__cpu_kv *kv = weft__cpu_own(p, 1, sizeof *kv);
+    weft__cpu_kv *kv = weft__cpu_own(&p->owned, 1, sizeof *kv);
     const weft__cpu_rope *rope = kv && fused ? rope_of(p, &n->attr.rope_kv.q, n->w[0]) : NULL;
     if (!kv || (fused && !rope))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[n->out[0]].name);

@@ -7,14 +7,14 @@
 
 enum { BLOCK = 256 }; /* elements: rows are split between threads at multiples of it */
 
-static const float *in(const weft_program *p, const weft__cpu_step *s, int i)
+static const float *in(const weft_run *run, const weft__cpu_step *s, int i)
 {
-    return p->state->data[s->node->in[i]];
+    return run->data[s->node->in[i]];
 }
 
-static float *out(const weft_program *p, const weft__cpu_step *s)
+static float *out(const weft_run *run, const weft__cpu_step *s)
 {
-    return p->state->data[s->node->out[0]];
+    return run->data[s->node->out[0]];
 }
 
 static int64_t width_of(const weft_program *p, const weft__cpu_step *s)
@@ -24,33 +24,33 @@ static int64_t width_of(const weft_program *p, const weft__cpu_step *s)
 
 /* ---- embedding, picking ---- */
 
-static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_embed(weft_run *run, const weft__cpu_step *s, int thread)
 {
-    const weft_weight *w = &p->graph->weights[s->node->w[0]];
-    const weft_rows *rows = p->state->rows;
+    const weft_weight *w = &run->program->graph->weights[s->node->w[0]];
+    const weft_rows *rows = run->rows;
     float scale = s->node->attr.embed.scale;
-    int64_t d = width_of(p, s), last = weft__cpu_share(rows->n_rows, thread + 1, p->state->n_threads);
-    for (int64_t r = weft__cpu_share(rows->n_rows, thread, p->state->n_threads); r < last; r++) {
-        float *y = out(p, s) + r * d;
+    int64_t d = width_of(run->program, s), last = weft__cpu_share(rows->n_rows, thread + 1, run->n_threads);
+    for (int64_t r = weft__cpu_share(rows->n_rows, thread, run->n_threads); r < last; r++) {
+        float *y = out(run, s) + r * d;
         if (rows->token && rows->token[r] != WEFT_NONE) {
-            const weft_adapter *a = weft__cpu_adapter_of(p, WEFT_ROWS, r);
-            p->k->decode_row(
+            const weft_adapter *a = weft__cpu_adapter_of(run, WEFT_ROWS, r);
+            run->k->decode_row(
                 w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)rows->token[r] * w->row_bytes, d, y);
-            if (a) weft__cpu_expand_embedding(p, thread, a, s->node->w[0], rows->token[r], d, y);
+            if (a) weft__cpu_expand_embedding(run, thread, a, s->node->w[0], rows->token[r], d, y);
         } else {
             memcpy(y, rows->embd + r * d, (size_t)d * sizeof *y);
         }
-        if (scale != 1.0f) p->k->scale(y, scale, d, y);
+        if (scale != 1.0f) run->k->scale(y, scale, d, y);
     }
 }
 
-static void run_pick_rows(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_pick_rows(weft_run *run, const weft__cpu_step *s, int thread)
 {
-    int64_t d = width_of(p, s), n = p->state->rows->n_wanted,
-            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
-    const int moved = p->state->moved && s > p->gather;
-    for (int64_t i = weft__cpu_share(n, thread, p->state->n_threads); i < last; i++)
-        memcpy(out(p, s) + i * d, in(p, s, 0) + (moved ? i : p->state->wanted[i]) * d, (size_t)d * sizeof(float));
+    int64_t d = width_of(run->program, s), n = run->rows->n_wanted,
+            last = weft__cpu_share(n, thread + 1, run->n_threads);
+    const int moved = run->moved && s > run->program->gather;
+    for (int64_t i = weft__cpu_share(n, thread, run->n_threads); i < last; i++)
+        memcpy(out(run, s) + i * d, in(run, s, 0) + (moved ? i : run->wanted[i]) * d, (size_t)d * sizeof(float));
 }
 
 /* ---- norms ---- */
@@ -67,24 +67,24 @@ static void norm_layer(const float *x, const weft__cpu_norm *w, float eps, int64
         y[i] = (float)((x[i] - mean) * inverse) * (w->w ? w->w[i] : 1.0f) + (w->b ? w->b[i] : 0.0f);
 }
 
-static void run_norm(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_norm(weft_run *run, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_norm *w = s->data;
     const weft_attr_norm *a = &s->node->attr.norm;
-    int64_t n = weft__cpu_rows(p, s) * (width_of(p, s) / w->group),
-            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
-    for (int64_t i = weft__cpu_share(n, thread, p->state->n_threads); i < last; i++) {
-        const float *x = in(p, s, 0) + i * w->group;
-        float *y = out(p, s) + i * w->group;
+    int64_t n = weft__cpu_rows(run, s) * (width_of(run->program, s) / w->group),
+            last = weft__cpu_share(n, thread + 1, run->n_threads);
+    for (int64_t i = weft__cpu_share(n, thread, run->n_threads); i < last; i++) {
+        const float *x = in(run, s, 0) + i * w->group;
+        float *y = out(run, s) + i * w->group;
         if (a->kind == WEFT_NORM_LAYER) norm_layer(x, w, a->eps, w->group, y);
-        else p->k->norm_rms(x, w->w, a->eps, w->group, y);
+        else run->k->norm_rms(x, w->w, a->eps, w->group, y);
     }
 }
 
 static weft_status build_norm(weft_program *p, weft__cpu_step *s, weft_error *err)
 {
     int failed = 0;
-    weft__cpu_norm *w = weft__cpu_own(p, 1, sizeof *w);
+    weft__cpu_norm *w = weft__cpu_own(&p->owned, 1, sizeof *w);
     if (w) {
         w->group = s->node->attr.norm.group > 0 ? s->node->attr.norm.group : width_of(p, s);
         w->w = weft__cpu_vector(p, s->node->w[0], &failed);
@@ -99,25 +99,24 @@ static weft_status build_norm(weft_program *p, weft__cpu_step *s, weft_error *er
 
 /* ---- elementwise ---- */
 
-typedef void (*element_fn)(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count,
+typedef void (*element_fn)(const weft_run *run, const weft_node *n, const float *a, const float *b, int64_t count,
                            float *y);
 
-static void do_glu(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
+static void do_glu(const weft_run *run, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
 {
-    p->k->glu(n->attr.glu.activation, a, b, count, y);
+    run->k->glu(n->attr.glu.activation, a, b, count, y);
 }
 
-static void do_add(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
+static void do_add(const weft_run *run, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
 {
     (void)n;
-    p->k->add(a, b, count, y);
+    run->k->add(a, b, count, y);
 }
 
-static void do_softcap(const weft_program *p, const weft_node *n, const float *a, const float *b, int64_t count,
-                       float *y)
+static void do_softcap(const weft_run *run, const weft_node *n, const float *a, const float *b, int64_t count, float *y)
 {
     (void)b;
-    p->k->softcap(a, n->attr.softcap.cap, count, y);
+    run->k->softcap(a, n->attr.softcap.cap, count, y);
 }
 
 static element_fn element_of(uint32_t op)
@@ -130,19 +129,19 @@ static element_fn element_of(uint32_t op)
 }
 
 /* Rows in blocks of columns, so that a single row also keeps all threads busy. */
-static void run_elementwise(weft_program *p, const weft__cpu_step *s, int thread)
+static void run_elementwise(weft_run *run, const weft__cpu_step *s, int thread)
 {
     element_fn f = element_of(s->node->op);
-    int64_t width = width_of(p, s), per_row = (width + BLOCK - 1) / BLOCK, n = weft__cpu_rows(p, s) * per_row;
-    int64_t u = weft__cpu_share(n, thread, p->state->n_threads),
-            last = weft__cpu_share(n, thread + 1, p->state->n_threads);
+    int64_t width = width_of(run->program, s), per_row = (width + BLOCK - 1) / BLOCK,
+            n = weft__cpu_rows(run, s) * per_row;
+    int64_t u = weft__cpu_share(n, thread, run->n_threads), last = weft__cpu_share(n, thread + 1, run->n_threads);
     while (u < last) {
         int64_t row = u / per_row, first_block = u % per_row, n_blocks = per_row - first_block;
         if (n_blocks > last - u) n_blocks = last - u;
         int64_t from = first_block * BLOCK, to = (first_block + n_blocks) * BLOCK;
         if (to > width) to = width;
         int64_t at = row * width + from;
-        f(p, s->node, in(p, s, 0) + at, s->node->n_in > 1 ? in(p, s, 1) + at : NULL, to - from, out(p, s) + at);
+        f(run, s->node, in(run, s, 0) + at, s->node->n_in > 1 ? in(run, s, 1) + at : NULL, to - from, out(run, s) + at);
         u += n_blocks;
     }
 }

@@ -4,58 +4,57 @@
 #include "base/clock.h"
 
 /* The event of step s, or NULL when there is no room for it. */
-static weft_profile_event *begin_event(const weft_program *p, const weft__cpu_step *s)
+static weft_profile_event *begin_event(const weft_run *run, const weft__cpu_step *s)
 {
-    weft_profile_log *log = p->state->profile;
+    weft_profile_log *log = run->profile;
     if (log->n == log->capacity) {
         log->n_lost++;
         return NULL;
     }
     weft_profile_event *e = &log->events[log->n++];
-    e->node = s->node ? (int32_t)(s->node - p->graph->nodes) : WEFT_NONE;
+    e->node = s->node ? (int32_t)(s->node - run->program->graph->nodes) : WEFT_NONE;
     e->begin_ns = weft__clock_ns();
     return e;
 }
 
 static void walk(void *arg, int thread, int n_threads)
 {
-    weft_program *p = arg;
-    int timed = thread == 0 && p->state->profile;
+    weft_run *run = arg;
+    const weft_program *p = run->program;
+    int timed = thread == 0 && run->profile;
     (void)n_threads;
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
-        if (weft__cpu_rows(p, s) == 0) continue;
-        weft_profile_event *e = timed && s != p->gather ? begin_event(p, s) : NULL; /* moving rows is no op */
-        s->run(p, s, thread);
+        if (weft__cpu_rows(run, s) == 0) continue;
+        weft_profile_event *e = timed && s != p->gather ? begin_event(run, s) : NULL; /* moving rows is no op */
+        s->run(run, s, thread);
         if (e) e->done_ns = weft__clock_ns();
         if (s->barrier) weft__pool_barrier(p->backend->pool, thread);
         if (e) e->end_ns = weft__clock_ns();
     }
 }
 
-/* The steps that follow are done by n threads. Their number changes which computes an output, never how. */
-static void use_threads(weft_program *p, int n)
+void weft__cpu_use_threads(weft_run *run, int n)
 {
-    p->state->n_threads = n;
-    weft__cpu_forget_claims(p);
+    const weft_program *p = run->program;
+    run->n_threads = n;
+    weft__cpu_forget_claims(run);
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
-        if (s->node && s->node->op == WEFT_OP_LINEAR) weft__cpu_split_linear(p, s->data);
-        if (s->node && s->node->op == WEFT_OP_MOE_FFN) weft__cpu_split_moe(p, s->data);
+        const weft__cpu_linear *l = s->node && s->node->op == WEFT_OP_LINEAR ? s->data : NULL;
+        const weft__cpu_moe *m = s->node && s->node->op == WEFT_OP_MOE_FFN ? s->data : NULL;
+        if (l) weft__cpu_split_linear(l, n, run->split + l->split_at);
+        if (m) weft__cpu_split_moe(m, n, run->split + m->split_at);
     }
 }
 
-weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err)
+weft_status weft__cpu_run(weft_run *run, const weft_step *step, weft_error *err)
 {
+    weft__pool *pool = run->program->backend->pool;
     weft_status st;
-    int n_threads = weft__pool_team(p->backend->pool);
-    if (n_threads != p->state->n_threads) use_threads(p, n_threads);
-    if ((st = weft__cpu_accept(p, rows, b, err)) || (st = weft__cpu_tile_rows(p, err))) return st;
-    weft__pool_run_team(p->backend->pool, n_threads, rows->n_rows, walk, p);
+    int n_threads = weft__pool_team(pool);
+    if (n_threads != run->n_threads) weft__cpu_use_threads(run, n_threads);
+    if ((st = weft__cpu_accept(run, step, err)) || (st = weft__cpu_tile_rows(run, err))) return st;
+    weft__pool_run_team(pool, n_threads, step->rows->n_rows, walk, run);
     return WEFT_OK;
-}
-
-void weft__cpu_profile(weft_program *p, weft_profile_log *log)
-{
-    p->state->profile = log;
 }

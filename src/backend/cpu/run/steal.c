@@ -34,26 +34,26 @@ int weft__cpu_n_blocks(weft__cpu_shares s, int owner, weft__cpu_block_size size)
 
 /* Two products in a row use two lists: each thread empties its part of the next one's, which all have left behind at
  * the barrier before this. */
-weft__cpu_claim *weft__cpu_claims_of(weft_program *p, int thread, size_t n_chunks)
+weft__cpu_claim *weft__cpu_claims_of(weft_run *run, int thread, size_t n_chunks)
 {
-    const size_t half = p->needs.chunks * (size_t)p->state->n_threads;
-    weft__cpu_thread *th = &p->state->threads[thread];
+    const size_t half = run->program->needs.chunks * (size_t)run->n_threads;
+    weft__cpu_thread *th = &run->threads[thread];
     const int now = th->claims;
-    weft__cpu_claim *next = p->state->claims + (now ? 0 : half);
+    weft__cpu_claim *next = run->claims + (now ? 0 : half);
     for (size_t c = 0; c < th->n_claimed[!now]; c++)
-        atomic_store_explicit(&next[c * (size_t)p->state->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
+        atomic_store_explicit(&next[c * (size_t)run->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
     th->n_claimed[now] = n_chunks;
     th->claims = !now;
-    return p->state->claims + (now ? half : 0);
+    return run->claims + (now ? half : 0);
 }
 
-void weft__cpu_forget_claims(weft_program *p)
+void weft__cpu_forget_claims(weft_run *run)
 {
-    for (size_t c = 0; c < 2 * p->needs.chunks * (size_t)p->backend->n_threads; c++)
-        atomic_store_explicit(&p->state->claims[c].next, 0, memory_order_relaxed);
-    for (int t = 0; t < p->backend->n_threads; t++) {
-        p->state->threads[t].claims = 0;
-        p->state->threads[t].n_claimed[0] = p->state->threads[t].n_claimed[1] = 0;
+    for (size_t c = 0; c < 2 * run->program->needs.chunks * (size_t)run->program->backend->n_threads; c++)
+        atomic_store_explicit(&run->claims[c].next, 0, memory_order_relaxed);
+    for (int t = 0; t < run->program->backend->n_threads; t++) {
+        run->threads[t].claims = 0;
+        run->threads[t].n_claimed[0] = run->threads[t].n_claimed[1] = 0;
     }
 }
 

@@ -50,8 +50,8 @@ int weft__cpu_take_block(weft__cpu_shares s, int owner, weft__cpu_claim *claim, 
 
 /* The counts of a product: for each of n_chunks chunks one for every thread, none taken yet. Each thread of the team
  * calls it once for each product that is computed in blocks, before a barrier. */
-weft__cpu_claim *weft__cpu_claims_of(weft_program *p, int thread, size_t n_chunks);
+weft__cpu_claim *weft__cpu_claims_of(weft_run *run, int thread, size_t n_chunks);
 /* No block is taken; between steps, when the number of threads changes. */
-void weft__cpu_forget_claims(weft_program *p);
+void weft__cpu_forget_claims(weft_run *run);
 
 #endif
