@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "text/grammar/parts.h"
+#include "text/grammar/token_trie.h"
 #include "text/tokenizer/parts.h"
 
 weft__gram *weft__gram_create(void)
@@ -29,6 +30,11 @@ void weft__gram_destroy(weft__gram **p)
     weft__strings_free(&g->names);
     weft__free(g);
     *p = NULL;
+}
+
+void weft__gram_vocabulary(weft__gram *g, const weft__tok *tok)
+{
+    g->tok = tok;
 }
 
 void weft__gram_line(weft__gram *g, int line)
@@ -158,13 +164,9 @@ static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_
     return (int32_t)g->n_nodes++;
 }
 
-int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
+/* Whatever the bytes are. */
+static int32_t add_bytes(weft__gram *g, const char *s, size_t n)
 {
-    if (g->err.status) return -1;
-    if (!weft__utf8_valid(s, n)) {
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a literal that is no UTF-8", g->line);
-        return -1;
-    }
     if (n > WEFT__GRAM_MAX_NODES) {
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a literal of %zu bytes", g->line, n);
         return -1;
@@ -173,6 +175,45 @@ int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
     if (n) memcpy(g->bytes + g->n_bytes, s, n);
     g->n_bytes += n;
     return add_node(g, WEFT__GRAM_TEXT, (uint32_t)(g->n_bytes - n), (uint32_t)n, 1);
+}
+
+int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
+{
+    if (g->err.status) return -1;
+    if (weft__utf8_valid(s, n)) return add_bytes(g, s, n);
+    weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a literal that is no UTF-8", g->line);
+    return -1;
+}
+
+int32_t weft__gram_token(weft__gram *g, int32_t id)
+{
+    char text[WEFT__TOK_SPECIAL_MAX_BYTES + 2];
+    if (g->err.status) return -1;
+    if (!g->tok || id < 0 || id >= weft__tok_n(g->tok)) {
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: token %d: the vocabulary has ids 0 to %d", g->line, id,
+                        g->tok ? weft__tok_n(g->tok) - 1 : -1);
+        return -1;
+    }
+    if (weft__gram_trie_is_control(g->tok, id)) {
+        weft__tok_slice s = weft__tok_text(g->tok, id);
+        text[0] = text[s.len + 1] = (char)WEFT__GRAM_TRIE_CONTROL;
+        memcpy(text + 1, s.data, s.len);
+        return add_bytes(g, text, s.len + 2);
+    }
+    weft__tok_slice piece = weft__tok_piece_of(g->tok, id);
+    if (weft__tok_is_end(g->tok, id))
+        weft__gram_fail(g, WEFT_ARGUMENT,
+                        "grammar: line %d: token %d ends the answer, and is allowed where the grammar may end; leave "
+                        "it out",
+                        g->line, id);
+    else if (piece.len == 0 || !weft__utf8_valid(piece.data, piece.len))
+        weft__gram_fail(g, WEFT_UNSUPPORTED, "grammar: line %d: token %d has no text of whole characters", g->line, id);
+    return weft__gram_text(g, piece.data, piece.len);
+}
+
+int32_t weft__gram_find(const weft__gram *g, const char *s, size_t n)
+{
+    return g->tok && !g->err.status ? weft__tok_find(g->tok, s, n) : -1;
 }
 
 static int by_lo(const void *a, const void *b)

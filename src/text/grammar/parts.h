@@ -37,7 +37,8 @@ typedef struct weft__gram_rule_def {
 struct weft__gram {
     weft_error err; /* status 0: no failure so far */
     int32_t line;
-    weft__strings names; /* of the rules */
+    const weft__tok *tok; /* NULL: no tokens can be named */
+    weft__strings names;  /* of the rules */
     weft__gram_rule_def *rules;
     size_t n_rules, rules_capacity;
     weft__gram_node *nodes;
