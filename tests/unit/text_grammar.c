@@ -343,6 +343,42 @@ static void a_control_token_is_not_its_spelling(void **state)
     vocab_close(&v);
 }
 
+/* Every text of up to six letters: it is what stands before the word, and the word, when the word is nowhere else. */
+static void a_text_without_a_word_ends_where_the_word_begins(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"ab", "aab", "a\xC3\xA9", "\xC3\xA9\xC3\xA9z", "abac"}, *const letters[] = {
+                                                                                                    "a", "b", "c",
+                                                                                                    "\xC3\xA9", "z"};
+    static vocab v;
+    vocab_make(&v, 1, 0);
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        const size_t length = strlen(words[w]);
+        weft__gram *rules = weft__gram_create();
+        weft__gram_automaton *a;
+        weft__gram_tables *g;
+        int32_t root = weft__gram_rule(rules, "root", 4);
+        int32_t items[] = {weft__gram_without(rules, words[w], length), weft__gram_text(rules, words[w], length)};
+        weft__gram_define(rules, root, weft__gram_seq(rules, items, 2));
+        assert_int_equal(weft__gram_compile(rules, root, 1, &a, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_tables_create(a, v.trie, &g, NULL), WEFT_OK);
+        for (int code = 0; code < 5 * 5 * 5 * 5 * 5 * 5; code++) {
+            char text[16] = "";
+            for (int rest = code, i = 0; i < 6; rest /= 5, i++) strcat(text, letters[rest % 5]);
+            for (size_t n = strlen(text); n > 0; n = strlen(text)) {
+                const char *at = strstr(text, words[w]);
+                if ((follow(g, text, n) == 2) != (at && at + length == text + n))
+                    fail_msg("'%s' of '%s'", text, words[w]);
+                if (code % 7 || n < 2 || (text[n - 1] & 0x80)) break;
+                text[n - 1] = 0;
+            }
+        }
+        weft__gram_tables_release(&g);
+        weft__gram_destroy(&rules);
+    }
+    vocab_close(&v);
+}
+
 /* A vocabulary that cannot spell what the grammar wants is an error that names the place, never a mask without a
  * token. */
 static void fails_closed(void **state)
@@ -390,6 +426,7 @@ int main(void)
         cmocka_unit_test(json_has_a_depth_and_never_gets_stuck),
         cmocka_unit_test(ends_and_control_tokens),
         cmocka_unit_test(a_control_token_is_not_its_spelling),
+        cmocka_unit_test(a_text_without_a_word_ends_where_the_word_begins),
         cmocka_unit_test(fails_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,8 @@ static void make_lazy(language *x, const vocab *v, int skipping)
     weft_error err = {0};
     for (int i = 0; i < x->n_words; i++) triggers[n++] = (weft__gram_trigger){-1, x->words[i], strlen(x->words[i])};
     if (x->by_token) triggers[n++] = (weft__gram_trigger){CONTROL, NULL, 0};
-    weft__gram_lazy_spec spec = {triggers, n, x->skips ? "(" : NULL, x->skips ? ")" : NULL, skipping};
+    weft__gram_lazy_spec spec = {.triggers = triggers, .n = n, .skipping = skipping};
+    if (x->skips) spec.skip_from = "(", spec.skip_to = ")";
     if (weft__gram_lazy_create(x->g, v->tok, &spec, &x->lazy, &err)) fail_msg("%s\n%s", x->source, err.message);
 }
 
@@ -200,6 +201,39 @@ static void masks_are_what_a_search_from_scratch_says(void **state)
     vocab_close(&v);
 }
 
+/* A marker within words and text: a control token and text, looked for as one. */
+static void a_trigger_may_be_a_token_and_text(void **state)
+{
+    (void)state;
+    static vocab v;
+    vocab_make(&v, 5, 20);
+    weft__gram_tables *g = grammar("root ::= <ctl> \"ab\" <ctl> \"c\"", &v);
+    weft__gram *rules = weft__gram_create();
+    weft__gram_lazy *lazy;
+    place p = {0};
+    uint64_t bits[MAX_TOKENS / 64 + 1];
+    weft__gram_vocabulary(rules, v.tok);
+    int32_t word = weft__gram_rule(rules, "w", 1);
+    weft__gram_define(rules, word, weft__gram_marker(rules, "<ctl>ab<ctl>", 12));
+    weft__gram_lazy_spec spec = {.rules = rules, .words = word, .skip_from = "<ctl>x", .skip_to = "y<ctl>"};
+    assert_int_equal(weft__gram_lazy_create(g, v.tok, &spec, &lazy, NULL), WEFT_OK);
+    weft__gram_destroy(&rules);
+    assert_int_equal(weft__gram_watch_create(lazy, &p.watch, NULL), WEFT_OK);
+    static const int tokens[] = {CONTROL, 'a', 'c',     CONTROL, 'x', CONTROL, 'a',     'b',
+                                 CONTROL, 'y', CONTROL, CONTROL, 'a', 'b',     CONTROL, 'c'};
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        assert_null(i < 14 ? p.m : NULL);
+        assert_int_equal(place_mask(&p, bits), WEFT_OK);
+        assert_true(bit(bits, tokens[i]));
+        assert_int_equal(place_accept(&p, tokens[i]), WEFT_OK);
+    }
+    assert_int_equal(weft__gram_matcher_complete(p.m), 2);
+    place_close(&p);
+    weft__gram_lazy_release(&lazy);
+    weft__gram_tables_release(&g);
+    vocab_close(&v);
+}
+
 /* ---- what is refused ---- */
 
 static void a_trigger_with_which_no_text_begins_is_refused(void **state)
@@ -268,7 +302,8 @@ static int use_everything(void *arg)
     if (!g) g = grammar("root ::= \"abc\"", v);
     if (!v->n) weft__gram_tables_release(&g);
     if (!v->n) return 1;
-    weft__gram_lazy_spec spec = {&(weft__gram_trigger){-1, "abc", 3}, 1, "(", ")", 0};
+    weft__gram_lazy_spec spec = {
+        .triggers = &(weft__gram_trigger){-1, "abc", 3}, .n = 1, .skip_from = "(", .skip_to = ")"};
     weft_status st = weft__gram_lazy_create(g, v->tok, &spec, &lazy, NULL);
     if (!st) st = weft__gram_watch_create(lazy, &p.watch, NULL);
     for (const char *s = text; *s && !st; s++) st = place_accept(&p, *s);
@@ -300,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_are_what_a_search_from_scratch_says),
+        cmocka_unit_test(a_trigger_may_be_a_token_and_text),
         cmocka_unit_test(a_trigger_with_which_no_text_begins_is_refused),
         cmocka_unit_test(a_word_may_be_a_control_token),
         cmocka_unit_test(refused_allocations_are_reported),

@@ -75,6 +75,14 @@ int32_t weft__gram_ref(weft__gram *g, int32_t rule);
 int32_t weft__gram_token(weft__gram *g, int32_t id);
 /* The id of the token spelled so, or -1. */
 int32_t weft__gram_find(const weft__gram *g, const char *s, size_t n);
+/* A marker, in which control tokens that are spelled stand for themselves; those that end generation fail as above. */
+int32_t weft__gram_marker(weft__gram *g, const char *s, size_t n);
+/* The longest control token, or one that ends generation, that s[0..n) begins with: its id, or -1. *length: its bytes. */
+int32_t weft__gram_control_at(const weft__gram *g, const char *s, size_t n, size_t *length);
+/* Any text of characters that has s[0..n) nowhere in it, which has no beginning that is its end, too. */
+int32_t weft__gram_without(weft__gram *g, const char *s, size_t n);
+/* Takes a character out of the classes that stand in the rule's own expression. */
+void weft__gram_exclude(weft__gram *g, int32_t rule, uint32_t c);
 
 typedef struct weft__gram_automaton weft__gram_automaton;
 

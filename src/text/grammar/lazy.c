@@ -35,7 +35,6 @@ struct weft__gram_lazy {
     _Atomic(lazy_places *) *places; /* [search->n_states], made when first needed */
     lazy_token *tokens;             /* [n_tokens] triggers */
     size_t n_tokens;
-    int32_t skip_from, skip_to; /* control tokens, or -1 */
     int skipping;
 };
 
@@ -80,16 +79,22 @@ static size_t token_bytes(const weft__tok *tok, int32_t id, char out[WEFT__TOK_S
     return s.len + 2 * (size_t)control;
 }
 
-/* Adds a trigger that is a token; *fits: the grammar can begin with it. */
-static weft_status add_token(weft__gram_lazy *l, const weft__tok *tok, int32_t id, int *fits, weft_error *err)
+/* Adds a trigger that is a token: a control token as a word of the search, unless the grammar has it by its spelling,
+ * others as they are. *fits: the grammar can begin with it. */
+static weft_status add_token(weft__gram_lazy *l, const weft__tok *tok, int32_t id, weft__gram *g, int32_t *words,
+                             size_t *n_words, int *fits, weft_error *err)
 {
     char bytes[WEFT__TOK_SPECIAL_MAX_BYTES + 2];
     size_t n = token_bytes(tok, id, bytes);
-    int control = weft__gram_trie_is_control(tok, id), spelled = 0;
+    int control = weft__gram_trie_is_control(tok, id);
     weft_status st = WEFT_OK;
     *fits = n > 0 && l->trie->node_of[id] != WEFT__GRAM_TRIE_NONE && may_begin(l->g, bytes, n, &st, err);
-    if (!st && !*fits && control) *fits = spelled = may_begin(l->g, bytes + 1, n - 2, &st, err);
-    if (!st && *fits) l->tokens[l->n_tokens++] = (lazy_token){id, spelled};
+    if (!st && *fits && control) {
+        words[(*n_words)++] = weft__gram_token(g, id);
+        return WEFT_OK;
+    }
+    if (!st && !*fits && control) *fits = may_begin(l->g, bytes + 1, n - 2, &st, err);
+    if (!st && *fits) l->tokens[l->n_tokens++] = (lazy_token){id, control};
     return st;
 }
 
@@ -103,15 +108,14 @@ static weft_status add_trigger(weft__gram_lazy *l, const weft__tok *tok, const w
         if (t->token >= weft__tok_n(tok))
             return weft_fail(err, WEFT_ARGUMENT, "grammar: trigger token %d: the vocabulary has ids 0 to %d", t->token,
                              weft__tok_n(tok) - 1);
-        st = add_token(l, tok, t->token, &fits, err);
-        return st || fits
-                   ? st
-                   : weft_fail(err, WEFT_ARGUMENT, "grammar: no text of it begins with trigger token %d", t->token);
+        st = add_token(l, tok, t->token, g, words, n_words, &fits, err);
+        if (st || fits) return st;
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: no text of it begins with trigger token %d", t->token);
     }
     if (!t->n || t->n > WEFT__GRAM_LAZY_WORD || !weft__utf8_valid(t->text, t->n))
         return weft_fail(err, WEFT_ARGUMENT, "grammar: a trigger must be 1 to %d bytes of UTF-8", WEFT__GRAM_LAZY_WORD);
     int32_t id = weft__tok_find(tok, t->text, t->n);
-    if (id >= 0 && weft__gram_trie_is_control(tok, id)) st = add_token(l, tok, id, &as_token, err);
+    if (id >= 0 && weft__gram_trie_is_control(tok, id)) st = add_token(l, tok, id, g, words, n_words, &as_token, err);
     if (!st) fits = may_begin(l->g, t->text, t->n, &st, err);
     if (st) return st;
     words[(*n_words)++] = weft__gram_text(g, t->text, t->n);
@@ -120,37 +124,33 @@ static weft_status add_trigger(weft__gram_lazy *l, const weft__tok *tok, const w
                      weft__tok_quote(quote, t->text, t->n));
 }
 
-/* The rule of a text; -1 without one. */
-static int32_t rule_of_text(weft__gram *g, const char *name, const char *text)
+/* The rule of a marker; -1 without one. */
+static int32_t rule_of_marker(weft__gram *g, const char *name, const char *text)
 {
     if (!text) return -1;
     int32_t rule = weft__gram_rule(g, name, strlen(name));
-    weft__gram_define(g, rule, weft__gram_text(g, text, strlen(text)));
+    weft__gram_define(g, rule, weft__gram_marker(g, text, strlen(text)));
     return rule;
-}
-
-static int32_t control_token(const weft__tok *tok, const char *text)
-{
-    int32_t id = text ? weft__tok_find(tok, text, strlen(text)) : -1;
-    return id >= 0 && weft__gram_trie_is_control(tok, id) ? id : -1;
 }
 
 static weft_status make_search(weft__gram_lazy *l, const weft__tok *tok, const weft__gram_lazy_spec *spec,
                                weft_error *err)
 {
-    weft__gram *g = weft__gram_create();
-    int32_t *words = weft__alloc_array(spec->n, sizeof *words);
+    weft__gram *g = spec->rules ? spec->rules : weft__gram_create();
+    int32_t *words = weft__alloc_array(2 * spec->n, sizeof *words);
     size_t n_words = 0;
     weft_status st = g && words ? WEFT_OK : lazy_no_memory(err);
+    if (g) weft__gram_vocabulary(g, tok);
     for (size_t i = 0; i < spec->n && !st; i++) st = add_trigger(l, tok, &spec->triggers[i], g, words, &n_words, err);
     if (!st) {
-        int32_t rule = n_words ? GRAM_RULE("trigger") : -1;
+        int32_t rule = spec->rules ? spec->words : n_words ? GRAM_RULE("trigger") : -1;
         if (n_words) weft__gram_define(g, rule, weft__gram_alt(g, words, n_words));
-        int32_t from = rule_of_text(g, "skip from", spec->skip_from), to = rule_of_text(g, "skip to", spec->skip_to);
+        int32_t from = rule_of_marker(g, "skip from", spec->skip_from),
+                to = rule_of_marker(g, "skip to", spec->skip_to);
         st = weft__gram_search_create(g, rule, from, to, &l->search, err);
     }
     weft__free(words);
-    weft__gram_destroy(&g);
+    if (!spec->rules) weft__gram_destroy(&g);
     return st;
 }
 
@@ -166,14 +166,12 @@ static lazy_places *find_places(const weft__gram_lazy *l, uint16_t state)
     for (uint32_t i = 0; i < t->n_nodes;) {
         const weft__gram_trie_node *x = &t->nodes[i];
         uint16_t to = l->search->next[256 * (size_t)states[x->depth - 1] + x->byte];
-        int control = x->depth == 1 && x->byte == WEFT__GRAM_TRIE_CONTROL;
-        if (to == WEFT__GRAM_SEARCH_FOUND && !control) {
+        if (to == WEFT__GRAM_SEARCH_FOUND) {
             if (!weft__grow(&nodes, &capacity, n + 1, sizeof *nodes)) goto done;
             nodes[n++] = i;
-        } else if (!control) {
-            states[x->depth] = to;
         }
-        i = control || to == WEFT__GRAM_SEARCH_FOUND ? x->next : i + 1;
+        states[x->depth] = to;
+        i = to == WEFT__GRAM_SEARCH_FOUND ? x->next : i + 1;
     }
     if ((p = weft__alloc(sizeof *p + n * sizeof *nodes))) {
         p->n = (uint32_t)n;
@@ -211,7 +209,7 @@ weft_status weft__gram_lazy_create(weft__gram_tables *g, const weft__tok *tok, c
                                    weft__gram_lazy **out, weft_error *err)
 {
     *out = NULL;
-    if (!spec->n || spec->n > WEFT__GRAM_LAZY_TRIGGERS)
+    if (!spec->rules && (!spec->n || spec->n > WEFT__GRAM_LAZY_TRIGGERS))
         return weft_fail(err, WEFT_ARGUMENT, "grammar: 1 to %d triggers begin a lazy one, not %zu",
                          WEFT__GRAM_LAZY_TRIGGERS, spec->n);
     weft__gram_lazy *l = weft__alloc_zero(1, sizeof *l);
@@ -219,8 +217,6 @@ weft_status weft__gram_lazy_create(weft__gram_tables *g, const weft__tok *tok, c
     atomic_init(&l->refs, 1);
     l->g = weft__gram_tables_retain(g);
     l->trie = weft__gram_tables_trie(g);
-    l->skip_from = control_token(tok, spec->skip_from);
-    l->skip_to = control_token(tok, spec->skip_to);
     l->skipping = spec->skipping;
     l->tokens = weft__alloc_array(spec->n, sizeof *l->tokens);
     weft_status st = l->tokens ? make_search(l, tok, spec, err) : lazy_no_memory(err);
@@ -356,12 +352,11 @@ static weft_status trim(weft__gram_watch *w, weft_error *err)
     return WEFT_OK;
 }
 
-/* A token that is no text: what was open before it is not any more. */
-static void pass_over(weft__gram_watch *w, int32_t token)
+/* A token that no grammar has: what was open before it is not any more. */
+static void pass_over(weft__gram_watch *w)
 {
-    const weft__gram_lazy *l = w->l;
-    int skips = !l->search->looks[w->at.state];
-    weft__gram_trail_begin(l->search, &w->at, skips ? token != l->skip_to : token == l->skip_from);
+    const weft__gram_search *search = w->l->search;
+    weft__gram_trail_begin(search, &w->at, !search->looks[w->at.state]);
     w->text_from = w->at.n_bytes;
     w->text.len = 0;
 }
@@ -421,8 +416,8 @@ weft_status weft__gram_watch_accept(weft__gram_watch *w, int32_t token, weft__gr
     if (trigger) {
         st = begin_with(w, trigger, err);
         found = 1;
-    } else if (n == 0 || w->piece[0] == WEFT__GRAM_TRIE_CONTROL) {
-        pass_over(w, token);
+    } else if (n == 0) {
+        pass_over(w);
         for (int32_t i = 0; i < t->n_ends; i++) w->ended |= t->ends[i] == token;
     } else {
         st = watch_text(w, token, n, &found, err);

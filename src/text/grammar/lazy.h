@@ -19,7 +19,9 @@ typedef struct weft__gram_trigger {
 typedef struct weft__gram_lazy_spec {
     const weft__gram_trigger *triggers; /* [n], at least one */
     size_t n;
-    const char *skip_from, *skip_to; /* both or neither */
+    weft__gram *rules; /* or NULL and triggers: the rule `words` of it says what is one; borrowed, for the creation */
+    int32_t words;
+    const char *skip_from, *skip_to; /* markers (weft__gram_marker); both or neither */
     int skipping;                    /* 1: the text begins behind skip_from */
 } weft__gram_lazy_spec;
 

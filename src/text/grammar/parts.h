@@ -13,7 +13,8 @@ typedef enum weft__gram_kind {
     WEFT__GRAM_SEQ,    /* a: where in items, b: how many */
     WEFT__GRAM_ALT,    /* the same */
     WEFT__GRAM_REPEAT, /* a: min, b: max, item */
-    WEFT__GRAM_REF     /* a: rule, b: the next reference to the same rule */
+    WEFT__GRAM_REF,    /* a: rule, b: the next reference to the same rule */
+    WEFT__GRAM_WITHOUT /* a: where in bytes, b: how many; item: the class of all characters but those */
 } weft__gram_kind;
 
 typedef struct weft__gram_node {

@@ -9,7 +9,9 @@
 #include "base/alloc.h"
 
 enum { MAX_MEMBERS = 1 << 20, /* of all sets */ MAX_WORK = 1 << 26 /* members compared: some tens of milliseconds */ };
-enum { LOOKING, SKIPPING }; /* what a set looks for: words, and where skipping begins; where that ends */
+/* What a set looks for: words, and where skipping begins; where that ends. Within a control token, too, where nothing
+ * begins. */
+enum { LOOKING, SKIPPING, WITHIN };
 
 /* The sets of states, each sorted, and led by what it looks for. States of skip_from stand behind those of words. */
 typedef struct search_sets {
@@ -41,7 +43,7 @@ static int by_number(const void *x, const void *y)
 static const weft__gram_automaton *automaton_of(const search_sets *s, int32_t what, int32_t *state)
 {
     int32_t n_words = s->words ? (int32_t)s->words->n_states : 0;
-    if (what == SKIPPING) return s->to;
+    if (what & SKIPPING) return s->to;
     if (*state < n_words) return s->words;
     *state -= n_words;
     return s->from;
@@ -58,12 +60,13 @@ static int put_member(search_sets *s, size_t begin, int32_t member)
     return 1;
 }
 
-/* The set that pool[at[n]..n_pool) is, without its order: an old one, or a new one; a word may begin in any place. */
+/* The set that pool[at[n]..n_pool) is, without its order: an old one, or a new one. */
 static uint16_t intern_set(search_sets *s, int32_t what)
 {
     size_t begin = s->at[s->n];
+    /* A word may begin in any place. */
     if (what == SKIPPING) put_member(s, begin + 1, s->to->starts[s->to->root]);
-    else if (s->words) put_member(s, begin + 1, s->words->starts[s->words->root]);
+    if (what == LOOKING && s->words) put_member(s, begin + 1, s->words->starts[s->words->root]);
     if (what == LOOKING && s->from)
         put_member(s, begin + 1, (s->words ? (int32_t)s->words->n_states : 0) + s->from->starts[s->from->root]);
     if (s->status) return 0;
@@ -81,7 +84,7 @@ static uint16_t intern_set(search_sets *s, int32_t what)
         !weft__grow(&s->looks, &s->looks_capacity, s->n + 1, 1) ||
         !weft__grow(&s->next, &s->next_capacity, (s->n + 1) * 256, sizeof *s->next))
         return (uint16_t)sets_fail(s, WEFT_NO_MEMORY);
-    s->looks[s->n] = what == LOOKING;
+    s->looks[s->n] = what == LOOKING ? WEFT__GRAM_SEARCH_LOOKS : what == WITHIN ? WEFT__GRAM_SEARCH_GOES_ON : 0;
     s->at[++s->n] = s->n_pool;
     return (uint16_t)(s->n - 1);
 }
@@ -97,7 +100,7 @@ static uint16_t first_set(search_sets *s, int32_t what)
 static void mark_cuts(const search_sets *s, size_t i, uint8_t cut[257])
 {
     memset(cut, 0, 257);
-    cut[0] = 1;
+    cut[0] = cut[WEFT__GRAM_TRIE_CONTROL] = 1;
     for (size_t k = s->at[i] + 1; k < s->at[i + 1]; k++) {
         int32_t state = s->pool[k];
         const weft__gram_automaton *a = automaton_of(s, s->pool[s->at[i]], &state);
@@ -112,7 +115,7 @@ static uint16_t follow_byte(search_sets *s, size_t i, int byte)
     int32_t what = s->pool[s->at[i]];
     int found = 0, other = 0;
     size_t begin = s->n_pool = s->at[s->n];
-    if (!put_member(s, begin, what)) return 0;
+    if (!put_member(s, begin, byte == WEFT__GRAM_TRIE_CONTROL ? what ^ WITHIN : what)) return 0;
     for (size_t k = s->at[i] + 1; k < s->at[i + 1] && !s->status; k++) {
         int32_t state = s->pool[k], base = state;
         const weft__gram_automaton *a = automaton_of(s, what, &state);
@@ -127,7 +130,8 @@ static uint16_t follow_byte(search_sets *s, size_t i, int byte)
         }
     }
     if (found) return WEFT__GRAM_SEARCH_FOUND;
-    if (other) return first_set(s, what == LOOKING ? SKIPPING : LOOKING);
+    if (byte == WEFT__GRAM_TRIE_CONTROL) what ^= WITHIN;
+    if (other) return first_set(s, what ^ SKIPPING);
     return s->status ? 0 : intern_set(s, what);
 }
 
@@ -250,7 +254,8 @@ int weft__gram_trail_step(const weft__gram_search *s, weft__gram_trail *t, unsig
     uint16_t to = s->next[256 * (size_t)t->state + byte];
     size_t n = 0;
     int found = 0, looks = a && s->looks[t->state] && (to == WEFT__GRAM_SEARCH_FOUND || s->looks[to]);
-    for (size_t i = 0; looks && i <= t->n && !found; i++) {
+    size_t n_items = t->n + (s->looks[t->state] == WEFT__GRAM_SEARCH_LOOKS);
+    for (size_t i = 0; looks && i < n_items && !found; i++) {
         struct weft__gram_trail_item x = {a->starts[a->root], t->n_bytes};
         if (i < t->n) x = t->items[i];
         const weft__gram_state *state = &a->states[x.state];

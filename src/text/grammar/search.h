@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/* search.h: where in a text one of some words ends first, as a deterministic automaton over bytes: a state is all ways in
- * which what was read last may begin a word. Between two other words, which mark what is to be skipped, none is looked
- * for. Immutable: threads may share it. Where a word begins that was found says a trail, which belongs to one thread. */
+/* search.h: where in a text one of some words ends first, as a deterministic automaton over the bytes of tokens
+ * (token_trie.h): a state is all ways in which what was read last may begin a word. Within a control token none begins.
+ * Between two other words, which mark what is to be skipped, none is looked for. Immutable: threads may share it. Where a word begins that was found says a trail, which belongs to one thread. */
 #ifndef WEFT_TEXT_SEARCH_H
 #define WEFT_TEXT_SEARCH_H
 
 #include "text/grammar/parts.h"
+#include "text/grammar/token_trie.h"
 
 enum {
     WEFT__GRAM_SEARCH_STATES = 4096, /* what takes more is refused */
     WEFT__GRAM_SEARCH_FOUND = UINT16_MAX
 };
+/* Whether words can begin in a state, or those that have begun can go on. */
+enum { WEFT__GRAM_SEARCH_GOES_ON = 1, WEFT__GRAM_SEARCH_LOOKS = 2 };
 
 typedef struct weft__gram_search {
     weft__gram_automaton *words; /* what is looked for, or NULL; no rule calls another */
     uint16_t *next;              /* [n_states][256] a state, or FOUND */
-    uint8_t *looks;              /* [n_states] 0: it skips */
+    uint8_t *looks;              /* [n_states] one of those; 0: it skips */
     uint16_t start, skipping;    /* at the beginning of a text, and of what is skipped */
     size_t n_states;
 } weft__gram_search;
