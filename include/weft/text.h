@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text.h: tokenizers, chat templates and grammars. */
+/* text.h: tokenizers, chat templates, the answers to their prompts, and grammars. */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H
 
@@ -98,17 +98,85 @@ WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_
 WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids,
                                                size_t capacity, size_t *n, weft_error *err);
 
+/* ---- answers: what a model's chat format says besides text ---- */
+
+/* The format that answers to this template's prompts have: a family's ("hermes", "harmony", "qwen3-coder");
+ * "generic" where the template shows tools in no form of its own: a call is a JSON object with a name and arguments;
+ * "none" where it shows no tools. tests/templates.txt has a line for each template that is known. */
+WEFT_API const char *weft_chat_format(const weft_chat *chat);
+/* 1 when its models think before they answer. */
+WEFT_API int weft_chat_reasons(const weft_chat *chat);
+
+typedef struct weft_chat_parser weft_chat_parser;
+
+enum weft_chat_part_kind { WEFT_CHAT_TEXT = 0, WEFT_CHAT_REASONING = 1, WEFT_CHAT_CALL = 2 };
+
+/* A part of an answer. What it points to lives for the call; texts are not NUL-terminated. */
+typedef struct weft_chat_part {
+    uint32_t size;
+    uint32_t kind;    /* weft_chat_part_kind */
+    const char *text; /* more text, or more reasoning; CALL: all of its arguments, the text of one JSON object */
+    size_t n_text;
+    const char *name; /* CALL: the function's */
+    size_t n_name;
+    const char *id; /* CALL: as the model wrote it; n_id 0 where its format has none */
+    size_t n_id;
+    int32_t index; /* CALL: 0, 1, ... */
+    uint32_t reserved;
+} weft_chat_part;
+
+/* Non-zero: stop, WEFT_CANCELLED. */
+typedef int weft_chat_on_part(void *arg, const weft_chat_part *part);
+
+typedef struct weft_chat_parser_params {
+    uint32_t size;
+    int32_t calls;     /* 1: calls are told as such; 0, where no tools are offered: they are text */
+    int32_t reasoning; /* 1: reasoning is told apart; 0: it is text, as are its markers */
+    uint32_t reserved;
+    /* JSON as given to weft_chat_render, or NULL: the types of what formats without types spell as plain text */
+    const char *tools;
+} weft_chat_parser_params;
+
+/* Fills in the defaults: calls and reasoning are told. The macro tells the library how large the program's struct
+ * is. */
+WEFT_API void weft_chat_parser_params_default(weft_chat_parser_params *params);
+WEFT_API void weft_chat_parser_params_init(weft_chat_parser_params *params, uint32_t size);
+#define weft_chat_parser_params_default(params) weft_chat_parser_params_init(params, sizeof *(params))
+/* For one answer to this prompt, which may have begun the thinking. The parser needs neither prompt nor params
+ * afterwards; the chat and its model outlive it. One thread. Fails with WEFT_FORMAT (tools that are no JSON),
+ * WEFT_ARGUMENT (that are no array), WEFT_NO_MEMORY. */
+WEFT_API weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat_parser_params *params,
+                                          weft_chat_parser **out, weft_error *err);
+/* What was not told by then is lost. */
+WEFT_API void weft_chat_parser_free(weft_chat_parser **parser);
+/* 1 for a special token of which the format's markers are made: it is to be pushed as it is spelled
+ * (weft_token_piece), all other special tokens not at all. */
+WEFT_API int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token);
+/* More of the answer. How it is cut into pieces changes nothing but when parts are told: the texts between two calls,
+ * or changes of kind, are the same when joined. A call is told once it is whole, and its arguments parse, text and
+ * reasoning at once but for what may become a marker. What looks like a call and never becomes one (or is longer than
+ * 1 MiB) is told as text in its place, markers included. White space beside markers is the format's and is not told.
+ * Fails with WEFT_CANCELLED and WEFT_NO_MEMORY; then the parser is only to be freed. */
+WEFT_API weft_status weft_chat_parser_push(weft_chat_parser *parser, const char *text, size_t length,
+                                           weft_chat_on_part *on_part, void *arg, weft_error *err);
+/* The end of the answer: tells what was held back. A call that lacks no more than its last marker is one. Nothing is
+ * to be pushed afterwards. */
+WEFT_API weft_status weft_chat_parser_finish(weft_chat_parser *parser, weft_chat_on_part *on_part, void *arg,
+                                             weft_error *err);
+
 /* ---- grammars: what a model may write ----
  * A grammar is checked and compiled for a vocabulary before the first token; a matcher follows one text through it
- * and masks the logits. Control tokens are never allowed, end tokens where the text may end; half a character is,
- * where the rest can follow. Fails closed: where no token fits, that is an error. The text is the bytes of its
- * tokens (WEFT_DETOK_CONTINUE). */
+ * and masks the logits. Control tokens are allowed where the grammar names them, end tokens where the text may end;
+ * half a character is, where the rest can follow. Fails closed: where no token fits, that is an error. The text is the
+ * bytes of its tokens (WEFT_DETOK_CONTINUE). */
 typedef struct weft_grammar weft_grammar;
 typedef struct weft_matcher weft_matcher;
 
 /* Sources are UTF-8 of 1 MiB at most. */
 enum weft_grammar_kind {
-    WEFT_GRAMMAR_GBNF = 0,       /* the dialect of llama.cpp; begins with rule `root` */
+    /* the dialect of llama.cpp; begins with rule `root`. Tokens are written <[ID]> or as they are spelled, <...>:
+     * control tokens are meant as such, others as their text */
+    WEFT_GRAMMAR_GBNF = 0,
     WEFT_GRAMMAR_JSON = 1,       /* any JSON object, at most 256 deep; no source */
     WEFT_GRAMMAR_JSON_VALUE = 2, /* any JSON value, the same */
     /* All of the text matches: ECMA-262 without look-around, references, \b, \p; ^ and $ at the ends change nothing;
@@ -133,6 +201,24 @@ WEFT_API weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t 
  * The message names the place as a JSON pointer ("#/properties/a/pattern"). Otherwise as weft_grammar_new. */
 WEFT_API weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char *source, size_t length,
                                               weft_grammar **out, weft_error *err);
+
+enum weft_trigger_kind {
+    WEFT_TRIGGER_WORD = 0, /* the text; where a control token is spelled so, that one, too */
+    WEFT_TRIGGER_TOKEN = 1 /* the token; for the grammar a control token is itself, or else the text of its spelling */
+};
+typedef struct weft_trigger {
+    uint32_t kind;
+    int32_t token;    /* of TOKEN */
+    const char *text; /* of WORD: text[0..length), UTF-8, at most 1024 bytes */
+    size_t length;
+} weft_trigger;
+/* A grammar that begins later: the text is free, control tokens and ends included, until it has one of
+ * triggers[0..n), at most 256; from the trigger's first byte on it is a text of `grammar`, which may be freed. A token
+ * that completes a trigger is allowed where it goes on as the grammar does. Fails with WEFT_ARGUMENT for a lazy
+ * grammar, or a trigger with which none of its texts begins; WEFT_LIMIT for a word that ends in too many tokens of the
+ * vocabulary. */
+WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
+                                       const weft_trigger *triggers, size_t n, weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */

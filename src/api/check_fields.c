@@ -15,8 +15,12 @@ static int check_stream(const weft__api_params *params, weft__api_error *error)
 static int check_constraint(const weft__api_params *params, weft__api_error *error)
 {
     const char *field = params->constraint.field, *other = params->grammar ? "grammar" : params->constraint.other;
-    if (!field || !other) return 1;
-    return weft__api_error_set(error, 400, other, "'%s' and '%s' exclude each other", other, field);
+    if (field && other) return weft__api_error_set(error, 400, other, "'%s' and '%s' exclude each other", other, field);
+    if (params->grammar_lazy && !params->n_triggers)
+        return weft__api_error_set(error, 400, "grammar_lazy", "'grammar_lazy' without 'grammar_triggers'");
+    if (params->grammar_lazy && !params->grammar && !field)
+        return weft__api_error_set(error, 400, "grammar_lazy", "'grammar_lazy' without a 'grammar' or a schema");
+    return 1;
 }
 
 /* OpenAI's penalties see the text so far, all of it: the prompt too, as those of /completion. */
