@@ -485,3 +485,26 @@ OLDER = [
 # What a template is given, and what it is to see.
 SHAPES = [(title, tools, messages, seen) for all_of, seen in ((shapes(), canonical), (OLDER, canonical_older)) for title, messages in all_of
           for tools in (None, [WEATHER, PLAIN])]
+
+
+# ---- with and without tools, system, thinking, generation prompt ----
+
+def variants(as_text):
+    """Conversations of all kinds as a template is to see them: (title, {messages, tools, kwargs, add_generation_prompt})."""
+    made = call("get_weather", json.dumps(ARGUMENTS, ensure_ascii=False) if as_text else ARGUMENTS, "abcdefgh1")
+    kinds = {
+        "a question": [user("Weather?")],
+        "an answer": [user("2+2?"), assistant("4"), user("And 3+3?")],
+        "a thought": [user("2+2?"), assistant("4", reasoning_content="Two and two.")],
+        "a call": [user("Weather?"), assistant("", tool_calls=[made]), result("rain", "abcdefgh1", "get_weather")],
+        "a thought and a call": [user("Weather?"), assistant("I look.", reasoning_content="Where?", tool_calls=[made]),
+                                 result("rain", "abcdefgh1", "get_weather"), assistant("Rain.", reasoning_content="Wet."), user("Thanks")],
+    }
+    thinking = {"thinking": {}, "not thinking": {"enable_thinking": False}, "much thinking": {"reasoning_effort": "high", "thinking": True}}
+    for kind, messages in kinds.items():
+        for begins in ([], [system("Be terse.")]):
+            for tools in (None, [WEATHER, PLAIN]):
+                for how, kwargs in thinking.items():
+                    for prompt in (False, True) if not kwargs else (True,):
+                        title = ", ".join([kind, *["a system message"] * bool(begins), *["tools"] * bool(tools), how, *["a prompt"] * prompt])
+                        yield title, {"messages": begins + messages, "tools": tools, "kwargs": kwargs, "add_generation_prompt": prompt}
