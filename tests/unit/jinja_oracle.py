@@ -219,6 +219,13 @@ def run_templates(driver, folder):
 
 # They print arguments as they are: JSON that is text, and of an object what Python prints, or they refuse it.
 WANT_TEXT = {"meetkai-functionary-medium-v3.2.jinja", "verbatim.jinja"}
+# And so does this one, which shows calls only of messages whose content is None.
+WANT_NONE = {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja"}
+
+
+def wanted(name):
+    """Whether a template wants arguments as text, and None beside calls."""
+    return name in WANT_TEXT | WANT_NONE, name in WANT_NONE
 
 
 def run_shapes(driver, folder):
@@ -231,7 +238,7 @@ def run_shapes(driver, folder):
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
             source = f.read()
         for title, tools, given, seen in SHAPES:
-            context = dict(TOKENS, messages=seen(name in WANT_TEXT), tools=tools or None, documents=None, add_generation_prompt=True,
+            context = dict(TOKENS, messages=seen(*wanted(name)), tools=tools or None, documents=None, add_generation_prompt=True,
                            enable_thinking=True)
             text, error = oracle(env, source, json.loads(json.dumps(context)))
             ours = driver.ask({"template": source, "normal": True,
@@ -256,7 +263,8 @@ def run_variants(driver, folder):
     for at, name in enumerate(names):
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
             source = f.read()
-        for title, chat in list(variants(name in WANT_TEXT))[at % 6::6] if SLOW else variants(name in WANT_TEXT):
+        chats = list(variants(*wanted(name)))
+        for title, chat in chats[at % 6::6] if SLOW else chats:
             # What transformers gives a template: these, the special tokens, and the caller's own.
             context = {"messages": chat["messages"], "tools": chat["tools"], "documents": None, "add_generation_prompt": chat["add_generation_prompt"],
                        **TOKENS, "enable_thinking": True, **chat["kwargs"]}
