@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text.h: tokenizers, chat templates and grammars. */
+/* text.h: tokenizers, chat templates, the answers to their prompts, and grammars. */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H
 
@@ -97,6 +97,72 @@ WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_
  * it. Otherwise as weft_tokenize. */
 WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids,
                                                size_t capacity, size_t *n, weft_error *err);
+
+/* ---- answers: what a model's chat format says besides text ---- */
+
+/* The format that answers to this template's prompts have: a family's ("hermes", "harmony", "qwen3-coder");
+ * "generic" where the template shows tools in no form of its own: a call is a JSON object with a name and arguments;
+ * "none" where it shows no tools. tests/templates.txt has a line for each template that is known. */
+WEFT_API const char *weft_chat_format(const weft_chat *chat);
+/* 1 when its models think before they answer. */
+WEFT_API int weft_chat_reasons(const weft_chat *chat);
+
+typedef struct weft_chat_parser weft_chat_parser;
+
+enum weft_chat_part_kind { WEFT_CHAT_TEXT = 0, WEFT_CHAT_REASONING = 1, WEFT_CHAT_CALL = 2 };
+
+/* A part of an answer. What it points to lives for the call; texts are not NUL-terminated. */
+typedef struct weft_chat_part {
+    uint32_t size;
+    uint32_t kind;    /* weft_chat_part_kind */
+    const char *text; /* more text, or more reasoning; CALL: all of its arguments, the text of one JSON object */
+    size_t n_text;
+    const char *name; /* CALL: the function's */
+    size_t n_name;
+    const char *id; /* CALL: as the model wrote it; n_id 0 where its format has none */
+    size_t n_id;
+    int32_t index; /* CALL: 0, 1, ... */
+    uint32_t reserved;
+} weft_chat_part;
+
+/* Non-zero: stop, WEFT_CANCELLED. */
+typedef int weft_chat_on_part(void *arg, const weft_chat_part *part);
+
+typedef struct weft_chat_parser_params {
+    uint32_t size;
+    int32_t calls;     /* 1: calls are told as such; 0, where no tools are offered: they are text */
+    int32_t reasoning; /* 1: reasoning is told apart; 0: it is text, as are its markers */
+    uint32_t reserved;
+    /* JSON as given to weft_chat_render, or NULL: the types of what formats without types spell as plain text */
+    const char *tools;
+} weft_chat_parser_params;
+
+/* Fills in the defaults: calls and reasoning are told. The macro tells the library how large the program's struct
+ * is. */
+WEFT_API void weft_chat_parser_params_default(weft_chat_parser_params *params);
+WEFT_API void weft_chat_parser_params_init(weft_chat_parser_params *params, uint32_t size);
+#define weft_chat_parser_params_default(params) weft_chat_parser_params_init(params, sizeof *(params))
+/* For one answer to this prompt, which may have begun the thinking. The parser needs neither prompt nor params
+ * afterwards; the chat and its model outlive it. One thread. Fails with WEFT_FORMAT (tools that are no JSON),
+ * WEFT_ARGUMENT (that are no array), WEFT_NO_MEMORY. */
+WEFT_API weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat_parser_params *params,
+                                          weft_chat_parser **out, weft_error *err);
+/* What was not told by then is lost. */
+WEFT_API void weft_chat_parser_free(weft_chat_parser **parser);
+/* 1 for a special token of which the format's markers are made: it is to be pushed as it is spelled
+ * (weft_token_piece), all other special tokens not at all. */
+WEFT_API int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token);
+/* More of the answer. How it is cut into pieces changes nothing but when parts are told: the texts between two calls,
+ * or changes of kind, are the same when joined. A call is told once it is whole, and its arguments parse, text and
+ * reasoning at once but for what may become a marker. What looks like a call and never becomes one (or is longer than
+ * 1 MiB) is told as text in its place, markers included. White space beside markers is the format's and is not told.
+ * Fails with WEFT_CANCELLED and WEFT_NO_MEMORY; then the parser is only to be freed. */
+WEFT_API weft_status weft_chat_parser_push(weft_chat_parser *parser, const char *text, size_t length,
+                                           weft_chat_on_part *on_part, void *arg, weft_error *err);
+/* The end of the answer: tells what was held back. A call that lacks no more than its last marker is one. Nothing is
+ * to be pushed afterwards. */
+WEFT_API weft_status weft_chat_parser_finish(weft_chat_parser *parser, weft_chat_on_part *on_part, void *arg,
+                                             weft_error *err);
 
 /* ---- grammars: what a model may write ----
  * A grammar is checked and compiled for a vocabulary before the first token; a matcher follows one text through it

@@ -7,20 +7,8 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "engine/chat.h"
 #include "engine/handles.h"
-#include "text/chat/messages.h"
-#include "text/chat/tokens.h"
-
-struct weft_chat {
-    const weft__tok *tokenizer;
-    weft__chat_template *tmpl;
-    weft__chat_token tokens[WEFT__CHAT_TOKENS];
-    size_t n_tokens;
-    weft__chat_arguments_form arguments; /* of calls, as the template wants them */
-    int functions;                       /* it knows "function_call" */
-    char *source;
-    size_t n_source;
-};
 
 /* ChatML, as the models that were trained on it have it. It has no form for calls: one that is left out would change
  * what was said. */
@@ -32,11 +20,6 @@ static const char chatml[] =
     "{{- '<|im_start|>' ~ m.role ~ '\\n' ~ (m.content or '') ~ '<|im_end|>\\n' -}}\n"
     "{%- endfor -%}\n"
     "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}\n";
-
-struct weft_chat_prompt {
-    const weft_chat *chat;
-    weft__jinja_output output;
-};
 
 weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err)
 {
@@ -65,6 +48,7 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     }
     c->arguments = weft__chat_template_arguments(c->tmpl);
     c->functions = weft__chat_template_functions(c->tmpl);
+    c->style = weft__answer_style_of(source, length, weft__chat_template_reads(c->tmpl, "tools"));
     *out = c;
     return WEFT_OK;
 }
@@ -108,6 +92,7 @@ weft_status weft_chat_render(const weft_chat *c, const char *messages, const cha
     *out = NULL;
     if (!prompt) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
     prompt->chat = c;
+    prompt->continues = add_generation_prompt == WEFT_CHAT_CONTINUE;
     if ((st = parse(messages, "messages", &messages_given, err)) || (st = parse(tools, "tools", &tools_given, err)) ||
         (st = parse(kwargs, "kwargs", &kwargs_given, err)) ||
         (st = weft__chat_messages_normal(&reading, messages_given, &m, err)) ||
