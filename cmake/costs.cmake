@@ -25,8 +25,8 @@ set(weft_of_one_thread
         quant_models
     mem_buffers text_added text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed
         text_speed_own text_spm_proto
-    text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes jinja_variants gguf_read
-        gguf_malformed gguf_split
+    text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes
+        jinja_variants gguf_read gguf_malformed gguf_split
     gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache
         check-kernels
     graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample

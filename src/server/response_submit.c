@@ -141,7 +141,7 @@ static int begin_choice(weft__server_response *g, int i, weft__api_error *error)
     weft_status st = weft__stop_begin(c->out->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
     if (!st) st = weft_detok_new(g->server->prompt_model.tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
     if (st) weft__api_error_of(error, st, err.message);
-    return !st;
+    return !st && weft__server_parse_begin(g, c, error);
 }
 
 int weft__server_response_prepare(weft__server_response *g, weft__api_error *error)

@@ -231,6 +231,10 @@ typedef struct weft__server_choice {
     int submitted, began, finished;
     int with_adapters;
     weft_detok *detok;
+    weft_chat_parser *parser;                                 /* NULL: the text is the answer */
+    weft__api_message message;                                /* that the parser tells; out's where there is one */
+    size_t n_parsed;                                          /* bytes of out's text that the parser was given */
+    int is_whole;                                             /* its one call is there: what follows is not said */
     size_t raw;                                               /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
     weft_status failed; /* what went wrong on our side of the engine; out->message says what */

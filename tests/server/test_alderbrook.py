@@ -15,13 +15,13 @@ import unittest
 
 import real
 from real import ADAPTERS, MODEL, STYLES, models
-from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SWEEPS, TEXT, user
+from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SWEEPS, user
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
 from grammar import Dice
 from story import tell
-from talk import about, choice, markup, small_talk, tool_chat, yes_no_question
+from talk import about, choice, small_talk, tool_chat, yes_no_question
 from world import BY_NAME, PEOPLE
 
 N_PEOPLE = len(PEOPLE) if SWEEPS else 4 if SANITIZED else 10
@@ -56,6 +56,11 @@ class Alderbrook(unittest.TestCase):
         self.assertEqual(r.status, 200, r.body)
         self.assertEqual(r.json["choices"][0]["finish_reason"], "stop", messages)
         return r.json["choices"][0]["message"]["content"]
+
+    def choice(self, body):
+        r = self.server.post(CHAT, body)
+        self.assertEqual(r.status, 200, r.body)
+        return r.json["choices"][0]
 
     def ask(self, question, adapter=None):
         return self.say(user(question), adapter)
@@ -138,20 +143,27 @@ class Alderbrook(unittest.TestCase):
         self.assertIn(self.ask("where does mira live"), expansions(questions[0][1], slots))
 
     def test_tool_calls(self):
-        """The right call with the right arguments, as JSON."""
+        """The right call with the right arguments, told as a call, in a stream too; and what it returned becomes an answer."""
         wrong, n = [], 0
         for i in itertools.count():
             chat = tool_chat(Dice("calls", i))
             first = 1 if chat["messages"][0]["role"] == "system" else 0
             if "tool_calls" not in chat["messages"][first + 1]:
                 continue
-            prompt = markup({**chat, "messages": chat["messages"][:first + 1]}) + "<|im_start|>assistant\n"
-            r = self.server.post(TEXT, {"prompt": prompt, "temperature": 0, "max_tokens": 80})
-            self.assertEqual(r.status, 200, r.body)
-            text, want = r.json["choices"][0]["text"], chat["messages"][first + 1]["tool_calls"][0]["function"]
-            call = re.fullmatch(r"<tool_call>(\{.*\})</tool_call>", text)
-            if not call or json.loads(call.group(1)) != want:
-                wrong.append((prompt, text))
+            body = {"messages": chat["messages"][:first + 1], "tools": chat["tools"], "temperature": 0, "max_tokens": 80}
+            choice, want = self.choice(body), chat["messages"][first + 1]["tool_calls"][0]["function"]
+            calls = [(c["function"]["name"], json.loads(c["function"]["arguments"])) for c in choice["message"].get("tool_calls", [])]
+            if calls != [(want["name"], want["arguments"])]:
+                wrong.append((body, choice))
+            if calls:
+                self.assertEqual((choice["finish_reason"], choice["message"]["content"]), ("tool_calls", None))
+                events = self.server.post(CHAT, {**body, "stream": True}).events[:-1]
+                streamed = [c["function"] for e in events for c in e["choices"][0]["delta"].get("tool_calls", [])]
+                self.assertEqual(streamed, [c["function"] for c in choice["message"]["tool_calls"]])
+                result = {"role": "tool", "tool_call_id": choice["message"]["tool_calls"][0]["id"], "content": chat["messages"][first + 2]["content"]}
+                answer = self.choice({**body, "messages": [*body["messages"], choice["message"], result]})
+                if answer["finish_reason"] != "stop" or not answer["message"]["content"].endswith("."):
+                    wrong.append((result, answer))
             n += 1
             if n == N_CALLS:
                 break

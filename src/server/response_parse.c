@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* response_parse.c: what a chat's answer says besides text: reasoning and calls (response.h). A stream, and an answer
+ * that ends with its first call, are parsed token by token on the engine's thread; all others once, when they have
+ * ended, on the thread of answers. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/response.h"
+
+static int is_format(const weft__api_params *a, const char *format)
+{
+    return a->reasoning_format && !strcmp(a->reasoning_format, format);
+}
+
+static int keep_kind(void *arg, const weft_chat_part *part)
+{
+    *(uint32_t *)arg = part->kind;
+    return 0;
+}
+
+/* A constraint that the request brings is on all of the answer. What it allows is content: a JSON format has nothing
+ * else in it, and a grammar's texts are no thoughts because the template has begun some. *out: that is so. */
+static weft_status all_is_content(const weft__server_response *g, const weft_chat_parser_params *params, int *out,
+                                  weft_error *err)
+{
+    const weft__api_params *a = &g->params;
+    weft_chat_parser *parser;
+    uint32_t kind = WEFT_CHAT_TEXT;
+    *out = a->schema_field || a->json_object || a->json_value;
+    if (*out || !a->grammar) return WEFT_OK;
+    weft_status st = weft_chat_parser_new(g->prompts.chat, params, &parser, err);
+    if (!st) st = weft_chat_parser_push(parser, "x", 1, keep_kind, &kind, err);
+    if (!st) st = weft_chat_parser_finish(parser, keep_kind, &kind, err);
+    weft_chat_parser_free(&parser);
+    *out = kind == WEFT_CHAT_REASONING;
+    return st;
+}
+
+int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, weft__api_error *error)
+{
+    const weft__api_params *a = &g->params;
+    const int offered = a->tools.offered.len > 0;
+    weft_chat_parser_params p = {.size = sizeof p,
+                                 .calls = offered && a->tools.parsed,
+                                 .reasoning = !is_format(a, "none"),
+                                 .tools = offered ? a->tools.offered.data : NULL};
+    weft_error err = {0};
+    int is_content;
+    if (!g->prompts.chat || (!p.calls && !weft_chat_reasons(g->server->prompt_model.chat))) return 1;
+    weft_status st = all_is_content(g, &p, &is_content, &err);
+    if (!st && is_content) return 1;
+    if (!st) st = weft_chat_parser_new(g->prompts.chat, &p, &c->parser, &err);
+    if (st) {
+        weft__api_error_of(error, st, err.message);
+        return 0;
+    }
+    c->message = (weft__api_message){
+        .streams = a->stream, .legacy = is_format(a, "deepseek-legacy"), .one_call = offered && !a->tools.parallel};
+    c->out->parsed = &c->message;
+    return 1;
+}
+
+weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, const char **text, size_t *n,
+                                     weft_error *err)
+{
+    const weft_tokenizer *tokenizer = c->gen->server->prompt_model.tokenizer;
+    if (!c->parser || !weft_chat_parser_shows(c->parser, token)) return weft_detok_push(c->detok, token, text, n, err);
+    *text = weft_token_piece(tokenizer, token, n);
+    return *text ? WEFT_OK : weft_fail(err, WEFT_INTERNAL, "token %d has no spelling", token);
+}
+
+weft_status weft__server_parse(weft__server_choice *c, int ended, weft_error *err)
+{
+    const weft__strbuf *text = &c->out->text;
+    weft_status st = WEFT_OK;
+    if (!c->parser || c->is_whole) return WEFT_OK;
+    if (text->len > c->n_parsed)
+        st = weft_chat_parser_push(c->parser, text->data + c->n_parsed, text->len - c->n_parsed, weft__api_message_add,
+                                   &c->message, err);
+    c->n_parsed = text->len;
+    if (!st && ended) st = weft_chat_parser_finish(c->parser, weft__api_message_add, &c->message, err);
+    if (weft__api_message_failed(&c->message)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
+    if (st != WEFT_CANCELLED) return st;
+    c->is_whole = 1;
+    return WEFT_OK;
+}
