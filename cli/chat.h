@@ -16,7 +16,7 @@ struct chat_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
     const char *system, *template_file, *kwargs, *kv_type, *grammar, *schema;
-    int no_history;
+    int no_history, show_thinking;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
@@ -43,6 +43,7 @@ typedef struct chat {
     int interactive;     /* somebody types, and sees what is written */
     FILE *notes;         /* where all but answers is told */
     char file[PATH_MAX]; /* of the last /save or /load; "": none */
+    int shows_thinking;  /* else it is folded into a line */
     int failed, left;
 } chat;
 
