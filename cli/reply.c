@@ -2,37 +2,17 @@
 /* reply.c: see reply.h. */
 #include "reply.h"
 
-static int keep_kind(void *arg, const weft_chat_part *part)
-{
-    *(uint32_t *)arg = part->kind;
-    return 0;
-}
-
-/* Is an answer's first character one of its thoughts? */
-static weft_status thinking_begun(const weft_chat_prompt *prompt, const weft_chat_parser_params *params, int *out,
-                                  weft_error *err)
-{
-    weft_chat_parser *parser;
-    uint32_t kind = WEFT_CHAT_TEXT;
-    weft_status st = weft_chat_parser_new(prompt, params, &parser, err);
-    if (!st) st = weft_chat_parser_push(parser, "x", 1, keep_kind, &kind, err);
-    if (!st) st = weft_chat_parser_finish(parser, keep_kind, &kind, err);
-    weft_chat_parser_free(&parser);
-    *out = kind == WEFT_CHAT_REASONING;
-    return st;
-}
-
 weft_status reply_begin(reply *r, const weft_chat *chat, const weft_chat_prompt *prompt, int constrained,
                         weft_error *err)
 {
     weft_chat_parser_params params;
-    int begun = 0;
     r->said.len = r->thought.len = 0;
     if (!weft_chat_reasons(chat)) return WEFT_OK;
     weft_chat_parser_params_default(&params);
     params.calls = 0;
-    weft_status st = constrained ? thinking_begun(prompt, &params, &begun, err) : WEFT_OK;
-    return st || begun ? st : weft_chat_parser_new(prompt, &params, &r->parser, err);
+    weft_status st = weft_chat_parser_new(prompt, &params, &r->parser, err);
+    if (!st && constrained && weft_chat_parser_thinks(r->parser)) weft_chat_parser_free(&r->parser);
+    return st;
 }
 
 /* A weft_chat_on_part, of a reply *. */

@@ -104,6 +104,7 @@ typedef struct weft__api_params {
     int generation_prompt;
     const char *grammar, *filename;
     weft__api_tools tools;
+    int64_t thinking_budget;      /* tokens; -1: none */
     const char *reasoning_format; /* one of those that weft__api_read_reasoning_format takes; NULL: auto */
     int lora_given, n_loras;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS];

@@ -92,6 +92,8 @@ static const weft__api_field chat_fields[] = {
     TOOLS,
     {"reasoning_format", WEFT__FIELD_STRING, 0, AT(reasoning_format), NONE, 0, MAX_NAME, NULL,
      weft__api_read_reasoning_format},
+    INT("thinking_budget_tokens", thinking_budget, -1, -1, MAX_INT),
+    INT("reasoning_budget_tokens", thinking_budget, -1, -1, MAX_INT),
     BOOL("parallel_tool_calls", tools.parallel, 1),
     BOOL("parse_tool_calls", tools.parsed, 1),
     READ("modalities", "array of strings", weft__api_read_modalities),

@@ -44,6 +44,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__api_params_free(&g->params);
     weft_engine_lease_free(g->server->engine, &g->lease);
     weft_grammar_free(&g->grammar);
+    weft__free(g->thinking_end);
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
     weft__http_release(g->r);
@@ -150,7 +151,7 @@ static void send_delta(weft__server_choice *c, int last)
 static void read_text(weft__server_choice *c, int ended)
 {
     weft_error err = {0};
-    if (!c->parser || !(c->gen->params.stream || c->message.one_call)) return;
+    if (!c->parser || !weft__server_parse_is_live(c)) return;
     weft_status st = weft__server_parse(c, ended, &err);
     if (st) gen_fail(c, st, err.message);
 }
@@ -188,7 +189,8 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     if (c->out->text.failed) fail_memory(c);
     else read_text(c, 0);
     if (!c->failed) send_delta(c, 0);
-    return stopped || c->is_whole || c->failed;
+    if (stopped || c->is_whole || c->failed) return 1;
+    return weft__server_parse_is_over(c, 1) ? WEFT_EVENT_INSERT : 0;
 }
 
 static void on_embedding(weft__server_choice *c, const weft_event *e)
@@ -322,7 +324,7 @@ void weft__server_response_answer(weft__server_response *g)
     for (int i = 0; i < g->answer.n_choices && !error.status; i++) {
         weft__server_choice *c = &g->choices[i];
         weft_error err = {0};
-        weft_status st = c->message.one_call ? WEFT_OK : weft__server_parse(c, 1, &err);
+        weft_status st = weft__server_parse_is_live(c) ? WEFT_OK : weft__server_parse(c, 1, &err);
         if (st) weft__api_error_of(&error, st, err.message);
     }
     if (!error.status) {
@@ -385,7 +387,9 @@ int weft__server_response_on_event(void *arg, const weft_event *e)
 {
     weft__server_choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
-    case WEFT_EVENT_BEGAN: on_began(c, e); return c->failed != 0;
+    case WEFT_EVENT_BEGAN:
+        on_began(c, e);
+        return c->failed ? 1 : weft__server_parse_is_over(c, 0) ? WEFT_EVENT_INSERT : 0;
     case WEFT_EVENT_READ: weft__server_count_read(c, e->n_read, e->n_cached); return 0;
     case WEFT_EVENT_PROMPT_TOKEN:
         if (!add_entry(c, &c->out->prompt_entries, &c->out->n_prompt_entries, &c->cap_prompt_entries, e))

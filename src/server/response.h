@@ -20,6 +20,10 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
 /* What a token adds to the text: a marker of the chat's format by its spelling, though it is a special token. */
 weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, const char **text, size_t *n,
                                      weft_error *err);
+/* 1: it is parsed token by token, on the engine's thread. */
+int weft__server_parse_is_live(const weft__server_choice *c);
+/* n more tokens came; 1, once: the model has thought for as many as it may, and is still thinking. */
+int weft__server_parse_is_over(weft__server_choice *c, int64_t n);
 /* Gives the parser the text that became certain; `ended`: there is no more. */
 weft_status weft__server_parse(weft__server_choice *c, int ended, weft_error *err);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* response_parse.c: what a chat's answer says besides text: reasoning and calls (response.h). A stream, and an answer
- * that ends with its first call, are parsed token by token on the engine's thread; all others once, when they have
- * ended, on the thread of answers. */
+/* response_parse.c: what a chat's answer says besides text: reasoning and calls (response.h). A stream, and answers
+ * that end with their first call or think within a budget, are parsed token by token on the engine's thread; all others
+ * once, when they have ended, on the thread of answers. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,12 +12,6 @@ static int is_format(const weft__api_params *a, const char *format)
     return a->reasoning_format && !strcmp(a->reasoning_format, format);
 }
 
-static int keep_kind(void *arg, const weft_chat_part *part)
-{
-    *(uint32_t *)arg = part->kind;
-    return 0;
-}
-
 /* A constraint that the request brings is on all of the answer. What it allows is content: a JSON format has nothing
  * else in it, and a grammar's texts are no thoughts because the template has begun some. *out: that is so. */
 static weft_status all_is_content(const weft__server_response *g, const weft_chat_parser_params *params, int *out,
@@ -25,15 +19,29 @@ static weft_status all_is_content(const weft__server_response *g, const weft_cha
 {
     const weft__api_params *a = &g->params;
     weft_chat_parser *parser;
-    uint32_t kind = WEFT_CHAT_TEXT;
     *out = a->schema_field || a->json_object || a->json_value;
     if (*out || !a->grammar) return WEFT_OK;
     weft_status st = weft_chat_parser_new(g->prompts.chat, params, &parser, err);
-    if (!st) st = weft_chat_parser_push(parser, "x", 1, keep_kind, &kind, err);
-    if (!st) st = weft_chat_parser_finish(parser, keep_kind, &kind, err);
+    if (st) return st;
+    *out = weft_chat_parser_thinks(parser);
     weft_chat_parser_free(&parser);
-    *out = kind == WEFT_CHAT_REASONING;
-    return st;
+    return WEFT_OK;
+}
+
+/* The tokens that end the thinking, once for all choices. */
+static weft_status find_thinking_end(weft__server_response *g, weft_error *err)
+{
+    enum { MOST = 64 };
+    if (g->params.thinking_budget < 0 || g->thinking_end) return WEFT_OK;
+    g->thinking_end = weft__alloc_array(MOST, sizeof *g->thinking_end);
+    if (!g->thinking_end) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the request");
+    return weft_chat_thinking_end(g->server->prompt_model.chat, g->thinking_end, MOST, &g->n_thinking_end, err);
+}
+
+static const char *budget_field(const weft__api_params *a)
+{
+    const char *name = "thinking_budget_tokens";
+    return weft__json_get(a->root, name) ? name : "reasoning_budget_tokens";
 }
 
 int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, weft__api_error *error)
@@ -46,9 +54,14 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
                                  .tools = offered ? a->tools.offered.data : NULL};
     weft_error err = {0};
     int is_content;
-    if (!g->prompts.chat || (!p.calls && !weft_chat_reasons(g->server->prompt_model.chat))) return 1;
+    if (!g->prompts.chat) return 1;
+    if (a->thinking_budget >= 0 && !weft_chat_reasons(g->server->prompt_model.chat))
+        return weft__api_error_set(error, 400, budget_field(a),
+                                   "'%s': this model's chat template knows no thinking; leave it out", budget_field(a));
+    if (!p.calls && !weft_chat_reasons(g->server->prompt_model.chat)) return 1;
     weft_status st = all_is_content(g, &p, &is_content, &err);
     if (!st && is_content) return 1;
+    if (!st) st = find_thinking_end(g, &err);
     if (!st) st = weft_chat_parser_new(g->prompts.chat, &p, &c->parser, &err);
     if (st) {
         weft__api_error_of(error, st, err.message);
@@ -67,6 +80,22 @@ weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, cons
     if (!c->parser || !weft_chat_parser_shows(c->parser, token)) return weft_detok_push(c->detok, token, text, n, err);
     *text = weft_token_piece(tokenizer, token, n);
     return *text ? WEFT_OK : weft_fail(err, WEFT_INTERNAL, "token %d has no spelling", token);
+}
+
+int weft__server_parse_is_live(const weft__server_choice *c)
+{
+    return c->gen->params.stream || c->message.one_call || c->gen->params.thinking_budget >= 0;
+}
+
+int weft__server_parse_is_over(weft__server_choice *c, int64_t n)
+{
+    const int64_t budget = c->gen->params.thinking_budget;
+    if (!c->parser || budget < 0 || c->is_over) return 0;
+    const int thinks = weft_chat_parser_thinks(c->parser);
+    if (thinks && c->thinks) c->n_thought += n; /* what begins it is none of it */
+    c->thinks = thinks;
+    c->is_over = thinks && c->n_thought >= budget;
+    return c->is_over;
 }
 
 weft_status weft__server_parse(weft__server_choice *c, int ended, weft_error *err)

@@ -343,6 +343,20 @@ int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token)
     return token == USER; /* a marker of no format, that it be seen */
 }
 
+int weft_chat_parser_thinks(const weft_chat_parser *parser)
+{
+    return weft__answer_reasons(parser->answer);
+}
+
+weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+{
+    static const char end[] = "</think>\n\n";
+    (void)chat, (void)capacity, (void)err;
+    *n = sizeof end - 1;
+    for (size_t i = 0; i < *n; i++) ids[i] = end[i];
+    return WEFT_OK;
+}
+
 static int tell(void *arg, const weft_chat_part *part, size_t from, size_t to)
 {
     const weft_chat_parser *parser = arg;

@@ -169,6 +169,27 @@ class Alderbrook(unittest.TestCase):
                 break
         self.assertLessEqual(len(wrong), n * 0.1, wrong)
 
+    def test_thinking(self):
+        """Where the template begins the thinking, the answer is thoughts until that ends: by the budget, in the words of the template."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "thinks.jinja")
+            with open(os.path.join(ROOT, "corpus", "chat.jinja")) as f, open(path, "w") as t:
+                t.write("{#- <think> </think> -#}\n" + f.read() + "{%- if add_generation_prompt -%}{{- '<think>\\n' -}}{%- endif -%}")
+            server = real.serve("--chat-template", path)
+            body = {"messages": user("Where does Mira live?"), "temperature": 0, "max_tokens": 40}
+            whole = server.post(CHAT, body).json["choices"][0]["message"]
+            self.assertEqual((whole["content"], bool(whole["reasoning_content"])), ("", True))
+            for budget in (0, 3):
+                message = server.post(CHAT, {**body, "thinking_budget_tokens": budget}).json["choices"][0]["message"]
+                thought = message.get("reasoning_content", "")
+                self.assertTrue(whole["reasoning_content"].startswith(thought) and bool(thought) == bool(budget) and message["content"], message)
+                events = server.post(CHAT, {**body, "thinking_budget_tokens": budget, "stream": True}).events[:-1]
+                streamed = ["".join(e["choices"][0]["delta"].get(k) or "" for e in events) for k in ("reasoning_content", "content")]
+                self.assertEqual(streamed, [thought, message["content"]])
+            none = server.post(CHAT, {**body, "reasoning_format": "none"}).json["choices"][0]["message"]
+            self.assertEqual(none["content"].strip(), whole["reasoning_content"].strip())
+            real.checked_stop(server)
+
     def test_styles(self):
         """Each adapter is seen at a glance, and the facts stay what they were: all but a few, of the poem 65 in a hundred at least."""
         forms = {

@@ -124,10 +124,11 @@ class Told(Case):
     def test_functions_of_before_there_were_tools(self):
         text = "I look.\n" + call("f", {"a": 1}) + "\n" + call("g")
         choice = self.chat(text, functions=[function("f")]).json["choices"][0]
-        self.assertEqual(choice["message"], {"role": "assistant", "content": "I look.", "function_call": {"name": "f", "arguments": "{\"a\": 1}"}, "refusal": None})
+        f = {"name": "f", "arguments": "{\"a\": 1}"}
+        self.assertEqual(choice["message"], {"role": "assistant", "content": "I look.", "function_call": f, "refusal": None})
         self.assertEqual(choice["finish_reason"], "function_call")
         deltas = [e["choices"][0] for e in self.chat(text, functions=[function("f")], stream=True).events[:-1]]
-        self.assertEqual([d["delta"]["function_call"] for d in deltas if "function_call" in d["delta"]], [{"name": "f", "arguments": "{\"a\": 1}"}])
+        self.assertEqual([d["delta"]["function_call"] for d in deltas if "function_call" in d["delta"]], [f])
         self.assertEqual(deltas[-1]["finish_reason"], "function_call")
 
     def test_one_call_ends_the_answer_where_several_are_not_wanted(self):
@@ -190,6 +191,20 @@ class Told(Case):
             self.assertEqual(self.told(self.chat(text, reasoning_format=how).json["choices"][0]["message"]), want, how)
             self.assertEqual(self.told(self.joined(self.chat(text, reasoning_format=how, stream=True).events)[0]), want, how)
 
+    def test_a_budget_ends_the_thinking(self):
+        """After so many tokens of it, in the words of the model's own; what it wrote by itself then is its answer."""
+        for stream in (False, True):
+            def ask(text, **more):
+                answer = self.chat(text, stream=stream, **more)
+                return self.told(self.joined(answer.events)[0] if stream else answer.json["choices"][0]["message"])
+            # A token is a byte: of its script, the model writes what the budget cut off as an answer.
+            self.assertEqual(ask("<think>\nHm, so it is.", thinking_budget_tokens=3), (", so it is.", "Hm", []))
+            self.assertEqual(ask("<think>\nHm, so it is.", reasoning_budget_tokens=0), ("Hm, so it is.", None, []))
+            for budget in (-1, 100, None):
+                self.assertEqual(ask("<think>\nHm.\n</think>\n\nYes.", thinking_budget_tokens=budget), ("Yes.", "Hm.", []), budget)
+            self.assertEqual(ask("Yes.", thinking_budget_tokens=0), ("Yes.", None, []))
+            self.assertEqual(ask("<think>\nHm, so", thinking_budget_tokens=3, max_tokens=14)[1], "Hm</th")  # is cut as all else
+
     def test_what_a_constraint_is_on(self):
         """A JSON format is on all of the answer, and none of it is taken for anything else; a grammar may have thoughts in it."""
         text = "<think>\nHm.\n</think>\n\nYes."
@@ -208,7 +223,7 @@ class Told(Case):
         text = "<think>\nHm.\n</think>\n\nI look.\n" + call() + "\n" + call("g")
         want = ("I look.", "Hm.", [("f", {}), ("g", {})])
         good = 0
-        for every in (37, 41, 53, 97, 211):
+        for every in (37, 53, 97, 211, 1009, 4001):
             server = self.own("--template", TEMPLATE, "--fail-every", every)
             for stream in (False, True):
                 try:
@@ -225,12 +240,21 @@ class Told(Case):
 
 
 class Plain(Case):
+    def test_it_has_no_thoughts_to_be_bounded(self):
+        for name in ("thinking_budget_tokens", "reasoning_budget_tokens"):
+            error = self.post(CHAT, {"messages": user("x"), name: 5}, 400).json["error"]
+            self.assertEqual(error["param"], name)
+            self.assertIn("knows no thinking", error["message"])
+
     def test_a_template_without_thoughts(self):
         """Its answers are text, white space and all, unless tools are offered."""
         text = "<think>\nHm.\n</think>\n\nYes. "
         for stream in (False, True):
             answer = self.post(CHAT, {"messages": user("[say %s]" % text), "stream": stream})
-            said = "".join(e["choices"][0]["delta"].get("content") or "" for e in answer.events[:-1]) if stream else answer.json["choices"][0]["message"]["content"]
+            if stream:
+                said = "".join(e["choices"][0]["delta"].get("content") or "" for e in answer.events[:-1])
+            else:
+                said = answer.json["choices"][0]["message"]["content"]
             self.assertEqual(said, text)
 
 

@@ -97,6 +97,11 @@ static int has_steps(const weft__answer_step *steps, const char *s, size_t n)
     return 0;
 }
 
+int weft__answer_reasons(const weft__answer *a)
+{
+    return a->reasoning;
+}
+
 int weft__answer_has(const weft__answer *a, const char *s, size_t n)
 {
     const weft__answer_format *f = a->style.format;
