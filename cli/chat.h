@@ -18,7 +18,7 @@ struct chat_options {
     weft_sampler_params sampler;
     const char *system, *template_file, *kwargs, *kv_type;
     answer_form form;
-    int no_history;
+    int no_history, show_thinking;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
@@ -45,6 +45,7 @@ typedef struct chat {
     int interactive;     /* a person types, and sees what is written */
     FILE *notes;         /* where all but answers is told */
     char file[PATH_MAX]; /* of the last /save or /load; "": none */
+    int shows_thinking;  /* else it is folded into a line */
     int failed, left;
 } chat;
 

@@ -127,6 +127,29 @@ static void stats(chat *c, const char *argument)
     shown_end(&s);
 }
 
+/* "on", "off", or the last answer's thoughts. */
+static void think(chat *c, const char *argument)
+{
+    const weft__strbuf *thought = &c->c.thought;
+    weft_error err = {0};
+    shown s;
+    if (!strcmp(argument, "on") || !strcmp(argument, "off")) {
+        c->shows_thinking = argument[1] == 'n';
+        chat_note(c, "thoughts are %s", c->shows_thinking ? "shown" : "folded");
+        return;
+    }
+    if (argument[0]) {
+        weft_fail(&err, WEFT_ARGUMENT, "/think %.40s: must be on, off or nothing", argument);
+        chat_complain(c, &err);
+        return;
+    }
+    shown_begin(&s, c->notes);
+    if (thought->len) shown_put(&s, thought->data, thought->len);
+    else shown_put(&s, "the last answer has no thoughts", 31);
+    shown_put(&s, "\n", 1);
+    shown_end(&s);
+}
+
 static void leave(chat *c, const char *argument)
 {
     (void)argument;
@@ -281,6 +304,7 @@ static const struct {
     {"/system", "[TEXT]", "begin anew with this system message", system_message},
     {"/adapter", "[NAME[:SCALE] ...]", "what adapters there are; use these, 'none', or another one: NAME=PATH[:SCALE]",
      adapter},
+    {"/think", "[on|off]", "what the last answer thought; show thoughts from now on, or fold them", think},
     {"/stats", "", "speed and context of the last answer", stats},
     {"/exit", "", "leave (also /quit, /bye, Ctrl-D, Ctrl-C twice)", leave},
 };

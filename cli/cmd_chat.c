@@ -42,26 +42,87 @@ static void tell_end(chat *c, const char *reason)
     if (!c->interactive) c->left = c->failed = 1; /* Ctrl-C, where input is a file, is about all of it */
 }
 
+/* What of an answer is shown as it comes. */
+struct chat_view {
+    chat *c;
+    shown text;
+    int thinks;     /* what was told last are thoughts */
+    int waits;      /* a word on the terminal stands for them */
+    size_t n_words; /* of them */
+    int in_word;
+};
+
+static void set_dim(int dim)
+{
+    if (tty_colours(fileno(stdout))) fputs(dim ? "\x1b[2m" : "\x1b[0m", stdout);
+}
+
+static void begin_thoughts(struct chat_view *v)
+{
+    v->thinks = 1;
+    v->n_words = 0;
+    v->in_word = 0;
+    v->waits = !v->c->shows_thinking && tty_draws(fileno(stdout));
+    if (v->c->shows_thinking || v->waits) set_dim(1);
+    if (!v->waits) return;
+    fputs("thinking ...", stdout);
+    set_dim(0);
+    fflush(stdout);
+}
+
+static void count_words(struct chat_view *v, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int is_word = !strchr(" \t\r\n", text[i]);
+        v->n_words += (size_t)(is_word && !v->in_word);
+        v->in_word = is_word;
+    }
+}
+
+static void end_thoughts(struct chat_view *v)
+{
+    v->thinks = 0;
+    if (v->c->shows_thinking) {
+        shown_end(&v->text);
+        set_dim(0);
+        fputs("\n\n", stdout);
+        shown_begin(&v->text, stdout);
+        return;
+    }
+    if (v->waits) fputs("\r\x1b[K", stdout);
+    fflush(stdout);
+    chat_note(v->c, "thought %zu words; /think shows them", v->n_words);
+    fflush(v->c->notes);
+}
+
+static int show_part(void *arg, const weft_chat_part *part)
+{
+    struct chat_view *v = arg;
+    const int thinks = part->kind == WEFT_CHAT_REASONING;
+    if (thinks && !v->thinks) begin_thoughts(v);
+    if (!thinks && v->thinks) end_thoughts(v);
+    if (thinks) count_words(v, part->text, part->n_text);
+    return thinks && !v->c->shows_thinking ? 0 : shown_put(&v->text, part->text, part->n_text);
+}
+
 /* `before`: what the conversation is again when there is no answer; taken. */
 static void answer(chat *c, weft__json *before)
 {
     weft_error err = {0};
     const char *reason = "";
     struct text_list no_stops = {0};
-    shown s;
-    generate_request q = {.model = c->c.model,
-                          .sampler = c->sampler,
-                          .n_max = c->o->n,
-                          .stop = &no_stops,
-                          .sink = shown_put,
-                          .sink_arg = &s};
-    shown_begin(&s, stdout);
+    struct chat_view v = {.c = c};
+    generate_request q = {.model = c->c.model, .sampler = c->sampler, .n_max = c->o->n, .stop = &no_stops};
+    shown_begin(&v.text, stdout);
+    c->c.on_part = show_part;
+    c->c.on_part_arg = &v;
     generate_cancel_on_interrupt(c->c.session);
     weft_status st = c->grammar ? weft_matcher_new(c->grammar, &q.matcher, &err) : WEFT_OK;
     if (!st) st = conversation_answer(&c->c, &q, c->o->kwargs, &reason, &err);
     weft_matcher_free(&q.matcher);
     generate_cancel_on_interrupt(NULL);
-    shown_end(&s);
+    if (v.thinks) end_thoughts(&v);
+    shown_end(&v.text);
     putchar('\n');
     fflush(stdout);
     const int nothing = !st && !strcmp(reason, "cancelled") && c->c.n_generated == 0;
@@ -251,6 +312,7 @@ static int chat_as_told(struct chat_options *o, const char *model)
     c.o = o;
     c.notes = stderr;
     c.model = model;
+    c.shows_thinking = o->show_thinking;
     weft_status st = open_chat(&c, model, &err);
     if (!st) converse(&c);
     weft_grammar_free(&c.grammar);
@@ -284,6 +346,8 @@ int cmd_chat(int argc, char **argv)
         ANSWER_FORM_OPTIONS(&o.form, "answers are"),
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
+        {"show-thinking", 0, OPT_FLAG, &o.show_thinking, NULL, "what a model thinks before it answers is shown", 0, 0,
+         NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
@@ -293,7 +357,8 @@ int cmd_chat(int argc, char **argv)
         "MODEL [options]",
         "A conversation with the model, in its own chat template. Lines from a pipe are answered one by one; lines\n"
         "between \"\"\" and \"\"\" are one message, and so is what is pasted. /help at the prompt lists the commands:\n"
-        "/save, /load, /regen, /reset, /system, /adapter, /stats, /exit. Ctrl-C stops an answer; twice at the prompt "
+        "/save, /load, /regen, /reset, /system, /adapter, /think, /stats, /exit. Ctrl-C stops an answer; twice at the "
+        "prompt "
         "it leaves.\n"
         "What is typed is kept for the arrow keys and Ctrl-R in weft/chat_history in $XDG_STATE_HOME or "
         "~/.local/state,\n"

@@ -9,23 +9,29 @@
 
 #include "format/out_file.h"
 #include "prompt.h"
+#include "reply.h"
 
 void conversation_free(conversation *c)
 {
     weft__json_free(&c->messages);
     free(c->held);
     free(c->held_text);
+    weft__strbuf_free(&c->thought);
+}
+
+static weft__json *new_message(const char *role, const char *text, size_t n)
+{
+    weft__json *m = weft__json_new_object();
+    if (!m || !weft__json_set(m, "role", weft__json_new_string(role, strlen(role))) ||
+        !weft__json_set(m, "content", weft__json_new_string(text, n)))
+        weft__json_free(&m);
+    return m;
 }
 
 int conversation_add(conversation *c, const char *role, const char *text, size_t n)
 {
-    weft__json *m = weft__json_new_object();
-    if (!m || !weft__json_set(m, "role", weft__json_new_string(role, strlen(role))) ||
-        !weft__json_set(m, "content", weft__json_new_string(text, n))) {
-        weft__json_free(&m);
-        return 0;
-    }
-    return weft__json_append(c->messages, m);
+    weft__json *m = new_message(role, text, n);
+    return m && weft__json_append(c->messages, m);
 }
 
 /* The messages but the last `drop`. */
@@ -170,17 +176,35 @@ static void settle(conversation *c, const weft_chat_prompt *prompt, const genera
     c->lacking = cut && n_lacking ? last : -1;
 }
 
+/* Adds what the answer says, and keeps what it thought. */
+static weft_status add_answer(conversation *c, reply *r, weft_error *err)
+{
+    weft_status st = reply_end(r, err);
+    if (st) return st;
+    weft__json *m = new_message("assistant", r->said.data ? r->said.data : "", r->said.len);
+    if (m && r->thought.len &&
+        !weft__json_set(m, "reasoning_content", weft__json_new_string(r->thought.data, r->thought.len)))
+        weft__json_free(&m);
+    const int ok = m && weft__json_append(c->messages, m);
+    weft__strbuf last = c->thought;
+    c->thought = r->thought;
+    r->thought = last;
+    return ok ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
+}
+
 weft_status conversation_answer(conversation *c, generate_request *q, const char *kwargs, const char **finish_reason,
                                 weft_error *err)
 {
     weft_chat_prompt *prompt = NULL;
     generate_result r = {0};
     weft__strbuf json = {0};
+    reply told = {.on_part = c->on_part, .on_part_arg = c->on_part_arg};
     int32_t *ids = NULL;
     size_t first = 0, n = 0;
     weft__json_write(&json, c->messages, WEFT__JSON_COMPACT);
     weft_status st = json.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
     if (!st) st = weft_chat_render(c->chat, json.data, NULL, kwargs, 1, &prompt, err);
+    if (!st) st = reply_begin(&told, c->chat, prompt, q->matcher != NULL, err);
     if (!st) st = find_new_tokens(c, prompt, &ids, &first, &n, err);
     if (st) goto done;
     c->n_reused = (int32_t)c->n_held;
@@ -188,6 +212,9 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
     q->prompt = ids + first;
     q->n_prompt = c->n_prompt;
     q->session = c->session;
+    q->sink = reply_put;
+    q->sink_arg = &told;
+    q->shows = reply_shows;
     q->continues = 0; /* an answer is a text of its own; what stands before it is the template's */
     free(c->held_text);
     c->held_text = NULL;
@@ -201,9 +228,9 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
     c->prefill_ms = r.prefill_ms;
     c->decode_ms = r.decode_ms;
     *finish_reason = r.finish_reason;
-    if (!conversation_add(c, "assistant", r.text, r.n_text))
-        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
+    st = add_answer(c, &told, err);
 done:
+    reply_free(&told);
     generate_result_free(&r);
     free(ids);
     weft_chat_prompt_free(&prompt);

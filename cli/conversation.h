@@ -19,8 +19,12 @@ typedef struct conversation {
     size_t n_held, held_capacity;
     char *held_text; /* NULL: not known to match, compare tokens instead */
     size_t n_held_text;
+    /* is told what an answer says as it comes; NULL: nothing is */
+    weft_chat_on_part *on_part;
+    void *on_part_arg;
     int32_t lacking; /* the last token of an answer that was cut, which was not evaluated; -1: none */
     /* Of the latest answer. */
+    weft__strbuf thought; /* what it thought; it stands in its message as "reasoning_content", too */
     int32_t n_reused, n_prompt, n_generated;
     double prefill_ms, decode_ms;
 } conversation;
@@ -34,8 +38,8 @@ int conversation_ends_with(const conversation *c, const char *role);
 int conversation_drop_last(conversation *c, const char *role);
 /* Forgets all messages, and sets `system` as the first where it is not NULL. */
 int conversation_reset(conversation *c, const char *system);
-/* Lets the model answer the conversation; on success the answer has been added to it. `request` brings the sampler, the
- * sink and the limits; *finish_reason as in generate_result. */
+/* Lets the model answer the conversation; on success the answer has been added to it. `request` brings the sampler and
+ * the limits; *finish_reason as in generate_result. */
 weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs,
                                 const char **finish_reason, weft_error *err);
 /* The session forgets what it was told, and will be told again: before its adapters change. */

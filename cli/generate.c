@@ -77,8 +77,12 @@ static int on_piece(void *arg, const weft_generated *piece)
 {
     struct output *o = arg;
     const generate_request *q = o->request;
-    o->failed = (piece->token >= 0 && !add_token(o, piece->token)) || !add_text(o, piece->text, piece->length);
-    return o->failed || (piece->length && q->sink && q->sink(q->sink_arg, piece->text, piece->length));
+    const char *text = piece->text;
+    size_t n = piece->length;
+    if (q->shows && piece->token >= 0 && q->shows(q->sink_arg, piece->token))
+        text = weft_token_piece(weft_model_tokenizer(q->model), piece->token, &n);
+    o->failed = (piece->token >= 0 && !add_token(o, piece->token)) || !add_text(o, text, n);
+    return o->failed || (n && q->sink && q->sink(q->sink_arg, text, n));
 }
 
 static const char *reason_of(weft_finish finish)

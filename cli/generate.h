@@ -25,6 +25,8 @@ typedef struct generate_request {
     const struct text_list *stop;
     generate_sink sink; /* may be NULL */
     void *sink_arg;
+    /* 1: this special token is part of the text, as it is spelled. May be NULL: none is. Not beside stop strings. */
+    int (*shows)(const void *sink_arg, int32_t token);
 } generate_request;
 
 typedef struct generate_result {

@@ -25,13 +25,13 @@ set(weft_of_one_thread
         quant_models
     mem_buffers text_added text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed
         text_speed_own text_spm_proto text_structured
-    text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes gguf_read
-        gguf_malformed gguf_split
+    text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes
+        jinja_variants gguf_read gguf_malformed gguf_split
     gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache
         check-kernels
     graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample
         sched_heap sched_sim sched_queue train_data train_refused train_curve
-    text_stop http_peer http_tls api_answers api_fields api_objects terminal top outputs)
+    text_stop http_peer http_tls api_answers api_fields api_message api_objects api_tools terminal top outputs)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
 # under emulation, and

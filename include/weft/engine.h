@@ -94,7 +94,9 @@ typedef struct weft_event {
     int32_t n_read;
 } weft_event;
 
-/* Non-zero: finish now (WEFT_FINISH_STOP). */
+/* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now
+ * (WEFT_FINISH_STOP), and so that is where there are none. */
+enum { WEFT_EVENT_INSERT = 2 };
 typedef int (*weft_event_fn)(void *arg, const weft_event *event);
 
 /* Adapters by the names that weft_engine_adapter_add gave them, or by their numbers. */
@@ -134,6 +136,10 @@ typedef struct weft_request_params {
     /* 1: max_tokens that context or KV pages can never hold is lowered; 0: WEFT_LIMIT */
     int32_t cut_to_fit;
     int32_t read_events; /* 1: READ events, for callers that count while a prompt is read */
+    /* What the request writes in the model's place when its event function says so, at BEGAN or TOKEN: tokens of the
+     * answer like all others, which the grammar must allow. [n_insert], copied */
+    int32_t n_insert;
+    const int32_t *insert;
 } weft_request_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

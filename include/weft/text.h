@@ -107,6 +107,11 @@ WEFT_API const char *weft_chat_format(const weft_chat *chat);
 /* 1 when its models think before they answer. */
 WEFT_API int weft_chat_reasons(const weft_chat *chat);
 
+/* What ends the thinking of its models as they write it ("\n</think>\n\n"), as tokens; *n is 0 where they do not
+ * think. Otherwise as weft_tokenize. */
+WEFT_API weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n,
+                                            weft_error *err);
+
 typedef struct weft_chat_parser weft_chat_parser;
 
 enum weft_chat_part_kind { WEFT_CHAT_TEXT = 0, WEFT_CHAT_REASONING = 1, WEFT_CHAT_CALL = 2 };
@@ -152,6 +157,8 @@ WEFT_API void weft_chat_parser_free(weft_chat_parser **parser);
 /* 1 for a special token of which the format's markers are made: it is to be pushed as it is spelled
  * (weft_token_piece), all other special tokens not at all. */
 WEFT_API int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token);
+/* 1: what follows now is reasoning, unless it is a marker. */
+WEFT_API int weft_chat_parser_thinks(const weft_chat_parser *parser);
 /* More of the answer. How it is cut into pieces changes nothing but when parts are told: the texts between two calls,
  * or changes of kind, are the same when joined. A call is told once it is whole, and its arguments parse, text and
  * reasoning at once but for what may become a marker. What looks like a call and never becomes one (or is longer than

@@ -7,6 +7,7 @@
 #define WEFT_API_ANSWER_H
 
 #include "api/fields.h"
+#include "api/message.h"
 #include "api/prompts.h"
 
 /* A token of the answer (or of an echoed prompt), kept for log-probabilities and ids. */
@@ -24,8 +25,9 @@ typedef struct weft__api_choice {
     int32_t index, slot; /* slot -1: none */
     const weft__api_prompt *prompt;
     struct weft__stop *stop;
-    weft__strbuf text; /* all that is certain */
-    size_t shown;      /* bytes of text that a stream's writer was given */
+    weft__strbuf text;         /* all that is certain, as the model wrote it */
+    size_t shown;              /* bytes of text that a stream's writer was given */
+    weft__api_message *parsed; /* of a chat whose answers are parsed: what text is made of; NULL: it is the content */
     weft__api_entry *entries, *prompt_entries;
     size_t n_entries, n_shown, n_prompt_entries; /* n_shown: entries that a stream's writer was given */
     weft_token_prob *tops;
@@ -52,7 +54,8 @@ typedef struct weft__api_answer {
 
 /* How a dialect answers. */
 typedef struct weft__api_writer {
-    /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries. */
+    /* New text and entries of a stream: choice->text from choice->shown on, or where there is a message its pieces;
+     * entries from n_shown up to n_entries. */
     void (*delta)(const weft__api_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out);
     void (*choice_end)(const weft__api_choice *c, weft__strbuf *out);   /* of a stream */
     void (*stream_begin)(const weft__api_choice *c, weft__strbuf *out); /* before a choice's first delta; or NULL */
@@ -60,8 +63,10 @@ typedef struct weft__api_writer {
     void (*whole)(const weft__api_answer *a, weft__strbuf *out);
 } weft__api_writer;
 
-/* Those of embeddings have only `whole`. openai.c: */
-extern const weft__api_writer weft__api_write_chat, weft__api_write_completions, weft__api_write_openai_embeddings;
+/* Those of embeddings have only `whole`. openai_chat.c: */
+extern const weft__api_writer weft__api_write_chat;
+/* openai.c: */
+extern const weft__api_writer weft__api_write_completions, weft__api_write_openai_embeddings;
 /* llama.c: */
 extern const weft__api_writer weft__api_write_completion, weft__api_write_embedding;
 

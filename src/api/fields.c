@@ -29,6 +29,8 @@ void weft__api_params_free(weft__api_params *params)
     weft__free(params->bias);
     weft__free(params->bias_texts);
     weft__strbuf_free(&params->constraint.text);
+    weft__strbuf_free(&params->tools.offered);
+    weft__strbuf_free(&params->tools.called);
     *params = (weft__api_params){0};
 }
 
@@ -55,6 +57,7 @@ static int is_borrowed(const void *form, const char *key)
 void weft__api_params_settle(weft__api_params *params)
 {
     params->prompt = params->messages = params->input = params->content = params->tokens = params->kwargs = NULL;
+    params->tools.given = params->tools.functions = params->tools.choice = params->tools.old_choice = NULL;
     weft__json_free(&params->flat);
     if (params->root) weft__json_filter(params->root, is_borrowed, params->form);
 }

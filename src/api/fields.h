@@ -73,6 +73,18 @@ typedef struct weft__api_constraint {
     weft__strbuf text; /* owned; of a grammar, schema, expression or list of choices */
 } weft__api_constraint;
 
+/* What functions a chat's answer may call (tools.h). */
+typedef struct weft__api_tools {
+    const weft__json *given, *functions, *choice, *old_choice; /* as the fields have them */
+    int parallel;                                              /* calls may be several */
+    int parsed;                                                /* calls are told from text */
+    /* settled: */
+    int old;              /* spelled as functions: an answer has one function_call */
+    weft__strbuf offered; /* owned; a JSON array as templates take it; of length 0: none */
+    weft__strbuf called;  /* owned; "auto", "required", or the function that must be called */
+    int strict;           /* one of those offered is */
+} weft__api_tools;
+
 /* One request's values. Each table fills its own part; the rest is zero. */
 typedef struct weft__api_params {
     const struct weft__api_table *form;
@@ -102,6 +114,9 @@ typedef struct weft__api_params {
     int grammar_lazy; /* it holds from a trigger on */
     int n_triggers;
     weft_trigger triggers[WEFT__API_MAX_TRIGGERS];
+    weft__api_tools tools;
+    int64_t thinking_budget;      /* tokens; -1: none */
+    const char *reasoning_format; /* one of those that weft__api_read_reasoning_format takes; NULL: auto */
     int lora_given, n_loras;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS];
     const char *lora_name, *lora_path;
@@ -150,7 +165,8 @@ int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__ap
 int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n,
                            weft__api_params *params, weft__api_error *error);
 
-/* Lets go of what was only to be read: prompts, messages, tokens and whatever is no string that the ask names. */
+/* Lets go of what was only to be read: prompts, messages, tools, tokens and whatever is no string that the ask
+ * names. */
 void weft__api_params_settle(weft__api_params *params);
 
 /* OpenAI's */

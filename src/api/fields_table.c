@@ -80,6 +80,12 @@
         READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
         INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
 
+#define TOOLS                                                                                                          \
+    JSON("tools", 0, tools.given, "array of tools", weft__api_read_tools),                                             \
+        JSON("tool_choice", 0, tools.choice, "string or object", weft__api_read_tool_choice),                          \
+        JSON("functions", 0, tools.functions, "array of functions", weft__api_read_functions),                         \
+        JSON("function_call", 0, tools.old_choice, "string or object", weft__api_read_function_call)
+
 static const weft__api_field chat_fields[] = {
     JSON("messages", 1, messages, "array of messages", weft__api_read_messages),
     INT("max_tokens", max_tokens, -1, 1, MAX_INT),
@@ -90,15 +96,17 @@ static const weft__api_field chat_fields[] = {
     JSON("chat_template_kwargs", 0, kwargs, "object", weft__api_read_kwargs),
     STRING("reasoning_effort", reasoning_effort, MAX_NAME),
     STRING("verbosity", verbosity, MAX_NAME),
-    EMPTY("tools"),
-    READ("tool_choice", "string", weft__api_read_tool_choice),
-    EMPTY("functions"),
-    READ("function_call", "string", weft__api_read_tool_choice),
+    TOOLS,
+    {"reasoning_format", WEFT__FIELD_STRING, 0, AT(reasoning_format), NONE, 0, MAX_NAME, NULL,
+     weft__api_read_reasoning_format},
+    INT("thinking_budget_tokens", thinking_budget, -1, -1, MAX_INT),
+    INT("reasoning_budget_tokens", thinking_budget, -1, -1, MAX_INT),
+    BOOL("parallel_tool_calls", tools.parallel, 1),
+    BOOL("parse_tool_calls", tools.parsed, 1),
     READ("modalities", "array of strings", weft__api_read_modalities),
     EMPTY("audio"),
     EMPTY("prediction"),
     EMPTY("web_search_options"),
-    NOTE("parallel_tool_calls"),
     NOTE("store"),
     NOTE("metadata"),
     NOTE("service_tier"),
@@ -201,7 +209,7 @@ static const weft__api_field apply_template_fields[] = {
     STRING("reasoning_effort", reasoning_effort, MAX_NAME),
     STRING("verbosity", verbosity, MAX_NAME),
     BOOL("add_generation_prompt", generation_prompt, 1),
-    EMPTY("tools"),
+    TOOLS,
     END,
 };
 
@@ -260,7 +268,7 @@ const weft__api_table weft__api_table_completion = {.name = "completion",
 const weft__api_table weft__api_table_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
 const weft__api_table weft__api_table_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
 const weft__api_table weft__api_table_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields,
-                                                        NULL};
+                                                        weft__api_settle_tools};
 const weft__api_table weft__api_table_embedding = {"embedding", "/embedding", 0, embedding_fields,
                                                    weft__api_check_embedding};
 const weft__api_table weft__api_table_slot = {"slot", "/slots/{id_slot}", 0, slot_fields, NULL};

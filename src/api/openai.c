@@ -1,184 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* openai.c: answers as OpenAI's endpoints give them: chat completions, completions, embeddings; whole and as streams.
- * Shapes: the API reference at platform.openai.com (answer.h). */
+/* openai.c: answers of OpenAI's completions and embeddings; whole and as streams (answer.h). Shapes: the API reference
+ * at platform.openai.com. */
 #include <math.h>
 #include <string.h>
 
-#include "api/answer.h"
 #include "api/errors.h"
-
-static const char *finish_text(const weft__api_choice *c)
-{
-    return c->finish == WEFT_FINISH_LENGTH ? "length" : "stop";
-}
-
-/* JSON has no infinity; OpenAI's stands in. */
-static void put_logprob(weft__strbuf *out, float logprob)
-{
-    if (isnan(logprob)) weft__strbuf_puts(out, "null");
-    else weft__strbuf_printf(out, "%.7g", logprob > -9999 ? (double)logprob : -9999.0);
-}
-
-static const char *bytes_of(const weft__api_answer *a, int32_t token, size_t *n)
-{
-    const char *bytes = weft_token_bytes(a->tokenizer, token, n);
-    if (!bytes) *n = 0;
-    return bytes ? bytes : "";
-}
-
-static void put_token(weft__strbuf *out, const weft__api_answer *a, int32_t token)
-{
-    size_t n;
-    const char *bytes = bytes_of(a, token, &n);
-    weft__json_write_string(out, bytes, n);
-}
-
-static void put_head(weft__strbuf *out, const weft__api_answer *a, const char *object)
-{
-    weft__strbuf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", a->id, object,
-                        (long long)a->created);
-    weft__json_write_string(out, a->model, strlen(a->model));
-    weft__strbuf_printf(out, ",\"system_fingerprint\":\"weft-%s\"", weft_version());
-}
-
-static void put_usage(weft__strbuf *out, const weft__api_answer *a)
-{
-    int64_t prompt = 0, cached = 0, generated = 0;
-    for (int i = 0; i < a->n_choices; i++) {
-        const weft__api_choice *c = &a->choices[i];
-        if (i % a->params->n == 0) prompt += c->prompt->n, cached += c->n_cached;
-        generated += c->n_generated;
-    }
-    weft__strbuf_printf(out,
-                        "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
-                        "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
-                        (long long)prompt, (long long)generated, (long long)(prompt + generated), (long long)cached);
-}
-
-static int any_failed(const weft__api_answer *a)
-{
-    for (int i = 0; i < a->n_choices; i++)
-        if (a->choices[i].status) return 1;
-    return 0;
-}
-
-/* ---- chat ---- */
-
-static void put_chat_token(weft__strbuf *out, const weft__api_answer *a, int32_t token, float logprob)
-{
-    size_t n;
-    const unsigned char *bytes = (const unsigned char *)bytes_of(a, token, &n);
-    weft__strbuf_puts(out, "{\"token\":");
-    put_token(out, a, token);
-    weft__strbuf_puts(out, ",\"logprob\":");
-    put_logprob(out, logprob);
-    weft__strbuf_puts(out, ",\"bytes\":[");
-    for (size_t i = 0; i < n; i++) weft__strbuf_printf(out, "%s%d", i ? "," : "", bytes[i]);
-    weft__strbuf_puts(out, "]");
-}
-
-/* Log-probabilities of entries [from, to). */
-static void put_chat_logprobs(weft__strbuf *out, const weft__api_choice *c, size_t from, size_t to)
-{
-    if (c->answer->params->n_top < 0) {
-        weft__strbuf_puts(out, "\"logprobs\":null");
-        return;
-    }
-    weft__strbuf_puts(out, "\"logprobs\":{\"content\":[");
-    for (size_t i = from; i < to; i++) {
-        const weft__api_entry *e = &c->entries[i];
-        if (i > from) weft__strbuf_putc(out, ',');
-        put_chat_token(out, c->answer, e->token, e->logprob);
-        weft__strbuf_puts(out, ",\"top_logprobs\":[");
-        for (int32_t k = 0; k < e->n_top; k++) {
-            const weft_token_prob *p = &c->tops[e->first_top + (size_t)k];
-            if (k) weft__strbuf_putc(out, ',');
-            put_chat_token(out, c->answer, p->token, p->logprob);
-            weft__strbuf_putc(out, '}');
-        }
-        weft__strbuf_puts(out, "]}");
-    }
-    weft__strbuf_puts(out, "],\"refusal\":null}");
-}
-
-static void begin_chunk(weft__strbuf *out, const weft__api_choice *c)
-{
-    weft__strbuf_puts(out, "data: ");
-    put_head(out, c->answer, "chat.completion.chunk");
-    weft__strbuf_printf(out, ",\"choices\":[{\"index\":%d,\"delta\":", c->index);
-}
-
-static void end_chunk(weft__strbuf *out, const weft__api_answer *a)
-{
-    weft__strbuf_puts(out, a->params->include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
-}
-
-static void chat_begin(const weft__api_choice *c, weft__strbuf *out)
-{
-    begin_chunk(out, c);
-    weft__strbuf_puts(
-        out, "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null");
-    end_chunk(out, c->answer);
-}
-
-static void chat_delta(const weft__api_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
-{
-    begin_chunk(out, c);
-    weft__strbuf_puts(out, "{\"content\":");
-    weft__json_write_string(out, c->text.data + c->shown, n_text);
-    weft__strbuf_puts(out, "},");
-    put_chat_logprobs(out, c, c->n_shown, n_entries);
-    weft__strbuf_puts(out, ",\"finish_reason\":null");
-    end_chunk(out, c->answer);
-}
-
-static void chat_choice_end(const weft__api_choice *c, weft__strbuf *out)
-{
-    if (c->status) {
-        weft__api_put_error_event(WEFT__API_OPENAI, c->status, c->message, out);
-        return;
-    }
-    begin_chunk(out, c);
-    weft__strbuf_printf(out, "{},\"logprobs\":null,\"finish_reason\":\"%s\"", finish_text(c));
-    end_chunk(out, c->answer);
-}
-
-static void stream_end(const weft__api_answer *a, weft__strbuf *out, const char *object)
-{
-    if (any_failed(a)) return; /* the error was the last word */
-    if (a->params->include_usage) {
-        weft__strbuf_puts(out, "data: ");
-        put_head(out, a, object);
-        weft__strbuf_puts(out, ",\"choices\":[],");
-        put_usage(out, a);
-        weft__strbuf_puts(out, "}\n\n");
-    }
-    weft__strbuf_puts(out, "data: [DONE]\n\n");
-}
-
-static void chat_stream_end(const weft__api_answer *a, weft__strbuf *out)
-{
-    stream_end(a, out, "chat.completion.chunk");
-}
-
-static void chat_whole(const weft__api_answer *a, weft__strbuf *out)
-{
-    put_head(out, a, "chat.completion");
-    weft__strbuf_puts(out, ",\"choices\":[");
-    for (int i = 0; i < a->n_choices; i++) {
-        const weft__api_choice *c = &a->choices[i];
-        weft__strbuf_printf(out, "%s{\"index\":%d,\"message\":{\"role\":\"assistant\",\"content\":", i ? "," : "", i);
-        weft__json_write_string(out, c->text.data ? c->text.data : "", c->text.len);
-        weft__strbuf_puts(out, ",\"refusal\":null},");
-        put_chat_logprobs(out, c, 0, weft__api_entries_shown(c));
-        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
-    }
-    weft__strbuf_puts(out, "],");
-    put_usage(out, a);
-    weft__strbuf_puts(out, "}");
-}
-
-const weft__api_writer weft__api_write_chat = {chat_delta, chat_choice_end, chat_begin, chat_stream_end, chat_whole};
+#include "api/openai_parts.h"
 
 /* ---- completions ---- */
 
@@ -200,7 +27,7 @@ static size_t code_points(const char *s, size_t n)
 static void put_name(weft__strbuf *out, const weft__api_answer *a, int32_t token)
 {
     size_t n;
-    const char *bytes = bytes_of(a, token, &n);
+    const char *bytes = weft__api_token_bytes(a, token, &n);
     if (weft__utf8_valid(bytes, n)) {
         weft__json_write_string(out, bytes, n);
         return;
@@ -215,9 +42,9 @@ static int named_before(const weft__api_choice *c, const weft__api_entry *e, int
 {
     const weft_token_prob *tops = c->tops + e->first_top;
     size_t n, n_other;
-    const char *bytes = bytes_of(c->answer, token, &n);
+    const char *bytes = weft__api_token_bytes(c->answer, token, &n);
     for (int32_t i = 0; i < k; i++) {
-        const char *other = bytes_of(c->answer, tops[i].token, &n_other);
+        const char *other = weft__api_token_bytes(c->answer, tops[i].token, &n_other);
         if (n == n_other && !memcmp(bytes, other, n)) return 1;
     }
     return 0;
@@ -228,7 +55,7 @@ static void put_named(weft__strbuf *out, const weft__api_choice *c, const char *
     weft__strbuf_puts(out, comma);
     put_name(out, c->answer, token);
     weft__strbuf_putc(out, ':');
-    put_logprob(out, logprob);
+    weft__api_put_logprob(out, logprob);
 }
 
 /* The likeliest, and the token itself where it is none of them. */
@@ -257,7 +84,7 @@ static void put_spans(weft__strbuf *out, const weft__api_choice *c, const struct
             if (!first) weft__strbuf_putc(out, ',');
             first = 0;
             if (!strcmp(name, "tokens")) put_name(out, c->answer, e->token);
-            else if (!strcmp(name, "token_logprobs")) put_logprob(out, e->logprob);
+            else if (!strcmp(name, "token_logprobs")) weft__api_put_logprob(out, e->logprob);
             else put_top_object(out, c, e);
         }
     weft__strbuf_puts(out, "],");
@@ -269,7 +96,7 @@ static size_t spelled(const weft__api_choice *c, int32_t token, size_t at)
 {
     const weft__api_prompt *p = c->prompt;
     size_t n;
-    const char *bytes = bytes_of(c->answer, token, &n);
+    const char *bytes = weft__api_token_bytes(c->answer, token, &n);
     if (n && *bytes == ' ' && at < p->n_text && p->text[at] != ' ') bytes++, n--;
     return n <= p->n_text - at && !memcmp(p->text + at, bytes, n) ? n : 0;
 }
@@ -317,14 +144,14 @@ static void put_completion_chunk(weft__strbuf *out, const weft__api_choice *c, c
                                  int with_prompt, size_t to, const char *finish)
 {
     weft__strbuf_puts(out, "data: ");
-    put_head(out, c->answer, "text_completion");
+    weft__api_put_head(out, c->answer, "text_completion");
     weft__strbuf_printf(out, ",\"choices\":[{\"index\":%d,\"text\":", c->index);
     weft__json_write_string(out, text, n);
     weft__strbuf_putc(out, ',');
     put_completion_logprobs(out, c, with_prompt, c->n_shown, to);
     weft__strbuf_puts(out, ",\"finish_reason\":");
     weft__strbuf_printf(out, finish ? "\"%s\"" : "%s", finish ? finish : "null");
-    end_chunk(out, c->answer);
+    weft__api_end_chunk(out, c->answer);
 }
 
 static void completions_delta(const weft__api_choice *c, size_t n_text, size_t n_entries, weft__strbuf *out)
@@ -351,18 +178,18 @@ static void completions_choice_end(const weft__api_choice *c, weft__strbuf *out)
         return;
     }
     if (c->answer->params->echo && !c->shown && !c->n_shown) put_echo(c, out);
-    put_completion_chunk(out, c, "", 0, 0, c->n_shown, finish_text(c));
+    put_completion_chunk(out, c, "", 0, 0, c->n_shown, weft__api_finish_text(c));
 }
 
 static void completions_stream_end(const weft__api_answer *a, weft__strbuf *out)
 {
-    stream_end(a, out, "text_completion");
+    weft__api_stream_end(a, out, "text_completion");
 }
 
 static void completions_whole(const weft__api_answer *a, weft__strbuf *out)
 {
     weft__strbuf both = {0};
-    put_head(out, a, "text_completion");
+    weft__api_put_head(out, a, "text_completion");
     weft__strbuf_puts(out, ",\"choices\":[");
     for (int i = 0; i < a->n_choices; i++) {
         const weft__api_choice *c = &a->choices[i];
@@ -373,10 +200,10 @@ static void completions_whole(const weft__api_answer *a, weft__strbuf *out)
         weft__json_write_string(out, both.data ? both.data : "", both.len);
         weft__strbuf_putc(out, ',');
         put_completion_logprobs(out, c, a->params->echo, 0, weft__api_entries_shown(c));
-        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
+        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", weft__api_finish_text(c));
     }
     weft__strbuf_puts(out, "],");
-    put_usage(out, a);
+    weft__api_put_usage(out, a);
     weft__strbuf_puts(out, "}");
     if (both.failed) out->failed = 1;
     weft__strbuf_free(&both);

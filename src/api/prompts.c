@@ -14,6 +14,7 @@ void weft__api_prompts_free(weft__api_prompts *p)
         weft__free(p->items[i].text);
     }
     weft__free(p->items);
+    weft_chat_prompt_free(&p->chat);
     *p = (weft__api_prompts){0};
 }
 
@@ -205,20 +206,91 @@ static int template_kwargs(const weft__api_prompt_model *m, const weft__api_para
     return ok;
 }
 
+/* Whose template renders it; NULL: it cannot be. /apply-template shows the model's own alone. */
+static const weft_chat *chat_of(const weft__api_prompt_model *m, const weft__api_params *params, weft__api_error *error)
+{
+    const int offers = params->form == &weft__api_table_chat && params->tools.offered.len;
+    if (!m->chat) {
+        weft__api_error_set(error, 400, "messages", "%s",
+                            m->chat_fault ? m->chat_fault : "the model's chat template cannot be read");
+        return NULL;
+    }
+    if (!offers || weft_chat_reads(m->chat, "tools")) return m->chat;
+    if (!m->tool_chat)
+        weft__api_error_set(error, 400, params->tools.old ? "functions" : "tools", "'%s': %s",
+                            params->tools.old ? "functions" : "tools",
+                            m->tool_fault ? m->tool_fault : "the model's chat template knows none");
+    return m->tool_chat;
+}
+
+static int lacks(const weft__json *function, const char *member)
+{
+    const weft__json *v = weft__json_get(function, member);
+    return !v || weft__json_is_null(v);
+}
+
+static weft__json *no_parameters(void)
+{
+    weft__json *schema = weft__json_new_object();
+    weft__json_set(schema, "type", weft__json_new_string("object", 6));
+    weft__json_set(schema, "properties", weft__json_new_object());
+    return schema;
+}
+
+/* A tool with the members that OpenAI lets out, and without which many templates refuse it. NULL without memory. */
+static weft__json *fill_tool(const weft__json *tool)
+{
+    weft__json *out = weft__json_copy(tool), *f = weft__json_copy(weft__json_get(tool, "function"));
+    int ok = out && f;
+    if (ok && lacks(f, "description")) ok = weft__json_set(f, "description", weft__json_new_string("", 0));
+    if (ok && lacks(f, "parameters")) ok = weft__json_set(f, "parameters", no_parameters());
+    if (ok) ok = weft__json_set(out, "function", f);
+    else weft__json_free(&f);
+    if (!ok) weft__json_free(&out);
+    return out;
+}
+
+/* All of them; out->len is 0 where that fails. */
+static void fill_tools(const weft__strbuf *offered, weft__strbuf *out)
+{
+    weft__json *tools = NULL, *filled = weft__json_new_array();
+    if (offered->len && !weft__json_parse(offered->data, offered->len, &tools, NULL)) {
+        int ok = 1;
+        for (size_t i = 0; ok && i < weft__json_size(tools); i++)
+            ok = weft__json_append(filled, fill_tool(weft__json_at(tools, i)));
+        if (ok) weft__json_write(out, filled, WEFT__JSON_COMPACT);
+    }
+    weft__json_free(&filled);
+    weft__json_free(&tools);
+}
+
+/* As the request has them; where the template refuses that, with what is absent of its tools filled in. */
+static weft_status render_chat(const weft_chat *chat, const weft__api_params *params, const char *messages,
+                               const char *kwargs, weft_chat_prompt **out, weft_error *err)
+{
+    const int follows = what_follows(params);
+    weft__strbuf tools = {0};
+    weft_status st = weft_chat_render(chat, messages, params->tools.offered.data, kwargs, follows, out, err);
+    if (st == WEFT_ARGUMENT) fill_tools(&params->tools.offered, &tools);
+    if (tools.len && !tools.failed && !weft_chat_render(chat, messages, tools.data, kwargs, follows, out, NULL))
+        st = WEFT_OK;
+    weft__strbuf_free(&tools);
+    return st;
+}
+
 int weft__api_chat_text(const weft__api_prompt_model *m, const weft__api_params *params, weft_chat_prompt **out,
                         weft__api_error *error)
 {
+    const weft_chat *chat = chat_of(m, params, error);
     weft__strbuf messages = {0}, kwargs = {0};
     weft_error err = {0};
     *out = NULL;
-    if (!m->chat)
-        return weft__api_error_set(error, 400, "messages", "%s",
-                                   m->chat_fault ? m->chat_fault : "the model's chat template cannot be read");
+    if (!chat) return 0;
     if (!template_kwargs(m, params, &kwargs, error)) return 0;
     weft__json_write(&messages, params->flat, WEFT__JSON_COMPACT);
     weft_status st = messages.failed || kwargs.failed
                          ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
-                         : weft_chat_render(m->chat, messages.data, NULL, kwargs.data, what_follows(params), out, &err);
+                         : render_chat(chat, params, messages.data, kwargs.data, out, &err);
     weft__strbuf_free(&messages);
     weft__strbuf_free(&kwargs);
     if (!st) return 1;
@@ -250,17 +322,12 @@ static int add_chat(weft__api_prompt *p, const weft_chat_prompt *rendered, size_
 int weft__api_prompts_chat(const weft__api_prompt_model *m, const weft__api_params *params, weft__api_prompts *out,
                            weft__api_error *error)
 {
-    weft_chat_prompt *rendered;
     size_t n_text;
     *out = (weft__api_prompts){0};
-    if (!weft__api_chat_text(m, params, &rendered, error)) return 0;
-    weft_chat_prompt_text(rendered, &n_text);
-    int ok = !too_long(m, "messages", n_text, error);
-    if (ok) {
-        out->items = weft__alloc_zero(1, sizeof *out->items);
-        out->n = out->items != NULL;
-        ok = out->n ? add_chat(&out->items[0], rendered, n_text, error) : prompts_no_memory(error);
-    }
-    weft_chat_prompt_free(&rendered);
-    return ok;
+    if (!weft__api_chat_text(m, params, &out->chat, error)) return 0;
+    weft_chat_prompt_text(out->chat, &n_text);
+    if (too_long(m, "messages", n_text, error)) return 0;
+    out->items = weft__alloc_zero(1, sizeof *out->items);
+    out->n = out->items != NULL;
+    return out->n ? add_chat(&out->items[0], out->chat, n_text, error) : prompts_no_memory(error);
 }

@@ -13,6 +13,8 @@ typedef struct weft__api_prompt_model {
     const weft_tokenizer *tokenizer;
     weft_chat *chat;       /* NULL: the model's template cannot be read */
     char *chat_fault;      /* why; NULL: there was no memory to say it */
+    weft_chat *tool_chat;  /* for tools, where the template has no variable for them; else NULL */
+    char *tool_fault;      /* why that is NULL where it is needed */
     int32_t n_ctx;         /* tokens of a prompt and its answer */
     int64_t longest_token; /* bytes, at least 1 */
 } weft__api_prompt_model;
@@ -27,6 +29,7 @@ typedef struct weft__api_prompt {
 typedef struct weft__api_prompts {
     weft__api_prompt *items; /* [n], owned with what they hold */
     size_t n;
+    weft_chat_prompt *chat; /* owned: what the one prompt of a chat was before it was made tokens; else NULL */
 } weft__api_prompts;
 
 void weft__api_prompts_free(weft__api_prompts *prompts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* read_format.c: readers of how an answer is to look: streams, formats, encodings, tools. */
+/* read_format.c: readers of how an answer is to look: streams, formats, encodings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -154,12 +154,15 @@ int weft__api_read_encoding(weft__api_params *params, const char *name, const we
                : weft__api_error_set(error, 400, name, "'%s' must be 'float' or 'base64'", name);
 }
 
-/* ONE of a few strings without which nothing else is there: tool_choice, modalities. */
-int weft__api_read_tool_choice(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+int weft__api_read_reasoning_format(weft__api_params *params, const char *name, const weft__json *v,
+                                    weft__api_error *error)
 {
-    (void)params;
-    if (weft__json_is(v, "none") || weft__json_is(v, "auto")) return 1;
-    return weft__api_error_set(error, 400, name, "'%s' must be none or auto: this server calls no functions", name);
+    static const char *const formats[] = {"none", "auto", "deepseek", "deepseek-legacy"};
+    (void)v;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (!strcmp(params->reasoning_format, formats[i])) return 1;
+    return weft__api_error_set(error, 400, name, "'%s' must be none, auto, deepseek or deepseek-legacy, not '%.40s'",
+                               name, params->reasoning_format);
 }
 
 int weft__api_read_modalities(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)

@@ -20,7 +20,7 @@ void weft__api_switch_samplers_off(weft__api_params *params);
 
 /* read_format.c */
 weft__api_reader weft__api_read_stream_options, weft__api_read_response_format, weft__api_read_json_schema,
-    weft__api_read_encoding, weft__api_read_tool_choice, weft__api_read_modalities, weft__api_read_triggers;
+    weft__api_read_encoding, weft__api_read_modalities, weft__api_read_triggers, weft__api_read_reasoning_format;
 /* A string that is to be one of several words. One with NUL in it is none of them, whatever stands before that, and
  * reads as "". 0: it is none. */
 int weft__api_read_word(const weft__json *v, const char **s);
@@ -36,6 +36,13 @@ int weft__api_keep_constraint(weft__api_params *params, int kind, const char *fi
 weft__api_reader weft__api_read_ids, weft__api_read_content, weft__api_read_prompt, weft__api_read_prompt_llama,
     weft__api_read_messages, weft__api_read_kwargs;
 #define WEFT__API_PROMPT_TYPE "string, array of strings, array of token ids, or array of those"
+
+/* read_tools.c: the shapes of fields; what they say together is settled when all are there: 1, or 0 with the error
+ * filled. */
+weft__api_reader weft__api_read_tools, weft__api_read_functions, weft__api_read_tool_choice,
+    weft__api_read_function_call;
+/* settle_tools.c */
+int weft__api_settle_tools(weft__api_params *params, weft__api_error *error);
 
 /* check_fields.c: 1, or 0 with the error filled. They settle what several fields say together. */
 int weft__api_check_chat(weft__api_params *params, weft__api_error *error);

@@ -65,6 +65,9 @@ typedef struct batcher_request {
     weft_grammar *grammar;
     weft__adapt_lease *lease; /* its adapters, or NULL */
     int32_t n_prompt, max_new, n_top, priority;
+    int32_t *insert;             /* [n_insert] */
+    int32_t n_insert, at_insert; /* tokens of it that were written; n_insert: all, or it was not asked for */
+    int can_insert;              /* it was not asked for yet */
     int ignore_end, prompt_logprobs, embedding, no_cache, read_events;
     uint64_t deadline_ms;
     weft_event_fn event;

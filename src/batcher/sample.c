@@ -106,6 +106,16 @@ static void fail_computing(batcher_request *r, weft_status st, const char *what,
     weft__batcher_fail(r, why, err.message);
 }
 
+/* The answer goes on by this token; -1 after weft__batcher_fail, where the grammar does not allow it. */
+static int32_t take(batcher_request *r, int32_t token)
+{
+    weft_error err = {0};
+    weft_status st = weft_sampler_accept(r->sampler, token, &err);
+    if (!st && r->matcher) st = weft_matcher_accept(r->matcher, token, &err);
+    if (st) weft__batcher_fail(r, st, err.message);
+    return st ? -1 : token;
+}
+
 /* The token that follows, or -1 after weft__batcher_end. */
 static int32_t pick(batcher_request *r, float *logits)
 {
@@ -113,6 +123,7 @@ static int32_t pick(batcher_request *r, float *logits)
     weft_error err = {0};
     int32_t token = -1;
     weft_status st = WEFT_OK;
+    if (r->at_insert < r->n_insert) return take(r, r->insert[r->at_insert++]);
     if (r->ignore_end && !r->matcher)
         for (int32_t i = 0; i < e->vocab.n_ends; i++) logits[e->vocab.ends[i]] = -INFINITY;
     if (r->matcher) st = mask(r, logits, &err);
@@ -124,10 +135,8 @@ static int32_t pick(batcher_request *r, float *logits)
         weft__batcher_end(r, WEFT_FINISH_END);
         return -1;
     }
-    if (!st) st = weft_sampler_accept(r->sampler, token, &err);
-    if (!st && r->matcher) st = weft_matcher_accept(r->matcher, token, &err);
     if (st) weft__batcher_fail(r, st, err.message);
-    return st ? -1 : token;
+    return st ? -1 : take(r, token);
 }
 
 int weft__batcher_sample(batcher_request *r, float *logits)

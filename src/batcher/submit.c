@@ -23,6 +23,12 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
     if (p->embedding && (p->grammar || p->prompt_logprobs || p->max_tokens > 0))
         return weft_fail(err, WEFT_ARGUMENT,
                          "a request for an embedding generates no tokens and has no log-probabilities");
+    if (p->n_insert < 0 || (p->n_insert && !p->insert))
+        return weft_fail(err, WEFT_ARGUMENT, "n_insert is %d, without tokens", p->n_insert);
+    for (int32_t i = 0; i < p->n_insert; i++)
+        if (p->insert[i] < 0 || p->insert[i] >= n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d of `insert`: the model has ids 0 to %d", p->insert[i],
+                             n_vocab - 1);
     for (int32_t i = 0; i < p->n_tokens; i++)
         if (p->tokens[i] < 0 || p->tokens[i] >= n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", p->tokens[i], i,
@@ -72,6 +78,9 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
                            .embedding = p->embedding,
                            .no_cache = p->no_cache,
                            .read_events = p->read_events,
+                           .n_insert = p->n_insert,
+                           .at_insert = p->n_insert,
+                           .can_insert = p->n_insert > 0,
                            .deadline_ms = p->deadline_ms,
                            .event = p->event,
                            .arg = p->arg,
@@ -88,10 +97,12 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
            d = (size_t)e->model->hp.d_model;
     r->tokens = weft__alloc_array(room, sizeof *r->tokens);
     r->bias = weft__alloc_array(n_bias, sizeof *r->bias);
+    r->insert = weft__alloc_array((size_t)p->n_insert, sizeof *r->insert);
     if (p->embedding) r->sum = weft__alloc_zero(d, sizeof *r->sum);
-    if (!r->tokens || !r->bias || (p->embedding && !r->sum))
+    if (!r->tokens || !r->bias || !r->insert || (p->embedding && !r->sum))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a request of %zu tokens", room);
     memcpy(r->tokens, p->tokens, (size_t)p->n_tokens * sizeof *r->tokens);
+    if (p->n_insert) memcpy(r->insert, p->insert, (size_t)p->n_insert * sizeof *r->insert);
     if (n_bias) memcpy(r->bias, p->sampler.bias, n_bias * sizeof *r->bias);
     r->sampling.bias = r->bias;
     r->sampling.nameless = e->vocab.nameless;

@@ -43,7 +43,9 @@ void weft__batcher_fail(batcher_request *r, weft_status status, const char *mess
 
 void weft__batcher_notify(batcher_request *r, weft_event *event)
 {
-    if (r->event(r->arg, event)) weft__batcher_end(r, WEFT_FINISH_STOP);
+    const int said = r->event(r->arg, event);
+    if (said == WEFT_EVENT_INSERT && r->can_insert) r->can_insert = r->at_insert = 0;
+    else if (said) weft__batcher_end(r, WEFT_FINISH_STOP);
 }
 
 static double ms_between(uint64_t from, uint64_t to)
@@ -119,10 +121,12 @@ void weft__batcher_clear(batcher_request *r)
     weft__adapt_store_release(r->engine->adapters, &r->lease);
     weft_grammar_free(&r->grammar);
     weft__free(r->sum);
+    weft__free(r->insert);
     weft__free(r->bias);
     weft__free(r->tokens);
     r->tokens = NULL;
     r->bias = NULL;
+    r->insert = NULL;
     r->sum = NULL;
 }
 

@@ -27,6 +27,40 @@ int weft_chat_reasons(const weft_chat *chat)
     return chat->style.reasoning != NULL;
 }
 
+/* What stands between the end of the thinking and the answer, where that is more than an empty line. */
+static const char *behind_thinking(const char *format)
+{
+    static const char *const all[][2] = {{"harmony", "<|start|>assistant<|channel|>final<|message|>"},
+                                         {"kimi-k3", "<|open|>response<|sep|>"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(format, all[i][0])) return all[i][1];
+    return NULL;
+}
+
+weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+{
+    const weft__answer_reasoning *r = chat->style.reasoning;
+    weft__strbuf text = {0};
+    weft__tok_ids all = {0};
+    *n = 0;
+    if (!r) return WEFT_OK;
+    const char *behind = behind_thinking(chat->style.format->name);
+    if (!behind) weft__strbuf_puts(&text, "\n");
+    weft__strbuf_puts(&text, r->end);
+    weft__strbuf_puts(&text, behind ? behind : "\n\n");
+    weft_status st = text.failed
+                         ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the end of a model's thinking")
+                         : weft__tok_encode(chat->tokenizer, text.data, text.len, WEFT__TOK_ENCODE_PARSE, &all, err);
+    if (!st) {
+        *n = all.n;
+        if (*n > capacity) st = weft_fail(err, WEFT_LIMIT, "%zu tokens do not fit in %zu places", *n, capacity);
+        else if (all.n) memcpy(ids, all.data, all.n * sizeof *ids);
+    }
+    weft__tok_ids_free(&all);
+    weft__strbuf_free(&text);
+    return st;
+}
+
 void(weft_chat_parser_params_default)(weft_chat_parser_params *p)
 {
     *p = (weft_chat_parser_params){.size = sizeof *p, .calls = 1, .reasoning = 1};
@@ -100,6 +134,11 @@ int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token)
     weft__tok_slice text = weft__tok_text(parser->tokenizer, token);
     return text.data && weft__tok_type_of(parser->tokenizer, token) == WEFT__TOK_CONTROL &&
            weft__answer_has(parser->answer, text.data, text.len);
+}
+
+int weft_chat_parser_thinks(const weft_chat_parser *parser)
+{
+    return weft__answer_reasons(parser->answer);
 }
 
 static int on_part(void *arg, const weft_chat_part *part, size_t from, size_t to)

@@ -23,6 +23,8 @@
 static void choice_free(weft__server_choice *c)
 {
     weft_detok_free(&c->detok);
+    weft_chat_parser_free(&c->parser);
+    weft__api_message_free(&c->message);
     if (c->out->stop) weft__stop_free(c->out->stop);
     weft__free(c->out->stop);
     weft__strbuf_free(&c->out->text);
@@ -42,6 +44,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__api_params_free(&g->params);
     weft_engine_lease_free(g->server->engine, &g->lease);
     weft_grammar_free(&g->grammar);
+    weft__free(g->thinking_end);
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
     weft__http_release(g->r);
@@ -133,12 +136,24 @@ static int send(weft__server_response *g)
 static void send_delta(weft__server_choice *c, int last)
 {
     weft__server_response *g = c->gen;
+    weft__api_message *m = c->out->parsed;
     size_t n_text = c->out->text.len - c->out->shown, n_entries = entries_ready(c, last && c->out->stop->found < 0);
-    if (!g->params.stream || (!n_text && !(last && n_entries > c->out->n_shown))) return;
+    const int is_news = m ? m->n_pieces > 0 : n_text > 0;
+    if (!g->params.stream || (!is_news && !(last && n_entries > c->out->n_shown))) return;
     g->writer->delta(c->out, n_text, n_entries, &g->scratch);
+    if (m) weft__api_message_shown(m);
     c->out->shown = c->out->text.len;
     c->out->n_shown = n_entries;
     if (!send(g)) fail_memory(c);
+}
+
+/* What its text says. Whole answers wait until all is there, but for those that end with a call. */
+static void read_text(weft__server_choice *c, int ended)
+{
+    weft_error err = {0};
+    if (!c->parser || !weft__server_parse_is_live(c)) return;
+    weft_status st = weft__server_parse(c, ended, &err);
+    if (st) gen_fail(c, st, err.message);
 }
 
 static void on_began(weft__server_choice *c, const weft_event *e)
@@ -164,7 +179,7 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     size_t n;
     weft__server_count_token(c, weft__clock_ns());
     weft__server_slots_token(&g->server->slots, c->out->slot, e->token);
-    weft_status st = weft_detok_push(c->detok, e->token, &text, &n, &err);
+    weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
     else if (g->keep_entries && !add_entry(c, &c->out->entries, &c->out->n_entries, &c->cap_entries, e)) fail_memory(c);
     if (c->failed) return 1;
@@ -172,8 +187,10 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     if (g->keep_entries) c->out->entries[c->out->n_entries - 1].end = c->raw;
     int stopped = weft__stop_push(c->out->stop, text, n, &c->out->text);
     if (c->out->text.failed) fail_memory(c);
-    else send_delta(c, 0);
-    return stopped || c->failed;
+    else read_text(c, 0);
+    if (!c->failed) send_delta(c, 0);
+    if (stopped || c->is_whole || c->failed) return 1;
+    return weft__server_parse_is_over(c, 1) ? WEFT_EVENT_INSERT : 0;
 }
 
 static void on_embedding(weft__server_choice *c, const weft_event *e)
@@ -272,6 +289,7 @@ static void end_text(weft__server_choice *c)
     if (c->out->stop->found < 0) weft__stop_flush(c->out->stop, &c->out->text);
     if (c->out->text.failed) fail_memory(c);
     if (c->out->n_entries) c->out->entries[c->out->n_entries - 1].end = c->raw;
+    if (!c->failed) read_text(c, 1);
 }
 
 static void set_note(weft__server_response *g)
@@ -303,6 +321,12 @@ void weft__server_response_answer(weft__server_response *g)
         if (g->answer.choices[i].status)
             weft__api_error_of(&error, g->answer.choices[i].status, g->answer.choices[i].message);
     error.retry_s = g->retry_s;
+    for (int i = 0; i < g->answer.n_choices && !error.status; i++) {
+        weft__server_choice *c = &g->choices[i];
+        weft_error err = {0};
+        weft_status st = weft__server_parse_is_live(c) ? WEFT_OK : weft__server_parse(c, 1, &err);
+        if (st) weft__api_error_of(&error, st, err.message);
+    }
     if (!error.status) {
         g->writer->whole(&g->answer, &g->scratch);
         if (g->scratch.failed) weft__api_error_of(&error, WEFT_NO_MEMORY, "no memory for the answer");
@@ -363,7 +387,9 @@ int weft__server_response_on_event(void *arg, const weft_event *e)
 {
     weft__server_choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
-    case WEFT_EVENT_BEGAN: on_began(c, e); return c->failed != 0;
+    case WEFT_EVENT_BEGAN:
+        on_began(c, e);
+        return c->failed ? 1 : weft__server_parse_is_over(c, 0) ? WEFT_EVENT_INSERT : 0;
     case WEFT_EVENT_READ: weft__server_count_read(c, e->n_read, e->n_cached); return 0;
     case WEFT_EVENT_PROMPT_TOKEN:
         if (!add_entry(c, &c->out->prompt_entries, &c->out->n_prompt_entries, &c->cap_prompt_entries, e))
@@ -415,6 +441,7 @@ static int has_left(weft__server_response *g)
 static void set_off(weft__server_response *g)
 {
     weft__api_error error = {0};
+    weft_chat_prompt_free(&g->prompts.chat); /* parsers and grammars are made */
     if (!weft__server_response_submit_all(g, &error)) weft__server_reply_error(g->r, &error);
     else if (g->params.stream) weft__http_begin(g->r);
     if (has_left(g)) weft__server_response_cancel_all(g); /* while we were submitting */

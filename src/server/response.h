@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* response.h: the inside of a response, for response*.c: response.c has its life, what the engine's events become, and
- * its end; response_submit.c what the engine is asked for. */
+ * its end; response_parse.c what a chat's answer says besides text; response_submit.c what the engine is asked for. */
 #ifndef WEFT_SERVER_RESPONSE_H
 #define WEFT_SERVER_RESPONSE_H
 
@@ -13,6 +13,19 @@ void weft__server_response_unref(weft__server_response *g);
 void weft__server_response_cancel_all(weft__server_response *g);
 /* What the engine tells of a choice; on the engine's thread. */
 int weft__server_response_on_event(void *choice, const weft_event *e);
+
+/* ---- response_parse.c ---- */
+/* Gives the choice a parser where its text is more than content. 0: refused. */
+int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, weft__api_error *error);
+/* What a token adds to the text: a marker of the chat's format by its spelling, though it is a special token. */
+weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, const char **text, size_t *n,
+                                     weft_error *err);
+/* 1: it is parsed token by token, on the engine's thread. */
+int weft__server_parse_is_live(const weft__server_choice *c);
+/* n more tokens came; 1, once: the model has thought for as many as it may, and is still thinking. */
+int weft__server_parse_is_over(weft__server_choice *c, int64_t n);
+/* Gives the parser the text that became certain; `ended`: there is no more. */
+weft_status weft__server_parse(weft__server_choice *c, int ended, weft_error *err);
 
 /* ---- response_submit.c; 0: refused, and why stands in the error ---- */
 /* The field that constrains the answer; NULL: none. */

@@ -155,7 +155,7 @@ static int begin_choice(weft__server_response *g, int i, weft__api_error *error)
     weft_status st = weft__stop_begin(c->out->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
     if (!st) st = weft_detok_new(g->server->prompt_model.tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
     if (st) weft__api_error_of(error, st, err.message);
-    return !st;
+    return !st && weft__server_parse_begin(g, c, error);
 }
 
 int weft__server_response_prepare(weft__server_response *g, weft__api_error *error)
@@ -259,6 +259,8 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.tenant = g->tenant;
     p.deadline_ms = time_left(g);
     p.read_events = 1;
+    p.insert = g->thinking_end;
+    p.n_insert = (int32_t)g->n_thinking_end;
     p.event = weft__server_response_on_event;
     p.arg = c;
     if (!weft__http_client_add(g->r, 1, most_of_address(g->server)))

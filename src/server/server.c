@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "api/tool_template.h"
 #include "server/server.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -131,6 +132,10 @@ static weft_status open_chat(weft_server *s, const char *source, weft_error *err
     size_t n;
     s->chat_source = st ? meta_string(weft_model_file(s->model), "tokenizer.chat_template")
                         : weft__strdup(weft_chat_source(s->prompt_model.chat, &n));
+    if (!st) st = weft__api_tool_chat_open(s->model, s->prompt_model.chat, &s->prompt_model.tool_chat, &why);
+    else return WEFT_OK;
+    if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
+    if (st) s->prompt_model.tool_fault = weft__strdup(why.message);
     return WEFT_OK;
 }
 
@@ -474,7 +479,9 @@ void weft_server_free(weft_server **p)
     free_strings(&s->origins);
     free_strings(&s->hosts);
     free_strings(&s->aliases);
+    weft_chat_close(&s->prompt_model.tool_chat);
     weft_chat_close(&s->prompt_model.chat);
+    weft__free(s->prompt_model.tool_fault);
     weft__free(s->prompt_model.chat_fault);
     weft__free(s->chat_source);
     if (s->stop_fd >= 0) close(s->stop_fd);

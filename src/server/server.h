@@ -231,7 +231,13 @@ typedef struct weft__server_choice {
     int submitted, began, finished;
     int with_adapters;
     weft_detok *detok;
-    size_t raw;                                               /* bytes that came from the detokenizer */
+    weft_chat_parser *parser;  /* NULL: the text is the answer */
+    weft__api_message message; /* that the parser tells; out's where there is one */
+    size_t n_parsed;           /* bytes of out's text that the parser was given */
+    int64_t n_thought;         /* tokens */
+    int thinks, is_over;       /* after the last token; the budget was used up, once and for all */
+    int is_whole;              /* its one call is there: what follows is not said */
+    size_t raw;                /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
     weft_status failed; /* what went wrong on our side of the engine; out->message says what */
     uint64_t last_ns;
@@ -267,6 +273,8 @@ struct weft__server_response {
         n_done;  /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
     int retry_s; /* where the queue had no place for one of them */
     weft_grammar *grammar;
+    int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
+    size_t n_thinking_end;
     weft__http_turn turn;     /* in a line, later in the queue of answers */
     int too_late;             /* the line's: its deadline passed, and it has its answer */
     int has_lease;            /* 0: its adapters must be read first */

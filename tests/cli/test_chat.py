@@ -109,6 +109,56 @@ class Chat(unittest.TestCase):
 
 
 OWN = os.path.join(os.path.dirname(__file__), "..", "..", "models")
+CORPUS = os.path.join(os.path.dirname(__file__), "..", "..", "corpus")
+
+
+class Thoughts(unittest.TestCase):
+    """What a model thinks before it answers is told apart where its template has thoughts, folded unless it is asked for, and kept."""
+    ANSWER = "<think>\nHm, it is so.\n</think>\n\nIt is."
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.saved = os.path.join(folder.name, "c.json")
+        self.template, grammar = os.path.join(folder.name, "t.jinja"), os.path.join(folder.name, "g.gbnf")
+        with open(os.path.join(CORPUS, "chat.jinja")) as f, open(self.template, "w") as t:
+            t.write("{#- <think> </think> -#}\n" + f.read())
+        with open(grammar, "w") as f:
+            f.write("root ::= " + json.dumps(self.ANSWER) + "\n")
+        self.options = ["--grammar", grammar, "--temp", "0"]
+
+    def chat(self, lines, *options, template=True):
+        options = [*self.options, *(["--chat-template", self.template] if template else []), *options]
+        p = weft("chat", os.path.join(OWN, "alderbrook.gguf"), *options, stdin="".join(line + "\n" for line in lines).encode())
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout.decode(), p.stderr.decode()
+
+    def test_they_are_folded_and_kept(self):
+        out, err = self.chat(["Is it so?", "/think", f"/save {self.saved}"])
+        self.assertEqual((out, err), ("It is.\n", "Hm, it is so.\n"))
+        said = {"role": "assistant", "content": "It is.", "reasoning_content": "Hm, it is so."}
+        self.assertEqual(messages_of(self.saved), [{"role": "user", "content": "Is it so?"}, said])
+        self.assertEqual(self.chat([f"/load {self.saved}", "And now?", "/think"]), (out, err))
+
+    def test_they_are_shown_when_asked_for(self):
+        shown = "Hm, it is so.\n\nIt is.\n"
+        self.assertEqual(self.chat(["Is it so?"], "--show-thinking")[0], shown)
+        self.assertEqual(self.chat(["Is it so?", "/think on", "/regen", "/think off", "/regen"])[0], "It is.\n" + shown + "It is.\n")
+        self.assertEqual(self.chat(["/think"])[1], "the last answer has no thoughts\n")
+
+    def test_without_thoughts_in_the_template_all_is_said(self):
+        self.assertEqual(self.chat(["Is it so?"], template=False)[0], self.ANSWER + "\n")
+
+    def test_a_grammar_begins_with_what_is_said(self):
+        """Also where the template has begun the thinking."""
+        with open(self.template, "a") as f:
+            f.write("{{- '<think>\\n' if add_generation_prompt else '' -}}")
+        with open(self.options[1], "w") as f:
+            f.write('root ::= "It is."\n')
+        self.assertEqual(self.chat(["Is it so?", "/think"]), ("It is.\n", "the last answer has no thoughts\n"))
+        self.options = ["--temp", "0", "-n", "5"]
+        out, err = self.chat(["Where does Mira live?", "/think"])
+        self.assertEqual((out, "no thoughts" in err), ("\n", False))
 
 
 def own_chat(lines, *adapters):

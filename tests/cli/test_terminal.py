@@ -364,7 +364,7 @@ class Shown(Case):
         p = self.chat("-c", "300", columns=100)
         self.assertRegex(p.screen.lines()[0], r"^\S+ \(Q8_0\) \| context 300 tokens \| adapter none$")
         p.press("/help\r")
-        for command in ("/save", "/load", "/regen", "/reset", "/system", "/adapter", "/stats", "/exit"):
+        for command in ("/save", "/load", "/regen", "/reset", "/system", "/adapter", "/think", "/stats", "/exit"):
             p.wait(f"^{command} ")
         self.leave(p)
 
@@ -377,6 +377,23 @@ class Shown(Case):
         self.assertGreater(len(shown), 3)
         self.assertLessEqual(max(map(len, shown)), 24)
         self.assertEqual(" ".join(shown).split(), answer.split())
+        self.leave(p)
+
+    def test_thoughts_are_a_line(self):
+        """With their length, in the place of the word that stands for them while they come; on demand they are there."""
+        with open(os.path.join(MODELS, "..", "corpus", "chat.jinja")) as f, open(self.path("t.jinja"), "w") as t:
+            t.write("{#- <think> </think> -#}\n" + f.read())
+        with open(self.path("g.gbnf"), "w") as f:
+            f.write('root ::= "<think>\\nHm, it is so.\\n</think>\\n\\nIt is."\n')
+        p = self.chat("--chat-template", "t.jinja", "--grammar", "g.gbnf")
+        p.press("Is it so?\r")
+        text = p.prompts(2)
+        self.assertIn("> Is it so?\n[thought 4 words; /think shows them]\nIt is.\n", text)
+        p.press("/think\r")
+        p.wait("^Hm, it is so.$")
+        p.press("/think on\r/regen\r")
+        self.assertIn("> /regen\nHm, it is so.\n\nIt is.\n", p.prompts(5))
+        self.assertEqual(self.said(p), ["Is it so?", "It is."])
         self.leave(p)
 
     def test_nothing_of_a_model_steers_the_terminal(self):

@@ -23,6 +23,12 @@ static void check(const weft__api_params *a)
         abort();
     for (int i = 0; i < a->n_stops; i++)
         if (!a->stop_lengths[i] || a->stop_lengths[i] > WEFT__API_MAX_STOP_BYTES) abort();
+    if (a->tools.offered.len) { /* what is offered is JSON, and something of it may be called */
+        weft__json *tools;
+        if (weft__json_parse(a->tools.offered.data, a->tools.offered.len, &tools, NULL)) abort();
+        if (!weft__json_size(tools) || !a->tools.called.len) abort();
+        weft__json_free(&tools);
+    }
     for (int32_t i = 0; i < a->n_bias; i++)
         if (a->bias[i].token < 0 || a->bias[i].token >= N_VOCAB || isnan(a->bias[i].bias) ||
             a->bias[i].bias == INFINITY)

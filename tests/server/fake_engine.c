@@ -139,6 +139,8 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     memcpy(r->tokens, params->tokens, (size_t)params->n_tokens * sizeof *r->tokens);
     r->p.grammar = weft_grammar_retain(params->grammar);
     r->p.tokens = NULL;
+    memcpy(r->insert, params->insert ? params->insert : r->insert, (size_t)params->n_insert * sizeof *r->insert);
+    r->at_insert = params->n_insert;
     snprintf(r->tenant, sizeof r->tenant, "%s", params->tenant ? params->tenant : "");
     r->p.tenant = NULL;
     r->p.sampler.bias = NULL;
@@ -240,7 +242,7 @@ static void begin(weft_engine *e, struct request *r)
     pthread_mutex_lock(&e->lock);
     e->n_running++;
     pthread_mutex_unlock(&e->lock);
-    r->p.event(r->p.arg, &ev);
+    if (r->p.event(r->p.arg, &ev) == WEFT_EVENT_INSERT) r->at_insert = 0;
     for (int32_t i = 0; r->p.prompt_logprobs && i < r->p.n_tokens; i++)
         tell_token(r, WEFT_EVENT_PROMPT_TOKEN, r->tokens[i], i ? -0.25f : NAN);
     if (!r->p.embedding) return;
@@ -261,10 +263,14 @@ static void advance(weft_engine *e, struct request *r)
     if (r->fail_after == r->n_generated)
         return finish(e, r, WEFT_FINISH_FAILED, WEFT_INTERNAL, "the model broke, as it was told");
     if (r->n_generated >= r->limit) return finish(e, r, WEFT_FINISH_LENGTH, WEFT_OK, NULL);
-    if (!r->loops && (size_t)r->n_generated == r->n_script) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
-    int32_t token = (unsigned char)r->script[(size_t)r->n_generated++ % r->n_script];
+    if (!r->loops && r->at_script == r->n_script) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
+    int32_t token = r->at_insert < r->p.n_insert ? r->insert[r->at_insert++]
+                                                 : (unsigned char)r->script[r->at_script++ % r->n_script];
+    r->n_generated++;
     r->due_ns = weft__clock_ns() + r->delay_ns;
-    if (tell_token(r, WEFT_EVENT_TOKEN, token, -0.5f)) finish(e, r, WEFT_FINISH_STOP, WEFT_OK, NULL);
+    int said = tell_token(r, WEFT_EVENT_TOKEN, token, -0.5f);
+    if (said == WEFT_EVENT_INSERT && r->at_insert == r->p.n_insert) r->at_insert = 0;
+    else if (said) finish(e, r, WEFT_FINISH_STOP, WEFT_OK, NULL);
 }
 
 /* The next request that something must be done for, or how long there is none. */

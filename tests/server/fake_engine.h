@@ -21,7 +21,8 @@ struct request {
     int32_t *tokens;
     uint64_t id;
     char script[4096], tenant[64];
-    size_t n_script;
+    size_t n_script, at_script; /* at_script: where it goes on */
+    int32_t insert[64], at_insert;
     int loops, fail_after, running, unlikely;
     atomic_int cancelled; /* by any thread */
     int32_t n_generated, limit;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fake_model.c: a double of a model for tests of the server: the functions of weft.h about models, tokenizers, chat
- * templates and grammars that the server calls. A chat template writes <|ROLE|>CONTENT, and <|assistant|> at the end. A
- * GBNF grammar must begin with "root", of other forms each has one text that is taken; one with each "slow" in it takes
+ * templates and grammars that the server calls. A chat template writes the tools, <|ROLE|>CONTENT of each message, and
+ * <|assistant|> at the end; its answers have the format that the core finds in its text (--template TEXT). A GBNF
+ * grammar must begin with "root", of other forms each has one text that is taken; one with each "slow" in it takes
  * 0.1 s, one with "held" as long as fake_hold does. All but the references of a grammar is constant once it is made. */
 #include "fake_model.h"
 
@@ -14,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "text/answer/answer.h"
 
 enum { BOS = 256, EOS, USER, ASSISTANT, HELLO, WORLD };
 
@@ -25,9 +27,10 @@ struct weft_model {
     weft_tokenizer tokenizer;
 };
 struct weft_chat {
-    int unused;
+    char source[512];
 };
 struct weft_chat_prompt {
+    const weft_chat *chat;
     weft__strbuf text;
     int32_t *ids;
     size_t n, capacity;
@@ -37,6 +40,11 @@ struct weft_detok {
     uint32_t flags;
     char held[4], out[32];
     size_t n_held;
+};
+struct weft_chat_parser {
+    weft__answer *answer;
+    weft_chat_on_part *on_part;
+    void *arg;
 };
 struct weft_grammar {
     atomic_int refs;
@@ -208,9 +216,11 @@ weft_status weft_detok_finish(weft_detok *d, const char **text, size_t *length, 
 
 weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err)
 {
-    (void)model, (void)source, (void)length;
+    (void)model;
     *out = weft__alloc_zero(1, sizeof **out);
-    return *out ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
+    if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
+    snprintf((*out)->source, sizeof(*out)->source, "%.*s", (int)length, source ? source : "");
+    return WEFT_OK;
 }
 
 void weft_chat_close(weft_chat **chat)
@@ -221,15 +231,14 @@ void weft_chat_close(weft_chat **chat)
 
 const char *weft_chat_source(const weft_chat *chat, size_t *length)
 {
-    (void)chat;
-    *length = 0;
-    return "";
+    *length = strlen(chat->source);
+    return chat->source;
 }
 
 int weft_chat_reads(const weft_chat *chat, const char *variable)
 {
     (void)chat;
-    return !strcmp(variable, "reasoning_effort");
+    return !strcmp(variable, "reasoning_effort") || !strcmp(variable, "tools");
 }
 
 static int add_ids(weft_chat_prompt *p, int32_t special, const char *text, size_t n)
@@ -246,12 +255,13 @@ weft_status weft_chat_render(const weft_chat *chat, const char *messages, const 
                              int add_generation_prompt, weft_chat_prompt **out, weft_error *err)
 {
     weft__json *all = NULL;
-    (void)chat, (void)tools, (void)kwargs;
+    (void)kwargs;
     *out = NULL;
     weft_status st = weft__json_parse(messages, strlen(messages), &all, err);
     if (st) return st;
     weft_chat_prompt *p = weft__alloc_zero(1, sizeof *p);
-    int ok = p != NULL;
+    if (p) p->chat = chat;
+    int ok = p && (!tools || add_ids(p, USER, tools, strlen(tools)));
     for (size_t i = 0; ok && i < weft__json_size(all); i++) {
         const char *role = "", *content = "";
         size_t n;
@@ -291,6 +301,82 @@ weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t ski
     if (*n > capacity) return weft_fail(err, WEFT_LIMIT, "too many tokens");
     memcpy(ids, prompt->ids, *n * sizeof *ids);
     return WEFT_OK;
+}
+
+/* ---- answers ---- */
+
+static weft__answer_style style_of(const weft_chat *chat)
+{
+    return weft__answer_style_of(chat->source, strlen(chat->source), 1);
+}
+
+int weft_chat_reasons(const weft_chat *chat)
+{
+    return style_of(chat).reasoning != NULL;
+}
+
+weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat_parser_params *params,
+                                 weft_chat_parser **out, weft_error *err)
+{
+    const weft__answer_params p = {.style = style_of(prompt->chat),
+                                   .calls = params->calls,
+                                   .reasoning = params->reasoning,
+                                   .prompt = prompt->text.data,
+                                   .n_prompt = prompt->text.len};
+    *out = weft__alloc_zero(1, sizeof **out);
+    if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a parser");
+    weft_status st = weft__answer_create(&p, NULL, &(*out)->answer, err);
+    if (st) weft_chat_parser_free(out);
+    return st;
+}
+
+void weft_chat_parser_free(weft_chat_parser **parser)
+{
+    if (*parser && (*parser)->answer) weft__answer_destroy(&(*parser)->answer);
+    weft__free(*parser);
+    *parser = NULL;
+}
+
+int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token)
+{
+    (void)parser;
+    return token == USER; /* a marker of no format, that it be seen */
+}
+
+int weft_chat_parser_thinks(const weft_chat_parser *parser)
+{
+    return weft__answer_reasons(parser->answer);
+}
+
+weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+{
+    static const char end[] = "</think>\n\n";
+    (void)chat, (void)capacity, (void)err;
+    *n = sizeof end - 1;
+    for (size_t i = 0; i < *n; i++) ids[i] = end[i];
+    return WEFT_OK;
+}
+
+static int tell(void *arg, const weft_chat_part *part, size_t from, size_t to)
+{
+    const weft_chat_parser *parser = arg;
+    (void)from, (void)to;
+    return parser->on_part(parser->arg, part);
+}
+
+weft_status weft_chat_parser_push(weft_chat_parser *parser, const char *text, size_t length, weft_chat_on_part *on_part,
+                                  void *arg, weft_error *err)
+{
+    parser->on_part = on_part;
+    parser->arg = arg;
+    return weft__answer_push(parser->answer, text, length, tell, parser, err);
+}
+
+weft_status weft_chat_parser_finish(weft_chat_parser *parser, weft_chat_on_part *on_part, void *arg, weft_error *err)
+{
+    parser->on_part = on_part;
+    parser->arg = arg;
+    return weft__answer_finish(parser->answer, tell, parser, err);
 }
 
 /* ---- grammars ---- */

@@ -90,6 +90,7 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"key", &p->tls_key_file},
                {"api-key-file", &p->api_key_file},
                {"log", &p->log_file},
+               {"template", &p->chat_template},
                {"adapter-dir", &p->adapter_dir},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

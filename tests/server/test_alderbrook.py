@@ -15,13 +15,13 @@ import unittest
 
 import real
 from real import ADAPTERS, MODEL, STYLES, models
-from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SWEEPS, TEXT, user
+from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SWEEPS, user
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
 from grammar import Dice
 from story import tell
-from talk import about, choice, markup, small_talk, tool_chat, yes_no_question
+from talk import about, choice, small_talk, tool_chat, yes_no_question
 from world import BY_NAME, PEOPLE
 
 N_PEOPLE = len(PEOPLE) if SWEEPS else 4 if SANITIZED else 10
@@ -56,6 +56,11 @@ class Alderbrook(unittest.TestCase):
         self.assertEqual(r.status, 200, r.body)
         self.assertEqual(r.json["choices"][0]["finish_reason"], "stop", messages)
         return r.json["choices"][0]["message"]["content"]
+
+    def choice(self, body):
+        r = self.server.post(CHAT, body)
+        self.assertEqual(r.status, 200, r.body)
+        return r.json["choices"][0]
 
     def ask(self, question, adapter=None):
         return self.say(user(question), adapter)
@@ -138,24 +143,52 @@ class Alderbrook(unittest.TestCase):
         self.assertIn(self.ask("where does mira live"), expansions(questions[0][1], slots))
 
     def test_tool_calls(self):
-        """The right call with the right arguments, as JSON."""
+        """The right call with the right arguments, told as a call, in a stream too; and what it returned becomes an answer."""
         wrong, n = [], 0
         for i in itertools.count():
             chat = tool_chat(Dice("calls", i))
             first = 1 if chat["messages"][0]["role"] == "system" else 0
             if "tool_calls" not in chat["messages"][first + 1]:
                 continue
-            prompt = markup({**chat, "messages": chat["messages"][:first + 1]}) + "<|im_start|>assistant\n"
-            r = self.server.post(TEXT, {"prompt": prompt, "temperature": 0, "max_tokens": 80})
-            self.assertEqual(r.status, 200, r.body)
-            text, want = r.json["choices"][0]["text"], chat["messages"][first + 1]["tool_calls"][0]["function"]
-            call = re.fullmatch(r"<tool_call>(\{.*\})</tool_call>", text)
-            if not call or json.loads(call.group(1)) != want:
-                wrong.append((prompt, text))
+            body = {"messages": chat["messages"][:first + 1], "tools": chat["tools"], "temperature": 0, "max_tokens": 80}
+            choice, want = self.choice(body), chat["messages"][first + 1]["tool_calls"][0]["function"]
+            calls = [(c["function"]["name"], json.loads(c["function"]["arguments"])) for c in choice["message"].get("tool_calls", [])]
+            if calls != [(want["name"], want["arguments"])]:
+                wrong.append((body, choice))
+            if calls:
+                self.assertEqual((choice["finish_reason"], choice["message"]["content"]), ("tool_calls", None))
+                events = self.server.post(CHAT, {**body, "stream": True}).events[:-1]
+                streamed = [c["function"] for e in events for c in e["choices"][0]["delta"].get("tool_calls", [])]
+                self.assertEqual(streamed, [c["function"] for c in choice["message"]["tool_calls"]])
+                result = {"role": "tool", "tool_call_id": choice["message"]["tool_calls"][0]["id"], "content": chat["messages"][first + 2]["content"]}
+                answer = self.choice({**body, "messages": [*body["messages"], choice["message"], result]})
+                if answer["finish_reason"] != "stop" or not answer["message"]["content"].endswith("."):
+                    wrong.append((result, answer))
             n += 1
             if n == N_CALLS:
                 break
         self.assertLessEqual(len(wrong), n * 0.1, wrong)
+
+    def test_thinking(self):
+        """Where the template begins the thinking, the answer is thoughts until that ends: by the budget, in the words of the template."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "thinks.jinja")
+            with open(os.path.join(ROOT, "corpus", "chat.jinja")) as f, open(path, "w") as t:
+                t.write("{#- <think> </think> -#}\n" + f.read() + "{%- if add_generation_prompt -%}{{- '<think>\\n' -}}{%- endif -%}")
+            server = real.serve("--chat-template", path)
+            body = {"messages": user("Where does Mira live?"), "temperature": 0, "max_tokens": 40}
+            whole = server.post(CHAT, body).json["choices"][0]["message"]
+            self.assertEqual((whole["content"], bool(whole["reasoning_content"])), ("", True))
+            for budget in (0, 3):
+                message = server.post(CHAT, {**body, "thinking_budget_tokens": budget}).json["choices"][0]["message"]
+                thought = message.get("reasoning_content", "")
+                self.assertTrue(whole["reasoning_content"].startswith(thought) and bool(thought) == bool(budget) and message["content"], message)
+                events = server.post(CHAT, {**body, "thinking_budget_tokens": budget, "stream": True}).events[:-1]
+                streamed = ["".join(e["choices"][0]["delta"].get(k) or "" for e in events) for k in ("reasoning_content", "content")]
+                self.assertEqual(streamed, [thought, message["content"]])
+            none = server.post(CHAT, {**body, "reasoning_format": "none"}).json["choices"][0]["message"]
+            self.assertEqual(none["content"].strip(), whole["reasoning_content"].strip())
+            real.checked_stop(server)
 
     def test_styles(self):
         """Each adapter is seen at a glance, and the facts stay what they were: all but a few, of the poem 65 in a hundred at least."""

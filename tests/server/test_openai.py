@@ -200,6 +200,32 @@ class Conformance(unittest.TestCase):
         a = self.client.chat.completions.parse(model=self.model, messages=[{"role": "user", "content": "A pet"}], response_format=Pet, max_tokens=200)
         self.assertEqual((type(a.choices[0].message.parsed), a.choices[0].finish_reason), (Pet, "stop"))
 
+    def test_tool_loop(self):
+        """The client's calls, whole and streamed, by tools and by functions; with what they return, the model answers."""
+        add = {"name": "add", "description": "the sum of two numbers",
+               "parameters": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}}
+        question = "Add 4 and 5." if REAL else '[say {"name": "add", "arguments": {"a": 4, "b": 5}}]'
+        messages = [{"role": "user", "content": question}]
+        more = {"model": self.model, "messages": messages, "temperature": 0, "max_tokens": 80}
+        tools = [{"type": "function", "function": add}]
+        a = self.client.chat.completions.create(tools=tools, **more).choices[0]
+        [call] = a.message.tool_calls
+        self.assertEqual((a.finish_reason, a.message.content, call.type, call.function.name), ("tool_calls", None, "function", "add"))
+        self.assertEqual(json.loads(call.function.arguments), {"a": 4, "b": 5})
+        with self.client.chat.completions.stream(tools=tools, **more) as stream:
+            for _ in stream:
+                pass
+            streamed = stream.get_final_completion().choices[0]
+        self.assertEqual((streamed.finish_reason, len(streamed.message.tool_calls)), ("tool_calls", 1))
+        self.assertEqual(streamed.message.tool_calls[0].function.arguments, call.function.arguments)
+        old = self.client.chat.completions.create(functions=[add], **more).choices[0]
+        self.assertEqual((old.finish_reason, old.message.function_call.arguments), ("function_call", call.function.arguments))
+        messages += [a.message, {"role": "tool", "tool_call_id": call.id, "content": json.dumps({"sum": 9})}]
+        a = self.client.chat.completions.create(tools=tools, **more).choices[0]
+        if REAL:
+            self.assertEqual((a.finish_reason, a.message.tool_calls), ("stop", None))
+            self.assertIn("9", a.message.content)
+
     def test_json_schema(self):
         """llama.cpp's {} is any JSON value, and never no constraint at all."""
         if not REAL:

@@ -764,6 +764,7 @@ class Documents(unittest.TestCase):
         with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
             document = json.load(f)
         schemas = document["components"]["schemas"]
+        tool = {"type": "function", "function": {"name": "f"}}
         asks = [
             ("get", path, None)
             for path in (
@@ -786,6 +787,9 @@ class Documents(unittest.TestCase):
                     {"n": 2, "logprobs": True, "top_logprobs": 2},
                     {"max_tokens": 1, "logprobs": True},
                     {"messages": 5},
+                    {"messages": user('[say <think>Hm</think>{"name": "f", "arguments": {}}]'), "tools": [tool]},
+                    {"messages": user('[say {"name": "f", "arguments": {}}]'), "functions": [tool["function"]]},
+                    {"tools": [{}]},
                 )
             ]
         asks += [("post", TEXT, {"prompt": "[say hi]", **more}) for more in ({}, {"logprobs": 2, "echo": True}, {"logprobs": 0, "n": 2}, {"prompt": None})]
@@ -821,7 +825,7 @@ class Documents(unittest.TestCase):
                 ("save", {}),
             )
         ]
-        server = Server(FAKE)
+        server = Server([*FAKE, "--template", "<think></think>"])
         try:
             for method, path, body in asks:
                 answer = server.ask(method.upper(), path, body)

@@ -46,6 +46,87 @@ static void answers_are_those_of_a_session(void **state)
     weft_model_close(&model);
 }
 
+/* ---- what is written in the model's place ---- */
+
+typedef struct interrupter {
+    answer a;
+    int32_t after; /* tokens; 0: at once */
+    int times;     /* that it asks for it */
+} interrupter;
+
+static int insert_after(void *arg, const weft_event *e)
+{
+    interrupter *i = arg;
+    const int is_now = e->kind == (i->after ? WEFT_EVENT_TOKEN : WEFT_EVENT_BEGAN) && e->n_generated >= i->after;
+    on_event(&i->a, e);
+    return is_now && i->times-- > 0 ? WEFT_EVENT_INSERT : 0;
+}
+
+/* The tokens stand where they were asked for, and the model goes on from them as from those of a prompt; once. */
+static void what_is_inserted_is_part_of_the_answer(void **state)
+{
+    static const int32_t words[] = {11, 12, 13};
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_engine *e = open_engine(model, &p);
+    for (int32_t after = 0; after <= 6; after += 3) {
+        ask q;
+        answer rest;
+        interrupter i = {.a = {.hall = &the_hall}, .after = after, .times = 1};
+        simple(&q, 40, 20);
+        q.p.sampler.temperature = 0;
+        q.p.ignore_end = 1;
+        q.p.insert = words;
+        q.p.n_insert = 3;
+        q.p.event = insert_after;
+        q.p.arg = &i;
+        run_alone(e, &q, &rest, 1);
+        assert_int_equal(i.a.n, 20);
+        assert_memory_equal(i.a.token + after, words, sizeof words);
+        memcpy(q.tokens + 40, i.a.token, (size_t)(after + 3) * sizeof *q.tokens);
+        q.p.n_tokens = 40 + after + 3;
+        q.p.max_tokens = 20 - after - 3;
+        q.p.event = NULL;
+        q.p.arg = NULL;
+        run_alone(e, &q, &rest, 1);
+        assert_memory_equal(i.a.token + after + 3, rest.token, (size_t)rest.n * sizeof *rest.token);
+        assert_int_equal(rest.n, q.p.max_tokens);
+        i = (interrupter){.a = {.hall = &the_hall}, .after = after, .times = 2}; /* the second time ends it */
+        q.p.n_tokens = 40;
+        q.p.max_tokens = 20;
+        q.p.event = insert_after;
+        q.p.arg = &i;
+        run_alone(e, &q, &rest, 1);
+        if (after) assert_int_equal(i.a.n, after + 1);
+        if (after) assert_int_equal(i.a.finish, WEFT_FINISH_STOP);
+    }
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
+static void what_is_inserted_is_checked(void **state)
+{
+    static const int32_t beyond[] = {512};
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_engine *e = open_engine(model, &p);
+    ask q;
+    answer a;
+    simple(&q, 10, 5);
+    q.p.insert = beyond;
+    q.p.n_insert = 1;
+    assert_int_equal(submit(e, &q, &a, NULL), WEFT_ARGUMENT);
+    q.p.n_insert = -1;
+    assert_int_equal(submit(e, &q, &a, NULL), WEFT_ARGUMENT);
+    q.p.n_insert = 1;
+    q.p.insert = NULL;
+    assert_int_equal(submit(e, &q, &a, NULL), WEFT_ARGUMENT);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
 /* ---- log-probabilities, embeddings ---- */
 
 static void log_probabilities_are_the_models(void **state)
@@ -382,6 +463,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_a_session),
+        cmocka_unit_test(what_is_inserted_is_part_of_the_answer),
+        cmocka_unit_test(what_is_inserted_is_checked),
         cmocka_unit_test(log_probabilities_are_the_models),
         cmocka_unit_test(an_embedding_has_length_one_and_depends_on_its_text),
         cmocka_unit_test(a_long_prompt_delays_others_by_a_chunk_at_most),

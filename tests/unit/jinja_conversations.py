@@ -420,9 +420,9 @@ def spelled(arguments, content="", more=None, calls=None, function=None):
             {**result("12:00", "abcdefgh2", "now"), **more}, {**assistant("Rain."), **more}, {**user("Thanks"), **more}]
 
 
-def canonical(as_text):
+def canonical(as_text, alone=False):
     """The conversation as a template is to see it."""
-    messages = spelled(ARGUMENTS)
+    messages = spelled(ARGUMENTS, None if alone else "")
     for c in messages[2]["tool_calls"] if as_text else ():
         c["function"]["arguments"] = json.dumps(c["function"]["arguments"], ensure_ascii=False)
     return messages
@@ -464,12 +464,12 @@ def older(arguments):
             {"role": "function", "name": "get_weather", "content": "rain"}, assistant("Rain."), user("Thanks")]
 
 
-def canonical_older(as_text):
+def canonical_older(as_text, alone=False):
     text = json.dumps(ARGUMENTS, ensure_ascii=False)
     messages = older(None)
     messages[1] = {
         "role": "assistant",
-        "content": "",
+        "content": None if alone else "",
         "tool_calls": [
             {"type": "function", "function": {"name": "get_weather", "arguments": text if as_text else ARGUMENTS}}
         ],
@@ -485,3 +485,26 @@ OLDER = [
 # What a template is given, and what it is to see.
 SHAPES = [(title, tools, messages, seen) for all_of, seen in ((shapes(), canonical), (OLDER, canonical_older)) for title, messages in all_of
           for tools in (None, [WEATHER, PLAIN])]
+
+
+# ---- with and without tools, system, thinking, generation prompt ----
+
+def variants(as_text, alone=False):
+    """Conversations of all kinds as a template is to see them: (title, {messages, tools, kwargs, add_generation_prompt})."""
+    made = call("get_weather", json.dumps(ARGUMENTS, ensure_ascii=False) if as_text else ARGUMENTS, "abcdefgh1")
+    kinds = {
+        "a question": [user("Weather?")],
+        "an answer": [user("2+2?"), assistant("4"), user("And 3+3?")],
+        "a thought": [user("2+2?"), assistant("4", reasoning_content="Two and two.")],
+        "a call": [user("Weather?"), assistant(None if alone else "", tool_calls=[made]), result("rain", "abcdefgh1", "get_weather")],
+        "a thought and a call": [user("Weather?"), assistant("I look.", reasoning_content="Where?", tool_calls=[made]),
+                                 result("rain", "abcdefgh1", "get_weather"), assistant("Rain.", reasoning_content="Wet."), user("Thanks")],
+    }
+    thinking = {"thinking": {}, "not thinking": {"enable_thinking": False}, "much thinking": {"reasoning_effort": "high", "thinking": True}}
+    for kind, messages in kinds.items():
+        for begins in ([], [system("Be terse.")]):
+            for tools in (None, [WEATHER, PLAIN]):
+                for how, kwargs in thinking.items():
+                    for prompt in (False, True) if not kwargs else (True,):
+                        title = ", ".join([kind, *["a system message"] * bool(begins), *["tools"] * bool(tools), how, *["a prompt"] * prompt])
+                        yield title, {"messages": begins + messages, "tools": tools, "kwargs": kwargs, "add_generation_prompt": prompt}

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The interpreter prints what Debian's python3-jinja2 prints, set up as Hugging Face does.  Usage: jinja_oracle.py
-language|templates|templates_own|shapes|shapes_own DRIVER
+language|templates|templates_own|shapes|shapes_own|variants|variants_own DRIVER
 
 `language` runs the snippets of jinja_snippets.py. `templates` runs every chat template of the reference material over the conversations of
 jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. `shapes` and `shapes_own` render a
 conversation with calls as clients spell it in many ways, and every
-template must print what jinja2 prints of the one way that it wants. Both sides must print the same bytes or both must refuse; where the template itself refuses
-through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
+template must print what jinja2 prints of the one way that it wants. `variants` and `variants_own` render conversations with and without tools, a system
+message, thinking and a generation prompt, with the variables that `apply_chat_template` of transformers sets and no others: tools and documents are None
+where there are none; functions, date_string and datetime are not there. Both sides must print the same bytes or both must refuse; where the template
+itself refuses through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
 import datetime
 import json
 import os
@@ -217,6 +219,13 @@ def run_templates(driver, folder):
 
 # They print arguments as they are: JSON that is text, and of an object what Python prints, or they refuse it.
 WANT_TEXT = {"meetkai-functionary-medium-v3.2.jinja", "verbatim.jinja"}
+# And so does this one, which shows calls only of messages whose content is None.
+WANT_NONE = {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja"}
+
+
+def wanted(name):
+    """Whether a template wants arguments as text, and None beside calls."""
+    return name in WANT_TEXT | WANT_NONE, name in WANT_NONE
 
 
 def run_shapes(driver, folder):
@@ -229,7 +238,7 @@ def run_shapes(driver, folder):
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
             source = f.read()
         for title, tools, given, seen in SHAPES:
-            context = dict(TOKENS, messages=seen(name in WANT_TEXT), tools=tools or None, documents=None, add_generation_prompt=True,
+            context = dict(TOKENS, messages=seen(*wanted(name)), tools=tools or None, documents=None, add_generation_prompt=True,
                            enable_thinking=True)
             text, error = oracle(env, source, json.loads(json.dumps(context)))
             ours = driver.ask({"template": source, "normal": True,
@@ -242,6 +251,33 @@ def run_shapes(driver, folder):
                 print("DIFFERENT %s, %s\n    %s" % (name, title, what))
     print("%d templates, %d ways to spell a conversation: %d printed by both, %d refused by both, %d differences"
           % (len(names), len(SHAPES), printed, count - printed, differences))
+    return differences
+
+
+def run_variants(driver, folder):
+    from jinja_conversations import TOKENS, variants
+
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
+    env = environment(False)
+    count = printed = differences = 0
+    for at, name in enumerate(names):
+        with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
+            source = f.read()
+        chats = list(variants(*wanted(name)))
+        for title, chat in chats[at % 6::6] if SLOW else chats:
+            # What transformers gives a template: these, the special tokens, and the caller's own.
+            context = {"messages": chat["messages"], "tools": chat["tools"], "documents": None, "add_generation_prompt": chat["add_generation_prompt"],
+                       **TOKENS, "enable_thinking": True, **chat["kwargs"]}
+            text, error = oracle(env, source, json.loads(json.dumps(context)))
+            ours = driver.ask({"template": source, "normal": True, "chat": {**chat, "tokens": TOKENS}})
+            what = difference(ours, text, error)
+            count += 1
+            printed += error is None
+            if what:
+                differences += 1
+                print("DIFFERENT %s, %s\n    %s" % (name, title, what))
+    print("%d templates: %d renderings, %d printed by both, %d refused by both, %d differences"
+          % (len(names), count, printed, count - printed, differences))
     return differences
 
 
@@ -261,7 +297,8 @@ def main():
     if not os.path.isdir(folder):
         print("SKIP: " + NEEDS_REFERENCE + "chat templates of real models (templates/)")
         return 77
-    differences = (run_shapes if what.startswith("shapes") else run_templates)(driver, folder)
+    run = {"shapes": run_shapes, "variants": run_variants}.get(what.partition("_")[0], run_templates)
+    differences = run(driver, folder)
     driver.close()
     return 1 if differences else 0
 

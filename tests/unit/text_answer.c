@@ -42,7 +42,7 @@ static void text_stays_as_it_is(void **state)
     becomes("none", " Hello,\n world! ", "T{ Hello,\n world! }");
     becomes("hermes", "  \n", "T{  \n}");
     becomes("hermes", "a <think> b </think> <tool_cal", "T{a <think> b </think> <tool_cal}");
-    becomes("hermes", "</think>", "T{</think>}");
+    becomes("hermes", "a</think>", "T{a</think>}");
 }
 
 static void reasoning_is_told_apart(void **state)
@@ -52,6 +52,7 @@ static void reasoning_is_told_apart(void **state)
     becomes("hermes", "\n<think>a</think>b", "R{a}T{b}");
     becomes("hermes", "<think></think>b", "T{b}");
     becomes("hermes", "<think>  </think>  ", "");
+    becomes("hermes", "</think>a</think>", "T{a</think>}");
     becomes("hermes", "<think>a </thin", "R{a </thin}");
     becomes("hermes", "<think>a\n ", "R{a\n }");
     becomes("hermes", "<think>a<think>b</think><think>c</think>d<think>", "R{a<think>bc}T{d<think>}");

@@ -137,6 +137,14 @@ static void arguments_have_the_form_that_is_wanted(void **state)
             becomes(calling(given, cases[i].given, shapes[s]), WEFT__CHAT_ARGUMENTS_GIVEN,
                     calling(wanted, cases[i].passed_on, shapes[s]));
         }
+    /* Content that is nothing beside calls is null where that is wanted; other content stays. */
+    becomes(ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": {}}}], \"content\": \"\"}",
+            WEFT__CHAT_ARGUMENTS_TEXT_ALONE,
+            ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": \"{}\"}}], \"content\": null}");
+    becomes(ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": {}}}], \"content\": \"a\"}",
+            WEFT__CHAT_ARGUMENTS_TEXT_ALONE,
+            ASSISTANT ", \"tool_calls\": [{\"function\": {\"arguments\": \"{}\"}}], \"content\": \"a\"}");
+    becomes(ASSISTANT ", \"content\": \"\"}", WEFT__CHAT_ARGUMENTS_TEXT_ALONE, ASSISTANT ", \"content\": \"\"}");
     /* Without a function around them, as Hugging Face's examples have them. */
     becomes(ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}]}",
             WEFT__CHAT_ARGUMENTS_OBJECT,
@@ -301,6 +309,8 @@ static void templates_are_asked_what_they_want(void **state)
          WEFT__CHAT_ARGUMENTS_TEXT},
         {"{{ tools[0].function.name }}" TURNS("{{ 'call ' + c.function.arguments }}"),
          WEFT__CHAT_ARGUMENTS_TEXT}, /* only beside tools */
+        {"{% for m in messages if m.content is none %}" TURNS("{{ 'call ' + c.function.arguments }}") "{% endfor %}",
+         WEFT__CHAT_ARGUMENTS_TEXT_ALONE}, /* only without content */
         {"{{ raise_exception('no') }}", WEFT__CHAT_ARGUMENTS_OBJECT},
         {"{% for i in range(100000) %}{% for k in range(100000) %}{% endfor %}{% endfor %}",
          WEFT__CHAT_ARGUMENTS_OBJECT}, /* and is not waited for */

@@ -97,6 +97,11 @@ static int has_steps(const weft__answer_step *steps, const char *s, size_t n)
     return 0;
 }
 
+int weft__answer_reasons(const weft__answer *a)
+{
+    return a->reasoning;
+}
+
 int weft__answer_has(const weft__answer *a, const char *s, size_t n)
 {
     const weft__answer_format *f = a->style.format;
@@ -239,7 +244,8 @@ static int stands(weft__answer *a, const marker *m, int final)
     const char *s = a->held.data + a->scan;
     const size_t n = a->held.len - a->scan;
     if (a->reasoning && !(m->kind == ENDS_REASONING || (m->kind == CALLS && a->style.format->ends_reasoning))) return 0;
-    if (!a->reasoning && m->kind == ENDS_REASONING) return 0;
+    /* Where reasoning is off, some begin with its end. */
+    if (!a->reasoning && m->kind == ENDS_REASONING && !a->fresh) return 0;
     if (m->place == WEFT__ANSWER_FIRST && !a->fresh && !a->reasoning) return 0;
     if (!m->n) return !weft__answer_is_space(*s);
     if (memcmp(s, m->text, n < m->n ? n : m->n)) return 0;

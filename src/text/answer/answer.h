@@ -28,6 +28,8 @@ typedef int weft__answer_tell(void *arg, const weft_chat_part *part, size_t from
 weft_status weft__answer_create(const weft__answer_params *params, weft__json *tools, weft__answer **out,
                                 weft_error *err);
 void weft__answer_destroy(weft__answer **a);
+/* What follows now is reasoning. */
+int weft__answer_reasons(const weft__answer *a);
 /* Whether a special token that is spelled so is part of a marker. */
 int weft__answer_has(const weft__answer *a, const char *spelled, size_t n);
 /* As weft_chat_parser_push and weft_chat_parser_finish. */

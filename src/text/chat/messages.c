@@ -98,7 +98,8 @@ static weft_status normal_arguments(weft__chat_reading *r, const weft__json *v, 
         if (st) return st;
     }
     int blank = is_blank(s, n);
-    if (r->form == WEFT__CHAT_ARGUMENTS_TEXT) *out = text && !blank ? weft__json_copy(v) : as_text(text ? object : v);
+    if (r->form == WEFT__CHAT_ARGUMENTS_TEXT || r->form == WEFT__CHAT_ARGUMENTS_TEXT_ALONE)
+        *out = text && !blank ? weft__json_copy(v) : as_text(text ? object : v);
     else if (r->form == WEFT__CHAT_ARGUMENTS_GIVEN && text && !blank) *out = weft__json_copy(v);
     else *out = weft__json_copy(text ? object : v);
     weft__json_free(&object);
@@ -250,6 +251,14 @@ static weft_status normal_member(weft__chat_reading *r, const weft__json *of, co
     return *out ? WEFT_OK : messages_no_memory(err);
 }
 
+/* Content that says nothing beside calls, where the template wants none there. */
+static weft_status set_alone(const weft__chat_reading *r, weft__json *m, weft_error *err)
+{
+    const int alone = r->form == WEFT__CHAT_ARGUMENTS_TEXT_ALONE && weft__json_size(weft__json_get(m, "tool_calls")) &&
+                      weft__json_is(weft__json_get(m, "content"), "");
+    return !alone || weft__json_set(m, "content", weft__json_new_null()) ? WEFT_OK : messages_no_memory(err);
+}
+
 /* What is left out; content without any is an empty string in its place. */
 static int is_none(const weft__json_member *m)
 {
@@ -279,6 +288,7 @@ weft_status weft__chat_message_normal(weft__chat_reading *r, const weft__json *m
         st = normal_content(r, m, where, &value, err);
         if (!st && !weft__json_set(*out, "content", value)) st = messages_no_memory(err);
     }
+    if (!st) st = set_alone(r, *out, err);
     if (st) weft__json_free(out);
     return st;
 }

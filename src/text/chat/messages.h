@@ -13,12 +13,14 @@
  *   - "arguments" of a call are an object, and where they are text, it is read as JSON. None, null and blank text are
  *     {}, which clients send for functions without parameters. Text that is no JSON object is refused.
  *   - for templates that want text they are text: as it came, or an object's JSON.
+ *   - for templates that show calls only of a message without content, content that is empty beside them is null.
  *
  * Which templates want text. Nothing in a template says so, and names are no help; so a conversation with a call is
  * rendered twice, with the arguments as an object and as text. A template wants text when it refuses the object, or
  * leaves its values out, or prints it as Python prints a dict, while it takes the text. One that takes both gets
  * objects, so that both spellings give one prompt; so does one that shows neither. Templates that refuse calls without
- * tools are asked with some. Invariant: normalizing twice is normalizing once. Stateless but for the count of a
+ * tools are asked with some. One that shows the call in none of these ways is asked once more, with null as content.
+ * Invariant: normalizing twice is normalizing once. Stateless but for the count of a
  * reading, which one thread has. */
 #ifndef WEFT_TEXT_CHAT_MESSAGES_H
 #define WEFT_TEXT_CHAT_MESSAGES_H
@@ -28,10 +30,11 @@
 typedef enum weft__chat_arguments_form {
     WEFT__CHAT_ARGUMENTS_OBJECT, /* what most templates want */
     WEFT__CHAT_ARGUMENTS_TEXT,
-    WEFT__CHAT_ARGUMENTS_GIVEN /* as they came, only checked: for callers that pass messages on */
+    WEFT__CHAT_ARGUMENTS_TEXT_ALONE, /* and null as content beside calls alone */
+    WEFT__CHAT_ARGUMENTS_GIVEN       /* as they came, only checked: for callers that pass messages on */
 } weft__chat_arguments_form;
 
-/* What this template wants: OBJECT or TEXT. Renders a few short conversations. */
+/* What this template wants: OBJECT, TEXT or TEXT_ALONE. Renders a few short conversations. */
 weft__chat_arguments_form weft__chat_template_arguments(const weft__chat_template *t);
 
 /* Does this template know "function_call", and show what is in it? Renders a short conversation. */

@@ -45,8 +45,9 @@ static outcome ask(const weft__chat_template *t, const weft__json *messages, con
     "{\"name\": "                                                                                                      \
     "\"weft_call\", \"arguments\": " arguments                                                                         \
     "}}, {\"role\": \"function\", \"name\": \"weft_call\", \"content\": \"done\"}]"
-#define CALL(arguments)                                                                                                \
-    "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "     \
+#define CALL(content, arguments)                                                                                       \
+    "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": " content                   \
+    ", \"tool_calls\": "                                                                                               \
     "[{\"id\": "                                                                                                       \
     "\"weftprobe\", \"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"arguments\": " arguments         \
     "}}]}, "                                                                                                           \
@@ -56,39 +57,12 @@ static outcome ask(const weft__chat_template *t, const weft__json *messages, con
 #define TEXT "\"{\\\"" PROBE_KEY "\\\": \\\"" PROBE_VALUE "\\\"}\""
 
 static const char *const
-    objects = CALL(OBJECT),
-    *const texts = CALL(TEXT), *const function_calls[] = {FUNCTION_CALL(OBJECT), FUNCTION_CALL(TEXT)},
+    objects = CALL("\"\"", OBJECT),
+    *const texts = CALL("\"\"", TEXT), *const texts_alone = CALL("null", TEXT),
+    *const function_calls[] = {FUNCTION_CALL(OBJECT), FUNCTION_CALL(TEXT)},
     *const offered = "[{\"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"description\": \"A call\", "
                      "\"parameters\": {\"type\": \"object\", \"properties\": {\"x\": {\"type\": \"string\", "
                      "\"description\": \"A word\"}}, \"required\": [\"x\"]}}}]";
-
-/* 1: it wants text, 0: it does not, -1: it says nothing. */
-static int wants_text(const weft__chat_template *t, const weft__json *object, const weft__json *text,
-                      const weft__json *tools)
-{
-    outcome with_object = ask(t, object, tools);
-    if (with_object == SHOWN) return 0;
-    outcome with_text = ask(t, text, tools);
-    if (with_object == REFUSED) return with_text == REFUSED ? -1 : 1;
-    return with_text == SHOWN;
-}
-
-weft__chat_arguments_form weft__chat_template_arguments(const weft__chat_template *t)
-{
-    weft__json *object = NULL, *text = NULL, *tools = NULL;
-    int wants = -1;
-    /* Without memory for this there is none for the conversation either. */
-    if (!weft__json_parse(objects, strlen(objects), &object, NULL) &&
-        !weft__json_parse(texts, strlen(texts), &text, NULL) &&
-        !weft__json_parse(offered, strlen(offered), &tools, NULL)) {
-        wants = wants_text(t, object, text, NULL);
-        if (wants < 0) wants = wants_text(t, object, text, tools);
-    }
-    weft__json_free(&tools);
-    weft__json_free(&text);
-    weft__json_free(&object);
-    return wants > 0 ? WEFT__CHAT_ARGUMENTS_TEXT : WEFT__CHAT_ARGUMENTS_OBJECT;
-}
 
 /* Without memory for this there is none for the conversation either. */
 static outcome ask_text(const weft__chat_template *t, const char *messages, const char *tools)
@@ -101,6 +75,27 @@ static outcome ask_text(const weft__chat_template *t, const char *messages, cons
     weft__json_free(&offer);
     weft__json_free(&m);
     return out;
+}
+
+/* 1: it wants text, 0: it does not, -1: it says nothing. *hides: it takes the call, and shows it in neither form. */
+static int wants_text(const weft__chat_template *t, const char *tools, int *hides)
+{
+    outcome with_object = ask_text(t, objects, tools), with_text = REFUSED;
+    *hides = 0;
+    if (with_object == SHOWN) return 0;
+    with_text = ask_text(t, texts, tools);
+    *hides = with_object <= HIDDEN && with_text <= HIDDEN && with_object + with_text > REFUSED;
+    if (with_object == REFUSED) return with_text == REFUSED ? -1 : 1;
+    return with_text == SHOWN;
+}
+
+weft__chat_arguments_form weft__chat_template_arguments(const weft__chat_template *t)
+{
+    int hides, wants = wants_text(t, NULL, &hides);
+    if (wants < 0) wants = wants_text(t, offered, &hides);
+    if (hides && (ask_text(t, texts_alone, NULL) == SHOWN || ask_text(t, texts_alone, offered) == SHOWN))
+        return WEFT__CHAT_ARGUMENTS_TEXT_ALONE;
+    return wants > 0 ? WEFT__CHAT_ARGUMENTS_TEXT : WEFT__CHAT_ARGUMENTS_OBJECT;
 }
 
 int weft__chat_template_functions(const weft__chat_template *t)
