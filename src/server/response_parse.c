@@ -17,10 +17,11 @@ static int is_format(const weft__api_params *a, const char *format)
 static weft_status all_is_content(const weft__server_response *g, const weft_chat_parser_params *params, int *out,
                                   weft_error *err)
 {
-    const weft__api_params *a = &g->params;
+    const weft__api_constraint *c = &g->params.constraint;
     weft_chat_parser *parser;
-    *out = a->schema_field || a->json_object || a->json_value;
-    if (*out || !a->grammar) return WEFT_OK;
+    *out =
+        c->field && (c->kind == WEFT__API_SCHEMA || c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE);
+    if (*out || (!g->params.grammar && !c->field)) return WEFT_OK;
     weft_status st = weft_chat_parser_new(g->prompts.chat, params, &parser, err);
     if (st) return st;
     *out = weft_chat_parser_thinks(parser);
