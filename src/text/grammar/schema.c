@@ -204,12 +204,28 @@ int weft__gram_schema_count(weft__gram_schema *c, const weft__json *schema, cons
 
 /* ---- rules of schemas ---- */
 
+/* What decides which values are valid: so that schemas which differ by their description have one rule. */
+static void write_content(weft__strbuf *out, const weft__json *schema)
+{
+    weft__json_member m = {0};
+    if (weft__json_kind_of(schema) != WEFT__JSON_OBJECT) {
+        weft__json_write(out, schema, WEFT__JSON_COMPACT);
+        return;
+    }
+    while (weft__json_next(schema, &m)) {
+        if (kind_of_keyword(&m) == SAYS_NOTHING) continue;
+        weft__json_write_string(out, m.key, m.key_len);
+        weft__json_write(out, m.value, WEFT__JSON_COMPACT);
+    }
+    weft__strbuf_putc(out, '}'); /* what no other kind of value looks like */
+}
+
 /* The rule of a schema: that of an equal one, or a new one with a task. */
 static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, char *at)
 {
     weft__strbuf text = {0};
     char name[MAX_NAMED + 32];
-    weft__json_write(&text, schema, WEFT__JSON_COMPACT);
+    write_content(&text, schema);
     if (text.failed || (c->n_bytes += text.len) > MAX_CONTENT) {
         int32_t none = text.failed ? schema_no_memory(c)
                                    : weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "the schema is too large");
@@ -545,9 +561,11 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
         return -1;
     }
     c.root = root;
-    int32_t ws = GRAM_RULE("ws"), indent = GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '}));
+    int32_t ws = GRAM_RULE("ws"), indent = GRAM_RULE("indent");
+    weft__gram_define(g, indent,
+                      GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '}))); /* called where there is much of it */
     int32_t newline = GRAM_TEXT("\n");
-    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, indent))));
+    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, GRAM_REF(indent)))));
     weft__gram_json_parts(g);
     char *place = weft__strdup("#");
     int32_t start = place ? rule_of_schema(&c, root, place) : schema_no_memory(&c);

@@ -44,6 +44,9 @@ int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema,
 int32_t weft__gram_schema_array(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema, const char *at);
 
+/* So many characters of a string, max UINT32_MAX: no limit (schema_length.c). */
+int32_t weft__gram_schema_length(weft__gram *g, uint32_t min, uint32_t max);
+
 /* 1 when no value fits both, as far as types, constants, and required members tell. */
 int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
                                int depth);
