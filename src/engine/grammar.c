@@ -89,6 +89,11 @@ void weft_grammar_free(weft_grammar **p)
     if (p) *p = NULL;
 }
 
+uint64_t weft_grammar_bytes(const weft_grammar *g)
+{
+    return weft__gram_tables_bytes(inner(g));
+}
+
 /* Takes over inner matcher m, which may be NULL after a failure `st`. */
 static weft_status wrap(weft_status st, weft__gram_matcher *m, int32_t n_tokens, weft_matcher **out, weft_error *err)
 {

@@ -17,6 +17,8 @@ int weft__server_response_on_event(void *choice, const weft_event *e);
 /* ---- response_submit.c; 0: refused, and why stands in the error ---- */
 /* The field that constrains the answer; NULL: none. */
 const char *weft__server_response_constraint_of(const weft__api_params *a);
+/* 1: its grammar was compiled before, and is its own now. */
+int weft__server_response_find_grammar(weft__server_response *g);
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error);
 /* Its choices, with what they have in common. */
 int weft__server_response_prepare(weft__server_response *g, weft__api_error *error);

@@ -47,27 +47,31 @@ const char *weft__server_response_constraint_of(const weft__api_params *a)
                              : NULL;
 }
 
-/* The grammars of JSON are compiled once. On the thread of grammars. */
-static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, weft_error *err)
+enum { SCHEMA = WEFT_GRAMMAR_JSON_VALUE + 1 }; /* beside the kinds of weft_grammar_new */
+
+static weft__server_grammar_key key_of(const weft__api_params *a)
 {
-    weft_grammar **json = &s->json[any];
-    const uint32_t kind = any ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON;
-    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->prompt_model.tokenizer, kind, NULL, 0, json, err);
-    *out = st ? NULL : weft_grammar_retain(*json);
-    return st;
+    if (a->grammar) return (weft__server_grammar_key){WEFT_GRAMMAR_GBNF, a->grammar, strlen(a->grammar)};
+    if (a->schema_field) return (weft__server_grammar_key){SCHEMA, a->schema.data, a->schema.len};
+    return (weft__server_grammar_key){a->json_value ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON, "", 0};
+}
+
+int weft__server_response_find_grammar(weft__server_response *g)
+{
+    const weft__server_grammar_key key = key_of(&g->params);
+    if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->server->grammar_cache, &key);
+    return g->grammar != NULL;
 }
 
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error)
 {
+    const weft__server_grammar_key key = key_of(&g->params);
+    const weft_tokenizer *tokenizer = g->server->prompt_model.tokenizer;
     weft_error err = {0};
-    weft_status st = WEFT_OK;
-    if (g->params.grammar)
-        st = weft_grammar_new(g->server->prompt_model.tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar,
-                              strlen(g->params.grammar), &g->grammar, &err);
-    else if (g->params.schema_field)
-        st = weft_grammar_from_schema(g->server->prompt_model.tokenizer, g->params.schema.data, g->params.schema.len,
-                                      &g->grammar, &err);
-    else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
+    if (weft__server_response_find_grammar(g)) return 1; /* another compiled it meanwhile */
+    weft_status st = key.kind == SCHEMA ? weft_grammar_from_schema(tokenizer, key.text, key.n, &g->grammar, &err)
+                                        : weft_grammar_new(tokenizer, key.kind, key.text, key.n, &g->grammar, &err);
+    if (!st) weft__server_grammar_cache_put(&g->server->grammar_cache, &key, g->grammar);
     if (!st) return 1;
     const char *field = weft__server_response_constraint_of(&g->params);
     return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
