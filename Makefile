@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
-	bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
+	bench-text bench-grammar bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
 	clients kill-store format format-check clean
 
 all:
@@ -76,6 +76,7 @@ help:
 	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
 	@echo 'make bench-train     tokens per second of training, and whether it reaches 40 % of the multipliers, on a 1.1B shape'
 	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
+	@echo 'make bench-grammar   what grammars cost over 128 k tokens: compiling, masks, their share of a step; ARGS=... go to bench/grammar (--check: fails where a bound is missed; --peers: beside llguidance and xgrammar)'
 	@echo 'make bench-start     how soon a model answers that is started anew'
 	@echo 'make bench-taken     whether what others take of the time is seen, and nothing judged by it'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
@@ -132,6 +133,10 @@ faults:
 
 bench-record bench-peers bench-neighbour bench-start bench-taken: all
 	@bench/$(patsubst taken,check-taken,$(@:bench-%=%)) build/weft $(ARGS) || [ $$? = 77 ]
+
+bench-grammar:
+	@scripts/build weft bench_grammar
+	@bench/grammar build/weft build/bench_grammar $(ARGS) || [ $$? = 77 ]
 
 soak bench-serve:
 	@scripts/build weft bench_load

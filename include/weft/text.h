@@ -230,6 +230,9 @@ WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const we
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */
 WEFT_API void weft_grammar_free(weft_grammar **grammar);
+/* Bytes that it holds now: masks make tables when they first need them, so it grows while it is used, up to a fixed
+ * amount. The index of the tokenizer's tokens, which its grammars share, is not counted. Any thread. */
+WEFT_API uint64_t weft_grammar_bytes(const weft_grammar *grammar);
 
 /* At the beginning of a text. Keeps the grammar alive. A matcher belongs to one thread. */
 WEFT_API weft_status weft_matcher_new(const weft_grammar *grammar, weft_matcher **out, weft_error *err);

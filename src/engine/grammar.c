@@ -143,6 +143,11 @@ void weft_grammar_free(weft_grammar **p)
     weft__free(g);
 }
 
+uint64_t weft_grammar_bytes(const weft_grammar *g)
+{
+    return weft__gram_tables_bytes(g->tables);
+}
+
 /* Takes over m and watch, of which one may be there; after a failure `st` neither is. */
 static weft_status wrap(weft_status st, weft__gram_matcher *m, weft__gram_watch *watch, int32_t n_tokens,
                         weft_matcher **out, weft_error *err)

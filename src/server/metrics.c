@@ -201,6 +201,17 @@ static void put_http(weft_server *s, weft__strbuf *out)
     gauge(out, "weft_http_answer_bytes", "Bytes of whole answers that wait to be read.", (double)c.n_answer_bytes);
 }
 
+static void put_grammars(weft_server *s, weft__strbuf *out)
+{
+    weft__server_grammar_counts c;
+    weft__server_grammar_cache_count(&s->grammar_cache, &c);
+    counter(out, "weft_grammars_compiled_total", "Grammars and schemas compiled.", c.n_compiled);
+    counter(out, "weft_grammars_found_total", "Requests whose grammar had been compiled before.", c.n_found);
+    counter(out, "weft_grammars_dropped_total", "Compiled grammars let go for others.", c.n_dropped);
+    gauge(out, "weft_grammars", "Compiled grammars that are kept.", (double)c.n);
+    gauge(out, "weft_grammar_bytes", "Bytes of these, as of their latest use.", (double)c.n_bytes);
+}
+
 /* Names that dashboards for llama.cpp's server look for. */
 static void put_llama(const weft__server_metrics *m, const weft_engine_stats *e, weft__strbuf *out)
 {
@@ -230,6 +241,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     put_engine(&e, out);
     put_memory(&e.memory, out);
     put_http(s, out);
+    put_grammars(s, out);
     put_responses(&s->metrics, out);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
             s->metrics.log_lines_lost);

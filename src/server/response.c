@@ -459,8 +459,8 @@ static void gen_refuse(weft__server_response *g, const weft__api_error *error)
     weft__server_response_unref(g);
 }
 
-/* Its adapters are there, or take their turn; then its grammar; then it is submitted. Takes over the caller's share of
- * it. */
+/* Its adapters are there, or take their turn; then its grammar, unless it was compiled before; then it is submitted.
+ * Takes over the caller's share of it. */
 static void gen_go_on(weft__server_response *g)
 {
     weft_server *s = g->server;
@@ -470,7 +470,7 @@ static void gen_go_on(weft__server_response *g)
         weft__api_error_set(&error, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
         error.retry_s = 2;
         gen_refuse(g, &error);
-    } else if (weft__server_response_constraint_of(&g->params)) {
+    } else if (weft__server_response_constraint_of(&g->params) && !weft__server_response_find_grammar(g)) {
         if (weft__server_wait_queue_put(&s->grammars, g)) return;
         weft__api_error_set(&error, 429, weft__server_response_constraint_of(&g->params),
                             "too many grammars wait to be compiled; try again in 2 s");

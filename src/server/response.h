@@ -30,6 +30,8 @@ weft_status weft__server_parse(weft__server_choice *c, int ended, weft_error *er
 /* ---- response_submit.c; 0: refused, and why stands in the error ---- */
 /* The field that constrains the answer; NULL: none. */
 const char *weft__server_response_constraint_of(const weft__api_params *a);
+/* 1: its grammar was compiled before, and is its own now. */
+int weft__server_response_find_grammar(weft__server_response *g);
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error);
 /* Its choices, with what they have in common. */
 int weft__server_response_prepare(weft__server_response *g, weft__api_error *error);

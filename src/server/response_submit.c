@@ -43,13 +43,32 @@ const char *weft__server_response_constraint_of(const weft__api_params *a)
     return a->grammar ? "grammar" : a->constraint.field;
 }
 
-/* The grammars of JSON are compiled once. On the thread of grammars. */
-static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, weft_error *err)
+static weft__server_grammar_key key_of(const weft__api_params *a)
 {
-    weft_grammar **json = &s->json[any];
-    const uint32_t kind = any ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON;
-    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->prompt_model.tokenizer, kind, NULL, 0, json, err);
-    *out = st ? NULL : weft_grammar_retain(*json);
+    const weft__api_constraint *c = &a->constraint;
+    if (a->grammar) return (weft__server_grammar_key){WEFT_GRAMMAR_GBNF, a->grammar, strlen(a->grammar)};
+    return (weft__server_grammar_key){(uint32_t)c->kind, c->text.data ? c->text.data : "", c->text.len};
+}
+
+int weft__server_response_find_grammar(weft__server_response *g)
+{
+    const weft__server_grammar_key key = key_of(&g->params);
+    if (g->params.grammar_lazy) return 0; /* what is kept is the whole of it */
+    if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->server->grammar_cache, &key);
+    return g->grammar != NULL;
+}
+
+/* The grammar as it was compiled before, perhaps by another meanwhile, or compiled now. */
+static weft_status compile(weft__server_response *g, weft_error *err)
+{
+    const weft__server_grammar_key key = key_of(&g->params);
+    const weft_tokenizer *tokenizer = g->server->prompt_model.tokenizer;
+    if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->server->grammar_cache, &key);
+    if (g->grammar) return WEFT_OK;
+    const int schema = !g->params.grammar && g->params.constraint.kind == WEFT__API_SCHEMA;
+    weft_status st = schema ? weft_grammar_from_schema(tokenizer, key.text, key.n, &g->grammar, err)
+                            : weft_grammar_new(tokenizer, key.kind, key.text, key.n, &g->grammar, err);
+    if (!st) weft__server_grammar_cache_put(&g->server->grammar_cache, &key, g->grammar);
     return st;
 }
 
@@ -66,18 +85,7 @@ static weft_status make_lazy(weft__server_response *g, weft_error *err)
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error)
 {
     weft_error err = {0};
-    const weft_tokenizer *tokenizer = g->server->prompt_model.tokenizer;
-    const weft__api_constraint *c = &g->params.constraint;
-    const char *text = c->text.data ? c->text.data : "";
-    weft_status st;
-    if (g->params.grammar)
-        st = weft_grammar_new(tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar, strlen(g->params.grammar), &g->grammar,
-                              &err);
-    else if (c->kind == WEFT__API_SCHEMA)
-        st = weft_grammar_from_schema(tokenizer, text, c->text.len, &g->grammar, &err);
-    else if (c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE)
-        st = json_grammar(g->server, c->kind == WEFT_GRAMMAR_JSON_VALUE, &g->grammar, &err);
-    else st = weft_grammar_new(tokenizer, (uint32_t)c->kind, text, c->text.len, &g->grammar, &err);
+    weft_status st = compile(g, &err);
     const char *field = weft__server_response_constraint_of(&g->params);
     if (!st && g->params.grammar_lazy) {
         field = "grammar_triggers";

@@ -382,6 +382,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     pthread_mutex_init(&s->loras_lock, NULL);
     pthread_mutex_init(&s->slots.lock, NULL);
     pthread_mutex_init(&s->disk_lock, NULL);
+    weft__server_grammar_cache_begin(&s->grammar_cache, WEFT__SERVER_GRAMMAR_BYTES);
     pthread_rwlock_init(&s->keys_lock, NULL);
     weft__server_usage_begin(&s->usage);
     weft__server_metrics_begin(&s->metrics);
@@ -468,7 +469,7 @@ void weft_server_free(weft_server **p)
     weft__http_stop(&s->http);
     weft__server_wait_queue_end(&s->adapters);
     weft__server_wait_queue_end(&s->grammars);
-    for (int any = 0; any < 2; any++) weft_grammar_free(&s->json[any]);
+    weft__server_grammar_cache_end(&s->grammar_cache);
     weft__server_answers_end(&s->answers);
     weft__server_log_end(s);
     weft__server_slots_free(&s->slots);

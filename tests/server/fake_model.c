@@ -48,6 +48,7 @@ struct weft_chat_parser {
 };
 struct weft_grammar {
     atomic_int refs;
+    size_t n; /* bytes of its source */
 };
 
 const char *weft_version(void)
@@ -404,7 +405,14 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     atomic_init(&(*out)->refs, 1);
+    (*out)->n = length;
     return WEFT_OK;
+}
+
+/* A thousand times as much as its source, as it may be. */
+uint64_t weft_grammar_bytes(const weft_grammar *grammar)
+{
+    return 1000 * (uint64_t)grammar->n;
 }
 
 weft_status weft_grammar_from_schema(const weft_tokenizer *t, const char *source, size_t length, weft_grammar **out,

@@ -113,14 +113,15 @@ class Adapters(unittest.TestCase):
     def test_what_was_chosen_is_what_computes(self):
         """Its name unloaded and loaded again while the request's grammar is compiled: by name or by number, and for each of its answers."""
         known = self.load("a", "a.gguf").json["id"]
-        slow = {"prompt": "[versions]", "grammar": "root ::= slow", "n": 2, "max_tokens": 9}
+        slow = {"prompt": "[versions]", "n": 2, "max_tokens": 9}
         for way in ("model", "lora", "set"):
             for wait in (0.03, 0.06, 0.1, 0.5, 2, 8, 30):  # until the request is there before the name is gone
                 chosen = {"model": "a"} if way == "model" else {"lora": [{"id": known, "scale": 1}]} if way == "lora" else {}
                 if way == "set":
                     self.server.post(LIST, [{"id": known, "scale": 1}])
                 answers, expected = [], [f"{known}.1;"] * 2
-                asking = threading.Thread(target=lambda: answers.append(self.server.post(base.TEXT, {**slow, **chosen}).json))
+                fields = {**slow, **chosen, "grammar": f"root ::= slow # {way}, {wait}"}  # compiled anew each time
+                asking = threading.Thread(target=lambda: answers.append(self.server.post(base.TEXT, fields).json))
                 asking.start()
                 time.sleep(wait)
                 self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 200)

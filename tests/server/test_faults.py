@@ -235,6 +235,38 @@ class Faults(Serving):
         self.assertEqual(statuses, [(400, "grammar", True)] * 6)
         self.assertEqual((beside, server.metric("weft_requests_total{finish=\"length\"}")), (alone, 3))
 
+    def test_hostile_schemas(self):
+        """Schemas that attack time and memory are refused with 400 by the place or the rule, and what is too long with 413, before a step of the
+        engine; one that is large and no attack is answered, and so is the next request."""
+        server = self.serve()
+        before, steps = self.answer(server), server.metric("weft_steps_total")
+        defs = lambda n, one: {"$ref": "#/$defs/0", "$defs": {str(i): one(i) for i in range(n)}}
+        values = lambda n: {"enum": [f"value number {i} of very many" for i in range(n)]}
+        text = lambda pattern: {"type": "string", "pattern": pattern}
+        for schema, status, words in (
+            ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, 400, "matches no finite text"),
+            (defs(50, lambda i: {"$ref": f"#/$defs/{(i + 1) % 50}"}), 400, "finite"),
+            ({"anyOf": [{"type": "null"}] * 10000}, 400, "at most"),
+            (text("^(a?){1000}a{1000}$"), 400, "ambiguous"),
+            (text("^((((a{0,20}){0,20}){0,20}){0,20}){0,20}$"), 400, "states"),
+            (text("^.{0,100000}$"), 400, "states"),
+            (values(60000), 400, "at most"),
+            (values(400000), 413, ""),
+        ):
+            for path, field, body in ((CHAT, "response_format", {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}),
+                                      (LLAMA, "json_schema", {"prompt": "x", "json_schema": schema})):
+                answer = server.post(path, {"messages": [{"role": "user", "content": "x"}], **body} if path == CHAT else body)
+                message = answer.json["error"]["message"]
+                self.assertEqual(answer.status, status, message)
+                if status == 400:
+                    self.assertIn(field, message)
+                    self.assertIn(words, message)
+        self.assertEqual(server.metric("weft_steps_total"), steps)
+        many = {"type": "object", "properties": {f"member_{i}": {"type": "string", "maxLength": 300} for i in range(500)}}
+        self.assertEqual(server.post(LLAMA, {"prompt": "x", "n_predict": 3, "json_schema": many}).status, 200)
+        self.assertEqual(self.answer(server), before)
+        real.checked_stop(server)
+
     def test_pages_run_out(self):
         """Those that fit in turns are all answered, and rightly; one that never fits is refused."""
         server = self.serve("--ctx", 512, "--kv-tokens", 320)

@@ -166,13 +166,14 @@ class Refusals(Case):
 
     def test_who_gives_no_name_leaves_room_for_others(self):
         """A flood of grammars is not let in as many because it comes without a `user`."""
-        server, slow, answers = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow", "timeout_ms": 2000}, []
-        flood = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow))) for _ in range(100)]
+        server, slow, answers = self.own(), {"prompt": "[say x]", "timeout_ms": 2000}, []
+        ask = lambda i, **more: server.post(TEXT, {**slow, "grammar": f"root ::= slow # {i}", **more})  # which no other has compiled
+        flood = [threading.Thread(target=lambda i=i: answers.append(ask(i))) for i in range(100)]
         for t in flood:
             t.start()
         while not any(a.status == 429 for a in list(answers)):
             time.sleep(0.001)
-        self.assertIn(server.post(TEXT, {**slow, "user": "two"}).status, (200, 504))
+        self.assertIn(ask("two", user="two").status, (200, 504))
         for t in flood:
             t.join()
         self.assertEqual({a.status for a in answers} - {504}, {200, 429})  # all that were let in may be in time
@@ -336,7 +337,7 @@ class Refusals(Case):
         for t in flood:
             t.join()
         open(hold, "w").close()
-        self.assertEqual(server.post(TEXT, {**held, "timeout_ms": 20}).status, 504)
+        self.assertEqual(server.post(TEXT, {**held, "grammar": "root ::= held again", "timeout_ms": 20}).status, 504)
         os.unlink(hold)
         self.assertEqual(server.post(TEXT, held).status, 200)
 

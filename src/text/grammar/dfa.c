@@ -10,6 +10,10 @@
 #include "base/alloc.h"
 #include "text/grammar/parts.h"
 
+/* Work for each state and edge of a rule that costs the shared budget nothing: so that what is large, and no more
+ * ambiguous than data is, is made deterministic whatever came before it. */
+enum { OWN_WORK = 32 };
+
 typedef struct subsets {
     weft__gram_automaton *a;
     const weft__gram_nfa *nfa;
@@ -297,7 +301,9 @@ static int construct(subsets *s, int (*each)(subsets *s, size_t i))
 weft_status weft__gram_automaton_add(weft__gram_automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
                                      weft_error *err)
 {
-    subsets s = {.a = a, .nfa = nfa, .rule = rule, .base = a->n_states, .budget = &budget[0]};
+    const size_t own = OWN_WORK * (nfa->n + nfa->n_edges), all = own + budget[0];
+    size_t left = all;
+    subsets s = {.a = a, .nfa = nfa, .rule = rule, .base = a->n_states, .budget = &left};
     size_t n_edges = a->n_edges, n_calls = a->n_calls;
     s.seen = weft__alloc_zero(nfa->n, sizeof *s.seen);
     s.todo = weft__alloc_array(nfa->n, sizeof *s.todo);
@@ -311,7 +317,9 @@ weft_status weft__gram_automaton_add(weft__gram_automaton *a, const weft__gram_n
         goto done;
     }
     for (size_t i = 0; i < nfa->n; i++) s.single[i] = -1;
-    if (!construct(&s, expand) && s.status == WEFT_LIMIT) {
+    construct(&s, expand);
+    if (all - left > own) budget[0] -= all - left - own;
+    if (s.status == WEFT_LIMIT) {
         a->n_states = s.base;
         a->n_edges = n_edges;
         a->n_calls = n_calls;

@@ -149,6 +149,11 @@ void weft__gram_call(weft__gram *g, int32_t rule)
     if (!g->err.status) g->rules[rule].call = 1;
 }
 
+void weft__gram_inline(weft__gram *g, int32_t rule)
+{
+    if (!g->err.status) g->rules[rule].copied = 1;
+}
+
 static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_t b, uint16_t nesting)
 {
     if (g->err.status) return -1;
@@ -454,6 +459,13 @@ void weft__gram_automaton_destroy(weft__gram_automaton **p)
     weft__free(a->states);
     weft__free(a);
     *p = NULL;
+}
+
+size_t weft__gram_automaton_bytes(const weft__gram_automaton *a)
+{
+    return sizeof *a + a->states_capacity * sizeof *a->states + a->edges_capacity * sizeof *a->edges +
+           a->calls_capacity * sizeof *a->calls + a->n_rules * (sizeof *a->starts + sizeof *a->lines) +
+           a->names.bytes_capacity + a->names.at_capacity * sizeof *a->names.at;
 }
 
 static int copy_rules(weft__gram_automaton *a, const weft__gram *g)

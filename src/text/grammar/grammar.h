@@ -55,6 +55,9 @@ size_t weft__gram_n_rules(const weft__gram *g);
 /* Uses of the rule stay calls, which count for the depth; otherwise the compiler chooses. Best for a rule that is part
  * of every cycle and ends in few ways: what is inlined into others costs less while matching. */
 void weft__gram_call(weft__gram *g, int32_t rule);
+/* Uses of the rule are copies of it wherever that can be: best for what is small and ends anywhere within a token, as a
+ * character does. */
+void weft__gram_inline(weft__gram *g, int32_t rule);
 
 /* Expressions. Each becomes part of one other at most: what is needed twice is a rule. Numbers handed out after a
  * failure may be given to these functions, to no effect. */
@@ -95,6 +98,8 @@ typedef struct weft__gram_automaton weft__gram_automaton;
 weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__gram_automaton **out,
                                weft_error *err);
 void weft__gram_automaton_destroy(weft__gram_automaton **a);
+/* Bytes that it holds. */
+size_t weft__gram_automaton_bytes(const weft__gram_automaton *a);
 
 /* Reads GBNF into g and stores the rule `root`. The dialect of llama.cpp (grammars/README.md there): rules `name ::=
  * ...`, `|`, groups, "literals", [classes] and [^negated] ones, `.`, `* + ? {m} {m,} {m,n}`, tokens `<[ID]>` and
@@ -144,6 +149,8 @@ int32_t weft__gram_json_value(weft__gram *g);
 /* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), number, and `ws`, the
  * white space within. */
 void weft__gram_json_parts(weft__gram *g);
+/* What follows the backslash in a string. */
+int32_t weft__gram_json_escape(weft__gram *g);
 /* Reads a JSON Schema into g and returns the root: values that are valid, written with their members in the schema's
  * order, other members behind them, without white space in front, and within a space or a line break with its indent
  * at most. Failures name their place as a JSON pointer. */

@@ -17,6 +17,13 @@ static int32_t unicode_escape(weft__gram *g)
     return GRAM_SEQ(GRAM_TEXT("u"), GRAM_ALT(basic, GRAM_SEQ(high, low)));
 }
 
+int32_t weft__gram_json_escape(weft__gram *g)
+{
+    int32_t letter =
+        GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'});
+    return GRAM_ALT(letter, unicode_escape(g));
+}
+
 static int32_t number(weft__gram *g)
 {
     int32_t whole = GRAM_ALT(GRAM_TEXT("0"), GRAM_SEQ(GRAM_CLASS({'1', '9'}), GRAM_DIGITS(0, 19)));
@@ -32,12 +39,11 @@ void weft__gram_json_parts(weft__gram *g)
             scalar = GRAM_RULE("scalar"), any_number = GRAM_RULE("number"), value = GRAM_RULE("value"),
             object = GRAM_RULE("object"), array = GRAM_RULE("array"), nested = GRAM_RULE("nested"),
             member = GRAM_RULE("member");
-    int32_t escape = GRAM_SEQ(GRAM_TEXT("\\"), GRAM_ALT(GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'},
-                                                                   {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}),
-                                                        unicode_escape(g)));
-    int32_t space = GRAM_TEXT(" "), newline = GRAM_TEXT("\n");
-    int32_t indent = GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '}));
-    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(space, GRAM_SEQ(newline, indent))));
+    int32_t indent = GRAM_RULE("indent"); /* called where there is much of it */
+    weft__gram_define(g, indent, GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '})));
+    int32_t newline = GRAM_TEXT("\n");
+    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, GRAM_REF(indent)))));
+    int32_t mark = GRAM_TEXT("\\"), escape = GRAM_SEQ(mark, weft__gram_json_escape(g));
     int32_t plain = GRAM_CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF});
     weft__gram_define(g, character, GRAM_ALT(plain, escape));
     weft__gram_define(g, string, GRAM_SEQ(GRAM_TEXT("\""), GRAM_ANY_NUMBER(GRAM_REF(character)), GRAM_TEXT("\"")));
@@ -63,6 +69,8 @@ void weft__gram_json_parts(weft__gram *g)
                                GRAM_TEXT("]")));
     weft__gram_define(g, nested, GRAM_ALT(GRAM_REF(object), GRAM_REF(array)));
     weft__gram_call(g, nested);
+    weft__gram_inline(g, character);
+    weft__gram_inline(g, string);
 }
 
 /* Defines `root` as what the rule `what` is. */

@@ -9,13 +9,15 @@
 
 #include "base/alloc.h"
 #include "text/grammar/run.h"
+#include "text/grammar/spans.h"
 
 enum {
     CREDIT = 1 << 21,           /* edges and links that masks and tokens of a text may take at first, and may save up */
     CREDIT_PER_TOKEN = 1 << 15, /* what each token adds; grammars for data take some hundreds */
     TABLE_WORK = 1 << 22,       /* the same for tables that a mask makes first: each is made once */
-    AHEAD_WORK = 1 << 24,       /* the same for all tables made ahead */
+    AHEAD_WORK = 1 << 20,       /* the same for all tables made ahead */
     TABLE_BYTES = 64 << 20,     /* of all tables of a grammar; further ones are made for each use */
+    MAX_SETS = 128,             /* sets of tokens that tables share */
     MIN_COMPACT = 1024          /* frames */
 };
 
@@ -25,14 +27,18 @@ typedef struct weft__gram_table {
     uint32_t n_escapes; /* nodes at which the rule may end, with more of the trie below */
     uint32_t n_tokens;  /* listed; UINT32_MAX: a bitmap instead */
     size_t n_bytes;
-    uint64_t data[]; /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
+    const weft__gram_token_set *set; /* tokens that it allows beside those below; NULL: none */
+    uint64_t data[];                 /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
 } weft__gram_table;
 
 struct weft__gram_tables {
     atomic_size_t refs;
     weft__gram_automaton *a;
     weft__gram_trie *trie;
-    _Atomic(weft__gram_table *) *tables; /* [a->n_states] */
+    weft__gram_span *spans;                         /* [a->n_states] */
+    int root_called;                                /* else nothing follows where the root's rule ends */
+    _Atomic(weft__gram_table *) *tables;            /* [a->n_states] */
+    _Atomic(weft__gram_token_set *) sets[MAX_SETS]; /* those that there are come first */
     atomic_size_t table_bytes;
 };
 
@@ -40,6 +46,8 @@ struct weft__gram_tables {
 typedef struct matcher_level {
     weft__gram_set set;
     size_t n_frames, n_links;
+    weft__gram_span span; /* of one of the ways; n 0: none has one */
+    uint32_t n_in_set;    /* characters so far, all of the classes of the walk's set of tokens; UINT32_MAX: not all */
 } matcher_level;
 
 struct weft__gram_matcher {
@@ -77,24 +85,66 @@ static void cut(weft__gram_run *r, const matcher_level *l)
     r->n_links = l->n_links;
 }
 
-/* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`. Notes the nodes
- * at which the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
+/* Of several ways one that takes what follows is enough, but not where the others' ends are looked for. */
+static void enter(const weft__gram_matcher *m, matcher_level *l, weft__gram_set set, uint32_t n_in_set, int escapes)
+{
+    const weft__gram_run *r = &m->run;
+    *l = (matcher_level){set, r->n_frames, r->n_links, {0}, n_in_set};
+    for (size_t i = set.begin; i < set.end && (!escapes || set.end == set.begin + 1); i++) {
+        const weft__gram_span *span = &m->g->spans[r->ways[i].state];
+        if (span->n > l->span.n) l->span = *span;
+    }
+}
+
+/* How many characters there are with the one of this node, where `n` are above it; UINT32_MAX: not of the set. */
+static uint32_t count_in_set(const weft__gram_token_set *tokens, uint32_t n, const weft__gram_trie_node *node, int own)
+{
+    if (!tokens || n == UINT32_MAX || !(tokens->classes >> own & 1)) return UINT32_MAX;
+    return n + (uint32_t)weft__gram_begins_char(node->byte);
+}
+
+/* Is all of the node's subtree of the set's classes, and what is above it too? */
+static int is_of_set(const weft__gram_token_set *tokens, const matcher_level *above, const weft__gram_subtree *below)
+{
+    return tokens && above->n_in_set != UINT32_MAX && !(below->classes & ~tokens->classes);
+}
+
+/* Allows the tokens of the node's subtree, which all fit; those of the set are allowed already. */
+static void allow_subtree(const weft__gram_matcher *m, uint32_t i, const matcher_level *above,
+                          const weft__gram_token_set *tokens, uint64_t *bits)
+{
+    const weft__gram_trie *t = m->g->trie;
+    const weft__gram_subtree *below = &t->subtrees[i];
+    if (is_of_set(tokens, above, below) && above->n_in_set + below->n <= tokens->n) return;
+    for (uint32_t k = t->nodes[i].token; k < t->nodes[t->nodes[i].next].token; k++) allow(bits, t->ids[k]);
+}
+
+/* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`; those of
+ * `tokens`, where that is not NULL, may be left out; no others of its classes fit when `exact`. Notes the nodes at
+ * which the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
 static void walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits,
-                 int escapes)
+                 const weft__gram_token_set *tokens, int exact, int escapes)
 {
     const weft__gram_trie *t = m->g->trie;
     weft__gram_run *r = &m->run;
-    m->levels[0] = (matcher_level){start, r->n_frames, r->n_links};
+    enter(m, &m->levels[0], start, 0, escapes);
     for (uint32_t i = from; i < to && !r->status;) {
         const weft__gram_trie_node *node = &t->nodes[i];
+        const weft__gram_subtree *below = &t->subtrees[i];
         matcher_level *l = &m->levels[node->depth - base];
+        int fits = !(below->classes & ~l[-1].span.classes) && below->n <= l[-1].span.n;
+        if (fits) allow_subtree(m, i, &l[-1], tokens, bits);
+        if (fits || (exact && is_of_set(tokens, &l[-1], below))) {
+            i = node->next;
+            continue;
+        }
         cut(r, l - 1);
         weft__gram_set set = weft__gram_run_step(r, l[-1].set, node->byte);
         if (set.begin == set.end && !set.done) {
             i = node->next;
             continue;
         }
-        *l = (matcher_level){set, r->n_frames, r->n_links};
+        enter(m, l, set, count_in_set(tokens, l[-1].n_in_set, node, below->own), escapes);
         for (uint32_t k = node[0].token; k < node[1].token; k++) allow(bits, t->ids[k]);
         if (escapes && set.done && node->next > i + 1) {
             if (weft__grow(&m->escapes, &m->escapes_capacity, m->n_escapes + 1, sizeof *m->escapes))
@@ -108,16 +158,39 @@ static void walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uin
 
 /* ---- tables ---- */
 
-static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth)
+/* Tokens that a span allows, which all tables with such a span share: for few characters exactly, else of somewhat
+ * fewer, so that there are few sets. NULL: none is worth it, there are too many, or there is no memory. */
+static const weft__gram_token_set *set_of(weft__gram_tables *g, weft__gram_span span)
+{
+    uint32_t n = span.n <= 16 ? span.n : span.n < 32 ? 16 : span.n < 64 ? 32 : span.n < 128 ? 64 : 128;
+    weft__gram_token_set *made = NULL;
+    if (span.n == 0 || !(span.classes & (span.classes - 1))) return NULL;
+    if (span.n == WEFT__GRAM_ANY_LENGTH) n = UINT32_MAX;
+    for (size_t i = 0; i < MAX_SETS; i++) {
+        weft__gram_token_set *set = atomic_load_explicit(&g->sets[i], memory_order_acquire);
+        if (!set) {
+            if (!made && !(made = weft__gram_token_set_make(g->trie, span.classes, n))) return NULL;
+            if (atomic_compare_exchange_strong(&g->sets[i], &set, made)) return made;
+        }
+        if (set->classes != span.classes || set->n != n) continue;
+        weft__free(made);
+        return set;
+    }
+    weft__free(made);
+    return NULL;
+}
+
+static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth, const weft__gram_token_set *set)
 {
     size_t words = n_words(m->g), n_tokens = 0;
+    for (size_t w = 0; set && w < words; w++) m->bits[w] &= ~set->bits[w];
     for (size_t w = 0; w < words; w++) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
     int listed = n_tokens < words; /* half the bytes of the bitmap */
     size_t n_bytes = sizeof(weft__gram_table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) +
                      m->n_escapes * sizeof(uint32_t);
     weft__gram_table *t = weft__alloc(n_bytes);
     if (!t) return NULL;
-    *t = (weft__gram_table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes};
+    *t = (weft__gram_table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes, set};
     uint32_t *out = (uint32_t *)(t->data + (listed ? 0 : words));
     if (!listed) memcpy(t->data, m->bits, words * sizeof(uint64_t));
     if (m->n_escapes) memcpy(out, m->escapes, m->n_escapes * sizeof *out);
@@ -131,19 +204,22 @@ static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth)
 /* NULL with r->status set on failure. */
 static weft__gram_table *make_table(weft__gram_matcher *m, int32_t state)
 {
+    weft__gram_tables *g = m->g;
     weft__gram_run *r = &m->run;
     size_t begin = r->n_ways;
     uint32_t deepest = r->deepest;
-    int too_deep = r->too_deep;
+    int too_deep = r->too_deep, escapes = g->root_called || g->a->states[state].rule != g->a->root;
+    const weft__gram_token_set *set = set_of(g, g->spans[state]);
+    int exact = set && g->spans[state].ends && set->n == g->spans[state].n;
     weft__gram_table *t = NULL;
-    memset(m->bits, 0, n_words(m->g) * sizeof *m->bits);
+    memset(m->bits, 0, n_words(g) * sizeof *m->bits);
     m->n_escapes = 0;
     r->deepest = 0;
     r->too_deep = 0;
     if (weft__grow(&r->ways, &r->ways_capacity, begin + 1, sizeof *r->ways)) {
         r->ways[r->n_ways++] = (weft__gram_way){state, 0};
-        walk(m, (weft__gram_set){begin, begin + 1, 0}, 0, m->g->trie->n_nodes, 0, m->bits, 1);
-        if (!r->status && !(t = pack_table(m, r->too_deep ? UINT32_MAX : r->deepest))) r->status = WEFT_NO_MEMORY;
+        walk(m, (weft__gram_set){begin, begin + 1, 0}, 0, g->trie->n_nodes, 0, m->bits, set, exact, escapes);
+        if (!r->status && !(t = pack_table(m, r->too_deep ? UINT32_MAX : r->deepest, set))) r->status = WEFT_NO_MEMORY;
     } else {
         r->status = WEFT_NO_MEMORY;
     }
@@ -207,7 +283,10 @@ weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *t
     atomic_init(&g->table_bytes, 0);
     g->a = a;
     g->trie = weft__gram_trie_retain(trie);
-    g->tables = weft__alloc_array(a->n_states, sizeof *g->tables);
+    g->root_called = weft__gram_is_called(a, a->root);
+    for (size_t i = 0; i < MAX_SETS; i++) atomic_init(&g->sets[i], NULL);
+    g->spans = weft__gram_spans_make(a);
+    g->tables = g->spans ? weft__alloc_array(a->n_states, sizeof *g->tables) : NULL;
     for (size_t i = 0; g->tables && i < a->n_states; i++) atomic_init(&g->tables[i], NULL);
     weft_status st = g->tables ? make_ahead(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     if (st) weft__gram_tables_release(&g);
@@ -228,7 +307,9 @@ void weft__gram_tables_release(weft__gram_tables **p)
     *p = NULL;
     if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1) return;
     for (size_t i = 0; g->tables && i < g->a->n_states; i++) weft__free(atomic_load(&g->tables[i]));
+    for (size_t i = 0; i < MAX_SETS; i++) weft__free(atomic_load(&g->sets[i]));
     weft__free(g->tables);
+    weft__free(g->spans);
     weft__gram_trie_release(&g->trie);
     weft__gram_automaton_destroy(&g->a);
     weft__free(g);
@@ -242,6 +323,15 @@ int32_t weft__gram_tables_n_tokens(const weft__gram_tables *g)
 const weft__gram_trie *weft__gram_tables_trie(const weft__gram_tables *g)
 {
     return g->trie;
+}
+
+size_t weft__gram_tables_bytes(const weft__gram_tables *g)
+{
+    size_t sets = 0;
+    for (size_t i = 0; i < MAX_SETS; i++)
+        if (atomic_load(&g->sets[i])) sets += sizeof *g->sets[i] + n_words(g) * sizeof(uint64_t);
+    return sizeof *g + g->a->n_states * (sizeof *g->tables + sizeof *g->spans) + weft__gram_automaton_bytes(g->a) +
+           sets + atomic_load(&g->table_bytes);
 }
 
 /* ---- matchers ---- */
@@ -465,13 +555,14 @@ static void mask_state(weft__gram_matcher *m, const weft__gram_way *ways, size_t
         size_t words = n_words(m->g);
         int listed = table->n_tokens != UINT32_MAX;
         const uint32_t *list = (const uint32_t *)(table->data + (listed ? 0 : words));
+        for (size_t w = 0; table->set && w < words; w++) bits[w] |= table->set->bits[w];
         for (size_t w = 0; !listed && w < words; w++) bits[w] |= table->data[w];
         for (uint32_t i = 0; listed && i < table->n_tokens; i++) allow(bits, (int32_t)list[table->n_escapes + i]);
         matcher_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
         weft__gram_set callers = {0};
         if (table->n_escapes) callers = weft__gram_run_return(r, ways, n);
         for (uint32_t i = 0; i < table->n_escapes && callers.begin < callers.end && !r->status; i++)
-            walk(m, callers, list[i] + 1, t->nodes[list[i]].next, t->nodes[list[i]].depth, bits, 0);
+            walk(m, callers, list[i] + 1, t->nodes[list[i]].next, t->nodes[list[i]].depth, bits, NULL, 0, 0);
         cut(r, &before);
     }
     if (own) weft__free(table);
@@ -508,7 +599,7 @@ weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_
          * accept does. Where no state alone meets the limit, all together do not: they are taken in the same order, so
          * that a frame made first by a way of some state has been made as deep with that state alone. */
         memset(bits, 0, n_words(m->g) * sizeof *bits);
-        walk(m, (weft__gram_set){0, n, 0}, 0, t->n_nodes, 0, bits, 0);
+        walk(m, (weft__gram_set){0, n, 0}, 0, t->n_nodes, 0, bits, NULL, 0, 0);
     }
     r->too_deep |= was_too_deep;
     m->credit = r->work;
@@ -527,6 +618,6 @@ weft_status weft__gram_matcher_mask_below(weft__gram_matcher *m, uint32_t node, 
     const weft__gram_trie_node *x = &m->g->trie->nodes[node];
     for (uint32_t k = x[0].token; k < x[1].token; k++) allow(bits, m->g->trie->ids[k]);
     m->run.work = CREDIT;
-    walk(m, (weft__gram_set){0, m->run.n_ways, 0}, node + 1, x->next, x->depth, bits, 0);
+    walk(m, (weft__gram_set){0, m->run.n_ways, 0}, node + 1, x->next, x->depth, bits, NULL, 0, 0);
     return m->run.status ? stopped(m, err) : WEFT_OK;
 }

@@ -21,6 +21,8 @@ weft__gram_tables *weft__gram_tables_retain(weft__gram_tables *g);
 void weft__gram_tables_release(weft__gram_tables **g);
 int32_t weft__gram_tables_n_tokens(const weft__gram_tables *g);
 const weft__gram_trie *weft__gram_tables_trie(const weft__gram_tables *g);
+/* Bytes that it holds now, without the trie; more when masks have made more tables. Any thread. */
+size_t weft__gram_tables_bytes(const weft__gram_tables *g);
 
 /* A text on its way through a grammar; belongs to one thread. Holds a reference to the grammar. */
 typedef struct weft__gram_matcher weft__gram_matcher;

@@ -33,7 +33,7 @@ typedef struct weft__gram_rule_def {
     int32_t body;          /* -1: undefined */
     int32_t line, mention; /* of the definition, and of the first mention */
     uint32_t refs;         /* first reference to it, or WEFT__GRAM_NONE */
-    int call;              /* 1: not to be inlined */
+    int call, copied;      /* 1: not to be inlined; to be, whatever its size */
 } weft__gram_rule_def;
 
 typedef struct weft__gram_edge {
@@ -155,8 +155,8 @@ weft_status weft__gram_compile_within(weft__gram *g, int32_t root, uint32_t dept
                                       weft__gram_automaton **out, weft_error *err);
 
 /* Appends the rule's states, the start first, to a (without the closing state). budget[0] is the work that may still be
- * spent on making rules deterministic; a rule that needs more keeps its alternatives side by side, which takes from
- * budget[1]. */
+ * spent on making rules deterministic, beside what each has for its size; a rule that needs more keeps its alternatives
+ * side by side, which takes from budget[1]. */
 weft_status weft__gram_automaton_add(weft__gram_automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
                                      weft_error *err);
 

@@ -10,7 +10,8 @@
 #include "text/grammar/parts.h"
 
 enum {
-    COMFORTABLE = 1 << 15, /* states of the whole that inlining may lead to */
+    COMFORTABLE = 3 << 15, /* states of the whole that inlining may lead to */
+    MOST = 1 << 18,        /* the same, before even characters are called: there are fewer when it is deterministic */
     MAX_NESTING = 1024     /* expressions within expressions, inlined ones counted */
 };
 
@@ -161,8 +162,8 @@ static uint64_t choose(const weft__gram *g, int32_t root, const order *o, uint32
         unsigned nesting = m.nesting + g->nodes[g->rules[r].body].nesting;
         plan->size[r] = (uint32_t)size;
         plan->nesting[r] = (uint16_t)nesting;
-        plan->called[r] =
-            (int32_t)r == root || g->rules[r].call || o->recursive[r] || size > most || nesting > MAX_NESTING;
+        plan->called[r] = (int32_t)r == root || g->rules[r].call || o->recursive[r] ||
+                          (size > most && !(g->rules[r].copied && most)) || nesting > MAX_NESTING;
         if (plan->called[r]) total += size;
     }
     *large = m.large;
@@ -171,7 +172,7 @@ static uint64_t choose(const weft__gram *g, int32_t root, const order *o, uint32
 
 weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_plan *plan, weft_error *err)
 {
-    static const uint32_t sizes[] = {4096, 512, 64, 8, 0};
+    static const uint32_t sizes[] = {4096, 512, 128, 64, 32, 8, 0};
     order o = {0};
     weft_status st = WEFT_OK;
     int32_t large = -1;
@@ -183,7 +184,7 @@ weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_p
         goto done;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (choose(g, root, &o, sizes[i], plan, &large) <= COMFORTABLE && large < 0) break;
+        if (choose(g, root, &o, sizes[i], plan, &large) <= (sizes[i] > 32 ? COMFORTABLE : MOST) && large < 0) break;
     if (large >= 0) {
         char label[WEFT__GRAM_RULE_LABEL];
         const weft__gram_node *x = &g->nodes[large];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* probe.c: grammars whose ways of reading a text grow with the text are found before a text is begun (run.h).
  *
- * Each rule that is called is read from its start, byte by byte: one byte as often as it goes on, for each it may begin
- * with, and else the byte of a few that leaves most ways open. That is a search and no proof: what it does not find
- * meets the budget of matcher.c. */
+ * Each rule that is called, and has more than one way to be read, is read from its start, byte by byte: one byte as
+ * often as it goes on, for each it may begin with, and else the byte of a few that leaves most ways open. That is a
+ * search and no proof: what it does not find meets the budget of matcher.c. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -100,14 +100,25 @@ static int search(const weft__gram_automaton *a, int32_t rule, int text, size_t 
     return !ok ? NO_MEMORY : !found ? NOTHING : wide ? IS_WIDE : GROWS;
 }
 
+/* 1: the rule calls nothing and is deterministic: there is one way to read a text. */
+static int has_one_way(const weft__gram_automaton *a, int32_t rule)
+{
+    const size_t first = (size_t)a->starts[rule];
+    for (size_t i = first; i < a->n_states && a->states[i].rule == rule; i++) {
+        if (a->states[i].call != a->states[i + 1].call) return 0;
+        for (uint32_t e = a->states[i].edge + 1; e < a->states[i + 1].edge; e++)
+            if (a->edges[e].lo <= a->edges[e - 1].hi) return 0;
+    }
+    return 1;
+}
+
 weft_status weft__gram_probe(const weft__gram_automaton *a, weft_error *err)
 {
     char label[WEFT__GRAM_RULE_LABEL];
     size_t work = ALL_WORK;
     for (size_t i = 0; i < a->n_rules && work; i++) {
-        int found = 0;
-        for (int text = 0; a->starts[i] >= 0 && text <= TRIES && work && !found; text++)
-            found = search(a, (int32_t)i, text, &work);
+        int found = 0, skip = a->starts[i] < 0 || has_one_way(a, (int32_t)i);
+        for (int text = 0; !skip && text <= TRIES && work && !found; text++) found = search(a, (int32_t)i, text, &work);
         if (found == NO_MEMORY) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
         if (!found) continue;
         weft__gram_rule_label(&a->names, (int32_t)i, a->lines[i], label);

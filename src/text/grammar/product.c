@@ -14,6 +14,7 @@ weft_status weft__gram_language(weft__gram *rules, int32_t root, size_t *work, w
                                 weft_error *err)
 {
     size_t budget[2] = {*work, 0};
+    for (size_t i = 0; i < rules->n_rules; i++) rules->rules[i].call = 0; /* there is no stack to call with */
     weft_status st = weft__gram_compile_within(rules, root, 0, budget, out, err);
     *work = budget[0];
     weft__gram_automaton *a = *out;

@@ -256,12 +256,28 @@ const weft__json *weft__gram_schema_keep(weft__gram_schema *c, weft__json *schem
 
 /* ---- rules of schemas ---- */
 
+/* What decides which values are valid: so that schemas which differ by their description have one rule. */
+static void write_content(weft__strbuf *out, const weft__json *schema)
+{
+    weft__json_member m = {0};
+    if (weft__json_kind_of(schema) != WEFT__JSON_OBJECT) {
+        weft__json_write(out, schema, WEFT__JSON_COMPACT);
+        return;
+    }
+    while (weft__json_next(schema, &m)) {
+        if (kind_of_keyword(&m) == SAYS_NOTHING) continue;
+        weft__json_write_string(out, m.key, m.key_len);
+        weft__json_write(out, m.value, WEFT__JSON_COMPACT);
+    }
+    weft__strbuf_putc(out, '}'); /* what no other kind of value looks like */
+}
+
 /* The rule of a schema: that of an equal one, or a new one with a task. */
 static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, char *at)
 {
     weft__strbuf text = {0};
     char name[MAX_NAMED + 32];
-    weft__json_write(&text, schema, WEFT__JSON_COMPACT);
+    write_content(&text, schema);
     if (text.failed || (c->n_bytes += text.len) > MAX_CONTENT) {
         int32_t none = text.failed ? schema_no_memory(c)
                                    : weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "the schema is too large");

@@ -91,6 +91,9 @@ int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema,
 int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
                                  const char **s, size_t *n);
 
+/* So many characters of a string, max UINT32_MAX: no limit (schema_length.c). */
+int32_t weft__gram_schema_length(weft__gram *g, uint32_t min, uint32_t max);
+
 /* ---- schema_merge.c, schema_fits.c ---- */
 
 /* A new array of schemas without combinations, of which one fits each value that the schema fits; NULL after a failure.

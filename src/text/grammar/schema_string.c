@@ -7,8 +7,6 @@
 #include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
 
-enum { WRITTEN_OUT = 512 }; /* characters of a bounded string that are not calls */
-
 #define YEAR "([1-9]\\d{3}|0[1-9]\\d\\d|00[1-9]\\d|000[1-9])"
 #define LEAP "(\\d\\d(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
 #define DATE                                                                                                           \
@@ -130,16 +128,7 @@ int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema,
     if (weft__json_get(schema, "pattern") || weft__json_get(schema, "format"))
         return by_pattern(c, schema, at, min, max);
     if (!bounded) return GRAM_REF(GRAM_RULE("string"));
-    int32_t item;
-    if ((max == UINT32_MAX ? min : max) > WRITTEN_OUT) {
-        int32_t one = GRAM_RULE("one char");
-        if (!weft__gram_defined(g, one)) weft__gram_define(g, one, GRAM_REF(GRAM_RULE("char")));
-        weft__gram_call(g, one);
-        item = GRAM_REF(one);
-    } else {
-        item = GRAM_REF(GRAM_RULE("char"));
-    }
-    int32_t open = GRAM_TEXT("\""), inside = GRAM_REPEAT(min, max, item);
+    int32_t open = GRAM_TEXT("\""), inside = weft__gram_schema_length(g, min, max);
     return GRAM_SEQ(open, inside, GRAM_TEXT("\""));
 }
 

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "text/grammar/token_classes.h"
 #include "text/tokenizer/tokenizer.h"
 
 typedef struct weft__gram_trie_node {
@@ -27,7 +28,8 @@ typedef struct weft__gram_trie_node {
 
 typedef struct weft__gram_trie {
     atomic_size_t refs;
-    weft__gram_trie_node *nodes; /* [n_nodes + 1]; the last closes */
+    weft__gram_trie_node *nodes;  /* [n_nodes + 1]; the last closes */
+    weft__gram_subtree *subtrees; /* [n_nodes] */
     uint32_t n_nodes;
     uint32_t max_depth;
     int32_t n_tokens;  /* of the vocabulary */
