@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/* chat_parser.c: the answer to a prompt of weft_chat is taken apart by the format of its template, from where the prompt
+ * leaves off; special tokens of the format's markers are shown, others are not. */
+#include "unit/fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "weft/weft.h"
+
+static weft_model *model;
+
+#define TEMPLATE                                                                                                       \
+    "{%- for m in messages -%}<|{{ m.role }}|>{{ m.content }}{%- endfor -%}"                                           \
+    "{%- if tools -%}<tool_call>{{ tools | tojson }}</tool_call>{%- endif -%}"                                         \
+    "{%- if add_generation_prompt -%}<|assistant|>{%- if enable_thinking -%}<think>\n{%- endif -%}{%- endif -%}"       \
+    "{#- </think> -#}"
+#define USER "[{\"role\": \"user\", \"content\": \"Go!\"}"
+#define CALL "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"
+
+typedef struct told {
+    char line[400];
+    size_t n;
+    int stop;
+} told;
+
+static int hear(void *arg, const weft_chat_part *p)
+{
+    told *t = arg;
+    assert_int_equal(p->size, sizeof *p);
+    t->n += (size_t)snprintf(t->line + t->n, sizeof t->line - t->n, "%c%d{%.*s%s%.*s}", "TRC"[p->kind], (int)p -> index,
+                             (int)p -> n_name, p -> name ? p -> name : "", p->name ? "|" : "", (int)p->n_text, p->text);
+    return t->stop;
+}
+
+static void becomes(const char *source, const char *messages, const char *kwargs, int generation, const char *answer,
+                    const char *wanted)
+{
+    weft_chat *chat = NULL;
+    weft_chat_prompt *prompt = NULL;
+    weft_chat_parser *parser = NULL;
+    told t = {.n = 0};
+    weft_error err = {0};
+    if (weft_chat_open(model, source, strlen(source), &chat, &err) ||
+        weft_chat_render(chat, messages, NULL, kwargs, generation, &prompt, &err) ||
+        weft_chat_parser_new(prompt, NULL, &parser, &err))
+        fail_msg("%s", err.message);
+    weft_chat_prompt_free(&prompt);
+    assert_int_equal(weft_chat_parser_push(parser, answer, strlen(answer), hear, &t, &err), WEFT_OK);
+    assert_int_equal(weft_chat_parser_finish(parser, hear, &t, &err), WEFT_OK);
+    assert_string_equal(t.line, wanted);
+    weft_chat_parser_free(&parser);
+    weft_chat_parser_free(&parser);
+    weft_chat_close(&chat);
+}
+
+static void answers_go_on_from_their_prompts(void **state)
+{
+    (void)state;
+    becomes(TEMPLATE, USER "]", NULL, 1, "hm\n</think>\n\nHi " CALL, "R0{hm}T0{Hi}C0{f|{\"a\": 1}}");
+    becomes(TEMPLATE, USER "]", "{\"enable_thinking\": false}", 1, "hm " CALL "\n" CALL,
+            "T0{hm}C0{f|{\"a\": 1}}C1{f|{\"a\": 1}}");
+    becomes(TEMPLATE, USER ", {\"role\": \"assistant\", \"content\": \"<think>h\"}]", "{\"enable_thinking\": false}",
+            WEFT_CHAT_CONTINUE, "m</think>Hi", "R0{m}T0{Hi}");
+    becomes(TEMPLATE, USER ", {\"role\": \"assistant\", \"content\": \"<think>h</think>H\"}]",
+            "{\"enable_thinking\": false}", WEFT_CHAT_CONTINUE, "i<think>", "T0{i<think>}");
+}
+
+static void formats_are_named(void **state)
+{
+    static const struct {
+        const char *source, *format;
+        int reasons;
+    } all[] = {{TEMPLATE, "hermes", 1},
+               {"{{ tools }}", "generic", 0},
+               {"{{ messages }}<think></think>", "none", 1},
+               {"{{ messages }}", "none", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        weft_chat *chat = NULL;
+        assert_int_equal(weft_chat_open(model, all[i].source, strlen(all[i].source), &chat, NULL), WEFT_OK);
+        assert_string_equal(weft_chat_format(chat), all[i].format);
+        assert_int_equal(weft_chat_reasons(chat), all[i].reasons);
+        weft_chat_close(&chat);
+    }
+}
+
+/* A template whose only marker is a control token of this model. */
+static void special_tokens_of_markers_are_shown(void **state)
+{
+    const weft_tokenizer *tokenizer = weft_model_tokenizer(model);
+    weft_chat *chat = NULL;
+    weft_chat_prompt *prompt = NULL;
+    weft_chat_parser *parser = NULL;
+    int shown = 0;
+    (void)state;
+    assert_int_equal(weft_chat_open(model, TEMPLATE, strlen(TEMPLATE), &chat, NULL), WEFT_OK);
+    assert_int_equal(weft_chat_render(chat, USER "]", NULL, NULL, 1, &prompt, NULL), WEFT_OK);
+    assert_int_equal(weft_chat_parser_new(prompt, NULL, &parser, NULL), WEFT_OK);
+    for (int32_t id = -1; id <= weft_tokenizer_n_vocab(tokenizer); id++) shown += weft_chat_parser_shows(parser, id);
+    assert_int_equal(shown, 0); /* neither its end tokens nor plain ones */
+    weft_chat_parser_free(&parser);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    weft_chat *chat = NULL;
+    weft_chat_prompt *prompt = NULL;
+    weft_chat_parser *parser = NULL;
+    weft_chat_parser_params params;
+    told t = {.stop = 1};
+    weft_error err = {0};
+    (void)state;
+    assert_int_equal(weft_chat_open(model, TEMPLATE, strlen(TEMPLATE), &chat, NULL), WEFT_OK);
+    assert_int_equal(weft_chat_render(chat, USER "]", NULL, NULL, 1, &prompt, NULL), WEFT_OK);
+    weft_chat_parser_params_default(&params);
+    params.tools = "{";
+    assert_int_equal(weft_chat_parser_new(prompt, &params, &parser, &err), WEFT_FORMAT);
+    assert_non_null(strstr(err.message, "tools"));
+    params.tools = "{}";
+    assert_int_equal(weft_chat_parser_new(prompt, &params, &parser, &err), WEFT_ARGUMENT);
+    assert_null(parser);
+    params.tools = "[]";
+    assert_int_equal(weft_chat_parser_new(prompt, &params, &parser, &err), WEFT_OK);
+    assert_int_equal(weft_chat_parser_push(parser, "a", 1, hear, &t, &err), WEFT_CANCELLED);
+    weft_chat_parser_free(&parser);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+}
+
+static int begin(void **state)
+{
+    weft_error err = {0};
+    (void)state;
+    if (weft_model_open("models/alderbrook.gguf", NULL, &model, &err)) fail_msg("%s", err.message);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    weft_model_close(&model);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_go_on_from_their_prompts),
+        cmocka_unit_test(formats_are_named),
+        cmocka_unit_test(special_tokens_of_markers_are_shown),
+        cmocka_unit_test(what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests_name("answers to prompts", tests, begin, end);
+}
