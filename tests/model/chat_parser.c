@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* chat_parser.c: the answer to a prompt of weft_chat is taken apart by the format of its template, from where the prompt
- * leaves off; special tokens of the format's markers are shown, others are not. */
+ * leaves off; the parser knows which tokens are to be shown, and whether the model thinks. */
 #include "unit/fixture.h"
 
 #include <stdio.h>
@@ -71,22 +71,25 @@ static void formats_are_named(void **state)
     static const struct {
         const char *source, *format;
         int reasons;
-    } all[] = {{TEMPLATE, "hermes", 1},
+    } all[] = {{NULL, "hermes", 0}, /* the village's */
+               {TEMPLATE, "hermes", 1},
                {"{{ tools }}", "generic", 0},
                {"{{ messages }}<think></think>", "none", 1},
                {"{{ messages }}", "none", 0}};
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         weft_chat *chat = NULL;
-        assert_int_equal(weft_chat_open(model, all[i].source, strlen(all[i].source), &chat, NULL), WEFT_OK);
+        assert_int_equal(weft_chat_open(model, all[i].source, all[i].source ? strlen(all[i].source) : 0, &chat, NULL),
+                         WEFT_OK);
         assert_string_equal(weft_chat_format(chat), all[i].format);
         assert_int_equal(weft_chat_reasons(chat), all[i].reasons);
+        if (all[i].reasons) assert_string_equal(weft_chat_reasoning_end(chat), "</think>");
+        else assert_null(weft_chat_reasoning_end(chat));
         weft_chat_close(&chat);
     }
 }
 
-/* A template whose only marker is a control token of this model. */
-static void special_tokens_of_markers_are_shown(void **state)
+static void a_parser_knows_what_it_is_at(void **state)
 {
     const weft_tokenizer *tokenizer = weft_model_tokenizer(model);
     weft_chat *chat = NULL;
@@ -99,6 +102,10 @@ static void special_tokens_of_markers_are_shown(void **state)
     assert_int_equal(weft_chat_parser_new(prompt, NULL, &parser, NULL), WEFT_OK);
     for (int32_t id = -1; id <= weft_tokenizer_n_vocab(tokenizer); id++) shown += weft_chat_parser_shows(parser, id);
     assert_int_equal(shown, 0); /* neither its end tokens nor plain ones */
+    told t = {.n = 0};
+    assert_true(weft_chat_parser_reasons(parser));
+    assert_int_equal(weft_chat_parser_push(parser, "hm</think>", 10, hear, &t, NULL), WEFT_OK);
+    assert_false(weft_chat_parser_reasons(parser));
     weft_chat_parser_free(&parser);
     weft_chat_prompt_free(&prompt);
     weft_chat_close(&chat);
@@ -150,7 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_go_on_from_their_prompts),
         cmocka_unit_test(formats_are_named),
-        cmocka_unit_test(special_tokens_of_markers_are_shown),
+        cmocka_unit_test(a_parser_knows_what_it_is_at),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("answers to prompts", tests, begin, end);
