@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* chat_parser.c: the answer to a prompt of weft_chat is taken apart by the format of its template, from where the prompt
- * leaves off; the parser knows which tokens are to be shown, and whether the model thinks. */
+/* chat_parser.c: the answer to a prompt of weft_chat is taken apart by the format of its template, from where the
+ * prompt leaves off; the parser knows which tokens are shown, and whether the model thinks. */
 #include "unit/fixture.h"
 
 #include <stdio.h>

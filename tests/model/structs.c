@@ -18,8 +18,7 @@ static weft_model *model;
     X(session)                                                                                                         \
     X(sampler)                                                                                                         \
     X(merge)                                                                                                           \
-    X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate)               \
-        X(chat_parser)
+    X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate) X(chat_parser)
 
 #define FILL(name)                                                                                                     \
     static void fill_##name(void *params, uint32_t size)                                                               \
