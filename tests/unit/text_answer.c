@@ -220,6 +220,11 @@ static void what_is_no_call_stays_text(void **state)
         snprintf(text, sizeof text, "T{%s}", texts[i]);
         becomes("hermes", texts[i], text);
     }
+    /* The rest of what is cut off is no place for calls. */
+    becomes("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g[ARGS]{}",
+            "T{[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g[ARGS]{}}");
+    becomes("lfm2", "<|tool_call_start|>[f(a='<|tool_call_start|>[g()]<|tool_call_end|>",
+            "T{<|tool_call_start|>[f(a='<|tool_call_start|>[g()]<|tool_call_end|>}");
     /* What follows is looked at again. */
     becomes("hermes", "<tool_call>\n<tool_call>" F "</tool_call>", "T{<tool_call>}" CALLED);
     becomes("hermes", "<tool_call>{]</tool_call>\n<tool_call>" F "</tool_call>", "T{<tool_call>{]</tool_call>}" CALLED);
