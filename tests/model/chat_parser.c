@@ -4,8 +4,10 @@
 #include "unit/fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "unit/folder.h"
 #include "weft/weft.h"
 
 static weft_model *model;
@@ -111,6 +113,54 @@ static void a_parser_knows_what_it_is_at(void **state)
     weft_chat_close(&chat);
 }
 
+/* The village's model with a control token of another name, of the same length. */
+static void write_renamed(const char *from, const char *to)
+{
+    FILE *in = fopen("models/alderbrook.gguf", "rb"), *out = fopen(path, "wb");
+    assert_true(in && out && strlen(from) == strlen(to));
+    fseek(in, 0, SEEK_END);
+    const size_t n = (size_t)ftell(in);
+    char *bytes = malloc(n), *at = bytes;
+    rewind(in);
+    assert_int_equal(fread(bytes, 1, n, in), n);
+    while ((at = memmem(at, n - (size_t)(at - bytes), from, strlen(from)))) memcpy(at, to, strlen(to));
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(out);
+    fclose(in);
+    free(bytes);
+}
+
+static void control_tokens_of_markers_are_shown(void **state)
+{
+    static const char gemma[] = "{{ tools }}<|tool_call>call:<tool_call|>";
+    weft_model *renamed = NULL;
+    weft_chat *chat = NULL;
+    weft_chat_prompt *prompt = NULL;
+    weft_chat_parser *parser = NULL;
+    weft_error err = {0};
+    size_t length;
+    int shown = 0;
+    (void)state;
+    assert_int_equal(folder_make("renamed.gguf"), 0);
+    write_renamed("<|im_start|>", "<tool_call|>");
+    if (weft_model_open(path, NULL, &renamed, &err) || weft_chat_open(renamed, gemma, sizeof gemma - 1, &chat, &err) ||
+        weft_chat_render(chat, USER "]", NULL, NULL, 1, &prompt, &err) ||
+        weft_chat_parser_new(prompt, NULL, &parser, &err))
+        fail_msg("%s", err.message);
+    const weft_tokenizer *tokenizer = weft_model_tokenizer(renamed);
+    for (int32_t id = 0; id < weft_tokenizer_n_vocab(tokenizer); id++) {
+        if (!weft_chat_parser_shows(parser, id)) continue;
+        assert_string_equal(weft_token_piece(tokenizer, id, &length), "<tool_call|>");
+        shown++;
+    }
+    assert_int_equal(shown, 1);
+    weft_chat_parser_free(&parser);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+    weft_model_close(&renamed);
+    assert_int_equal(remove_folder(NULL), 0);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     weft_chat *chat = NULL;
@@ -155,9 +205,8 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_go_on_from_their_prompts),
-        cmocka_unit_test(formats_are_named),
-        cmocka_unit_test(a_parser_knows_what_it_is_at),
+        cmocka_unit_test(answers_go_on_from_their_prompts), cmocka_unit_test(formats_are_named),
+        cmocka_unit_test(a_parser_knows_what_it_is_at),     cmocka_unit_test(control_tokens_of_markers_are_shown),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("answers to prompts", tests, begin, end);
