@@ -106,7 +106,6 @@ WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, s
 WEFT_API const char *weft_chat_format(const weft_chat *chat);
 /* 1 when its models think before they answer. */
 WEFT_API int weft_chat_reasons(const weft_chat *chat);
-
 /* What ends the thinking of its models as they write it ("\n</think>\n\n"), as tokens; *n is 0 where they do not
  * think. Otherwise as weft_tokenize. */
 WEFT_API weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n,
