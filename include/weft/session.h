@@ -26,11 +26,11 @@ typedef struct weft_session_params {
 WEFT_API void weft_session_params_default(weft_session_params *params);
 WEFT_API void weft_session_params_init(weft_session_params *params, uint32_t size);
 #define weft_session_params_default(params) weft_session_params_init(params, sizeof *(params))
-/* Fails with WEFT_LIMIT, which names the number, when n_ctx is above weft_model_info.n_ctx_max; WEFT_ARGUMENT,
- * WEFT_NO_MEMORY. */
+/* With pages, and memory for steps of its own, of which steps touch as much as their rows need. Fails with WEFT_LIMIT,
+ * which names the number, when n_ctx is above weft_model_info.n_ctx_max; WEFT_ARGUMENT, WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_session_new(weft_model *model, const weft_session_params *params, weft_session **out,
                                       weft_error *err);
-/* With its pages; the pool of a group goes with the last session of it. */
+/* With its pages and its memory for steps; those of a group go with the last session of it. */
 WEFT_API void weft_session_free(weft_session **session);
 /* Tokens that it holds now. */
 WEFT_API int32_t weft_session_n_tokens(const weft_session *session);
@@ -44,7 +44,8 @@ WEFT_API weft_status weft_session_eval(weft_session *session, const int32_t *tok
                                        float *logits, weft_error *err);
 /* Forgets all but the first n tokens, as far as their state is still there; returns how many are kept (<= n). */
 WEFT_API int32_t weft_session_trim(weft_session *session, int32_t n);
-/* n sessions over one pool of pages, so that they can be stepped together. Each is freed on its own. */
+/* n sessions over one pool of pages and one memory for steps, so that they can be stepped together. Each is freed on
+ * its own. */
 WEFT_API weft_status weft_session_new_group(weft_model *model, const weft_session_params *params, int32_t n,
                                             weft_session **out, weft_error *err);
 /* One step for n different sessions of one group: appends tokens[i] to sessions[i]; logits: [n, V] or NULL. The

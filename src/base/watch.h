@@ -5,6 +5,7 @@
 #define WEFT_BASE_WATCH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __SANITIZE_THREAD__
 void __tsan_read_range(void *at, size_t n);
@@ -15,7 +16,7 @@ void __tsan_write_range(void *at, size_t n);
 static inline void weft__watch_read(const void *at, size_t n)
 {
 #ifdef __SANITIZE_THREAD__
-    __tsan_read_range((void *)at, n);
+    __tsan_read_range((void *)(uintptr_t)at, n);
 #else
     (void)at, (void)n;
 #endif
