@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_fits.c: whether a value is valid under a schema, for values that a schema names; and whether two schemas exclude
- * each other, as far as types, constants, bounds and required members tell. One thread. */
+/* schema_fits.c: whether a value is valid under a schema, for values that a schema names; and whether two schemas
+ * exclude each other, as far as types, constants, bounds and required members tell. One thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
-#include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
 
 enum { MAX_FOLLOWED = 8, MAX_FITTED = 64 };
@@ -254,6 +253,16 @@ static int is_below(const weft__json *a, const weft__json *b)
     return is_high && is_low && (high < low || (open && high <= low));
 }
 
+/* 1 when no object that b fits has that member. */
+static int is_forbidden(const weft__json *b, const char *name)
+{
+    const weft__json *own = weft__json_get(weft__json_get(b, "properties"), name);
+    int open = 1;
+    if (own) return weft__json_bool(own, &open) && !open;
+    return weft__json_bool(weft__json_get(b, "additionalProperties"), &open) && !open &&
+           !weft__json_get(b, "patternProperties");
+}
+
 /* A member that both require, whose schemas exclude each other; or one that a requires and b forbids. */
 static int members_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at, int depth)
 {
@@ -264,6 +273,7 @@ static int members_apart(weft__gram_schema *c, const weft__json *a, const weft__
         size_t n;
         int both = 0;
         if (!weft__json_string(weft__json_at(required, i), &name, &n)) continue;
+        if (is_forbidden(b, name)) return 1;
         for (size_t k = 0; k < weft__json_size(also) && k < 64; k++)
             both |= weft__json_is(weft__json_at(also, k), name);
         const weft__json *x = weft__json_get(p, name), *y = weft__json_get(q, name);
@@ -297,5 +307,6 @@ int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const 
     if (part_apart(c, a, b, at, depth) || part_apart(c, b, a, at, depth)) return 1;
     if (!(x & y & ~(unsigned)(WEFT__GRAM_NUMBER_TYPE | WEFT__GRAM_INTEGER_TYPE)))
         return is_below(a, b) || is_below(b, a);
-    return (x & y) == WEFT__GRAM_OBJECT_TYPE && depth <= 2 && members_apart(c, a, b, at, depth);
+    return (x & y) == WEFT__GRAM_OBJECT_TYPE && depth <= 2 &&
+           (members_apart(c, a, b, at, depth) || members_apart(c, b, a, at, depth));
 }
