@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "fuzz/walk_grammar.h"
+#include "walk_grammar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

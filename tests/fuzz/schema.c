@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "fuzz/walk_grammar.h"
+#include "walk_grammar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -409,6 +409,10 @@ int32_t weft__gram_read_lark(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "grammar: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
     }
+    if (!weft__grow(&r.items, &r.capacity, 64, sizeof *r.items)) {
+        weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
+        return -1;
+    }
     weft__gram_line(g, 0);
     int32_t root = GRAM_RULE("start");
     r.ignored = GRAM_RULE("ignored texts"); /* no name of the grammar has a blank */
