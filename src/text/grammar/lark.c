@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lark.c: Lark-like EBNF to rules (grammar.h names what there is of it). Recursive descent; depth is bounded before the
- * machine's stack is. Each string, expression and terminal within a rule is followed by what the grammar ignores; within
- * a terminal nothing is. */
+/* lark.c: Lark-like EBNF to rules (grammar.h names what there is of it). Recursive descent; depth is bounded before
+ * the machine's stack is. Each string, expression and terminal within a rule is followed by what the grammar ignores;
+ * within a terminal nothing is. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -264,8 +264,8 @@ static void keep(weft__gram_lark *r, weft__gram_lark_list *list, int32_t node)
     else weft__gram_fail(r->g, WEFT_NO_MEMORY, "no memory for a grammar");
 }
 
-/* The alternatives of a rule. Those that begin with the rule itself are what may follow the others, any number of times:
- * a : a x | y is y x*. */
+/* The alternatives of a rule. Those that begin with the rule itself are what may follow the others, any number of
+ * times: a : a x | y is y x*. */
 static int32_t read_body(weft__gram_lark *r, int32_t rule)
 {
     weft__gram *g = r->g;
