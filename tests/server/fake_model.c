@@ -311,10 +311,16 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
     for (const char *s = source; kind == WEFT_GRAMMAR_GBNF && (s = strstr(s, "slow")); s++)
         nanosleep(&(struct timespec){0, 100000000}, NULL);
     if (kind == WEFT_GRAMMAR_GBNF && strstr(source, "held")) fake_hold();
-    static const char *const takes[] = {
-        [WEFT_GRAMMAR_REGEX] = "a+", [WEFT_GRAMMAR_CHOICES] = "[\"a\"]", [WEFT_GRAMMAR_LARK] = "start: \"a\""};
-    if (kind > WEFT_GRAMMAR_JSON_VALUE && (strlen(takes[kind]) != length || memcmp(source, takes[kind], length) != 0))
-        return weft_fail(err, WEFT_ARGUMENT, "%.*s is not %s", (int)length, source, takes[kind]);
+    static const struct {
+        const char *taken, *otherwise;
+    } forms[] = {
+        [WEFT_GRAMMAR_REGEX] = {"a+", "regex: near byte 5: no"},
+        [WEFT_GRAMMAR_CHOICES] = {"[\"a\"]", "choices: #/1: must be a string"},
+        [WEFT_GRAMMAR_LARK] = {"start: \"a\"", "grammar: line 1: a rule must begin with its name and ':'"},
+    };
+    if (kind > WEFT_GRAMMAR_JSON_VALUE &&
+        (strlen(forms[kind].taken) != length || memcmp(source, forms[kind].taken, length) != 0))
+        return weft_fail(err, WEFT_ARGUMENT, "%s", forms[kind].otherwise);
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     atomic_init(&(*out)->refs, 1);
