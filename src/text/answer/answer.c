@@ -401,11 +401,6 @@ static weft_status advance(weft__answer *a, int final)
     return tell_text(a, final ? a->held.len : a->solid);
 }
 
-int weft__answer_reasons(const weft__answer *a)
-{
-    return a->reasoning;
-}
-
 weft_status weft__answer_push(weft__answer *a, const char *text, size_t n, weft__answer_tell *to, void *arg,
                               weft_error *err)
 {
