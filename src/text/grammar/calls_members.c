@@ -148,17 +148,13 @@ static int32_t parameter_with(const call_members *m, const call_member *x, int32
     weft__gram *g = m->f->g;
     int32_t items[40];
     size_t n = 0;
-    int lines = m->f->format->values & WEFT__ANSWER_LINES;
     for (const weft__answer_step *s = m->f->format->parameter; s->op && n < 36; s++) {
         if (s->op == WEFT__ANSWER_KEY) items[n++] = key_node(m, x);
         else if (s->op == WEFT__ANSWER_TYPE) items[n++] = type_node(m, s - 1, string);
         else if (s->op != WEFT__ANSWER_VALUE)
             items[n++] =
                 s == m->f->format->parameter ? first_mark(g, s->text) : weft__gram_marker(g, s->text, strlen(s->text));
-        if (s->op != WEFT__ANSWER_VALUE) continue;
-        if (lines) items[n++] = GRAM_TEXT("\n");
-        items[n++] = value;
-        if (lines) items[n++] = GRAM_TEXT("\n");
+        else items[n++] = value;
     }
     items[n++] = weft__gram_text(g, m->space, strlen(m->space));
     return weft__gram_seq(g, items, n);
@@ -192,6 +188,16 @@ static int32_t either(weft__gram *g, int32_t a, int32_t b)
     return a < 0 ? b : b < 0 ? a : GRAM_ALT(a, b);
 }
 
+/* On lines of their own; any string may end without one, for the parser takes one away if it is there. */
+static void put_on_lines(weft__gram *g, weft__gram_value *v)
+{
+    int32_t begin = GRAM_TEXT("\n"), end = v->any_text ? GRAM_TEXT("") : GRAM_TEXT("\n");
+    if (v->text >= 0) v->text = GRAM_SEQ(begin, v->text, end);
+    if (v->json < 0) return;
+    int32_t before = GRAM_TEXT("\n");
+    v->json = GRAM_SEQ(before, v->json, GRAM_TEXT("\n"));
+}
+
 static int32_t member_node(call_members *m, const call_member *x)
 {
     weft__gram *g = m->f->g;
@@ -207,6 +213,7 @@ static int32_t member_node(call_members *m, const call_member *x)
     const char *mark = mark_of(m, &typed);
     weft__gram_value v = weft__gram_value_of(m->f, x->schema, place, mark, typed);
     if (weft__gram_failed(g)) return -1;
+    if (m->op == WEFT__ANSWER_PARAMETERS && m->f->format->values & WEFT__ANSWER_LINES) put_on_lines(g, &v);
     if (m->op == WEFT__ANSWER_ELEMENTS) return member_element(m, x, either(g, v.text, v.json));
     if (m->op == WEFT__ANSWER_PARAMETERS) {
         if (!typed) return parameter_with(m, x, either(g, v.text, v.json), 0);

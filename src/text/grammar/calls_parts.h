@@ -23,6 +23,7 @@ int32_t weft__gram_members(weft__gram_function *f, weft__answer_op op, const cha
 /* A value in a text that ends at `mark` (NULL: that the format quotes in its own way). */
 typedef struct weft__gram_value {
     int32_t text, json; /* as the text of a string; as JSON of another type, or of any where `mark` is NULL. -1: none */
+    int any_text;       /* text is any string */
 } weft__gram_value;
 /* typed: the format says beside a value whether it is a string. */
 weft__gram_value weft__gram_value_of(weft__gram_function *f, const weft__json *schema, const char *at, const char *mark,

@@ -228,7 +228,7 @@ weft__gram_value weft__gram_value_of(weft__gram_function *f, const weft__json *s
                                      int typed)
 {
     weft__gram *g = f->g;
-    weft__gram_value out = {-1, -1};
+    weft__gram_value out = {-1, -1, 0};
     value_parts *v = weft__alloc_zero(1, sizeof *v);
     if (!v) {
         weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
@@ -246,6 +246,7 @@ weft__gram_value weft__gram_value_of(weft__gram_function *f, const weft__json *s
                           GRAM_TEXT("false"), GRAM_TEXT("null")),
                  at);
     out.text = weft__gram_failed(g) ? -1 : text_of(v, at);
+    out.any_text = v->any || v->any_text;
     if (v->n_others && !weft__gram_failed(g)) out.json = weft__gram_alt(g, v->others, v->n_others);
     if (out.text < 0 && out.json < 0 && !weft__gram_failed(g))
         weft__gram_schema_fail(f->schema, WEFT_UNSUPPORTED, at, NULL, "no value can be written as a parameter");
