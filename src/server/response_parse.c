@@ -13,15 +13,16 @@ static int is_format(const weft__api_params *a, const char *format)
 }
 
 /* A constraint that the request brings is on all of the answer. What it allows is content: a JSON format has nothing
- * else in it, and a grammar's texts are no thoughts because the template has begun some. *out: that is so. */
+ * else in it, and a grammar's texts are no thoughts because the template has begun some. *out: that is so. What stands
+ * before a lazy one is free. */
 static weft_status all_is_content(const weft__server_response *g, const weft_chat_parser_params *params, int *out,
                                   weft_error *err)
 {
     const weft__api_constraint *c = &g->params.constraint;
     weft_chat_parser *parser;
-    *out =
-        c->field && (c->kind == WEFT__API_SCHEMA || c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE);
-    if (*out || (!g->params.grammar && !c->field)) return WEFT_OK;
+    *out = !g->params.grammar_lazy && c->field &&
+           (c->kind == WEFT__API_SCHEMA || c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE);
+    if (*out || g->params.grammar_lazy || (!g->params.grammar && !c->field)) return WEFT_OK;
     weft_status st = weft_chat_parser_new(g->prompts.chat, params, &parser, err);
     if (st) return st;
     *out = weft_chat_parser_thinks(parser);

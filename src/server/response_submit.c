@@ -37,9 +37,15 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
     return 1;
 }
 
+static const char *tools_field(const weft__api_tools *t)
+{
+    return t->old ? "functions" : "tools";
+}
+
 /* The field that constrains the answer; NULL: none. */
 const char *weft__server_response_constraint_of(const weft__api_params *a)
 {
+    if (weft__api_tools_bind(&a->tools)) return tools_field(&a->tools);
     return a->grammar ? "grammar" : a->constraint.field;
 }
 
@@ -53,7 +59,8 @@ static weft__server_grammar_key key_of(const weft__api_params *a)
 int weft__server_response_find_grammar(weft__server_response *g)
 {
     const weft__server_grammar_key key = key_of(&g->params);
-    if (g->params.grammar_lazy) return 0; /* what is kept is the whole of it */
+    /* What is kept is the whole of a lazy one, and none of calls, which depend on the prompt, too. */
+    if (g->params.grammar_lazy || weft__api_tools_bind(&g->params.tools)) return 0;
     if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->server->grammar_cache, &key);
     return g->grammar != NULL;
 }
@@ -85,7 +92,11 @@ static weft_status make_lazy(weft__server_response *g, weft_error *err)
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error)
 {
     weft_error err = {0};
-    weft_status st = compile(g, &err);
+    const weft__api_tools *tools = &g->params.tools;
+    weft_status st = !weft__api_tools_bind(tools)
+                         ? compile(g, &err)
+                         : weft_chat_grammar(g->prompts.chat, tools->offered.data, tools->called.data, tools->parallel,
+                                             &g->grammar, &err);
     const char *field = weft__server_response_constraint_of(&g->params);
     if (!st && g->params.grammar_lazy) {
         field = "grammar_triggers";

@@ -3,12 +3,18 @@
  * the system's or the user's, with the form of a call; and everything else is rendered as that template does. */
 #include "unit/fixture.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "api/tool_template.h"
+#include "claims.h"
+#include "model/shared.h"
 
 #define MODEL "models/alderbrook.gguf"
 #define TOOLS                                                                                                          \
     "[{\"type\": \"function\", \"function\": {\"name\": \"get_rain\", \"description\": \"Is it raining?\", "           \
-    "\"parameters\": {\"type\": \"object\", \"properties\": {\"town\": {\"type\": \"string\"}}}}}]"
+    "\"parameters\": {\"type\": \"object\", \"properties\": {\"town\": {\"type\": \"string\", \"description\": "       \
+    "\"Where\"}}, \"required\": [\"town\"]}}}]"
 #define USER "{\"role\": \"user\", \"content\": \"Bern?\"}"
 #define CALLS                                                                                                          \
     "[{\"role\": \"system\", \"content\": \"Be terse.\"}, " USER                                                       \
@@ -120,7 +126,7 @@ static void the_system_tells_of_them(void **state)
     text = render(w->told, "[" USER "]", TOOLS);
     begins(text, "<system>You can call functions.");
     has(text, "\"name\": \"get_rain\"");
-    has(text, "\"town\": {\"type\": \"string\"}");
+    has(text, "\"town\": {\"type\": \"string\"");
     has(text, "{\"name\": NAME, \"arguments\": {...}}\n<user>Bern?\n<a>");
     text = render(w->told, CALLS, TOOLS);
     begins(text, "<system>Be terse.\n\nYou can call functions.");
@@ -185,8 +191,63 @@ static void without_memory(void **state)
     assert_true(fail_each(open_once, w) >= 1);
 }
 
-int main(void)
+/* ---- the templates of real models ---- */
+
+static char *read_template(const char *name, size_t *n)
 {
+    const char *path = shared_path("templates/%s", name);
+    FILE *f = path ? fopen(path, "rb") : NULL;
+    char *text = malloc(1 << 20);
+    if (!f || !text) fail_msg("%s cannot be read", name);
+    *n = fread(text, 1, 1 << 20, f);
+    fclose(f);
+    return text;
+}
+
+/* 1: its prompt has the tool; 0: the template refuses it. */
+static int shows_the_tool(const world *w, const char *name)
+{
+    size_t n;
+    char *source = read_template(name, &n);
+    weft_chat *own, *told;
+    weft_chat_prompt *prompt;
+    weft_error err = {0};
+    if (weft_chat_open(w->model, source, n, &own, &err)) fail_msg("%s: %s", name, err.message);
+    if (weft__api_tool_chat_open(w->model, own, &told, &err)) fail_msg("%s: %s", name, err.message);
+    const int ok = !weft_chat_render(told ? told : own, "[" USER "]", TOOLS, NULL, 1, &prompt, &err);
+    if (ok && !strstr(weft_chat_prompt_text(prompt, &n), "get_rain")) fail_msg("%s does not show the tool", name);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&told);
+    weft_chat_close(&own);
+    free(source);
+    return ok;
+}
+
+/* All of them show a tool, by a variable or behind the prelude, but for one, which refuses tools always. */
+static void templates_of_models_show_tools(void **state)
+{
+    world *w = *state;
+    char line[256], name[80], refused[256] = "";
+    int n = 0;
+    if (!shared_path("templates/%s", "google-gemma-2-2b-it.jinja")) skip_claim("no templates; set WEFT_SHARED");
+    FILE *f = fopen("tests/templates.txt", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (*line == '#' || sscanf(line, "%79s", name) != 1) continue;
+        n++;
+        if (!shows_the_tool(w, name))
+            snprintf(refused + strlen(refused), sizeof refused - strlen(refused), "%s ", name);
+    }
+    fclose(f);
+    assert_int_equal(n, 68);
+    assert_string_equal(refused, "llama-cpp-deepseek-r1.jinja "); /* it writes a generator as JSON */
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest material[] = {cmocka_unit_test(templates_of_models_show_tools)};
+    if (argc > 1 && !strcmp(argv[1], "material"))
+        return claims_status(cmocka_run_group_tests(material, setup, teardown));
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_template_that_knows_them_needs_none),
                                        cmocka_unit_test(without_tools_nothing_changes),
                                        cmocka_unit_test(the_system_tells_of_them),

@@ -19,17 +19,19 @@ static int32_t unicode_escape(weft__gram *g)
 
 int32_t weft__gram_json_escape(weft__gram *g)
 {
-    int32_t letter =
-        GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'});
+    int32_t letter = GRAM_REF(GRAM_RULE("escaped"));
     return GRAM_ALT(letter, unicode_escape(g));
 }
 
 static int32_t number(weft__gram *g)
 {
-    int32_t whole = GRAM_ALT(GRAM_TEXT("0"), GRAM_SEQ(GRAM_CLASS({'1', '9'}), GRAM_DIGITS(0, 19)));
+    int32_t whole = GRAM_ALT(GRAM_TEXT("0"), GRAM_SEQ(GRAM_CLASS({'1', '9'}), GRAM_DIGITS(0, 17)));
     int32_t fraction = GRAM_OPTIONAL(GRAM_SEQ(GRAM_TEXT("."), GRAM_DIGITS(1, 20)));
-    int32_t exponent = GRAM_OPTIONAL(GRAM_SEQ(GRAM_CLASS({'E', 'E'}, {'e', 'e'}),
-                                              GRAM_OPTIONAL(GRAM_CLASS({'+', '+'}, {'-', '-'})), GRAM_DIGITS(1, 3)));
+    /* What it can be at most is a double. */
+    int32_t sign = GRAM_OPTIONAL(GRAM_CLASS({'+', '+'}, {'-', '-'})), small = GRAM_SEQ(sign, GRAM_DIGITS(1, 2));
+    int32_t plus = GRAM_OPTIONAL(GRAM_TEXT("+")), one = GRAM_TEXT("1"), large = GRAM_SEQ(plus, one, GRAM_DIGITS(2, 2));
+    int32_t minus = GRAM_TEXT("-"), tiny = GRAM_SEQ(minus, GRAM_DIGITS(3, 3)), e = GRAM_CLASS({'E', 'E'}, {'e', 'e'});
+    int32_t exponent = GRAM_OPTIONAL(GRAM_SEQ(e, GRAM_ALT(small, large, tiny)));
     return GRAM_SEQ(GRAM_OPTIONAL(GRAM_TEXT("-")), whole, fraction, exponent);
 }
 
@@ -38,14 +40,17 @@ void weft__gram_json_parts(weft__gram *g)
     int32_t ws = GRAM_RULE("ws"), string = GRAM_RULE("string"), character = GRAM_RULE("char"),
             scalar = GRAM_RULE("scalar"), any_number = GRAM_RULE("number"), value = GRAM_RULE("value"),
             object = GRAM_RULE("object"), array = GRAM_RULE("array"), nested = GRAM_RULE("nested"),
-            member = GRAM_RULE("member");
+            member = GRAM_RULE("member"), plain = GRAM_RULE("plain"), escaped = GRAM_RULE("escaped");
     int32_t indent = GRAM_RULE("indent"); /* called where there is much of it */
     weft__gram_define(g, indent, GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '})));
     int32_t newline = GRAM_TEXT("\n");
     weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, GRAM_REF(indent)))));
     int32_t mark = GRAM_TEXT("\\"), escape = GRAM_SEQ(mark, weft__gram_json_escape(g));
-    int32_t plain = GRAM_CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF});
-    weft__gram_define(g, character, GRAM_ALT(plain, escape));
+    weft__gram_define(g, plain, GRAM_CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}));
+    weft__gram_define(
+        g, escaped,
+        GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}));
+    weft__gram_define(g, character, GRAM_ALT(GRAM_REF(plain), escape));
     weft__gram_define(g, string, GRAM_SEQ(GRAM_TEXT("\""), GRAM_ANY_NUMBER(GRAM_REF(character)), GRAM_TEXT("\"")));
     weft__gram_define(g, any_number, number(g));
     weft__gram_define(
@@ -69,6 +74,8 @@ void weft__gram_json_parts(weft__gram *g)
                                GRAM_TEXT("]")));
     weft__gram_define(g, nested, GRAM_ALT(GRAM_REF(object), GRAM_REF(array)));
     weft__gram_call(g, nested);
+    weft__gram_inline(g, plain);
+    weft__gram_inline(g, escaped);
     weft__gram_inline(g, character);
     weft__gram_inline(g, string);
 }

@@ -322,6 +322,12 @@ static regex_piece read_repeated(regex_reader *r)
     return (regex_piece){weft__gram_repeat(r->g, x.node, min, max), times(x.min, min), times(x.max, max)};
 }
 
+static int32_t any_char(regex_reader *r)
+{
+    weft__gram *g = r->g;
+    return r->flags & WEFT__GRAM_REGEX_QUOTED ? GRAM_REF(GRAM_RULE("char")) : GRAM_CLASS({0, 0x10FFFF});
+}
+
 /* One alternative; only those outside of groups may be anchored, and what is not may have anything around it. */
 static regex_piece read_branch(regex_reader *r)
 {
@@ -332,7 +338,7 @@ static regex_piece read_branch(regex_reader *r)
     int whole = r->depth || r->flags & WEFT__GRAM_REGEX_WHOLE, anchored = !r->depth && r->s < r->end && *r->s == '^';
     int begun = whole || anchored, ended = whole;
     r->s += anchored;
-    if (!begun) items[n++] = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    if (!begun) items[n++] = GRAM_ANY_NUMBER(any_char(r));
     while (r->s < r->end && *r->s != '|' && !(*r->s == ')' && r->depth) && !broken(r)) {
         if (!r->depth && *r->s == '$' && (r->s + 1 == r->end || r->s[1] == '|')) {
             r->s++;
@@ -348,7 +354,7 @@ static regex_piece read_branch(regex_reader *r)
         all.max = add_lengths(all.max, x.max);
     }
     if (!begun || !ended) all.max = UINT32_MAX;
-    if (!ended) items[n++] = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    if (!ended) items[n++] = GRAM_ANY_NUMBER(any_char(r));
     if (!broken(r)) all.node = weft__gram_seq(g, items, n);
     return all;
 }

@@ -242,6 +242,7 @@ static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, ch
 {
     weft__strbuf text = {0};
     char name[MAX_NAMED + 32];
+    if (!at) return schema_no_memory(c);
     write_content(&text, schema);
     if (text.failed || (c->n_bytes += text.len) > MAX_CONTENT) {
         int32_t none = text.failed ? schema_no_memory(c)
@@ -262,7 +263,7 @@ static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, ch
     size_t known_rules = weft__gram_n_rules(c->g);
     int32_t rule = weft__gram_rule(c->g, name, strlen(name));
     if (rule >= 0 && weft__gram_n_rules(c->g) == known_rules) { /* of another schema, put together at the same place */
-        snprintf(name + strlen(name), 24, " (%zu)", c->n_rules);
+        snprintf(name + strlen(name), 24, " (%zu)", known_rules);
         rule = weft__gram_rule(c->g, name, strlen(name));
     }
     int ok = rule >= 0 && weft__grow(&c->rules, &c->rules_capacity, c->n_rules + 1, sizeof *c->rules) &&
@@ -288,13 +289,13 @@ int32_t weft__gram_schema_use(weft__gram_schema *c, const weft__json *schema, co
     if (key) weft__gram_schema_put_key(&place, key);
     if (name) weft__gram_schema_put_key(&place, name);
     if (place.failed || place.len > MAX_PLACE) {
+        int failed = place.failed;
         weft__strbuf_free(&place);
-        return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "nested too deep");
+        return failed ? schema_no_memory(c) : weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "nested too deep");
     }
     weft__strbuf_putc(&place, 0);
     char *copy = place.failed ? NULL : weft__strdup(place.data);
     weft__strbuf_free(&place);
-    if (!copy) return schema_no_memory(c);
     int32_t rule = rule_of_schema(c, schema, copy);
     return rule < 0 ? -1 : GRAM_REF(rule);
 }
@@ -510,11 +511,46 @@ static void compile_tasks(weft__gram_schema *c)
     }
 }
 
+weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed)
+{
+    weft__gram_schema *c = weft__alloc_zero(1, sizeof *c);
+    if (c) *c = (weft__gram_schema){.g = g, .root = root, .language_work = WEFT__GRAM_LANGUAGE_WORK, .closed = closed};
+    else weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
+    return c;
+}
+
+void weft__gram_schema_close(weft__gram_schema **p)
+{
+    weft__gram_schema *c = *p;
+    if (!c) return;
+    compile_tasks(c);
+    for (size_t i = 0; i < c->n_tasks; i++) weft__free(c->tasks[i].at);
+    for (size_t i = 0; i < c->n_owned; i++) weft__json_free(&c->owned[i]);
+    for (size_t i = 0; i < c->language_names.n; i++) weft__gram_automaton_destroy(&c->languages[i]);
+    weft__free(c->languages);
+    weft__strings_free(&c->language_names);
+    weft__free(c->owned);
+    weft__free(c->tasks);
+    weft__free(c->rules);
+    weft__strings_free(&c->contents);
+    weft__free(c);
+    *p = NULL;
+}
+
+size_t weft__gram_schema_n_limits(const weft__json *schema)
+{
+    weft__json_member m = {0};
+    size_t n = 0;
+    while (weft__json_kind_of(schema) == WEFT__JSON_OBJECT && weft__json_next(schema, &m))
+        n += kind_of_keyword(&m) != SAYS_NOTHING;
+    return n;
+}
+
 int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
 {
-    weft__gram_schema c = {.g = g, .language_work = WEFT__GRAM_LANGUAGE_WORK};
     weft__json *root = NULL;
     weft_error err = {0};
+    int32_t start = -1;
     if (n > WEFT__GRAM_MAX_SOURCE) {
         weft__gram_fail(g, WEFT_LIMIT, "schema: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
@@ -524,20 +560,10 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, st == WEFT_FORMAT ? WEFT_ARGUMENT : st, "schema: %s", err.message);
         return -1;
     }
-    c.root = root;
     weft__gram_json_parts(g);
-    char *place = weft__strdup("#");
-    int32_t start = place ? rule_of_schema(&c, root, place) : schema_no_memory(&c);
-    compile_tasks(&c);
-    for (size_t i = 0; i < c.n_tasks; i++) weft__free(c.tasks[i].at);
-    for (size_t i = 0; i < c.n_owned; i++) weft__json_free(&c.owned[i]);
-    for (size_t i = 0; i < c.language_names.n; i++) weft__gram_automaton_destroy(&c.languages[i]);
-    weft__free(c.languages);
-    weft__strings_free(&c.language_names);
-    weft__free(c.owned);
-    weft__free(c.tasks);
-    weft__free(c.rules);
-    weft__strings_free(&c.contents);
+    weft__gram_schema *c = weft__gram_schema_open(g, root, 0);
+    if (c) start = rule_of_schema(c, root, weft__strdup("#"));
+    weft__gram_schema_close(&c);
     weft__json_free(&root);
     return start;
 }

@@ -16,7 +16,7 @@ static int32_t character(weft__gram *g)
     if (!weft__gram_defined(g, rule)) {
         weft__gram_define(g, escape, weft__gram_json_escape(g));
         weft__gram_call(g, escape);
-        int32_t plain = GRAM_CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}), mark = GRAM_TEXT("\\");
+        int32_t plain = GRAM_REF(GRAM_RULE("plain")), mark = GRAM_TEXT("\\");
         weft__gram_define(g, rule, GRAM_ALT(plain, GRAM_SEQ(mark, GRAM_REF(escape))));
         weft__gram_inline(g, rule);
     }

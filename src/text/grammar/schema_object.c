@@ -200,6 +200,12 @@ static int32_t uncounted(weft__gram_schema_members *o)
     return pivot == o->n ? GRAM_OPTIONAL(inside) : inside;
 }
 
+static int names_properties(const weft__json *schema)
+{
+    return weft__json_size(weft__json_get(schema, "properties")) > 0 && !weft__json_get(schema, "patternProperties") &&
+           !weft__json_get(schema, "propertyNames");
+}
+
 int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
     weft__gram *g = weft__gram_schema_rules(c);
@@ -207,7 +213,7 @@ int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema,
     uint32_t low = 0, high = UINT32_MAX;
     int32_t node = -1;
     o.more = weft__json_get(schema, "additionalProperties");
-    o.closed = holds_false(o.more);
+    o.closed = holds_false(o.more) || (!o.more && c->closed && names_properties(schema));
     if (!collect_members(&o)) goto done;
     weft__gram_schema_define_others(&o);
     if (weft__gram_schema_failed(c)) goto done;

@@ -29,6 +29,7 @@ typedef struct weft__gram_schema {
     size_t languages_capacity;
     size_t language_work; /* that may still be spent on languages */
     size_t n_steps;       /* of comparing schemas, and values with them */
+    int closed;           /* objects that name properties and say nothing of others have none */
 } weft__gram_schema;
 
 /* Types of JSON, as bits. A number may be whole; an integer is. */
@@ -93,6 +94,8 @@ int32_t weft__gram_schema_number(weft__gram_schema *c, const weft__json *schema,
 int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_array(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema, const char *at);
+/* The text of a string, without its quotes and escapes; -2: any. */
+int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, const char *at);
 /* schema_string.c: the expression of a `pattern`, or with the key "format" of that format. 0 after a failure. */
 int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
                                  const char **s, size_t *n);
@@ -133,5 +136,16 @@ weft__gram_automaton *weft__gram_schema_any_name(weft__gram_schema *c, const cha
 weft__gram_automaton *weft__gram_schema_texts(weft__gram_schema *c, const char *at, const char *const *names,
                                               const size_t *lengths, size_t n);
 weft__gram_automaton *weft__gram_schema_strings(weft__gram_schema *c, const weft__json *schema, const char *at);
+
+/* ---- for builders of which schemas are parts ---- */
+
+/* Schemas within `root`, which is borrowed and where `$ref` leads, in a grammar that has the rules of JSON; closed: as
+ * the member of that name. NULL after a failure of g. Between opening and closing weft__gram_schema_use makes rules of
+ * them. */
+weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed);
+/* Compiles what was used. */
+void weft__gram_schema_close(weft__gram_schema **c);
+/* How many keywords of a schema say something. */
+size_t weft__gram_schema_n_limits(const weft__json *schema);
 
 #endif

@@ -17,10 +17,11 @@ void weft__gram_schema_put_key(weft__strbuf *t, const char *key)
     }
 }
 
-/* What a pointer that begins with '#' leads to; NULL: nothing. `encoded`: bytes may be spelled %HH, as in a URI. */
-static const weft__json *resolve(const weft__json *root, const char *s, int encoded)
+/* What a pointer that begins with '#' leads to; NULL: nothing, or a failure. `encoded`: bytes may be spelled %HH, as in
+ * a URI. */
+static const weft__json *resolve(const weft__gram_schema *c, const char *s, int encoded)
 {
-    const weft__json *v = root;
+    const weft__json *v = c->root;
     for (s++; *s && v;) {
         weft__strbuf key = {0};
         for (s++; *s && *s != '/'; s++) {
@@ -36,6 +37,7 @@ static const weft__json *resolve(const weft__json *root, const char *s, int enco
         weft__strbuf_putc(&key, 0);
         unsigned long i = 0;
         int used = 0;
+        if (key.failed) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
         if (key.failed) v = NULL;
         else if (weft__json_kind_of(v) == WEFT__JSON_ARRAY)
             v = sscanf(key.data, "%7lu%n", &i, &used) == 1 && !key.data[used] ? weft__json_at(v, i) : NULL;
@@ -48,7 +50,7 @@ static const weft__json *resolve(const weft__json *root, const char *s, int enco
 /* 1 when what stands at a place was put together from other places, so that a keyword of it need not stand there. */
 static int is_put_together(const weft__gram_schema *c, const char *at, const char *key)
 {
-    const weft__json *v = c->root && at[0] == '#' ? resolve(c->root, at, strchr(at, '%') != NULL) : NULL;
+    const weft__json *v = c->root && at[0] == '#' ? resolve(c, at, strchr(at, '%') != NULL) : NULL;
     return !v || (key && !weft__json_get(v, key) &&
                   (weft__json_get(v, "$ref") || weft__json_get(v, "allOf") || weft__json_get(v, "anyOf") ||
                    weft__json_get(v, "oneOf")));
@@ -80,7 +82,7 @@ const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__jso
         weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "$ref", "must be a place in this schema, as #/$defs/NAME");
         return NULL;
     }
-    const weft__json *v = resolve(c->root, s, 1);
+    const weft__json *v = resolve(c, s, 1);
     if (!v) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "$ref", "leads nowhere");
     return v;
 }

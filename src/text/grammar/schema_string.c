@@ -93,22 +93,34 @@ static int32_t all_held(weft__gram_schema *c, const held_list *h, const char *at
     return node;
 }
 
+/* Of each pattern and format what it matches with these flags; the last one's expression. Narrows min and max, in
+ * characters. */
+static int32_t each_held(weft__gram_schema *c, const held_list *h, const char *at, unsigned flags, uint32_t *min,
+                         uint32_t *max)
+{
+    weft__gram *g = weft__gram_schema_rules(c);
+    int32_t inside = -1;
+    *min = 0;
+    *max = UINT32_MAX;
+    for (size_t i = 0; i < h->n && !weft__gram_schema_failed(c); i++) {
+        weft__gram_regex_facts facts;
+        inside = weft__gram_regex(g, h->s[i], h->length[i], flags, &facts);
+        if (facts.why) return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, h->key[i], "%s", facts.why);
+        if (facts.min > *min) *min = facts.min;
+        if (facts.max < *max) *max = facts.max;
+    }
+    return inside;
+}
+
 /* A string that follows `pattern` and `format`. */
 static int32_t by_pattern(weft__gram_schema *c, const weft__json *schema, const char *at, uint32_t low, uint32_t high)
 {
     weft__gram *g = weft__gram_schema_rules(c);
     held_list h = {.n = 0};
-    uint32_t min = 0, max = UINT32_MAX;
-    int32_t inside = -1;
+    uint32_t min, max;
     add_held(c, schema, at, "pattern", &h);
     add_held(c, schema, at, "format", &h);
-    for (size_t i = 0; i < h.n && !weft__gram_schema_failed(c); i++) {
-        weft__gram_regex_facts facts;
-        inside = weft__gram_regex(g, h.s[i], h.length[i], WEFT__GRAM_REGEX_QUOTED, &facts);
-        if (facts.why) return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, h.key[i], "%s", facts.why);
-        if (facts.min > min) min = facts.min;
-        if (facts.max < max) max = facts.max;
-    }
+    int32_t inside = each_held(c, &h, at, WEFT__GRAM_REGEX_QUOTED, &min, &max);
     if (weft__gram_schema_failed(c)) return -1;
     int counted = min < low || max > high;
     if (h.n > 1 || counted) return all_held(c, &h, at, low, high, counted);
@@ -116,14 +128,40 @@ static int32_t by_pattern(weft__gram_schema *c, const weft__json *schema, const 
     return GRAM_SEQ(open, inside, GRAM_TEXT("\""));
 }
 
+/* minLength and maxLength; 0: neither, or a failure. */
+static int read_lengths(weft__gram_schema *c, const weft__json *schema, const char *at, uint32_t *min, uint32_t *max)
+{
+    int bounded = weft__gram_schema_count(c, schema, at, "minLength", min);
+    bounded |= weft__gram_schema_count(c, schema, at, "maxLength", max);
+    if (weft__gram_schema_failed(c)) return 0;
+    if (*min > *max) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "minLength", "is above maxLength");
+    return bounded && !weft__gram_schema_failed(c);
+}
+
+int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    weft__gram *g = weft__gram_schema_rules(c);
+    held_list h = {.n = 0};
+    uint32_t low = 0, high = UINT32_MAX, min, max;
+    int bounded = read_lengths(c, schema, at, &low, &high);
+    add_held(c, schema, at, "pattern", &h);
+    add_held(c, schema, at, "format", &h);
+    if (weft__gram_schema_failed(c)) return -1;
+    if (!h.n) return bounded ? GRAM_REPEAT(low, high, GRAM_CLASS({0, 0x10FFFF})) : -2;
+    int32_t node = each_held(c, &h, at, 0, &min, &max);
+    if (weft__gram_schema_failed(c)) return -1;
+    if (h.n == 1 && min >= low && max <= high) return node;
+    return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, h.key[h.n - 1],
+                                  "beside other limits of a string it is not supported for a parameter that is plain "
+                                  "text; write an anchored pattern with the lengths as repetitions");
+}
+
 int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
     weft__gram *g = weft__gram_schema_rules(c);
     uint32_t min = 0, max = UINT32_MAX;
-    int bounded = weft__gram_schema_count(c, schema, at, "minLength", &min);
-    bounded |= weft__gram_schema_count(c, schema, at, "maxLength", &max);
+    int bounded = read_lengths(c, schema, at, &min, &max);
     if (weft__gram_schema_failed(c)) return -1;
-    if (min > max) return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "minLength", "is above maxLength");
     if (weft__json_get(schema, "pattern") || weft__json_get(schema, "format"))
         return by_pattern(c, schema, at, min, max);
     if (!bounded) return GRAM_REF(GRAM_RULE("string"));
