@@ -109,14 +109,22 @@ static int is_of_set(const weft__gram_token_set *tokens, const matcher_level *ab
     return tokens && above->n_in_set != UINT32_MAX && !(below->classes & ~tokens->classes);
 }
 
-/* Allows the tokens of the node's subtree, which all fit; those of the set are allowed already. */
-static void allow_subtree(const weft__gram_matcher *m, uint32_t i, const matcher_level *above,
+/* Allows the tokens of the node's subtree, which all fit; those of the set are allowed already. It is work like
+ * looking at an edge for each few of them. */
+static void allow_subtree(weft__gram_matcher *m, uint32_t i, const matcher_level *above,
                           const weft__gram_token_set *tokens, uint64_t *bits)
 {
+    enum { FEW = 8 };
     const weft__gram_trie *t = m->g->trie;
     const weft__gram_subtree *below = &t->subtrees[i];
     if (is_of_set(tokens, above, below) && above->n_in_set + below->n <= tokens->n) return;
-    for (uint32_t k = t->nodes[i].token; k < t->nodes[t->nodes[i].next].token; k++) allow(bits, t->ids[k]);
+    const uint32_t begin = t->nodes[i].token, end = t->nodes[t->nodes[i].next].token, work = (end - begin) / FEW;
+    if (work > m->run.work) {
+        m->run.status = WEFT_LIMIT;
+        return;
+    }
+    m->run.work -= work;
+    for (uint32_t k = begin; k < end; k++) allow(bits, t->ids[k]);
 }
 
 /* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`; those of
