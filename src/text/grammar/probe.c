@@ -118,8 +118,7 @@ weft_status weft__gram_probe(const weft__gram_automaton *a, weft_error *err)
     size_t work = ALL_WORK;
     for (size_t i = 0; i < a->n_rules && work; i++) {
         int found = 0, skip = a->starts[i] < 0 || has_one_way(a, (int32_t)i);
-        for (int text = 0; !skip && text <= TRIES && work && !found; text++)
-            found = search(a, (int32_t)i, text, &work);
+        for (int text = 0; !skip && text <= TRIES && work && !found; text++) found = search(a, (int32_t)i, text, &work);
         if (found == NO_MEMORY) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
         if (!found) continue;
         weft__gram_rule_label(&a->names, (int32_t)i, a->lines[i], label);
