@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "adapters.h"
+#include "answer_form.h"
 #include "chat_input.h"
 #include "conversation.h"
 #include "editor.h"
@@ -15,7 +16,8 @@
 struct chat_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
-    const char *system, *template_file, *kwargs, *kv_type, *grammar, *schema;
+    const char *system, *template_file, *kwargs, *kv_type;
+    answer_form form;
     int no_history;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];

@@ -7,7 +7,6 @@
 
 #include "chat.h"
 #include "commands.h"
-#include "grammar_file.h"
 #include "prompt.h"
 #include "provider.h"
 #include "shown.h"
@@ -233,9 +232,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
     free(source);
-    if (!st && (o->grammar || o->schema))
-        st = grammar_of_file(weft_model_tokenizer(c->c.model), o->grammar ? o->grammar : o->schema, !o->grammar,
-                             &c->grammar, err);
+    if (!st) st = answer_form_grammar(&o->form, weft_model_tokenizer(c->c.model), &c->grammar, err);
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
@@ -284,9 +281,7 @@ int cmd_chat(int argc, char **argv)
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
-        {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "answers follow the GBNF grammar in FILE", 0, 0, NULL},
-        {"schema", 0, OPT_TEXT, &o.schema, "FILE", "answers are JSON that is valid under the JSON Schema in FILE", 0, 0,
-         NULL},
+        ANSWER_FORM_OPTIONS(&o.form, "answers are"),
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
@@ -314,10 +309,7 @@ int cmd_chat(int argc, char **argv)
         fprintf(stderr, "weft chat: --kv-type %s: must be f16 or f32\n", o.kv_type);
         return EXIT_USAGE;
     }
-    if (o.grammar && o.schema) {
-        fprintf(stderr, "weft chat: --grammar and --schema exclude each other\n");
-        return EXIT_USAGE;
-    }
+    if (!answer_form_check("chat", &o.form)) return EXIT_USAGE;
     if (!rope_options_check("chat", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
     return chat_as_told(&o, argv[first]);

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "adapters.h"
+#include "answer_form.h"
 #include "base/json.h"
 #include "commands.h"
 #include "generate.h"
-#include "grammar_file.h"
 #include "prompt.h"
 #include "provider.h"
 #include "shown.h"
@@ -20,11 +20,12 @@
 struct run_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
-    int ignore_end, json, quiet, json_object;
+    int ignore_end, json, quiet;
+    answer_form form;
     struct text_list stop, bias, adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
-    const char *kv_type, *grammar, *schema;
+    const char *kv_type;
 };
 
 /* "ID=VALUE" each; -inf forbids. Returns 0 after a message. */
@@ -97,18 +98,13 @@ static weft_status prompt_ids(const weft_model *model, const char *text, size_t 
     return WEFT_OK;
 }
 
-/* A matcher for --grammar, --schema or --json-object; none without them. */
+/* A matcher for what the text is held to; none where it is not. */
 static weft_status open_matcher(const struct run_options *o, const weft_model *model, weft_matcher **out,
                                 weft_error *err)
 {
     weft_grammar *grammar = NULL;
-    weft_status st = WEFT_OK;
-    if (!o->grammar && !o->schema && !o->json_object) return WEFT_OK;
-    if (o->json_object) st = weft_grammar_new(weft_model_tokenizer(model), WEFT_GRAMMAR_JSON, NULL, 0, &grammar, err);
-    else
-        st = grammar_of_file(weft_model_tokenizer(model), o->grammar ? o->grammar : o->schema, !o->grammar, &grammar,
-                             err);
-    if (!st) st = weft_matcher_new(grammar, out, err);
+    weft_status st = answer_form_grammar(&o->form, weft_model_tokenizer(model), &grammar, err);
+    if (!st && grammar) st = weft_matcher_new(grammar, out, err);
     weft_grammar_free(&grammar);
     return st;
 }
@@ -160,10 +156,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     if (result.broken_off)
         st = weft_fail(err, WEFT_LIMIT,
                        "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
-                       result.n_tokens, result.finish_reason,
-                       o->json_object ? "the JSON object"
-                       : o->schema    ? "what the schema wants"
-                                      : "what the grammar wants");
+                       result.n_tokens, result.finish_reason, answer_form_text(&o->form));
 done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);
@@ -189,10 +182,7 @@ static int run_as_told(struct run_options *o, char **args, int n_args)
         fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o->kv_type);
         return EXIT_USAGE;
     }
-    if (!!o->grammar + !!o->schema + !!o->json_object > 1) {
-        fprintf(stderr, "weft run: --grammar, --schema and --json-object exclude each other\n");
-        return EXIT_USAGE;
-    }
+    if (!answer_form_check("run", &o->form)) return EXIT_USAGE;
     if (!rope_options_check("run", &o->rope)) return EXIT_USAGE;
     weft_logit_bias bias[LIST_MAX];
     if (!parse_bias(&o->bias, bias) || !adapter_options_parse("run", &o->adapters, o->adapter)) return EXIT_USAGE;
@@ -225,10 +215,7 @@ int cmd_run(int argc, char **argv)
          0, NULL},
         {"ignore-eos", 0, OPT_FLAG, &o.ignore_end, NULL, "go on after the end token", 0, 0, NULL},
         {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
-        {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "the text follows the GBNF grammar in FILE", 0, 0, NULL},
-        {"schema", 0, OPT_TEXT, &o.schema, "FILE", "the text is JSON that is valid under the JSON Schema in FILE", 0, 0,
-         NULL},
-        {"json-object", 0, OPT_FLAG, &o.json_object, NULL, "the text is one JSON object", 0, 0, NULL},
+        ANSWER_FORM_OPTIONS(&o.form, "the text is"),
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
@@ -241,10 +228,11 @@ int cmd_run(int argc, char **argv)
         "MODEL [PROMPT] [options]",
         "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
         "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far. A text\n"
-        "that breaks off before its grammar, schema or JSON object is complete is an error: exit status 1.",
+        "that breaks off before what it is held to is complete is an error: exit status 1.",
         "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
         "  weft run model.gguf --json --seed 7 < prompt.txt\n"
-        "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n",
+        "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n"
+        "  weft run model.gguf \"Is the sky blue? \" --choices yes,no\n",
         options,
         1,
         2};

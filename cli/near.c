@@ -96,8 +96,9 @@ static const foreign OPTIONS[] = {
     {"--repetition-penalty --repeat-last-n-penalty", "it is called --repeat-penalty here"},
     {"-sys --system-prompt --system-prompt-file -cnv --conversation -i --interactive -st --single-turn",
      "conversations: weft chat MODEL --system \"TEXT\""},
-    {"-j --json-schema --grammar-file --format --guided-json",
-     "answers are held to a form with --schema FILE (JSON Schema), --grammar FILE (GBNF) or --json-object"},
+    {"-j --json-schema --grammar-file --format --guided-json --guided-regex --guided-choice --guided-grammar",
+     "answers are held to a form with --schema FILE (JSON Schema), --grammar FILE (GBNF, Lark), --regex, --choices or "
+     "--json-object"},
     {"--jinja --no-jinja --chat-template-file --chat-template-content-format",
      "templates are always Jinja; --chat-template FILE gives another one than the model's"},
     {"--slot-save-path", "slots are saved in the folder of weft serve MODEL --store DIR"},

@@ -106,23 +106,31 @@ WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, s
 typedef struct weft_grammar weft_grammar;
 typedef struct weft_matcher weft_matcher;
 
+/* Sources are UTF-8 of 1 MiB at most. */
 enum weft_grammar_kind {
-    WEFT_GRAMMAR_GBNF = 0,      /* the dialect of llama.cpp; begins with rule `root`; at most 1 MiB */
-    WEFT_GRAMMAR_JSON = 1,      /* any JSON object, at most 256 deep; no source */
-    WEFT_GRAMMAR_JSON_VALUE = 2 /* any JSON value, the same */
+    WEFT_GRAMMAR_GBNF = 0,       /* the dialect of llama.cpp; begins with rule `root` */
+    WEFT_GRAMMAR_JSON = 1,       /* any JSON object, at most 256 deep; no source */
+    WEFT_GRAMMAR_JSON_VALUE = 2, /* any JSON value, the same */
+    /* All of the text matches: ECMA-262 without look-around, references, \b, \p; ^ and $ at the ends change nothing;
+     * \d, \w and \s are those of ASCII. */
+    WEFT_GRAMMAR_REGEX = 3,
+    WEFT_GRAMMAR_CHOICES = 4, /* the text is one of those in a JSON array of strings */
+    /* Lark-like EBNF, as docs/howto/structured-output.md has it; begins with rule `start` */
+    WEFT_GRAMMAR_LARK = 5
 };
 
 /* Refuses what cannot work, by rule and line: WEFT_ARGUMENT for a malformed grammar, one with rules that are
- * undefined, left-recursive or fulfilled by no text; WEFT_LIMIT for one that is too large; WEFT_UNSUPPORTED for a
- * WordPiece vocabulary. The grammar may outlive the tokenizer. Immutable: threads may share it. */
+ * undefined, left-recursive or fulfilled by no text; WEFT_LIMIT for one that is too large; WEFT_UNSUPPORTED for what
+ * the kind does not take, and for a WordPiece vocabulary. The grammar may outlive the tokenizer. Immutable: threads may
+ * share it. */
 WEFT_API weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
                                       weft_grammar **out, weft_error *err);
 /* The values that are valid under a JSON Schema (source[0..length): JSON, at most 1 MiB): a subset of draft 2020-12,
- * as docs/howto/schema.md has it. What is allowed is valid; of what is valid, values are written with their members in
- * the schema's order, others behind them, numbers and strings in common spellings, and no white space but a space or a
- * line break with its indent within. Nothing is passed over: WEFT_UNSUPPORTED for a keyword, or a use of it, that
- * cannot be held to; WEFT_ARGUMENT for what is no schema or allows no value; WEFT_LIMIT for one that is too large. The
- * message names the place as a JSON pointer ("#/properties/a/pattern"). Otherwise as weft_grammar_new. */
+ * as docs/howto/structured-output.md has it. What is allowed is valid; of what is valid, values are written with their
+ * members in the schema's order, others behind them, numbers and strings in common spellings, and no white space but a
+ * space or a line break with its indent within. Nothing is passed over: WEFT_UNSUPPORTED for a keyword, or a use of it,
+ * that cannot be held to; WEFT_ARGUMENT for what is no schema or allows no value; WEFT_LIMIT for one that is too large.
+ * The message names the place as a JSON pointer ("#/properties/a/pattern"). Otherwise as weft_grammar_new. */
 WEFT_API weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char *source, size_t length,
                                               weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */

@@ -14,14 +14,9 @@ static int check_stream(const weft__api_params *params, weft__api_error *error)
 
 static int check_constraint(const weft__api_params *params, weft__api_error *error)
 {
-    const char *format = params->schema_field  ? params->schema_field
-                         : params->json_object ? "response_format"
-                                               : "json_schema";
-    if (params->grammar && (params->json_object || params->json_value || params->schema_field))
-        return weft__api_error_set(error, 400, "grammar", "'grammar' and '%s' exclude each other", format);
-    if (params->json_object + params->json_value + (params->schema_field != NULL) > 1)
-        return weft__api_error_set(error, 400, "json_schema", "'json_schema' and 'response_format' exclude each other");
-    return 1;
+    const char *field = params->constraint.field, *other = params->grammar ? "grammar" : params->constraint.other;
+    if (!field || !other) return 1;
+    return weft__api_error_set(error, 400, other, "'%s' and '%s' exclude each other", other, field);
 }
 
 /* OpenAI's penalties see the text so far, all of it: the prompt too, as those of /completion. */

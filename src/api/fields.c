@@ -28,7 +28,7 @@ void weft__api_params_free(weft__api_params *params)
     weft__json_free(&params->flat);
     weft__free(params->bias);
     weft__free(params->bias_texts);
-    weft__strbuf_free(&params->schema);
+    weft__strbuf_free(&params->constraint.text);
     *params = (weft__api_params){0};
 }
 

@@ -63,6 +63,15 @@ typedef struct weft__api_adapter_scale {
     double scale;
 } weft__api_adapter_scale;
 
+/* What the answer is held to, but for `grammar`. */
+enum { WEFT__API_SCHEMA = -1 };
+typedef struct weft__api_constraint {
+    const char *field; /* that says so; NULL: none does */
+    const char *other; /* another that says so, too; NULL: none does */
+    int kind;          /* weft_grammar_kind, or WEFT__API_SCHEMA */
+    weft__strbuf text; /* owned; of a grammar, schema, expression or list of choices */
+} weft__api_constraint;
+
 /* One request's values. Each table fills its own part; the rest is zero. */
 typedef struct weft__api_params {
     const struct weft__api_table *form;
@@ -85,9 +94,7 @@ typedef struct weft__api_params {
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
-    int json_object, json_value; /* the answer is one; any */
-    weft__strbuf schema;         /* owned; JSON Schema that the answer is valid under; of length 0: none */
-    const char *schema_field;    /* that gave it */
+    weft__api_constraint constraint;
     int base64;
     int generation_prompt;
     const char *grammar, *filename;

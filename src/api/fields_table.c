@@ -66,7 +66,12 @@
         READ("logit_bias", "object of token ids and numbers", weft__api_read_bias),                                    \
         READ("stop", TEXTS, weft__api_read_stop), BOOL("stream", stream, 0),                                           \
         READ("stream_options", "object", weft__api_read_stream_options),                                               \
-        READ("response_format", "object", weft__api_read_response_format), STRING("user", user, MAX_NAME),             \
+        READ("response_format", "object", weft__api_read_response_format),                                             \
+        READ("structured_outputs", "object", weft__api_read_structured),                                               \
+        READ("guided_json", "object or string", weft__api_read_guided_json),                                           \
+        READ("guided_regex", "string", weft__api_read_guided_regex),                                                   \
+        READ("guided_choice", "array of strings", weft__api_read_guided_choice),                                       \
+        READ("guided_grammar", "string", weft__api_read_guided_grammar), STRING("user", user, MAX_NAME),               \
         STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),        \
         NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                 \
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \

@@ -46,16 +46,13 @@ static int check_format_members(const char *name, const char *also, const weft__
     return 1;
 }
 
-/* Keeps the text of a schema: it is compiled when the request's JSON is gone. `place`: of the schema in the request. */
+/* `place`: of the schema in the request. */
 static int keep_schema(weft__api_params *params, const char *name, const char *place, const weft__json *v,
                        weft__api_error *error)
 {
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT)
         return weft__api_error_set(error, 400, name, "'%s' must be a JSON Schema, an object", place);
-    params->schema.len = 0;
-    weft__json_write(&params->schema, v, WEFT__JSON_COMPACT);
-    params->schema_field = name;
-    return !params->schema.failed || weft__api_error_set(error, 503, NULL, "no memory for the request");
+    return weft__api_keep_constraint(params, WEFT__API_SCHEMA, name, v, error);
 }
 
 /* {"name": ..., "schema": ..., "strict": ...}: the answer is held to the schema, strict or not. */
@@ -94,8 +91,10 @@ int weft__api_read_response_format(weft__api_params *params, const char *name, c
     if (!strcmp(type, "json_object") && schema && !weft__json_is_null(schema))
         return check_format_members(name, "schema", v, error) &&
                keep_schema(params, name, "response_format.schema", schema, error);
-    params->json_object = !strcmp(type, "json_object");
-    if (params->json_object || !strcmp(type, "text")) return check_format_members(name, NULL, v, error);
+    if (!strcmp(type, "text")) return check_format_members(name, NULL, v, error);
+    if (!strcmp(type, "json_object"))
+        return check_format_members(name, NULL, v, error) &&
+               weft__api_keep_constraint(params, WEFT_GRAMMAR_JSON, name, NULL, error);
     return weft__api_error_set(error, 400, "response_format",
                                "'%s.type' must be text, json_object or json_schema, not '%.40s'", name, type);
 }
@@ -103,8 +102,9 @@ int weft__api_read_response_format(weft__api_params *params, const char *name, c
 /* That of {} is of any value. */
 int weft__api_read_json_schema(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
-    params->json_value = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
-    return params->json_value || keep_schema(params, name, name, v, error);
+    if (weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v))
+        return weft__api_keep_constraint(params, WEFT_GRAMMAR_JSON_VALUE, name, NULL, error);
+    return keep_schema(params, name, name, v, error);
 }
 
 int weft__api_read_encoding(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)

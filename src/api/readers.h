@@ -25,6 +25,13 @@ weft__api_reader weft__api_read_stream_options, weft__api_read_response_format, 
  * reads as "". 0: it is none. */
 int weft__api_read_word(const weft__json *v, const char **s);
 
+/* read_structured.c */
+weft__api_reader weft__api_read_structured, weft__api_read_guided_json, weft__api_read_guided_regex,
+    weft__api_read_guided_choice, weft__api_read_guided_grammar;
+/* Keeps a text, or a value as JSON, or with NULL none, as that of a constraint. `field` lives as long as params. */
+int weft__api_keep_constraint(weft__api_params *params, int kind, const char *field, const weft__json *v,
+                              weft__api_error *error);
+
 /* read_prompts.c */
 weft__api_reader weft__api_read_ids, weft__api_read_content, weft__api_read_prompt, weft__api_read_prompt_llama,
     weft__api_read_messages, weft__api_read_kwargs;

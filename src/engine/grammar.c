@@ -54,15 +54,25 @@ static weft_status tables_of(const weft_tokenizer *tokenizer, weft__gram *rules,
 weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
                              weft_grammar **out, weft_error *err)
 {
+    static const struct {
+        const char *name;
+        int32_t (*read)(weft__gram *g, const char *source, size_t n);
+        int32_t (*build)(weft__gram *g);
+    } kinds[] = {
+        [WEFT_GRAMMAR_GBNF] = {"GBNF", weft__gram_read_gbnf, NULL},
+        [WEFT_GRAMMAR_JSON] = {"JSON", NULL, weft__gram_json_object},
+        [WEFT_GRAMMAR_JSON_VALUE] = {"JSON", NULL, weft__gram_json_value},
+        [WEFT_GRAMMAR_REGEX] = {"a regular expression", weft__gram_read_regex, NULL},
+        [WEFT_GRAMMAR_CHOICES] = {"choices", weft__gram_read_choices, NULL},
+        [WEFT_GRAMMAR_LARK] = {"EBNF", weft__gram_read_lark, NULL},
+    };
     *out = NULL;
-    if (kind > WEFT_GRAMMAR_JSON_VALUE) return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
-    if (kind == WEFT_GRAMMAR_GBNF && !source) return weft_fail(err, WEFT_ARGUMENT, "grammar: GBNF without a text");
+    if (kind >= sizeof kinds / sizeof *kinds) return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
+    const int json = kinds[kind].build != NULL;
+    if (!json && !source) return weft_fail(err, WEFT_ARGUMENT, "grammar: %s without a text", kinds[kind].name);
     weft__gram *rules = weft__gram_create();
     if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    int json = kind != WEFT_GRAMMAR_GBNF;
-    int32_t root = kind == WEFT_GRAMMAR_JSON ? weft__gram_json_object(rules)
-                   : json                    ? weft__gram_json_value(rules)
-                                             : weft__gram_read_gbnf(rules, source, length);
+    int32_t root = json ? kinds[kind].build(rules) : kinds[kind].read(rules, source, length);
     return tables_of(tokenizer, rules, root, json ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH, json, out, err);
 }
 

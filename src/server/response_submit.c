@@ -40,11 +40,7 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
 /* The field that constrains the answer; NULL: none. */
 const char *weft__server_response_constraint_of(const weft__api_params *a)
 {
-    return a->grammar        ? "grammar"
-           : a->schema_field ? a->schema_field
-           : a->json_object  ? "response_format"
-           : a->json_value   ? "json_schema"
-                             : NULL;
+    return a->grammar ? "grammar" : a->constraint.field;
 }
 
 /* The grammars of JSON are compiled once. On the thread of grammars. */
@@ -60,14 +56,18 @@ static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, wef
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error)
 {
     weft_error err = {0};
-    weft_status st = WEFT_OK;
+    const weft_tokenizer *tokenizer = g->server->prompt_model.tokenizer;
+    const weft__api_constraint *c = &g->params.constraint;
+    const char *text = c->text.data ? c->text.data : "";
+    weft_status st;
     if (g->params.grammar)
-        st = weft_grammar_new(g->server->prompt_model.tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar,
-                              strlen(g->params.grammar), &g->grammar, &err);
-    else if (g->params.schema_field)
-        st = weft_grammar_from_schema(g->server->prompt_model.tokenizer, g->params.schema.data, g->params.schema.len,
-                                      &g->grammar, &err);
-    else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
+        st = weft_grammar_new(tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar, strlen(g->params.grammar), &g->grammar,
+                              &err);
+    else if (c->kind == WEFT__API_SCHEMA)
+        st = weft_grammar_from_schema(tokenizer, text, c->text.len, &g->grammar, &err);
+    else if (c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE)
+        st = json_grammar(g->server, c->kind == WEFT_GRAMMAR_JSON_VALUE, &g->grammar, &err);
+    else st = weft_grammar_new(tokenizer, (uint32_t)c->kind, text, c->text.len, &g->grammar, &err);
     if (!st) return 1;
     const char *field = weft__server_response_constraint_of(&g->params);
     return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fake_model.c: a double of a model for tests of the server: the functions of weft.h about models, tokenizers, chat
  * templates and grammars that the server calls. A chat template writes <|ROLE|>CONTENT, and <|assistant|> at the end. A
- * GBNF grammar must begin with "root"; one with each "slow" in it takes 0.1 s, one with "held" as long as fake_hold
- * does. All but the references of a grammar is constant after it is made. */
+ * GBNF grammar must begin with "root", of other forms each has one text that is taken; one with each "slow" in it takes
+ * 0.1 s, one with "held" as long as fake_hold does. All but the references of a grammar is constant once it is made. */
 #include "fake_model.h"
 
 #include <stdatomic.h>
@@ -311,6 +311,16 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
     for (const char *s = source; kind == WEFT_GRAMMAR_GBNF && (s = strstr(s, "slow")); s++)
         nanosleep(&(struct timespec){0, 100000000}, NULL);
     if (kind == WEFT_GRAMMAR_GBNF && strstr(source, "held")) fake_hold();
+    static const struct {
+        const char *taken, *otherwise;
+    } forms[] = {
+        [WEFT_GRAMMAR_REGEX] = {"a+", "regex: near byte 5: no"},
+        [WEFT_GRAMMAR_CHOICES] = {"[\"a\"]", "choices: #/1: must be a string"},
+        [WEFT_GRAMMAR_LARK] = {"start: \"a\"", "grammar: line 1: a rule must begin with its name and ':'"},
+    };
+    if (kind > WEFT_GRAMMAR_JSON_VALUE &&
+        (strlen(forms[kind].taken) != length || memcmp(source, forms[kind].taken, length) != 0))
+        return weft_fail(err, WEFT_ARGUMENT, "%s", forms[kind].otherwise);
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     atomic_init(&(*out)->refs, 1);

@@ -243,6 +243,17 @@ class OpenAI(Case):
         self.post(CHAT, {"messages": user("x"), "response_format": {"type": "json_object"}})
         self.post(TEXT, {"prompt": "x", "grammar": "root ::= \"a\""})
 
+    def test_structured_outputs(self):
+        """vLLM's names, old and new, for a schema, an expression, choices, EBNF and GBNF."""
+        for more in ({"json": {"type": "object"}}, {"json": "{\"type\": \"object\"}"}, {"regex": "a+"}, {"choice": ["a"]}, {"grammar": "start: \"a\""},
+                     {"grammar": "root ::= \"a\""}, {"grammar": "root  ::= x # start:\n"}, {"json_object": True},
+                     {"regex": "a+", "json": None, "json_object": False, "disable_fallback": False}, {}):
+            self.post(CHAT, {"messages": user("x"), "structured_outputs": more})
+            self.post(TEXT, {"prompt": "x", "structured_outputs": more, "n": 2})
+            for name, value in more.items():
+                if name in ("json", "regex", "choice", "grammar") and len(more) == 1:
+                    self.post(CHAT, {"messages": user("x"), "guided_" + name: value})
+
     def test_failure(self):
         for path, body in ((CHAT, {"messages": user("[fail 2]")}), (TEXT, {"prompt": "[fail 2]"})):
             a = self.post(path, body, 500).json["error"]

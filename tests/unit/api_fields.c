@@ -14,6 +14,8 @@ static const struct {
     {&weft__api_table_completion, "{\"prompt\":\"x\",\"logit_bias\":[[1,2],[\"a\",false]],\"unknown\":{}}"},
     {&weft__api_table_completion,
      "{\"prompt\":\"x\",\"logit_bias\":{\"a\":1,\"3\":false},\"json_schema\":{},\"samplers\":null}"},
+    {&weft__api_table_completions, "{\"prompt\":\"x\",\"structured_outputs\":{\"choice\":[\"a\"],\"regex\":null}}"},
+    {&weft__api_table_chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"guided_grammar\":\"start: /a/\"}"},
     {&weft__api_table_embeddings, "{\"input\":\"x\",\"encoding_format\":\"base64\"}"},
     {&weft__api_table_slot, "{\"filename\":\"x\"}"},
 };

@@ -21,6 +21,8 @@ void weft__gram_destroy(weft__gram **p)
 {
     weft__gram *g = p ? *p : NULL;
     if (!g) return;
+    weft__free(g->machine_edges);
+    weft__free(g->machine_states);
     weft__free(g->bytes);
     weft__free(g->ranges);
     weft__free(g->items);
@@ -273,6 +275,34 @@ int32_t weft__gram_ref(weft__gram *g, int32_t rule)
     return node;
 }
 
+void weft__gram_machine_state(weft__gram *g, int accept, const weft__gram_edge *edges, size_t n)
+{
+    if (g->err.status) return;
+    if (g->n_machine_states > WEFT__GRAM_MAX_STATES || g->n_machine_edges + n > WEFT__GRAM_MAX_EDGES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: texts that are held to several rules at once need too many states");
+        return;
+    }
+    if (!weft__grow(&g->machine_states, &g->machine_states_capacity, g->n_machine_states + 1,
+                    sizeof *g->machine_states) ||
+        !weft__grow(&g->machine_edges, &g->machine_edges_capacity, g->n_machine_edges + n, sizeof *edges)) {
+        grammar_no_memory(g);
+        return;
+    }
+    g->machine_states[g->n_machine_states++] = (weft__gram_machine_node){(uint32_t)g->n_machine_edges, accept};
+    if (n) memcpy(g->machine_edges + g->n_machine_edges, edges, n * sizeof *edges);
+    g->n_machine_edges += n;
+}
+
+int32_t weft__gram_machine(weft__gram *g, size_t n)
+{
+    return add_node(g, WEFT__GRAM_MACHINE, (uint32_t)(g->n_machine_states - n), (uint32_t)n, 1);
+}
+
+int weft__gram_is_ref(const weft__gram *g, int32_t x, int32_t rule)
+{
+    return !g->err.status && g->nodes[x].kind == WEFT__GRAM_REF && (int32_t)g->nodes[x].a == rule;
+}
+
 /* ---- compiling ---- */
 
 void weft__gram_automaton_destroy(weft__gram_automaton **p)
@@ -306,10 +336,10 @@ static int copy_rules(weft__gram_automaton *a, const weft__gram *g)
 
 /* Compiles root and every rule that is called, each when its first call is met. */
 static weft_status compile_rules(weft__gram_automaton *a, const weft__gram *g, const weft__gram_plan *plan,
-                                 weft_error *err)
+                                 size_t budget[2], weft_error *err)
 {
     weft__gram_nfa nfa = {0};
-    size_t budget[2] = {(size_t)1 << 20, (size_t)1 << 21}, at = 0; /* tens of milliseconds */
+    size_t at = 0;
     weft_status st = WEFT_OK;
     for (int32_t rule = a->root; rule >= 0;) {
         char label[WEFT__GRAM_RULE_LABEL];
@@ -342,6 +372,13 @@ static int close_states(weft__gram_automaton *a)
 
 weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__gram_automaton **out, weft_error *err)
 {
+    size_t budget[2] = {(size_t)1 << 20, (size_t)1 << 21}; /* tens of milliseconds */
+    return weft__gram_compile_within(g, root, depth, budget, out, err);
+}
+
+weft_status weft__gram_compile_within(weft__gram *g, int32_t root, uint32_t depth, size_t budget[2],
+                                      weft__gram_automaton **out, weft_error *err)
+{
     weft__gram_plan plan = {0};
     *out = NULL;
     if (g->err.status) return weft_fail(err, (weft_status)g->err.status, "%s", g->err.message);
@@ -352,7 +389,7 @@ weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft
     weft_status st =
         copy_rules(a, g) ? weft__gram_check(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     if (!st) st = weft__gram_plan_make(g, root, &plan, err);
-    if (!st) st = compile_rules(a, g, &plan, err);
+    if (!st) st = compile_rules(a, g, &plan, budget, err);
     if (!st && !close_states(a)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     weft__gram_plan_free(&plan);
     if (st) weft__gram_automaton_destroy(&a);

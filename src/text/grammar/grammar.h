@@ -66,6 +66,8 @@ int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n); /* one af
 int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n); /* n >= 1: one of them */
 int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max); /* max UINT32_MAX: no limit */
 int32_t weft__gram_ref(weft__gram *g, int32_t rule);
+/* 1 when the expression is a use of the rule, and nothing else. */
+int weft__gram_is_ref(const weft__gram *g, int32_t x, int32_t rule);
 
 typedef struct weft__gram_automaton weft__gram_automaton;
 
@@ -81,15 +83,48 @@ void weft__gram_automaton_destroy(weft__gram_automaton **a);
  * ...`, `|`, groups, "literals", [classes] and [^negated] ones, `.`, `* + ? {m} {m,} {m,n}`, escapes \n \r \t \\ \" \[
  * \] \xHH \uHHHH \UHHHHHHHH (code points), `#` comments. Failures stay in g. */
 int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n);
+/* Reads Lark-like EBNF into g and stores the rule `start`: rules in lower and terminals in upper case, "strings" (with
+ * i behind them in any case of ASCII), "a".."z", /regular expressions/ with the flags i and s, ( ) [ ] | ? * + ~n
+ * ~n..m, -> names, comments, %ignore, %import of the library `common`. It is read without a lexer, as Lark's
+ * dynamic_complete is: what terminals can be told apart by is what surrounds them. Ignored texts may stand behind each
+ * terminal. Rules may be left-recursive in themselves. Failures stay in g. */
+int32_t weft__gram_read_lark(weft__gram *g, const char *source, size_t n);
+/* The texts of a JSON array of strings. Failures name the place as a JSON pointer. */
+int32_t weft__gram_read_choices(weft__gram *g, const char *source, size_t n);
+
+/* ---- regular expressions ---- */
+
+enum {
+    WEFT__GRAM_REGEX_QUOTED = 1,   /* as the inside of a JSON string; uses the rule `char` (weft__gram_json_parts) */
+    WEFT__GRAM_REGEX_WHOLE = 2,    /* matches all of a text; otherwise some part of it, as JSON Schema has it */
+    WEFT__GRAM_REGEX_WIDE = 4,     /* what any reader of expressions matches; otherwise what all of them do */
+    WEFT__GRAM_REGEX_ANY_CASE = 8, /* of the letters of ASCII */
+    WEFT__GRAM_REGEX_DOT_ALL = 16  /* `.` is any character */
+};
+
+typedef struct weft__gram_regex_facts {
+    uint32_t min, max; /* characters that match at least and at most */
+    const char *why;   /* what is not taken; NULL: nothing, but g may have failed */
+    size_t at;         /* bytes before it, or a few more */
+} weft__gram_regex_facts;
+
+/* ECMA-262 without look-around, references, word boundaries, Unicode classes; anchors at the ends only. -1 with
+ * out->why, or after a failure of g. */
+int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, unsigned flags, weft__gram_regex_facts *out);
+/* Texts that match all of an expression, as the rule that is returned. Failures stay in g. */
+int32_t weft__gram_read_regex(weft__gram *g, const char *source, size_t n);
+
+/* ---- JSON ---- */
+
 /* Any JSON object (RFC 8259), for response_format json_object. So that a model cannot lose itself and every parser
- * takes the result: at most WEFT__GRAM_JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object,
- * 20 digits before and after a decimal point, three in an exponent. Surrogates are escaped in pairs only. Returns the
- * root. */
+ * takes the result: at most WEFT__GRAM_JSON_DEPTH deep, no white space in front and behind, within a space or a line
+ * break with its indent at most, 20 digits before and after a decimal point, three in an exponent. Surrogates are
+ * escaped in pairs only. Returns the root. */
 int32_t weft__gram_json_object(weft__gram *g);
 /* Any JSON value, within the same bounds. */
 int32_t weft__gram_json_value(weft__gram *g);
-/* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), number; the caller
- * defines `ws`, the white space within. */
+/* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), number, and `ws`, the
+ * white space within. */
 void weft__gram_json_parts(weft__gram *g);
 /* Reads a JSON Schema into g and returns the root: values that are valid, written with their members in the schema's
  * order, other members behind them, without white space in front, and within a space or a line break with its indent

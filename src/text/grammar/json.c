@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* json.c: the built-in grammars of JSON (RFC 8259), put together by the builder as any other caller does it. */
+#include <string.h>
+
 #include "text/grammar/build.h"
 
 /* \uXXXX outside the surrogates, or a high and a low one. */
@@ -33,6 +35,9 @@ void weft__gram_json_parts(weft__gram *g)
     int32_t escape = GRAM_SEQ(GRAM_TEXT("\\"), GRAM_ALT(GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'},
                                                                    {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}),
                                                         unicode_escape(g)));
+    int32_t space = GRAM_TEXT(" "), newline = GRAM_TEXT("\n");
+    int32_t indent = GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '}));
+    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(space, GRAM_SEQ(newline, indent))));
     int32_t plain = GRAM_CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF});
     weft__gram_define(g, character, GRAM_ALT(plain, escape));
     weft__gram_define(g, string, GRAM_SEQ(GRAM_TEXT("\""), GRAM_ANY_NUMBER(GRAM_REF(character)), GRAM_TEXT("\"")));
@@ -60,22 +65,21 @@ void weft__gram_json_parts(weft__gram *g)
     weft__gram_call(g, nested);
 }
 
-/* Defines `root` as an object, or as any value. */
-static int32_t json_rules(weft__gram *g, int any)
+/* Defines `root` as what the rule `what` is. */
+static int32_t json_root(weft__gram *g, const char *what)
 {
-    int32_t root = GRAM_RULE("root"), ws = GRAM_RULE("ws"), value = GRAM_RULE("value"), object = GRAM_RULE("object");
-    weft__gram_define(g, ws, GRAM_REPEAT(0, 64, GRAM_CLASS({'\t', '\n'}, {'\r', '\r'}, {' ', ' '})));
+    int32_t root = GRAM_RULE("root");
     weft__gram_json_parts(g);
-    weft__gram_define(g, root, GRAM_SEQ(GRAM_REF(ws), any ? GRAM_REF(value) : GRAM_REF(object)));
+    weft__gram_define(g, root, GRAM_REF(weft__gram_rule(g, what, strlen(what))));
     return root;
 }
 
 int32_t weft__gram_json_object(weft__gram *g)
 {
-    return json_rules(g, 0);
+    return json_root(g, "object");
 }
 
 int32_t weft__gram_json_value(weft__gram *g)
 {
-    return json_rules(g, 1);
+    return json_root(g, "value");
 }

@@ -140,6 +140,21 @@ static int32_t build_class(build *b, const weft__gram_node *x, int32_t from)
 
 /* ---- the others ---- */
 
+static int32_t build_machine(build *b, const weft__gram_node *x, int32_t from)
+{
+    const weft__gram *g = b->g;
+    int32_t end = new_state(b), first = new_state(b);
+    for (uint32_t i = 1; i < x->b; i++) new_state(b);
+    add_empty(b, from, first);
+    for (uint32_t i = 0; i < x->b && !b->status; i++) {
+        for (uint32_t e = g->machine_states[x->a + i].edge; e < weft__gram_machine_end(g, x->a + i); e++)
+            add_bytes(b, first + (int32_t)i, g->machine_edges[e].lo, g->machine_edges[e].hi,
+                      first + g->machine_edges[e].to);
+        if (g->machine_states[x->a + i].accept) add_empty(b, first + (int32_t)i, end);
+    }
+    return end;
+}
+
 static int32_t build_node(build *b, int32_t node, int32_t from);
 
 static int32_t build_repeat(build *b, const weft__gram_node *x, int32_t from)
@@ -183,6 +198,7 @@ static int32_t build_node(build *b, int32_t node, int32_t from)
     case WEFT__GRAM_CLASS: return build_class(b, x, from);
     case WEFT__GRAM_REPEAT: return build_repeat(b, x, from);
     case WEFT__GRAM_REF: return build_ref(b, x, from);
+    case WEFT__GRAM_MACHINE: return build_machine(b, x, from);
     case WEFT__GRAM_SEQ:
         for (uint32_t i = 0; i < x->b; i++) from = build_node(b, b->g->items[x->a + i], from);
         return from;

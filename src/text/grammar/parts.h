@@ -13,7 +13,8 @@ typedef enum weft__gram_kind {
     WEFT__GRAM_SEQ,    /* a: where in items, b: how many */
     WEFT__GRAM_ALT,    /* the same */
     WEFT__GRAM_REPEAT, /* a: min, b: max, item */
-    WEFT__GRAM_REF     /* a: rule, b: the next reference to the same rule */
+    WEFT__GRAM_REF,    /* a: rule, b: the next reference to the same rule */
+    WEFT__GRAM_MACHINE /* a: its first state in machine_states, b: how many */
 } weft__gram_kind;
 
 typedef struct weft__gram_node {
@@ -34,6 +35,18 @@ typedef struct weft__gram_rule_def {
     int call;              /* 1: not to be inlined */
 } weft__gram_rule_def;
 
+typedef struct weft__gram_edge {
+    int32_t to;
+    uint8_t lo, hi;
+} weft__gram_edge;
+
+/* A state of an automaton that is an expression. Its edges, whose ends are counted from the first of its states, go on
+ * to where the next state's begin. */
+typedef struct weft__gram_machine_node {
+    uint32_t edge;
+    int accept;
+} weft__gram_machine_node;
+
 struct weft__gram {
     weft_error err; /* status 0: no failure so far */
     int32_t line;
@@ -48,7 +61,22 @@ struct weft__gram {
     size_t n_ranges, ranges_capacity;
     char *bytes;
     size_t n_bytes, bytes_capacity;
+    weft__gram_machine_node *machine_states;
+    size_t n_machine_states, machine_states_capacity;
+    weft__gram_edge *machine_edges;
+    size_t n_machine_edges, machine_edges_capacity;
+    size_t n_product; /* states of products that were looked at */
 };
+
+/* Automata as expressions: each state and its edges, then the last n of them as an expression. From the first every
+ * other is reached, and from each a text ends. */
+void weft__gram_machine_state(weft__gram *g, int accept, const weft__gram_edge *edges, size_t n);
+int32_t weft__gram_machine(weft__gram *g, size_t n);
+/* Where the edges of a state end. */
+static inline uint32_t weft__gram_machine_end(const weft__gram *g, size_t state)
+{
+    return state + 1 < g->n_machine_states ? g->machine_states[state + 1].edge : (uint32_t)g->n_machine_edges;
+}
 
 /* "rule 'x' (line 3)", into out; returns it. line 0: none. */
 #define WEFT__GRAM_RULE_LABEL 160
@@ -90,11 +118,6 @@ weft_status weft__gram_nfa_build(const weft__gram *g, const weft__gram_plan *pla
                                  weft_error *err);
 void weft__gram_nfa_free(weft__gram_nfa *nfa);
 
-typedef struct weft__gram_edge {
-    int32_t to;
-    uint8_t lo, hi;
-} weft__gram_edge;
-
 typedef struct weft__gram_call_edge {
     int32_t rule, to;
 } weft__gram_call_edge;
@@ -124,6 +147,10 @@ struct weft__gram_automaton {
     int32_t *lines;      /* [n_rules] */
     weft__strings names; /* of the rules */
 };
+
+/* weft__gram_compile with a budget of the caller's, as below; what is left of it comes back. */
+weft_status weft__gram_compile_within(weft__gram *g, int32_t root, uint32_t depth, size_t budget[2],
+                                      weft__gram_automaton **out, weft_error *err);
 
 /* Appends the rule's states, the start first, to a (without the closing state). budget[0] is the work that may still be
  * spent on making rules deterministic; a rule that needs more keeps its alternatives side by side, which takes from

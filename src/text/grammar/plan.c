@@ -36,6 +36,7 @@ static uint64_t measure_node(measure *m, int32_t node)
     uint64_t n = 0;
     switch ((weft__gram_kind)x->kind) {
     case WEFT__GRAM_TEXT: return x->b;
+    case WEFT__GRAM_MACHINE: return x->b;
     case WEFT__GRAM_CLASS: return class_size(m->g, x);
     case WEFT__GRAM_SEQ:
     case WEFT__GRAM_ALT:

@@ -9,31 +9,14 @@
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
+#include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
-#include "text/strings.h"
 
 enum {
     MAX_PLACE = 4096,      /* bytes of a JSON pointer */
     MAX_NAMED = 200,       /* bytes of it in the name of a rule */
     MAX_CONTENT = 1 << 23, /* bytes of schemas that are compared or put together */
-};
-
-typedef struct schema_task {
-    int32_t rule;
-    const weft__json *schema;
-    char *at;
-} schema_task;
-
-struct weft__gram_schema {
-    weft__gram *g;
-    const weft__json *root;
-    weft__strings contents; /* of schemas that have a rule */
-    int32_t *rules;         /* [n_rules] of contents */
-    size_t n_rules, rules_capacity, n_bytes;
-    schema_task *tasks;
-    size_t n_tasks, tasks_capacity;
-    weft__json **owned; /* merged schemas */
-    size_t n_owned, owned_capacity;
+    MAX_STEPS = 1 << 20,
 };
 
 weft__gram *weft__gram_schema_rules(const weft__gram_schema *c)
@@ -87,10 +70,15 @@ static int32_t schema_no_memory(weft__gram_schema *c)
 
 /* ---- keywords ---- */
 
-typedef enum keyword_kind { SAYS_NOTHING, COMBINES, CHOOSES, LIMITS } keyword_kind;
+enum {
+    SAYS_NOTHING = WEFT__GRAM_SAYS_NOTHING,
+    COMBINES = WEFT__GRAM_COMBINES,
+    CHOOSES = WEFT__GRAM_CHOOSES,
+    LIMITS = WEFT__GRAM_LIMITS
+};
 static const struct {
     const char *name;
-    keyword_kind kind;
+    int kind;
 } keywords[] = {
     {"title", SAYS_NOTHING},
     {"description", SAYS_NOTHING},
@@ -119,6 +107,8 @@ static const struct {
     {"additionalProperties", LIMITS},
     {"patternProperties", LIMITS},
     {"propertyNames", LIMITS},
+    {"minProperties", LIMITS},
+    {"maxProperties", LIMITS},
     {"pattern", LIMITS},
     {"format", LIMITS},
     {"minLength", LIMITS},
@@ -140,19 +130,28 @@ static int kind_of_keyword(const weft__json_member *m)
     int unique = 1;
     if (!strcmp(m->key, "uniqueItems") && weft__json_bool(m->value, &unique) && !unique) return SAYS_NOTHING;
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (!strcmp(m->key, keywords[i].name)) return (int)keywords[i].kind;
+        if (!strcmp(m->key, keywords[i].name)) return keywords[i].kind;
     return -1;
 }
 
-/* How many keywords of each kind there are; refuses unknown ones. */
-static int count_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4])
+int weft__gram_schema_limits(const weft__json_member *m)
+{
+    int kind = kind_of_keyword(m);
+    return kind == CHOOSES || kind == LIMITS;
+}
+
+int weft__gram_schema_count_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4])
 {
     weft__json_member m = {0};
     memset(n, 0, 4 * sizeof *n);
     while (weft__json_next(schema, &m)) {
-        int kind = kind_of_keyword(&m);
+        int kind = kind_of_keyword(&m), yes;
         if (kind < 0) {
             weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, m.key, "this keyword is not supported");
+            return 0;
+        }
+        if (!strcmp(m.key, "nullable") && !weft__json_bool(m.value, &yes)) {
+            weft__gram_schema_fail(c, WEFT_ARGUMENT, at, m.key, "must be true or false");
             return 0;
         }
         n[kind]++;
@@ -160,19 +159,35 @@ static int count_keywords(weft__gram_schema *c, const weft__json *schema, const 
     return 1;
 }
 
-static unsigned type_of_name(const weft__json *v)
+int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4])
+{
+    static const char *const strings[] = {"pattern", "format"};
+    for (size_t i = 0; i < 2; i++) {
+        const weft__json *v = weft__json_get(schema, strings[i]);
+        if (!v || weft__json_kind_of(v) == WEFT__JSON_STRING) continue;
+        weft__gram_schema_fail(c, WEFT_ARGUMENT, at, strings[i], "must be a string");
+        return 0;
+    }
+    return weft__gram_schema_count_keywords(c, schema, at, n);
+}
+
+const char *weft__gram_schema_type_name(unsigned bit)
 {
     static const char *const names[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (weft__json_is(v, names[i])) return 1u << i;
+    return names[bit];
+}
+
+static unsigned type_of_name(const weft__json *v)
+{
+    for (unsigned i = 0; i < 7; i++)
+        if (weft__json_is(v, weft__gram_schema_type_name(i))) return 1u << i;
     return 0;
 }
 
-unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema, const char *at)
+unsigned weft__gram_schema_own_types(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
     const weft__json *type = weft__json_get(schema, "type");
     unsigned types = type_of_name(type);
-    int nullable = 0;
     if (!type) return WEFT__GRAM_ALL_TYPES;
     for (size_t i = 0; i < weft__json_size(type); i++) {
         unsigned one = type_of_name(weft__json_at(type, i));
@@ -180,13 +195,22 @@ unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema,
         if (!one) types = 0;
         if (!one) break;
     }
-    if (!types) {
+    if (!types)
         weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "type",
                                "must be null, boolean, integer, number, string, array, object, or a list of these");
-        return 0;
-    }
-    if (weft__json_bool(weft__json_get(schema, "nullable"), &nullable) && nullable) types |= WEFT__GRAM_NULL_TYPE;
     return types;
+}
+
+static int is_nullable(const weft__json *schema)
+{
+    int yes = 0;
+    return weft__json_bool(weft__json_get(schema, "nullable"), &yes) && yes;
+}
+
+unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    unsigned types = weft__gram_schema_own_types(c, schema, at);
+    return types && is_nullable(schema) ? types | WEFT__GRAM_NULL_TYPE : types;
 }
 
 int weft__gram_schema_count(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key,
@@ -200,6 +224,34 @@ int weft__gram_schema_count(weft__gram_schema *c, const weft__json *schema, cons
         weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "at most %d", WEFT__GRAM_MAX_STATES);
     else *out = (uint32_t)n;
     return 1;
+}
+
+void weft__gram_schema_account(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    weft__strbuf text = {0};
+    weft__json_write(&text, schema, WEFT__JSON_COMPACT);
+    if (text.failed) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    else if ((c->n_bytes += text.len + 64) > MAX_CONTENT)
+        weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "the schema is too large");
+    weft__strbuf_free(&text);
+}
+
+int weft__gram_schema_step(weft__gram_schema *c, const char *at)
+{
+    if (++c->n_steps > MAX_STEPS)
+        weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "its parts take too many steps to compare");
+    return !weft__gram_schema_failed(c);
+}
+
+const weft__json *weft__gram_schema_keep(weft__gram_schema *c, weft__json *schema)
+{
+    if (!schema || weft__gram_schema_failed(c) ||
+        !weft__grow(&c->owned, &c->owned_capacity, c->n_owned + 1, sizeof *c->owned)) {
+        schema_no_memory(c); /* unless something failed before */
+        weft__json_free(&schema);
+        return NULL;
+    }
+    return c->owned[c->n_owned++] = schema;
 }
 
 /* ---- rules of schemas ---- */
@@ -241,7 +293,7 @@ static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, ch
         return schema_no_memory(c);
     }
     c->rules[c->n_rules++] = rule;
-    c->tasks[c->n_tasks++] = (schema_task){rule, schema, at};
+    c->tasks[c->n_tasks++] = (weft__gram_schema_task){rule, schema, at};
     return rule;
 }
 
@@ -335,49 +387,23 @@ static int32_t constant(weft__gram_schema *c, const weft__json *v)
     return node;
 }
 
-static unsigned type_of_value(const weft__json *v)
-{
-    double d;
-    switch (weft__json_kind_of(v)) {
-    case WEFT__JSON_NULL: return WEFT__GRAM_NULL_TYPE;
-    case WEFT__JSON_BOOL: return WEFT__GRAM_BOOLEAN_TYPE;
-    case WEFT__JSON_INT: return WEFT__GRAM_INTEGER_TYPE | WEFT__GRAM_NUMBER_TYPE;
-    case WEFT__JSON_DOUBLE:
-        return WEFT__GRAM_NUMBER_TYPE |
-               (weft__json_double(v, &d) && d < 1e15 && d > -1e15 && (double)(int64_t)d == d ? WEFT__GRAM_INTEGER_TYPE
-                                                                                             : 0u);
-    case WEFT__JSON_STRING: return WEFT__GRAM_STRING_TYPE;
-    case WEFT__JSON_ARRAY: return WEFT__GRAM_ARRAY_TYPE;
-    default: return WEFT__GRAM_OBJECT_TYPE;
-    }
-}
-
-/* enum or const, with `type` at most beside it. */
+/* enum and const: those of the values that are valid under what stands beside them. */
 static int32_t constants(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
-    const weft__json *list = weft__json_get(schema, "enum"), *one = weft__json_get(schema, "const");
-    unsigned types = weft__gram_schema_types(c, schema, at);
+    const weft__json *list = weft__json_get(schema, "enum"), *one = list ? NULL : weft__json_get(schema, "const");
     int32_t *items = NULL, node = -1;
     size_t n = 0, capacity = 0, count = one ? 1 : weft__json_size(list);
-    weft__json_member m = {0};
-    while (weft__json_next(schema, &m)) {
-        int kind = kind_of_keyword(&m);
-        if (kind == COMBINES || (kind == LIMITS && strcmp(m.key, "type") && strcmp(m.key, "nullable")))
-            return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, m.key, "is not supported beside enum or const");
-    }
-    if (one && list) return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "const", "is not supported beside enum");
     if (!one && (weft__json_kind_of(list) != WEFT__JSON_ARRAY || !count))
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "enum", "must be a list with at least one value");
     for (size_t i = 0; i < count && !weft__gram_schema_failed(c); i++) {
         const weft__json *v = one ? one : weft__json_at(list, i);
-        if (!(type_of_value(v) & types)) continue;
+        if (!weft__gram_schema_allows(c, schema, v, at)) continue;
         if (!weft__grow(&items, &capacity, n + 2, sizeof *items)) schema_no_memory(c);
         else items[n++] = constant(c, v);
     }
-    int nullable = 0;
-    if (weft__json_bool(weft__json_get(schema, "nullable"), &nullable) && nullable && n)
-        items[n++] = weft__gram_text(c->g, "null", 4);
-    if (!n) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, one ? "const" : "enum", "no value is of the type");
+    if (is_nullable(schema) && n && !weft__gram_schema_failed(c)) items[n++] = weft__gram_text(c->g, "null", 4);
+    if (!n)
+        weft__gram_schema_fail(c, WEFT_ARGUMENT, at, one ? "const" : "enum", "no value is one that the others allow");
     if (!weft__gram_schema_failed(c)) node = weft__gram_alt(c->g, items, n);
     weft__free(items);
     return node;
@@ -425,6 +451,15 @@ static int is_false(const weft__json *v)
     return weft__json_bool(v, &value) && !value;
 }
 
+void weft__gram_schema_overlap(weft__gram_schema *c, const char *at, size_t a, size_t b)
+{
+    weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "oneOf",
+                           "alternatives %zu and %zu may both fit a value; write anyOf, or tell them "
+                           "apart by type or by a required constant",
+                           a, b);
+}
+
+/* anyOf or oneOf, with nothing beside it. */
 static int32_t alternatives(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key)
 {
     const weft__json *list = weft__json_get(schema, key);
@@ -438,59 +473,69 @@ static int32_t alternatives(weft__gram_schema *c, const weft__json *schema, cons
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
         if (is_false(weft__json_at(list, i))) continue;
-        for (size_t k = 0; one_of && k < i; k++)
+        for (size_t k = 0; one_of && k < i && !weft__gram_schema_failed(c); k++)
             if (!weft__gram_schema_disjoint(c, weft__json_at(list, i), weft__json_at(list, k), at, 0))
-                return weft__gram_schema_fail(
-                    c, WEFT_UNSUPPORTED, at, key,
-                    "alternatives %zu and %zu may both fit a value; write anyOf, or tell them "
-                    "apart by type or by a required constant",
-                    k, i);
+                weft__gram_schema_overlap(c, at, k, i);
         items[n++] = weft__gram_schema_use(c, weft__json_at(list, i), at, key, number);
     }
     if (!n) return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "no alternative can be satisfied");
-    int nullable = 0;
-    if (weft__json_bool(weft__json_get(schema, "nullable"), &nullable) && nullable)
-        items[n++] = weft__gram_text(c->g, "null", 4);
+    if (is_nullable(schema)) items[n++] = weft__gram_text(c->g, "null", 4);
     return weft__gram_alt(c->g, items, n);
 }
 
-/* Keywords that lead to other schemas: one of them, and nothing beside it but for allOf. */
+/* A schema put together with what stands beside it. */
+static int32_t together(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    int32_t items[256];
+    const weft__json *list = weft__gram_schema_keep(c, weft__gram_schema_flatten(c, schema, at));
+    size_t n = weft__json_size(list);
+    for (size_t i = 0; i < n && i < 256; i++) items[i] = weft__gram_schema_flat(c, weft__json_at(list, i), at);
+    return weft__gram_schema_failed(c) ? -1 : weft__gram_alt(c->g, items, n);
+}
+
+/* Keywords that lead to other schemas. One alone keeps its schemas as rules, which recursion needs. */
 static int32_t combination(weft__gram_schema *c, const weft__json *schema, const char *at, const int n[4])
 {
     static const char *const choices[] = {"anyOf", "oneOf"};
     const weft__json *ref = weft__json_get(schema, "$ref"), *all = weft__json_get(schema, "allOf");
-    if (all) {
-        if (n[COMBINES] == 1 && !n[LIMITS] && weft__json_size(all) == 1)
-            return weft__gram_schema_use(c, weft__json_at(all, 0), at, "allOf", "0");
-        weft__json *merged = weft__gram_schema_merge(c, schema, at);
-        if (!merged) return -1;
-        if (!weft__grow(&c->owned, &c->owned_capacity, c->n_owned + 1, sizeof *c->owned)) {
-            weft__json_free(&merged);
-            return schema_no_memory(c);
-        }
-        c->owned[c->n_owned++] = merged;
-        weft__strbuf text = {0};
-        weft__json_write(&text, merged, WEFT__JSON_COMPACT);
-        c->n_bytes += text.len;
-        weft__strbuf_free(&text);
-        if (c->n_bytes > MAX_CONTENT)
-            return weft__gram_schema_fail(c, WEFT_LIMIT, at, "allOf", "the schema is too large");
-        return weft__gram_schema_object(c, merged, at);
-    }
     int nullable = weft__json_get(schema, "nullable") != NULL;
-    if (n[COMBINES] != 1 || n[LIMITS] > (ref ? 0 : nullable))
-        return weft__gram_schema_fail(
-            c, WEFT_UNSUPPORTED, at,
-            ref                               ? "$ref"
-            : weft__json_get(schema, "anyOf") ? "anyOf"
-                                              : "oneOf",
-            "other constraints beside it are not supported; write them into each alternative");
-    if (!ref) return alternatives(c, schema, at, choices[weft__json_get(schema, "oneOf") != NULL]);
-    const char *s = NULL;
-    size_t length;
-    const weft__json *target = weft__gram_schema_follow(c, ref, at);
-    weft__json_string(ref, &s, &length);
-    return target ? weft__gram_schema_use(c, target, s, NULL, NULL) : -1;
+    if (n[COMBINES] != 1 || n[CHOOSES] || n[LIMITS] > nullable ||
+        (all && (weft__json_kind_of(all) != WEFT__JSON_ARRAY || weft__json_size(all) != 1)))
+        return together(c, schema, at);
+    int32_t node;
+    if (ref) {
+        const weft__json *target = weft__gram_schema_follow(c, ref, at);
+        const char *s = NULL;
+        size_t length;
+        weft__json_string(ref, &s, &length);
+        node = target ? weft__gram_schema_use(c, target, s, NULL, NULL) : -1;
+    } else if (all) {
+        node = weft__gram_schema_use(c, weft__json_at(all, 0), at, "allOf", "0");
+    } else {
+        return alternatives(c, schema, at, choices[weft__json_get(schema, "oneOf") != NULL]);
+    }
+    if (!is_nullable(schema) || weft__gram_schema_failed(c)) return node;
+    int32_t items[2] = {node, weft__gram_text(c->g, "null", 4)};
+    return weft__gram_alt(c->g, items, 2);
+}
+
+int32_t weft__gram_schema_flat(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    weft__gram *g = c->g;
+    int32_t items[7];
+    size_t k = 0;
+    if (weft__gram_schema_failed(c)) return -1;
+    if (!weft__json_size(schema)) return GRAM_REF(GRAM_RULE("value"));
+    if (weft__json_get(schema, "enum") || weft__json_get(schema, "const")) return constants(c, schema, at);
+    unsigned types = weft__gram_schema_types(c, schema, at);
+    if (types & WEFT__GRAM_OBJECT_TYPE) items[k++] = weft__gram_schema_object(c, schema, at);
+    if (types & WEFT__GRAM_ARRAY_TYPE) items[k++] = weft__gram_schema_array(c, schema, at);
+    if (types & WEFT__GRAM_STRING_TYPE) items[k++] = weft__gram_schema_string(c, schema, at);
+    if (types & WEFT__GRAM_NUMBER_TYPE) items[k++] = weft__gram_schema_number(c, schema, at);
+    else if (types & WEFT__GRAM_INTEGER_TYPE) items[k++] = weft__gram_schema_integer(c, schema, at);
+    if (types & WEFT__GRAM_BOOLEAN_TYPE) items[k++] = GRAM_ALT(GRAM_TEXT("true"), GRAM_TEXT("false"));
+    if (types & WEFT__GRAM_NULL_TYPE) items[k++] = GRAM_TEXT("null");
+    return weft__gram_schema_failed(c) ? -1 : weft__gram_alt(g, items, k);
 }
 
 static int32_t schema_body(weft__gram_schema *c, const weft__json *schema, const char *at)
@@ -502,28 +547,16 @@ static int32_t schema_body(weft__gram_schema *c, const weft__json *schema, const
                    : weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "no value fits false");
     if (weft__json_kind_of(schema) != WEFT__JSON_OBJECT)
         return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, NULL, "a schema is an object, true or false");
-    if (!count_keywords(c, schema, at, n)) return -1;
-    if (n[CHOOSES]) return constants(c, schema, at);
+    if (!weft__gram_schema_check_keywords(c, schema, at, n)) return -1;
     if (n[COMBINES]) return combination(c, schema, at, n);
-    if (!n[LIMITS]) return GRAM_REF(GRAM_RULE("value"));
-    unsigned types = weft__gram_schema_types(c, schema, at);
-    int32_t items[7];
-    size_t k = 0;
-    if (types & WEFT__GRAM_OBJECT_TYPE) items[k++] = weft__gram_schema_object(c, schema, at);
-    if (types & WEFT__GRAM_ARRAY_TYPE) items[k++] = weft__gram_schema_array(c, schema, at);
-    if (types & WEFT__GRAM_STRING_TYPE) items[k++] = weft__gram_schema_string(c, schema, at);
-    if (types & WEFT__GRAM_NUMBER_TYPE) items[k++] = weft__gram_schema_number(c, schema, at);
-    else if (types & WEFT__GRAM_INTEGER_TYPE) items[k++] = weft__gram_schema_integer(c, schema, at);
-    if (types & WEFT__GRAM_BOOLEAN_TYPE) items[k++] = GRAM_ALT(GRAM_TEXT("true"), GRAM_TEXT("false"));
-    if (types & WEFT__GRAM_NULL_TYPE) items[k++] = GRAM_TEXT("null");
-    return weft__gram_schema_failed(c) ? -1 : weft__gram_alt(g, items, k);
+    return n[LIMITS] || n[CHOOSES] ? weft__gram_schema_flat(c, schema, at) : GRAM_REF(GRAM_RULE("value"));
 }
 
 static void compile_tasks(weft__gram_schema *c)
 {
     char place[300];
     for (size_t i = 0; i < c->n_tasks && !weft__gram_schema_failed(c); i++) {
-        schema_task t = c->tasks[i];
+        weft__gram_schema_task t = c->tasks[i];
         int32_t body = schema_body(c, t.schema, t.at);
         weft__gram_define(c->g, t.rule, body);
         weft__gram_within(c->g, "schema: ", show_place(place, t.at));
@@ -532,7 +565,7 @@ static void compile_tasks(weft__gram_schema *c)
 
 int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
 {
-    weft__gram_schema c = {.g = g};
+    weft__gram_schema c = {.g = g, .language_work = WEFT__GRAM_LANGUAGE_WORK};
     weft__json *root = NULL;
     weft_error err = {0};
     if (n > WEFT__GRAM_MAX_SOURCE) {
@@ -545,15 +578,15 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
         return -1;
     }
     c.root = root;
-    int32_t ws = GRAM_RULE("ws"), indent = GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '}));
-    int32_t newline = GRAM_TEXT("\n");
-    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, indent))));
     weft__gram_json_parts(g);
     char *place = weft__strdup("#");
     int32_t start = place ? rule_of_schema(&c, root, place) : schema_no_memory(&c);
     compile_tasks(&c);
     for (size_t i = 0; i < c.n_tasks; i++) weft__free(c.tasks[i].at);
     for (size_t i = 0; i < c.n_owned; i++) weft__json_free(&c.owned[i]);
+    for (size_t i = 0; i < c.language_names.n; i++) weft__gram_automaton_destroy(&c.languages[i]);
+    weft__free(c.languages);
+    weft__strings_free(&c.language_names);
     weft__free(c.owned);
     weft__free(c.tasks);
     weft__free(c.rules);

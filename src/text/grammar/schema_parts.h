@@ -5,8 +5,30 @@
 
 #include "base/json.h"
 #include "text/grammar/grammar.h"
+#include "text/strings.h"
 
-typedef struct weft__gram_schema weft__gram_schema;
+typedef struct weft__gram_schema_task {
+    int32_t rule;
+    const weft__json *schema;
+    char *at;
+} weft__gram_schema_task;
+
+typedef struct weft__gram_schema {
+    weft__gram *g;
+    const weft__json *root;
+    weft__strings contents; /* of schemas that have a rule */
+    int32_t *rules;         /* [n_rules] of contents */
+    size_t n_rules, rules_capacity, n_bytes;
+    weft__gram_schema_task *tasks;
+    size_t n_tasks, tasks_capacity;
+    weft__json **owned; /* schemas that were put together */
+    size_t n_owned, owned_capacity;
+    weft__strings language_names; /* of patterns */
+    weft__gram_automaton **languages;
+    size_t languages_capacity;
+    size_t language_work; /* that may still be spent on languages */
+    size_t n_steps;       /* of comparing schemas, and values with them */
+} weft__gram_schema;
 
 /* Types of JSON, as bits. A number may be whole; an integer is. */
 enum {
@@ -20,9 +42,13 @@ enum {
     WEFT__GRAM_ALL_TYPES = 127
 };
 
+/* ---- schema.c ---- */
+
 /* Records a failure at a keyword of the schema at `at`, a JSON pointer; key NULL: of the schema itself. Returns -1. */
 int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const char *at, const char *key,
                                const char *format, ...) WEFT_PRINTF(5, 6);
+/* Alternatives a and b of oneOf may both fit a value. */
+void weft__gram_schema_overlap(weft__gram_schema *c, const char *at, size_t a, size_t b);
 int weft__gram_schema_failed(const weft__gram_schema *c);
 weft__gram *weft__gram_schema_rules(const weft__gram_schema *c);
 /* A use of the rule of what the keyword `key` of the schema at `at` holds (or its member `name`), which is compiled
@@ -34,24 +60,66 @@ int weft__gram_schema_count(weft__gram_schema *c, const weft__json *schema, cons
                             uint32_t *out);
 /* Where a local reference leads, or NULL after a failure. */
 const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__json *ref, const char *at);
-/* The types of `type` and `nullable`; all where there are none; 0 after a failure. */
+/* The types of `type`, and with the first function of `nullable`; all where there are none; 0 after a failure. */
 unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema, const char *at);
+unsigned weft__gram_schema_own_types(weft__gram_schema *c, const weft__json *schema, const char *at);
+const char *weft__gram_schema_type_name(unsigned bit);
+/* How many keywords there are of each kind: that say nothing, combine, choose, limit. Refuses unknown ones. */
+enum { WEFT__GRAM_SAYS_NOTHING, WEFT__GRAM_COMBINES, WEFT__GRAM_CHOOSES, WEFT__GRAM_LIMITS };
+int weft__gram_schema_count_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
+/* The same, and what only schemas that were put together may have is refused, too. */
+int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *schema, const char *at, int n[4]);
+/* 1 when the keyword chooses or limits. */
+int weft__gram_schema_limits(const weft__json_member *m);
+/* Counts the bytes of a schema that is put together; fails when all of them are too many. */
+void weft__gram_schema_account(weft__gram_schema *c, const weft__json *schema, const char *at);
+/* Counts a step of comparing. 0 after a failure: there were too many. */
+int weft__gram_schema_step(weft__gram_schema *c, const char *at);
+/* Keeps a schema that was put together as long as c lives; takes it. NULL after a failure. */
+const weft__json *weft__gram_schema_keep(weft__gram_schema *c, weft__json *schema);
+/* The expression of a schema without combinations. */
+int32_t weft__gram_schema_flat(weft__gram_schema *c, const weft__json *flat, const char *at);
 
-/* Languages of one type each, with the keywords of that type. */
+/* ---- a language of each type, with the keywords of that type ---- */
+
 int32_t weft__gram_schema_integer(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_number(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_array(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema, const char *at);
+/* schema_string.c: the expression of a `pattern`, or with the key "format" of that format. 0 after a failure. */
+int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
+                                 const char **s, size_t *n);
 
-/* 1 when no value fits both, as far as types, constants, and required members tell. */
+/* ---- schema_merge.c, schema_fits.c ---- */
+
+/* A new array of schemas without combinations, of which one fits each value that the schema fits; NULL after a failure.
+ * The words `type`, `pattern` and `format` may have lists. */
+weft__json *weft__gram_schema_flatten(weft__gram_schema *c, const weft__json *schema, const char *at);
+/* 1 when the value is valid under the schema, for all readers of patterns; with the second function, one of its enum.
+ * 0 also after a failure. */
+int weft__gram_schema_fits(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at);
+int weft__gram_schema_allows(weft__gram_schema *c, const weft__json *schema, const weft__json *v, const char *at);
+/* 1 when both are the same value; 1 and 1.0 are. */
+int weft__gram_schema_same(const weft__json *a, const weft__json *b);
+/* 1 when no value fits both, as far as types, constants, bounds and required members tell. */
 int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
                                int depth);
-/* A new schema of what the objects of allOf and its neighbours ask together; NULL after a failure. */
-weft__json *weft__gram_schema_merge(weft__gram_schema *c, const weft__json *schema, const char *at);
 
-/* A regular expression of ECMA-262 as the inside of a JSON string: a search, as JSON Schema has it. Stores how many
- * characters match at least and at most. -1 with *why, what is not taken, or after a failure of g. */
-int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, uint32_t *min, uint32_t *max, const char **why);
+/* ---- schema_language.c: languages of JSON strings, quotes included; NULL after a failure ---- */
+
+/* Of a regular expression, which stands at `key`. Lives as long as c. */
+const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,
+                                                      const char *s, size_t n, int wide);
+/* 1 when s[0..n) matches a pattern, or a format; 0 also after a failure. */
+int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *key, const weft__json *pattern,
+                              const char *s, size_t n, int wide);
+/* The caller destroys the others. Of strings of so many characters, of all strings as JSON's writers spell them, of
+ * some (at least one), and of the strings among schemas without combinations. */
+weft__gram_automaton *weft__gram_schema_lengths(weft__gram_schema *c, const char *at, uint32_t min, uint32_t max);
+weft__gram_automaton *weft__gram_schema_any_name(weft__gram_schema *c, const char *at);
+weft__gram_automaton *weft__gram_schema_texts(weft__gram_schema *c, const char *at, const char *const *names,
+                                              const size_t *lengths, size_t n);
+weft__gram_automaton *weft__gram_schema_strings(weft__gram_schema *c, const weft__json *schema, const char *at);
 
 #endif

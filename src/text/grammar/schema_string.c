@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "text/grammar/build.h"
+#include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
 
 enum { WRITTEN_OUT = 512 }; /* characters of a bounded string that are not calls */
@@ -37,36 +38,85 @@ static const struct {
             "*)*)(\\?(" URI_CHAR "|[/?])*)?(#(" URI_CHAR "|[/?])*)?$"},
 };
 
-/* The inside of a string that follows `pattern`, or the one of `format`. */
+int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
+                                 const char **s, size_t *n)
+{
+    if (!weft__json_string(value, s, n)) {
+        weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must be a string");
+        return 0;
+    }
+    if (strcmp(key, "format") != 0) return 1;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (strcmp(*s, formats[i].name) != 0) continue;
+        *s = formats[i].pattern;
+        *n = strlen(*s);
+        return 1;
+    }
+    weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key,
+                           "there are date, time, date-time, email, uuid, ipv4, ipv6, uri");
+    return 0;
+}
+
+enum { MAX_HELD = 8 };
+
+/* Patterns and formats of a string: all of them hold. */
+typedef struct held_list {
+    const char *key[MAX_HELD], *s[MAX_HELD];
+    size_t length[MAX_HELD], n;
+} held_list;
+
+static void add_held(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key, held_list *h)
+{
+    const weft__json *v = weft__json_get(schema, key);
+    const int list = weft__json_kind_of(v) == WEFT__JSON_ARRAY;
+    size_t count = list ? weft__json_size(v) : v != NULL;
+    for (size_t i = 0; i < count && !weft__gram_schema_failed(c); i++) {
+        const weft__json *one = list ? weft__json_at(v, i) : v;
+        if (h->n == MAX_HELD) weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "at most %d together", MAX_HELD);
+        else if (weft__gram_schema_expression(c, at, key, one, &h->s[h->n], &h->length[h->n])) h->key[h->n++] = key;
+    }
+}
+
+/* What all of them match, of `low` to `high` characters where that is not so anyway. */
+static int32_t all_held(weft__gram_schema *c, const held_list *h, const char *at, uint32_t low, uint32_t high,
+                        int counted)
+{
+    weft__gram_part parts[MAX_HELD + 1];
+    weft__gram_automaton *lengths = counted ? weft__gram_schema_lengths(c, at, low, high) : NULL;
+    size_t n = 0;
+    int32_t node = -1;
+    for (size_t i = 0; i < h->n && !weft__gram_schema_failed(c); i++)
+        parts[n++] = (weft__gram_part){weft__gram_schema_pattern(c, at, h->key[i], h->s[i], h->length[i], 0), 0};
+    if (counted) parts[n++] = (weft__gram_part){lengths, 0};
+    if (!weft__gram_schema_failed(c)) {
+        node = weft__gram_common(weft__gram_schema_rules(c), parts, n);
+        if (node < 0) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, h->key[0], "no string fits all that is asked of it");
+    }
+    weft__gram_automaton_destroy(&lengths);
+    return node;
+}
+
+/* A string that follows `pattern` and `format`. */
 static int32_t by_pattern(weft__gram_schema *c, const weft__json *schema, const char *at, uint32_t low, uint32_t high)
 {
     weft__gram *g = weft__gram_schema_rules(c);
-    const weft__json *pattern = weft__json_get(schema, "pattern"), *format = weft__json_get(schema, "format");
-    const char *s = NULL, *why = NULL, *key = pattern ? "pattern" : "format";
-    size_t n = 0;
-    uint32_t min, max;
-    if (pattern && format)
-        return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "format", "is not supported beside pattern");
-    if (!weft__json_string(pattern ? pattern : format, &s, &n))
-        return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "must be a string");
-    for (size_t i = 0; format && i < sizeof formats / sizeof *formats; i++)
-        if (!strcmp(s, formats[i].name)) {
-            s = formats[i].pattern;
-            n = strlen(s);
-            break;
-        } else if (i + 1 == sizeof formats / sizeof *formats) {
-            return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key,
-                                          "there are date, time, date-time, email, uuid, ipv4, ipv6, uri");
-        }
-    int32_t node = weft__gram_regex(g, s, n, &min, &max, &why);
-    if (why) return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key, "%s", why);
-    if (min < low || max > high)
-        return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, min < low ? "minLength" : "maxLength",
-                                      "beside %s, which allows other lengths, it is not supported; write the lengths "
-                                      "as repetitions of an anchored pattern",
-                                      key);
+    held_list h = {.n = 0};
+    uint32_t min = 0, max = UINT32_MAX;
+    int32_t inside = -1;
+    add_held(c, schema, at, "pattern", &h);
+    add_held(c, schema, at, "format", &h);
+    for (size_t i = 0; i < h.n && !weft__gram_schema_failed(c); i++) {
+        weft__gram_regex_facts facts;
+        inside = weft__gram_regex(g, h.s[i], h.length[i], WEFT__GRAM_REGEX_QUOTED, &facts);
+        if (facts.why) return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, h.key[i], "%s", facts.why);
+        if (facts.min > min) min = facts.min;
+        if (facts.max < max) max = facts.max;
+    }
+    if (weft__gram_schema_failed(c)) return -1;
+    int counted = min < low || max > high;
+    if (h.n > 1 || counted) return all_held(c, &h, at, low, high, counted);
     int32_t open = GRAM_TEXT("\"");
-    return GRAM_SEQ(open, node, GRAM_TEXT("\""));
+    return GRAM_SEQ(open, inside, GRAM_TEXT("\""));
 }
 
 int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema, const char *at)

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_regex.c: regular expressions (a subset of ECMA-262) as rules over the inside of a JSON string. What matches a
- * character matches its escape where JSON wants one. Classes are those of ASCII, complements leave out more than ASCII:
- * so that readers with and without Unicode classes agree. Depth is bounded before the machine's stack is. */
+/* regex.c: regular expressions (a subset of ECMA-262) as rules, over plain text or over the inside of a JSON string,
+ * where what matches a character matches its escape if JSON wants one. Readers differ about \d, \w and \s beyond ASCII,
+ * and about which line breaks `.` leaves out: taken is what all of them match, or with WEFT__GRAM_REGEX_WIDE what any
+ * of them does. Depth is bounded before the machine's stack is. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "text/grammar/build.h"
-#include "text/grammar/schema_parts.h"
 
 enum { MAX_RANGES = 256, MAX_GROUPS = 24, MAX_PIECES = 1024 };
 
 typedef struct regex_reader {
     weft__gram *g;
-    const char *s, *end, *why;
+    const char *s, *end, *why, *place; /* why: it is refused; place: there */
+    unsigned flags;
     int depth;
 } regex_reader;
 
@@ -29,7 +30,10 @@ typedef struct regex_set {
 
 static int refuse(regex_reader *r, const char *why)
 {
-    if (!r->why) r->why = why;
+    if (!r->why) {
+        r->why = why;
+        r->place = r->s;
+    }
     return 0;
 }
 
@@ -82,12 +86,12 @@ static int set_has(const regex_set *x, uint32_t c)
     return 0;
 }
 
-/* \d \w \s and their complements. */
-static void put_named(regex_reader *r, regex_set *out, char name)
+/* \d \w \s and their complements; `wide`: with what any reader takes for one. */
+static void put_named(regex_reader *r, regex_set *out, char name, int wide)
 {
-    static const weft__gram_range wide[] = {{0x1C, 0x1F},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
-                                            {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
-                                            {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+    static const weft__gram_range spaces[] = {{0x1C, 0x1F},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
+                                              {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
+                                              {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
     regex_set x = {.n = 0};
     char kind = (char)(name | 32);
     if (kind == 'd' || kind == 'w') set_put(r, &x, '0', '9');
@@ -99,18 +103,27 @@ static void put_named(regex_reader *r, regex_set *out, char name)
         set_put(r, &x, '\t', '\r');
         set_put(r, &x, ' ', ' ');
     }
-    if (name == kind) {
-        for (size_t i = 0; i < x.n; i++) set_put(r, out, x.r[i].lo, x.r[i].hi);
-        return;
+    if (wide == (name == kind)) {
+        for (size_t i = 0; kind == 's' && i < sizeof spaces / sizeof *spaces; i++)
+            set_put(r, &x, spaces[i].lo, spaces[i].hi);
+        if (kind != 's') set_put(r, &x, 0x80, 0x10FFFF); /* letters and digits there */
     }
-    if (kind == 's')
-        for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) set_put(r, &x, wide[i].lo, wide[i].hi);
-    else set_put(r, &x, 0x80, 0x10FFFF); /* readers differ about letters and digits there */
-    put_complement(r, &x, out);
+    if (name != kind) put_complement(r, &x, out);
+    for (size_t i = 0; name == kind && i < x.n; i++) set_put(r, out, x.r[i].lo, x.r[i].hi);
+}
+
+/* Letters of ASCII in both cases; others are refused, for their cases are many. */
+static void fold_case(regex_reader *r, regex_set *x)
+{
+    for (size_t i = 0, n = x->n; i < n; i++)
+        for (uint32_t c = x->r[i].lo; c <= x->r[i].hi && c < 0x80; c++)
+            if ((c | 32) >= 'a' && (c | 32) <= 'z') set_put(r, x, c ^ 32, c ^ 32);
+    for (size_t i = 0; i < x->n; i++)
+        if (x->r[i].lo >= 0x80) refuse(r, "characters beyond ASCII where case does not matter");
 }
 
 /* One character of the set, as JSON spells it. */
-static int32_t emit_set(regex_reader *r, const regex_set *x)
+static int32_t emit_quoted(regex_reader *r, const regex_set *x)
 {
     static const char controls[] = "\b\t\n\f\r\"\\", letters[] = "btnfr\"\\";
     weft__gram *g = r->g;
@@ -137,6 +150,14 @@ static int32_t emit_set(regex_reader *r, const regex_set *x)
     return n_items ? weft__gram_alt(g, items, n_items) : refuse(r, "a class that matches no character") - 1;
 }
 
+static int32_t emit_set(regex_reader *r, const regex_set *x)
+{
+    if (r->flags & WEFT__GRAM_REGEX_QUOTED) return emit_quoted(r, x);
+    for (size_t i = 0; i < x->n; i++)
+        if (x->r[i].lo < 0xD800 || x->r[i].hi >= 0xE000) return weft__gram_class(r->g, x->r, x->n, 0);
+    return refuse(r, "a class that matches no character") - 1;
+}
+
 /* ---- reading ---- */
 
 static int regex_hex(regex_reader *r, int digits, uint32_t *cp)
@@ -152,13 +173,13 @@ static int regex_hex(regex_reader *r, int digits, uint32_t *cp)
 }
 
 /* What follows a backslash: a named class is put into x (returns 2), a character is stored (1); 0 after a refusal. */
-static int read_escape(regex_reader *r, regex_set *x, uint32_t *cp)
+static int read_escape(regex_reader *r, regex_set *x, uint32_t *cp, int wide)
 {
     static const char names[] = "nrtfv", values[] = "\n\r\t\f\v";
     char c = r->s < r->end ? *r->s++ : 0;
     const char *at = c ? strchr(names, c) : NULL;
     if (c && strchr("dDwWsS", c)) {
-        put_named(r, x, c);
+        put_named(r, x, c, wide);
         return 2;
     }
     if (at) *cp = (uint32_t)values[at - names];
@@ -173,12 +194,12 @@ static int read_escape(regex_reader *r, regex_set *x, uint32_t *cp)
     return 1;
 }
 
-static int read_one(regex_reader *r, regex_set *x, uint32_t *cp)
+static int read_one(regex_reader *r, regex_set *x, uint32_t *cp, int wide)
 {
     int bad = 0;
     if (*r->s == '\\') {
         r->s++;
-        return read_escape(r, x, cp);
+        return read_escape(r, x, cp, wide);
     }
     r->s += weft__utf8_decode(r->s, (size_t)(r->end - r->s), cp, &bad);
     return bad ? refuse(r, "malformed UTF-8") : 1;
@@ -188,22 +209,23 @@ static int read_one(regex_reader *r, regex_set *x, uint32_t *cp)
 static void read_bracket(regex_reader *r, regex_set *out)
 {
     regex_set x = {.n = 0};
-    int negated = r->s < r->end && *r->s == '^';
+    int negated = r->s < r->end && *r->s == '^', wide = (r->flags & WEFT__GRAM_REGEX_WIDE ? 1 : 0) != negated;
     r->s += negated;
     while (r->s < r->end && *r->s != ']' && !r->why) {
         uint32_t lo = 0, hi;
-        int kind = read_one(r, &x, &lo);
+        int kind = read_one(r, &x, &lo, wide);
         if (kind != 1) continue;
         hi = lo;
         if (r->end - r->s > 1 && *r->s == '-' && r->s[1] != ']') {
             r->s++;
-            if (read_one(r, &x, &hi) == 2) refuse(r, "a range that ends in a class");
+            if (read_one(r, &x, &hi, wide) == 2) refuse(r, "a range that ends in a class");
         }
         if (hi < lo) refuse(r, "a range that runs backwards");
         set_put(r, &x, lo, hi);
     }
     if (r->s == r->end) refuse(r, "a class without a closing ']'");
     else r->s++;
+    if (r->flags & WEFT__GRAM_REGEX_ANY_CASE) fold_case(r, &x);
     if (negated) put_complement(r, &x, out);
     else *out = x;
 }
@@ -238,6 +260,7 @@ static regex_piece read_atom(regex_reader *r)
     regex_set x = {.n = 0};
     uint32_t cp = 0;
     char c = *r->s;
+    int wide = (r->flags & WEFT__GRAM_REGEX_WIDE) != 0;
     if (c == '(') {
         r->s++;
         return read_regex_group(r);
@@ -247,7 +270,8 @@ static regex_piece read_atom(regex_reader *r)
         read_bracket(r, &x);
     } else if (c == '.') {
         r->s++;
-        x = (regex_set){{{'\n', '\n'}, {'\r', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}}, 4};
+        x = (regex_set){{{'\n', '\n'}, {'\r', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}}, wide ? 1 : 4};
+        if (r->flags & WEFT__GRAM_REGEX_DOT_ALL) x.n = 0;
         regex_set out = {.n = 0};
         put_complement(r, &x, &out);
         x = out;
@@ -255,8 +279,9 @@ static regex_piece read_atom(regex_reader *r)
         refuse(r, "one of *+?{}] where nothing stands before it");
     } else if (c == '^' || c == '$') {
         refuse(r, "an anchor within the expression");
-    } else if (read_one(r, &x, &cp) == 1) {
+    } else if (read_one(r, &x, &cp, wide) == 1) {
         set_put(r, &x, cp, cp);
+        if (r->flags & WEFT__GRAM_REGEX_ANY_CASE) fold_case(r, &x);
     }
     return (regex_piece){broken(r) ? -1 : emit_set(r, &x), 1, 1};
 }
@@ -304,8 +329,9 @@ static regex_piece read_branch(regex_reader *r)
     regex_piece all = {-1, 0, 0};
     int32_t items[MAX_PIECES + 2];
     size_t n = 0;
-    int begun = r->depth || (r->s < r->end && *r->s == '^'), ended = r->depth > 0;
-    if (!r->depth && begun) r->s++;
+    int whole = r->depth || r->flags & WEFT__GRAM_REGEX_WHOLE, anchored = !r->depth && r->s < r->end && *r->s == '^';
+    int begun = whole || anchored, ended = whole;
+    r->s += anchored;
     if (!begun) items[n++] = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
     while (r->s < r->end && *r->s != '|' && !(*r->s == ')' && r->depth) && !broken(r)) {
         if (!r->depth && *r->s == '$' && (r->s + 1 == r->end || r->s[1] == '|')) {
@@ -346,12 +372,25 @@ static regex_piece read_alternatives(regex_reader *r)
     return all;
 }
 
-int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, uint32_t *min, uint32_t *max, const char **why)
+int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, unsigned flags, weft__gram_regex_facts *out)
 {
-    regex_reader r = {.g = g, .s = s, .end = s + n};
+    regex_reader r = {.g = g, .s = s, .end = s + n, .flags = flags};
     regex_piece x = read_alternatives(&r);
-    *min = x.min;
-    *max = x.max;
-    *why = r.why;
+    *out = (weft__gram_regex_facts){x.min, x.max, r.why, r.why ? (size_t)(r.place - s) : 0};
     return broken(&r) ? -1 : x.node;
+}
+
+int32_t weft__gram_read_regex(weft__gram *g, const char *source, size_t n)
+{
+    weft__gram_regex_facts facts;
+    int32_t root = GRAM_RULE("root");
+    if (n > WEFT__GRAM_MAX_SOURCE) {
+        weft__gram_fail(g, WEFT_LIMIT, "regex: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
+        return -1;
+    }
+    int32_t body = weft__gram_regex(g, source, n, WEFT__GRAM_REGEX_WHOLE, &facts);
+    if (facts.why) weft__gram_fail(g, WEFT_UNSUPPORTED, "regex: near byte %zu: %s", facts.at, facts.why);
+    weft__gram_define(g, root, body);
+    weft__gram_within(g, "regex: ", "the expression");
+    return root;
 }

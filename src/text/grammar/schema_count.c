@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/* schema_count.c: objects whose members are counted: a rule for each member of the schema and for how many of those
+ * before it are there. Names of other members may be the same, which is one member for who reads them: so they are
+ * counted on for one at most. One thread. */
+#include "base/alloc.h"
+#include "text/grammar/build.h"
+#include "text/grammar/schema_object.h"
+
+enum { MAX_COUNTED = 4096 }; /* rules */
+
+typedef struct counted {
+    weft__gram_schema_members *o;
+    weft__gram *g;
+    uint32_t low, high;
+    size_t n; /* members that may be there, by o->members[order[i]] */
+    size_t *order;
+    uint8_t *works; /* [(n + 1) * (n + 1)]: from member i on, with k before it, some object is complete */
+    int32_t *rules; /* of the same; -1: none yet */
+} counted;
+
+static size_t cell(const counted *x, size_t i, size_t k)
+{
+    return i * (x->n + 1) + k;
+}
+
+static void find_what_works(counted *x)
+{
+    for (size_t k = 0; k <= x->n; k++) {
+        int one_more = x->o->others >= 0 && k < x->high;
+        x->works[cell(x, x->n, k)] = k <= x->high && (k >= x->low || (k + 1 == x->low && one_more));
+    }
+    for (size_t i = x->n; i-- > 0;)
+        for (size_t k = 0; k <= i; k++)
+            x->works[cell(x, i, k)] = (k < x->high && x->works[cell(x, i + 1, k + 1)]) ||
+                                      (!x->o->members[x->order[i]].required && x->works[cell(x, i + 1, k)]);
+}
+
+/* The rule from member i on; it is named now and defined later. */
+static int32_t rule_at(counted *x, size_t i, size_t k)
+{
+    size_t at = cell(x, i, k);
+    if (x->rules[at] < 0) x->rules[at] = weft__gram_schema_part(x->o, "counted", at);
+    return x->rules[at];
+}
+
+/* Behind k members of the schema: others, the white space, nothing more. */
+static int32_t others_behind(counted *x, size_t k)
+{
+    weft__gram *g = x->g;
+    uint32_t least = k < x->low, most = x->high == UINT32_MAX ? x->high : x->high - (uint32_t)k;
+    if (k > 0) {
+        int32_t blank = GRAM_REF(GRAM_RULE("ws"));
+        if (x->o->others < 0 || !most) return blank;
+        int32_t sign = weft__gram_schema_comma(g);
+        int32_t more = GRAM_REPEAT(least, most, GRAM_SEQ(sign, GRAM_REF(x->o->others)));
+        return GRAM_SEQ(more, blank);
+    }
+    if (x->o->others < 0 || !most) return GRAM_TEXT("");
+    int32_t first = GRAM_REF(x->o->others), sign = weft__gram_schema_comma(g);
+    int32_t more = GRAM_REPEAT(0, most == UINT32_MAX ? most : most - 1, GRAM_SEQ(sign, GRAM_REF(x->o->others)));
+    int32_t all = GRAM_SEQ(first, more, GRAM_REF(GRAM_RULE("ws")));
+    return least ? all : GRAM_OPTIONAL(all);
+}
+
+static void define_at(counted *x, size_t i, size_t k)
+{
+    weft__gram *g = x->g;
+    int32_t items[2];
+    size_t n = 0;
+    if (x->rules[cell(x, i, k)] < 0) return; /* nothing leads there */
+    if (i == x->n) {
+        weft__gram_define(g, x->rules[cell(x, i, k)], others_behind(x, k));
+        return;
+    }
+    const weft__gram_schema_member *m = &x->o->members[x->order[i]];
+    if (k < x->high && x->works[cell(x, i + 1, k + 1)]) {
+        int32_t sign = k ? weft__gram_schema_comma(g) : GRAM_TEXT("");
+        int32_t member = weft__gram_schema_member_node(x->o, m);
+        items[n++] = GRAM_SEQ(sign, member, GRAM_REF(rule_at(x, i + 1, k + 1)));
+    }
+    if (!m->required && x->works[cell(x, i + 1, k)]) items[n++] = GRAM_REF(rule_at(x, i + 1, k));
+    weft__gram_define(g, x->rules[cell(x, i, k)], weft__gram_alt(g, items, n));
+}
+
+static int32_t define_all(counted *x)
+{
+    find_what_works(x);
+    if (!x->works[0])
+        return weft__gram_schema_fail(
+            x->o->c, WEFT_UNSUPPORTED, x->o->at, x->low > x->n ? "minProperties" : "maxProperties",
+            "no object has so many members, of those that properties name and one other; name "
+            "more of them there");
+    for (size_t i = 0; i < (x->n + 1) * (x->n + 1); i++) x->rules[i] = -1;
+    int32_t start = rule_at(x, 0, 0);
+    for (size_t i = 0; i <= x->n; i++)
+        for (size_t k = 0; k <= i && !weft__gram_schema_failed(x->o->c); k++) define_at(x, i, k);
+    return weft__gram_schema_failed(x->o->c) ? -1 : weft__gram_ref(x->g, start);
+}
+
+int32_t weft__gram_schema_counted(weft__gram_schema_members *o, uint32_t low, uint32_t high)
+{
+    counted x = {.o = o, .g = o->g, .low = low, .high = high};
+    int32_t node = -1;
+    for (size_t i = 0; i < o->n; i++) x.n += !o->members[i].forbidden;
+    if ((x.n + 1) * (x.n + 1) > MAX_COUNTED)
+        return weft__gram_schema_fail(o->c, WEFT_LIMIT, o->at, low ? "minProperties" : "maxProperties",
+                                      "objects with counted members have at most 63 in their properties");
+    x.order = weft__alloc_array(x.n, sizeof *x.order);
+    x.works = weft__alloc_zero((x.n + 1) * (x.n + 1), 1);
+    x.rules = weft__alloc_array((x.n + 1) * (x.n + 1), sizeof *x.rules);
+    if (x.order && x.works && x.rules) {
+        for (size_t i = 0, n = 0; i < o->n; i++)
+            if (!o->members[i].forbidden) x.order[n++] = i;
+        node = define_all(&x);
+    } else {
+        weft__gram_fail(o->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    }
+    weft__free(x.rules);
+    weft__free(x.works);
+    weft__free(x.order);
+    return node;
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* schema_language.c: languages of JSON strings, quotes included, that a schema's keywords describe: for strings and names
+ * that several keywords hold at once. Characters are spelled as JSON's writers spell them. Languages of patterns are
+ * kept. One thread. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "text/grammar/build.h"
+#include "text/grammar/product.h"
+#include "text/grammar/schema_parts.h"
+
+/* Rules of JSON in a grammar of their own; NULL after a failure. */
+static weft__gram *own_rules(weft__gram_schema *c)
+{
+    weft__gram *g = weft__gram_schema_failed(c) ? NULL : weft__gram_create();
+    if (!g && !weft__gram_schema_failed(c)) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    if (g) weft__gram_json_parts(g);
+    return g;
+}
+
+/* The language of `body`, with g let go; NULL after a failure. */
+static weft__gram_automaton *language_of(weft__gram_schema *c, weft__gram *g, int32_t body, const char *at,
+                                         const char *key)
+{
+    weft__gram_automaton *a = NULL;
+    weft_error err = {0};
+    int32_t root = GRAM_RULE("root");
+    weft__gram_define(g, root, body);
+    weft_status st = weft__gram_language(g, root, &c->language_work, &a, &err);
+    weft__gram_destroy(&g);
+    if (st == WEFT_NO_MEMORY) weft__gram_fail(c->g, st, "no memory for a grammar");
+    else if (st && !strncmp(err.message, "schema: ", 8)) weft__gram_fail(c->g, st, "%s", err.message);
+    else if (st) weft__gram_schema_fail(c, st, at, key, "%s", err.message);
+    return a;
+}
+
+static int keep_language(weft__gram_schema *c, const char *name, size_t n, weft__gram_automaton *a)
+{
+    if (a && weft__grow(&c->languages, &c->languages_capacity, c->language_names.n + 1, sizeof *c->languages) &&
+        weft__strings_add(&c->language_names, name, n, 1)) {
+        c->languages[c->language_names.n - 1] = a;
+        return 1;
+    }
+    if (a) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    weft__gram_automaton_destroy(&a);
+    return 0;
+}
+
+const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,
+                                                      const char *s, size_t n, int wide)
+{
+    weft__strbuf name = {0};
+    weft__gram_regex_facts facts;
+    const weft__gram_automaton *kept = NULL;
+    weft__strbuf_putc(&name, wide ? 'w' : 'n');
+    weft__strbuf_put(&name, s, n);
+    int32_t known = name.failed ? -1 : weft__strings_find(&c->language_names, name.data, name.len);
+    if (known >= 0) {
+        kept = c->languages[known];
+        goto done;
+    }
+    weft__gram *g = own_rules(c);
+    if (!g) goto done;
+    int32_t open = GRAM_TEXT("\""), close = GRAM_TEXT("\"");
+    int32_t inside = weft__gram_regex(g, s, n, WEFT__GRAM_REGEX_QUOTED | (wide ? WEFT__GRAM_REGEX_WIDE : 0), &facts);
+    if (facts.why) {
+        weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key, "%s", facts.why);
+        weft__gram_destroy(&g);
+    } else {
+        weft__gram_automaton *a = language_of(c, g, GRAM_SEQ(open, inside, close), at, key);
+        if (name.failed) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+        if (keep_language(c, name.data, name.len, a)) kept = a;
+    }
+done:
+    weft__strbuf_free(&name);
+    return kept;
+}
+
+int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *key, const weft__json *pattern,
+                              const char *s, size_t n, int wide)
+{
+    weft__strbuf text = {0};
+    const char *expression;
+    size_t length;
+    int has = 0;
+    if (!weft__gram_schema_expression(c, at, key, pattern, &expression, &length)) return 0;
+    const weft__gram_automaton *a = weft__gram_schema_pattern(c, at, key, expression, length, wide);
+    weft__json_write_string(&text, s, n);
+    if (text.failed) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    else if (a) has = weft__gram_language_has(a, text.data, text.len);
+    weft__strbuf_free(&text);
+    return has;
+}
+
+weft__gram_automaton *weft__gram_schema_lengths(weft__gram_schema *c, const char *at, uint32_t min, uint32_t max)
+{
+    weft__gram *g = own_rules(c);
+    if (!g) return NULL;
+    int32_t open = GRAM_TEXT("\""), close = GRAM_TEXT("\"");
+    int32_t inside = GRAM_REPEAT(min, max, GRAM_REF(GRAM_RULE("char")));
+    return language_of(c, g, GRAM_SEQ(open, inside, close), at, max == UINT32_MAX ? "minLength" : "maxLength");
+}
+
+weft__gram_automaton *weft__gram_schema_any_name(weft__gram_schema *c, const char *at)
+{
+    weft__gram_regex_facts facts;
+    weft__gram *g = own_rules(c);
+    if (!g) return NULL;
+    int32_t open = GRAM_TEXT("\""), close = GRAM_TEXT("\"");
+    int32_t inside = weft__gram_regex(
+        g, ".*", 2, WEFT__GRAM_REGEX_QUOTED | WEFT__GRAM_REGEX_WHOLE | WEFT__GRAM_REGEX_DOT_ALL, &facts);
+    return language_of(c, g, GRAM_SEQ(open, inside, close), at, "additionalProperties");
+}
+
+weft__gram_automaton *weft__gram_schema_texts(weft__gram_schema *c, const char *at, const char *const *names,
+                                              const size_t *lengths, size_t n)
+{
+    weft__gram *g = own_rules(c);
+    int32_t *items = weft__alloc_array(n, sizeof *items);
+    weft__strbuf text = {0};
+    if (!items) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    for (size_t i = 0; g && items && i < n; i++) {
+        text.len = 0;
+        weft__json_write_string(&text, names[i], lengths[i]);
+        items[i] = text.failed ? -1 : weft__gram_text(g, text.data, text.len);
+    }
+    weft__gram_automaton *a = NULL;
+    if (text.failed) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
+    if (g && items && !text.failed) a = language_of(c, g, weft__gram_alt(g, items, n), at, "properties");
+    else weft__gram_destroy(&g);
+    weft__strbuf_free(&text);
+    weft__free(items);
+    return a;
+}
+
+weft__gram_automaton *weft__gram_schema_strings(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    weft__gram *main_rules = c->g, *g = own_rules(c);
+    if (!g) return NULL;
+    int32_t items[256];
+    size_t n = weft__json_size(schema);
+    c->g = g;
+    for (size_t i = 0; i < n && i < 256; i++) items[i] = weft__gram_schema_flat(c, weft__json_at(schema, i), at);
+    int32_t body = weft__gram_failed(g) ? -1 : weft__gram_alt(g, items, n);
+    c->g = main_rules;
+    return language_of(c, g, body, at, "propertyNames");
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/* schema_object.h: what the files about objects of a JSON Schema share. */
+#ifndef WEFT_TEXT_GRAMMAR_SCHEMA_OBJECT_H
+#define WEFT_TEXT_GRAMMAR_SCHEMA_OBJECT_H
+
+#include "text/grammar/schema_parts.h"
+
+typedef struct weft__gram_schema_member {
+    const char *name;
+    size_t n;
+    const weft__json *schema; /* NULL: what additionalProperties says */
+    int required, forbidden;
+} weft__gram_schema_member;
+
+typedef struct weft__gram_schema_members {
+    weft__gram_schema *c;
+    weft__gram *g;
+    const char *at;
+    const weft__json *schema, *more; /* what other members hold; NULL: anything */
+    int closed;                      /* there are none */
+    weft__gram_schema_member *members;
+    size_t n, capacity;
+    int32_t others; /* the rule of another member, -1: none */
+    int32_t *items;
+    size_t n_items, items_capacity;
+} weft__gram_schema_members;
+
+/* schema_object.c. A rule of this object, for a part of it that is used more than once; a member; a comma and what white
+ * space is behind it. */
+int32_t weft__gram_schema_part(weft__gram_schema_members *o, const char *what, size_t number);
+int32_t weft__gram_schema_member_node(weft__gram_schema_members *o, const weft__gram_schema_member *m);
+int32_t weft__gram_schema_comma(weft__gram *g);
+/* Appends to items. 0 after a failure. */
+int weft__gram_schema_push(weft__gram_schema_members *o, int32_t node);
+
+/* schema_names.c. Defines o->others, where there can be other members. */
+void weft__gram_schema_define_others(weft__gram_schema_members *o);
+/* Puts the schemas of patterns that its name matches, and what is asked of names, together with a member's own. */
+void weft__gram_schema_name_member(weft__gram_schema_members *o, weft__gram_schema_member *m);
+
+/* schema_count.c. The inside of an object of `low` to `high` members, with the white space behind it. -1 after a
+ * failure. */
+int32_t weft__gram_schema_counted(weft__gram_schema_members *o, uint32_t low, uint32_t high);
+
+#endif
