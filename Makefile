@@ -76,7 +76,7 @@ help:
 	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve (--check: fails where a bound is missed)'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
-	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers and PEFT, where they can be installed; ARGS=... go to tests/peers/run'
+	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT and jsonschema, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients (so does make test)'
 	@echo 'make kill-store      kill -9 while the disk store is written, a hundred times'
 	@echo 'make format          clang-format over the tree; format-check, a part of make test, only reports'

@@ -140,6 +140,7 @@ static void lark_reads_what_it_says(void **state)
         {"start: (\n  \"a\"\n  | \"b\"\n)+ \"\\\"\\n\\x41\\u00e9\"", {"ab\"\nA\xC3\xA9"}, {"\"\nA\xC3\xA9"}},
         {"start: _list\n_list: \"[\" [_list (\",\" _list)*] \"]\"", {"[]", "[[],[[]]]"}, {"[", "[,]", "[]]"}},
         {"start: A B?\nA: \"x\" | B \"y\"\nB: \"z\"", {"x", "xz", "zy", "zyz"}, {"z", "xx"}},
+        {"start:", {""}, {"a"}},
         {"start: | \"a\" start", {"", "aaa"}, {"b"}},
         {"start: x\nx: x | x \"a\" | \"b\" | \"c\"", {"b", "caa"}, {"a", "bb"}},
     };
