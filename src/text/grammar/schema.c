@@ -3,7 +3,6 @@
  * and compiled from a list of work: so that schemas nest and recurse without the machine's stack. Equal schemas share a
  * rule. Invariant: what the rules allow is valid; what cannot be held so is refused by its place. Where a keyword names
  * several types, each type is a language of its own. Belongs to one thread. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,39 +26,6 @@ weft__gram *weft__gram_schema_rules(const weft__gram_schema *c)
 int weft__gram_schema_failed(const weft__gram_schema *c)
 {
     return weft__gram_failed(c->g) != WEFT_OK;
-}
-
-/* ---- places ---- */
-
-static void put_key(weft__strbuf *t, const char *key)
-{
-    weft__strbuf_putc(t, '/');
-    for (; *key; key++) {
-        if (*key == '~') weft__strbuf_puts(t, "~0");
-        else if (*key == '/') weft__strbuf_puts(t, "~1");
-        else weft__strbuf_putc(t, *key);
-    }
-}
-
-static const char *show_place(char out[300], const char *at)
-{
-    return weft__utf8_show(out, 300, at, strlen(at));
-}
-
-int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const char *at, const char *key,
-                               const char *format, ...)
-{
-    char text[WEFT_ERROR_TEXT], place[300];
-    weft__strbuf whole = {0};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    weft__strbuf_puts(&whole, at);
-    if (key) put_key(&whole, key);
-    weft__gram_fail(c->g, status, "schema: %s: %s", show_place(place, whole.data ? whole.data : at), text);
-    weft__strbuf_free(&whole);
-    return -1;
 }
 
 static int32_t schema_no_memory(weft__gram_schema *c)
@@ -304,8 +270,8 @@ int32_t weft__gram_schema_use(weft__gram_schema *c, const weft__json *schema, co
     weft__strbuf place = {0};
     if (weft__gram_schema_failed(c)) return -1;
     weft__strbuf_puts(&place, at);
-    if (key) put_key(&place, key);
-    if (name) put_key(&place, name);
+    if (key) weft__gram_schema_put_key(&place, key);
+    if (name) weft__gram_schema_put_key(&place, name);
     if (place.failed || place.len > MAX_PLACE) {
         weft__strbuf_free(&place);
         return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "nested too deep");
@@ -410,40 +376,6 @@ static int32_t constants(weft__gram_schema *c, const weft__json *schema, const c
 }
 
 /* ---- combinations ---- */
-
-const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__json *ref, const char *at)
-{
-    const char *s;
-    size_t n;
-    const weft__json *v = c->root;
-    if (!weft__json_string(ref, &s, &n) || n == 0 || s[0] != '#' || (n > 1 && s[1] != '/') || strlen(s) != n) {
-        weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "$ref", "must be a place in this schema, as #/$defs/NAME");
-        return NULL;
-    }
-    for (s++; *s && v;) {
-        weft__strbuf key = {0};
-        for (s++; *s && *s != '/'; s++) {
-            char byte = *s;
-            unsigned code;
-            if (byte == '~' && (s[1] == '0' || s[1] == '1')) byte = *++s == '0' ? '~' : '/';
-            else if (byte == '%' && s[1] && s[2] && sscanf(s + 1, "%2x", &code) == 1 && code) {
-                byte = (char)code;
-                s += 2;
-            }
-            weft__strbuf_putc(&key, byte);
-        }
-        weft__strbuf_putc(&key, 0);
-        unsigned long i = 0;
-        int used = 0;
-        if (key.failed) v = NULL;
-        else if (weft__json_kind_of(v) == WEFT__JSON_ARRAY)
-            v = sscanf(key.data, "%7lu%n", &i, &used) == 1 && !key.data[used] ? weft__json_at(v, i) : NULL;
-        else v = weft__json_get(v, key.data);
-        weft__strbuf_free(&key);
-    }
-    if (!v) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "$ref", "leads nowhere");
-    return v;
-}
 
 static int is_false(const weft__json *v)
 {
@@ -559,7 +491,7 @@ static void compile_tasks(weft__gram_schema *c)
         weft__gram_schema_task t = c->tasks[i];
         int32_t body = schema_body(c, t.schema, t.at);
         weft__gram_define(c->g, t.rule, body);
-        weft__gram_within(c->g, "schema: ", show_place(place, t.at));
+        weft__gram_within(c->g, "schema: ", weft__utf8_show(place, sizeof place, t.at, strlen(t.at)));
     }
 }
 

@@ -254,6 +254,16 @@ static int is_below(const weft__json *a, const weft__json *b)
     return is_high && is_low && (high < low || (open && high <= low));
 }
 
+/* 1 when no object that b fits has that member. */
+static int is_forbidden(const weft__json *b, const char *name)
+{
+    const weft__json *own = weft__json_get(weft__json_get(b, "properties"), name);
+    int open = 1;
+    if (own) return weft__json_bool(own, &open) && !open;
+    return weft__json_bool(weft__json_get(b, "additionalProperties"), &open) && !open &&
+           !weft__json_get(b, "patternProperties");
+}
+
 /* A member that both require, whose schemas exclude each other; or one that a requires and b forbids. */
 static int members_apart(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at, int depth)
 {
@@ -264,6 +274,7 @@ static int members_apart(weft__gram_schema *c, const weft__json *a, const weft__
         size_t n;
         int both = 0;
         if (!weft__json_string(weft__json_at(required, i), &name, &n)) continue;
+        if (is_forbidden(b, name)) return 1;
         for (size_t k = 0; k < weft__json_size(also) && k < 64; k++)
             both |= weft__json_is(weft__json_at(also, k), name);
         const weft__json *x = weft__json_get(p, name), *y = weft__json_get(q, name);
@@ -297,5 +308,6 @@ int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const 
     if (part_apart(c, a, b, at, depth) || part_apart(c, b, a, at, depth)) return 1;
     if (!(x & y & ~(unsigned)(WEFT__GRAM_NUMBER_TYPE | WEFT__GRAM_INTEGER_TYPE)))
         return is_below(a, b) || is_below(b, a);
-    return (x & y) == WEFT__GRAM_OBJECT_TYPE && depth <= 2 && members_apart(c, a, b, at, depth);
+    return (x & y) == WEFT__GRAM_OBJECT_TYPE && depth <= 2 &&
+           (members_apart(c, a, b, at, depth) || members_apart(c, b, a, at, depth));
 }

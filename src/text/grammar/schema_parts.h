@@ -42,11 +42,18 @@ enum {
     WEFT__GRAM_ALL_TYPES = 127
 };
 
-/* ---- schema.c ---- */
+/* ---- schema_place.c ---- */
 
 /* Records a failure at a keyword of the schema at `at`, a JSON pointer; key NULL: of the schema itself. Returns -1. */
 int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const char *at, const char *key,
                                const char *format, ...) WEFT_PRINTF(5, 6);
+/* Where a local reference leads, or NULL after a failure. */
+const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__json *ref, const char *at);
+/* Appends '/' and the name of a member to a JSON pointer. */
+void weft__gram_schema_put_key(weft__strbuf *t, const char *key);
+
+/* ---- schema.c ---- */
+
 /* Alternatives a and b of oneOf may both fit a value. */
 void weft__gram_schema_overlap(weft__gram_schema *c, const char *at, size_t a, size_t b);
 int weft__gram_schema_failed(const weft__gram_schema *c);
@@ -58,8 +65,6 @@ int32_t weft__gram_schema_use(weft__gram_schema *c, const weft__json *schema, co
 /* A count: 0 when the keyword is absent. Otherwise 1, or a failure. */
 int weft__gram_schema_count(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key,
                             uint32_t *out);
-/* Where a local reference leads, or NULL after a failure. */
-const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__json *ref, const char *at);
 /* The types of `type`, and with the first function of `nullable`; all where there are none; 0 after a failure. */
 unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema, const char *at);
 unsigned weft__gram_schema_own_types(weft__gram_schema *c, const weft__json *schema, const char *at);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* schema_place.c: places in a JSON Schema as JSON pointers (RFC 6901): where references lead, and where what is refused
+ * stands. One thread. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text/grammar/schema_parts.h"
+
+void weft__gram_schema_put_key(weft__strbuf *t, const char *key)
+{
+    weft__strbuf_putc(t, '/');
+    for (; *key; key++) {
+        if (*key == '~') weft__strbuf_puts(t, "~0");
+        else if (*key == '/') weft__strbuf_puts(t, "~1");
+        else weft__strbuf_putc(t, *key);
+    }
+}
+
+/* What a pointer that begins with '#' leads to; NULL: nothing. `encoded`: bytes may be spelled %HH, as in a URI. */
+static const weft__json *resolve(const weft__json *root, const char *s, int encoded)
+{
+    const weft__json *v = root;
+    for (s++; *s && v;) {
+        weft__strbuf key = {0};
+        for (s++; *s && *s != '/'; s++) {
+            char byte = *s;
+            unsigned code;
+            if (byte == '~' && (s[1] == '0' || s[1] == '1')) byte = *++s == '0' ? '~' : '/';
+            else if (encoded && byte == '%' && s[1] && s[2] && sscanf(s + 1, "%2x", &code) == 1 && code) {
+                byte = (char)code;
+                s += 2;
+            }
+            weft__strbuf_putc(&key, byte);
+        }
+        weft__strbuf_putc(&key, 0);
+        unsigned long i = 0;
+        int used = 0;
+        if (key.failed) v = NULL;
+        else if (weft__json_kind_of(v) == WEFT__JSON_ARRAY)
+            v = sscanf(key.data, "%7lu%n", &i, &used) == 1 && !key.data[used] ? weft__json_at(v, i) : NULL;
+        else v = weft__json_get(v, key.data);
+        weft__strbuf_free(&key);
+    }
+    return v;
+}
+
+/* 1 when what stands at a place was put together from other places, so that a keyword of it need not stand there. */
+static int is_put_together(const weft__gram_schema *c, const char *at, const char *key)
+{
+    const weft__json *v = c->root && at[0] == '#' ? resolve(c->root, at, strchr(at, '%') != NULL) : NULL;
+    return !v || (key && !weft__json_get(v, key) &&
+                  (weft__json_get(v, "$ref") || weft__json_get(v, "allOf") || weft__json_get(v, "anyOf") ||
+                   weft__json_get(v, "oneOf")));
+}
+
+int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const char *at, const char *key,
+                               const char *format, ...)
+{
+    char text[WEFT_ERROR_TEXT], place[300];
+    weft__strbuf whole = {0};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    weft__strbuf_puts(&whole, at);
+    if (key) weft__gram_schema_put_key(&whole, key);
+    const char *shown = whole.data ? whole.data : at;
+    weft__gram_fail(c->g, status, "schema: %s: %s%s", weft__utf8_show(place, sizeof place, shown, strlen(shown)), text,
+                    is_put_together(c, at, key) ? " (put together there from several schemas)" : "");
+    weft__strbuf_free(&whole);
+    return -1;
+}
+
+const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__json *ref, const char *at)
+{
+    const char *s;
+    size_t n;
+    if (!weft__json_string(ref, &s, &n) || n == 0 || s[0] != '#' || (n > 1 && s[1] != '/') || strlen(s) != n) {
+        weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, "$ref", "must be a place in this schema, as #/$defs/NAME");
+        return NULL;
+    }
+    const weft__json *v = resolve(c->root, s, 1);
+    if (!v) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "$ref", "leads nowhere");
+    return v;
+}
