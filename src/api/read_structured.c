@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* read_structured.c: vLLM's fields of what an answer is held to: structured_outputs, and the older guided_*. The text of
- * a constraint is kept, and compiled when the request's JSON is gone. One thread per request. */
+/* read_structured.c: vLLM's fields of what an answer is held to: structured_outputs, and the older guided_*. The text
+ * of a constraint is kept, and compiled when the request's JSON is gone. One thread per request. */
 #include <stdio.h>
 #include <string.h>
 

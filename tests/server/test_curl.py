@@ -89,6 +89,26 @@ class Curl(unittest.TestCase):
         a = self.json("/completion", {"prompt": "Lily said", "n_predict": 40, "grammar": "root ::= \" \" (\"yes\" | \"no\") \".\""})
         self.assertIn(a["content"], (" yes.", " no."))
 
+    def test_structured_outputs(self):
+        """vLLM's forms hold the answers of OpenAI's endpoints, with several choices, streamed and at a limit of tokens; what is wrong is named."""
+        lark = "start: \" \" NAME (\",\" NAME)~1..2 \".\"\nNAME: \"A\"..\"Z\" /[a-z]{1,4}/"
+        for form, want in (({"regex": " (yes|no)\\."}, " (yes|no)\\."), ({"choice": [" red", " blue"]}, " (red|blue)"),
+                           ({"grammar": lark}, " [A-Z][a-z]{1,4}(,[A-Z][a-z]{1,4}){1,2}\\."), ({"grammar": "root ::= \" \" [a-c]{3}"}, " [a-c]{3}")):
+            for body in ({"structured_outputs": form}, {"guided_" + name: value for name, value in form.items()}):
+                a = self.json("/v1/completions", {"prompt": "Lily said", "max_tokens": 40, "n": 2, "temperature": 1, **body})
+                for choice in a["choices"]:
+                    self.assertRegex(choice["text"], f"^{want}$")
+                    self.assertEqual(choice["finish_reason"], "stop")
+        streamed = self.curl("/v1/completions", {"prompt": "Lily said", "max_tokens": 3, "stream": True, "structured_outputs": {"regex": "( [a-z]{4}){9}"}})
+        events = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
+        self.assertRegex("".join(e["choices"][0]["text"] for e in events), "^[a-z ]+$")
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+        for form, words in (({"regex": "(a)\\1"}, "'structured_outputs.regex': regex: near byte 5"), ({"choice": ["a", 2]}, "choices: #/1: must be a string"),
+                            ({"grammar": "start: \"a\"\nb: <x>"}, "'structured_outputs.grammar': grammar: line 2: special tokens"),
+                            ({"json": {"type": "strin"}}, "'structured_outputs.json': schema: #/type: ")):
+            refused = self.json("/v1/completions", {"prompt": "x", "structured_outputs": form}, status=400)
+            self.assertIn(words, refused["error"]["message"])
+
     def test_schema(self):
         """An answer that ends by itself is valid under the schema, in every field that takes one, whole and streamed; a part that cannot be held to is
         refused by its place."""

@@ -82,6 +82,58 @@ static void what_cannot_be_held_is_refused_by_its_place(void **state)
     }
 }
 
+/* A decimal of `places` digits behind the point, as short as it goes. */
+static size_t put_decimal(char text[32], int v, int places)
+{
+    int power = places == 1 ? 10 : places == 2 ? 100 : 1;
+    int n = snprintf(text, 32, "%s%d", v < 0 ? "-" : "", abs(v) / power);
+    if (abs(v) % power) n += snprintf(text + n, 32 - (size_t)n, ".%0*d", places, abs(v) % power);
+    while (abs(v) % power && text[n - 1] == '0') text[--n] = 0;
+    return (size_t)n;
+}
+
+/* Each number of two digits behind the point is allowed exactly when arithmetic says that it is. */
+static void bounds_and_multiples_are_those_of_arithmetic(void **state)
+{
+    (void)state;
+    static const char *const lows[] = {"minimum", "exclusiveMinimum"}, *const highs[] = {"maximum", "exclusiveMaximum"};
+    enum { RANGES = CLAIMS_REPEATED(150, 40, 15), MOST = 320 };
+    weft__rng rng;
+    weft__rng_seed(&rng, 46);
+    for (int i = 0; i < RANGES; i++) {
+        int low = (int)weft__rng_below(&rng, 500) - 250, high = low + (int)weft__rng_below(&rng, 300);
+        int open = (int)weft__rng_below(&rng, 4), whole = !weft__rng_below(&rng, 3), unit = 0, seen = 0;
+        static const int units[] = {25, 50, 75, 125, 100, 300}; /* hundredths that binary numbers hold */
+        int closed = weft__rng_below(&rng, 3) > 0;              /* multiples that have no end are not listed */
+        if (!closed) high = INT32_MAX / 2;
+        if (weft__rng_below(&rng, 2)) unit = units[weft__rng_below(&rng, 6)];
+        char a[32], b[32], m[32] = "", text[32];
+        weft__strbuf schema = {0};
+        weft__gram_automaton *automaton;
+        put_decimal(a, low, 2);
+        put_decimal(b, high, 2);
+        put_decimal(m, unit, 2);
+        weft__strbuf_printf(&schema, "{\"type\":\"%s\",\"%s\":%s", whole ? "integer" : "number", lows[open & 1], a);
+        if (closed) weft__strbuf_printf(&schema, ",\"%s\":%s", highs[open >> 1], b);
+        if (unit) weft__strbuf_printf(&schema, ",\"multipleOf\":%s", m);
+        weft__strbuf_putc(&schema, '}');
+        weft__strbuf_putc(&schema, 0);
+        weft_status st = compile(schema.data, schema.len - 1, &automaton, NULL);
+        weft__gram_tables *g = NULL;
+        if (!st) assert_int_equal(weft__gram_tables_create(automaton, bytes.trie, &g, NULL), WEFT_OK);
+        for (int v = -MOST; v <= MOST + 60; v++) {
+            int within = v >= low + (open & 1) && v <= high - (open >> 1) && (!whole || v % 100 == 0) &&
+                         (!unit || v % unit == 0);
+            size_t n = put_decimal(text, v, 2);
+            seen |= within;
+            if (g && (follow(g, text, n) >= 1) != within) fail_msg("%s: %s, not %d", schema.data, text, within);
+        }
+        if (!g && seen) fail_msg("%s: refused", schema.data);
+        weft__gram_tables_release(&g);
+        weft__strbuf_free(&schema);
+    }
+}
+
 static void white_space_is_bounded(void **state)
 {
     (void)state;
@@ -203,8 +255,11 @@ static int close_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_followed),      cmocka_unit_test(what_cannot_be_held_is_refused_by_its_place),
-        cmocka_unit_test(white_space_is_bounded),     cmocka_unit_test(what_attacks_ends),
+        cmocka_unit_test(the_table_is_followed),
+        cmocka_unit_test(what_cannot_be_held_is_refused_by_its_place),
+        cmocka_unit_test(bounds_and_multiples_are_those_of_arithmetic),
+        cmocka_unit_test(white_space_is_bounded),
+        cmocka_unit_test(what_attacks_ends),
         cmocka_unit_test(refused_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, open_table, close_table);

@@ -49,12 +49,13 @@ typedef struct language_product {
     size_t n_edges, edges_capacity;
     uint32_t *first; /* [n_states + 1] */
     size_t first_capacity;
+    int too_many; /* states */
 } language_product;
 
 static int product_fail(language_product *p, weft_status status)
 {
     if (status == WEFT_NO_MEMORY) weft__gram_fail(p->g, status, "no memory for a grammar");
-    else weft__gram_fail(p->g, status, "together they need more than %d states", WEFT__GRAM_MAX_PRODUCT);
+    else p->too_many = 1;
     return 0;
 }
 
@@ -189,5 +190,5 @@ int32_t weft__gram_common(weft__gram *g, const weft__gram_part *parts, size_t n)
     weft__free(p.first);
     weft__free(p.edges);
     weft__strings_free(&p.tuples);
-    return node;
+    return p.too_many ? WEFT__GRAM_TOO_MANY : node;
 }

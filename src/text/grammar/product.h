@@ -25,7 +25,9 @@ typedef struct weft__gram_part {
     int lacked; /* 1: the text is not of this language */
 } weft__gram_part;
 
-/* The texts that are of each part, or lacked by it. -1 after a failure of g, and also when there is no such text. */
+enum { WEFT__GRAM_NO_TEXT = -1, WEFT__GRAM_TOO_MANY = -2 };
+/* The texts that are of each part, or lacked by it. Less than 0: there is no such text, or g has failed; or too many
+ * states would be needed, for this or all products of g. */
 int32_t weft__gram_common(weft__gram *g, const weft__gram_part *parts, size_t n);
 
 #endif

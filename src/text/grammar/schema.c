@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
-#include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
 
 enum {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_fits.c: whether a value is valid under a schema, for values that a schema names; and whether two schemas exclude
- * each other, as far as types, constants, bounds and required members tell. One thread. */
+/* schema_fits.c: whether a value is valid under a schema, for values that a schema names; and whether two schemas
+ * exclude each other, as far as types, constants, bounds and required members tell. One thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
-#include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
 
 enum { MAX_FOLLOWED = 8, MAX_FITTED = 64 };

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_language.c: languages of JSON strings, quotes included, that a schema's keywords describe: for strings and names
- * that several keywords hold at once. Characters are spelled as JSON's writers spell them. Languages of patterns are
- * kept. One thread. */
+/* schema_language.c: languages of JSON strings, quotes included, that a schema's keywords describe: for strings and
+ * names that several keywords hold at once. Characters are spelled as JSON's writers spell them. Languages of patterns
+ * are kept. One thread. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
-#include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
 
 /* Rules of JSON in a grammar of their own; NULL after a failure. */
@@ -45,6 +44,16 @@ static int keep_language(weft__gram_schema *c, const char *name, size_t n, weft_
     if (a) weft__gram_fail(c->g, WEFT_NO_MEMORY, "no memory for a grammar");
     weft__gram_automaton_destroy(&a);
     return 0;
+}
+
+int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const char *key, const weft__gram_part *parts,
+                                 size_t n)
+{
+    int32_t node = weft__gram_common(c->g, parts, n);
+    return node != WEFT__GRAM_TOO_MANY
+               ? node
+               : weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "with what else is asked, it needs more than %d states",
+                                        WEFT__GRAM_MAX_PRODUCT);
 }
 
 const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* schema_multiple.c: multiples of a number within bounds: listed where they are few; else an automaton that keeps the
- * remainder while it reads digits, together with that of the bounds. Readers divide in binary and ask whether the quotient
- * is whole: so fractions that binary numbers do not hold are listed only, each with that question asked. One thread. */
+ * remainder while it reads digits, together with that of the bounds. Readers divide in binary and ask whether the
+ * quotient is whole: so fractions that binary numbers do not hold are listed only, each with that question asked. One
+ * thread. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,6 @@
 #include "base/alloc.h"
 #include "text/grammar/build.h"
 #include "text/grammar/parts.h"
-#include "text/grammar/product.h"
 #include "text/grammar/schema_number.h"
 
 enum { MAX_LISTED = 2048, MAX_REMAINDERS = 4096 };
@@ -152,7 +152,7 @@ static int32_t held_together(const multiple *x, int64_t unit, int places, const 
         weft__gram_fail(x->g, WEFT_NO_MEMORY, "no memory for a grammar");
     if (multiples) {
         weft__gram_part parts[2] = {{within, 0}, {multiples, 0}};
-        node = weft__gram_common(x->g, parts, 2);
+        node = weft__gram_schema_common(x->c, x->at, "multipleOf", parts, 2);
     }
     weft__gram_automaton_destroy(&multiples);
     weft__gram_automaton_destroy(&within);

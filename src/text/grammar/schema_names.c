@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_names.c: names of the members of objects: those that the schema does not name, which patterns and propertyNames
- * sort by the schema of their value, and what these ask of members that it does name. One thread. */
+/* schema_names.c: names of the members of objects: those that the schema does not name, which patterns and
+ * propertyNames sort by the schema of their value, and what these ask of members that it does name. One thread. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
-#include "text/grammar/product.h"
 #include "text/grammar/schema_object.h"
 
 static int holds_false(const weft__json *v)
@@ -195,7 +194,7 @@ static void put_matching(const other_names *x, unsigned mask)
         if (!a) return;
         parts[n++] = (weft__gram_part){a, !wanted};
     }
-    int32_t name = weft__gram_common(g, parts, n);
+    int32_t name = weft__gram_schema_common(o->c, o->at, x->n ? "patternProperties" : "propertyNames", parts, n);
     if (name < 0) return;
     int32_t sign = GRAM_TEXT(":"), blank = GRAM_REF(GRAM_RULE("ws"));
     weft__gram_schema_push(o, GRAM_SEQ(name, sign, blank, value_of(x, mask)));

@@ -145,13 +145,22 @@ static int32_t digits_between(weft__gram *g, const char *a, const char *b, size_
     }
     int32_t items[3];
     size_t k = 0;
-    int32_t low = weft__gram_text(g, a, 1), high = weft__gram_text(g, b, 1);
-    items[k++] = GRAM_SEQ(low, digits_between(g, a + 1, nines, n - 1));
-    if (*b - *a > 1) {
-        int32_t middle = GRAM_CLASS({(uint32_t)*a + 1, (uint32_t)*b - 1});
+    /* First digits with all that may follow them; the others have less behind them. */
+    uint32_t from = (uint32_t)*a, to = (uint32_t)*b;
+    from += memcmp(a + 1, zeros, n - 1) != 0;
+    to -= memcmp(b + 1, nines, n - 1) != 0;
+    if (from > (uint32_t)*a) {
+        int32_t low = weft__gram_text(g, a, 1);
+        items[k++] = GRAM_SEQ(low, digits_between(g, a + 1, nines, n - 1));
+    }
+    if (from <= to) {
+        int32_t middle = GRAM_CLASS({from, to});
         items[k++] = GRAM_SEQ(middle, GRAM_DIGITS((uint32_t)n - 1, (uint32_t)n - 1));
     }
-    items[k++] = GRAM_SEQ(high, digits_between(g, zeros, b + 1, n - 1));
+    if (to < (uint32_t)*b) {
+        int32_t high = weft__gram_text(g, b, 1);
+        items[k++] = GRAM_SEQ(high, digits_between(g, zeros, b + 1, n - 1));
+    }
     return weft__gram_alt(g, items, k);
 }
 

@@ -25,8 +25,8 @@ typedef struct weft__gram_schema_members {
     size_t n_items, items_capacity;
 } weft__gram_schema_members;
 
-/* schema_object.c. A rule of this object, for a part of it that is used more than once; a member; a comma and what white
- * space is behind it. */
+/* schema_object.c. A rule of this object, for a part of it that is used more than once; a member; a comma and what
+ * white space is behind it. */
 int32_t weft__gram_schema_part(weft__gram_schema_members *o, const char *what, size_t number);
 int32_t weft__gram_schema_member_node(weft__gram_schema_members *o, const weft__gram_schema_member *m);
 int32_t weft__gram_schema_comma(weft__gram *g);

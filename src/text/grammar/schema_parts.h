@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "text/grammar/grammar.h"
+#include "text/grammar/product.h"
 #include "text/strings.h"
 
 typedef struct weft__gram_schema_task {
@@ -113,6 +114,9 @@ int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const 
 
 /* ---- schema_language.c: languages of JSON strings, quotes included; NULL after a failure ---- */
 
+/* weft__gram_common, with a failure at `key` where it needs too many states. */
+int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const char *key, const weft__gram_part *parts,
+                                 size_t n);
 /* Of a regular expression, which stands at `key`. Lives as long as c. */
 const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,
                                                       const char *s, size_t n, int wide);

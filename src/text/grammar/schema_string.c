@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "text/grammar/build.h"
-#include "text/grammar/product.h"
 #include "text/grammar/schema_parts.h"
 
 enum { WRITTEN_OUT = 512 }; /* characters of a bounded string that are not calls */
@@ -89,7 +88,7 @@ static int32_t all_held(weft__gram_schema *c, const held_list *h, const char *at
         parts[n++] = (weft__gram_part){weft__gram_schema_pattern(c, at, h->key[i], h->s[i], h->length[i], 0), 0};
     if (counted) parts[n++] = (weft__gram_part){lengths, 0};
     if (!weft__gram_schema_failed(c)) {
-        node = weft__gram_common(weft__gram_schema_rules(c), parts, n);
+        node = weft__gram_schema_common(c, at, h->key[0], parts, n);
         if (node < 0) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, h->key[0], "no string fits all that is asked of it");
     }
     weft__gram_automaton_destroy(&lengths);
