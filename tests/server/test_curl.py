@@ -93,7 +93,8 @@ class Curl(unittest.TestCase):
         """vLLM's forms hold the answers of OpenAI's endpoints, with several choices, streamed and at a limit of tokens; what is wrong is named."""
         lark = "start: \" \" NAME (\",\" NAME)~1..2 \".\"\nNAME: \"A\"..\"Z\" /[a-z]{1,4}/"
         for form, want in (({"regex": " (yes|no)\\."}, " (yes|no)\\."), ({"choice": [" red", " blue"]}, " (red|blue)"),
-                           ({"grammar": lark}, " [A-Z][a-z]{1,4}(,[A-Z][a-z]{1,4}){1,2}\\."), ({"grammar": "root ::= \" \" [a-c]{3}"}, " [a-c]{3}")):
+                           ({"grammar": lark}, " [A-Z][a-z]{1,4}(,[A-Z][a-z]{1,4}){1,2}\\."), ({"grammar": "root ::= \" \" [a-c]{3}"}, " [a-c]{3}"),
+                           ({"grammar": "# a ::= b\nstart: \"::= x ::=\""}, "::= x ::=")):
             for body in ({"structured_outputs": form}, {"guided_" + name: value for name, value in form.items()}):
                 a = self.json("/v1/completions", {"prompt": "Lily said", "max_tokens": 40, "n": 2, "temperature": 1, **body})
                 for choice in a["choices"]:
