@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar.c: what grammars cost over a large vocabulary, for bench/grammar: compiling, the first mask, masks along texts.
+/* grammar.c: what grammars cost over a large vocabulary, for bench/grammar: compiling, the first mask, masks along
+ * texts.
  *
  * bench_grammar [-n TOKENS] [-r ROUNDS] [--dump | --takes] VOCABULARY.gguf FOLDER NAME...
  * For each NAME the folder has NAME.json (a JSON Schema) or NAME.gbnf, and NAME.texts, valid texts with a byte 0x1E

@@ -4,6 +4,7 @@ grammar_schemas.KEYWORDS. They are installed with pip; of what xgrammar imports,
 used here. Each peer runs in a process of its own: this file, called with its name.
 
 usage: grammar_peers.py PEER FOLDER ROUNDS NAME..."""
+import importlib
 import importlib.metadata
 import json
 import os
@@ -155,10 +156,12 @@ class Xgrammar:
 
 
 def stand_in():
-    """Modules of the names that xgrammar imports, with what it asks for while it is imported."""
+    """Modules of the names that xgrammar imports, with what it asks for while it is imported. What it stands on does without them."""
+    importlib.import_module("tvm_ffi")
     torch, transformers = types.ModuleType("torch"), types.ModuleType("transformers")
-    torch.int32, torch.Tensor, torch.tensor = "int32", object, lambda *a, **k: None
-    transformers.PreTrainedTokenizerBase = transformers.PreTrainedTokenizerFast = type("None", (), {})
+    torch.int32, torch.tensor = "int32", lambda *a, **k: None
+    for module in (torch, transformers):  # classes of every name
+        module.__getattr__ = lambda name: type(name, (), {})
     sys.modules.update({"torch": torch, "transformers": transformers})
 
 

@@ -16,7 +16,7 @@ PATTERNS = {"^[A-Z]{2,3}-[0-9]{4,8}$": lambda r: "".join(r.choices("ABCDEFGHXYZ"
             "^[a-z][a-z0-9_]{2,30}$": lambda r: r.choice("abcdef") + "".join(r.choices("abcdefghij_0123", k=r.randint(2, 30))),
             "^#[0-9a-fA-F]{6}$": lambda r: f"#{r.randrange(1 << 24):06x}",
             "^\\+?[0-9]{1,3}( [0-9]{2,4}){2,4}$": lambda r: f"+{r.randint(1, 999)}" + "".join(f" {r.randint(10, 9999)}" for _ in range(r.randint(2, 4))),
-            "^(https?://)[a-z0-9.-]+(/[A-Za-z0-9._~-]*)*$": lambda r: "https://" + r.choice(WORDS) + ".example" + "".join("/" + r.choice(WORDS) for _ in range(3))}
+            "^(https?://)[a-z0-9.-]+(/[A-Za-z0-9._~-]*)*$": lambda r: f"https://{r.choice(WORDS)}.example" + "".join("/" + w for w in r.choices(WORDS, k=3))}
 
 
 # ---- texts ----

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar_vocabulary.h: the vocabulary over which bench/grammar.c measures: the tokens of a file, and pairs of its words
- * until there are as many as asked for. Texts are cut into the longest tokens, so that one cut serves every engine that
- * is measured. One thread. */
+/* grammar_vocabulary.h: the vocabulary over which bench/grammar.c measures: the tokens of a file, and pairs of its
+ * words until there are as many as asked for. Texts are cut into the longest tokens, so that one cut serves every
+ * engine that is measured. One thread. */
 #ifndef WEFT_BENCH_GRAMMAR_VOCABULARY_H
 #define WEFT_BENCH_GRAMMAR_VOCABULARY_H
 

@@ -19,7 +19,7 @@ static int count_bytes(void *arg, size_t n)
 }
 
 /* An attack takes so many times what JSON's grammar takes at most: they are machine and load of one run. */
-enum { TIMES_AT_MOST = 25 };
+enum { TIMES_AT_MOST = 100 };
 
 /* What it takes to make JSON's grammar, with the tables that are made ahead: the least of a few. */
 static double ordinary(const vocab *v)

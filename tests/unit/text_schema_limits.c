@@ -228,9 +228,6 @@ static void meet(const char *name, const weft__strbuf *source, int refused, cons
         weft__gram_tables_release(&g);
     }
     weft__alloc_set_gate(NULL, NULL);
-    if (getenv("WEFT_TEST_VERBOSE"))
-        print_message("%-60.60s %7zu states %9zu KB asked %7zu KB kept  %s\n", name, states, asked >> 10, kept >> 10,
-                      st ? err.message : "taken");
     if (st && st != WEFT_ARGUMENT && st != WEFT_UNSUPPORTED && st != WEFT_LIMIT)
         fail_msg("%s: status %d: %s", name, (int)st, err.message);
     if (refused && !st) fail_msg("%s: taken", name);

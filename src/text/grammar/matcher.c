@@ -17,7 +17,6 @@ enum {
     TABLE_WORK = 1 << 22,       /* the same for tables that a mask makes first: each is made once */
     AHEAD_WORK = 1 << 20,       /* the same for all tables made ahead */
     TABLE_BYTES = 64 << 20,     /* of all tables of a grammar; further ones are made for each use */
-    MAX_SETS = 128,             /* sets of tokens that tables share */
     MIN_COMPACT = 1024          /* frames */
 };
 
@@ -35,10 +34,10 @@ struct weft__gram_tables {
     atomic_size_t refs;
     weft__gram_automaton *a;
     weft__gram_trie *trie;
-    weft__gram_span *spans;                         /* [a->n_states] */
-    int root_called;                                /* else nothing follows where the root's rule ends */
-    _Atomic(weft__gram_table *) *tables;            /* [a->n_states] */
-    _Atomic(weft__gram_token_set *) sets[MAX_SETS]; /* those that there are come first */
+    weft__gram_span *spans;              /* [a->n_states] */
+    int root_called;                     /* else nothing follows where the root's rule ends */
+    _Atomic(weft__gram_table *) *tables; /* [a->n_states] */
+    weft__gram_token_sets sets;
     atomic_size_t table_bytes;
 };
 
@@ -46,7 +45,7 @@ struct weft__gram_tables {
 typedef struct matcher_level {
     weft__gram_set set;
     size_t n_frames, n_links;
-    weft__gram_span span; /* of one of the ways; n 0: none has one */
+    weft__gram_span span; /* of one of the ways, n 0: none has one; what all of them read */
     uint32_t n_in_set;    /* characters so far, all of the classes of the walk's set of tokens; UINT32_MAX: not all */
 } matcher_level;
 
@@ -90,10 +89,21 @@ static void enter(const weft__gram_matcher *m, matcher_level *l, weft__gram_set 
 {
     const weft__gram_run *r = &m->run;
     *l = (matcher_level){set, r->n_frames, r->n_links, {0}, n_in_set};
-    for (size_t i = set.begin; i < set.end && (!escapes || set.end == set.begin + 1); i++) {
+    for (size_t i = set.begin; i < set.end; i++) {
         const weft__gram_span *span = &m->g->spans[r->ways[i].state];
-        if (span->n > l->span.n) l->span = *span;
+        const uint64_t reads = l->span.reads | span->reads;
+        if (span->n > l->span.n && (!escapes || set.end == set.begin + 1)) l->span = *span;
+        l->span.reads = reads;
     }
+}
+
+/* A step, but for a character of a class that no way reads. */
+static weft__gram_set step_if_read(weft__gram_run *r, const matcher_level *l, unsigned char byte, int own)
+{
+    if (l->span.reads >> own & 1) return weft__gram_run_step(r, l->set, byte);
+    if (r->work) r->work--;
+    else r->status = WEFT_LIMIT;
+    return (weft__gram_set){r->n_ways, r->n_ways, 0};
 }
 
 /* How many characters there are with the one of this node, where `n` are above it; UINT32_MAX: not of the set. */
@@ -109,14 +119,22 @@ static int is_of_set(const weft__gram_token_set *tokens, const matcher_level *ab
     return tokens && above->n_in_set != UINT32_MAX && !(below->classes & ~tokens->classes);
 }
 
-/* Allows the tokens of the node's subtree, which all fit; those of the set are allowed already. */
-static void allow_subtree(const weft__gram_matcher *m, uint32_t i, const matcher_level *above,
+/* Allows the tokens of the node's subtree, which all fit; those of the set are allowed already. It is work like
+ * looking at an edge for each few of them. */
+static void allow_subtree(weft__gram_matcher *m, uint32_t i, const matcher_level *above,
                           const weft__gram_token_set *tokens, uint64_t *bits)
 {
+    enum { FEW = 8 };
     const weft__gram_trie *t = m->g->trie;
     const weft__gram_subtree *below = &t->subtrees[i];
     if (is_of_set(tokens, above, below) && above->n_in_set + below->n <= tokens->n) return;
-    for (uint32_t k = t->nodes[i].token; k < t->nodes[t->nodes[i].next].token; k++) allow(bits, t->ids[k]);
+    const uint32_t begin = t->nodes[i].token, end = t->nodes[t->nodes[i].next].token, work = (end - begin) / FEW;
+    if (work > m->run.work) {
+        m->run.status = WEFT_LIMIT;
+        return;
+    }
+    m->run.work -= work;
+    for (uint32_t k = begin; k < end; k++) allow(bits, t->ids[k]);
 }
 
 /* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`; those of
@@ -139,7 +157,7 @@ static void walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uin
             continue;
         }
         cut(r, l - 1);
-        weft__gram_set set = weft__gram_run_step(r, l[-1].set, node->byte);
+        weft__gram_set set = step_if_read(r, &l[-1], node->byte, below->own);
         if (set.begin == set.end && !set.done) {
             i = node->next;
             continue;
@@ -159,32 +177,21 @@ static void walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uin
 /* ---- tables ---- */
 
 /* Tokens that a span allows, which all tables with such a span share: for few characters exactly, else of somewhat
- * fewer, so that there are few sets. NULL: none is worth it, there are too many, or there is no memory. */
+ * fewer, so that there are few sets. NULL: none is worth it, or none can be had. */
 static const weft__gram_token_set *set_of(weft__gram_tables *g, weft__gram_span span)
 {
     uint32_t n = span.n <= 16 ? span.n : span.n < 32 ? 16 : span.n < 64 ? 32 : span.n < 128 ? 64 : 128;
-    weft__gram_token_set *made = NULL;
     if (span.n == 0 || !(span.classes & (span.classes - 1))) return NULL;
     if (span.n == WEFT__GRAM_ANY_LENGTH) n = UINT32_MAX;
-    for (size_t i = 0; i < MAX_SETS; i++) {
-        weft__gram_token_set *set = atomic_load_explicit(&g->sets[i], memory_order_acquire);
-        if (!set) {
-            if (!made && !(made = weft__gram_token_set_make(g->trie, span.classes, n))) return NULL;
-            if (atomic_compare_exchange_strong(&g->sets[i], &set, made)) return made;
-        }
-        if (set->classes != span.classes || set->n != n) continue;
-        weft__free(made);
-        return set;
-    }
-    weft__free(made);
-    return NULL;
+    return weft__gram_token_sets_get(&g->sets, g->trie, span.classes, n);
 }
 
 static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth, const weft__gram_token_set *set)
 {
     size_t words = n_words(m->g), n_tokens = 0;
     for (size_t w = 0; set && w < words; w++) m->bits[w] &= ~set->bits[w];
-    for (size_t w = 0; w < words; w++) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
+    for (size_t w = 0; w < words; w++)
+        if (m->bits[w]) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
     int listed = n_tokens < words; /* half the bytes of the bitmap */
     size_t n_bytes = sizeof(weft__gram_table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) +
                      m->n_escapes * sizeof(uint32_t);
@@ -284,7 +291,6 @@ weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *t
     g->a = a;
     g->trie = weft__gram_trie_retain(trie);
     g->root_called = weft__gram_is_called(a, a->root);
-    for (size_t i = 0; i < MAX_SETS; i++) atomic_init(&g->sets[i], NULL);
     g->spans = weft__gram_spans_make(a);
     g->tables = g->spans ? weft__alloc_array(a->n_states, sizeof *g->tables) : NULL;
     for (size_t i = 0; g->tables && i < a->n_states; i++) atomic_init(&g->tables[i], NULL);
@@ -307,7 +313,7 @@ void weft__gram_tables_release(weft__gram_tables **p)
     *p = NULL;
     if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1) return;
     for (size_t i = 0; g->tables && i < g->a->n_states; i++) weft__free(atomic_load(&g->tables[i]));
-    for (size_t i = 0; i < MAX_SETS; i++) weft__free(atomic_load(&g->sets[i]));
+    weft__gram_token_sets_free(&g->sets);
     weft__free(g->tables);
     weft__free(g->spans);
     weft__gram_trie_release(&g->trie);
@@ -327,11 +333,8 @@ const weft__gram_trie *weft__gram_tables_trie(const weft__gram_tables *g)
 
 size_t weft__gram_tables_bytes(const weft__gram_tables *g)
 {
-    size_t sets = 0;
-    for (size_t i = 0; i < MAX_SETS; i++)
-        if (atomic_load(&g->sets[i])) sets += sizeof *g->sets[i] + n_words(g) * sizeof(uint64_t);
     return sizeof *g + g->a->n_states * (sizeof *g->tables + sizeof *g->spans) + weft__gram_automaton_bytes(g->a) +
-           sets + atomic_load(&g->table_bytes);
+           weft__gram_token_sets_bytes(&g->sets, g->trie) + atomic_load(&g->table_bytes);
 }
 
 /* ---- matchers ---- */

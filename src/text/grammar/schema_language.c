@@ -30,6 +30,7 @@ static weft__gram_automaton *language_of(weft__gram_schema *c, weft__gram *g, in
     weft__gram_destroy(&g);
     if (st == WEFT_NO_MEMORY) weft__gram_fail(c->g, st, "no memory for a grammar");
     else if (st && !strncmp(err.message, "schema: ", 8)) weft__gram_fail(c->g, st, "%s", err.message);
+    else if (st == WEFT_LIMIT) weft__gram_schema_fail(c, st, at, key, WEFT__GRAM_TOO_MUCH);
     else if (st) weft__gram_schema_fail(c, st, at, key, "%s", err.message);
     return a;
 }

@@ -118,6 +118,8 @@ int weft__gram_schema_same(const weft__json *a, const weft__json *b);
 int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const weft__json *b, const char *at,
                                int depth);
 
+#define WEFT__GRAM_TOO_MUCH "it takes too much to be held together with what stands beside it"
+
 /* ---- schema_language.c: languages of JSON strings, quotes included; NULL after a failure ---- */
 
 /* weft__gram_common, with a failure at `key` where it needs too many states. */

@@ -130,7 +130,7 @@ static uint64_t read_by(const spans *s, int32_t state)
         if (hi > 127) all |= (uint64_t)1 << WEFT__GRAM_WIDE_CLASS;
         if (lo < 128) all |= s->starts[hi > 127 ? 127 : hi] & ~(lo ? s->ends[lo - 1] : 0);
     }
-    return all;
+    return all | (uint64_t)1 << WEFT__GRAM_BROKEN_CLASS;
 }
 
 /* How far it goes from `state`, when that is known of the one behind it. */
@@ -147,7 +147,7 @@ static void extend(spans *s, int32_t state)
         x->n = y->n >= WEFT__GRAM_ANY_LENGTH - 2 ? y->n : (uint8_t)(y->n + 1);
         x->ends = x->n > y->n && y->ends;
     } else {
-        x->ends = s->a->states[next].call == s->a->states[next + 1].call && !(x->classes & read_by(s, next));
+        x->ends = s->a->states[next].call == s->a->states[next + 1].call && !(x->classes & y->reads);
     }
 }
 
@@ -180,7 +180,10 @@ weft__gram_span *weft__gram_spans_make(const weft__gram_automaton *a)
     if (s.out && s.next && path && seen) {
         memset(s.next, 0xFF, a->n_states * sizeof *s.next);
         fill_classes(&s);
-        for (size_t i = 0; i < a->n_states; i++) choose(&s, (int32_t)i);
+        for (size_t i = 0; i < a->n_states; i++) {
+            s.out[i].reads = read_by(&s, (int32_t)i);
+            choose(&s, (int32_t)i);
+        }
         measure_spans(&s, path, seen);
     } else {
         weft__free(s.out);

@@ -12,6 +12,7 @@
 
 typedef struct weft__gram_span {
     uint64_t classes; /* token_classes.h; never the broken one */
+    uint64_t reads;   /* of which it reads a character, or begins to; the broken one in any case */
     uint8_t n;        /* characters; WEFT__GRAM_ANY_LENGTH: as many as there are; 0: nothing is known */
     uint8_t ends;     /* 1: behind n of them none of these classes can follow */
 } weft__gram_span;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* token_classes.c: classes of characters, and those of each subtree of the trie (token_classes.h). */
+/* token_classes.c: classes of characters, those of each subtree of the trie, and sets of tokens by them
+ * (token_classes.h). */
 #include "text/grammar/token_classes.h"
 
 #include <string.h>
@@ -26,7 +27,8 @@ int weft__gram_class_bytes(int number, unsigned char *first, unsigned char *last
     return number < N_RUNS + N_ALONE;
 }
 
-int weft__gram_class_of(unsigned char byte)
+/* An ASCII character's class. */
+static int class_of(unsigned char byte)
 {
     unsigned char first, last;
     for (int i = 0; weft__gram_class_bytes(i, &first, &last); i++)
@@ -65,7 +67,7 @@ static reading read_byte(reading r, unsigned char byte)
 static void fill_own(const weft__gram_trie *t, weft__gram_subtree *out, reading *at)
 {
     uint8_t classes[128];
-    for (int byte = 0; byte < 128; byte++) classes[byte] = (uint8_t)weft__gram_class_of((unsigned char)byte);
+    for (int byte = 0; byte < 128; byte++) classes[byte] = (uint8_t)class_of((unsigned char)byte);
     at[0] = (reading){0};
     for (uint32_t i = 0; i < t->n_nodes; i++) {
         const weft__gram_trie_node *node = &t->nodes[i];
@@ -99,7 +101,7 @@ weft__gram_subtree *weft__gram_subtrees_make(const weft__gram_trie *t)
 
 /* Whole subtrees where they are of the set; else node by node, as far down as a way is of its classes. A way's
  * characters are counted from its bytes: none of them is broken. */
-weft__gram_token_set *weft__gram_token_set_make(const weft__gram_trie *t, uint64_t classes, uint32_t n)
+static weft__gram_token_set *make_set(const weft__gram_trie *t, uint64_t classes, uint32_t n)
 {
     size_t words = ((size_t)t->n_tokens + 63) / 64;
     weft__gram_token_set *set = weft__alloc_zero(1, sizeof *set + words * sizeof *set->bits);
@@ -125,4 +127,35 @@ weft__gram_token_set *weft__gram_token_set_make(const weft__gram_trie *t, uint64
     }
     weft__free(length);
     return set;
+}
+
+/* Two threads may make the same; the loser's is dropped. */
+const weft__gram_token_set *weft__gram_token_sets_get(weft__gram_token_sets *sets, const weft__gram_trie *t,
+                                                      uint64_t classes, uint32_t n)
+{
+    weft__gram_token_set *made = NULL;
+    for (size_t i = 0; i < WEFT__GRAM_MAX_TOKEN_SETS; i++) {
+        weft__gram_token_set *set = atomic_load_explicit(&sets->all[i], memory_order_acquire);
+        if (!set) {
+            if (!made && !(made = make_set(t, classes, n))) return NULL;
+            if (atomic_compare_exchange_strong(&sets->all[i], &set, made)) return made;
+        }
+        if (set->classes != classes || set->n != n) continue;
+        weft__free(made);
+        return set;
+    }
+    weft__free(made);
+    return NULL;
+}
+
+size_t weft__gram_token_sets_bytes(const weft__gram_token_sets *sets, const weft__gram_trie *t)
+{
+    size_t n = 0;
+    while (n < WEFT__GRAM_MAX_TOKEN_SETS && atomic_load(&sets->all[n])) n++;
+    return n * (sizeof(weft__gram_token_set) + ((size_t)t->n_tokens + 63) / 64 * sizeof(uint64_t));
+}
+
+void weft__gram_token_sets_free(weft__gram_token_sets *sets)
+{
+    for (size_t i = 0; i < WEFT__GRAM_MAX_TOKEN_SETS; i++) weft__free(atomic_load(&sets->all[i]));
 }

@@ -6,6 +6,8 @@
 #ifndef WEFT_TEXT_TOKEN_CLASSES_H
 #define WEFT_TEXT_TOKEN_CLASSES_H
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -21,8 +23,6 @@ typedef struct weft__gram_subtree {
     uint8_t own; /* the class of the node's character */
 } weft__gram_subtree;
 
-/* An ASCII character's class. */
-int weft__gram_class_of(unsigned char byte);
 /* The first and the last byte of a class of ASCII characters; 0: there is none of that number. All between are its. */
 int weft__gram_class_bytes(int number, unsigned char *first, unsigned char *last);
 
@@ -37,8 +37,18 @@ typedef struct weft__gram_token_set {
     uint64_t bits[]; /* [(n_tokens + 63) / 64] */
 } weft__gram_token_set;
 
-/* For weft__free; NULL when there is no memory. */
-weft__gram_token_set *weft__gram_token_set_make(const struct weft__gram_trie *trie, uint64_t classes, uint32_t n);
+enum { WEFT__GRAM_MAX_TOKEN_SETS = 128 };
+
+/* Those of a grammar, made when they are first asked for; zero-initialise. Any thread. */
+typedef struct weft__gram_token_sets {
+    _Atomic(weft__gram_token_set *) all[WEFT__GRAM_MAX_TOKEN_SETS]; /* those that there are come first */
+} weft__gram_token_sets;
+
+/* NULL: there are too many, or there is no memory. */
+const weft__gram_token_set *weft__gram_token_sets_get(weft__gram_token_sets *sets, const struct weft__gram_trie *trie,
+                                                      uint64_t classes, uint32_t n);
+size_t weft__gram_token_sets_bytes(const weft__gram_token_sets *sets, const struct weft__gram_trie *trie);
+void weft__gram_token_sets_free(weft__gram_token_sets *sets);
 
 /* Does this byte begin a character? */
 static inline int weft__gram_begins_char(unsigned char byte)
