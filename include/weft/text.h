@@ -211,6 +211,17 @@ typedef struct weft_trigger {
  * vocabulary. */
 WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
                                        const weft_trigger *triggers, size_t n, weft_grammar **out, weft_error *err);
+/* What the answer to this prompt is held to so that its calls are valid. tools: JSON as given to weft_chat_render; of
+ * each function the arguments are valid under its `parameters` (members that those neither name nor speak of are left
+ * out), in the form that the template's models write, which weft_chat_parser reads. choice: "required": one of the
+ * functions is called at once, after thinking, where the prompt has begun that or leaves it to the model; the name of a
+ * function: that one; "auto" or NULL: the text is free until a call begins (a lazy grammar), then it is one of the
+ * functions, and its arguments are held to where it is `strict`; *out is NULL where none is. parallel: several calls
+ * may follow each other. Fails with WEFT_FORMAT or WEFT_ARGUMENT for tools that are none, or have no function of that
+ * name; else as weft_grammar_from_schema, by the tool's place ("tools[2].function.parameters: schema:
+ * #/properties/a"), also for what the form has no way to write. */
+WEFT_API weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice,
+                                       int32_t parallel, weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */

@@ -2,10 +2,10 @@
 /* grammar.c: weft.h's grammars and matchers over those of room text. A grammar is shared by threads; a matcher belongs
  * to one. */
 #include "base/alloc.h"
+#include "engine/grammar.h"
 #include "engine/handles.h"
 #include "sample/mask.h"
 #include "text/grammar/run.h"
-#include "text/grammar/lazy.h"
 #include "text/grammar/matcher.h"
 
 struct weft_grammar {
@@ -52,9 +52,8 @@ static weft_status trie_of(const weft_tokenizer *tokenizer, weft__gram_trie **ou
     return WEFT_OK;
 }
 
-/* What `rules`, which it takes over, says of `root`. `own`: it is one of ours, which need not be probed. */
-static weft_status tables_of(const weft_tokenizer *tokenizer, weft__gram *rules, int32_t root, uint32_t depth, int own,
-                             weft_grammar **out, weft_error *err)
+weft_status weft__engine_grammar_of(const weft_tokenizer *tokenizer, weft__gram *rules, int32_t root, uint32_t depth,
+                                    int own, weft_grammar **out, weft_error *err)
 {
     weft__gram_automaton *a = NULL;
     weft__gram_trie *trie = NULL;
@@ -81,7 +80,8 @@ weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, con
     int32_t root = kind == WEFT_GRAMMAR_JSON ? weft__gram_json_object(rules)
                    : json                    ? weft__gram_json_value(rules)
                                              : weft__gram_read_gbnf(rules, source, length);
-    return tables_of(tokenizer, rules, root, json ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH, json, out, err);
+    return weft__engine_grammar_of(tokenizer, rules, root, json ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH, json,
+                                   out, err);
 }
 
 weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char *source, size_t length,
@@ -92,14 +92,22 @@ weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char
     weft__gram *rules = weft__gram_create();
     if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     int32_t root = weft__gram_read_schema(rules, source, length);
-    return tables_of(tokenizer, rules, root, WEFT__GRAM_JSON_DEPTH - 1, 0, out, err);
+    return weft__engine_grammar_of(tokenizer, rules, root, WEFT__GRAM_JSON_DEPTH - 1, 0, out, err);
+}
+
+weft_status weft__engine_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
+                                      const weft__gram_lazy_spec *spec, weft_grammar **out, weft_error *err)
+{
+    weft__gram_lazy *lazy = NULL;
+    *out = NULL;
+    weft_status st = weft__gram_lazy_create(grammar->tables, tokenizer->t, spec, &lazy, err);
+    return st ? st : wrap_grammar(weft__gram_tables_retain(grammar->tables), lazy, out, err);
 }
 
 weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
                               const weft_trigger *triggers, size_t n, weft_grammar **out, weft_error *err)
 {
     weft__gram_trigger inner[WEFT__GRAM_LAZY_TRIGGERS];
-    weft__gram_lazy *lazy = NULL;
     *out = NULL;
     if (grammar->lazy) return weft_fail(err, WEFT_ARGUMENT, "grammar: it is lazy already");
     for (size_t i = 0; i < n && i < WEFT__GRAM_LAZY_TRIGGERS; i++) {
@@ -110,9 +118,7 @@ weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_gramma
             return weft_fail(err, WEFT_ARGUMENT, "grammar: trigger token %d", triggers[i].token);
         inner[i] = (weft__gram_trigger){is_token ? triggers[i].token : -1, triggers[i].text, triggers[i].length};
     }
-    weft__gram_lazy_spec spec = {.triggers = inner, .n = n};
-    weft_status st = weft__gram_lazy_create(grammar->tables, tokenizer->t, &spec, &lazy, err);
-    return st ? st : wrap_grammar(weft__gram_tables_retain(grammar->tables), lazy, out, err);
+    return weft__engine_grammar_lazy(tokenizer, grammar, &(weft__gram_lazy_spec){.triggers = inner, .n = n}, out, err);
 }
 
 weft_grammar *weft_grammar_retain(const weft_grammar *grammar)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_lazy.c: lazy grammars against a search from scratch: what is allowed at each place of a text, token by token, before
- * a trigger and behind it. Also what is skipped, triggers that are tokens, refusals and refused allocations. */
+/* text_lazy.c: lazy grammars against a search from scratch: what is allowed at each place of a text, token by token,
+ * before a trigger and behind it. Also what is skipped, triggers that are tokens, refusals and refused allocations. */
 #include "unit/grammar_world.h"
 
 #include "text/grammar/lazy.h"

@@ -129,9 +129,7 @@ static size_t last_of(const char *s, size_t n, const char *mark)
     return last;
 }
 
-/* Whether a prompt has begun the reasoning: it ends with what begins it, or what the answer goes on from has begun it
- * and not ended it. */
-static int has_begun(const weft__answer_params *p)
+int weft__answer_begun(const weft__answer_params *p)
 {
     const weft__answer_reasoning *r = p->style.reasoning;
     const char *begun = p->prompt + (p->n_prompt - p->n_begun);
@@ -159,7 +157,7 @@ weft_status weft__answer_create(const weft__answer_params *p, weft__json *tools,
         weft__answer_destroy(&a);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a parser of answers");
     }
-    a->reasoning = has_begun(p);
+    a->reasoning = weft__answer_begun(p);
     a->trim = a->reasoning && a->apart;
     a->fresh = !trimmed(p->prompt + (p->n_prompt - p->n_begun), p->n_begun);
     *out = a;

@@ -385,7 +385,8 @@ static void exclude_from(weft__gram *g, int32_t node, uint32_t c)
         if (r.lo < c && r.hi >= c) kept[n++] = (weft__gram_range){r.lo, c - 1};
         if (r.lo <= c && r.hi > c) kept[n++] = (weft__gram_range){c + 1, r.hi};
     }
-    if (n + 2 >= 64 || n == 0) {
+    if (!n) return; /* nothing but c is wanted */
+    if (n + 2 >= 64) {
         weft__gram_fail(g, WEFT_UNSUPPORTED, "grammar: a class of characters that cannot do without U+%04X", c);
         return;
     }

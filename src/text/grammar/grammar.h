@@ -77,11 +77,12 @@ int32_t weft__gram_token(weft__gram *g, int32_t id);
 int32_t weft__gram_find(const weft__gram *g, const char *s, size_t n);
 /* A marker, in which control tokens that are spelled stand for themselves; those that end generation fail as above. */
 int32_t weft__gram_marker(weft__gram *g, const char *s, size_t n);
-/* The longest control token, or one that ends generation, that s[0..n) begins with: its id, or -1. *length: its bytes. */
+/* The longest control token, or one that ends generation, that s[0..n) begins with: its id, or -1. *length: its
+ * bytes. */
 int32_t weft__gram_control_at(const weft__gram *g, const char *s, size_t n, size_t *length);
 /* Any text of characters that has s[0..n) nowhere in it, which has no beginning that is its end, too. */
 int32_t weft__gram_without(weft__gram *g, const char *s, size_t n);
-/* Takes a character out of the classes that stand in the rule's own expression. */
+/* Takes a character out of the classes that stand in the rule's own expression, but for those of it alone. */
 void weft__gram_exclude(weft__gram *g, int32_t rule, uint32_t c);
 
 typedef struct weft__gram_automaton weft__gram_automaton;
@@ -101,12 +102,13 @@ void weft__gram_automaton_destroy(weft__gram_automaton **a);
 int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n);
 /* Any JSON object (RFC 8259), for response_format json_object. So that a model cannot lose itself and every parser
  * takes the result: at most WEFT__GRAM_JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object,
- * 20 digits before and after a decimal point, three in an exponent. Surrogates are escaped in pairs only. Returns the
- * root. */
+ * 18 digits before a decimal point and 20 behind it, exponents below 200. Surrogates are escaped in pairs only.
+ * Returns the root. */
 int32_t weft__gram_json_object(weft__gram *g);
 /* Any JSON value, within the same bounds. */
 int32_t weft__gram_json_value(weft__gram *g);
-/* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), number; the caller
+/* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), escaped (behind its
+ * backslash), number; the caller
  * defines `ws`, the white space within. */
 void weft__gram_json_parts(weft__gram *g);
 /* Reads a JSON Schema into g and returns the root: values that are valid, written with their members in the schema's

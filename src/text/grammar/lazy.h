@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lazy.h: a grammar that begins later: the text is free until a trigger was written, and from the trigger's first byte on
- * it is a text of the grammar.
+/* lazy.h: a grammar that begins later: the text is free until a trigger was written, and from the trigger's first
+ * byte on it is a text of the grammar.
  *
  * What is free may be anything, control tokens and ends too, but a token that completes a trigger must go on as the
- * grammar does. Between skip_from and skip_to (thinking) nothing is a trigger. Invariant: a token is allowed exactly when
- * weft__gram_watch_accept would take it. */
+ * grammar does. Between skip_from and skip_to (thinking) nothing is a trigger. Invariant: a token is allowed exactly
+ * when weft__gram_watch_accept would take it. */
 #ifndef WEFT_TEXT_LAZY_H
 #define WEFT_TEXT_LAZY_H
 

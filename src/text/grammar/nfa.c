@@ -141,8 +141,8 @@ static int32_t build_class(build *b, const weft__gram_node *x, int32_t from)
 
 /* ---- texts without a text ---- */
 
-/* How many letters of the first of the word end the text that is `at` of them and then `letter` (Knuth, Morris and Pratt
- * 1977). */
+/* How many letters of the first of the word end the text that is `at` of them and then `letter` (Knuth, Morris and
+ * Pratt 1977). */
 static size_t go_back(const uint32_t *word, size_t at, uint32_t letter)
 {
     for (size_t n = at + 1; n > 0; n--) {
@@ -157,7 +157,7 @@ static size_t go_back(const uint32_t *word, size_t at, uint32_t letter)
 static int32_t build_without(build *b, const weft__gram_node *x, int32_t from)
 {
     uint32_t word[64];
-    int32_t states[64], end = new_state(b);
+    int32_t states[64] = {0}, end = new_state(b);
     size_t n = 0;
     int bad = 0;
     for (size_t at = 0; at < x->b; n++) at += weft__utf8_decode(b->g->bytes + x->a + at, x->b - at, &word[n], &bad);
@@ -166,8 +166,10 @@ static int32_t build_without(build *b, const weft__gram_node *x, int32_t from)
         add_empty(b, states[i], end);
     }
     add_empty(b, from, states[0]);
+    int32_t others = new_state(b); /* of which all states are part */
+    add_empty(b, build_class(b, &b->g->nodes[x->item], others), states[0]);
     for (size_t i = 0; i < n && !b->status; i++) {
-        add_empty(b, build_class(b, &b->g->nodes[x->item], states[i]), states[0]);
+        add_empty(b, states[i], others);
         for (size_t k = 0; k < n; k++) {
             char spelled[4];
             size_t to = go_back(word, i, word[k]), known = 0;

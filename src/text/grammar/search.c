@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* search.c: the automaton of a search, by subset construction (Rabin and Scott 1959; for plain words it is that of Aho and
- * Corasick 1975), and texts on their way through it (search.h). */
+/* search.c: the automaton of a search, by subset construction (Rabin and Scott 1959; for plain words it is that of
+ * Aho and Corasick 1975), and texts on their way through it (search.h). */
 #include "text/grammar/search.h"
 
 #include <stdlib.h>

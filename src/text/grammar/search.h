@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* search.h: where in a text one of some words ends first, as a deterministic automaton over the bytes of tokens
- * (token_trie.h): a state is all ways in which what was read last may begin a word. Within a control token none begins.
- * Between two other words, which mark what is to be skipped, none is looked for. Immutable: threads may share it. Where a word begins that was found says a trail, which belongs to one thread. */
+ * (token_trie.h): a state is all ways in which what was read last may begin a word. Within a control token none
+ * begins. Between two other words, which mark what is to be skipped, none is looked for. Immutable: threads may
+ * share it. Where a word begins that was found says a trail, which belongs to one thread. */
 #ifndef WEFT_TEXT_SEARCH_H
 #define WEFT_TEXT_SEARCH_H
 
