@@ -106,6 +106,8 @@ WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, s
 WEFT_API const char *weft_chat_format(const weft_chat *chat);
 /* 1 when its models think before they answer. */
 WEFT_API int weft_chat_reasons(const weft_chat *chat);
+/* What ends their thinking ("</think>"), which a model can be made to write; NULL where they do not think. */
+WEFT_API const char *weft_chat_reasoning_end(const weft_chat *chat);
 
 typedef struct weft_chat_parser weft_chat_parser;
 
@@ -152,6 +154,8 @@ WEFT_API void weft_chat_parser_free(weft_chat_parser **parser);
 /* 1 for a special token of which the format's markers are made: it is to be pushed as it is spelled
  * (weft_token_piece), all other special tokens not at all. */
 WEFT_API int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token);
+/* 1 where the answer, as far as it was pushed, stands in reasoning. */
+WEFT_API int weft_chat_parser_reasons(const weft_chat_parser *parser);
 /* More of the answer. How it is cut into pieces changes nothing but when parts are told: the texts between two calls,
  * or changes of kind, are the same when joined. A call is told once it is whole, and its arguments parse, text and
  * reasoning at once but for what may become a marker. What looks like a call and never becomes one (or is longer than

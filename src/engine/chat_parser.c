@@ -27,6 +27,11 @@ int weft_chat_reasons(const weft_chat *chat)
     return chat->style.reasoning != NULL;
 }
 
+const char *weft_chat_reasoning_end(const weft_chat *chat)
+{
+    return chat->style.reasoning ? chat->style.reasoning->end : NULL;
+}
+
 void(weft_chat_parser_params_default)(weft_chat_parser_params *p)
 {
     *p = (weft_chat_parser_params){.size = sizeof *p, .calls = 1, .reasoning = 1};
@@ -105,6 +110,11 @@ int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token)
     weft__tok_slice text = weft__tok_text(parser->tokenizer, token);
     return text.data && weft__tok_type_of(parser->tokenizer, token) == WEFT__TOK_CONTROL &&
            weft__answer_has(parser->answer, text.data, text.len);
+}
+
+int weft_chat_parser_reasons(const weft_chat_parser *parser)
+{
+    return weft__answer_reasons(parser->answer);
 }
 
 static int on_part(void *arg, const weft_chat_part *part, size_t from, size_t to)

@@ -46,6 +46,7 @@ struct weft__answer {
     weft__answer_call call;
     int told;      /* a call of its section was */
     size_t tried;  /* markers whose forms were tried at scan */
+    int cut;       /* a form would have gone on behind the answer's end */
     size_t failed; /* bytes of what it begins with */
     size_t shown;  /* the farthest byte, from scan on, where a form was none */
     int32_t n_calls;
@@ -237,7 +238,8 @@ static int stands(weft__answer *a, const marker *m, int final)
     const char *s = a->held.data + a->scan;
     const size_t n = a->held.len - a->scan;
     if (a->reasoning && !(m->kind == ENDS_REASONING || (m->kind == CALLS && a->style.format->ends_reasoning))) return 0;
-    if (!a->reasoning && m->kind == ENDS_REASONING) return 0;
+    /* Where reasoning is off, some begin with its end. */
+    if (!a->reasoning && m->kind == ENDS_REASONING && !a->fresh) return 0;
     if (m->place == WEFT__ANSWER_FIRST && !a->fresh && !a->reasoning) return 0;
     if (!m->n) return !weft__answer_is_space(*s);
     if (memcmp(s, m->text, n < m->n ? n : m->n)) return 0;
@@ -250,7 +252,7 @@ static int stands(weft__answer *a, const marker *m, int final)
     return final ? 1 : -1;
 }
 
-/* The longest marker at scan that is no call's: 1, 0, -1 as above. */
+/* The longest marker at scan: 1, 0, -1 as above. */
 static int look(weft__answer *a, int final, const marker **found)
 {
     int any = 0;
@@ -309,15 +311,16 @@ static void begin_call(weft__answer *a, const marker *m, int final)
     a->tried = 0;
     a->failed = m->n;
     a->shown = 0;
+    a->cut = 0;
     try_next(a, final);
 }
 
 /* What looked like a call at scan is none. The beginning of it is text, and what is behind is looked through; or all of
  * it is, up to where that showed, or to the end. */
-static void give_up(weft__answer *a, int final)
+static void give_up(weft__answer *a)
 {
     a->calling = 0;
-    if (final) a->scan = a->held.len;
+    if (a->cut) a->scan = a->held.len;
     else if (!a->told) a->scan += a->shown > LOOK_AGAIN ? a->shown : a->failed;
     else return;
     a->solid = a->scan;
@@ -358,7 +361,8 @@ static weft_status go_on(weft__answer *a, int final, int *waits)
         *waits = 1;
     } else {
         if (shown > a->shown) a->shown = shown;
-        if (a->told || !try_next(a, final)) give_up(a, final && found == WEFT__ANSWER_MORE);
+        a->cut |= found == WEFT__ANSWER_MORE;
+        if (a->told || !try_next(a, final)) give_up(a);
     }
     return WEFT_OK;
 }
@@ -388,6 +392,11 @@ static weft_status advance(weft__answer *a, int final)
     }
     if (st) return st;
     return tell_text(a, final ? a->held.len : a->solid);
+}
+
+int weft__answer_reasons(const weft__answer *a)
+{
+    return a->reasoning;
 }
 
 weft_status weft__answer_push(weft__answer *a, const char *text, size_t n, weft__answer_tell *to, void *arg,

@@ -33,6 +33,8 @@ int weft__answer_begun(const weft__answer_params *params);
 void weft__answer_destroy(weft__answer **a);
 /* Whether a special token that is spelled so is part of a marker. */
 int weft__answer_has(const weft__answer *a, const char *spelled, size_t n);
+/* Whether the answer so far stands in reasoning. */
+int weft__answer_reasons(const weft__answer *a);
 /* As weft_chat_parser_push and weft_chat_parser_finish. */
 weft_status weft__answer_push(weft__answer *a, const char *text, size_t n, weft__answer_tell *tell, void *arg,
                               weft_error *err);

@@ -211,17 +211,19 @@ static int put_list(loose_reader *r, char end)
     return 1;
 }
 
-static int put_key(loose_reader *r)
+/* A key without quotes is all up to `between`. */
+static int put_key(loose_reader *r, char between)
 {
+    const size_t at = r->at;
     char quote;
-    size_t n;
-    if (r->at < r->n && is_quote(r->s + r->at, r->n - r->at, &quote) == 1) {
+    if (at < r->n && is_quote(r->s + at, r->n - at, &quote) == 1) {
         r->at += quote == '|' ? QUOTE_BYTES : 1;
         return put_string(r, quote);
     }
-    n = word(r);
-    weft__json_write_string(r->out, r->s + r->at, n);
-    r->at += n;
+    while (r->at < r->n && r->s[r->at] != between && r->s[r->at] && !strchr("\"'()[]{},\n", r->s[r->at])) r->at++;
+    size_t n = r->at - at;
+    while (n && weft__answer_is_space(r->s[at + n - 1])) n--;
+    weft__json_write_string(r->out, r->s + at, n);
     return n > 0;
 }
 
@@ -233,7 +235,7 @@ static int put_members(loose_reader *r, char between, char end)
         skip_space(r);
         if (take(r, end)) break;
         if (!first) weft__strbuf_putc(r->out, ',');
-        if (!put_key(r)) return 0;
+        if (!put_key(r, between)) return 0;
         skip_space(r);
         if (!take(r, between)) return 0;
         weft__strbuf_putc(r->out, ':');
