@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* engine_calls.c: weft_chat_grammar holds the answer to a prompt to the tools that it was rendered with: required, named
- * and automatic calls, thinking before them, and what is refused. */
+/* engine_calls.c: weft_chat_grammar holds the answer to a prompt to the tools that it was rendered with: required,
+ * named and automatic calls, thinking before them, and what is refused. */
 #include "unit/grammar_world.h"
 
 #include "engine/handles.h"

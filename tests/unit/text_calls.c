@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text_calls.c: what the grammar of a format's calls allows, its parser takes as calls whose arguments are valid: random
- * answers of each format, over bytes and markers, with and without control tokens. Also lazy ones, large sets of tools,
- * and refusals by place. */
+/* text_calls.c: what the grammar of a format's calls allows, its parser takes as calls whose arguments are valid:
+ * random answers of each format, over bytes and markers, with and without control tokens. Also lazy ones, large sets
+ * of tools, and refusals by place. */
 #include "unit/grammar_world.h"
 
 #include "base/json.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* calls.c: the steps of a format's calls (text/answer/format.h) as rules (calls.h). Each form of a call becomes a choice
- * between the functions, each with its own arguments. Belongs to one thread. */
+/* calls.c: the steps of a format's calls (text/answer/format.h) as rules (calls.h). Each form of a call becomes a
+ * choice between the functions, each with its own arguments. Belongs to one thread. */
 #include "text/grammar/calls.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* calls.h: answers that are calls of functions, as a model's format writes them (text/answer/format.h), as rules: what the
- * parser of answers takes as calls, with arguments that are valid under the functions' schemas. Members that a schema
- * neither names nor speaks of are left out. */
+/* calls.h: answers that are calls of functions, as a model's format writes them (text/answer/format.h), as rules:
+ * what the parser of answers takes as calls, with arguments that are valid under the functions' schemas. Members
+ * that a schema neither names nor speaks of are left out. */
 #ifndef WEFT_TEXT_GRAMMAR_CALLS_H
 #define WEFT_TEXT_GRAMMAR_CALLS_H
 

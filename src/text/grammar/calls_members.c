@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* calls_members.c: arguments that a format writes one by one (calls_parts.h), in the order of the schema's properties. */
+/* calls_members.c: arguments that a format writes one by one (calls_parts.h), in the order of the schema's
+ * properties. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* calls_values.c: values of parameters that stand as plain text between markers (calls_parts.h). The parser tells strings
- * from other values by the schema's types, and by what can be read as JSON: a string that could be read as a value that
- * the schema does not allow is none here. */
+/* calls_values.c: values of parameters that stand as plain text between markers (calls_parts.h). The parser tells
+ * strings from other values by the schema's types, and by what can be read as JSON: a string that could be read as a
+ * value that the schema does not allow is none here. */
 #include <stdio.h>
 #include <string.h>
 
