@@ -1,343 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* matcher.c: tables per state, masks from them, and texts on their way (matcher.h).
- * Tables are published by compare-and-swap: two threads may make the same one, and the loser's is dropped. */
-#include "text/grammar/matcher.h"
-
+/* matcher.c: masks from tables, and texts on their way (matcher.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "text/grammar/run.h"
-#include "text/grammar/spans.h"
+#include "text/grammar/matcher_parts.h"
 
 enum {
     CREDIT = 1 << 21,           /* edges and links that masks and tokens of a text may take at first, and may save up */
     CREDIT_PER_TOKEN = 1 << 15, /* what each token adds; grammars for data take some hundreds */
     TABLE_WORK = 1 << 22,       /* the same for tables that a mask makes first: each is made once */
-    AHEAD_WORK = 1 << 20,       /* the same for all tables made ahead */
-    TABLE_BYTES = 64 << 20,     /* of all tables of a grammar; further ones are made for each use */
     MIN_COMPACT = 1024          /* frames */
 };
-
-/* What a state allows, whichever rule called its own. */
-typedef struct weft__gram_table {
-    uint32_t depth;     /* calls within each other that its tokens make at most */
-    uint32_t n_escapes; /* nodes at which the rule may end, with more of the trie below */
-    uint32_t n_tokens;  /* listed; UINT32_MAX: a bitmap instead */
-    size_t n_bytes;
-    const weft__gram_token_set *set; /* tokens that it allows beside those below; NULL: none */
-    uint64_t data[];                 /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
-} weft__gram_table;
-
-struct weft__gram_tables {
-    atomic_size_t refs;
-    weft__gram_automaton *a;
-    weft__gram_trie *trie;
-    weft__gram_span *spans;              /* [a->n_states] */
-    int root_called;                     /* else nothing follows where the root's rule ends */
-    _Atomic(weft__gram_table *) *tables; /* [a->n_states] */
-    weft__gram_token_sets sets;
-    atomic_size_t table_bytes;
-};
-
-/* A depth of the walk: what is left after the bytes up to there. */
-typedef struct matcher_level {
-    weft__gram_set set;
-    size_t n_frames, n_links;
-    weft__gram_span span; /* of one of the ways, n 0: none has one; what all of them read */
-    uint32_t n_in_set;    /* characters so far, all of the classes of the walk's set of tokens; UINT32_MAX: not all */
-} matcher_level;
-
-struct weft__gram_matcher {
-    weft__gram_tables *g;
-    weft__gram_run run; /* ways[0..n_ways): where the text is */
-    int done, ended;
-    uint64_t n_bytes;
-    size_t compact_at;     /* frames */
-    size_t credit;         /* work that the text may still take */
-    matcher_level *levels; /* [max_depth + 1] */
-    uint64_t *bits;        /* [n_words] */
-    weft__gram_way *order;
-    size_t order_capacity;
-    uint32_t *escapes;
-    size_t n_escapes, escapes_capacity;
-    unsigned char *piece; /* [max_depth] */
-};
-
-static size_t n_words(const weft__gram_tables *g)
-{
-    return ((size_t)g->trie->n_tokens + 63) / 64;
-}
-
-/* ---- the walk ---- */
-
-static void allow(uint64_t *bits, int32_t token)
-{
-    bits[token >> 6] |= (uint64_t)1 << (token & 63);
-}
-
-static void cut(weft__gram_run *r, const matcher_level *l)
-{
-    r->n_ways = l->set.end;
-    r->n_frames = l->n_frames;
-    r->n_links = l->n_links;
-}
-
-/* Of several ways one that takes what follows is enough, but not where the others' ends are looked for. */
-static void enter(const weft__gram_matcher *m, matcher_level *l, weft__gram_set set, uint32_t n_in_set, int escapes)
-{
-    const weft__gram_run *r = &m->run;
-    *l = (matcher_level){set, r->n_frames, r->n_links, {0}, n_in_set};
-    for (size_t i = set.begin; i < set.end; i++) {
-        const weft__gram_span *span = &m->g->spans[r->ways[i].state];
-        const uint64_t reads = l->span.reads | span->reads;
-        if (span->n > l->span.n && (!escapes || set.end == set.begin + 1)) l->span = *span;
-        l->span.reads = reads;
-    }
-}
-
-/* A step, but for a character of a class that no way reads. */
-static weft__gram_set step_if_read(weft__gram_run *r, const matcher_level *l, unsigned char byte, int own)
-{
-    if (l->span.reads >> own & 1) return weft__gram_run_step(r, l->set, byte);
-    if (r->work) r->work--;
-    else r->status = WEFT_LIMIT;
-    return (weft__gram_set){r->n_ways, r->n_ways, 0};
-}
-
-/* How many characters there are with the one of this node, where `n` are above it; UINT32_MAX: not of the set. */
-static uint32_t count_in_set(const weft__gram_token_set *tokens, uint32_t n, const weft__gram_trie_node *node, int own)
-{
-    if (!tokens || n == UINT32_MAX || !(tokens->classes >> own & 1)) return UINT32_MAX;
-    return n + (uint32_t)weft__gram_begins_char(node->byte);
-}
-
-/* Is all of the node's subtree of the set's classes, and what is above it too? */
-static int is_of_set(const weft__gram_token_set *tokens, const matcher_level *above, const weft__gram_subtree *below)
-{
-    return tokens && above->n_in_set != UINT32_MAX && !(below->classes & ~tokens->classes);
-}
-
-/* Allows the tokens of the node's subtree, which all fit; those of the set are allowed already. It is work like
- * looking at an edge for each few of them. */
-static void allow_subtree(weft__gram_matcher *m, uint32_t i, const matcher_level *above,
-                          const weft__gram_token_set *tokens, uint64_t *bits)
-{
-    enum { FEW = 8 };
-    const weft__gram_trie *t = m->g->trie;
-    const weft__gram_subtree *below = &t->subtrees[i];
-    if (is_of_set(tokens, above, below) && above->n_in_set + below->n <= tokens->n) return;
-    const uint32_t begin = t->nodes[i].token, end = t->nodes[t->nodes[i].next].token, work = (end - begin) / FEW;
-    if (work > m->run.work) {
-        m->run.status = WEFT_LIMIT;
-        return;
-    }
-    m->run.work -= work;
-    for (uint32_t k = begin; k < end; k++) allow(bits, t->ids[k]);
-}
-
-/* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`; those of
- * `tokens`, where that is not NULL, may be left out; no others of its classes fit when `exact`. Notes the nodes at
- * which the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
-static void walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits,
-                 const weft__gram_token_set *tokens, int exact, int escapes)
-{
-    const weft__gram_trie *t = m->g->trie;
-    weft__gram_run *r = &m->run;
-    enter(m, &m->levels[0], start, 0, escapes);
-    for (uint32_t i = from; i < to && !r->status;) {
-        const weft__gram_trie_node *node = &t->nodes[i];
-        const weft__gram_subtree *below = &t->subtrees[i];
-        matcher_level *l = &m->levels[node->depth - base];
-        int fits = !(below->classes & ~l[-1].span.classes) && below->n <= l[-1].span.n;
-        if (fits) allow_subtree(m, i, &l[-1], tokens, bits);
-        if (fits || (exact && is_of_set(tokens, &l[-1], below))) {
-            i = node->next;
-            continue;
-        }
-        cut(r, l - 1);
-        weft__gram_set set = step_if_read(r, &l[-1], node->byte, below->own);
-        if (set.begin == set.end && !set.done) {
-            i = node->next;
-            continue;
-        }
-        enter(m, l, set, count_in_set(tokens, l[-1].n_in_set, node, below->own), escapes);
-        for (uint32_t k = node[0].token; k < node[1].token; k++) allow(bits, t->ids[k]);
-        if (escapes && set.done && node->next > i + 1) {
-            if (weft__grow(&m->escapes, &m->escapes_capacity, m->n_escapes + 1, sizeof *m->escapes))
-                m->escapes[m->n_escapes++] = i;
-            else if (!r->status) r->status = WEFT_NO_MEMORY;
-        }
-        i = set.begin == set.end ? node->next : i + 1;
-    }
-    cut(r, &m->levels[0]);
-}
-
-/* ---- tables ---- */
-
-/* Tokens that a span allows, which all tables with such a span share: for few characters exactly, else of somewhat
- * fewer, so that there are few sets. NULL: none is worth it, or none can be had. */
-static const weft__gram_token_set *set_of(weft__gram_tables *g, weft__gram_span span)
-{
-    uint32_t n = span.n <= 16 ? span.n : span.n < 32 ? 16 : span.n < 64 ? 32 : span.n < 128 ? 64 : 128;
-    if (span.n == 0 || !(span.classes & (span.classes - 1))) return NULL;
-    if (span.n == WEFT__GRAM_ANY_LENGTH) n = UINT32_MAX;
-    return weft__gram_token_sets_get(&g->sets, g->trie, span.classes, n);
-}
-
-static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth, const weft__gram_token_set *set)
-{
-    size_t words = n_words(m->g), n_tokens = 0;
-    for (size_t w = 0; set && w < words; w++) m->bits[w] &= ~set->bits[w];
-    for (size_t w = 0; w < words; w++)
-        if (m->bits[w]) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
-    int listed = n_tokens < words; /* half the bytes of the bitmap */
-    size_t n_bytes = sizeof(weft__gram_table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) +
-                     m->n_escapes * sizeof(uint32_t);
-    weft__gram_table *t = weft__alloc(n_bytes);
-    if (!t) return NULL;
-    *t = (weft__gram_table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes, set};
-    uint32_t *out = (uint32_t *)(t->data + (listed ? 0 : words));
-    if (!listed) memcpy(t->data, m->bits, words * sizeof(uint64_t));
-    if (m->n_escapes) memcpy(out, m->escapes, m->n_escapes * sizeof *out);
-    out += m->n_escapes;
-    for (size_t w = 0; listed && w < words; w++)
-        for (uint64_t word = m->bits[w]; word; word &= word - 1)
-            *out++ = (uint32_t)(64 * w) + (uint32_t)__builtin_ctzll(word);
-    return t;
-}
-
-/* NULL with r->status set on failure. */
-static weft__gram_table *make_table(weft__gram_matcher *m, int32_t state)
-{
-    weft__gram_tables *g = m->g;
-    weft__gram_run *r = &m->run;
-    size_t begin = r->n_ways;
-    uint32_t deepest = r->deepest;
-    int too_deep = r->too_deep, escapes = g->root_called || g->a->states[state].rule != g->a->root;
-    const weft__gram_token_set *set = set_of(g, g->spans[state]);
-    int exact = set && g->spans[state].ends && set->n == g->spans[state].n;
-    weft__gram_table *t = NULL;
-    memset(m->bits, 0, n_words(g) * sizeof *m->bits);
-    m->n_escapes = 0;
-    r->deepest = 0;
-    r->too_deep = 0;
-    if (weft__grow(&r->ways, &r->ways_capacity, begin + 1, sizeof *r->ways)) {
-        r->ways[r->n_ways++] = (weft__gram_way){state, 0};
-        walk(m, (weft__gram_set){begin, begin + 1, 0}, 0, g->trie->n_nodes, 0, m->bits, set, exact, escapes);
-        if (!r->status && !(t = pack_table(m, r->too_deep ? UINT32_MAX : r->deepest, set))) r->status = WEFT_NO_MEMORY;
-    } else {
-        r->status = WEFT_NO_MEMORY;
-    }
-    r->n_ways = begin;
-    r->deepest = deepest;
-    r->too_deep = too_deep;
-    return t;
-}
-
-/* The state's table, made and kept when it is new. *own: the caller frees it. */
-static weft__gram_table *table_of(weft__gram_matcher *m, int32_t state, int *own)
-{
-    weft__gram_tables *g = m->g;
-    weft__gram_table *t = atomic_load_explicit(&g->tables[state], memory_order_acquire), *other = NULL;
-    *own = 0;
-    if (t || !(t = make_table(m, state))) return t;
-    if (atomic_fetch_add(&g->table_bytes, t->n_bytes) + t->n_bytes > TABLE_BYTES) {
-        atomic_fetch_sub(&g->table_bytes, t->n_bytes);
-        *own = 1;
-    } else if (!atomic_compare_exchange_strong(&g->tables[state], &other, t)) {
-        atomic_fetch_sub(&g->table_bytes, t->n_bytes);
-        weft__free(t);
-        t = other;
-    }
-    return t;
-}
-
-/* ---- grammars ---- */
-
-/* Makes tables in the order of the states until the work is spent. */
-static weft_status make_ahead(weft__gram_tables *g, weft_error *err)
-{
-    weft__gram_matcher *m;
-    size_t left = AHEAD_WORK;
-    weft_status st = weft__gram_matcher_create(g, &m, err);
-    for (size_t i = 0; !st && i < g->a->n_states && left; i++) {
-        int own;
-        if (g->a->states[i].edge == g->a->states[i + 1].edge) continue;
-        m->run.work = left;
-        weft__gram_table *t = table_of(m, (int32_t)i, &own);
-        size_t fixed = 1000 + n_words(g); /* also where hardly any token fits */
-        left = m->run.work > fixed ? m->run.work - fixed : 0;
-        if (own) weft__free(t);
-        if (own || m->run.status == WEFT_LIMIT) break;
-        if (!t) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    }
-    weft__gram_matcher_destroy(&m);
-    return st;
-}
-
-weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *trie, weft__gram_tables **out,
-                                     weft_error *err)
-{
-    *out = NULL;
-    weft__gram_tables *g = weft__alloc_zero(1, sizeof *g);
-    if (!g) {
-        weft__gram_automaton_destroy(&a);
-        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    }
-    atomic_init(&g->refs, 1);
-    atomic_init(&g->table_bytes, 0);
-    g->a = a;
-    g->trie = weft__gram_trie_retain(trie);
-    g->root_called = weft__gram_is_called(a, a->root);
-    g->spans = weft__gram_spans_make(a);
-    g->tables = g->spans ? weft__alloc_array(a->n_states, sizeof *g->tables) : NULL;
-    for (size_t i = 0; g->tables && i < a->n_states; i++) atomic_init(&g->tables[i], NULL);
-    weft_status st = g->tables ? make_ahead(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    if (st) weft__gram_tables_release(&g);
-    *out = g;
-    return st;
-}
-
-weft__gram_tables *weft__gram_tables_retain(weft__gram_tables *g)
-{
-    atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);
-    return g;
-}
-
-void weft__gram_tables_release(weft__gram_tables **p)
-{
-    weft__gram_tables *g = p ? *p : NULL;
-    if (!g) return;
-    *p = NULL;
-    if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1) return;
-    for (size_t i = 0; g->tables && i < g->a->n_states; i++) weft__free(atomic_load(&g->tables[i]));
-    weft__gram_token_sets_free(&g->sets);
-    weft__free(g->tables);
-    weft__free(g->spans);
-    weft__gram_trie_release(&g->trie);
-    weft__gram_automaton_destroy(&g->a);
-    weft__free(g);
-}
-
-int32_t weft__gram_tables_n_tokens(const weft__gram_tables *g)
-{
-    return g->trie->n_tokens;
-}
-
-const weft__gram_trie *weft__gram_tables_trie(const weft__gram_tables *g)
-{
-    return g->trie;
-}
-
-size_t weft__gram_tables_bytes(const weft__gram_tables *g)
-{
-    return sizeof *g + g->a->n_states * (sizeof *g->tables + sizeof *g->spans) + weft__gram_automaton_bytes(g->a) +
-           weft__gram_token_sets_bytes(&g->sets, g->trie) + atomic_load(&g->table_bytes);
-}
-
-/* ---- matchers ---- */
 
 static weft_status matcher_no_memory(weft_error *err)
 {
@@ -375,7 +50,7 @@ static weft_status create_empty(weft__gram_tables *g, weft__gram_matcher **out, 
     m->g = weft__gram_tables_retain(g);
     m->compact_at = MIN_COMPACT;
     m->levels = weft__alloc_array((size_t)g->trie->max_depth + 1, sizeof *m->levels);
-    m->bits = weft__alloc_array(n_words(g), sizeof *m->bits);
+    m->bits = weft__alloc_array(weft__gram_n_words(g), sizeof *m->bits);
     m->piece = weft__alloc_array(g->trie->max_depth, 1);
     if (!weft__gram_run_init(&m->run, g->a) || !m->levels || !m->bits || !m->piece) {
         weft__gram_matcher_destroy(&m);
@@ -387,7 +62,7 @@ static weft_status create_empty(weft__gram_tables *g, weft__gram_matcher **out, 
 
 weft_status weft__gram_matcher_restart(weft__gram_matcher *m, weft_error *err)
 {
-    cut(&m->run, &(matcher_level){{0, 0, 0}, 1, 0}); /* the bottom frame stays */
+    weft__gram_cut(&m->run, &(weft__gram_level){{0, 0, 0}, 1, 0}); /* the bottom frame stays */
     m->ended = 0;
     m->n_bytes = 0;
     m->run.too_deep = 0;
@@ -488,12 +163,12 @@ static weft_status go_on(weft__gram_matcher *m, const unsigned char *bytes, size
 {
     weft__gram_run *r = &m->run;
     char where[PLACE];
-    matcher_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+    weft__gram_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
     r->work = m->credit;
     weft__gram_set set = step_all(r, bytes, n);
     m->credit = r->work;
     if (r->status || (set.begin == set.end && !set.done)) {
-        cut(r, &before);
+        weft__gram_cut(r, &before);
         if (r->status) return stopped(m, err);
         if (token < 0) return weft_fail(err, WEFT_ARGUMENT, "grammar: the text does not fit %s", place(m, where));
         return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d does not fit %s", token, place(m, where));
@@ -548,25 +223,26 @@ static void mask_state(weft__gram_matcher *m, const weft__gram_way *ways, size_t
         if (r->frames[ways[i].frame].depth > depth) depth = r->frames[ways[i].frame].depth;
     m->credit = r->work;
     r->work = *for_tables;
-    weft__gram_table *table = table_of(m, ways[0].state, &own);
+    weft__gram_table *table = weft__gram_table_of(m, ways[0].state, &own);
     *for_tables = r->work;
     r->work = m->credit;
     if (!table) return;
     if (table->depth > m->g->a->depth - depth) {
         r->too_deep = 1;
     } else {
-        size_t words = n_words(m->g);
+        size_t words = weft__gram_n_words(m->g);
         int listed = table->n_tokens != UINT32_MAX;
         const uint32_t *list = (const uint32_t *)(table->data + (listed ? 0 : words));
         for (size_t w = 0; table->set && w < words; w++) bits[w] |= table->set->bits[w];
         for (size_t w = 0; !listed && w < words; w++) bits[w] |= table->data[w];
-        for (uint32_t i = 0; listed && i < table->n_tokens; i++) allow(bits, (int32_t)list[table->n_escapes + i]);
-        matcher_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+        for (uint32_t i = 0; listed && i < table->n_tokens; i++)
+            weft__gram_allow(bits, (int32_t)list[table->n_escapes + i]);
+        weft__gram_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
         weft__gram_set callers = {0};
         if (table->n_escapes) callers = weft__gram_run_return(r, ways, n);
         for (uint32_t i = 0; i < table->n_escapes && callers.begin < callers.end && !r->status; i++)
-            walk(m, callers, list[i] + 1, t->nodes[list[i]].next, t->nodes[list[i]].depth, bits, NULL, 0, 0);
-        cut(r, &before);
+            weft__gram_walk(m, callers, list[i] + 1, t->nodes[list[i]].next, t->nodes[list[i]].depth, bits, NULL, 0, 0);
+        weft__gram_cut(r, &before);
     }
     if (own) weft__free(table);
 }
@@ -585,7 +261,7 @@ weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_
     size_t n = r->n_ways, for_tables = TABLE_WORK;
     int was_too_deep = r->too_deep;
     char where[PLACE];
-    memset(bits, 0, n_words(m->g) * sizeof *bits);
+    memset(bits, 0, weft__gram_n_words(m->g) * sizeof *bits);
     if (m->ended) return weft_fail(err, WEFT_STATE, "grammar: the text has ended; no token may follow");
     if (!weft__grow(&m->order, &m->order_capacity, n, sizeof *m->order)) return matcher_no_memory(err);
     for (size_t i = 0; i < n; i++) m->order[i] = (weft__gram_way){r->ways[i].state, (uint32_t)i};
@@ -601,17 +277,17 @@ weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_
         /* What the limit leaves out depends on which of all ways calls a rule first: they are walked together, as
          * accept does. Where no state alone meets the limit, all together do not: they are taken in the same order, so
          * that a frame made first by a way of some state has been made as deep with that state alone. */
-        memset(bits, 0, n_words(m->g) * sizeof *bits);
-        walk(m, (weft__gram_set){0, n, 0}, 0, t->n_nodes, 0, bits, NULL, 0, 0);
+        memset(bits, 0, weft__gram_n_words(m->g) * sizeof *bits);
+        weft__gram_walk(m, (weft__gram_set){0, n, 0}, 0, t->n_nodes, 0, bits, NULL, 0, 0);
     }
     r->too_deep |= was_too_deep;
     m->credit = r->work;
     if (r->status) {
-        memset(bits, 0, n_words(m->g) * sizeof *bits);
+        memset(bits, 0, weft__gram_n_words(m->g) * sizeof *bits);
         return stopped(m, err);
     }
-    for (int32_t i = 0; m->done && i < t->n_ends; i++) allow(bits, t->ends[i]);
-    if (any(bits, n_words(m->g))) return WEFT_OK;
+    for (int32_t i = 0; m->done && i < t->n_ends; i++) weft__gram_allow(bits, t->ends[i]);
+    if (any(bits, weft__gram_n_words(m->g))) return WEFT_OK;
     return weft_fail(err, WEFT_STATE, "grammar: no token of the vocabulary can go on %s%s", place(m, where),
                      r->too_deep ? ", where rules are nested too deep" : "");
 }
@@ -619,8 +295,8 @@ weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_
 weft_status weft__gram_matcher_mask_below(weft__gram_matcher *m, uint32_t node, uint64_t *bits, weft_error *err)
 {
     const weft__gram_trie_node *x = &m->g->trie->nodes[node];
-    for (uint32_t k = x[0].token; k < x[1].token; k++) allow(bits, m->g->trie->ids[k]);
+    for (uint32_t k = x[0].token; k < x[1].token; k++) weft__gram_allow(bits, m->g->trie->ids[k]);
     m->run.work = CREDIT;
-    walk(m, (weft__gram_set){0, m->run.n_ways, 0}, node + 1, x->next, x->depth, bits, NULL, 0, 0);
+    weft__gram_walk(m, (weft__gram_set){0, m->run.n_ways, 0}, node + 1, x->next, x->depth, bits, NULL, 0, 0);
     return m->run.status ? stopped(m, err) : WEFT_OK;
 }
