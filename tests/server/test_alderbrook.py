@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
 from grammar import Dice
 from story import tell
-from talk import about, choice, small_talk, tool_chat, yes_no_question
+from talk import about, choice, markup, small_talk, tool_chat, yes_no_question
 from world import BY_NAME, PEOPLE
 
 N_PEOPLE = len(PEOPLE) if SWEEPS else 4 if SANITIZED else 10
