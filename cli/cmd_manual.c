@@ -22,7 +22,7 @@ static void put_roff(weft__strbuf *out, const char *text, size_t n)
     }
 }
 
-static void put_text(weft__strbuf *out, const char *text)
+static void put_roff_text(weft__strbuf *out, const char *text)
 {
     put_roff(out, text, strlen(text));
 }
@@ -47,15 +47,15 @@ static void put_option(weft__strbuf *out, const option_spec *o)
     weft__strbuf_puts(out, ".TP\n");
     if (o->letter) weft__strbuf_printf(out, "\\fB\\-%c\\fR, ", o->letter);
     weft__strbuf_puts(out, "\\fB\\-\\-");
-    put_text(out, o->name);
+    put_roff_text(out, o->name);
     weft__strbuf_puts(out, "\\fR");
     if (o->argument) {
         weft__strbuf_puts(out, " \\fI");
-        put_text(out, o->argument);
+        put_roff_text(out, o->argument);
         weft__strbuf_puts(out, "\\fR");
     }
     weft__strbuf_putc(out, '\n');
-    put_text(out, o->help);
+    put_roff_text(out, o->help);
     weft__strbuf_putc(out, '\n');
 }
 
@@ -75,9 +75,9 @@ static void put_head(weft__strbuf *out, const char *command, const char *about)
     weft__strbuf_puts(out, ".TH ");
     for (const char *c = name; *c; c++) weft__strbuf_putc(out, (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c));
     weft__strbuf_printf(out, " 1 \"\" \"weft %s\" \"Weft\"\n.SH NAME\n", weft_version());
-    put_text(out, name);
+    put_roff_text(out, name);
     weft__strbuf_puts(out, " \\- ");
-    put_text(out, about);
+    put_roff_text(out, about);
     weft__strbuf_puts(out, "\n.SH SYNOPSIS\n.B weft");
     if (*command) weft__strbuf_printf(out, " %s", command);
     weft__strbuf_puts(out, "\n");
@@ -92,7 +92,7 @@ static void put_exit_status(weft__strbuf *out)
 static void put_page(weft__strbuf *out, const command_kind *k, const command_spec *spec)
 {
     put_head(out, spec->name, k->about);
-    put_text(out, spec->synopsis);
+    put_roff_text(out, spec->synopsis);
     weft__strbuf_puts(out, "\n.SH DESCRIPTION\n");
     put_paragraphs(out, spec->about);
     weft__strbuf_puts(out, ".SH OPTIONS\n");
@@ -100,7 +100,7 @@ static void put_page(weft__strbuf *out, const command_kind *k, const command_spe
     put_option(out, &(option_spec){.name = "help", .letter = 'h', .help = "the same as this page, shorter"});
     if (spec->examples) {
         weft__strbuf_puts(out, ".SH EXAMPLES\n.nf\n");
-        put_text(out, spec->examples);
+        put_roff_text(out, spec->examples);
         weft__strbuf_puts(out, ".fi\n");
     }
     put_exit_status(out);
@@ -145,9 +145,9 @@ static void add_page(const command_kind *k, const command_spec *spec, void *arg)
     weft__strbuf_free(&text);
     page_name(name, sizeof name, "", spec->name, "");
     weft__strbuf_puts(&p->commands, ".TP\n.BR ");
-    put_text(&p->commands, name);
+    put_roff_text(&p->commands, name);
     weft__strbuf_puts(&p->commands, " (1)\n");
-    put_text(&p->commands, k->about);
+    put_roff_text(&p->commands, k->about);
     weft__strbuf_putc(&p->commands, '\n');
 }
 
@@ -157,7 +157,7 @@ static void add_first_page(struct pages *p)
     weft__strbuf text = {0};
     if (p->err.status) return;
     put_head(&text, "", COMMANDS.about);
-    put_text(&text, COMMANDS.synopsis);
+    put_roff_text(&text, COMMANDS.synopsis);
     weft__strbuf_puts(&text, "\n.SH DESCRIPTION\nWeft runs large language models on the machine that is there, for one "
                              "person or for many at once, each with\nadapters of their own. A model is a GGUF file, a "
                              "folder in Hugging Face's form, or the name of a pulled one.\n.SH COMMANDS\n");

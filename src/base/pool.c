@@ -7,8 +7,8 @@
  * announces it in a counter and then looks again; one that changes the word looks at the counter afterwards; both
  * sequentially consistent, so one of the two always notices the other. Spinning and then sleeping, but never
  * sched_yield: beside a busy process that hands over a whole time slice, while a sleeper that is woken goes first.
- * Owner: the thread that calls weft__pool_run is thread 0; from the beginning of its job to the end it holds `turn`, and
- * what jobs are made of is its own. */
+ * Owner: the thread that calls weft__pool_run is thread 0; from the beginning of its job to the end it holds `turn`,
+ * and what jobs are made of is its own. */
 #include "base/pool.h"
 
 #include <pthread.h>

@@ -131,7 +131,7 @@ def bad_requests(facts):
         ({"grammar_triggers": [{"type": 1, "value": ""}]}, 400, "must have a 'value'", "grammar_triggers[0]"),
         ({"grammar_triggers": [{"type": 0, "token": beyond}]}, 400, "an id from 0 to", "grammar_triggers[0]"),
         (
-            {"grammar_lazy": True, "grammar": "root ::= x", "grammar_triggers": [{"type": 1, "value": "refused"}]},
+            {"grammar_lazy": True, "grammar": "root ::= \"x\"", "grammar_triggers": [{"type": 1, "value": "refused"}]},
             400,
             "'grammar_triggers': grammar: no text of it begins",
             "grammar_triggers",

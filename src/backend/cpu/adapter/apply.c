@@ -115,17 +115,25 @@ static void put_h(weft_run *run, weft__cpu_thread *th, const weft_adapter *a, co
         a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(run, h_rows[i], mat));
 }
 
-/* next: what is read then, or NULL. */
+enum { ALL = -1 }; /* as a row: all of them */
+
+/* A of an expert times n prepared rows, or row `row` of them alone, into th->h. next: what is read then, or NULL. */
 static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k, int32_t expert, const void *acts,
-                     int64_t n, const uint8_t *next)
+                     int64_t n, int64_t row, const uint8_t *next)
 {
-    const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
+    const weft__product p = {.panels = pair->a + (size_t)expert * pair->a_expert,
+                             .stride = pair->a_stride,
+                             .n_out = pair->rank,
+                             .k = k,
+                             .act = acts,
+                             .m = n,
+                             .out = th->h,
+                             .ldo = pair->rank};
     const weft__range range = {next, 1};
-    weft__kernel_prefetch ahead = {.range = &range, .n = 1};
-    int prefetches = next && pair->mm->run_ahead;
-    if (!prefetches) fetch(next);
-    weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank,
-                     prefetches ? &ahead : NULL);
+    weft__kernel_prefetch list = {.range = &range, .n = 1}, *ahead = next ? &list : NULL;
+    if (!pair->mm->prefetches) fetch(next);
+    if (row == ALL) weft__matmul_run(pair->mm, &p, ahead);
+    else weft__matmul_run_row(pair->mm, &p, row, ahead);
 }
 
 /* The rows at `at` in the form that an A reads, where they are prepared so; else NULL. */
@@ -166,28 +174,35 @@ static items items_of(const weft_run *run, const weft__cpu_linear *l, const weft
     return (items){1, weft__cpu_share(n, thread, run->n_threads), weft__cpu_share(n, thread + 1, run->n_threads), then};
 }
 
+/* What a thread makes h of: rows of a linear node's groups, which are prepared at `at`. */
+typedef struct shrink {
+    const weft__cpu_linear *l;
+    const weft__cpu_groups *groups;
+    weft__cpu_prepared at;
+    items part;
+} shrink;
+
 /* Matrices [from, to) for n rows of group g. */
-static void shrink_rows(weft_run *run, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__cpu_groups *groups,
-                        int32_t g, int from, int to, const items *part, const weft__cpu_prepared *at,
+static void shrink_rows(weft_run *run, weft__cpu_thread *th, const shrink *s, int32_t g, int from, int to,
                         const int32_t *rows, int64_t n)
 {
-    const weft_adapter *a = groups->list[g].adapter;
+    const weft__cpu_linear *l = s->l;
+    const weft__cpu_prepared *at = &s->at;
+    const weft_adapter *a = s->groups->list[g].adapter;
     const weft__act *form = NULL;
     const void *acts = NULL;
     for (int i = from; i < to; i++) {
         const weft__cpu_pair *pair = &a->pair[l->m[i].id];
         if (pair->rank == 0) continue;
         const uint8_t *next =
-            part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL;
+            s->part.split ? first_a(l, s->groups, (int64_t)g * l->n_mat + i + 1, s->part.end, s->part.then) : NULL;
         const uint8_t *among = n == 1 && at->n > 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
         if (among) {
-            if (!pair->mm->run_ahead) fetch(next);
-            weft__matmul_run_row(pair->mm, pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row,
-                                 at->n, th->h, next);
+            multiply(th, pair, l->input.k, 0, among, at->n, rows[0] - at->row, next);
         } else {
             if (pair->mm->act != form) acts = take_rows(run, l, th, pair->mm->act, at, rows, n);
             form = pair->mm->act;
-            multiply(th, pair, l->input.k, 0, acts, n, next);
+            multiply(th, pair, l->input.k, 0, acts, n, ALL, next);
         }
         put_h(run, th, a, pair, n, rows, i);
     }
@@ -206,21 +221,21 @@ void weft__cpu_shrink_linear(weft_run *run, const weft__cpu_step *s, int thread,
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(run, weft__cpu_row_kind(run, s));
-    const items part = items_of(run, l, groups, thread, split, then);
+    const shrink all = {l, groups, at, items_of(run, l, groups, thread, split, then)};
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;
-        int from = part.begin > item ? (int)(part.begin - item) : 0;
-        int to = part.end < item + l->n_mat ? (int)(part.end - item) : l->n_mat;
+        int from = all.part.begin > item ? (int)(all.part.begin - item) : 0;
+        int to = all.part.end < item + l->n_mat ? (int)(all.part.end - item) : l->n_mat;
         if (from >= to) continue;
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *rows = groups->rows + group->first;
         int32_t i = 0, n = group->n;
-        if (!split) fetch(first_a(l, groups, item + l->n_mat, part.end, NULL));
+        if (!split) fetch(first_a(l, groups, item + l->n_mat, all.part.end, NULL));
         while (i < n && rows[i] < first) i++;
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
             few = n - i < WEFT__CPU_FEW ? n - i : WEFT__CPU_FEW;
-            shrink_rows(run, l, &run->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
+            shrink_rows(run, &run->threads[thread], &all, g, from, to, rows + i, few);
         }
     }
 }
@@ -233,7 +248,7 @@ void weft__cpu_shrink_row(weft_run *run, int thread, const weft_adapter *a, cons
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
     weft__act_put_row(pair->mm->act, x, m->k, 0, 1, th->gathered);
-    multiply(th, pair, m->k, expert, th->gathered, 1, NULL);
+    multiply(th, pair, m->k, expert, th->gathered, 1, ALL, NULL);
     put_h(run, th, a, pair, 1, &row, mat);
 }
 
@@ -259,21 +274,31 @@ weft__cpu_delta weft__cpu_delta_of(const weft_run *run, int64_t rows, int64_t ro
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 
-/* n rows of one group; gain: of outputs from `first` on, or NULL. next: what is read then, or NULL. */
-static void expand_rows(const weft_run *run, const weft_adapter *a, const weft__cpu_pair *pair, const float *gain,
-                        int32_t expert, int mat, int64_t first, int64_t last, const int64_t *rows, int n,
+/* Outputs [first, last) of matrix m, number `mat` of its node. */
+typedef struct expanded {
+    const weft__cpu_matrix *m;
+    int mat;
+    int32_t expert;
+    int64_t first, last;
+} expanded;
+
+/* n rows of one adapter, whose outputs are at y. next: what is read then, or NULL. */
+static void expand_rows(const weft_run *run, const weft_adapter *a, const expanded *o, const int64_t *rows, int n,
                         float *const *y, const uint8_t *next)
 {
+    const weft__cpu_pair *pair = &a->pair[o->m->id];
+    const float *gain = pair->gain ? pair->gain + o->expert * o->m->n + o->first : NULL;
     const void *h[WEFT__CPU_FEW];
-    for (int i = 0; gain && i < n; i++) run->k->glu(WEFT_ACT_NONE, y[i], gain, last - first, y[i]);
+    for (int i = 0; gain && i < n; i++) run->k->glu(WEFT_ACT_NONE, y[i], gain, o->last - o->first, y[i]);
     if (pair->rank == 0) return;
-    for (int i = 0; i < n; i++) h[i] = weft__cpu_h(run, rows[i], mat);
-    a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y, next);
+    for (int i = 0; i < n; i++) h[i] = weft__cpu_h(run, rows[i], o->mat);
+    a->expand->run(weft__cpu_b(a, pair, o->expert, o->first), o->last - o->first, pair->rank, h, n, y, next);
 }
 
 void weft__cpu_expand(const weft_run *run, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
                       int64_t last, float *out, int64_t ldo, const uint8_t *then)
 {
+    const expanded o = {m, mat, d->expert, first, last};
     if (d->n_groups) await(run, d->after);
     for (int32_t g = 0; g < d->n_groups; g++) {
         const weft__cpu_group *group = &d->group[g];
@@ -283,17 +308,16 @@ void weft__cpu_expand(const weft_run *run, const weft__cpu_delta *d, const weft_
         const uint8_t *next = weft__cpu_first_b(d, g + 1, m, first, then);
         int n = 0;
         if (pair->rank == 0 && !pair->gain) continue;
-        const float *gain = pair->gain ? pair->gain + d->expert * m->n + first : NULL;
         for (int32_t i = 0; i < group->n; i++) {
             int64_t r = d->rows ? d->rows[group->first + i] : group->first + i;
             if (r < d->row || r >= d->row + d->n) continue;
             rows[n] = r;
             y[n++] = out + (r - d->row) * ldo;
             if (n < WEFT__CPU_FEW) continue;
-            expand_rows(run, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, NULL);
+            expand_rows(run, group->adapter, &o, rows, n, y, NULL);
             n = 0;
         }
-        if (n) expand_rows(run, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, next);
+        if (n) expand_rows(run, group->adapter, &o, rows, n, y, next);
     }
 }
 
