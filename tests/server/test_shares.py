@@ -154,13 +154,18 @@ class Shares(Case):
 
     def test_turns_in_a_line(self):
         """Who brings one grammar waits for one of a crowd of another's, not for all."""
-        server, slow, answers = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow"}, []
-        crowd = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow))) for _ in range(20)]
+        server, answers = self.own(), []
+
+        def ask(i, **how):
+            """Each has a text of its own, which the server has not kept."""
+            return server.post(TEXT, {"prompt": "[say x]", "grammar": "root ::= slow # %d" % i}, **how)
+
+        crowd = [threading.Thread(target=lambda i=i: answers.append(ask(i))) for i in range(20)]
         for t in crowd:
             t.start()
         self.assertTrue(wait_until(lambda: server.metric("weft_http_requests") > 15, 0.001))
         before = len(answers)
-        self.assertEqual(server.post(TEXT, slow, source="127.0.0.2").status, 200)
+        self.assertEqual(ask(20, source="127.0.0.2").status, 200)
         self.assertLess(len(answers) - before, 7)
         for t in crowd:
             t.join()
