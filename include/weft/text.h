@@ -106,7 +106,6 @@ WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, s
 WEFT_API const char *weft_chat_format(const weft_chat *chat);
 /* 1 when its models think before they answer. */
 WEFT_API int weft_chat_reasons(const weft_chat *chat);
-
 /* What ends the thinking of its models as they write it ("\n</think>\n\n"), as tokens; *n is 0 where they do not
  * think. Otherwise as weft_tokenize. */
 WEFT_API weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n,
@@ -173,14 +172,16 @@ WEFT_API weft_status weft_chat_parser_finish(weft_chat_parser *parser, weft_chat
 
 /* ---- grammars: what a model may write ----
  * A grammar is checked and compiled for a vocabulary before the first token; a matcher follows one text through it
- * and masks the logits. Control tokens are never allowed, end tokens where the text may end; half a character is,
- * where the rest can follow. Fails closed: where no token fits, that is an error. The text is the bytes of its
- * tokens (WEFT_DETOK_CONTINUE). */
+ * and masks the logits. Control tokens are allowed where the grammar names them, end tokens where the text may end;
+ * half a character is, where the rest can follow. Fails closed: where no token fits, that is an error. The text is the
+ * bytes of its tokens (WEFT_DETOK_CONTINUE). */
 typedef struct weft_grammar weft_grammar;
 typedef struct weft_matcher weft_matcher;
 
 enum weft_grammar_kind {
-    WEFT_GRAMMAR_GBNF = 0,      /* the dialect of llama.cpp; begins with rule `root`; at most 1 MiB */
+    /* the dialect of llama.cpp; begins with rule `root`; at most 1 MiB. Tokens are written <[ID]> or as they are
+     * spelled, <...>: control tokens are meant as such, others as their text */
+    WEFT_GRAMMAR_GBNF = 0,
     WEFT_GRAMMAR_JSON = 1,      /* any JSON object, at most 256 deep; no source */
     WEFT_GRAMMAR_JSON_VALUE = 2 /* any JSON value, the same */
 };
@@ -198,6 +199,35 @@ WEFT_API weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t 
  * message names the place as a JSON pointer ("#/properties/a/pattern"). Otherwise as weft_grammar_new. */
 WEFT_API weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char *source, size_t length,
                                               weft_grammar **out, weft_error *err);
+
+enum weft_trigger_kind {
+    WEFT_TRIGGER_WORD = 0, /* the text; where a control token is spelled so, that one, too */
+    WEFT_TRIGGER_TOKEN = 1 /* the token; for the grammar a control token is itself, or else the text of its spelling */
+};
+typedef struct weft_trigger {
+    uint32_t kind;
+    int32_t token;    /* of TOKEN */
+    const char *text; /* of WORD: text[0..length), UTF-8, at most 1024 bytes */
+    size_t length;
+} weft_trigger;
+/* A grammar that begins later: the text is free, control tokens and ends included, until it has one of
+ * triggers[0..n), at most 256; from the trigger's first byte on it is a text of `grammar`, which may be freed. A token
+ * that completes a trigger is allowed where it goes on as the grammar does. Fails with WEFT_ARGUMENT for a lazy
+ * grammar, or a trigger with which none of its texts begins; WEFT_LIMIT for a word that ends in too many tokens of the
+ * vocabulary. */
+WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
+                                       const weft_trigger *triggers, size_t n, weft_grammar **out, weft_error *err);
+/* What the answer to this prompt is held to so that its calls are valid. tools: JSON as given to weft_chat_render; of
+ * each function the arguments are valid under its `parameters` (members that those neither name nor speak of are left
+ * out), in the form that the template's models write, which weft_chat_parser reads. choice: "required": one of the
+ * functions is called at once, after thinking, where the prompt has begun that or leaves it to the model; the name of a
+ * function: that one; "auto" or NULL: the text is free until a call begins (a lazy grammar), then it is one of the
+ * functions, and its arguments are held to where it is `strict`; *out is NULL where none is. parallel: several calls
+ * may follow each other. Fails with WEFT_FORMAT or WEFT_ARGUMENT for tools that are none, or have no function of that
+ * name; else as weft_grammar_from_schema, by the tool's place ("tools[2].function.parameters: schema:
+ * #/properties/a"), also for what the form has no way to write. */
+WEFT_API weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice,
+                                       int32_t parallel, weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */

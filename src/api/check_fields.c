@@ -22,6 +22,11 @@ static int check_constraint(const weft__api_params *params, weft__api_error *err
         return weft__api_error_set(error, 400, "grammar", "'grammar' and '%s' exclude each other", format);
     if (params->json_object + params->json_value + (params->schema_field != NULL) > 1)
         return weft__api_error_set(error, 400, "json_schema", "'json_schema' and 'response_format' exclude each other");
+    if (params->grammar_lazy && !params->n_triggers)
+        return weft__api_error_set(error, 400, "grammar_lazy", "'grammar_lazy' without 'grammar_triggers'");
+    if (params->grammar_lazy && !params->grammar && !params->json_object && !params->json_value &&
+        !params->schema_field)
+        return weft__api_error_set(error, 400, "grammar_lazy", "'grammar_lazy' without a 'grammar' or a schema");
     return 1;
 }
 

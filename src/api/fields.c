@@ -46,11 +46,12 @@ static int is_known(const void *form, const char *key)
     return fields_find(form, key) != NULL;
 }
 
-/* Strings, and what stop and logit_bias borrow from. */
+/* Strings, and what stop, logit_bias and grammar_triggers borrow from. */
 static int is_borrowed(const void *form, const char *key)
 {
     const weft__api_field *f = fields_find(form, key);
-    return f && (f->kind == WEFT__FIELD_STRING || !strcmp(key, "stop") || !strcmp(key, "logit_bias"));
+    return f && (f->kind == WEFT__FIELD_STRING || !strcmp(key, "stop") || !strcmp(key, "logit_bias") ||
+                 !strcmp(key, "grammar_triggers"));
 }
 
 void weft__api_params_settle(weft__api_params *params)

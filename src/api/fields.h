@@ -42,6 +42,7 @@ enum {
     WEFT__API_MAX_STOP_BYTES = 1000,
     WEFT__API_MAX_STOPS_BYTES = 16000, /* of all: each of the answers holds them three times over */
     WEFT__API_MAX_BIASES = 2048,
+    WEFT__API_MAX_TRIGGERS = 128,
     WEFT__API_MAX_N = 128,       /* answers of a request */
     WEFT__API_MAX_INPUTS = 2048, /* texts to be embedded */
     WEFT__API_MAX_MESSAGES = 16384
@@ -106,6 +107,9 @@ typedef struct weft__api_params {
     weft__api_tools tools;
     int64_t thinking_budget;      /* tokens; -1: none */
     const char *reasoning_format; /* one of those that weft__api_read_reasoning_format takes; NULL: auto */
+    int grammar_lazy;             /* it holds from a trigger on */
+    int n_triggers;
+    weft_trigger triggers[WEFT__API_MAX_TRIGGERS];
     int lora_given, n_loras;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS];
     const char *lora_name, *lora_path;

@@ -52,6 +52,7 @@
 
 #define TEXTS "string or array of strings"
 #define PROMPT WEFT__API_PROMPT_TYPE
+#define TRIGGERS "array of objects with type and value or token"
 #define LORAS "array of objects with id and scale"
 #define MAX_INT 2147483647.0
 #define MAX_NAME 256
@@ -70,6 +71,7 @@
         STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),        \
         NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                 \
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
+        BOOL("grammar_lazy", grammar_lazy, 0), READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),            \
         READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
         INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
 
@@ -156,6 +158,8 @@ static const weft__api_field completion_fields[] = {
     INT("n_probs", n_top, 0, 0, 20),
     READ("logprobs", "integer or boolean", weft__api_read_logprobs_llama),
     STRING("grammar", grammar, MAX_GRAMMAR),
+    BOOL("grammar_lazy", grammar_lazy, 0),
+    READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),
     READ("response_format", "object", weft__api_read_response_format),
     INT("id_slot", id_slot, -1, -1, 65535),
     STRING("user", user, MAX_NAME),
@@ -166,7 +170,6 @@ static const weft__api_field completion_fields[] = {
     READ("samplers", "array of strings, or string of letters", weft__api_read_samplers),
     READ("lora", LORAS, weft__api_read_adapter_scales),
     EMPTY("image_data"),
-    EMPTY("grammar_lazy"),
     EMPTY("response_fields"),
     ONLY("post_sampling_probs", 0),
     ONLY("mirostat", 0),

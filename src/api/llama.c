@@ -69,6 +69,18 @@ static void put_timings(weft__strbuf *out, const weft__api_choice *c)
     weft__strbuf_putc(out, '}');
 }
 
+static void put_trigger(weft__strbuf *out, const weft_trigger *t, int more)
+{
+    if (more) weft__strbuf_putc(out, ',');
+    if (t->kind == WEFT_TRIGGER_TOKEN) {
+        weft__strbuf_printf(out, "{\"type\":0,\"value\":\"\",\"token\":%d}", t->token);
+        return;
+    }
+    weft__strbuf_puts(out, "{\"type\":1,\"value\":");
+    weft__json_write_string(out, t->text, t->length);
+    weft__strbuf_putc(out, '}');
+}
+
 static void put_settings(weft__strbuf *out, const weft__api_choice *c)
 {
     const weft__api_params *p = c->answer->params;
@@ -83,7 +95,9 @@ static void put_settings(weft__strbuf *out, const weft__api_choice *c)
                         p->presence_penalty, p->frequency_penalty, p->ignore_end ? "true" : "false",
                         p->stream ? "true" : "false", (long long)(p->n_top > 0 ? p->n_top : 0));
     weft__json_write_string(out, p->grammar ? p->grammar : "", p->grammar ? strlen(p->grammar) : 0);
-    weft__strbuf_puts(out, ",\"stop\":[");
+    weft__strbuf_printf(out, ",\"grammar_lazy\":%s,\"grammar_triggers\":[", p->grammar_lazy ? "true" : "false");
+    for (int i = 0; i < p->n_triggers; i++) put_trigger(out, &p->triggers[i], i > 0);
+    weft__strbuf_puts(out, "],\"stop\":[");
     for (int i = 0; i < p->n_stops; i++) {
         if (i) weft__strbuf_putc(out, ',');
         weft__json_write_string(out, p->stops[i], p->stop_lengths[i]);

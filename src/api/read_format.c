@@ -107,6 +107,43 @@ int weft__api_read_json_schema(weft__api_params *params, const char *name, const
     return params->json_value || keep_schema(params, name, name, v, error);
 }
 
+/* llama.cpp's types of triggers: 0 a token, 1 a word, 2 and 3 patterns. */
+static int read_trigger(weft__api_params *params, const char *place, const weft__json *v, weft__api_error *error)
+{
+    weft_trigger *t = &params->triggers[params->n_triggers];
+    int64_t type = -1, token = -1;
+    if (!weft__json_int(weft__json_get(v, "type"), &type) || type < 0 || type > 3)
+        return weft__api_error_set(error, 400, place, "'%s' must be an object with a 'type': 0 (token) or 1 (word)",
+                                   place);
+    if (type > 1)
+        return weft__api_error_set(error, 400, place,
+                                   "'%s': patterns (type %d) are not supported; write words (type 1) or tokens (0)",
+                                   place, (int)type);
+    *t = (weft_trigger){.kind = type ? WEFT_TRIGGER_WORD : WEFT_TRIGGER_TOKEN};
+    if (type && (!weft__json_string(weft__json_get(v, "value"), &t->text, &t->length) || !t->length))
+        return weft__api_error_set(error, 400, place, "'%s' must have a 'value', the word", place);
+    if (!type && (!weft__json_int(weft__json_get(v, "token"), &token) || token < 0 || token >= params->n_vocab))
+        return weft__api_error_set(error, 400, place, "'%s' must have a 'token', an id from 0 to %d", place,
+                                   params->n_vocab - 1);
+    t->token = (int32_t)token;
+    params->n_triggers++;
+    return 1;
+}
+
+int weft__api_read_triggers(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+{
+    char place[64];
+    params->n_triggers = 0;
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY || weft__json_size(v) > WEFT__API_MAX_TRIGGERS)
+        return weft__api_error_set(error, 400, name, "'%s' must be an array of at most %d triggers", name,
+                                   WEFT__API_MAX_TRIGGERS);
+    for (size_t i = 0; i < weft__json_size(v); i++) {
+        snprintf(place, sizeof place, "%s[%zu]", name, i);
+        if (!read_trigger(params, place, weft__json_at(v, i), error)) return 0;
+    }
+    return 1;
+}
+
 int weft__api_read_encoding(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
 {
     const char *s = NULL;

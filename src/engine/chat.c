@@ -37,6 +37,7 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     weft_chat *c = weft__alloc_zero(1, sizeof *c);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
     c->tokenizer = model->tokenizer->t;
+    c->vocabulary = model->tokenizer;
     c->n_tokens = weft__chat_tokens(c->tokenizer, c->tokens);
     c->source = weft__strndup(source, length);
     c->n_source = length;

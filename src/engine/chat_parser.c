@@ -73,7 +73,7 @@ void weft_chat_parser_params_init(weft_chat_parser_params *params, uint32_t size
     weft__params_init(WEFT__PARAMS_TYPE(weft_chat_parser_params), params, size, &own);
 }
 
-static weft_status read_tools(const char *text, weft__json **out, weft_error *err)
+weft_status weft__engine_chat_tools(const char *text, weft__json **out, weft_error *err)
 {
     *out = NULL;
     if (!text) return WEFT_OK;
@@ -92,6 +92,14 @@ static size_t begun_bytes(const weft_chat_prompt *prompt)
     return o->segments[o->n_segments - 1].len;
 }
 
+weft__answer_params weft__engine_chat_answer(const weft_chat_prompt *prompt)
+{
+    return (weft__answer_params){.style = prompt->chat->style,
+                                 .prompt = prompt->output.text ? prompt->output.text : "",
+                                 .n_prompt = prompt->output.len,
+                                 .n_begun = begun_bytes(prompt)};
+}
+
 weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat_parser_params *params,
                                  weft_chat_parser **out, weft_error *err)
 {
@@ -100,19 +108,16 @@ weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat
     *out = NULL;
     weft_chat_parser_params_default(&own);
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_chat_parser_params), &own, params, err);
-    if (!st) st = read_tools(own.tools, &tools, err);
+    if (!st) st = weft__engine_chat_tools(own.tools, &tools, err);
     if (st) return st;
     weft_chat_parser *p = weft__alloc_zero(1, sizeof *p);
     if (!p) {
         weft__json_free(&tools);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a parser of answers");
     }
-    const weft__answer_params how = {.style = prompt->chat->style,
-                                     .calls = own.calls,
-                                     .reasoning = own.reasoning,
-                                     .prompt = prompt->output.text ? prompt->output.text : "",
-                                     .n_prompt = prompt->output.len,
-                                     .n_begun = begun_bytes(prompt)};
+    weft__answer_params how = weft__engine_chat_answer(prompt);
+    how.calls = own.calls;
+    how.reasoning = own.reasoning;
     p->tokenizer = prompt->chat->tokenizer;
     st = weft__answer_create(&how, tools, &p->answer, err);
     if (st) weft_chat_parser_free(&p);

@@ -57,6 +57,16 @@ static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, wef
     return st;
 }
 
+/* What was compiled holds from a trigger on. */
+static weft_status make_lazy(weft__server_response *g, weft_error *err)
+{
+    weft_grammar *whole = g->grammar;
+    weft_status st = weft_grammar_lazy(g->server->prompt_model.tokenizer, whole, g->params.triggers,
+                                       (size_t)g->params.n_triggers, &g->grammar, err);
+    weft_grammar_free(&whole);
+    return st;
+}
+
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error)
 {
     weft_error err = {0};
@@ -68,8 +78,12 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
         st = weft_grammar_from_schema(g->server->prompt_model.tokenizer, g->params.schema.data, g->params.schema.len,
                                       &g->grammar, &err);
     else st = json_grammar(g->server, g->params.json_value, &g->grammar, &err);
-    if (!st) return 1;
     const char *field = weft__server_response_constraint_of(&g->params);
+    if (!st && g->params.grammar_lazy) {
+        field = "grammar_triggers";
+        st = make_lazy(g, &err);
+    }
+    if (!st) return 1;
     return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
 }
 

@@ -17,7 +17,8 @@ static weft_model *model;
     X(model)                                                                                                           \
     X(session)                                                                                                         \
     X(sampler)                                                                                                         \
-    X(merge) X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate)
+    X(merge)                                                                                                           \
+    X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate) X(chat_parser)
 
 #define FILL(name)                                                                                                     \
     static void fill_##name(void *params, uint32_t size)                                                               \
@@ -130,6 +131,20 @@ static weft_status use_generate(const void *p, weft_error *err)
     if (!st) st = next_refusal(weft_generate(s, sampler, p, NULL, err)); /* no tokens */
     weft_sampler_free(&sampler);
     weft_session_free(&s);
+    return st;
+}
+
+static weft_status use_chat_parser(const void *p, weft_error *err)
+{
+    weft_chat *chat = NULL;
+    weft_chat_prompt *prompt = NULL;
+    weft_chat_parser *parser = NULL;
+    weft_status st = weft_chat_open(model, NULL, 0, &chat, err);
+    if (!st) st = weft_chat_render(chat, "[{\"role\": \"user\", \"content\": \"x\"}]", NULL, NULL, 1, &prompt, err);
+    if (!st) st = weft_chat_parser_new(prompt, p, &parser, err);
+    weft_chat_parser_free(&parser);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
     return st;
 }
 

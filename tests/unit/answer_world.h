@@ -73,6 +73,33 @@ static inline weft__strbuf taken_apart(const weft__answer_params *how, const cha
     return t.line;
 }
 
+/* The arguments of calls. */
+static const char *const arguments[] = {
+    "{}",
+    "{\"q\": \"plain\"}",
+    "{\"q\": \"\"}",
+    "{\"q\": \"Zürich, 東京 🎉 é\"}",
+    "{\"q\": \"say \\\"hi\\\" now\"}",
+    "{\"q\": \"it's 'fine' `so`\"}",
+    "{\"q\": \"one\\ntwo\\n\\nfour\"}",
+    "{\"q\": \" around \"}",
+    "{\"n\": 3, \"m\": -70, \"x\": 2.5, \"yes\": true, \"no\": false}",
+    "{\"q\": null, \"n\": 1}",
+    "{\"o\": {\"k\": [1, {\"z\": \"y\"}], \"deep\": {\"er\": {\"est\": true}}}, \"q\": \"x\"}",
+    "{\"numbers\": [1, 2, 3], \"words\": [\"a\", \"b c\"]}",
+    "{\"objects\": [{\"a\": 1}, {\"a\": 2}]}",
+    "{\"q\": \"3\"}",
+    "{\"q\": \"true\"}",
+    "{\"q\": \"{\\\"a\\\": [1]}\"}",
+    "{\"q\": \"</tool_call> <tool_call> [TOOL_CALLS] <|call|> }] ```\"}",
+    "{\"q\": \"a\\\\b C:\\\\new\"}",
+    "{\"code\": \"def f(x):\\n    return x < 1 and x > 2, [x]\\n\"}",
+    "{\"q\": \"\\n\"}",
+    "{\"a b\": \"a key with a space\", \"c-d\": 1, \"e.f\": 2}",
+    "{\"q\": \"<p>1 &amp; 2</p>\", \"empty\": {}, \"none\": []}",
+};
+enum { N_ARGUMENTS = sizeof arguments / sizeof *arguments };
+
 static inline const weft__answer_format *format_named(const char *name)
 {
     for (size_t i = 0; i < weft__answer_n_formats; i++)

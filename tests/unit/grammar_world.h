@@ -19,6 +19,8 @@
 /* ---- a vocabulary ---- */
 
 enum { CONTROL = 256, END = 257, FIRST = 258, MAX_TOKENS = 512 };
+/* What the control token is in a grammar: bytes that no text has. */
+#define CONTROL_BYTES "\xFF<ctl>\xFF"
 
 typedef struct vocab {
     char text[MAX_TOKENS][16]; /* bytes that tokens from FIRST on stand for */
@@ -33,6 +35,10 @@ static inline const char *token_bytes(const vocab *v, int id, size_t *n, char on
         *one = (char)id;
         *n = 1;
         return one;
+    }
+    if (id == CONTROL) {
+        *n = sizeof CONTROL_BYTES - 1;
+        return CONTROL_BYTES;
     }
     *n = strlen(v->text[id]);
     return v->text[id];
@@ -93,15 +99,22 @@ static inline void vocab_make(vocab *v, uint64_t seed, int n_random)
 
 /* ---- short ways to grammars and texts ---- */
 
-static inline weft_status gbnf_of_depth(const char *source, size_t n, uint32_t depth, weft__gram_automaton **out,
-                                        weft_error *err)
+static inline weft_status gbnf_over(const weft__tok *tok, const char *source, size_t n, uint32_t depth,
+                                    weft__gram_automaton **out, weft_error *err)
 {
     weft__gram *g = weft__gram_create();
     if (!g) return weft_fail(err, WEFT_NO_MEMORY, "no memory");
+    weft__gram_vocabulary(g, tok);
     int32_t root = weft__gram_read_gbnf(g, source, n);
     weft_status st = weft__gram_compile(g, root, depth, out, err);
     weft__gram_destroy(&g);
     return st;
+}
+
+static inline weft_status gbnf_of_depth(const char *source, size_t n, uint32_t depth, weft__gram_automaton **out,
+                                        weft_error *err)
+{
+    return gbnf_over(NULL, source, n, depth, out, err);
 }
 
 static inline weft_status gbnf(const char *source, size_t n, weft__gram_automaton **out, weft_error *err)
@@ -114,7 +127,7 @@ static inline weft__gram_tables *grammar(const char *source, const vocab *v)
     weft__gram_automaton *a;
     weft__gram_tables *g;
     weft_error err = {0};
-    if (gbnf(source, strlen(source), &a, &err)) fail_msg("%s\n%s", source, err.message);
+    if (gbnf_over(v->tok, source, strlen(source), WEFT__GRAM_DEPTH, &a, &err)) fail_msg("%s\n%s", source, err.message);
     assert_int_equal(weft__gram_tables_create(a, v->trie, &g, NULL), WEFT_OK);
     return g;
 }

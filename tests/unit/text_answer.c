@@ -171,6 +171,34 @@ static void calls_that_are_all_of_an_answer(void **state)
     becomes("generic", "See: {\"name\": \"f\", \"arguments\": {}}", "T{See: {\"name\": \"f\", \"arguments\": {}}}");
 }
 
+/* Of formats, or forms of them, that no template at hand renders; each %s is the name or the arguments. */
+static void calls_of_many_arguments_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format, *answer;
+    } all[] = {
+        {"generic", "{\"name\": \"%s\", \"arguments\": %s}"},
+        {"generic", "[{\"name\": \"%s\", \"parameters\": %s}]"},
+        {"none", "{\"tool_calls\": [{\"name\": \"%s\", \"arguments\": %s}]}"},
+        {"granite-v3", "<|tool_call|>[{\"name\": \"%s\", \"arguments\": %s}]"},
+        {"llama3", "<|python_tag|>{\"name\": \"%s\", \"parameters\": %s}"},
+        {"lfm2", "<|tool_call_start|>[{\"name\": \"%s\", \"arguments\": %s}]<|tool_call_end|>"},
+        {"harmony", "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>"},
+        {"mistral", "[TOOL_CALLS]%s[ARGS]%s"},
+        {"kimi-k3",
+         "<|open|>tools<|sep|><|open|>call tool=\"%s\" index=\"1\"<|sep|><|open|>json type=\"object\"<|sep|>%s"
+         "<|close|>json<|sep|><|close|>call<|sep|><|close|>tools<|sep|>"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t k = 0; k < N_ARGUMENTS; k++) {
+            char answer[600], wanted[400];
+            snprintf(answer, sizeof answer, all[i].answer, "get_it", arguments[k]);
+            snprintf(wanted, sizeof wanted, "C{get_it||%s}", arguments[k]);
+            becomes(all[i].format, answer, wanted);
+        }
+}
+
 static void what_is_no_call_stays_text(void **state)
 {
     (void)state;
@@ -192,6 +220,11 @@ static void what_is_no_call_stays_text(void **state)
         snprintf(text, sizeof text, "T{%s}", texts[i]);
         becomes("hermes", texts[i], text);
     }
+    /* The rest of what is cut off is no place for calls. */
+    becomes("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g[ARGS]{}",
+            "T{[TOOL_CALLS]f[ARGS]{\"a\": \"[TOOL_CALLS]g[ARGS]{}}");
+    becomes("lfm2", "<|tool_call_start|>[f(a='<|tool_call_start|>[g()]<|tool_call_end|>",
+            "T{<|tool_call_start|>[f(a='<|tool_call_start|>[g()]<|tool_call_end|>}");
     /* What follows is looked at again. */
     becomes("hermes", "<tool_call>\n<tool_call>" F "</tool_call>", "T{<tool_call>}" CALLED);
     becomes("hermes", "<tool_call>{]</tool_call>\n<tool_call>" F "</tool_call>", "T{<tool_call>{]</tool_call>}" CALLED);
@@ -443,6 +476,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_not_wanted_is_text),
         cmocka_unit_test(calls_are_told_whole),
         cmocka_unit_test(calls_that_are_all_of_an_answer),
+        cmocka_unit_test(calls_of_many_arguments_are_told),
         cmocka_unit_test(what_is_no_call_stays_text),
         cmocka_unit_test(a_call_needs_no_last_marker),
         cmocka_unit_test(plain_values_get_their_types),

@@ -89,19 +89,28 @@ static void what_cannot_work_is_refused_by_name_and_line(void **state)
         {"root ::= \"a\" )", WEFT_ARGUMENT, {"line 1", "')'"}},
         {"root = \"a\"", WEFT_ARGUMENT, {"line 1", "'::='"}},
         {"root ::= \"a\"\n<think>", WEFT_ARGUMENT, {"line 2", "'::='"}},
-        {"root ::= <think>", WEFT_UNSUPPORTED, {"line 1", "tokens"}},
+        {"root ::= <think>", WEFT_ARGUMENT, {"line 1", "spelled '<think>'"}},
+        {"root ::= \"a\"\n | <ctl", WEFT_ARGUMENT, {"line 2", "<[ID]>"}},
+        {"root ::= <[300]>", WEFT_ARGUMENT, {"line 1", "token 300", "0 to 257"}},
+        {"root ::= <[99999999999]>", WEFT_ARGUMENT, {"line 1", "<[99999999999]>"}},
+        {"root ::= <end>", WEFT_ARGUMENT, {"line 1", "token 257", "ends the answer"}},
+        {"root ::= <[200]>", WEFT_UNSUPPORTED, {"line 1", "token 200", "whole characters"}},
+        {"root ::= !<ctl>", WEFT_UNSUPPORTED, {"line 1", "any token but one"}},
         {"root ::= \"\xFF\"", WEFT_ARGUMENT, {"line 1", "UTF-8"}},
     };
+    static vocab v;
+    vocab_make(&v, 1, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__gram_automaton *a;
         weft_error err = {0};
-        weft_status st = gbnf(cases[i].source, strlen(cases[i].source), &a, &err);
+        weft_status st = gbnf_over(v.tok, cases[i].source, strlen(cases[i].source), WEFT__GRAM_DEPTH, &a, &err);
         assert_null(a);
         if (st != cases[i].status) fail_msg("%s\n%d: %s", cases[i].source, st, err.message);
         for (int k = 0; k < 3 && cases[i].message[k]; k++)
             if (!strstr(err.message, cases[i].message[k]))
                 fail_msg("%s\n'%s' lacks '%s'", cases[i].source, err.message, cases[i].message[k]);
     }
+    vocab_close(&v);
 }
 
 /* ---- JSON ---- */
@@ -157,7 +166,7 @@ static void json_takes_what_the_standard_allows(void **state)
         "{\"\\u00e9\\uD83D\\uDE00\\n\\/\\\"\\\\\":\"\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80\x7F\"}",
         "{\"a\":[[[{\"b\":{}}]]]}",
         "{\"a\":\"\\ud7FF\\uE000\"}",
-        "{\"a\":12345678901234567890.12345678901234567890e-123}"};
+        "{\"a\":123456789012345678.12345678901234567890e-123}"};
     static vocab v;
     vocab_make(&v, 1, 0);
     weft__gram_tables *g = json_grammar(&v);
@@ -304,6 +313,72 @@ static void ends_and_control_tokens(void **state)
     vocab_close(&v);
 }
 
+/* A control token and the text of its spelling are two things, and each stands where the grammar has it. */
+static void a_control_token_is_not_its_spelling(void **state)
+{
+    (void)state;
+    static vocab v;
+    uint64_t bits[MAX_TOKENS / 64 + 1];
+    vocab_make(&v, 1, 0);
+    weft__gram_tables *g = grammar("root ::= <ctl> \"a\" <[97]> | \"<ctl>b\" | .", &v);
+    for (int as_token = 0; as_token < 2; as_token++) {
+        weft__gram_matcher *m;
+        assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_matcher_mask(m, bits, NULL), WEFT_OK);
+        assert_true(bit(bits, '<') && bit(bits, CONTROL) && bit(bits, 'x') && !bit(bits, 0xFF) && !bit(bits, END));
+        assert_int_equal(weft__gram_matcher_accept(m, 0xFF, NULL), WEFT_ARGUMENT);
+        for (const char *s = as_token ? "" : "<ctl>"; *s; s++)
+            assert_int_equal(weft__gram_matcher_accept(m, *s, NULL), WEFT_OK);
+        if (as_token) assert_int_equal(weft__gram_matcher_accept(m, CONTROL, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_matcher_mask(m, bits, NULL), WEFT_OK);
+        for (int id = 0; id < v.n; id++) assert_int_equal(bit(bits, id), id == (as_token ? 'a' : 'b'));
+        weft__gram_matcher_destroy(&m);
+    }
+    assert_int_equal(follow(g,
+                            "\xFF<ctl>\xFF"
+                            "aa",
+                            9),
+                     -1); /* its bytes one by one */
+    weft__gram_tables_release(&g);
+    vocab_close(&v);
+}
+
+/* Every text of up to six letters: it is what stands before the word, and the word, when the word is nowhere else. */
+static void a_text_without_a_word_ends_where_the_word_begins(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"ab", "aab", "a\xC3\xA9", "\xC3\xA9\xC3\xA9z", "abac"}, *const letters[] = {
+                                                                                                    "a", "b", "c",
+                                                                                                    "\xC3\xA9", "z"};
+    static vocab v;
+    vocab_make(&v, 1, 0);
+    for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
+        const size_t length = strlen(words[w]);
+        weft__gram *rules = weft__gram_create();
+        weft__gram_automaton *a;
+        weft__gram_tables *g;
+        int32_t root = weft__gram_rule(rules, "root", 4);
+        int32_t items[] = {weft__gram_without(rules, words[w], length), weft__gram_text(rules, words[w], length)};
+        weft__gram_define(rules, root, weft__gram_seq(rules, items, 2));
+        assert_int_equal(weft__gram_compile(rules, root, 1, &a, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_tables_create(a, v.trie, &g, NULL), WEFT_OK);
+        for (int code = 0; code < 5 * 5 * 5 * 5 * 5 * 5; code++) {
+            char text[16] = "";
+            for (int rest = code, i = 0; i < 6; rest /= 5, i++) strcat(text, letters[rest % 5]);
+            for (size_t n = strlen(text); n > 0; n = strlen(text)) {
+                const char *at = strstr(text, words[w]);
+                if ((follow(g, text, n) == 2) != (at && at + length == text + n))
+                    fail_msg("'%s' of '%s'", text, words[w]);
+                if (code % 7 || n < 2 || (text[n - 1] & 0x80)) break;
+                text[n - 1] = 0;
+            }
+        }
+        weft__gram_tables_release(&g);
+        weft__gram_destroy(&rules);
+    }
+    vocab_close(&v);
+}
+
 /* A vocabulary that cannot spell what the grammar wants is an error that names the place, never a mask without a
  * token. */
 static void fails_closed(void **state)
@@ -350,6 +425,8 @@ int main(void)
         cmocka_unit_test(json_agrees_with_the_reader),
         cmocka_unit_test(json_has_a_depth_and_never_gets_stuck),
         cmocka_unit_test(ends_and_control_tokens),
+        cmocka_unit_test(a_control_token_is_not_its_spelling),
+        cmocka_unit_test(a_text_without_a_word_ends_where_the_word_begins),
         cmocka_unit_test(fails_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

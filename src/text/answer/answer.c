@@ -46,6 +46,7 @@ struct weft__answer {
     weft__answer_call call;
     int told;      /* a call of its section was */
     size_t tried;  /* markers whose forms were tried at scan */
+    int cut;       /* a form would have gone on behind the answer's end */
     size_t failed; /* bytes of what it begins with */
     size_t shown;  /* the farthest byte, from scan on, where a form was none */
     int32_t n_calls;
@@ -97,11 +98,6 @@ static int has_steps(const weft__answer_step *steps, const char *s, size_t n)
     return 0;
 }
 
-int weft__answer_reasons(const weft__answer *a)
-{
-    return a->reasoning;
-}
-
 int weft__answer_has(const weft__answer *a, const char *s, size_t n)
 {
     const weft__answer_format *f = a->style.format;
@@ -134,9 +130,7 @@ static size_t last_of(const char *s, size_t n, const char *mark)
     return last;
 }
 
-/* Whether a prompt has begun the reasoning: it ends with what begins it, or what the answer goes on from has begun it
- * and not ended it. */
-static int has_begun(const weft__answer_params *p)
+int weft__answer_begun(const weft__answer_params *p)
 {
     const weft__answer_reasoning *r = p->style.reasoning;
     const char *begun = p->prompt + (p->n_prompt - p->n_begun);
@@ -164,7 +158,7 @@ weft_status weft__answer_create(const weft__answer_params *p, weft__json *tools,
         weft__answer_destroy(&a);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a parser of answers");
     }
-    a->reasoning = has_begun(p);
+    a->reasoning = weft__answer_begun(p);
     a->trim = a->reasoning && a->apart;
     a->fresh = !trimmed(p->prompt + (p->n_prompt - p->n_begun), p->n_begun);
     *out = a;
@@ -258,7 +252,7 @@ static int stands(weft__answer *a, const marker *m, int final)
     return final ? 1 : -1;
 }
 
-/* The longest marker at scan that is no call's: 1, 0, -1 as above. */
+/* The longest marker at scan: 1, 0, -1 as above. */
 static int look(weft__answer *a, int final, const marker **found)
 {
     int any = 0;
@@ -317,15 +311,16 @@ static void begin_call(weft__answer *a, const marker *m, int final)
     a->tried = 0;
     a->failed = m->n;
     a->shown = 0;
+    a->cut = 0;
     try_next(a, final);
 }
 
 /* What looked like a call at scan is none. The beginning of it is text, and what is behind is looked through; or all of
  * it is, up to where that showed, or to the end. */
-static void give_up(weft__answer *a, int final)
+static void give_up(weft__answer *a)
 {
     a->calling = 0;
-    if (final) a->scan = a->held.len;
+    if (a->cut) a->scan = a->held.len;
     else if (!a->told) a->scan += a->shown > LOOK_AGAIN ? a->shown : a->failed;
     else return;
     a->solid = a->scan;
@@ -366,7 +361,8 @@ static weft_status go_on(weft__answer *a, int final, int *waits)
         *waits = 1;
     } else {
         if (shown > a->shown) a->shown = shown;
-        if (a->told || !try_next(a, final)) give_up(a, final && found == WEFT__ANSWER_MORE);
+        a->cut |= found == WEFT__ANSWER_MORE;
+        if (a->told || !try_next(a, final)) give_up(a);
     }
     return WEFT_OK;
 }
@@ -396,6 +392,11 @@ static weft_status advance(weft__answer *a, int final)
     }
     if (st) return st;
     return tell_text(a, final ? a->held.len : a->solid);
+}
+
+int weft__answer_reasons(const weft__answer *a)
+{
+    return a->reasoning;
 }
 
 weft_status weft__answer_push(weft__answer *a, const char *text, size_t n, weft__answer_tell *to, void *arg,

@@ -27,11 +27,14 @@ typedef int weft__answer_tell(void *arg, const weft_chat_part *part, size_t from
 /* Takes over tools (an array as OpenAI has it, or NULL) in any case. Fails with WEFT_NO_MEMORY. */
 weft_status weft__answer_create(const weft__answer_params *params, weft__json *tools, weft__answer **out,
                                 weft_error *err);
+/* Whether a prompt has begun the reasoning: it ends with what begins it, or what the answer goes on from has begun it
+ * and not ended it. */
+int weft__answer_begun(const weft__answer_params *params);
 void weft__answer_destroy(weft__answer **a);
-/* What follows now is reasoning. */
-int weft__answer_reasons(const weft__answer *a);
 /* Whether a special token that is spelled so is part of a marker. */
 int weft__answer_has(const weft__answer *a, const char *spelled, size_t n);
+/* Whether the answer so far stands in reasoning. */
+int weft__answer_reasons(const weft__answer *a);
 /* As weft_chat_parser_push and weft_chat_parser_finish. */
 weft_status weft__answer_push(weft__answer *a, const char *text, size_t n, weft__answer_tell *tell, void *arg,
                               weft_error *err);

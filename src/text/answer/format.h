@@ -19,7 +19,7 @@ typedef enum weft__answer_op {
     WEFT__ANSWER_NAME, /* the function's */
     WEFT__ANSWER_ID,
     WEFT__ANSWER_NAMED_ID, /* an id with the name in it: functions.NAME:0 */
-    WEFT__ANSWER_SKIP,     /* such a run that says nothing new */
+    WEFT__ANSWER_SKIP,     /* such a run that says nothing new; text: what is written, "%" the name, NULL a number */
     /* The arguments, or all of a call. */
     WEFT__ANSWER_ARGUMENTS,  /* a JSON object, or one as a JSON string */
     WEFT__ANSWER_CALL,       /* a JSON object with members `keys`; keys->name NULL: {NAME: ARGUMENTS} */
@@ -37,7 +37,7 @@ typedef enum weft__answer_op {
 
 typedef struct weft__answer_step {
     weft__answer_op op;
-    const char *text; /* MARK, MAYBE, SPACE */
+    const char *text; /* MARK, MAYBE, SPACE, SKIP */
 } weft__answer_step;
 
 /* Members of a call that is a JSON object. */
@@ -92,6 +92,7 @@ typedef struct weft__answer_format {
     const weft__answer_frame *frames; /* up to one without text */
     /* NULL: what the template shows. */
     const weft__answer_reasoning *reasoning;
+    const char *resume; /* what stands between reasoning and a call, or NULL */
     /* Calls may stand in reasoning, and end it: they begin with a special token that says nothing else. */
     int ends_reasoning;
 } weft__answer_format;

@@ -20,6 +20,10 @@
     {                                                                                                                  \
         WEFT__ANSWER_##op, NULL                                                                                        \
     }
+#define SKIP(written)                                                                                                  \
+    {                                                                                                                  \
+        WEFT__ANSWER_SKIP, written                                                                                     \
+    }
 #define SIGNS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FORMS(...)                                                                                                     \
     .forms = (const weft__answer_form[]){__VA_ARGS__},                                                                 \
@@ -88,10 +92,11 @@ const weft__answer_format weft__answer_formats[] = {
            {.call = STEPS(MARK("<|channel|>analysis to=functions."), STEP(NAME), SPACE(" "), MAYBE("<|constrain|>"),
                           MAYBE("json"), SPACE(""), MARK("<|message|>"), STEP(ARGUMENTS), MARK("<|call|>"))},
            {.first = 1,
-            .call = STEPS(MARK(" to=functions."), STEP(NAME), MARK("<|channel|>"), STEP(SKIP), SPACE(" "),
+            .call = STEPS(MARK(" to=functions."), STEP(NAME), MARK("<|channel|>"), SKIP("commentary"), SPACE(" "),
                           MAYBE("<|constrain|>"), MAYBE("json"), SPACE(""), MARK("<|message|>"), STEP(ARGUMENTS),
                           MARK("<|call|>"))}),
      .reasoning = REASONING("<|channel|>analysis<|message|>", "<|end|>"),
+     .resume = "<|start|>assistant",
      .frames =
          FRAMES({"<|start|>assistant", WEFT__ANSWER_ANYWHERE}, {"<|channel|>final<|message|>", WEFT__ANSWER_ANYWHERE},
                 {"<|channel|>final <|constrain|>json<|message|>", WEFT__ANSWER_ANYWHERE},
@@ -119,12 +124,13 @@ const weft__answer_format weft__answer_formats[] = {
     {.name = "muse",
      .signs = SIGNS("<atem:function_calls>", "<|start|>assistant"),
      FORMS({.first = 1,
-            .call = STEPS(MARK(" to="), STEP(SKIP), MARK("<|message|>"), SPACE(""), MARK("<atem:function_calls>"),
+            .call = STEPS(MARK(" to="), SKIP("%"), MARK("<|message|>"), SPACE(""), MARK("<atem:function_calls>"),
                           SPACE("\n"), MARK("<atem:invoke name=\""), STEP(NAME), MARK("\">"), SPACE("\n"),
                           STEP(PARAMETERS), MARK("</atem:invoke>"), SPACE("\n"), MARK("</atem:function_calls>"))}),
      .parameter =
          STEPS(MARK("<atem:parameter name=\""), STEP(KEY), MARK("\">"), STEP(VALUE), MARK("</atem:parameter>")),
      .reasoning = REASONING(" to=self<|message|>", "<|eom|>"),
+     .resume = "<|start|>assistant",
      .frames = FRAMES({"<|start|>assistant", WEFT__ANSWER_ANYWHERE}, {" to=user<|message|>", WEFT__ANSWER_FIRST},
                       {"<|message|>", WEFT__ANSWER_FIRST}, {"<|eom|>", WEFT__ANSWER_ANYWHERE})},
     {.name = "solar",
@@ -135,6 +141,7 @@ const weft__answer_format weft__answer_formats[] = {
             .between = STEPS(SPACE("")),
             .close = STEPS(MARK("<|calls|>"))}),
      .reasoning = REASONING("<|think|>", "<|end|>"),
+     .resume = "<|begin|>assistant",
      .frames = FRAMES({"<|begin|>assistant", WEFT__ANSWER_ANYWHERE}, {"<|content|>", WEFT__ANSWER_FIRST})},
     {.name = "gemma4",
      .signs = SIGNS("<|tool_call>call:", "<tool_call|>"),
@@ -186,9 +193,9 @@ const weft__answer_format weft__answer_formats[] = {
     {.name = "deepseek-r1",
      .signs = SIGNS("<｜tool▁call▁begin｜>", "```json"),
      FORMS({.open = STEPS(MARK("<｜tool▁calls▁begin｜>"), SPACE("")),
-            .call = STEPS(MARK("<｜tool▁call▁begin｜>"), STEP(SKIP), MARK("<｜tool▁sep｜>"), STEP(NAME), SPACE("\n"),
-                          MARK("```json"), SPACE("\n"), STEP(ARGUMENTS), SPACE("\n"), MARK("```"), SPACE(""),
-                          MARK("<｜tool▁call▁end｜>")),
+            .call = STEPS(MARK("<｜tool▁call▁begin｜>"), SKIP("function"), MARK("<｜tool▁sep｜>"), STEP(NAME),
+                          SPACE("\n"), MARK("```json"), SPACE("\n"), STEP(ARGUMENTS), SPACE("\n"), MARK("```"),
+                          SPACE(""), MARK("<｜tool▁call▁end｜>")),
             .between = STEPS(SPACE("\n")),
             .close = STEPS(MARK("<｜tool▁calls▁end｜>"))})},
     {.name = "deepseek-v3.1",

@@ -47,7 +47,8 @@ static void mark_first(spread *s, int leaves)
         const weft__gram_node *x = &g->nodes[i];
         s->missing[i] = x->kind == WEFT__GRAM_SEQ ? x->b : 1;
         if ((x->kind == WEFT__GRAM_TEXT && (leaves || x->b == 0)) || (x->kind == WEFT__GRAM_CLASS && leaves) ||
-            (x->kind == WEFT__GRAM_SEQ && x->b == 0) || (x->kind == WEFT__GRAM_REPEAT && x->a == 0))
+            (x->kind == WEFT__GRAM_SEQ && x->b == 0) || (x->kind == WEFT__GRAM_REPEAT && x->a == 0) ||
+            x->kind == WEFT__GRAM_WITHOUT)
             mark(s, (int32_t)i);
     }
 }

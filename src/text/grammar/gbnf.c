@@ -280,6 +280,29 @@ static int32_t read_group(gbnf_reader *r)
     return node;
 }
 
+/* <[ID]> or <spelling>. */
+static int32_t read_token(gbnf_reader *r)
+{
+    char quote[WEFT__TOK_QUOTE];
+    const char *s = r->s;
+    size_t n = 1;
+    while (s + n < r->end && s[n] != '>' && s[n] != '\n' && s[n] != '\r') n++;
+    if (s + n == r->end || s[n] != '>')
+        return gbnf_fail(r, "a token must be written as <[ID]> or as it is spelled, <...>,");
+    r->s += ++n;
+    if (s[1] == '[' && n >= 5 && s[n - 2] == ']') {
+        int32_t id = 0;
+        size_t i = 2;
+        for (; i < n - 2 && i < 11 && s[i] >= '0' && s[i] <= '9'; i++) id = 10 * id + (s[i] - '0');
+        if (i == n - 2) return weft__gram_token(r->g, id);
+    }
+    int32_t id = weft__gram_find(r->g, s, n);
+    if (id >= 0) return weft__gram_token(r->g, id);
+    weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: no token of the vocabulary is spelled '%s'", r->line,
+                    weft__tok_quote(quote, s, n));
+    return -1;
+}
+
 /* -2: no item begins here. */
 static int32_t read_item(gbnf_reader *r)
 {
@@ -292,9 +315,10 @@ static int32_t read_item(gbnf_reader *r)
         return weft__gram_class(r->g, &(weft__gram_range){0, 0x10FFFF}, 1, 0);
     }
     if (c == '*' || c == '+' || c == '?' || c == '{') return gbnf_fail(r, "nothing to be repeated");
-    if (c == '<' || c == '!') {
-        weft__gram_fail(r->g, WEFT_UNSUPPORTED,
-                        "grammar: line %d: tokens by name or number ('<...>') are not supported", r->line);
+    if (c == '<') return read_token(r);
+    if (c == '!') {
+        weft__gram_fail(r->g, WEFT_UNSUPPORTED, "grammar: line %d: any token but one ('!<...>') is not supported",
+                        r->line);
         return -1;
     }
     if (!is_word(c)) return -2;

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "text/grammar/parts.h"
+#include "text/grammar/token_trie.h"
 #include "text/tokenizer/parts.h"
 
 weft__gram *weft__gram_create(void)
@@ -29,6 +30,11 @@ void weft__gram_destroy(weft__gram **p)
     weft__strings_free(&g->names);
     weft__free(g);
     *p = NULL;
+}
+
+void weft__gram_vocabulary(weft__gram *g, const weft__tok *tok)
+{
+    g->tok = tok;
 }
 
 void weft__gram_line(weft__gram *g, int line)
@@ -158,13 +164,9 @@ static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_
     return (int32_t)g->n_nodes++;
 }
 
-int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
+/* Whatever the bytes are. */
+static int32_t add_bytes(weft__gram *g, const char *s, size_t n)
 {
-    if (g->err.status) return -1;
-    if (!weft__utf8_valid(s, n)) {
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a literal that is no UTF-8", g->line);
-        return -1;
-    }
     if (n > WEFT__GRAM_MAX_NODES) {
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a literal of %zu bytes", g->line, n);
         return -1;
@@ -173,6 +175,45 @@ int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
     if (n) memcpy(g->bytes + g->n_bytes, s, n);
     g->n_bytes += n;
     return add_node(g, WEFT__GRAM_TEXT, (uint32_t)(g->n_bytes - n), (uint32_t)n, 1);
+}
+
+int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
+{
+    if (g->err.status) return -1;
+    if (weft__utf8_valid(s, n)) return add_bytes(g, s, n);
+    weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a literal that is no UTF-8", g->line);
+    return -1;
+}
+
+int32_t weft__gram_token(weft__gram *g, int32_t id)
+{
+    char text[WEFT__TOK_SPECIAL_MAX_BYTES + 2];
+    if (g->err.status) return -1;
+    if (!g->tok || id < 0 || id >= weft__tok_n(g->tok)) {
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: token %d: the vocabulary has ids 0 to %d", g->line, id,
+                        g->tok ? weft__tok_n(g->tok) - 1 : -1);
+        return -1;
+    }
+    if (weft__gram_trie_is_control(g->tok, id)) {
+        weft__tok_slice s = weft__tok_text(g->tok, id);
+        text[0] = text[s.len + 1] = (char)WEFT__GRAM_TRIE_CONTROL;
+        memcpy(text + 1, s.data, s.len);
+        return add_bytes(g, text, s.len + 2);
+    }
+    weft__tok_slice piece = weft__tok_piece_of(g->tok, id);
+    if (weft__tok_is_end(g->tok, id))
+        weft__gram_fail(g, WEFT_ARGUMENT,
+                        "grammar: line %d: token %d ends the answer, and is allowed where the grammar may end; leave "
+                        "it out",
+                        g->line, id);
+    else if (piece.len == 0 || !weft__utf8_valid(piece.data, piece.len))
+        weft__gram_fail(g, WEFT_UNSUPPORTED, "grammar: line %d: token %d has no text of whole characters", g->line, id);
+    return weft__gram_text(g, piece.data, piece.len);
+}
+
+int32_t weft__gram_find(const weft__gram *g, const char *s, size_t n)
+{
+    return g->tok && !g->err.status ? weft__tok_find(g->tok, s, n) : -1;
 }
 
 static int by_lo(const void *a, const void *b)
@@ -271,6 +312,103 @@ int32_t weft__gram_ref(weft__gram *g, int32_t rule)
     int32_t node = add_node(g, WEFT__GRAM_REF, (uint32_t)rule, g->rules[rule].refs, 1);
     if (node >= 0) g->rules[rule].refs = (uint32_t)node;
     return node;
+}
+
+/* ---- markers ---- */
+
+int32_t weft__gram_control_at(const weft__gram *g, const char *s, size_t n, size_t *length)
+{
+    size_t most = n < WEFT__TOK_SPECIAL_MAX_BYTES ? n : WEFT__TOK_SPECIAL_MAX_BYTES;
+    for (*length = most; *length > 1; --*length) {
+        int32_t id = weft__gram_find(g, s, *length);
+        if (id >= 0 && (weft__tok_is_end(g->tok, id) || weft__gram_trie_is_control(g->tok, id))) return id;
+    }
+    return -1;
+}
+
+int32_t weft__gram_marker(weft__gram *g, const char *s, size_t n)
+{
+    int32_t *items = weft__alloc_array(n + 1, sizeof *items), node;
+    size_t n_items = 0, from = 0, length = 0;
+    if (!items) return grammar_no_memory(g);
+    for (size_t at = 0; at < n && !g->err.status;) {
+        int32_t id = weft__gram_control_at(g, s + at, n - at, &length);
+        if (id < 0) {
+            at++;
+            continue;
+        }
+        if (at > from) items[n_items++] = weft__gram_text(g, s + from, at - from);
+        items[n_items++] = weft__gram_token(g, id);
+        from = at += length;
+    }
+    if (from < n || !n) items[n_items++] = weft__gram_text(g, s + from, n - from);
+    node = weft__gram_seq(g, items, n_items);
+    weft__free(items);
+    return node;
+}
+
+int32_t weft__gram_without(weft__gram *g, const char *s, size_t n)
+{
+    weft__gram_range letters[64];
+    size_t n_letters = 0;
+    int bad = !n;
+    for (size_t at = 0; at < n && !bad && n_letters < 64;) {
+        at += weft__utf8_decode(s + at, n - at, &letters[n_letters].lo, &bad);
+        letters[n_letters].hi = letters[n_letters].lo;
+        n_letters++;
+        bad |= at < n && !memcmp(s, s + at, n - at); /* its beginning is its end */
+    }
+    if (g->err.status) return -1;
+    if (bad || n_letters == 64) {
+        weft__gram_fail(g, WEFT_INTERNAL, "grammar: a text without '%.*s'", (int)n, s);
+        return -1;
+    }
+    int32_t others = weft__gram_class(g, letters, n_letters, 1), text = add_bytes(g, s, n);
+    if (text < 0) return -1;
+    weft__gram_node *x = &g->nodes[text];
+    x->kind = WEFT__GRAM_WITHOUT;
+    x->item = others;
+    x->nesting = 2;
+    g->nodes[others].parent = text;
+    return text;
+}
+
+/* The ranges of a class without c, as new ones. */
+static void exclude_from(weft__gram *g, int32_t node, uint32_t c)
+{
+    weft__gram_range kept[64];
+    weft__gram_node *x = &g->nodes[node];
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->b && n + 2 < 64; i++) {
+        weft__gram_range r = g->ranges[x->a + i];
+        if (r.lo > c || r.hi < c) kept[n++] = r;
+        if (r.lo < c && r.hi >= c) kept[n++] = (weft__gram_range){r.lo, c - 1};
+        if (r.lo <= c && r.hi > c) kept[n++] = (weft__gram_range){c + 1, r.hi};
+    }
+    if (!n) return; /* nothing but c is wanted */
+    if (n + 2 >= 64) {
+        weft__gram_fail(g, WEFT_UNSUPPORTED, "grammar: a class of characters that cannot do without U+%04X", c);
+        return;
+    }
+    if (!weft__grow(&g->ranges, &g->ranges_capacity, g->n_ranges + n, sizeof *g->ranges)) {
+        grammar_no_memory(g);
+        return;
+    }
+    memcpy(g->ranges + g->n_ranges, kept, n * sizeof *kept);
+    x->a = (uint32_t)g->n_ranges;
+    x->b = (uint32_t)n;
+    g->n_ranges += n;
+}
+
+void weft__gram_exclude(weft__gram *g, int32_t rule, uint32_t c)
+{
+    if (g->err.status) return;
+    for (size_t i = 0; i < g->n_nodes && !g->err.status; i++) {
+        int32_t above = (int32_t)i;
+        if (g->nodes[i].kind != WEFT__GRAM_CLASS) continue;
+        while (above >= 0) above = g->nodes[above].parent;
+        if (above == -2 - rule) exclude_from(g, (int32_t)i, c);
+    }
 }
 
 /* ---- compiling ---- */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "text/tokenizer/tokenizer.h"
 #include "weft/error.h"
 
 /* What is beyond these is refused with WEFT_LIMIT, by rule and line. */
@@ -35,6 +36,8 @@ typedef struct weft__gram weft__gram;
 /* NULL when there is no memory. */
 weft__gram *weft__gram_create(void);
 void weft__gram_destroy(weft__gram **g);
+/* The vocabulary whose tokens the grammar may name; without it there are none. It outlives the building. */
+void weft__gram_vocabulary(weft__gram *g, const weft__tok *tok);
 /* The line that the nodes and mentions made from now on are attributed to, for messages; 0: none. */
 void weft__gram_line(weft__gram *g, int line);
 /* Records a failure, for builders with checks of their own. */
@@ -66,6 +69,21 @@ int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n); /* one af
 int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n); /* n >= 1: one of them */
 int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max); /* max UINT32_MAX: no limit */
 int32_t weft__gram_ref(weft__gram *g, int32_t rule);
+/* A control token as such, which no text stands for; of other tokens the text, in whatever tokens it comes. Fails with
+ * WEFT_ARGUMENT for an id that there is not, and for one that ends generation, which comes by itself where the grammar
+ * may end; WEFT_UNSUPPORTED for part of a character. */
+int32_t weft__gram_token(weft__gram *g, int32_t id);
+/* The id of the token spelled so, or -1. */
+int32_t weft__gram_find(const weft__gram *g, const char *s, size_t n);
+/* A marker, in which control tokens that are spelled stand for themselves; those that end generation fail as above. */
+int32_t weft__gram_marker(weft__gram *g, const char *s, size_t n);
+/* The longest control token, or one that ends generation, that s[0..n) begins with: its id, or -1. *length: its
+ * bytes. */
+int32_t weft__gram_control_at(const weft__gram *g, const char *s, size_t n, size_t *length);
+/* Any text of characters that has s[0..n) nowhere in it, which has no beginning that is its end, too. */
+int32_t weft__gram_without(weft__gram *g, const char *s, size_t n);
+/* Takes a character out of the classes that stand in the rule's own expression, but for those of it alone. */
+void weft__gram_exclude(weft__gram *g, int32_t rule, uint32_t c);
 
 typedef struct weft__gram_automaton weft__gram_automaton;
 
@@ -78,17 +96,19 @@ weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft
 void weft__gram_automaton_destroy(weft__gram_automaton **a);
 
 /* Reads GBNF into g and stores the rule `root`. The dialect of llama.cpp (grammars/README.md there): rules `name ::=
- * ...`, `|`, groups, "literals", [classes] and [^negated] ones, `.`, `* + ? {m} {m,} {m,n}`, escapes \n \r \t \\ \" \[
- * \] \xHH \uHHHH \UHHHHHHHH (code points), `#` comments. Failures stay in g. */
+ * ...`, `|`, groups, "literals", [classes] and [^negated] ones, `.`, `* + ? {m} {m,} {m,n}`, tokens `<[ID]>` and
+ * `<spelling>`, escapes \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH (code points), `#` comments. Failures stay in
+ * g. */
 int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n);
 /* Any JSON object (RFC 8259), for response_format json_object. So that a model cannot lose itself and every parser
  * takes the result: at most WEFT__GRAM_JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object,
- * 20 digits before and after a decimal point, three in an exponent. Surrogates are escaped in pairs only. Returns the
- * root. */
+ * 18 digits before a decimal point and 20 behind it, exponents below 200. Surrogates are escaped in pairs only.
+ * Returns the root. */
 int32_t weft__gram_json_object(weft__gram *g);
 /* Any JSON value, within the same bounds. */
 int32_t weft__gram_json_value(weft__gram *g);
-/* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), number; the caller
+/* Defines the rules of JSON for builders: value, object, array, string, char (one of a string), escaped (behind its
+ * backslash), number; the caller
  * defines `ws`, the white space within. */
 void weft__gram_json_parts(weft__gram *g);
 /* Reads a JSON Schema into g and returns the root: values that are valid, written with their members in the schema's

@@ -17,10 +17,13 @@ static int32_t unicode_escape(weft__gram *g)
 
 static int32_t number(weft__gram *g)
 {
-    int32_t whole = GRAM_ALT(GRAM_TEXT("0"), GRAM_SEQ(GRAM_CLASS({'1', '9'}), GRAM_DIGITS(0, 19)));
+    int32_t whole = GRAM_ALT(GRAM_TEXT("0"), GRAM_SEQ(GRAM_CLASS({'1', '9'}), GRAM_DIGITS(0, 17)));
     int32_t fraction = GRAM_OPTIONAL(GRAM_SEQ(GRAM_TEXT("."), GRAM_DIGITS(1, 20)));
-    int32_t exponent = GRAM_OPTIONAL(GRAM_SEQ(GRAM_CLASS({'E', 'E'}, {'e', 'e'}),
-                                              GRAM_OPTIONAL(GRAM_CLASS({'+', '+'}, {'-', '-'})), GRAM_DIGITS(1, 3)));
+    /* What it can be at most is a double. */
+    int32_t sign = GRAM_OPTIONAL(GRAM_CLASS({'+', '+'}, {'-', '-'})), small = GRAM_SEQ(sign, GRAM_DIGITS(1, 2));
+    int32_t plus = GRAM_OPTIONAL(GRAM_TEXT("+")), one = GRAM_TEXT("1"), large = GRAM_SEQ(plus, one, GRAM_DIGITS(2, 2));
+    int32_t minus = GRAM_TEXT("-"), tiny = GRAM_SEQ(minus, GRAM_DIGITS(3, 3)), e = GRAM_CLASS({'E', 'E'}, {'e', 'e'});
+    int32_t exponent = GRAM_OPTIONAL(GRAM_SEQ(e, GRAM_ALT(small, large, tiny)));
     return GRAM_SEQ(GRAM_OPTIONAL(GRAM_TEXT("-")), whole, fraction, exponent);
 }
 
@@ -30,9 +33,11 @@ void weft__gram_json_parts(weft__gram *g)
             scalar = GRAM_RULE("scalar"), any_number = GRAM_RULE("number"), value = GRAM_RULE("value"),
             object = GRAM_RULE("object"), array = GRAM_RULE("array"), nested = GRAM_RULE("nested"),
             member = GRAM_RULE("member");
-    int32_t escape = GRAM_SEQ(GRAM_TEXT("\\"), GRAM_ALT(GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'},
-                                                                   {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}),
-                                                        unicode_escape(g)));
+    int32_t escaped = GRAM_RULE("escaped");
+    weft__gram_define(
+        g, escaped,
+        GRAM_CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}));
+    int32_t escape = GRAM_SEQ(GRAM_TEXT("\\"), GRAM_ALT(GRAM_REF(escaped), unicode_escape(g)));
     int32_t plain = GRAM_CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF});
     weft__gram_define(g, character, GRAM_ALT(plain, escape));
     weft__gram_define(g, string, GRAM_SEQ(GRAM_TEXT("\""), GRAM_ANY_NUMBER(GRAM_REF(character)), GRAM_TEXT("\"")));

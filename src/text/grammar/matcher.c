@@ -239,6 +239,11 @@ int32_t weft__gram_tables_n_tokens(const weft__gram_tables *g)
     return g->trie->n_tokens;
 }
 
+const weft__gram_trie *weft__gram_tables_trie(const weft__gram_tables *g)
+{
+    return g->trie;
+}
+
 /* ---- matchers ---- */
 
 static weft_status matcher_no_memory(weft_error *err)
@@ -287,15 +292,22 @@ static weft_status create_empty(weft__gram_tables *g, weft__gram_matcher **out, 
     return WEFT_OK;
 }
 
+weft_status weft__gram_matcher_restart(weft__gram_matcher *m, weft_error *err)
+{
+    cut(&m->run, &(matcher_level){{0, 0, 0}, 1, 0}); /* the bottom frame stays */
+    m->ended = 0;
+    m->n_bytes = 0;
+    m->run.too_deep = 0;
+    m->run.work = m->credit = CREDIT;
+    m->done = weft__gram_run_start(&m->run).done;
+    return m->run.status ? stopped(m, err) : WEFT_OK;
+}
+
 weft_status weft__gram_matcher_create(weft__gram_tables *g, weft__gram_matcher **out, weft_error *err)
 {
     weft_status st = create_empty(g, out, err);
-    if (st) return st;
-    (*out)->run.work = (*out)->credit = CREDIT;
-    (*out)->done = weft__gram_run_start(&(*out)->run).done;
-    if (!(*out)->run.status) return WEFT_OK;
-    st = stopped(*out, err);
-    weft__gram_matcher_destroy(out);
+    if (!st) st = weft__gram_matcher_restart(*out, err);
+    if (st) weft__gram_matcher_destroy(out);
     return st;
 }
 
@@ -378,10 +390,35 @@ static void go_to(weft__gram_matcher *m, weft__gram_set set, size_t n)
         m->compact_at = 2 * r->n_frames > MIN_COMPACT ? 2 * r->n_frames : MIN_COMPACT;
 }
 
+/* Goes on by bytes, which are those of `token`; -1: of none. */
+static weft_status go_on(weft__gram_matcher *m, const unsigned char *bytes, size_t n, int32_t token, weft_error *err)
+{
+    weft__gram_run *r = &m->run;
+    char where[PLACE];
+    matcher_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+    r->work = m->credit;
+    weft__gram_set set = step_all(r, bytes, n);
+    m->credit = r->work;
+    if (r->status || (set.begin == set.end && !set.done)) {
+        cut(r, &before);
+        if (r->status) return stopped(m, err);
+        if (token < 0) return weft_fail(err, WEFT_ARGUMENT, "grammar: the text does not fit %s", place(m, where));
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d does not fit %s", token, place(m, where));
+    }
+    go_to(m, set, n);
+    m->credit = m->credit + CREDIT_PER_TOKEN < CREDIT ? m->credit + CREDIT_PER_TOKEN : CREDIT;
+    return WEFT_OK;
+}
+
+weft_status weft__gram_matcher_feed(weft__gram_matcher *m, const char *bytes, size_t n, weft_error *err)
+{
+    if (n && m->ended) return weft_fail(err, WEFT_ARGUMENT, "grammar: the text has ended");
+    return n ? go_on(m, (const unsigned char *)bytes, n, -1, err) : WEFT_OK;
+}
+
 weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft_error *err)
 {
     const weft__gram_trie *t = m->g->trie;
-    weft__gram_run *r = &m->run;
     char where[PLACE];
     if (token < 0 || token >= t->n_tokens)
         return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token,
@@ -396,18 +433,7 @@ weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft
         return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d is not allowed %s", token, place(m, where));
     size_t n = t->nodes[node].depth;
     for (size_t i = n; i-- > 0; node = t->nodes[node].parent) m->piece[i] = t->nodes[node].byte;
-    matcher_level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
-    r->work = m->credit;
-    weft__gram_set set = step_all(r, m->piece, n);
-    m->credit = r->work;
-    if (r->status || (set.begin == set.end && !set.done)) {
-        cut(r, &before);
-        if (r->status) return stopped(m, err);
-        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d does not fit %s", token, place(m, where));
-    }
-    go_to(m, set, n);
-    m->credit = m->credit + CREDIT_PER_TOKEN < CREDIT ? m->credit + CREDIT_PER_TOKEN : CREDIT;
-    return WEFT_OK;
+    return go_on(m, m->piece, n, token, err);
 }
 
 /* And in the order they had, which `frame` stands for. */
@@ -494,4 +520,13 @@ weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_
     if (any(bits, n_words(m->g))) return WEFT_OK;
     return weft_fail(err, WEFT_STATE, "grammar: no token of the vocabulary can go on %s%s", place(m, where),
                      r->too_deep ? ", where rules are nested too deep" : "");
+}
+
+weft_status weft__gram_matcher_mask_below(weft__gram_matcher *m, uint32_t node, uint64_t *bits, weft_error *err)
+{
+    const weft__gram_trie_node *x = &m->g->trie->nodes[node];
+    for (uint32_t k = x[0].token; k < x[1].token; k++) allow(bits, m->g->trie->ids[k]);
+    m->run.work = CREDIT;
+    walk(m, (weft__gram_set){0, m->run.n_ways, 0}, node + 1, x->next, x->depth, bits, 0);
+    return m->run.status ? stopped(m, err) : WEFT_OK;
 }

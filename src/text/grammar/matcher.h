@@ -20,6 +20,7 @@ weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *t
 weft__gram_tables *weft__gram_tables_retain(weft__gram_tables *g);
 void weft__gram_tables_release(weft__gram_tables **g);
 int32_t weft__gram_tables_n_tokens(const weft__gram_tables *g);
+const weft__gram_trie *weft__gram_tables_trie(const weft__gram_tables *g);
 
 /* A text on its way through a grammar; belongs to one thread. Holds a reference to the grammar. */
 typedef struct weft__gram_matcher weft__gram_matcher;
@@ -36,6 +37,13 @@ void weft__gram_matcher_destroy(weft__gram_matcher **m);
  * millisecond a token, and some ten milliseconds once. Tables do not count, for which texts share them must not matter;
  * those of one mask have a bound of their own. */
 weft_status weft__gram_matcher_accept(weft__gram_matcher *m, int32_t token, weft_error *err);
+/* Goes on by bytes, as accept does by those of a token (token_trie.h). */
+weft_status weft__gram_matcher_feed(weft__gram_matcher *m, const char *bytes, size_t n, weft_error *err);
+/* Back to the beginning of a text. */
+weft_status weft__gram_matcher_restart(weft__gram_matcher *m, weft_error *err);
+/* The bytes up to a node of the trie were read: sets the bits of the tokens that end there, and of those below of which
+ * the other bytes may come next. Takes its work from a credit of its own. */
+weft_status weft__gram_matcher_mask_below(weft__gram_matcher *m, uint32_t node, uint64_t *bits, weft_error *err);
 /* Sets bit t of bits[(n_tokens + 63) / 64] for each token t that may come next, and clears the others. Fails with
  * WEFT_STATE, naming the place, when there is none; WEFT_LIMIT or WEFT_NO_MEMORY as above. */
 weft_status weft__gram_matcher_mask(weft__gram_matcher *m, uint64_t *bits, weft_error *err);

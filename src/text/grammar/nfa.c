@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "text/grammar/parts.h"
 
 typedef struct build {
@@ -138,6 +139,55 @@ static int32_t build_class(build *b, const weft__gram_node *x, int32_t from)
     return end;
 }
 
+/* ---- texts without a text ---- */
+
+/* How many letters of the first of the word end the text that is `at` of them and then `letter` (Knuth, Morris and
+ * Pratt 1977). */
+static size_t go_back(const uint32_t *word, size_t at, uint32_t letter)
+{
+    for (size_t n = at + 1; n > 0; n--) {
+        if (word[n - 1] != letter) continue;
+        size_t i = 0;
+        while (i + 1 < n && word[i] == word[at + 1 - n + i]) i++;
+        if (i + 1 == n) return n;
+    }
+    return 0;
+}
+
+static int32_t build_without(build *b, const weft__gram_node *x, int32_t from)
+{
+    uint32_t word[64];
+    int32_t states[64] = {0}, end = new_state(b);
+    size_t n = 0;
+    int bad = 0;
+    for (size_t at = 0; at < x->b; n++) at += weft__utf8_decode(b->g->bytes + x->a + at, x->b - at, &word[n], &bad);
+    for (size_t i = 0; i < n; i++) {
+        states[i] = new_state(b);
+        add_empty(b, states[i], end);
+    }
+    add_empty(b, from, states[0]);
+    int32_t others = new_state(b); /* of which all states are part */
+    add_empty(b, build_class(b, &b->g->nodes[x->item], others), states[0]);
+    for (size_t i = 0; i < n && !b->status; i++) {
+        add_empty(b, states[i], others);
+        for (size_t k = 0; k < n; k++) {
+            char spelled[4];
+            size_t to = go_back(word, i, word[k]), known = 0;
+            while (word[known] != word[k]) known++;
+            if (known < k || to == n) continue; /* the same letter again; the word */
+            int32_t at = states[i];
+            size_t length = weft__utf8_encode(word[k], spelled);
+            for (size_t p = 0; p < length; p++) {
+                int32_t next = new_state(b);
+                add_bytes(b, at, (unsigned char)spelled[p], (unsigned char)spelled[p], next);
+                at = next;
+            }
+            add_empty(b, at, states[to]);
+        }
+    }
+    return end;
+}
+
 /* ---- the others ---- */
 
 static int32_t build_node(build *b, int32_t node, int32_t from);
@@ -181,6 +231,7 @@ static int32_t build_node(build *b, int32_t node, int32_t from)
     switch ((weft__gram_kind)x->kind) {
     case WEFT__GRAM_TEXT: return build_text(b, x, from);
     case WEFT__GRAM_CLASS: return build_class(b, x, from);
+    case WEFT__GRAM_WITHOUT: return build_without(b, x, from);
     case WEFT__GRAM_REPEAT: return build_repeat(b, x, from);
     case WEFT__GRAM_REF: return build_ref(b, x, from);
     case WEFT__GRAM_SEQ:

@@ -13,7 +13,8 @@ typedef enum weft__gram_kind {
     WEFT__GRAM_SEQ,    /* a: where in items, b: how many */
     WEFT__GRAM_ALT,    /* the same */
     WEFT__GRAM_REPEAT, /* a: min, b: max, item */
-    WEFT__GRAM_REF     /* a: rule, b: the next reference to the same rule */
+    WEFT__GRAM_REF,    /* a: rule, b: the next reference to the same rule */
+    WEFT__GRAM_WITHOUT /* a: where in bytes, b: how many; item: the class of all characters but those */
 } weft__gram_kind;
 
 typedef struct weft__gram_node {
@@ -37,7 +38,8 @@ typedef struct weft__gram_rule_def {
 struct weft__gram {
     weft_error err; /* status 0: no failure so far */
     int32_t line;
-    weft__strings names; /* of the rules */
+    const weft__tok *tok; /* NULL: no tokens can be named */
+    weft__strings names;  /* of the rules */
     weft__gram_rule_def *rules;
     size_t n_rules, rules_capacity;
     weft__gram_node *nodes;

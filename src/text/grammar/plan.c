@@ -37,6 +37,7 @@ static uint64_t measure_node(measure *m, int32_t node)
     switch ((weft__gram_kind)x->kind) {
     case WEFT__GRAM_TEXT: return x->b;
     case WEFT__GRAM_CLASS: return class_size(m->g, x);
+    case WEFT__GRAM_WITHOUT: return (uint64_t)x->b * 2 + class_size(m->g, &m->g->nodes[x->item]);
     case WEFT__GRAM_SEQ:
     case WEFT__GRAM_ALT:
         for (uint32_t i = 0; i < x->b; i++) n += measure_node(m, m->g->items[x->a + i]);

@@ -32,6 +32,7 @@ struct weft__gram_schema {
     size_t n_rules, rules_capacity, n_bytes;
     schema_task *tasks;
     size_t n_tasks, tasks_capacity;
+    int closed;         /* objects that name properties have no others, unless they say so */
     weft__json **owned; /* merged schemas */
     size_t n_owned, owned_capacity;
 };
@@ -44,6 +45,11 @@ weft__gram *weft__gram_schema_rules(const weft__gram_schema *c)
 int weft__gram_schema_failed(const weft__gram_schema *c)
 {
     return weft__gram_failed(c->g) != WEFT_OK;
+}
+
+int weft__gram_schema_is_closed(const weft__gram_schema *c)
+{
+    return c->closed;
 }
 
 /* ---- places ---- */
@@ -209,6 +215,7 @@ static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, ch
 {
     weft__strbuf text = {0};
     char name[MAX_NAMED + 32];
+    if (!at) return schema_no_memory(c);
     weft__json_write(&text, schema, WEFT__JSON_COMPACT);
     if (text.failed || (c->n_bytes += text.len) > MAX_CONTENT) {
         int32_t none = text.failed ? schema_no_memory(c)
@@ -229,7 +236,7 @@ static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, ch
     size_t known_rules = weft__gram_n_rules(c->g);
     int32_t rule = weft__gram_rule(c->g, name, strlen(name));
     if (rule >= 0 && weft__gram_n_rules(c->g) == known_rules) { /* of another schema, put together at the same place */
-        snprintf(name + strlen(name), 24, " (%zu)", c->n_rules);
+        snprintf(name + strlen(name), 24, " (%zu)", known_rules);
         rule = weft__gram_rule(c->g, name, strlen(name));
     }
     int ok = rule >= 0 && weft__grow(&c->rules, &c->rules_capacity, c->n_rules + 1, sizeof *c->rules) &&
@@ -255,85 +262,18 @@ int32_t weft__gram_schema_use(weft__gram_schema *c, const weft__json *schema, co
     if (key) put_key(&place, key);
     if (name) put_key(&place, name);
     if (place.failed || place.len > MAX_PLACE) {
+        int failed = place.failed;
         weft__strbuf_free(&place);
-        return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "nested too deep");
+        return failed ? schema_no_memory(c) : weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "nested too deep");
     }
     weft__strbuf_putc(&place, 0);
     char *copy = place.failed ? NULL : weft__strdup(place.data);
     weft__strbuf_free(&place);
-    if (!copy) return schema_no_memory(c);
     int32_t rule = rule_of_schema(c, schema, copy);
     return rule < 0 ? -1 : GRAM_REF(rule);
 }
 
 /* ---- constants ---- */
-
-static void put_constant(weft__gram_schema *c, const weft__json *v, weft__strbuf *text, int32_t **items, size_t *n,
-                         size_t *capacity);
-
-/* Ends the text so far with a place for white space. */
-static void put_blank(weft__gram_schema *c, weft__strbuf *text, int32_t **items, size_t *n, size_t *capacity)
-{
-    weft__gram *g = c->g;
-    if (weft__gram_schema_failed(c)) return;
-    if (!weft__grow(items, capacity, *n + 2, sizeof **items) || text->failed) {
-        schema_no_memory(c);
-        return;
-    }
-    (*items)[(*n)++] = weft__gram_text(g, text->data ? text->data : "", text->len);
-    (*items)[(*n)++] = GRAM_REF(GRAM_RULE("ws"));
-    text->len = 0;
-}
-
-static void put_list(weft__gram_schema *c, const weft__json *v, weft__strbuf *text, int32_t **items, size_t *n,
-                     size_t *capacity)
-{
-    weft__json_member m = {0};
-    int object = weft__json_kind_of(v) == WEFT__JSON_OBJECT;
-    weft__strbuf_putc(text, object ? '{' : '[');
-    put_blank(c, text, items, n, capacity);
-    for (size_t i = 0; i < weft__json_size(v) && !weft__gram_schema_failed(c); i++) {
-        const weft__json *value = weft__json_at(v, i);
-        if (i) {
-            weft__strbuf_putc(text, ',');
-            put_blank(c, text, items, n, capacity);
-        }
-        if (object && weft__json_next(v, &m)) {
-            weft__json_write_string(text, m.key, m.key_len);
-            weft__strbuf_putc(text, ':');
-            put_blank(c, text, items, n, capacity);
-            value = m.value;
-        }
-        put_constant(c, value, text, items, n, capacity);
-    }
-    if (weft__json_size(v)) put_blank(c, text, items, n, capacity);
-    weft__strbuf_putc(text, object ? '}' : ']');
-}
-
-/* The nesting of v is bounded by the reader of JSON. */
-static void put_constant(weft__gram_schema *c, const weft__json *v, weft__strbuf *text, int32_t **items, size_t *n,
-                         size_t *capacity)
-{
-    int kind = weft__json_kind_of(v);
-    if (kind == WEFT__JSON_OBJECT || kind == WEFT__JSON_ARRAY) put_list(c, v, text, items, n, capacity);
-    else weft__json_write(text, v, WEFT__JSON_COMPACT);
-}
-
-static int32_t constant(weft__gram_schema *c, const weft__json *v)
-{
-    weft__strbuf text = {0};
-    int32_t *items = NULL, node = -1;
-    size_t n = 0, capacity = 0;
-    put_constant(c, v, &text, &items, &n, &capacity);
-    if (text.failed || !weft__grow(&items, &capacity, n + 1, sizeof *items)) schema_no_memory(c);
-    if (!weft__gram_schema_failed(c)) {
-        items[n++] = weft__gram_text(c->g, text.data ? text.data : "", text.len);
-        node = weft__gram_seq(c->g, items, n);
-    }
-    weft__free(items);
-    weft__strbuf_free(&text);
-    return node;
-}
 
 static unsigned type_of_value(const weft__json *v)
 {
@@ -372,7 +312,7 @@ static int32_t constants(weft__gram_schema *c, const weft__json *schema, const c
         const weft__json *v = one ? one : weft__json_at(list, i);
         if (!(type_of_value(v) & types)) continue;
         if (!weft__grow(&items, &capacity, n + 2, sizeof *items)) schema_no_memory(c);
-        else items[n++] = constant(c, v);
+        else items[n++] = weft__gram_schema_constant(c, v);
     }
     int nullable = 0;
     if (weft__json_bool(weft__json_get(schema, "nullable"), &nullable) && nullable && n)
@@ -409,6 +349,7 @@ const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__jso
         weft__strbuf_putc(&key, 0);
         unsigned long i = 0;
         int used = 0;
+        if (key.failed) schema_no_memory(c);
         if (key.failed) v = NULL;
         else if (weft__json_kind_of(v) == WEFT__JSON_ARRAY)
             v = sscanf(key.data, "%7lu%n", &i, &used) == 1 && !key.data[used] ? weft__json_at(v, i) : NULL;
@@ -463,12 +404,7 @@ static int32_t combination(weft__gram_schema *c, const weft__json *schema, const
         if (n[COMBINES] == 1 && !n[LIMITS] && weft__json_size(all) == 1)
             return weft__gram_schema_use(c, weft__json_at(all, 0), at, "allOf", "0");
         weft__json *merged = weft__gram_schema_merge(c, schema, at);
-        if (!merged) return -1;
-        if (!weft__grow(&c->owned, &c->owned_capacity, c->n_owned + 1, sizeof *c->owned)) {
-            weft__json_free(&merged);
-            return schema_no_memory(c);
-        }
-        c->owned[c->n_owned++] = merged;
+        if (!merged || !weft__gram_schema_own(c, merged)) return -1;
         weft__strbuf text = {0};
         weft__json_write(&text, merged, WEFT__JSON_COMPACT);
         c->n_bytes += text.len;
@@ -530,11 +466,62 @@ static void compile_tasks(weft__gram_schema *c)
     }
 }
 
+void weft__gram_schema_base(weft__gram *g)
+{
+    int32_t ws = GRAM_RULE("ws"), newline = GRAM_TEXT("\n");
+    int32_t indent = GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '}));
+    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, indent))));
+    weft__gram_json_parts(g);
+}
+
+weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed)
+{
+    weft__gram_schema *c = weft__alloc_zero(1, sizeof *c);
+    if (c) *c = (weft__gram_schema){.g = g, .root = root, .closed = closed};
+    else weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
+    return c;
+}
+
+const weft__json *weft__gram_schema_own(weft__gram_schema *c, weft__json *v)
+{
+    if (v && weft__grow(&c->owned, &c->owned_capacity, c->n_owned + 1, sizeof *c->owned)) {
+        c->owned[c->n_owned++] = v;
+        return v;
+    }
+    weft__json_free(&v);
+    schema_no_memory(c);
+    return NULL;
+}
+
+void weft__gram_schema_close(weft__gram_schema **p)
+{
+    weft__gram_schema *c = *p;
+    if (!c) return;
+    compile_tasks(c);
+    for (size_t i = 0; i < c->n_tasks; i++) weft__free(c->tasks[i].at);
+    for (size_t i = 0; i < c->n_owned; i++) weft__json_free(&c->owned[i]);
+    weft__free(c->owned);
+    weft__free(c->tasks);
+    weft__free(c->rules);
+    weft__strings_free(&c->contents);
+    weft__free(c);
+    *p = NULL;
+}
+
+size_t weft__gram_schema_n_limits(const weft__json *schema)
+{
+    weft__json_member m = {0};
+    size_t n = 0;
+    while (weft__json_kind_of(schema) == WEFT__JSON_OBJECT && weft__json_next(schema, &m))
+        n += kind_of_keyword(&m) != SAYS_NOTHING;
+    return n;
+}
+
 int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
 {
-    weft__gram_schema c = {.g = g};
-    weft__json *root = NULL;
     weft_error err = {0};
+    weft__json *root = NULL;
+    int32_t start = -1;
     if (n > WEFT__GRAM_MAX_SOURCE) {
         weft__gram_fail(g, WEFT_LIMIT, "schema: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
@@ -544,20 +531,10 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, st == WEFT_FORMAT ? WEFT_ARGUMENT : st, "schema: %s", err.message);
         return -1;
     }
-    c.root = root;
-    int32_t ws = GRAM_RULE("ws"), indent = GRAM_REPEAT(0, 32, GRAM_CLASS({'\t', '\t'}, {' ', ' '}));
-    int32_t newline = GRAM_TEXT("\n");
-    weft__gram_define(g, ws, GRAM_OPTIONAL(GRAM_ALT(GRAM_TEXT(" "), GRAM_SEQ(newline, indent))));
-    weft__gram_json_parts(g);
-    char *place = weft__strdup("#");
-    int32_t start = place ? rule_of_schema(&c, root, place) : schema_no_memory(&c);
-    compile_tasks(&c);
-    for (size_t i = 0; i < c.n_tasks; i++) weft__free(c.tasks[i].at);
-    for (size_t i = 0; i < c.n_owned; i++) weft__json_free(&c.owned[i]);
-    weft__free(c.owned);
-    weft__free(c.tasks);
-    weft__free(c.rules);
-    weft__strings_free(&c.contents);
+    weft__gram_schema_base(g);
+    weft__gram_schema *c = weft__gram_schema_open(g, root, 0);
+    if (c) start = rule_of_schema(c, root, weft__strdup("#"));
+    weft__gram_schema_close(&c);
     weft__json_free(&root);
     return start;
 }

@@ -203,7 +203,7 @@ static int32_t pattern_name(object_parts *o, const char *pattern, size_t n)
     weft__gram *g = o->g;
     uint32_t min, max;
     const char *why = NULL;
-    int32_t open = GRAM_TEXT("\""), node = weft__gram_regex(g, pattern, n, &min, &max, &why);
+    int32_t open = GRAM_TEXT("\""), node = weft__gram_regex(g, pattern, n, 0, &min, &max, &why);
     if (why) return weft__gram_schema_fail(o->c, WEFT_UNSUPPORTED, o->at, "patternProperties", "%s", why);
     return GRAM_SEQ(open, node, GRAM_TEXT("\""));
 }
@@ -313,6 +313,12 @@ static int32_t members_from_any(object_parts *o)
     return weft__gram_schema_failed(o->c) || !o->n_items ? -1 : weft__gram_alt(g, o->items, o->n_items);
 }
 
+static int names_properties(const weft__json *schema)
+{
+    return weft__json_size(weft__json_get(schema, "properties")) > 0 && !weft__json_get(schema, "patternProperties") &&
+           !weft__json_get(schema, "propertyNames");
+}
+
 int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
     weft__gram *g = weft__gram_schema_rules(c);
@@ -320,7 +326,7 @@ int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema,
     int32_t node = -1, members = -1;
     size_t pivot = 0;
     o.more = weft__json_get(schema, "additionalProperties");
-    o.closed = holds_false(o.more);
+    o.closed = holds_false(o.more) || (!o.more && weft__gram_schema_is_closed(c) && names_properties(schema));
     if (!collect_members(&o)) goto done;
     define_others(&o);
     while (pivot < o.n && !o.members[pivot].required) pivot++;

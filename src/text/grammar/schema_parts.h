@@ -37,6 +37,11 @@ const weft__json *weft__gram_schema_follow(weft__gram_schema *c, const weft__jso
 /* The types of `type` and `nullable`; all where there are none; 0 after a failure. */
 unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema, const char *at);
 
+/* One value. */
+int32_t weft__gram_schema_constant(weft__gram_schema *c, const weft__json *v);
+/* 1: an object that names properties and says nothing of others has none. */
+int weft__gram_schema_is_closed(const weft__gram_schema *c);
+
 /* Languages of one type each, with the keywords of that type. */
 int32_t weft__gram_schema_integer(weft__gram_schema *c, const weft__json *schema, const char *at);
 int32_t weft__gram_schema_number(weft__gram_schema *c, const weft__json *schema, const char *at);
@@ -50,8 +55,26 @@ int weft__gram_schema_disjoint(weft__gram_schema *c, const weft__json *a, const 
 /* A new schema of what the objects of allOf and its neighbours ask together; NULL after a failure. */
 weft__json *weft__gram_schema_merge(weft__gram_schema *c, const weft__json *schema, const char *at);
 
-/* A regular expression of ECMA-262 as the inside of a JSON string: a search, as JSON Schema has it. Stores how many
- * characters match at least and at most. -1 with *why, what is not taken, or after a failure of g. */
-int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, uint32_t *min, uint32_t *max, const char **why);
+/* A regular expression of ECMA-262 as the inside of a JSON string, or with `plain` as the text itself: a search, as
+ * JSON Schema has it. Stores how many characters match at least and at most. -1 with *why, what is not taken, or
+ * after a failure of g. */
+int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, int plain, uint32_t *min, uint32_t *max,
+                         const char **why);
+
+/* ---- for builders of which schemas are parts ---- */
+
+/* Defines the rules that schemas use; once, before the first of a grammar. */
+void weft__gram_schema_base(weft__gram *g);
+/* Schemas within `root`, which is borrowed and where `$ref` leads; closed: as weft__gram_schema_is_closed. NULL after a
+ * failure of g. Between opening and closing weft__gram_schema_use makes rules of them. */
+weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed);
+/* Takes over v, which lives until the schemas are closed. NULL after a failure; v NULL is one. */
+const weft__json *weft__gram_schema_own(weft__gram_schema *c, weft__json *v);
+/* Compiles what was used. */
+void weft__gram_schema_close(weft__gram_schema **c);
+/* How many keywords of a schema say something. */
+size_t weft__gram_schema_n_limits(const weft__json *schema);
+/* The text of a string, without its quotes and escapes; -2: any. */
+int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, const char *at);
 
 #endif

@@ -14,7 +14,7 @@ enum { MAX_RANGES = 256, MAX_GROUPS = 24, MAX_PIECES = 1024 };
 typedef struct regex_reader {
     weft__gram *g;
     const char *s, *end, *why;
-    int depth;
+    int depth, plain;
 } regex_reader;
 
 typedef struct regex_piece {
@@ -109,9 +109,10 @@ static void put_named(regex_reader *r, regex_set *out, char name)
     put_complement(r, &x, out);
 }
 
-/* One character of the set, as JSON spells it. */
+/* One character of the set, as JSON spells it, or with `plain` as it is. */
 static int32_t emit_set(regex_reader *r, const regex_set *x)
 {
+    if (r->plain) return weft__gram_class(r->g, x->r, x->n, 0);
     static const char controls[] = "\b\t\n\f\r\"\\", letters[] = "btnfr\"\\";
     weft__gram *g = r->g;
     weft__gram_range plain[2 * MAX_RANGES + 4];
@@ -297,6 +298,12 @@ static regex_piece read_repeated(regex_reader *r)
     return (regex_piece){weft__gram_repeat(r->g, x.node, min, max), times(x.min, min), times(x.max, max)};
 }
 
+static int32_t any_char(regex_reader *r)
+{
+    weft__gram *g = r->g;
+    return r->plain ? GRAM_CLASS({0, 0x10FFFF}) : GRAM_REF(GRAM_RULE("char"));
+}
+
 /* One alternative; only those outside of groups may be anchored, and what is not may have anything around it. */
 static regex_piece read_branch(regex_reader *r)
 {
@@ -306,7 +313,7 @@ static regex_piece read_branch(regex_reader *r)
     size_t n = 0;
     int begun = r->depth || (r->s < r->end && *r->s == '^'), ended = r->depth > 0;
     if (!r->depth && begun) r->s++;
-    if (!begun) items[n++] = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    if (!begun) items[n++] = GRAM_ANY_NUMBER(any_char(r));
     while (r->s < r->end && *r->s != '|' && !(*r->s == ')' && r->depth) && !broken(r)) {
         if (!r->depth && *r->s == '$' && (r->s + 1 == r->end || r->s[1] == '|')) {
             r->s++;
@@ -322,7 +329,7 @@ static regex_piece read_branch(regex_reader *r)
         all.max = add_lengths(all.max, x.max);
     }
     if (!begun || !ended) all.max = UINT32_MAX;
-    if (!ended) items[n++] = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    if (!ended) items[n++] = GRAM_ANY_NUMBER(any_char(r));
     if (!broken(r)) all.node = weft__gram_seq(g, items, n);
     return all;
 }
@@ -346,9 +353,10 @@ static regex_piece read_alternatives(regex_reader *r)
     return all;
 }
 
-int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, uint32_t *min, uint32_t *max, const char **why)
+int32_t weft__gram_regex(weft__gram *g, const char *s, size_t n, int plain, uint32_t *min, uint32_t *max,
+                         const char **why)
 {
-    regex_reader r = {.g = g, .s = s, .end = s + n};
+    regex_reader r = {.g = g, .s = s, .end = s + n, .plain = plain};
     regex_piece x = read_alternatives(&r);
     *min = x.min;
     *max = x.max;

@@ -38,7 +38,8 @@ static const struct {
 };
 
 /* The inside of a string that follows `pattern`, or the one of `format`. */
-static int32_t by_pattern(weft__gram_schema *c, const weft__json *schema, const char *at, uint32_t low, uint32_t high)
+static int32_t by_pattern(weft__gram_schema *c, const weft__json *schema, const char *at, uint32_t low, uint32_t high,
+                          int plain)
 {
     weft__gram *g = weft__gram_schema_rules(c);
     const weft__json *pattern = weft__json_get(schema, "pattern"), *format = weft__json_get(schema, "format");
@@ -58,27 +59,50 @@ static int32_t by_pattern(weft__gram_schema *c, const weft__json *schema, const 
             return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key,
                                           "there are date, time, date-time, email, uuid, ipv4, ipv6, uri");
         }
-    int32_t node = weft__gram_regex(g, s, n, &min, &max, &why);
+    int32_t node = weft__gram_regex(g, s, n, plain, &min, &max, &why);
     if (why) return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key, "%s", why);
     if (min < low || max > high)
         return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, min < low ? "minLength" : "maxLength",
                                       "beside %s, which allows other lengths, it is not supported; write the lengths "
                                       "as repetitions of an anchored pattern",
                                       key);
+    return node;
+}
+
+static int32_t quoted(weft__gram *g, int32_t inside)
+{
     int32_t open = GRAM_TEXT("\"");
-    return GRAM_SEQ(open, node, GRAM_TEXT("\""));
+    return GRAM_SEQ(open, inside, GRAM_TEXT("\""));
+}
+
+/* minLength and maxLength; 0: neither, or a failure. */
+static int read_lengths(weft__gram_schema *c, const weft__json *schema, const char *at, uint32_t *min, uint32_t *max)
+{
+    int bounded = weft__gram_schema_count(c, schema, at, "minLength", min);
+    bounded |= weft__gram_schema_count(c, schema, at, "maxLength", max);
+    if (*min > *max) weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "minLength", "is above maxLength");
+    return bounded && !weft__gram_schema_failed(c);
+}
+
+int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    weft__gram *g = weft__gram_schema_rules(c);
+    uint32_t min = 0, max = UINT32_MAX;
+    int bounded = read_lengths(c, schema, at, &min, &max);
+    if (weft__gram_schema_failed(c)) return -1;
+    if (weft__json_get(schema, "pattern") || weft__json_get(schema, "format"))
+        return by_pattern(c, schema, at, min, max, 1);
+    return bounded ? GRAM_REPEAT(min, max, GRAM_CLASS({0, 0x10FFFF})) : -2;
 }
 
 int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
     weft__gram *g = weft__gram_schema_rules(c);
     uint32_t min = 0, max = UINT32_MAX;
-    int bounded = weft__gram_schema_count(c, schema, at, "minLength", &min);
-    bounded |= weft__gram_schema_count(c, schema, at, "maxLength", &max);
+    int bounded = read_lengths(c, schema, at, &min, &max);
     if (weft__gram_schema_failed(c)) return -1;
-    if (min > max) return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "minLength", "is above maxLength");
     if (weft__json_get(schema, "pattern") || weft__json_get(schema, "format"))
-        return by_pattern(c, schema, at, min, max);
+        return quoted(g, by_pattern(c, schema, at, min, max, 0));
     if (!bounded) return GRAM_REF(GRAM_RULE("string"));
     int32_t item;
     if ((max == UINT32_MAX ? min : max) > WRITTEN_OUT) {
@@ -89,8 +113,7 @@ int32_t weft__gram_schema_string(weft__gram_schema *c, const weft__json *schema,
     } else {
         item = GRAM_REF(GRAM_RULE("char"));
     }
-    int32_t open = GRAM_TEXT("\""), inside = GRAM_REPEAT(min, max, item);
-    return GRAM_SEQ(open, inside, GRAM_TEXT("\""));
+    return quoted(g, GRAM_REPEAT(min, max, item));
 }
 
 /* ---- arrays ---- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* token_trie.c: builds the trie from the tokens in the order of their bytes, where each token shares its beginning with
- * the one before it. */
+ * the one before it. Until it is built, the bytes of control tokens lie in a text of their own. */
 #include "text/grammar/token_trie.h"
 
 #include <stdlib.h>
@@ -24,21 +24,57 @@ static int by_bytes(const void *x, const void *y)
     return (a->id > b->id) - (a->id < b->id);
 }
 
+static int has_control_byte(weft__tok_slice s)
+{
+    return s.len > 0 && memchr(s.data, WEFT__GRAM_TRIE_CONTROL, s.len) != NULL;
+}
+
 static int is_text(const weft__tok *tok, int32_t id)
 {
     int type = weft__tok_type_of(tok, id);
+    weft__tok_slice piece = weft__tok_piece_of(tok, id);
     if (type != WEFT__TOK_NORMAL && type != WEFT__TOK_USER_DEFINED && type != WEFT__TOK_BYTE) return 0;
-    return !weft__tok_is_end(tok, id) && weft__tok_piece_of(tok, id).len > 0;
+    return !weft__tok_is_end(tok, id) && piece.len > 0 && !has_control_byte(piece);
 }
 
-/* The tokens of text, sorted; n receives how many. NULL when there is no memory. */
-static token_trie_entry *sorted_entries(const weft__tok *tok, size_t *n)
+int weft__gram_trie_is_control(const weft__tok *tok, int32_t id)
+{
+    weft__tok_slice text = weft__tok_text(tok, id);
+    return weft__tok_type_of(tok, id) == WEFT__TOK_CONTROL && !weft__tok_is_end(tok, id) && text.len > 0 &&
+           text.len <= WEFT__TOK_SPECIAL_MAX_BYTES && !has_control_byte(text);
+}
+
+/* Appends the bytes of all control tokens to `text`, one after the other. */
+static int put_controls(const weft__tok *tok, weft__strbuf *text)
+{
+    for (int32_t id = 0; id < weft__tok_n(tok); id++) {
+        weft__tok_slice s = weft__tok_text(tok, id);
+        if (!weft__gram_trie_is_control(tok, id)) continue;
+        weft__strbuf_putc(text, (char)WEFT__GRAM_TRIE_CONTROL);
+        weft__strbuf_put(text, s.data, s.len);
+        weft__strbuf_putc(text, (char)WEFT__GRAM_TRIE_CONTROL);
+    }
+    return !text->failed;
+}
+
+/* The tokens, sorted; n receives how many. They borrow `controls`. NULL when there is no memory. */
+static token_trie_entry *sorted_entries(const weft__tok *tok, weft__strbuf *controls, size_t *n)
 {
     int32_t n_tokens = weft__tok_n(tok);
+    size_t at = 0;
     token_trie_entry *entries = weft__alloc_array((size_t)n_tokens, sizeof *entries);
     *n = 0;
-    for (int32_t id = 0; entries && id < n_tokens; id++)
-        if (is_text(tok, id)) entries[(*n)++] = (token_trie_entry){weft__tok_piece_of(tok, id), id};
+    if (entries && !put_controls(tok, controls)) {
+        weft__free(entries);
+        return NULL;
+    }
+    for (int32_t id = 0; entries && id < n_tokens; id++) {
+        weft__tok_slice piece = weft__tok_piece_of(tok, id);
+        int control = weft__gram_trie_is_control(tok, id);
+        if (control) piece = (weft__tok_slice){controls->data + at, weft__tok_text(tok, id).len + 2};
+        if (control) at += piece.len;
+        if (control || is_text(tok, id)) entries[(*n)++] = (token_trie_entry){piece, id};
+    }
     if (entries) qsort(entries, *n, sizeof *entries, by_bytes);
     return entries;
 }
@@ -91,6 +127,7 @@ weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, 
     size_t n = 0;
     uint32_t *path = NULL;
     token_trie_entry *entries = NULL;
+    weft__strbuf controls = {0};
     *out = NULL;
     if (tok->model == WEFT__TOK_MODEL_WPM)
         return weft_fail(err, WEFT_UNSUPPORTED,
@@ -99,12 +136,13 @@ weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, 
     if (!t) goto no_memory;
     atomic_init(&t->refs, 1);
     t->n_tokens = weft__tok_n(tok);
-    if (!(entries = sorted_entries(tok, &n))) goto no_memory;
+    if (!(entries = sorted_entries(tok, &controls, &n))) goto no_memory;
     for (size_t i = 0; i < n; i++)
         if (entries[i].piece.len > t->max_depth) t->max_depth = (uint32_t)entries[i].piece.len;
     for (size_t i = 0, sum = 0; i < n; i++) {
         if ((sum += entries[i].piece.len) < UINT32_MAX) continue;
         weft__free(entries);
+        weft__strbuf_free(&controls);
         weft__gram_trie_release(&t);
         return weft_fail(err, WEFT_LIMIT, "grammar: the tokens have more than 4 GiB of text");
     }
@@ -116,11 +154,13 @@ weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, 
     if (!add_nodes(t, entries, n, path) || !find_ends(t, tok)) goto no_memory;
     weft__free(path);
     weft__free(entries);
+    weft__strbuf_free(&controls);
     *out = t;
     return WEFT_OK;
 no_memory:
     weft__free(path);
     weft__free(entries);
+    weft__strbuf_free(&controls);
     weft__gram_trie_release(&t);
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the index of tokens");
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* token_trie.h: the bytes of all tokens that may appear in constrained text, as a trie in depth-first order.
  *
- * Left out are control, unknown and unused tokens, those that end generation, and those without bytes. Immutable and
- * reference counted: one per tokenizer serves all grammars and threads. */
+ * A control token stands there as its spelling between two bytes 0xFF, which no text has: only a grammar that names it
+ * leads there (weft__gram_token). Left out are unknown and unused tokens, those that end generation, those without
+ * bytes, and what has a byte 0xFF of its own. Immutable and reference counted: one per tokenizer serves all grammars
+ * and threads. */
 #ifndef WEFT_TEXT_TOKEN_TRIE_H
 #define WEFT_TEXT_TOKEN_TRIE_H
 
@@ -20,6 +22,8 @@ typedef struct weft__gram_trie_node {
 } weft__gram_trie_node;
 
 #define WEFT__GRAM_TRIE_NONE UINT32_MAX
+/* In front of a control token's spelling, and behind it. */
+#define WEFT__GRAM_TRIE_CONTROL 0xFF
 
 typedef struct weft__gram_trie {
     atomic_size_t refs;
@@ -35,6 +39,8 @@ typedef struct weft__gram_trie {
 
 /* WEFT_UNSUPPORTED for a vocabulary whose tokens do not spell text by themselves (WordPiece). */
 weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, weft_error *err);
+/* 1: a control token that a grammar may name, which those that end generation are not. */
+int weft__gram_trie_is_control(const weft__tok *tok, int32_t id);
 weft__gram_trie *weft__gram_trie_retain(weft__gram_trie *trie);
 void weft__gram_trie_release(weft__gram_trie **trie);
 

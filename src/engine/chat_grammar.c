@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* chat_grammar.c: weft_chat_grammar: what an answer is held to where tools are offered. A grammar may be shared by
+ * threads. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "engine/chat.h"
+#include "engine/grammar.h"
+#include "engine/handles.h"
+#include "text/grammar/calls.h"
+
+static size_t without_space(const char *s, size_t n)
+{
+    while (n && strchr(" \t\r\n", s[n - 1])) n--;
+    return n;
+}
+
+/* Whether the model may think, or has begun to, where this prompt ends. */
+static weft__gram_thinking thinking_at(const weft__answer_params *how)
+{
+    const weft__answer_reasoning *r = how->style.reasoning;
+    if (!r || how->style.format->ends_reasoning) return WEFT__GRAM_THINKS_NOT;
+    if (weft__answer_begun(how)) return WEFT__GRAM_THINKS;
+    size_t n = without_space(how->prompt, how->n_prompt), length = without_space(r->end, strlen(r->end));
+    int ended = n >= length && !memcmp(how->prompt + n - length, r->end, length);
+    return ended || how->n_begun ? WEFT__GRAM_THINKS_NOT : WEFT__GRAM_MAY_THINK;
+}
+
+static int is_strict(const weft__json *tool)
+{
+    const weft__json *function = weft__json_get(tool, "function");
+    int strict = 0;
+    return weft__json_bool(weft__json_get(function ? function : tool, "strict"), &strict) && strict;
+}
+
+/* The rules of the calls, compiled. */
+static weft_status calls_grammar(const weft_tokenizer *tokenizer, const weft__gram_calls_spec *spec, weft_grammar **out,
+                                 weft_error *err)
+{
+    weft__gram *rules = weft__gram_create();
+    if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    weft__gram_vocabulary(rules, tokenizer->t);
+    int32_t root = weft__gram_calls(rules, spec);
+    return weft__engine_grammar_of(tokenizer, rules, root, WEFT__GRAM_JSON_DEPTH - 1, 0, out, err);
+}
+
+/* From the beginning of a call on; what is thought is none. */
+static weft_status from_a_call_on(const weft_tokenizer *tokenizer, const weft__gram_calls_spec *spec,
+                                  weft__gram_thinking thinking, const weft_grammar *whole, weft_grammar **out,
+                                  weft_error *err)
+{
+    weft__gram *rules = weft__gram_create();
+    if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    weft__gram_vocabulary(rules, tokenizer->t);
+    weft__gram_lazy_spec lazy = {.rules = rules, .words = weft__gram_calls_begin(rules, spec)};
+    if (thinking) {
+        lazy.skip_from = spec->style.reasoning->begin;
+        lazy.skip_to = spec->style.reasoning->end;
+        lazy.skipping = thinking == WEFT__GRAM_THINKS;
+    }
+    weft_status st = weft__engine_grammar_lazy(tokenizer, whole, &lazy, out, err);
+    weft__gram_destroy(&rules);
+    return st;
+}
+
+weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice, int32_t parallel,
+                              weft_grammar **out, weft_error *err)
+{
+    const weft_tokenizer *tokenizer = prompt->chat->vocabulary;
+    const weft__answer_params how = weft__engine_chat_answer(prompt);
+    const weft__gram_thinking thinking = thinking_at(&how);
+    int is_auto = !choice || !strcmp(choice, "auto"), strict = 0;
+    weft__json *list = NULL;
+    weft_grammar *whole = NULL;
+    *out = NULL;
+    weft_status st = weft__engine_chat_tools(tools, &list, err);
+    for (size_t i = 0; i < weft__json_size(list); i++) strict |= is_strict(weft__json_at(list, i));
+    if (st || (is_auto && !strict)) {
+        weft__json_free(&list);
+        return st;
+    }
+    const weft__gram_calls_spec spec = {.style = how.style,
+                                        .tools = list,
+                                        .name = is_auto || !strcmp(choice, "required") ? NULL : choice,
+                                        .parallel = parallel,
+                                        .lenient = is_auto,
+                                        .thinking = is_auto ? WEFT__GRAM_THINKS_NOT : thinking};
+    st = calls_grammar(tokenizer, &spec, is_auto ? &whole : out, err);
+    if (!st && is_auto) st = from_a_call_on(tokenizer, &spec, thinking, whole, out, err);
+    weft_grammar_free(&whole);
+    weft__json_free(&list);
+    return st;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/* grammar.h: from rules to a weft_grammar; for grammar.c and chat_grammar.c. */
+#ifndef WEFT_ENGINE_GRAMMAR_H
+#define WEFT_ENGINE_GRAMMAR_H
+
+#include "text/grammar/lazy.h"
+#include "weft/text.h"
+
+/* What `rules`, which it takes over, says of `root`. `own`: it is one of ours, which need not be probed. */
+weft_status weft__engine_grammar_of(const weft_tokenizer *tokenizer, weft__gram *rules, int32_t root, uint32_t depth,
+                                    int own, weft_grammar **out, weft_error *err);
+/* The grammar, which is not lazy yet, from a trigger on; *out keeps what it needs of it. */
+weft_status weft__engine_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
+                                      const weft__gram_lazy_spec *spec, weft_grammar **out, weft_error *err);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/* engine_calls.c: weft_chat_grammar holds the answer to a prompt to the tools that it was rendered with: required,
+ * named and automatic calls, thinking before them, and what is refused. */
+#include "unit/grammar_world.h"
+
+#include "engine/handles.h"
+#include "weft/text.h"
+
+static vocab words;
+static weft_tokenizer tokenizer;
+static weft_model model;
+
+static const char tools_text[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"get\",\"strict\":true,\"parameters\":{\"type\":\"object\","
+    "\"properties\":"
+    "{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"],\"additionalProperties\":false}}},"
+    "{\"type\":\"function\",\"function\":{\"name\":\"put\"}}]";
+static const char loose_tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"put\"}}]";
+
+/* A prompt that ends with `end`; calls stand in <tool_call>, and thoughts in <think>. */
+static weft_chat_prompt *prompt_that_ends(const char *end, weft_chat **chat)
+{
+    static const char head[] =
+        "{{ tools | tojson if tools }}{# <tool_call> <think> </think> #}{{ messages[0].content }}";
+    weft_chat_prompt *prompt;
+    weft__strbuf text = {0};
+    weft_error err = {0};
+    weft__strbuf_puts(&text, head);
+    weft__strbuf_puts(&text, end);
+    if (weft_chat_open(&model, text.data, text.len, chat, &err)) fail_msg("%s", err.message);
+    assert_string_equal(weft_chat_format(*chat), "hermes");
+    if (weft_chat_render(*chat, "[{\"role\":\"user\",\"content\":\"Hi\"}]", tools_text, NULL, 1, &prompt, &err))
+        fail_msg("%s", err.message);
+    weft__strbuf_free(&text);
+    return prompt;
+}
+
+/* How many bytes of the text the answer may have; what complete says then is stored. */
+static size_t goes(const char *end, const char *choice, int parallel, const char *text, int *complete)
+{
+    weft_chat *chat;
+    weft_chat_prompt *prompt = prompt_that_ends(end, &chat);
+    weft_grammar *g;
+    weft_matcher *m;
+    weft_error err = {0};
+    size_t n = 0;
+    if (weft_chat_grammar(prompt, tools_text, choice, parallel, &g, &err)) fail_msg("%s", err.message);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+    assert_int_equal(weft_matcher_new(g, &m, NULL), WEFT_OK);
+    weft_grammar_free(&g);
+    while (text[n] && !weft_matcher_accept(m, (unsigned char)text[n], NULL)) n++;
+    *complete = weft_matcher_complete(m);
+    weft_matcher_free(&m);
+    return n;
+}
+
+#define GET "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"n\": 5}}\n</tool_call>"
+#define PUT "<tool_call>\n{\"name\": \"put\", \"arguments\": {}}\n</tool_call>"
+#define PUT_ANY "<tool_call>\n{\"name\": \"put\", \"arguments\": {\"a\": [1]}}\n</tool_call>"
+#define GET_WRONG "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"n\": \"5\"}}\n</tool_call>"
+
+static void answers_are_held_to_the_tools(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *end, *choice;
+        int parallel;
+        const char *text;
+        int n; /* bytes that it goes; -1: all */
+        int complete;
+    } cases[] = {
+        {"", "required", 0, GET, -1, 2},
+        {"", "required", 0, PUT, -1, 2},
+        {"", "required", 0, GET_WRONG, 47, 0},
+        {"", "required", 1, GET "\n" PUT GET, -1, 1},
+        {"", "required", 0, "<think>so</think>\n\n" GET, -1, 2},
+        {"", "required", 0, "Well, " GET, 0, 0},
+        {"<think>\n", "required", 0, "so </thin </think>" GET, -1, 2},
+        {"<think>\n\n</think>\n\n", "required", 0, "<think>", 2, 0},
+        {"", "get", 0, GET, -1, 2},
+        {"", "get", 0, PUT, 22, 0},
+        {"", "auto", 0, "Well, <tool> " GET, -1, 2},
+        {"", "auto", 0, "Well, " GET_WRONG, 53, 0},
+        {"", "auto", 0, "Well, " PUT_ANY, -1, 2},
+        {"", "auto", 0, "<think>" GET_WRONG "</think>Well", -1, 1},
+        {"<think>\n", "auto", 0, GET_WRONG "</think>Well, " GET, -1, 2},
+        {"", "auto", 0, "Well.", -1, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int complete;
+        size_t n = goes(cases[i].end, cases[i].choice, cases[i].parallel, cases[i].text, &complete);
+        size_t wanted = cases[i].n < 0 ? strlen(cases[i].text) : (size_t)cases[i].n;
+        if (n != wanted || complete != cases[i].complete)
+            fail_msg("%zu: '%s' goes to byte %zu, not %zu; %d", i, cases[i].text, n, wanted, complete);
+    }
+}
+
+static void what_is_no_constraint_or_no_tool(void **state)
+{
+    (void)state;
+    weft_chat *chat;
+    weft_chat_prompt *prompt = prompt_that_ends("", &chat);
+    weft_grammar *g = (weft_grammar *)&words;
+    weft_error err = {0};
+    assert_int_equal(weft_chat_grammar(prompt, loose_tools, "auto", 0, &g, NULL), WEFT_OK);
+    assert_null(g);
+    assert_int_equal(weft_chat_grammar(prompt, loose_tools, NULL, 0, &g, NULL), WEFT_OK);
+    assert_null(g);
+    assert_int_equal(weft_chat_grammar(prompt, loose_tools, "get", 0, &g, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "'get'"));
+    assert_int_equal(weft_chat_grammar(prompt, NULL, "required", 0, &g, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft_chat_grammar(prompt, "[", "required", 0, &g, &err), WEFT_FORMAT);
+    assert_int_equal(weft_chat_grammar(prompt, "{}", "required", 0, &g, &err), WEFT_ARGUMENT);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+}
+
+static int make_all(void *arg)
+{
+    weft_grammar *g = NULL;
+    weft_status st = weft_chat_grammar(arg, tools_text, "auto", 1, &g, NULL);
+    weft_grammar_free(&g);
+    if (st) assert_int_equal(st, WEFT_NO_MEMORY);
+    return !st;
+}
+
+static void refused_allocations_are_reported(void **state)
+{
+    (void)state;
+    weft_chat *chat;
+    weft_chat_prompt *prompt = prompt_that_ends("", &chat);
+    assert_true(make_all(prompt)); /* the tokenizer keeps its trie */
+    assert_true(fail_some(make_all, prompt, 11) > 50);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    vocab_make(&words, 1, 0);
+    tokenizer.t = words.tok;
+    model.tokenizer = &tokenizer;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    weft__gram_trie *trie = tokenizer.trie;
+    weft__gram_trie_release(&trie);
+    vocab_close(&words);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_held_to_the_tools),
+        cmocka_unit_test(what_is_no_constraint_or_no_tool),
+        cmocka_unit_test(refused_allocations_are_reported),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
