@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* check_fields.c: what the fields of a request demand of each other. */
-#include <string.h>
 
 #include "api/readers.h"
 
@@ -28,18 +27,6 @@ static int check_constraint(const weft__api_params *params, weft__api_error *err
         !params->schema_field)
         return weft__api_error_set(error, 400, "grammar_lazy", "'grammar_lazy' without a 'grammar' or a schema");
     return 1;
-}
-
-/* Calls are told from text; that there is one, and that its arguments are valid, is not seen to. */
-static int refuse_forced(const weft__api_tools *t, weft__api_error *error)
-{
-    if (t->offered.len && strcmp(t->called.data, "auto"))
-        return weft__api_error_set(error, 400, t->old ? "function_call" : "tool_choice",
-                                   "'%s' must be none or auto: this server does not make a model call a function",
-                                   t->old ? "function_call" : "tool_choice");
-    return !t->strict || weft__api_error_set(error, 400, t->old ? "functions" : "tools",
-                                             "'%s': 'strict' is not supported: arguments may not follow 'parameters'",
-                                             t->old ? "functions" : "tools");
 }
 
 /* An answer is a call, or it is what the constraint allows. */
@@ -81,7 +68,7 @@ int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
     params->generation_prompt = 1;
     set_window(params);
     return check_stream(params, error) && check_constraint(params, error) && weft__api_settle_tools(params, error) &&
-           check_tools(params, error) && refuse_forced(&params->tools, error);
+           check_tools(params, error);
 }
 
 int weft__api_check_completions(weft__api_params *params, weft__api_error *error)

@@ -171,6 +171,9 @@ extern const weft__api_table weft__api_table_load_adapter, weft__api_table_unloa
 /* All of them; NULL-terminated. */
 extern const weft__api_table *const weft__api_tables[];
 
+/* 1: an answer is held to the form of calls: there must be one, or arguments of those that there are are held to. */
+int weft__api_tools_bind(const weft__api_tools *tools);
+
 /* 1: a prompt is one: a string, or an array with a number in it; otherwise it is an array of prompts. */
 int weft__api_is_one_prompt(const weft__json *v);
 

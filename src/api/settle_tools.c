@@ -46,6 +46,8 @@ static int is_named(const weft__json *tools, const char *name)
 
 static int check_offered(const struct choice *c, const weft__json *tools, weft__api_error *error)
 {
+    if (c->name && (!strcmp(c->name, "auto") || !strcmp(c->name, "required")))
+        return weft__api_error_set(error, 400, c->field, "'%s' cannot name a function '%s'", c->field, c->name);
     const char *name = c->name && !is_named(tools, c->name) ? c->name : NULL;
     for (size_t i = 0; !name && i < weft__json_size(c->allowed); i++) {
         const char *allowed = tool_name(weft__json_at(c->allowed, i));
@@ -73,6 +75,11 @@ static void settle_list(weft__api_tools *t, const weft__json *tools, const struc
         comma = ",";
     }
     weft__strbuf_putc(out, ']');
+}
+
+int weft__api_tools_bind(const weft__api_tools *t)
+{
+    return t->offered.len && (t->strict || strcmp(t->called.data, "auto"));
 }
 
 int weft__api_settle_tools(weft__api_params *params, weft__api_error *error)

@@ -13,14 +13,15 @@ static int is_format(const weft__api_params *a, const char *format)
 }
 
 /* A constraint that the request brings is on all of the answer. What it allows is content: a JSON format has nothing
- * else in it, and a grammar's texts are no thoughts because the template has begun some. *out: that is so. */
+ * else in it, and a grammar's texts are no thoughts because the template has begun some. *out: that is so. What stands
+ * before a lazy one is free. */
 static weft_status all_is_content(const weft__server_response *g, const weft_chat_parser_params *params, int *out,
                                   weft_error *err)
 {
     const weft__api_params *a = &g->params;
     weft_chat_parser *parser;
-    *out = a->schema_field || a->json_object || a->json_value;
-    if (*out || !a->grammar) return WEFT_OK;
+    *out = !a->grammar_lazy && (a->schema_field || a->json_object || a->json_value);
+    if (*out || !a->grammar || a->grammar_lazy) return WEFT_OK;
     weft_status st = weft_chat_parser_new(g->prompts.chat, params, &parser, err);
     if (st) return st;
     *out = weft_chat_parser_thinks(parser);

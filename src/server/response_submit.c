@@ -37,9 +37,15 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
     return 1;
 }
 
+static const char *tools_field(const weft__api_tools *t)
+{
+    return t->old ? "functions" : "tools";
+}
+
 /* The field that constrains the answer; NULL: none. */
 const char *weft__server_response_constraint_of(const weft__api_params *a)
 {
+    if (weft__api_tools_bind(&a->tools)) return tools_field(&a->tools);
     return a->grammar        ? "grammar"
            : a->schema_field ? a->schema_field
            : a->json_object  ? "response_format"
@@ -71,7 +77,10 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
-    if (g->params.grammar)
+    if (weft__api_tools_bind(&g->params.tools))
+        st = weft_chat_grammar(g->prompts.chat, g->params.tools.offered.data, g->params.tools.called.data,
+                               g->params.tools.parallel, &g->grammar, &err);
+    else if (g->params.grammar)
         st = weft_grammar_new(g->server->prompt_model.tokenizer, WEFT_GRAMMAR_GBNF, g->params.grammar,
                               strlen(g->params.grammar), &g->grammar, &err);
     else if (g->params.schema_field)

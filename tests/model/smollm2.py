@@ -191,6 +191,40 @@ class Model(unittest.TestCase):
             self.assertEqual([fact in a for fact, a in zip(("cold", "Pacific", "honey", "H2O", "blue"), answers)], [True] * 5, answers)
         self.assertEqual(ask(ASKED), plain)
 
+    def test_calls_that_must_be(self):
+        """Its template knows no tools; it is told of them, and each answer that must be a call is one, with arguments that the function takes."""
+        def function(name, about, **of):
+            return {"type": "function", "function": {"name": name, "description": about, "parameters": {
+                "type": "object", "properties": of, "required": [*of], "additionalProperties": False}}}
+        tools = [function("get_weather", "The weather in a city", city={"type": "string", "maxLength": 30}, unit={"enum": ["celsius", "fahrenheit"]}),
+                 function("add", "The sum of two numbers", a={"type": "integer", "minimum": 0, "maximum": 1000}, b={"type": "integer", "minimum": 0,
+                          "maximum": 1000}),
+                 function("remind", "Reminds of something at some hour", what={"type": "string", "maxLength": 40}, hour={"type": "integer", "minimum": 0,
+                          "maximum": 23})]
+        fits = {"get_weather": lambda city, unit: len(city) <= 30 and unit in ("celsius", "fahrenheit"),
+                "add": lambda a, b: 0 <= a <= 1000 and 0 <= b <= 1000 and type(a) is type(b) is int,
+                "remind": lambda what, hour: len(what) <= 40 and 0 <= hour <= 23 and type(hour) is int}
+        server = Server([*WEFT, "serve", MODEL, "--port", "-1", "-t", "2", "--slots", "10", "-c", "1024"])
+        self.addCleanup(lambda: server.process.stdout.closed or server.kill())
+        questions = ["What is the weather in Paris?", "Is it warm in Oslo?", "What is 4 plus 5?", "Add 17 and 25.", "Remind me of the milk at 9.",
+                     "Wake me at 7.", "Hello!", "Who are you?", "Write a poem about the sea.", "What is the capital of Japan?"]
+
+        def ask(i):
+            named = {"type": "function", "function": {"name": "add"}} if i == 9 else "required"
+            answer = server.post(CHAT, {"messages": user(questions[i]), "tools": tools, "tool_choice": named, "parallel_tool_calls": False, "seed": i,
+                                        "temperature": 0 if i < 6 else 0.8, "max_tokens": 150})
+            self.assertEqual(answer.status, 200, answer.body)
+            return answer.json["choices"][0]
+        with concurrent.futures.ThreadPoolExecutor(10) as pool:
+            answers = list(pool.map(ask, range(10)))
+        for answer in answers:
+            self.assertEqual((answer["finish_reason"], len(answer["message"]["tool_calls"])), ("tool_calls", 1), answer)
+            function = answer["message"]["tool_calls"][0]["function"]
+            self.assertTrue(fits[function["name"]](**json.loads(function["arguments"])), function)
+        self.assertEqual(answers[9]["message"]["tool_calls"][0]["function"]["name"], "add")
+        status, err = server.stop()
+        self.assertEqual(status, 0, err)
+
     def test_sixteen_clients(self):
         """Each has the answer that it has alone, token by token with the same probabilities; every second one has the adapter."""
         adapter, _ = sailor()

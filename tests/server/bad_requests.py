@@ -142,7 +142,12 @@ def bad_requests(facts):
         ({"tools": [{"type": "function"}]}, 400, "must be an object with a 'name'", "tools[0].function"),
         ({"functions": [{}]}, 400, "must be a string", "functions[0].name"),
         ({"tool_choice": "required"}, 400, "no tools are offered", "tool_choice"),
-        ({"tool_choice": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "none or auto", "tool_choice"),
+        (
+            {"tool_choice": "required", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"refused": 1}}}]},
+            400,
+            "'tools': tools[0].function.parameters: schema: #/refused",
+            "tools",
+        ),
         ({"parallel_tool_calls": 1}, 400, "must be a boolean", "parallel_tool_calls"),
         ({"reasoning_format": "raw"}, 400, "deepseek-legacy", "reasoning_format"),
         ({"modalities": ["audio"]}, 400, "[\"text\"]", "modalities"),

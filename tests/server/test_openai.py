@@ -239,7 +239,7 @@ class Conformance(unittest.TestCase):
                 **more,
             }
             return self.server.post(path, body, headers={"X-Api-Key": KEY}).json
-        for bias, want in (("[]", []), ("{}", {}), ('"', ""), ("1", 11111111111111111111)):
+        for bias, want in (("[]", []), ("{}", {}), ('"', ""), ("1", 111111111111111111)):
             a = ask("/completion", bias, json_schema={})
             self.assertEqual((json.loads(a["content"]), a["stop_type"]), (want, "eos"), a)
         self.assertEqual(ask("/completion", "1", json_schema=None, n_predict=4)["content"], "1111")

@@ -210,6 +210,19 @@ class Told(Case):
         text = "<think>\nHm.\n</think>\n\nYes."
         self.assertEqual(self.told(self.chat(text, grammar="root ::= [a-z]").json["choices"][0]["message"]), ("Yes.", "Hm.", []))
 
+    def test_a_call_that_must_be(self):
+        """The answer is held to it: the grammar is the engine's; here, what is asked for comes through, and a schema that cannot be held to is named."""
+        named = {"type": "function", "function": {"name": "f"}}
+        for choice in ("required", named, {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}}):
+            choice = self.chat(call(), tools=TOOLS, tool_choice=choice).json["choices"][0]
+            self.assertEqual((self.told(choice["message"])[2], choice["finish_reason"]), ([("f", {})], "tool_calls"))
+        self.assertEqual(self.chat(call(), functions=[function("f")], function_call={"name": "f"}).json["choices"][0]["finish_reason"], "function_call")
+        refused = tool("f", parameters={"refused": 1})
+        self.assertEqual(self.told(self.chat(call(), tools=[refused]).json["choices"][0]["message"])[2], [("f", {})])  # nothing is held to it
+        for more in ({"tool_choice": "required"}, {"tools": [tool("f", parameters={"refused": 1}, strict=True)]}):
+            error = self.chat(call(), status=400, **{"tools": [refused], **more}).json["error"]
+            self.assertIn("tools[0].function.parameters: schema: #/refused", error["message"])
+
     def test_a_conversation_with_calls_goes_on(self):
         messages = [
             *user("[say Rain.]"),
