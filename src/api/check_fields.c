@@ -34,6 +34,7 @@ static int check_tools(const weft__api_params *params, weft__api_error *error)
 {
     const char *constraint = params->grammar       ? "grammar"
                              : params->json_object ? "response_format"
+                             : params->json_value  ? "json_schema"
                                                    : params->schema_field;
     return !params->tools.offered.len || !constraint ||
            weft__api_error_set(error, 400, constraint,
