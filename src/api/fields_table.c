@@ -93,6 +93,7 @@ static const weft__api_field chat_fields[] = {
     BOOL("logprobs", logprobs, 0),
     INT("top_logprobs", n_top, 0, 0, 20),
     OPENAI_SAMPLING,
+    READ("json_schema", "object", weft__api_read_json_schema),
     JSON("chat_template_kwargs", 0, kwargs, "object", weft__api_read_kwargs),
     STRING("reasoning_effort", reasoning_effort, MAX_NAME),
     STRING("verbosity", verbosity, MAX_NAME),

@@ -243,6 +243,9 @@ class Conformance(unittest.TestCase):
             a = ask("/completion", bias, json_schema={})
             self.assertEqual((json.loads(a["content"]), a["stop_type"]), (want, "eos"), a)
         self.assertEqual(ask("/completion", "1", json_schema=None, n_predict=4)["content"], "1111")
+        for schema, want in (({"type": "array", "maxItems": 0}, []), ({"const": "yes"}, "yes")):
+            a = self.chat(extra_body={"json_schema": schema}, max_tokens=40)
+            self.assertEqual(json.loads(a.choices[0].message.content), want)
 
     def test_many_at_once(self):
         async def ask():

@@ -62,6 +62,8 @@ static const struct {
     {"," TWO "," ALLOWED("auto", "{}"), NULL, "tool_choice.allowed_tools.tools[0]"},
     {"," TWO ",\"grammar\":\"root ::= [a]\"", NULL, "grammar"},
     {"," TWO ",\"response_format\":{\"type\":\"json_object\"}", NULL, "response_format"},
+    {"," TWO ",\"json_schema\":{}", NULL, "json_schema"},
+    {"," TWO ",\"json_schema\":{\"type\":\"object\"}", NULL, "json_schema"},
     {"," TWO ",\"tool_choice\":\"none\",\"response_format\":{\"type\":\"json_object\"}", "", ""},
     {",\"reasoning_format\":\"some\"", NULL, "reasoning_format"},
 };
