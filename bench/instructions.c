@@ -73,13 +73,16 @@ static void count_matmul(const weft__matmul *mm)
         if (n == 0) COUNT(name, mm->pack(first, row_bytes, mm->panel_rows, K, panel));
         else mm->pack(first, row_bytes, mm->panel_rows, K, panel);
     }
+    weft__product p = {.panels = panels, .stride = stride, .n_out = N_OUT, .k = K, .out = out, .ldo = N_OUT};
     for (size_t i = 0; i < sizeof row_counts / sizeof *row_counts; i++) {
         int64_t m = row_counts[i];
         void *acts = zeros(mm->act->bytes(K, m));
         snprintf(name, sizeof name, "%s input %s, %d rows", mm->name, mm->act->name, (int)m);
         COUNT(name, prepare(mm->act, x, m, acts));
         snprintf(name, sizeof name, "%s %d rows", mm->name, (int)m);
-        COUNT(name, mm->run(panels, stride, N_OUT, K, acts, m, out, N_OUT));
+        p.act = acts;
+        p.m = m;
+        COUNT(name, mm->run(&p, NULL));
         weft__free(acts);
     }
     weft__free(out);

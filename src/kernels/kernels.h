@@ -17,6 +17,7 @@
 
 #include "base/cpu.h"
 #include "base/watch.h"
+#include "kernels/product.h"
 #include "weft/buffer.h"
 
 /* ---- matrix products ---- */
@@ -63,21 +64,6 @@ static inline void weft__act_put_row(const weft__act *form, const float *x, int6
     form->put(x, k, &(weft__act_part){.k = k, .m = m, .to = k, .row = row, .n = 1}, act);
 }
 
-/* What is read soon after a product. Where multiplying leaves memory time to spare, a kernel asks for a line of these
- * bytes now and then (many asked for at once hold each other up). Nothing depends on it, and nothing may be asked
- * for. */
-typedef struct weft__range {
-    const uint8_t *at;
-    size_t n; /* bytes, not 0 */
-} weft__range;
-
-typedef struct weft__kernel_prefetch {
-    const weft__range *range; /* n of them are left, and of one that was begun the lines at [at, end) */
-    int n;
-    int lines; /* the kernel's own: lines per step of its inner loop */
-    uintptr_t at, end;
-} weft__kernel_prefetch;
-
 typedef struct weft__matmul {
     const char *name; /* "matmul_q4_0_avx512vnni" */
     uint32_t dtype;   /* weft_dtype of W */
@@ -91,49 +77,39 @@ typedef struct weft__matmul {
     /* Packs n_rows <= panel_rows rows, row_bytes apart, any alignment; missing rows are packed as zeros. k is a
      * multiple of the format's block, of no more. */
     void (*pack)(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel);
-    /* Computes n_out outputs of m rows: out[i * ldo + j] for j < n_out (exactly these floats are written), from
-     * ceil(n_out / panel_rows) consecutive panels, `stride` bytes apart (panel_bytes(k), or the source's row_bytes). */
-    void (*run)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
-                int64_t ldo);
-    /* The same, asking for `ahead` meanwhile, as far as it gets. With too few rows to leave memory idle (fewer than
-     * 16), only for what the first range begins with, as the panels come to their end: a few KB, whatever n is. NULL:
-     * run is all there is. */
-    void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,
-                      float *out, int64_t ldo, weft__kernel_prefetch *ahead);
-    /* Of one of m prepared rows: out[j] for j < n_out, the bits that run gives it. next: what is read then, or NULL; a
-     * kernel without run_ahead does not ask for it. NULL: a row has to be taken out first (weft__act.take). */
-    void (*run_row)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t row,
-                    int64_t m, float *out, const uint8_t *next);
+    /* All of the product (product.h). ahead: what is read next, as far as the kernel gets; with too few rows to leave
+     * memory idle (fewer than 16), only what the first range begins with, as the panels come to their end: a few KB,
+     * whatever its size is. NULL: nothing is known of it. */
+    void (*run)(const weft__product *p, weft__kernel_prefetch *ahead);
+    /* Of one of p's m prepared rows: p->out[j] for j < n_out, the bits that run gives it. NULL: a row has to be taken
+     * out first (weft__act.take). */
+    void (*run_row)(const weft__product *p, int64_t row, weft__kernel_prefetch *ahead);
+    int prefetches; /* 0: the kernel asks for nothing of `ahead` */
 } weft__matmul;
 
-/* Calls of these kernels, for whoever has other threads: builds with the thread sanitizer compile them without it, as
+/* Calls of these kernels, where there are other threads: builds with the thread sanitizer compile them without it, as
  * it takes many times as long as they do to note each load, and are told here what a whole call reads and writes; of
  * weights, each panel's beginning. */
-static inline void weft__matmul_watch(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out,
-                                      int64_t m, float *out, int64_t ldo)
+static inline void weft__matmul_watch(const weft__matmul *mm, const weft__product *p, int64_t m)
 {
-    for (int64_t p = 0; p * mm->panel_rows < n_out; p++)
-        weft__watch_read((const uint8_t *)panels + (size_t)p * stride, 8);
-    for (int64_t i = 0; i < m; i++) weft__watch_written(out + i * ldo, (size_t)n_out * sizeof *out);
+    for (int64_t i = 0; i * mm->panel_rows < p->n_out; i++)
+        weft__watch_read((const uint8_t *)p->panels + (size_t)i * p->stride, 8);
+    for (int64_t i = 0; i < m; i++) weft__watch_written(p->out + i * p->ldo, (size_t)p->n_out * sizeof *p->out);
 }
 
-/* run_ahead, or run where ahead is NULL. */
-static inline void weft__matmul_run(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out, int64_t k,
-                                    const void *act, int64_t m, float *out, int64_t ldo, weft__kernel_prefetch *ahead)
+static inline void weft__matmul_run(const weft__matmul *mm, const weft__product *p, weft__kernel_prefetch *ahead)
 {
-    weft__watch_read(act, mm->act->bytes(k, m));
-    weft__matmul_watch(mm, panels, stride, n_out, m, out, ldo);
-    if (ahead) mm->run_ahead(panels, stride, n_out, k, act, m, out, ldo, ahead);
-    else mm->run(panels, stride, n_out, k, act, m, out, ldo);
+    weft__watch_read(p->act, mm->act->bytes(p->k, p->m));
+    weft__matmul_watch(mm, p, p->m);
+    mm->run(p, ahead);
 }
 
 /* The row is not watched: others, which another thread may be preparing, lie between its bytes. */
-static inline void weft__matmul_run_row(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out,
-                                        int64_t k, const void *act, int64_t row, int64_t m, float *out,
-                                        const uint8_t *next)
+static inline void weft__matmul_run_row(const weft__matmul *mm, const weft__product *p, int64_t row,
+                                        weft__kernel_prefetch *ahead)
 {
-    weft__matmul_watch(mm, panels, stride, n_out, 1, out, n_out);
-    mm->run_row(panels, stride, n_out, k, act, row, m, out, next);
+    weft__matmul_watch(mm, p, 1);
+    mm->run_row(p, row, ahead);
 }
 
 static inline void weft__matmul_pack(const weft__matmul *mm, const uint8_t *rows, size_t row_bytes, int n_rows,

@@ -159,8 +159,15 @@ static void matmul_run(void *arg, int thread, int n_threads)
     int64_t n_panels = j->n / j->mm->panel_rows, from = n_panels * thread / n_threads,
             to = n_panels * (thread + 1) / n_threads;
     if (from == to) return;
-    j->mm->run(j->panels + (size_t)from * j->stride, j->stride, (to - from) * j->mm->panel_rows, j->k, j->act, j->m,
-               j->out + from * j->mm->panel_rows, j->n);
+    const weft__product p = {.panels = j->panels + (size_t)from * j->stride,
+                             .stride = j->stride,
+                             .n_out = (to - from) * j->mm->panel_rows,
+                             .k = j->k,
+                             .act = j->act,
+                             .m = j->m,
+                             .out = j->out + from * j->mm->panel_rows,
+                             .ldo = j->n};
+    j->mm->run(&p, NULL);
 }
 
 /* Packs the same few random rows again and again: their values do not matter, that they are numbers does. */

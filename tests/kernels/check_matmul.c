@@ -95,35 +95,28 @@ static void product_free(check *c, struct product *p)
     weft__free(p->ref);
 }
 
-/* One run of a kernel: m rows against n outputs. */
-struct call {
-    const weft__matmul *mm;
-    const uint8_t *panels;
-    const void *act;
-    size_t stride;
-    int64_t n, m;
-};
-
 /* What is asked for meanwhile changes nothing of the result, [m][ldo], and all of it is asked for: by the kernels of
  * pairs of panels, from two or three tiles of rows on. */
-static void check_ahead(check *c, const struct product *p, const struct call *r, const float *result)
+static void check_ahead(check *c, const struct product *p, const weft__matmul *mm, weft__product call)
 {
-    const weft__matmul *mm = r->mm;
-    const int64_t n = r->n, m = r->m, ldo = r->n + GAP;
+    const int64_t n = call.n_out, m = call.m;
+    const float *result = call.out;
     const uint8_t *soon = p->rows.p;
     const weft__range ranges[] = {
         {soon, p->rows.n_bytes}, {soon, 1}, {soon + 1, 1}, {soon, 65 < p->rows.n_bytes ? 65 : 1}};
     weft__kernel_prefetch ahead = {.range = ranges, .n = 4};
-    const size_t n_bytes = (size_t)(m * ldo) * 4;
+    const size_t n_bytes = (size_t)(m * call.ldo) * 4;
     guarded again = guarded_new(n_bytes, 4);
     memset(again.p, 0xFF, n_bytes);
-    mm->run_ahead(r->panels, r->stride, n, p->k, r->act, m, (float *)again.p, ldo, &ahead);
+    call.out = (float *)again.p;
+    mm->run(&call, &ahead);
     if (memcmp(again.p, result, n_bytes)) check_fail(c, "not the same bits where something is asked for ahead");
+    if (!mm->prefetches && ahead.n < 4) check_fail(c, "asks for what is read next, and says that it does not");
     if (ahead.range != ranges + 4 - ahead.n)
         check_fail(c, "%d of 4 ranges are left to ask for, and it stands elsewhere", ahead.n);
     const int few_do =
         mm->dtype == WEFT_Q4_0 || mm->dtype == WEFT_Q8_0; /* of others, formats without minimums or scales by 16 */
-    if (m >= (few_do ? 16 : 24) && n >= 2 * mm->panel_rows && (ahead.n || ahead.at < ahead.end))
+    if (mm->prefetches && m >= (few_do ? 16 : 24) && n >= 2 * mm->panel_rows && (ahead.n || ahead.at < ahead.end))
         check_fail(c, "%d of 4 ranges were not asked for", ahead.n);
     guarded_free(c, &again, "the output");
 }
@@ -139,9 +132,9 @@ static void multiply(check *c, const struct product *p, const weft__matmul *mm, 
         int64_t row = m % 2 ? i : m - 1 - i;
         weft__act_put_row(mm->act, x + row * p->k, p->k, row, m, act.p);
     }
-    mm->run(panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP);
-    const struct call r = {mm, panels, act.p, stride, n, m};
-    if (mm->run_ahead) check_ahead(c, p, &r, (const float *)result.p);
+    const weft__product call = {panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP};
+    mm->run(&call, NULL);
+    if (mm->prefetches || m % 16 == 1) check_ahead(c, p, mm, call);
     for (int64_t i = 0; i < m; i++) {
         const float *row = (float *)result.p + i * (n + GAP);
         memcpy(out + i * n, row, (size_t)n * 4);
@@ -321,7 +314,10 @@ static void check_rows_among(check *c, const struct product *p, const char *what
     guarded all = guarded_new(act->bytes(p->k, p->m), 0), out = guarded_new((size_t)p->n * sizeof(float), 0);
     act->put(p->x, p->k, &(weft__act_part){.k = p->k, .m = p->m, .to = p->k, .n = p->m}, all.p);
     for (int64_t i = 0; i < p->m; i++) {
-        p->mm->run_row(p->panels, p->stride, p->n, p->k, all.p, i, p->m, (float *)out.p, i % 2 ? p->panels : NULL);
+        const weft__product call = {p->panels, p->stride, p->n, p->k, all.p, p->m, (float *)out.p, p->n};
+        const weft__range next = {p->panels, 1};
+        weft__kernel_prefetch ahead = {.range = &next, .n = i % 2};
+        p->mm->run_row(&call, i, i % 4 < 2 ? &ahead : NULL);
         if (!check_same_answer((const float *)out.p, p->out + i * p->n, p->n))
             check_fail(c, "row %d has other bits where it lies: %s", (int)i, what);
     }

@@ -81,8 +81,15 @@ static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert,
                                       const uint8_t *acts, const size_t *offset, int64_t n, float *out, int64_t ldo,
                                       weft__kernel_prefetch *ahead)
 {
-    weft__matmul_run(m->mm, weft__cpu_panels(m, expert, first), m->stride, last - first, m->k, acts + offset[m->act], n,
-                     out, ldo, ahead);
+    const weft__product p = {.panels = weft__cpu_panels(m, expert, first),
+                             .stride = m->stride,
+                             .n_out = last - first,
+                             .k = m->k,
+                             .act = acts + offset[m->act],
+                             .m = n,
+                             .out = out,
+                             .ldo = ldo};
+    weft__matmul_run(m->mm, &p, ahead);
 }
 
 #endif

@@ -145,10 +145,18 @@ static void product_job(void *arg, int thread, int n_threads)
     uint8_t *act = j->b->product + (size_t)thread * p->bytes, *out = act + p->act_bytes, *panels = out + p->out_bytes;
     const uint64_t begin = weft__clock_ns();
     uint64_t ns;
+    const weft__product call = {.panels = panels,
+                                .stride = p->stride,
+                                .n_out = p->n,
+                                .k = PRODUCT_K,
+                                .act = act,
+                                .m = PRODUCT_ROWS,
+                                .out = (float *)out,
+                                .ldo = p->n};
     double n = 0;
     (void)n_threads;
     do {
-        p->mm->run(panels, p->stride, p->n, PRODUCT_K, act, PRODUCT_ROWS, (float *)out, p->n);
+        p->mm->run(&call, NULL);
         n++;
         ns = weft__clock_ns() - begin;
     } while (ns < (uint64_t)j->spin_ms * 1000000);

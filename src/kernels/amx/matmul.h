@@ -235,6 +235,11 @@ typedef struct amx_part {
     int lines;
 } amx_part;
 
+/* What goes through memory: sums of the products under way, and what was there before a span. */
+typedef struct amx_memory {
+    float *sums, *before;
+} amx_memory;
+
 /* Steps of a turn, which has AMX_FLIGHT products. */
 MM_INLINE int amx_turn_steps(int f)
 {
@@ -341,16 +346,16 @@ MM_INLINE void amx_leave(int f, const float *before, const vf acc[MM_TILE], floa
 /* Adds n_steps steps, whole turns and spans, at w and a, whose first turn is under way. next_w, next_a: the turn behind
  * them; NULL: none. */
 MM_INLINE void amx_turns(int f, int n_steps, amx_asks *asks, const uint8_t *w, const uint8_t *a, const uint8_t *next_w,
-                         const uint8_t *next_a, float *before, float *sums, vf acc[MM_TILE])
+                         const uint8_t *next_a, amx_memory memory, vf acc[MM_TILE])
 {
     enum { STEP = MM_TILE * MM_ROW_STEP };
     const int turn = amx_turn_steps(f), n_turns = n_steps / turn, span_turns = mm_steps(f) / turn;
     for (int i = 1; i <= n_turns; i++, w += 2 * turn * AMX_HALF, a += turn * STEP) {
-        if (i < n_turns) amx_turn(f, 1, asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, sums, acc);
-        else amx_turn(f, next_a != NULL, asks, next_w, next_a, w, a, sums, acc);
+        if (i < n_turns) amx_turn(f, 1, asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, memory.sums, acc);
+        else amx_turn(f, next_a != NULL, asks, next_w, next_a, w, a, memory.sums, acc);
         if (mm_is_256(f) && i % span_turns == 0)
-            amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP, before,
-                         acc);
+            amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP,
+                         memory.before, acc);
     }
 }
 
@@ -379,7 +384,9 @@ MM_INLINE void amx_rows(int f, amx_part *p)
             vf acc[MM_TILE];
             amx_take(f, p->from ? p->from + i * MM_R : NULL, p->ld_from, n_out, before, acc);
             if (is_lone) amx_lone_step(f, w, a, sums, acc);
-            else amx_turns(f, p->n_steps, &asks, w, a, last ? p->codes : w + AMX_PANEL, next_a, before, sums, acc);
+            else
+                amx_turns(f, p->n_steps, &asks, w, a, last ? p->codes : w + AMX_PANEL, next_a,
+                          (amx_memory){sums, before}, acc);
             amx_leave(f, before, acc, p->to + i * MM_R, p->ld_to, n_out);
         }
         p->next += p->n_steps / amx_turn_steps(f) * AMX_ASKS * p->lines * 64;
@@ -391,9 +398,12 @@ MM_INLINE void amx_rows(int f, amx_part *p)
 /* All of a matrix times one tile of rows. What it comes to stays in registers, and of each panel a unit of steps is
  * taken apart while the first turn of the one before it is under way. Panels are not cut into blocks: weights are read
  * in one go, and one tile of activations stays in the second level anyway. */
-MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
-                        float *out, int64_t ldo)
+MM_INLINE void amx_tile(int f, const weft__product *p)
 {
+    const uint8_t *w = p->panels, *const act = p->act;
+    const size_t stride = p->stride;
+    const int64_t n_out = p->n_out, n_spans = mm_spans(f, p->k), ldo = p->ldo;
+    float *const out = p->out;
     const int unit =
         amx_turn_steps(f) > mm_steps(f) ? amx_turn_steps(f) : mm_steps(f); /* steps: whole turns and spans */
     const int spans = unit / mm_steps(f);
@@ -418,7 +428,8 @@ MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, i
             const uint8_t *a = act + (i - 1) * act_bytes, *next_a = i < n_units ? a + act_bytes : act;
             asks.end = (uintptr_t)(w + i * unit_bytes) + AMX_AHEAD;
             if (next) amx_unpack(f, next, spans, codes[!turn]);
-            amx_turns(f, unit, &asks, codes[turn], a, codes[!turn], next ? next_a : NULL, before, sums, acc);
+            amx_turns(f, unit, &asks, codes[turn], a, codes[!turn], next ? next_a : NULL, (amx_memory){sums, before},
+                      acc);
         }
         if (is_lone) {
             amx_unpack(f, w + n_units * unit_bytes, 1, codes[turn]);
@@ -428,13 +439,13 @@ MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, i
     }
 }
 
-/* All panels of a block times rows [c, end), which are whole tiles and MM_CHUNK_ROWS at most. Returns n_out. */
-MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
+/* All panels of a block, of MM_CHUNK_ROWS rows at most. Returns how many outputs that were. */
+MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t n_rows, float *out, int64_t ldo)
 {
     enum { OUTS = AMX_PANELS * MM_PANEL };
     _Alignas(64) uint8_t codes[AMX_PANELS * AMX_PANEL];
     _Alignas(64) float sums[MM_CHUNK_ROWS * OUTS];
-    const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = (end - c) / MM_TILE;
+    const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = n_rows / MM_TILE;
     amx_part p = {.codes = codes,
                   .n_tiles = n_tiles,
                   .tile_bytes = MM_TILE * b->row_bytes,
@@ -449,11 +460,11 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
             spans = b->n_spans - first < at_once ? b->n_spans - first : at_once;
             if (spans > 1 && spans * mm_steps(f) % amx_turn_steps(f)) spans--; /* the last step goes by itself */
             const int last = first + spans == b->n_spans;
-            float *o = out + c * ldo + n;
+            float *o = out + n;
             for (int i = 0; i < p.n_panels; i++)
                 amx_unpack(f, w + (size_t)i * b->stride + first * mm_span_bytes(f), spans, codes + i * AMX_PANEL);
             p.n_steps = (int)spans * mm_steps(f);
-            p.a = b->act + c * b->row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
+            p.a = b->act + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
             p.from = first ? sums : b->more ? o : NULL;
             p.ld_from = first ? OUTS : ldo;
             p.to = last ? o : sums;
@@ -464,49 +475,43 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
     return n_out;
 }
 
-typedef void (*amx_tile_fn)(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
-                            float *out, int64_t ldo);
+typedef void (*amx_tile_fn)(const weft__product *p);
 
 /* weft__matmul.run; few: the kernel of VPDPBUSD. */
-static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const weft__matmul *few, const void *panels,
-                           size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const weft__matmul *few, const weft__product *p)
 {
-    const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, whole = mm_whole(m),
-                  n_spans = mm_spans(f, k);
+    const int64_t n_steps = mm_act_steps(p->k), row_bytes = n_steps * MM_ROW_STEP, whole = mm_whole(p->m);
     const int64_t chunk = mm_chunk_rows(n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     if (whole) {
         amx_begin(f);
         for (int64_t c = 0, end; c < whole; c = end) {
             end = whole - c < chunk ? whole : c + chunk;
-            if (end - c == MM_TILE)
-                tile(panels, stride, n_out, n_spans, (const uint8_t *)act + c * row_bytes, out + c * ldo, ldo);
-            else
-                mm_run_blocks(f, block, 1, (n_out + MM_PANEL - 1) / MM_PANEL, panels, stride, n_out, n_spans, act, c,
-                              end, out, ldo, NULL);
+            const weft__product part = weft__product_rows(p, row_bytes, c, end - c);
+            if (end - c == MM_TILE) tile(&part);
+            else mm_run_blocks(f, block, 1, (p->n_out + MM_PANEL - 1) / MM_PANEL, &part, NULL);
         }
         _tile_release(); /* a thread without tiles is switched sooner */
     }
-    if (m > whole) {
-        few->run(panels, stride, n_out, k, (const uint8_t *)act + whole * row_bytes, m - whole, out + whole * ldo, ldo);
+    if (p->m > whole) {
+        const weft__product rest = weft__product_rows(p, row_bytes, whole, p->m - whole);
+        few->run(&rest, NULL);
     }
 }
 
 /* Defines weft__matmul_ID_amx. */
 #define KERNEL(format, id)                                                                                             \
-    static void id##_tile(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,         \
-                          float *out, int64_t ldo)                                                                     \
+    static void id##_tile(const weft__product *p)                                                                      \
     {                                                                                                                  \
-        amx_tile(WEFT_##format, w, stride, n_out, n_spans, act, out, ldo);                                             \
+        amx_tile(WEFT_##format, p);                                                                                    \
     }                                                                                                                  \
-    static int64_t id##_block(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)       \
+    static int64_t id##_block(const mm_block *b, int64_t n_out, int64_t n_rows, float *out, int64_t ldo)               \
     {                                                                                                                  \
-        return amx_block(WEFT_##format, b, n_out, c, end, out, ldo);                                                   \
+        return amx_block(WEFT_##format, b, n_out, n_rows, out, ldo);                                                   \
     }                                                                                                                  \
-    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,      \
-                         float *out, int64_t ldo)                                                                      \
+    static void id##_run(const weft__product *p, weft__kernel_prefetch *ahead)                                         \
     {                                                                                                                  \
-        amx_run(WEFT_##format, id##_tile, id##_block, &weft__matmul_##id##_avx512vnni, panels, stride, n_out, k, act,  \
-                m, out, ldo);                                                                                          \
+        (void)ahead;                                                                                                   \
+        amx_run(WEFT_##format, id##_tile, id##_block, &weft__matmul_##id##_avx512vnni, p);                             \
     }                                                                                                                  \
     static size_t id##_panel_bytes(int64_t k)                                                                          \
     {                                                                                                                  \

@@ -39,9 +39,13 @@ static void pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, v
 /* TDPBF16PS for n_rows rows (Intel's manual, volume 2): in each step of 32 inputs the products of even inputs are one
  * chain of fused multiply-adds, those of odd ones another; both are added, and this to what there was. Numbers below
  * the normal ones are zero: see few_rows. Constants: n_panels, n_rows. */
-MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *a,
-                          int64_t n_out, float *out, int64_t ldo)
+MM_INLINE void few_panels(int n_panels, int n_rows, const weft__product *product)
 {
+    const uint8_t *w = product->panels, *a = product->act;
+    const size_t stride = product->stride;
+    const int64_t n_steps = mm_unit_steps(product->k), ldo = product->ldo;
+    int64_t n_out = product->n_out;
+    float *out = product->out;
     const vi high = _mm512_set1_epi32((int)0xFFFF0000);
     vf acc[FEW_PANELS][FEW];
     UNROLL for (int p = 0; p < n_panels; p++)
@@ -88,18 +92,23 @@ MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t str
     }
 }
 
-MM_INLINE void few_rows(int n_rows, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act,
-                        float *out, int64_t ldo)
+MM_INLINE void few_rows(int n_rows, const weft__product *p)
 {
     enum {
         AS_TILES_DO = 0x9FC0
     }; /* to nearest, no traps, denormals are zero in and out: the instruction takes no other wish */
     const unsigned before = _mm_getcsr();
+    weft__product part = *p;
     _mm_setcsr(AS_TILES_DO);
-    for (; n_out >= FEW_PANELS * MM_R; n_out -= FEW_PANELS * MM_R, w += FEW_PANELS * stride, out += FEW_PANELS * MM_R)
-        few_panels(FEW_PANELS, n_rows, w, stride, n_steps, act, FEW_PANELS * MM_R, out, ldo);
-    for (; n_out > 0; n_out -= MM_R, w += stride, out += MM_R)
-        few_panels(1, n_rows, w, stride, n_steps, act, n_out, out, ldo);
+    for (int64_t left = p->n_out, outs; left > 0; left -= outs) {
+        const int n_panels = left >= FEW_PANELS * MM_R ? FEW_PANELS : 1;
+        outs = n_panels * MM_R;
+        part.n_out = left < outs ? left : outs;
+        if (n_panels == 1) few_panels(1, n_rows, &part);
+        else few_panels(FEW_PANELS, n_rows, &part);
+        part.panels = (const uint8_t *)part.panels + (size_t)n_panels * p->stride;
+        part.out += outs;
+    }
     _mm_setcsr(before);
 }
 
@@ -136,11 +145,20 @@ static void copy_part(const float *from, int n_rows, int n_out, float *out, int6
         }                                                                                                              \
     } while (0)
 
-/* One or two panels times one or two tiles of rows (constants), n_rows[t] rows at a[t]. `fetch`: the panels come from
- * memory. */
-MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride, int64_t n_steps,
-                     const uint8_t *const a[2], const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
+/* Rows in tiles: n[t] rows at a[t], of tile 1 perhaps none. */
+typedef struct row_tiles {
+    const uint8_t *a[2];
+    int n[2];
+} row_tiles;
+
+/* One or two panels times one or two tiles of rows (constants). `fetch`: the panels come from memory. */
+MM_INLINE void tiles(int n_panels, int n_tiles, const weft__product *p, const row_tiles *rows, int fetch)
 {
+    const uint8_t *w = p->panels, *const a[2] = {rows->a[0], rows->a[1]};
+    const int n_rows[2] = {rows->n[0], rows->n[1]};
+    const size_t stride = p->stride;
+    const int64_t n_steps = mm_unit_steps(p->k), n_out = p->n_out, ldo = p->ldo;
+    float *const out = p->out;
     const weft__kernel_tune *const tune =
         &WEFT__KERNEL_TUNE(WEFT__UARCH_GENERIC, WEFT__TIER_AMXBF16, WEFT__KERNEL_BF16);
     const int distance = n_tiles == 1 && n_rows[0] <= tune->bound_rows ? tune->bound_distance : tune->distance;
@@ -174,52 +192,52 @@ MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride,
     if (n_tiles > 1) STORE(3, n_rows[1], n_out - MM_R, second + MM_R, ldo);
 }
 
-/* All panels times the rows at act: n_pairs of whole tiles, or (0) n_rows in one or two tiles. */
-static void rows(const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act,
-                 int64_t n_pairs, int n_rest, float *out, int64_t ldo)
+/* All panels times pairs of whole tiles, or one pair of which a tile is not whole, or not there. */
+static void rows_run(const weft__product *p)
 {
-    const int64_t row_bytes = n_steps * MM_UNITS * 4;
-    const int first = n_rest < MM_FLOAT_TILE ? n_rest : MM_FLOAT_TILE;
-    const int n_rows[2] = {n_pairs ? MM_FLOAT_TILE : first, n_pairs ? MM_FLOAT_TILE : n_rest - first};
-    if (!n_pairs) n_pairs = 1;
-    configure(n_rows);
-    for (int64_t n = 0; n < n_out; n += 2 * MM_R, panels += 2 * stride) {
-        const int64_t left = n_out - n < 2 * MM_R ? n_out - n : 2 * MM_R;
-        for (int64_t i = 0; i < n_pairs; i++) {
-            const int64_t row = i * 2 * MM_FLOAT_TILE;
-            const uint8_t *const a[2] = {act + row * row_bytes, act + (row + n_rows[0]) * row_bytes};
-            float *o = out + row * ldo + n;
-            if (left > MM_R && n_rows[1]) tiles(2, 2, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
-            else if (left > MM_R) tiles(2, 1, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
-            else if (n_rows[1]) tiles(1, 2, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
-            else tiles(1, 1, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
+    enum { PAIR = 2 * MM_FLOAT_TILE };
+    const int64_t row_bytes = mm_unit_steps(p->k) * MM_UNITS * 4;
+    const int pair = p->m < PAIR ? (int)p->m : PAIR, first = pair < MM_FLOAT_TILE ? pair : MM_FLOAT_TILE;
+    row_tiles r = {.n = {first, pair - first}};
+    weft__product part = *p;
+    configure(r.n);
+    for (int64_t n = 0; n < p->n_out; n += 2 * MM_R) {
+        part.n_out = p->n_out - n < 2 * MM_R ? p->n_out - n : 2 * MM_R;
+        for (int64_t i = 0; i < p->m; i += PAIR) {
+            r.a[0] = (const uint8_t *)p->act + i * row_bytes;
+            r.a[1] = r.a[0] + r.n[0] * row_bytes;
+            part.out = p->out + i * p->ldo + n;
+            if (part.n_out > MM_R && r.n[1]) tiles(2, 2, &part, &r, i == 0);
+            else if (part.n_out > MM_R) tiles(2, 1, &part, &r, i == 0);
+            else if (r.n[1]) tiles(1, 2, &part, &r, i == 0);
+            else tiles(1, 1, &part, &r, i == 0);
         }
+        part.panels = (const uint8_t *)part.panels + 2 * p->stride;
     }
 }
 
-static void matmul_float_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,
-                             float *out, int64_t ldo)
+static void matmul_float_run(const weft__product *p, weft__kernel_prefetch *ahead)
 {
     enum { PAIR = 2 * MM_FLOAT_TILE };
-    const int64_t n_steps = mm_unit_steps(k), row_bytes = n_steps * MM_UNITS * 4, whole = m / PAIR * PAIR;
-    if (m == 1) {
-        few_rows(1, panels, stride, n_out, n_steps, act, out, ldo);
+    const int64_t row_bytes = mm_unit_steps(p->k) * MM_UNITS * 4, whole = p->m / PAIR * PAIR;
+    (void)ahead;
+    if (p->m == 1) {
+        few_rows(1, p);
         return;
     }
-    if (m == 2) {
-        few_rows(2, panels, stride, n_out, n_steps, act, out, ldo);
+    if (p->m == 2) {
+        few_rows(2, p);
         return;
     }
     int64_t chunk = (512 << 10) / row_bytes / PAIR * PAIR; /* activations that stay in the second level */
     if (chunk < PAIR) chunk = PAIR;
     for (int64_t c = 0; c < whole; c += chunk) {
-        const int64_t n_rows = whole - c < chunk ? whole - c : chunk;
-        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + c * row_bytes, n_rows / PAIR, 0, out + c * ldo,
-             ldo);
+        const weft__product part = weft__product_rows(p, row_bytes, c, whole - c < chunk ? whole - c : chunk);
+        rows_run(&part);
     }
-    if (m > whole) {
-        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + whole * row_bytes, 0, (int)(m - whole),
-             out + whole * ldo, ldo);
+    if (p->m > whole) {
+        const weft__product rest = weft__product_rows(p, row_bytes, whole, p->m - whole);
+        rows_run(&rest);
     }
     _tile_release(); /* a thread without tiles is switched sooner */
 }

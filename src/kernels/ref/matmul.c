@@ -84,23 +84,24 @@ static void row_product(uint32_t dtype, const uint8_t *row, int64_t k, const flo
     for (int64_t i = 0; i < n_rows; i++) out[i * ldo] = total(sum[i]);
 }
 
-static void matmul(uint32_t dtype, const void *rows, size_t stride, int64_t n_out, int64_t k, const float *x, int64_t m,
-                   float *out, int64_t ldo)
+static void matmul(uint32_t dtype, const weft__product *p)
 {
-    for (int64_t i = 0; i < m; i += ROWS) {
-        int64_t n_rows = m - i < ROWS ? m - i : ROWS;
-        for (int64_t j = 0; j < n_out; j++) {
-            row_product(dtype, (const uint8_t *)rows + (size_t)j * stride, k, x + i * k, n_rows, out + i * ldo + j,
-                        ldo);
+    const int64_t k = p->k, ldo = p->ldo;
+    for (int64_t i = 0; i < p->m; i += ROWS) {
+        const int64_t n_rows = p->m - i < ROWS ? p->m - i : ROWS;
+        const float *x = (const float *)p->act + i * k;
+        for (int64_t j = 0; j < p->n_out; j++) {
+            const uint8_t *row = (const uint8_t *)p->panels + (size_t)j * p->stride;
+            row_product(dtype, row, k, x, n_rows, p->out + i * ldo + j, ldo);
         }
     }
 }
 
 #define MATMUL(type, symbol)                                                                                           \
-    static void run_##type(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,    \
-                           float *out, int64_t ldo)                                                                    \
+    static void run_##type(const weft__product *p, weft__kernel_prefetch *ahead)                                       \
     {                                                                                                                  \
-        matmul(WEFT_##type, panels, stride, n_out, k, act, m, out, ldo);                                               \
+        (void)ahead;                                                                                                   \
+        matmul(WEFT_##type, p);                                                                                        \
     }                                                                                                                  \
     const weft__matmul symbol = {                                                                                      \
         &(#symbol)[sizeof "weft__" - 1], WEFT_##type, WEFT__TIER_REF, 1, &act_f32, NULL, NULL, NULL, run_##type};

@@ -20,7 +20,7 @@ typedef struct mm_block {
     const uint8_t *after; /* what comes behind the last pair, to fetch it */
     size_t stride;        /* between panels */
     int64_t n_spans;
-    const uint8_t *act; /* of row 0; tiles are row_bytes * MM_TILE apart */
+    const uint8_t *act; /* of the first row; tiles are row_bytes * MM_TILE apart */
     int64_t row_bytes;
     int more;                     /* sums go on from what is in out */
     weft__kernel_prefetch *ahead; /* or NULL */

@@ -19,10 +19,13 @@ MM_INLINE int few_has(int f)
 }
 
 /* n rows from t0 on, at most PAIR_ROWS, of a tile of `tile` rows. Each step asks for `lines` lines from `next` on. */
-MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t stride, int64_t n_spans,
-                        const uint8_t *a, const uint8_t *next, int lines, float *out, int64_t ldo)
+MM_INLINE void few_pass(int f, int tile, int t0, int n, const weft__product *p, const uint8_t *next, int lines)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f);
+    const uint8_t *w = p->panels, *a = p->act;
+    const size_t stride = p->stride;
+    const int64_t n_spans = mm_spans(f, p->k), ldo = p->ldo;
+    float *const out = p->out + t0 * ldo;
     vf acc[2][PAIR_ROWS];
     UNROLL for (int t = 0; t < n; t++) acc[0][t] = acc[1][t] = vf_zero();
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
@@ -32,26 +35,26 @@ MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t
             UNROLL for (int h = 0; h < 2; h++)
             {
                 pair_scales sc;
+                const pair_step step = {{c[0], c[1]}, &sc, NULL, a};
                 pair_load_scales(f, w, stride, s, h, &sc);
-                pair_half(f, tile, n, PAIR_DEEP, h, t0, c, &sc, NULL, a, acc[0], acc[1]);
+                pair_half(f, PAIR_DEEP, h, tile, t0, n, &step, acc[0], acc[1]);
             }
         }
     }
     UNROLL for (int t = 0; t < n; t++)
     {
-        UNROLL for (int p = 0; p < 2; p++) vf_store(out + (t0 + t) * ldo + p * MM_R, acc[p][t]);
+        UNROLL for (int i = 0; i < 2; i++) vf_store(out + t * ldo + i * MM_R, acc[i][t]);
     }
 }
 
-/* All rows of a tile; then: of the pair that comes next, if this one comes from memory. */
-MM_INLINE void few_tile(int f, int n_rows, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a,
-                        const uint8_t *then, float *out, int64_t ldo)
+/* All rows of a tile, n_rows, times a pair of panels, p; then: the pair that comes next, if this one comes from
+ * memory. */
+MM_INLINE void few_tile(int f, int n_rows, const weft__product *p, const uint8_t *then)
 {
     const int n = n_rows <= PAIR_ROWS ? n_rows : (n_rows + 1) / 2,
               lines = !then ? 0 : (mm_span_bytes(f) / mm_steps(f) + 63) / 64;
-    few_pass(f, n_rows, 0, n, w, stride, n_spans, a, then, n < n_rows ? lines : 2 * lines, out, ldo);
-    if (n < n_rows)
-        few_pass(f, n_rows, n, n_rows - n, w, stride, n_spans, a, then ? then + stride : NULL, lines, out, ldo);
+    few_pass(f, n_rows, 0, n, p, then, n < n_rows ? lines : 2 * lines);
+    if (n < n_rows) few_pass(f, n_rows, n, n_rows - n, p, then ? then + p->stride : NULL, lines);
 }
 
 #endif

@@ -171,14 +171,17 @@ MM_INLINE void mm_float_prefetch(int n_panels, int distance, const uint8_t *w, s
 }
 
 /* mm_float_tile; tune: how panels are prefetched, a constant. */
-MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__kernel_tune *tune, const uint8_t *w,
-                                   size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out,
-                                   int64_t ldo)
+MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__kernel_tune *tune,
+                                   const weft__product *p, int fetch)
 {
     enum { TOGETHER = 4 };
     const int unit_bytes = mm_unit_bytes(f), n = n_panels * MM_FLOAT_VECTORS(f), apart = MM_FLOAT_VECTORS(f) > 1;
     const int is_bound = n_rows <= tune->bound_rows, distance = is_bound ? tune->bound_distance : tune->distance;
     const int second = is_bound && tune->bound_prefetch == WEFT__PREFETCH_SECOND;
+    const uint8_t *w = p->panels;
+    const size_t stride = p->stride;
+    const int64_t k = p->k;
+    const uint8_t *a = p->act;
     vf acc[MM_MAX_VECTORS][MM_FLOAT_TILE];
     UNROLL for (int i = 0; i < n; i++)
     {
@@ -200,6 +203,9 @@ MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__
         }
     }
     for (; units > 0; units--, w += unit_bytes, a += 4) mm_unit(f, n_panels, n_rows, w, stride, a, acc);
+    float *out = p->out;
+    const int64_t ldo = p->ldo;
+    int64_t n_out = p->n_out;
     UNROLL for (int i = 0; i < n; i++, out += MM_R, n_out -= MM_R)
     {
         UNROLL for (int t = 0; t < n_rows; t++)
@@ -213,22 +219,18 @@ MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__
     }
 }
 
-/* n_panels panels times one tile of n_rows rows; writes n_out outputs of each, of the last panel perhaps not all.
- * `fetch`: the panels come from memory. */
-MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t k,
-                             const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
+/* n_panels panels times one tile of n_rows rows; of the last panel perhaps not all outputs are there. `fetch`: the
+ * panels come from memory. */
+MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const weft__product *p, int fetch)
 {
     const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic =
                                                                                MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
-    if (n_rows <= zen4->bound_rows && zen4 != generic && weft__kernel_uarch == WEFT__UARCH_ZEN4) {
-        mm_float_tile_tuned(f, n_panels, n_rows, zen4, w, stride, k, a, fetch, n_out, out, ldo);
-    } else {
-        mm_float_tile_tuned(f, n_panels, n_rows, generic, w, stride, k, a, fetch, n_out, out, ldo);
-    }
+    if (n_rows <= zen4->bound_rows && zen4 != generic && weft__kernel_uarch == WEFT__UARCH_ZEN4)
+        mm_float_tile_tuned(f, n_panels, n_rows, zen4, p, fetch);
+    else mm_float_tile_tuned(f, n_panels, n_rows, generic, p, fetch);
 }
 
-typedef void (*mm_float_fn)(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out,
-                            float *out, int64_t ldo);
+typedef void (*mm_float_fn)(const weft__product *p, int fetch);
 
 /* Panels that go side by side: few rows need several to cover the latency of the adder. */
 MM_INLINE int mm_panels_at_once(int f, int n_rows)
@@ -237,55 +239,56 @@ MM_INLINE int mm_panels_at_once(int f, int n_rows)
 }
 
 /* One tile of n_rows rows times a group of panels. */
-MM_INLINE void mm_float_group(int f, const mm_float_fn *one, const mm_float_fn *some, int n_rows, const uint8_t *w,
-                              size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out,
-                              int64_t ldo)
+MM_INLINE void mm_float_group(int f, const mm_float_fn *one, const mm_float_fn *some, int n_rows, weft__product p,
+                              int fetch)
 {
     const int64_t rows = MM_FLOAT_VECTORS(f) * MM_R, step = mm_panels_at_once(f, n_rows) * rows;
-    while (n_out > 0) {
-        const int many = n_out > step - rows; /* the last panel of several may be partial */
+    for (int64_t left = p.n_out; left > 0;) {
+        const int many = left > step - rows; /* the last panel of several may be partial */
         const int64_t take = many ? step : rows;
+        p.n_out = left < take ? left : take;
         const mm_float_fn run = many ? some[n_rows - 1] : one[n_rows - 1];
-        run(w, stride, k, a, fetch, n_out < take ? n_out : take, out, ldo);
-        w += (size_t)(take / rows) * stride;
-        out += take;
-        n_out -= take;
+        run(&p, fetch);
+        p.panels = (const uint8_t *)p.panels + (size_t)(take / rows) * p.stride;
+        p.out += take;
+        left -= take;
     }
 }
 
 /* weft__matmul.run: chunk of rows, then group of panels, then tile. one[n - 1] serves n rows of one panel, some[n - 1]
  * of as many as mm_panels_at_once says. */
-MM_INLINE void mm_float_run(int f, const mm_float_fn *one, const mm_float_fn *some, const void *panels, size_t stride,
-                            int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+MM_INLINE void mm_float_run(int f, const mm_float_fn *one, const mm_float_fn *some, const weft__product *p)
 {
-    const int64_t row_bytes = mm_unit_steps(k) * MM_UNITS * 4;
+    const int64_t m = p->m, row_bytes = mm_unit_steps(p->k) * MM_UNITS * 4;
     int64_t chunk =
         (512 << 10) / row_bytes / MM_FLOAT_TILE * MM_FLOAT_TILE; /* activations that stay in the second level */
     if (chunk < 2 * MM_FLOAT_TILE) chunk = 2 * MM_FLOAT_TILE;
+    weft__product part = *p;
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk;
         const int64_t group = (end - c < 2 * MM_FLOAT_TILE ? MM_MAX_VECTORS : 2) * MM_R;
-        for (int64_t n = 0; n < n_out; n += group) {
-            const uint8_t *w = (const uint8_t *)panels + (size_t)(n / (MM_FLOAT_VECTORS(f) * MM_R)) * stride;
-            const int64_t outs = n_out - n < group ? n_out - n : group;
+        for (int64_t n = 0; n < p->n_out; n += group) {
+            part.panels = (const uint8_t *)p->panels + (size_t)(n / (MM_FLOAT_VECTORS(f) * MM_R)) * p->stride;
+            part.n_out = p->n_out - n < group ? p->n_out - n : group;
             for (int64_t i = c; i < end; i += MM_FLOAT_TILE) {
-                mm_float_group(f, one, some, mm_float_tile_rows(i, m), w, stride, k,
-                               (const uint8_t *)act + i * row_bytes, i == c, outs, out + i * ldo + n, ldo);
+                part.act = (const uint8_t *)p->act + i * row_bytes;
+                const int n_rows = mm_float_tile_rows(i, m);
+                part.m = n_rows;
+                part.out = p->out + i * p->ldo + n;
+                mm_float_group(f, one, some, n_rows, part, i == c);
             }
         }
     }
 }
 
 #define MM_FLOAT_FN(f, name, n_rows)                                                                                   \
-    static void name##_one_##n_rows(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch,           \
-                                    int64_t n_out, float *out, int64_t ldo)                                            \
+    static void name##_one_##n_rows(const weft__product *p, int fetch)                                                 \
     {                                                                                                                  \
-        mm_float_tile(f, 1, n_rows, w, stride, k, a, fetch, n_out, out, ldo);                                          \
+        mm_float_tile(f, 1, n_rows, p, fetch);                                                                         \
     }                                                                                                                  \
-    static void name##_some_##n_rows(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch,          \
-                                     int64_t n_out, float *out, int64_t ldo)                                           \
+    static void name##_some_##n_rows(const weft__product *p, int fetch)                                                \
     {                                                                                                                  \
-        mm_float_tile(f, mm_panels_at_once(f, n_rows), n_rows, w, stride, k, a, fetch, n_out, out, ldo);               \
+        mm_float_tile(f, mm_panels_at_once(f, n_rows), n_rows, p, fetch);                                              \
     }
 
 #if MM_FLOAT_TILE == 12
@@ -302,12 +305,12 @@ MM_INLINE void mm_float_run(int f, const mm_float_fn *one, const mm_float_fn *so
 /* Defines weft__matmul_ID_TIER. */
 #define MM_FLOAT_KERNEL(format, id, tier_name, TIER, act_form)                                                         \
     MM_FLOAT_ROWS(MM_FLOAT_FN, WEFT_##format, id)                                                                      \
-    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,      \
-                         float *out, int64_t ldo)                                                                      \
+    static void id##_run(const weft__product *p, weft__kernel_prefetch *ahead)                                         \
     {                                                                                                                  \
         static const mm_float_fn one[] = {MM_FLOAT_ROWS(MM_FLOAT_ONE, f, id)};                                         \
         static const mm_float_fn some[] = {MM_FLOAT_ROWS(MM_FLOAT_SOME, f, id)};                                       \
-        mm_float_run(WEFT_##format, one, some, panels, stride, n_out, k, act, m, out, ldo);                            \
+        (void)ahead;                                                                                                   \
+        mm_float_run(WEFT_##format, one, some, p);                                                                     \
     }                                                                                                                  \
     static size_t id##_panel_bytes(int64_t k)                                                                          \
     {                                                                                                                  \

@@ -52,11 +52,11 @@ MM_INLINE int pair_table_has_range(int f)
     return mm_is_256(f) && mm_is_plain(f);
 }
 
-/* Are the scales of all full tiles of rows [c, end) in range? Zero is: the codes are zeros, too. */
-static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c, int64_t end)
+/* Are the scales of all rows in range? Zero is: the codes are zeros, too. */
+static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t n_rows)
 {
     unsigned beyond = 0;
-    for (int64_t i = c; i < end; i += MM_TILE) {
+    for (int64_t i = 0; i < n_rows; i += MM_TILE) {
         const uint8_t *a = b->act + i * b->row_bytes + mm_scale_at(MM_TILE);
         for (int64_t s = 0; s < n_steps; s++, a += MM_TILE * MM_ROW_STEP) {
             for (int r = 0; r < 2 * MM_TILE; r += MM_R) {
@@ -116,14 +116,19 @@ MM_INLINE int pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_
     return !odd;
 }
 
-/* acc + what 32 products come to: half h of a step, a row of a tile of `tile`, one panel; m: where its minimums are.
- * usual, a constant: all scales are in range, and those of the weights that are not zero are `some`. */
-MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, vi sum, vf d, const float *m,
-                      const uint8_t *a, vf acc)
+/* The scale of a panel, d, times that of half h of a row of a tile of `tile`. usual, a constant: all scales are in
+ * range, and those of the weights that are not zero are `some`. */
+MM_INLINE vf pair_scale(int usual, vf_mask some, int tile, int h, int row, vf d, const uint8_t *a)
 {
     const uint8_t *powers = a + mm_powers_at(tile) + 8 * (2 * row + h);
-    const vf scale = usual ? vf_add(vf_times_power(d, some, powers), vf_times_power(d, some, powers + 4))
-                           : vf_mul(d, vf_word(a + mm_scale_at(tile) + 4 * (2 * row + h)));
+    return usual ? vf_add(vf_times_power(d, some, powers), vf_times_power(d, some, powers + 4))
+                 : vf_mul(d, vf_word(a + mm_scale_at(tile) + 4 * (2 * row + h)));
+}
+
+/* acc + what the sum of 32 products comes to: half h of a step, a row of a tile of `tile`, one panel; m: where its
+ * minimums are. */
+MM_INLINE vf pair_add(int f, int tile, int h, int row, vi sum, vf scale, const float *m, const uint8_t *a, vf acc)
+{
     acc = vf_fma(vf_from_int(sum), scale, acc);
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, tile, row, 0)), acc) : acc;
 }
@@ -154,11 +159,21 @@ MM_INLINE void pair_load_scales(int f, const uint8_t *w, size_t stride, int64_t 
     }
 }
 
+/* What rows of a tile meet in half a step. */
+typedef struct pair_step {
+    const uint8_t *c[2]; /* codes of the step, of each panel */
+    const pair_scales *sc;
+    const float *table; /* of the half, where there is one */
+    const uint8_t *a;   /* activations of the whole tile */
+} pair_step;
+
 /* Half h of a step, n rows from `row` on, at most PAIR_ROWS, of a tile of `tile`: adds 32 products to their sums. */
-MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const uint8_t *const c[2],
-                         const pair_scales *sc, const float *table, const uint8_t *a, vf *acc0, vf *acc1)
+MM_INLINE void pair_half(int f, int way, int h, int tile, int row, int n, const pair_step *step, vf *acc0, vf *acc1)
 {
     const int chains = pair_chains(way);
+    const pair_scales *const sc = step->sc;
+    const float *const table = step->table;
+    const uint8_t *const a = step->a;
     vi sum[2][2][PAIR_ROWS]; /* of a chain, a panel, a row */
     UNROLL for (int t = 0; t < n; t++)
     {
@@ -168,7 +183,7 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
     }
     UNROLL for (int g = 0; g < 8; g++)
     {
-        const vi w0 = mm_code(f, c[0], h, g), w1 = mm_code(f, c[1], h, g);
+        const vi w0 = mm_code(f, step->c[0], h, g), w1 = mm_code(f, step->c[1], h, g);
         UNROLL for (int t = 0; t < n; t++)
         {
             const vi x = vi_keep(vi_word(a + 64 * (row + t) + 32 * h + 4 * g));
@@ -184,46 +199,65 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
         {
             const vi all = chains == 2 ? vi_add32(sum[0][p][t], sum[1][p][t]) : sum[0][p][t];
             const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : sc->d[p];
+            const vf scale = pair_scale(way == PAIR_ADDS, sc->some[p], tile, h, row + t, by, a);
             vf *acc = (p ? acc1 : acc0) + t;
-            *acc =
-                pair_add(f, tile, way == PAIR_ADDS, sc->some[p], h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
+            *acc = pair_add(f, tile, h, row + t, all, scale, table + (2 + p) * MM_R, a, *acc);
         }
         if (pair_has_table(f)) simd_fence(); /* the next row reads it again */
     }
     simd_fence();
 }
 
-/* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). Meanwhile each step asks for
- * `lines` lines of two panels, from `next` on and `stride` behind it. */
-MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
-                        const uint8_t *a, int more, const char *next, int lines, weft__kernel_prefetch *ahead,
-                        float *out, int64_t ldo)
+/* A full tile of rows and a pair of panels of a block. */
+typedef struct pair_tile {
+    const uint8_t *w; /* of the first panel; the second is `stride` behind it */
+    size_t stride;
+    int64_t n_spans;
+    const float *table; /* of scales, where there is one */
+    const uint8_t *a;
+    int more; /* sums go on from what is in out, else from zero */
+    weft__kernel_prefetch *ahead;
+    float *out; /* all outputs are there */
+    int64_t ldo;
+} pair_tile;
+
+/* Rows t0.. of a tile, as many as `way` takes at a time (the rest: pair_run_tile). Meanwhile each step asks for `lines`
+ * lines of two panels, from `next` on and `stride` behind it. Returns 0, and has put nothing into out, where the scales
+ * are not as `way` wants them. */
+MM_INLINE int pair_pass(int f, int way, int t0, const pair_tile *p, const char *next, int lines)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f);
     const int n = pair_pass_rows(way);
+    const uint8_t *w = p->w, *a = p->a;
+    const size_t stride = p->stride;
+    const int64_t n_spans = p->n_spans, ldo = p->ldo;
+    const float *table = p->table;
+    weft__kernel_prefetch *const ahead = p->ahead;
+    float *const out = p->out + t0 * ldo;
     unsigned odd = 0;
     vf acc[2][MM_TILE];
     UNROLL for (int t = 0; t < n; t++)
     {
-        UNROLL for (int p = 0; p < 2; p++) acc[p][t] = more ? vf_load(out + (t0 + t) * ldo + p * MM_R) : vf_zero();
+        UNROLL for (int i = 0; i < 2; i++) acc[i][t] = p->more ? vf_load(out + t * ldo + i * MM_R) : vf_zero();
     }
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
         const uint8_t *c[2] = {w + mm_head_row(f) * MM_PANEL, w + stride + mm_head_row(f) * MM_PANEL};
         for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += MM_TILE * MM_ROW_STEP) {
             for (int l = 0; l < lines; l++, next += 64) {
-                for (int p = 0; p < 2; p++) pair_ask_line(way, next + (size_t)p * stride);
+                for (int j = 0; j < 2; j++) pair_ask_line(way, next + (size_t)j * stride);
             }
             if (way == PAIR_ADDS && !pair_table_has_range(f))
                 odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
                 pair_scales sc;
+                const pair_step step = {{c[0], c[1]}, &sc, table, a};
                 if (ahead && h == 1) mm_fetch_ahead(ahead);
                 pair_load_scales(f, w, stride, s, h, &sc);
                 if (way == PAIR_ADDS && pair_table_has_range(f))
-                    UNROLL for (int p = 0; p < 2; p++) sc.some[p] = vf_some(vf_load(table + p * MM_R));
+                    UNROLL for (int j = 0; j < 2; j++) sc.some[j] = vf_some(vf_load(table + j * MM_R));
                 UNROLL for (int t = 0; t < n; t += PAIR_ROWS)
-                    pair_half(f, MM_TILE, PAIR_ROWS, way, h, t0 + t, c, &sc, table, a, acc[0] + t, acc[1] + t);
+                    pair_half(f, way, h, MM_TILE, t0 + t, PAIR_ROWS, &step, acc[0] + t, acc[1] + t);
             }
         }
         if (mm_min_with_span(f))
@@ -233,7 +267,7 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
     if (odd) return 0;
     UNROLL for (int t = 0; t < n; t++)
     {
-        UNROLL for (int p = 0; p < 2; p++) vf_store(out + (t0 + t) * ldo + p * MM_R, acc[p][t]);
+        UNROLL for (int i = 0; i < 2; i++) vf_store(out + t * ldo + i * MM_R, acc[i][t]);
     }
     return 1;
 }
@@ -260,56 +294,47 @@ MM_INLINE int pair_ask(const pair_asks *asks, int i, const char **next)
     return asks->each + then - before;
 }
 
-/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out; i: the number of its first
- * pass. Returns 0, and has put nothing into out, where the scales are not as `way` wants them. */
-MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
-                        const uint8_t *a, int more, const pair_asks *asks, int i, weft__kernel_prefetch *ahead,
-                        float *out, int64_t ldo)
+/* The tile; i: the number of its first pass. Returns as pair_pass. */
+MM_INLINE int pair_run_tile(int f, int way, const pair_tile *p, const pair_asks *asks, int i)
 {
     const int n = pair_pass_rows(way);
     const char *next;
     int lines = pair_ask(asks, i, &next);
-    if (!pair_pass(f, way, 0, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo)) return 0;
+    if (!pair_pass(f, way, 0, p, next, lines)) return 0;
     if (n < MM_TILE) {
         lines = pair_ask(asks, i + 1, &next);
-        (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo);
+        (void)pair_pass(f, way, n, p, next, lines);
     }
     return 1;
 }
 
-/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many
- * outputs that were. */
-MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
+/* Whole pairs of panels of a block. Returns how many outputs that were. */
+MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t n_rows, float *out, int64_t ldo)
 {
     _Alignas(64) float table[PAIR_TABLE];
-    const int is_deep = pair_has_two_chains(f, end - c);
+    const int is_deep = pair_has_two_chains(f, n_rows);
     const int tile_passes = is_deep ? pair_chains(PAIR_DEEP) : 1;
     const int64_t n_steps = b->n_spans * mm_steps(f), n_lines = (b->n_spans * mm_span_bytes(f) + 63) / 64;
-    pair_asks asks = pair_asks_of(n_lines, n_steps, (end - c) / MM_TILE * tile_passes);
-    const uint8_t *w = b->w;
-    const int usual_acts = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
+    pair_asks asks = pair_asks_of(n_lines, n_steps, n_rows / MM_TILE * tile_passes);
+    pair_tile p = {b->w, b->stride, b->n_spans, table, b->act, b->more, b->ahead, out, ldo};
+    const int usual_acts = pair_adds_apart(f) && pair_usual_acts(b, n_steps, n_rows);
     int usual = usual_acts;
     int64_t n = 0;
-    for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
+    for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, p.w += 2 * b->stride) {
         int pass = 0;
-        asks.next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
+        asks.next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? p.w + 2 * b->stride : b->after);
         if (pair_has_table(f)) {
-            const int in_range = pair_fill_table(f, w, b->stride, b->n_spans, table);
+            const int in_range = pair_fill_table(f, p.w, b->stride, b->n_spans, table);
             if (pair_table_has_range(f)) usual = usual_acts && in_range;
         }
-        for (int64_t i = c; i < end; i += MM_TILE, pass += tile_passes) {
-            const uint8_t *a = b->act + i * b->row_bytes;
-            float *o = out + i * ldo + n;
-            mm_fetch_outputs(b->more ? pair_then(n_out, n, c, end, i, out, ldo) : o, ldo, MM_TILE, PAIR_OUTS);
-            usual = usual &&
-                    pair_tile(f, PAIR_ADDS, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o, ldo);
+        for (int64_t i = 0; i < n_rows; i += MM_TILE, pass += tile_passes) {
+            p.a = b->act + i * b->row_bytes;
+            p.out = out + i * ldo + n;
+            mm_fetch_outputs(b->more ? pair_then(n_out, n, n_rows, i, out, ldo) : p.out, ldo, MM_TILE, PAIR_OUTS);
+            usual = usual && pair_run_tile(f, PAIR_ADDS, &p, &asks, pass);
             if (usual) continue;
-            if (is_deep)
-                (void)pair_tile(f, PAIR_DEEP, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o,
-                                ldo);
-            else
-                (void)pair_tile(f, PAIR_PLAIN, w, b->stride, b->n_spans, table, a, b->more, &asks, pass, b->ahead, o,
-                                ldo);
+            if (is_deep) (void)pair_run_tile(f, PAIR_DEEP, &p, &asks, pass);
+            else (void)pair_run_tile(f, PAIR_PLAIN, &p, &asks, pass);
         }
     }
     return n;

@@ -132,6 +132,15 @@ typedef vf mm_acc[MM_STRIPS];
 typedef vi mm_codes[MM_STRIPS];
 typedef mm_scales mm_half_scales[MM_STRIPS];
 
+/* What rows of a tile meet in a step. */
+typedef struct mm_step {
+    const uint8_t *c;         /* its codes */
+    const mm_codes *made;     /* codes of one half, made of them; NULL: they are made as they are wanted */
+    const mm_half_scales *sc; /* of each half */
+    const uint8_t *a;         /* activations of the whole tile */
+    mm_asks asks;
+} mm_step;
+
 /* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many
  * sums to hide latency; at most four rows have registers for that, or one where panels are two strips. Where halves lie
  * apart it is slower. */
@@ -153,12 +162,14 @@ MM_INLINE vf mm_add_min(int f, int h, int i, int n_rows, int t, vf m, const uint
 }
 
 /* Rows t0..t0+n-1 of a tile of n_rows: adds 32 products of half h of a step to their acc (mm_small_scales: the span's
- * part), or those of its `halves` halves from h on, each with scales of its own. w: the codes of one half; NULL: they
- * are made of the step at c as they are wanted. Four rows side by side hide the latency of the multipliers. */
-MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const uint8_t *c, const mm_codes *w,
-                            const mm_half_scales *sc, mm_asks asks, const uint8_t *a, mm_acc *acc)
+ * part), or those of its `halves` halves from h on, each with scales of its own. Four rows side by side hide the
+ * latency of the multipliers. */
+MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const mm_step *step, mm_acc *acc)
 {
     const int parts = mm_parts(f);
+    const uint8_t *const c = step->c, *const a = step->a;
+    const mm_codes *const w = step->made;
+    const mm_half_scales *sc = step->sc + h;
     vi sum[4][2][MM_STRIPS]; /* of parts, or of halves */
     UNROLL for (int i = 0; i < halves; i++)
     {
@@ -176,7 +187,7 @@ MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n,
         UNROLL for (int i = 0; i < halves; i++)
         {
             const int p = parts == 2 ? g / 4 : 0, fresh = g == (p ? 4 : 0) && !mm_bias_of(f, a, h + i, n_rows, 0, 0);
-            mm_ask(asks, halves * (8 * h + g) + i);
+            mm_ask(step->asks, halves * (8 * h + g) + i);
             UNROLL for (int j = 0; j < MM_STRIPS; j++)
             {
                 const vi code = w ? w[g][j] : mm_code(f, c + j * MM_VEC, h + i, g);

@@ -4,6 +4,7 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_TILE_H
 #define WEFT_KERNELS_SIMD_MATMUL_TILE_H
 
+#include "kernels/product.h"
 #include "kernels/simd/matmul_sums.h"
 #include "kernels/simd/tuned.h"
 
@@ -44,20 +45,20 @@ MM_INLINE int mm_is_plain(int f)
 
 /* Half h of a step, rows t0..t0+n-1 of a tile of n_rows. Codes of two strips are many for the registers: they are kept
  * where they are wanted twice and take long to make. */
-MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_half_scales *sc,
-                       mm_asks asks, const uint8_t *a, mm_acc *acc)
+MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, mm_step step, mm_acc *acc)
 {
-    const mm_asks none = {NULL, 0};
+    const int kept = MM_STRIPS == 1 || (n > 4 && !mm_is_plain(f));
     mm_codes codes[8];
-    const mm_codes *w = MM_STRIPS == 1 || (n > 4 && !mm_is_plain(f)) ? codes : NULL;
-    if (w) {
+    if (kept) {
         UNROLL for (int g = 0; g < 8; g++)
         {
-            UNROLL for (int j = 0; j < MM_STRIPS; j++) codes[g][j] = mm_code(f, c + j * MM_VEC, h, g);
+            UNROLL for (int j = 0; j < MM_STRIPS; j++) codes[g][j] = mm_code(f, step.c + j * MM_VEC, h, g);
         }
+        step.made = codes;
     }
-    mm_half_rows(f, h, 1, n_rows, t0, n < 4 ? n : 4, c, w, sc, asks, a, acc);
-    if (n > 4) mm_half_rows(f, h, 1, n_rows, t0 + 4, n - 4, c, w, sc, none, a, acc + 4);
+    mm_half_rows(f, h, 1, n_rows, t0, n < 4 ? n : 4, &step, acc);
+    step.asks = (mm_asks){NULL, 0};
+    if (n > 4) mm_half_rows(f, h, 1, n_rows, t0 + 4, n - 4, &step, acc + 4);
 }
 
 /* The next step of activations, into the first level: where a panel is larger than that, they have left it when the
@@ -92,17 +93,19 @@ MM_INLINE void mm_zero(mm_acc *acc, int n)
     }
 }
 
-/* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_PANEL outputs of each.
- * next: how a panel that comes from memory is asked for, and with it the activations that it pushes out, if they are
- * all of the tile's; NULL where it does not. tune: how, a constant. */
-MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kernel_tune *tune, const uint8_t *w,
-                             int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out, float *out,
-                             int64_t ldo)
+/* One panel times rows t0..t0+n-1, all or one, of a tile of n_rows: p, of which n_out is MM_PANEL at most. next: how a
+ * panel that comes from memory is asked for, and with it the activations that it pushes out, if they are all of the
+ * tile's; NULL where it does not. tune: how, a constant. */
+MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kernel_tune *tune, const weft__product *p,
+                             const simd_next *next)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f),
               lines = (span_bytes / steps + 63) / 64, prefetch = mm_prefetch_of(tune, n),
               spread = prefetch == WEFT__PREFETCH_APART;
-    const uint8_t *const first = a;
+    const uint8_t *w = p->panels, *const first = p->act, *a = first;
+    const int64_t n_spans = mm_spans(f, p->k), ldo = p->ldo;
+    const int n_out = (int)p->n_out;
+    float *const out = p->out;
     mm_acc acc[MM_TILE], part[MM_TILE];
     if (n == MM_TILE) mm_fetch_outputs(out, ldo, n, 1);
     mm_zero(acc, n);
@@ -111,27 +114,26 @@ MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kerne
         UNROLL for (int j = 0; j < MM_STRIPS; j++) mm_load_head(f, w, j, &hd[j]);
         mm_zero(part, n);
         const uint8_t *c = w + mm_head_row(f) * MM_PANEL;
-        /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
+        /* Where nothing is asked for ahead (weft__matmul.prefetches), the distance is a constant. */
         const uintptr_t ask = !next      ? 0
                               : MM_DOT32 ? simd_ask(next, (uintptr_t)w)
                                          : (uintptr_t)w + (uintptr_t)mm_prefetch_distance(tune, n);
         if (next && prefetch == WEFT__PREFETCH_SECOND && steps > 1) mm_fetch_head(f, w, ask);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             const char *const at = (const char *)ask + s * lines * 64;
-            const mm_asks asks = {next && spread ? at : NULL, lines};
+            mm_half_scales sc[2];
+            const mm_step step = {.c = c, .sc = sc, .a = a, .asks = {next && spread ? at : NULL, lines}};
             if (next && prefetch == WEFT__PREFETCH_SECOND && n == n_rows)
                 mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
             if (next && !spread)
                 UNROLL for (int l = 0; l < lines; l += prefetch == WEFT__PREFETCH_SECOND ? 2 : 1)
                     _mm_prefetch(at + 64 * l, _MM_HINT_T1);
-            mm_half_scales sc[2];
             UNROLL for (int h = 0; h < 2; h++)
             {
                 mm_load_half_scales(f, w, hd, s, h, sc[h]);
-                if (!mm_takes_both(f, n))
-                    mm_half(f, h, n_rows, t0, n, c, &sc[h], asks, a, mm_small_scales(f) ? part : acc);
+                if (!mm_takes_both(f, n)) mm_half(f, h, n_rows, t0, n, step, mm_small_scales(f) ? part : acc);
             }
-            if (mm_takes_both(f, n)) mm_half_rows(f, 0, 2, n_rows, t0, n, c, NULL, sc, asks, a, acc);
+            if (mm_takes_both(f, n)) mm_half_rows(f, 0, 2, n_rows, t0, n, &step, acc);
         }
         if (mm_small_scales(f)) {
             UNROLL for (int t = 0; t < n; t++)
@@ -153,19 +155,15 @@ MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kerne
     }
 }
 
-MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
-                       const simd_next *next, int n_out, float *out, int64_t ldo)
+MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const weft__product *p, const simd_next *next)
 {
     const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic =
                                                                                MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
     /* A piece of code for each way; distances are constants where they are not read from `next`. */
     const int differs = mm_prefetch_of(zen4, n) != mm_prefetch_of(generic, n) ||
                         (!MM_DOT32 && mm_prefetch_distance(zen4, n) != mm_prefetch_distance(generic, n));
-    if (differs && weft__kernel_uarch == WEFT__UARCH_ZEN4) {
-        mm_tile_tuned(f, n_rows, t0, n, zen4, w, n_spans, a, next, n_out, out, ldo);
-    } else {
-        mm_tile_tuned(f, n_rows, t0, n, generic, w, n_spans, a, next, n_out, out, ldo);
-    }
+    if (differs && weft__kernel_uarch == WEFT__UARCH_ZEN4) mm_tile_tuned(f, n_rows, t0, n, zen4, p, next);
+    else mm_tile_tuned(f, n_rows, t0, n, generic, p, next);
 }
 
 #endif

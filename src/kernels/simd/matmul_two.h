@@ -5,6 +5,7 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_TWO_H
 #define WEFT_KERNELS_SIMD_MATMUL_TWO_H
 
+#include "kernels/simd/matmul_block.h"
 #include "kernels/simd/matmul_sums.h"
 
 enum {
@@ -68,11 +69,10 @@ MM_INLINE void pair_mins(int f, int t0, int n, const float *table, int apart, co
 /* The outputs of the tile behind the one of rows i.. and outputs n..: of the rows below, or of the next pair; of the
  * last, its own. Sums that go on from what is in them wait for memory where they were not asked for a tile before:
  * other blocks have driven them out. */
-MM_INLINE const float *pair_then(int64_t n_out, int64_t n, int64_t c, int64_t end, int64_t i, const float *out,
-                                 int64_t ldo)
+MM_INLINE const float *pair_then(int64_t n_out, int64_t n, int64_t n_rows, int64_t i, const float *out, int64_t ldo)
 {
-    if (i + MM_TILE < end) return out + (i + MM_TILE) * ldo + n;
-    return n + 2 * PAIR_OUTS <= n_out ? out + c * ldo + n + PAIR_OUTS : out + i * ldo + n;
+    if (i + MM_TILE < n_rows) return out + (i + MM_TILE) * ldo + n;
+    return n + 2 * PAIR_OUTS <= n_out ? out + n + PAIR_OUTS : out + i * ldo + n;
 }
 
 #endif

@@ -24,7 +24,7 @@
 /* Takes n spans of strip j of a panel apart, as part i of a pair. */
 MM_INLINE void wide_unpack(int f, const uint8_t *w, int j, int n_spans, int i, wide_pair *to)
 {
-    uint8_t *half = to->halves[0];
+    uint8_t *half = to->halves[0] + i * MM_VEC; /* its part of each pair of registers, and of scales */
     for (int span = 0; span < n_spans; span++, w += mm_span_bytes(f)) {
         const uint8_t *c = w + mm_head_row(f) * MM_PANEL + j * MM_VEC;
         mm_head head;
@@ -40,9 +40,9 @@ MM_INLINE void wide_unpack(int f, const uint8_t *w, int j, int n_spans, int i, w
                     vi scale = {0};
                     if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, j, s, h, q));
                     UNROLL for (int g = 4 * q; g < 4 * q + 4; g++)
-                        vi_store(half + (2 * g + i) * MM_VEC, wide_code(f, c, h, g, scale));
+                        vi_store(half + 2 * g * MM_VEC, wide_code(f, c, h, g, scale));
                 }
-                pair_put_scales(f, &sc, i, (float *)(half + WIDE_CODES));
+                pair_put_scales(f, &sc, 0, (float *)(half + WIDE_CODES));
             }
         }
     }
@@ -66,16 +66,25 @@ MM_INLINE void wide_ask(wide_next *next)
     if (next->ahead) mm_fetch_ahead(next->ahead);
 }
 
-/* Rows t0.. of a full tile, PAIR_ROWS of them, times n steps of a pair: from the sums at `from`, ld_from apart (NULL:
- * from zero), to `to`, ld apart. */
+/* Where the sums of a tile go on, and where they are left; rows are ld apart. */
+typedef struct wide_sums_at {
+    const float *from; /* NULL: from zero */
+    int64_t ld_from;
+    float *to;
+    int64_t ld;
+} wide_sums_at;
+
+/* Rows t0.. of a full tile, PAIR_ROWS of them, times n steps of a pair. */
 MM_INLINE void wide_rows(int f, int t0, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next,
-                         const float *from, int64_t ld_from, float *to, int64_t ld)
+                         const wide_sums_at *at)
 {
     const uint8_t *c = w->halves[0], *b = a;
+    const float *const from = at->from;
     vf acc[2][PAIR_ROWS];
     UNROLL for (int t = 0; t < PAIR_ROWS; t++)
     {
-        UNROLL for (int i = 0; i < 2; i++) acc[i][t] = from ? vf_load(from + (t0 + t) * ld_from + i * MM_R) : vf_zero();
+        UNROLL for (int i = 0; i < 2; i++) acc[i][t] =
+            from ? vf_load(from + (t0 + t) * at->ld_from + i * MM_R) : vf_zero();
     }
     for (int i = 0; i < n_steps; i += mm_steps(f)) {
         const uint8_t *const first = b;
@@ -98,30 +107,29 @@ MM_INLINE void wide_rows(int f, int t0, const wide_pair *w, int n_steps, const u
     }
     UNROLL for (int t = 0; t < PAIR_ROWS; t++)
     {
-        UNROLL for (int i = 0; i < 2; i++) vf_store(to + (t0 + t) * ld + i * MM_R, acc[i][t]);
+        UNROLL for (int i = 0; i < 2; i++) vf_store(at->to + (t0 + t) * at->ld + i * MM_R, acc[i][t]);
     }
 }
 
 /* The same for all rows of the tile. */
-MM_INLINE void wide_tile(int f, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next, const float *from,
-                         int64_t ld_from, float *to, int64_t ld)
+MM_INLINE void wide_tile(int f, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next,
+                         const wide_sums_at *at)
 {
     if (wide_is_unrolled(f)) {
-        UNROLL for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS)
-            wide_rows(f, t0, w, n_steps, a, next, from, ld_from, to, ld);
+        UNROLL for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) wide_rows(f, t0, w, n_steps, a, next, at);
     } else {
-        for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) wide_rows(f, t0, w, n_steps, a, next, from, ld_from, to, ld);
+        for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) wide_rows(f, t0, w, n_steps, a, next, at);
     }
 }
 
 /* As pair_run, for MM_CHUNK_ROWS rows at most. Meanwhile the pair that comes next is fetched, and in good time the
  * lines that will be written. */
-MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
+MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t n_rows, float *out, int64_t ldo)
 {
     wide_pair pair;
     _Alignas(64) float sums[MM_CHUNK_ROWS * PAIR_OUTS];
     const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (b->n_spans + at_once - 1) / at_once;
-    const int64_t n_asks = b->n_spans * mm_steps(f) * ((end - c) / PAIR_ROWS);
+    const int64_t n_asks = b->n_spans * mm_steps(f) * (n_rows / PAIR_ROWS);
     const int64_t pair_bytes = 2 / MM_STRIPS * (int64_t)b->stride,
                   n_lines = b->n_spans * mm_span_bytes(f) / 64 / MM_STRIPS;
     const uint8_t *w = b->w;
@@ -139,16 +147,20 @@ MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
                 const uint8_t *from = w + (size_t)(i / MM_STRIPS) * b->stride + first * mm_span_bytes(f);
                 wide_unpack(f, from, i % MM_STRIPS, (int)spans, i, &pair);
             }
-            const uint8_t *a = b->act + c * b->row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
+            const uint8_t *a = b->act + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
             float *sum = sums;
-            for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * PAIR_OUTS) {
+            for (int64_t i = 0; i < n_rows; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * PAIR_OUTS) {
                 float *o = out + i * ldo + n;
                 if (p == n_parts - 2 || n_parts == 1) mm_fetch_outputs(o, ldo, MM_TILE, PAIR_OUTS);
                 if (p == 0 && b->more)
-                    mm_fetch_outputs(pair_then(n_out, n, c, end, i, out, ldo), ldo, MM_TILE, PAIR_OUTS);
-                const float *from = p ? sum : b->more ? o : NULL;
-                wide_tile(f, &pair, (int)spans * mm_steps(f), a, &next, from, p ? PAIR_OUTS : ldo, last ? o : sum,
-                          last ? ldo : PAIR_OUTS);
+                    mm_fetch_outputs(pair_then(n_out, n, n_rows, i, out, ldo), ldo, MM_TILE, PAIR_OUTS);
+                const wide_sums_at at = {.from = p         ? sum
+                                                 : b->more ? o
+                                                           : NULL,
+                                         .ld_from = p ? PAIR_OUTS : ldo,
+                                         .to = last ? o : sum,
+                                         .ld = last ? ldo : PAIR_OUTS};
+                wide_tile(f, &pair, (int)spans * mm_steps(f), a, &next, &at);
             }
         }
     }

@@ -88,8 +88,8 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
                 const vf x = vf_from_int(all);
                 acc[i][t] = f == WEFT_Q3_K ? vf_fnma(x, scale, acc[i][t]) : vf_fma(x, scale, acc[i][t]);
             } else {
-                acc[i][t] = pair_add(f, MM_TILE, 0, VF_ALL, h, t0 + t, all, vf_load(scales + i * MM_R),
-                                     scales + (2 + i) * MM_R, a, acc[i][t]);
+                const vf by = pair_scale(0, VF_ALL, MM_TILE, h, t0 + t, vf_load(scales + i * MM_R), a);
+                acc[i][t] = pair_add(f, MM_TILE, h, t0 + t, all, by, scales + (2 + i) * MM_R, a, acc[i][t]);
             }
         }
     }

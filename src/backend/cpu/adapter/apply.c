@@ -135,17 +135,25 @@ static void put_h(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, 
         a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
 }
 
-/* next: what is read then, or NULL. */
+enum { ALL = -1 }; /* as a row: all of them */
+
+/* A of an expert times n prepared rows, or row `row` of them alone, into th->h. next: what is read then, or NULL. */
 static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k, int32_t expert, const void *acts,
-                     int64_t n, const uint8_t *next)
+                     int64_t n, int64_t row, const uint8_t *next)
 {
-    const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
+    const weft__product p = {.panels = pair->a + (size_t)expert * pair->a_expert,
+                             .stride = pair->a_stride,
+                             .n_out = pair->rank,
+                             .k = k,
+                             .act = acts,
+                             .m = n,
+                             .out = th->h,
+                             .ldo = pair->rank};
     const weft__range range = {next, 1};
-    weft__kernel_prefetch ahead = {.range = &range, .n = 1};
-    int prefetches = next && pair->mm->run_ahead;
-    if (!prefetches) fetch(next);
-    weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank,
-                     prefetches ? &ahead : NULL);
+    weft__kernel_prefetch list = {.range = &range, .n = 1}, *ahead = next ? &list : NULL;
+    if (!pair->mm->prefetches) fetch(next);
+    if (row == ALL) weft__matmul_run(pair->mm, &p, ahead);
+    else weft__matmul_run_row(pair->mm, &p, row, ahead);
 }
 
 /* The rows at `at` in the form that an A reads, where they are prepared so; else NULL. */
@@ -202,13 +210,11 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
             part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL;
         const uint8_t *among = n == 1 && at->n > 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
         if (among) {
-            if (!pair->mm->run_ahead) fetch(next);
-            weft__matmul_run_row(pair->mm, pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row,
-                                 at->n, th->h, next);
+            multiply(th, pair, l->input.k, 0, among, at->n, rows[0] - at->row, next);
         } else {
             if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
             form = pair->mm->act;
-            multiply(th, pair, l->input.k, 0, acts, n, next);
+            multiply(th, pair, l->input.k, 0, acts, n, ALL, next);
         }
         put_h(p, th, a, pair, n, rows, i);
     }
@@ -254,7 +260,7 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
     weft__act_put_row(pair->mm->act, x, m->k, 0, 1, th->gathered);
-    multiply(th, pair, m->k, expert, th->gathered, 1, NULL);
+    multiply(th, pair, m->k, expert, th->gathered, 1, ALL, NULL);
     put_h(p, th, a, pair, 1, &row, mat);
 }
 

@@ -77,7 +77,7 @@ weft__kernel_prefetch *weft__cpu_prefetch_of(const weft__cpu_delta *d, const wef
 {
     weft__cpu_prefetch *a = d->ahead;
     int n = 0;
-    if (!a || !m->mm->run_ahead) return NULL;
+    if (!a || !m->mm->prefetches) return NULL;
     if (next) a->range[n++] = (weft__range){next, 1};
     for (int32_t g = 0; g < d->n_groups && n <= WEFT__CPU_PREFETCH; g++) {
         const weft_adapter *adapter = d->group[g].adapter;

@@ -85,7 +85,7 @@ static weft__kernel_prefetch *prefetch_residuals(const weft_program *p, const we
     const weft__cpu_matrix *m = &l->m[o.i];
     const float *residual = residual_of(p, l, o.i);
     const int n = r->n < PREFETCHED ? (int)r->n : PREFETCHED;
-    if (!residual || n <= WEFT__CPU_PREFETCH_ROWS || !m->mm->run_ahead) return NULL;
+    if (!residual || n <= WEFT__CPU_PREFETCH_ROWS || !m->mm->prefetches) return NULL;
     for (int i = 0; i < n; i++)
         prefetch->row[i] = (weft__range){(const uint8_t *)(residual + (r->row + i) * m->n + o.first),
                                          (size_t)(o.last - o.first) * sizeof *residual};
