@@ -75,18 +75,25 @@ static inline const uint8_t *weft__cpu_panels(const weft__cpu_matrix *m, int32_t
 {
     return m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
 }
-/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: of
+/* Rows whose forms were prepared together: rows [row, row + n) of the step, at acts, and each form at its offset. */
+typedef struct weft__cpu_prepared {
+    const uint8_t *acts;
+    const size_t *offset;
+    int64_t row, n;
+} weft__cpu_prepared;
+
+/* Outputs [first, last) of matrix m (of `expert`) for all rows of `at`: out[i * ldo + j - first]. ahead: of
  * weft__cpu_prefetch_of, or NULL. */
 static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last,
-                                      const uint8_t *acts, const size_t *offset, int64_t n, float *out, int64_t ldo,
+                                      const weft__cpu_prepared *at, float *out, int64_t ldo,
                                       weft__kernel_prefetch *ahead)
 {
     const weft__product p = {.panels = weft__cpu_panels(m, expert, first),
                              .stride = m->stride,
                              .n_out = last - first,
                              .k = m->k,
-                             .act = acts + offset[m->act],
-                             .m = n,
+                             .act = at->acts + at->offset[m->act],
+                             .m = at->n,
                              .out = out,
                              .ldo = ldo};
     weft__matmul_run(m->mm, &p, ahead);

@@ -158,12 +158,17 @@ weft_status weft__cpu_tile_rows(weft_program *p, weft_error *err);
 /* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. x does not
  * come packed. */
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);
-/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first], or, where `to` is direct in this step,
- * packed for it. Biases included, and what adapters add. */
-void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
-                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
-                     const size_t *offset, int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to,
-                     float *out, int64_t ldo);
+/* act(gate) * up, of two matrices with the same input and as many outputs. */
+typedef struct weft__cpu_glu {
+    const weft__cpu_matrix *gate, *up;
+    int activation;
+    const weft__cpu_direct *to; /* where it may go packed, or NULL */
+} weft__cpu_glu;
+
+/* It for outputs [first, last) of all rows of `at`, and the expert, of `delta`: out[i * ldo + j - first], or, where
+ * g->to is direct in this step, packed for it. Biases included, and what adapters add. */
+void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_glu *g, const weft__cpu_prepared *at,
+                     const weft__cpu_delta *delta, int64_t first, int64_t last, float *out, int64_t ldo);
 
 /* Is everything that the step points to in range? Fills p->state: rows, kv, wanted, the bound tensors. */
 weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);

@@ -83,13 +83,6 @@ static inline void weft__cpu_prepares(const weft_program *p, const weft__cpu_lin
     if (*last > n) *last = n;
 }
 
-/* Rows whose forms were prepared together: rows [row, row + n) of the step, at acts. */
-typedef struct weft__cpu_prepared {
-    const uint8_t *acts;
-    const size_t *offset;
-    int64_t row, n;
-} weft__cpu_prepared;
-
 /* h of the rows [first, last), which lie within `at`, for the matrices of a linear node. split: this thread's part of
  * the matrices and groups, instead of all. then: what the thread reads behind the last A, or NULL. */
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,

@@ -195,19 +195,28 @@ static items items_of(const weft_program *p, const weft__cpu_linear *l, const we
                    weft__cpu_share(n, thread + 1, p->state->n_threads), then};
 }
 
+/* What a thread makes h of: rows of a linear node's groups, which are prepared at `at`. */
+typedef struct shrink {
+    const weft__cpu_linear *l;
+    const weft__cpu_groups *groups;
+    weft__cpu_prepared at;
+    items part;
+} shrink;
+
 /* Matrices [from, to) for n rows of group g. */
-static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th,
-                        const weft__cpu_groups *groups, int32_t g, int from, int to, const items *part,
-                        const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
+static void shrink_rows(weft_program *p, weft__cpu_thread *th, const shrink *s, int32_t g, int from, int to,
+                        const int32_t *rows, int64_t n)
 {
-    const weft_adapter *a = groups->list[g].adapter;
+    const weft__cpu_linear *l = s->l;
+    const weft__cpu_prepared *at = &s->at;
+    const weft_adapter *a = s->groups->list[g].adapter;
     const weft__act *form = NULL;
     const void *acts = NULL;
     for (int i = from; i < to; i++) {
         const weft__cpu_pair *pair = &a->pair[l->m[i].id];
         if (pair->rank == 0) continue;
         const uint8_t *next =
-            part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL;
+            s->part.split ? first_a(l, s->groups, (int64_t)g * l->n_mat + i + 1, s->part.end, s->part.then) : NULL;
         const uint8_t *among = n == 1 && at->n > 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
         if (among) {
             multiply(th, pair, l->input.k, 0, among, at->n, rows[0] - at->row, next);
@@ -233,21 +242,21 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(p, weft__cpu_row_kind(p, s));
-    const items part = items_of(p, l, groups, thread, split, then);
+    const shrink all = {l, groups, at, items_of(p, l, groups, thread, split, then)};
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;
-        int from = part.begin > item ? (int)(part.begin - item) : 0;
-        int to = part.end < item + l->n_mat ? (int)(part.end - item) : l->n_mat;
+        int from = all.part.begin > item ? (int)(all.part.begin - item) : 0;
+        int to = all.part.end < item + l->n_mat ? (int)(all.part.end - item) : l->n_mat;
         if (from >= to) continue;
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *rows = groups->rows + group->first;
         int32_t i = 0, n = group->n;
-        if (!split) fetch(first_a(l, groups, item + l->n_mat, part.end, NULL));
+        if (!split) fetch(first_a(l, groups, item + l->n_mat, all.part.end, NULL));
         while (i < n && rows[i] < first) i++;
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
             few = n - i < WEFT__CPU_FEW ? n - i : WEFT__CPU_FEW;
-            shrink_rows(p, l, &p->state->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
+            shrink_rows(p, &p->state->threads[thread], &all, g, from, to, rows + i, few);
         }
     }
 }
@@ -286,21 +295,31 @@ weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t 
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 
-/* n rows of one group; gain: of outputs from `first` on, or NULL. next: what is read then, or NULL. */
-static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, const float *gain,
-                        int32_t expert, int mat, int64_t first, int64_t last, const int64_t *rows, int n,
+/* Outputs [first, last) of matrix m, number `mat` of its node. */
+typedef struct expanded {
+    const weft__cpu_matrix *m;
+    int mat;
+    int32_t expert;
+    int64_t first, last;
+} expanded;
+
+/* n rows of one adapter, whose outputs are at y. next: what is read then, or NULL. */
+static void expand_rows(const weft_program *p, const weft_adapter *a, const expanded *o, const int64_t *rows, int n,
                         float *const *y, const uint8_t *next)
 {
+    const weft__cpu_pair *pair = &a->pair[o->m->id];
+    const float *gain = pair->gain ? pair->gain + o->expert * o->m->n + o->first : NULL;
     const void *h[WEFT__CPU_FEW];
-    for (int i = 0; gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], gain, last - first, y[i]);
+    for (int i = 0; gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], gain, o->last - o->first, y[i]);
     if (pair->rank == 0) return;
-    for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], mat);
-    a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y, next);
+    for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], o->mat);
+    a->expand->run(weft__cpu_b(a, pair, o->expert, o->first), o->last - o->first, pair->rank, h, n, y, next);
 }
 
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat,
                       int64_t first, int64_t last, float *out, int64_t ldo, const uint8_t *then)
 {
+    const expanded o = {m, mat, d->expert, first, last};
     if (d->n_groups) await(p, d->after);
     for (int32_t g = 0; g < d->n_groups; g++) {
         const weft__cpu_group *group = &d->group[g];
@@ -310,17 +329,16 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
         const uint8_t *next = weft__cpu_first_b(d, g + 1, m, first, then);
         int n = 0;
         if (pair->rank == 0 && !pair->gain) continue;
-        const float *gain = pair->gain ? pair->gain + d->expert * m->n + first : NULL;
         for (int32_t i = 0; i < group->n; i++) {
             int64_t r = d->rows ? d->rows[group->first + i] : group->first + i;
             if (r < d->row || r >= d->row + d->n) continue;
             rows[n] = r;
             y[n++] = out + (r - d->row) * ldo;
             if (n < WEFT__CPU_FEW) continue;
-            expand_rows(p, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, NULL);
+            expand_rows(p, group->adapter, &o, rows, n, y, NULL);
             n = 0;
         }
-        if (n) expand_rows(p, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, next);
+        if (n) expand_rows(p, group->adapter, &o, rows, n, y, next);
     }
 }
 

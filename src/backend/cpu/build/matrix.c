@@ -190,33 +190,33 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
     }
 }
 
-void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
-                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
-                     const size_t *offset, int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to,
-                     float *out, int64_t ldo)
+void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_glu *g, const weft__cpu_prepared *at,
+                     const weft__cpu_delta *delta, int64_t first, int64_t last, float *out, int64_t ldo)
 {
-    const int direct = weft__cpu_is_direct(to);
+    const weft__cpu_matrix *const gate = g->gate, *const up = g->up;
+    const int direct = weft__cpu_is_direct(g->to);
+    const int32_t expert = delta->expert;
     int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), direct ? WEFT__ACT_PART : WEFT__EXPAND_ROWS),
-            block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
+            block = WEFT__CPU_GLU_FLOATS / at->n / unit * unit;
     if (block < unit) block = unit;
     for (int64_t o = first, end; o < last; o = end) {
         end = o + block < last ? o + block : last;
         const int64_t width = end - o, ldg = direct ? width : ldo;
-        float *const g = direct ? th->gate : out + (o - first), *const u = th->glu;
+        float *const y = direct ? th->gate : out + (o - first), *const u = th->glu;
         const uint8_t *then = end < last ? weft__cpu_panels(gate, expert, end) : NULL,
                       *b_up = weft__cpu_first_b(delta, 0, up, o, then);
-        weft__cpu_multiply(gate, expert, o, end, acts, offset, n, g, ldg,
+        weft__cpu_multiply(gate, expert, o, end, at, y, ldg,
                            weft__cpu_prefetch_of(delta, gate, o, end, weft__cpu_panels(up, expert, o)));
-        weft__cpu_multiply(up, expert, o, end, acts, offset, n, u, width,
+        weft__cpu_multiply(up, expert, o, end, at, u, width,
                            weft__cpu_prefetch_of(delta, up, o, end, weft__cpu_first_b(delta, 0, gate, o, b_up)));
-        weft__cpu_expand(p, delta, gate, 0, o, end, g, ldg, b_up);
+        weft__cpu_expand(p, delta, gate, 0, o, end, y, ldg, b_up);
         weft__cpu_expand(p, delta, up, 1, o, end, u, width, then);
-        for (int64_t i = 0; i < n; i++) {
-            float *gi = g + i * ldg, *ui = u + i * width;
-            if (gate->bias) p->k->add(gi, gate->bias + o, width, gi);
+        for (int64_t i = 0; i < at->n; i++) {
+            float *yi = y + i * ldg, *ui = u + i * width;
+            if (gate->bias) p->k->add(yi, gate->bias + o, width, yi);
             if (up->bias) p->k->add(ui, up->bias + o, width, ui);
-            p->k->glu(activation, gi, ui, width, gi);
+            p->k->glu(g->activation, yi, ui, width, yi);
         }
-        if (direct) weft__cpu_direct_pack(p, to, g, ldg, delta->row, n, o, end);
+        if (direct) weft__cpu_direct_pack(p, g->to, y, ldg, delta->row, at->n, o, end);
     }
 }

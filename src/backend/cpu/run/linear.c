@@ -99,9 +99,10 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, wef
 {
     int64_t width = l->m[o.i].n;
     float *y = p->state->data[l->out[o.i]] + r.row * width + o.first;
+    const weft__cpu_prepared at = {r.acts, r.offset, r.row, r.n};
     if (l->activation != WEFT_ACT_NONE) {
-        weft__cpu_gated(p, &p->state->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts,
-                        r.offset, r.n, &r.delta, l->to, y, width);
+        const weft__cpu_glu g = {&l->m[0], &l->m[1], l->activation, l->to};
+        weft__cpu_gated(p, &p->state->threads[thread], &g, &at, &r.delta, o.first, o.last, y, width);
         return;
     }
     const weft__cpu_matrix *m = &l->m[o.i];
@@ -109,7 +110,7 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, wef
     weft__kernel_prefetch *ahead =
         weft__cpu_prefetch_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, 0, m, o.first, next));
     if (!ahead) ahead = prefetch_residuals(p, l, o, &r, &prefetch);
-    weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width, ahead);
+    weft__cpu_multiply(m, 0, o.first, o.last, &at, y, width, ahead);
     weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width, next);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
 }

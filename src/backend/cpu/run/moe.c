@@ -200,6 +200,7 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
     const float *x = p->state->data[m->x];
     uint8_t *act_x = (uint8_t *)p->state->shared->data + m->act_x;
     int64_t first = m->split_f[thread], last = m->split_f[thread + 1], f = m->gate.n;
+    const weft__cpu_glu glu = {&m->gate, &m->up, m->attr.activation, NULL};
     int alone = n_rows == 1; /* a single row enters all its experts in the same form */
     int delta = has_delta(p, s, &m->gate) || has_delta(p, s, &m->up);
     if (delta) shrink_x(p, s, n_rows, thread);
@@ -213,9 +214,9 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
     for (int32_t b = 0; b < n_blocks && first < last; b++) {
         const weft__cpu_block *k = &th->blocks[b];
         weft__cpu_delta d = delta_of_block(p, s, k, th);
-        const uint8_t *acts = alone ? th->act : act_x + (size_t)k->tile_x * m->tile_x;
-        weft__cpu_gated(p, th, &m->gate, &m->up, m->attr.activation, k->expert, first, last, acts,
-                        alone ? m->in_x.tile_offset : m->x_offset, k->n, &d, NULL, hidden + k->slot * f + first, f);
+        const weft__cpu_prepared at = {alone ? th->act : act_x + (size_t)k->tile_x * m->tile_x,
+                                       alone ? m->in_x.tile_offset : m->x_offset, k->slot, k->n};
+        weft__cpu_gated(p, th, &glu, &at, &d, first, last, hidden + k->slot * f + first, f);
     }
 }
 
@@ -247,8 +248,8 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
     if (first >= last) return;
     for (int32_t b = 0; b < n_blocks; b++) {
         const weft__cpu_block *k = &th->blocks[b];
-        weft__cpu_multiply(&m->down, k->expert, first, last, act_h + (size_t)k->tile_h * m->tile_h,
-                           m->in_h.chunk_offset, k->n, y + k->slot * d + first, d, NULL);
+        const weft__cpu_prepared at = {act_h + (size_t)k->tile_h * m->tile_h, m->in_h.chunk_offset, k->slot, k->n};
+        weft__cpu_multiply(&m->down, k->expert, first, last, &at, y + k->slot * d + first, d, NULL);
         weft__cpu_delta delta = delta_of_block(p, s, k, th);
         weft__cpu_expand(p, &delta, &m->down, 2, first, last, y + k->slot * d + first, d, NULL);
     }
