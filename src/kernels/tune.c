@@ -71,10 +71,14 @@ static size_t put_from(char *out, size_t n, size_t at, const char *words, int fr
 void weft__kernel_tune_describe(const weft__kernel_tune *tune, char *out, size_t n)
 {
     static const char *const how[] = {"every line", "every second line", "line by line"};
-    size_t at = (size_t)snprintf(out, n, "prefetch %d bytes ahead", tune->distance);
+    size_t at =
+        (size_t)(tune->distance == WEFT__PREFETCH_PANELS ? snprintf(out, n, "prefetch the next panels")
+                                                         : snprintf(out, n, "prefetch %d bytes ahead", tune->distance));
     if (tune->bound_rows && at < n)
         at += (size_t)snprintf(out + at, n - at, ", %d and %s up to %d rows", tune->bound_distance,
                                how[tune->bound_prefetch], tune->bound_rows);
+    if (tune->page_lead && at < n)
+        at += (size_t)snprintf(out + at, n - at, " (%d bytes of each page)", tune->page_lead);
     at = put_from(out, n, at, "two panels", tune->two_panels);
     at = put_from(out, n, at, "unpacked", tune->unpacked);
     at = put_from(out, n, at, "two chains", tune->two_chains);

@@ -67,6 +67,9 @@ enum {
     WEFT__PREFETCH_APART /* one by one, between products */
 };
 
+/* As a distance: the panels that come next, spread over those at hand. */
+#define WEFT__PREFETCH_PANELS (-1)
+
 /* Counts of rows are those from which a way is taken; 0: never. */
 typedef struct weft__kernel_tune {
     int bound_rows;               /* up to so many rows memory is the limit */
@@ -77,6 +80,7 @@ typedef struct weft__kernel_tune {
     int unpacked;                 /* panels are unpacked first, for all rows of a chunk */
     int two_chains;               /* each sum of a pair of panels has two chains of additions */
     int by_addition;              /* scales that are powers of two are added to exponents */
+    int page_lead;                /* bytes at the beginning of a page that those rows prefetch; 0: all */
 } weft__kernel_tune;
 
 /* All rows. Read with constant indices by kernels, so that no table is left of it. A row that a microarchitecture lacks

@@ -246,9 +246,15 @@ MM_INLINE int amx_turn_steps(int f)
     return AMX_FLIGHT / (2 * wide_parts(f));
 }
 
-/* One tile of rows asks for weights AMX_AHEAD bytes farther on, and for those alone that are among the first AMX_LEAD
- * bytes of a page: from there on the processor's own prefetching goes faster than requests do. */
-enum { AMX_AHEAD = 16384, AMX_PAGE = 4096, AMX_LEAD = 36 * 64 };
+/* One tile of rows asks for weights `bound_distance` bytes farther on, and of each page for its first `page_lead` bytes
+ * alone: from there on the processor's own prefetching goes faster than requests do. */
+#define AMX_TUNED(f, field) WEFT__KERNEL_TUNED(WEFT__TIER_AMX, weft__kernel_class_of(f), field)
+enum { AMX_PAGE = 4096 };
+
+MM_INLINE int amx_lead(int f)
+{
+    return AMX_TUNED(f, page_lead) ? AMX_TUNED(f, page_lead) : AMX_PAGE;
+}
 
 /* What is asked for ahead: `lines` lines at once, of each page those among the first `lead` bytes. */
 typedef struct amx_asks {
@@ -409,11 +415,12 @@ MM_INLINE void amx_tile(int f, const weft__product *p)
     const int spans = unit / mm_steps(f);
     const int64_t n_units = n_spans / spans, unit_bytes = (int64_t)spans * mm_span_bytes(f);
     const int64_t act_bytes = (int64_t)unit * MM_TILE * MM_ROW_STEP;
-    const int lines = (amx_lines(f, spans, 1) * AMX_LEAD + AMX_PAGE - 1) / AMX_PAGE; /* on average */
+    const int lead = amx_lead(f), lines = (amx_lines(f, spans, 1) * lead + AMX_PAGE - 1) / AMX_PAGE; /* on average */
+    const int distance = AMX_TUNED(f, bound_distance);
     const int is_lone = n_spans % spans != 0;
     _Alignas(64) uint8_t codes[2][2 * 4 * AMX_HALF]; /* of the unit at hand, and of the next: 4 steps at most */
     _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS], before[AMX_SUMS];
-    amx_asks asks = {.at = amx_asked((uintptr_t)w + AMX_AHEAD, AMX_LEAD), .lines = lines, .lead = AMX_LEAD};
+    amx_asks asks = {.at = amx_asked((uintptr_t)w + (uintptr_t)distance, lead), .lines = lines, .lead = lead};
     int turn = 0; /* which codes are multiplied */
     for (int64_t n = 0; n < n_out; n += MM_PANEL, w += stride) {
         const int is_last = n + MM_PANEL >= n_out, outs = is_last ? (int)(n_out - n) : MM_PANEL;
@@ -426,7 +433,7 @@ MM_INLINE void amx_tile(int f, const weft__product *p)
         for (int64_t i = 1; i <= n_units; i++, turn = !turn) {
             const uint8_t *next = i < n_units ? w + i * unit_bytes : is_lone || is_last ? NULL : w + stride;
             const uint8_t *a = act + (i - 1) * act_bytes, *next_a = i < n_units ? a + act_bytes : act;
-            asks.end = (uintptr_t)(w + i * unit_bytes) + AMX_AHEAD;
+            asks.end = (uintptr_t)(w + i * unit_bytes) + (uintptr_t)distance;
             if (next) amx_unpack(f, next, spans, codes[!turn]);
             amx_turns(f, unit, &asks, codes[turn], a, codes[!turn], next ? next_a : NULL, (amx_memory){sums, before},
                       acc);
@@ -487,7 +494,7 @@ static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const wef
         for (int64_t c = 0, end; c < whole; c = end) {
             end = whole - c < chunk ? whole : c + chunk;
             const weft__product part = weft__product_rows(p, row_bytes, c, end - c);
-            if (end - c == MM_TILE) tile(&part);
+            if (end - c == MM_TILE && MM_TILE <= AMX_TUNED(f, bound_rows)) tile(&part);
             else mm_run_blocks(f, block, 1, (p->n_out + MM_PANEL - 1) / MM_PANEL, &part, NULL);
         }
         _tile_release(); /* a thread without tiles is switched sooner */
