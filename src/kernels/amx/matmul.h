@@ -235,10 +235,10 @@ typedef struct amx_part {
     int lines;
 } amx_part;
 
-/* Where the codes and the rows of a turn begin. */
-typedef struct amx_at {
-    const uint8_t *w, *a;
-} amx_at;
+/* What goes through memory: sums of the products under way, and what was there before a span. */
+typedef struct amx_memory {
+    float *sums, *before;
+} amx_memory;
 
 /* Steps of a turn, which has AMX_FLIGHT products. */
 MM_INLINE int amx_turn_steps(int f)
@@ -349,19 +349,19 @@ MM_INLINE void amx_leave(int f, const float *before, const vf acc[MM_TILE], floa
     }
 }
 
-/* Adds n_steps steps, whole turns and spans, at w and a, whose first turn is under way. next: the turn behind them; a
- * NULL: none. */
-MM_INLINE void amx_turns(int f, int n_steps, amx_asks *asks, const uint8_t *w, const uint8_t *a, amx_at next,
-                         float *before, float *sums, vf acc[MM_TILE])
+/* Adds n_steps steps, whole turns and spans, at w and a, whose first turn is under way. next_w, next_a: the turn behind
+ * them; NULL: none. */
+MM_INLINE void amx_turns(int f, int n_steps, amx_asks *asks, const uint8_t *w, const uint8_t *a, const uint8_t *next_w,
+                         const uint8_t *next_a, amx_memory memory, vf acc[MM_TILE])
 {
     enum { STEP = MM_TILE * MM_ROW_STEP };
     const int turn = amx_turn_steps(f), n_turns = n_steps / turn, span_turns = mm_steps(f) / turn;
     for (int i = 1; i <= n_turns; i++, w += 2 * turn * AMX_HALF, a += turn * STEP) {
-        if (i < n_turns) amx_turn(f, 1, asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, sums, acc);
-        else amx_turn(f, next.a != NULL, asks, next.w, next.a, w, a, sums, acc);
+        if (i < n_turns) amx_turn(f, 1, asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, memory.sums, acc);
+        else amx_turn(f, next_a != NULL, asks, next_w, next_a, w, a, memory.sums, acc);
         if (mm_is_256(f) && i % span_turns == 0)
-            amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP, before,
-                         acc);
+            amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP,
+                         memory.before, acc);
     }
 }
 
@@ -391,8 +391,8 @@ MM_INLINE void amx_rows(int f, amx_part *p)
             amx_take(f, p->from ? p->from + i * MM_R : NULL, p->ld_from, n_out, before, acc);
             if (is_lone) amx_lone_step(f, w, a, sums, acc);
             else
-                amx_turns(f, p->n_steps, &asks, w, a, (amx_at){last ? p->codes : w + AMX_PANEL, next_a}, before, sums,
-                          acc);
+                amx_turns(f, p->n_steps, &asks, w, a, last ? p->codes : w + AMX_PANEL, next_a,
+                          (amx_memory){sums, before}, acc);
             amx_leave(f, before, acc, p->to + i * MM_R, p->ld_to, n_out);
         }
         p->next += p->n_steps / amx_turn_steps(f) * AMX_ASKS * p->lines * 64;
@@ -435,7 +435,8 @@ MM_INLINE void amx_tile(int f, const weft__product *p)
             const uint8_t *a = act + (i - 1) * act_bytes, *next_a = i < n_units ? a + act_bytes : act;
             asks.end = (uintptr_t)(w + i * unit_bytes) + (uintptr_t)distance;
             if (next) amx_unpack(f, next, spans, codes[!turn]);
-            amx_turns(f, unit, &asks, codes[turn], a, (amx_at){codes[!turn], next ? next_a : NULL}, before, sums, acc);
+            amx_turns(f, unit, &asks, codes[turn], a, codes[!turn], next ? next_a : NULL, (amx_memory){sums, before},
+                      acc);
         }
         if (is_lone) {
             amx_unpack(f, w + n_units * unit_bytes, 1, codes[turn]);
