@@ -236,13 +236,6 @@ WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const we
  * #/properties/a"), also for what the form has no way to write. */
 WEFT_API weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice,
                                        int32_t parallel, weft_grammar **out, weft_error *err);
-/* Thinking that ends after n_tokens tokens of it, 0 or more, by the model family's own words: then the marker that ends
- * it is all that may follow. A character that has begun is ended first. Behind it, and where the model does not begin
- * to think, nothing changes. grammar: what the whole answer is held to besides, thinking included, as that of
- * weft_chat_grammar is (NULL: nothing); it may be freed. The prompt's model outlives *out. Fails with WEFT_UNSUPPORTED
- * for a template without thinking, WEFT_ARGUMENT for a negative budget or a grammar that has one. */
-WEFT_API weft_status weft_chat_thinking(const weft_chat_prompt *prompt, int32_t n_tokens, const weft_grammar *grammar,
-                                        weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */
