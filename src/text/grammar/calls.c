@@ -22,7 +22,9 @@ typedef struct calls_maker {
     const weft__answer_format *format;
     int32_t *ways[MAX_FORMS]; /* [n_tools] of each form its calls, by function */
     size_t n_ways;
-    int ended; /* a call's last mark ends the answer: nothing follows */
+    weft__gram_schema_budget budget; /* of all functions */
+    const char *mark;                /* ends values that are plain text, or NULL */
+    int ended;                       /* a call's last mark ends the answer: nothing follows */
 } calls_maker;
 
 /* ---- functions ---- */
@@ -49,7 +51,7 @@ static int open_schema(calls_maker *m, weft__gram_function *f, int strict)
 {
     const weft__json *given = f->parameters;
     const unsigned object = 1u << WEFT__JSON_OBJECT;
-    if (!(f->schema = weft__gram_schema_open(m->g, given, 1))) return 0;
+    if (!(f->schema = weft__gram_schema_open(m->g, given, 1, m->mark, &m->budget))) return 0;
     if (m->spec->lenient && !strict) {
         f->parameters = NULL;
         return 1;
@@ -293,6 +295,7 @@ static void adapt_strings(calls_maker *m)
     for (size_t k = 0; k < m->format->n_forms; k++)
         for (const weft__answer_step *s = m->format->forms[k].call; s->op; s++)
             loose |= s->op == WEFT__ANSWER_KEYWORDS || s->op == WEFT__ANSWER_PAIRS;
+    m->mark = mark;
     if (mark) {
         weft__utf8_decode(mark, strlen(mark), &stop, &bad);
         weft__gram_exclude(g, GRAM_RULE("plain"), stop);
@@ -302,7 +305,7 @@ static void adapt_strings(calls_maker *m)
 
 int32_t weft__gram_calls(weft__gram *g, const weft__gram_calls_spec *spec)
 {
-    calls_maker m = {.g = g, .spec = spec, .format = spec->style.format};
+    calls_maker m = {.g = g, .spec = spec, .format = spec->style.format, .budget = WEFT__GRAM_SCHEMA_BUDGET};
     int32_t root = GRAM_RULE("root"), body = -1;
     size_t n = weft__json_size(spec->tools);
     weft__gram_json_parts(g);

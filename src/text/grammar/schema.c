@@ -14,7 +14,6 @@ enum {
     MAX_PLACE = 4096,      /* bytes of a JSON pointer */
     MAX_NAMED = 200,       /* bytes of it in the name of a rule */
     MAX_CONTENT = 1 << 23, /* bytes of schemas that are compared or put together */
-    MAX_STEPS = 1 << 20,
 };
 
 weft__gram *weft__gram_schema_rules(const weft__gram_schema *c)
@@ -203,8 +202,8 @@ void weft__gram_schema_account(weft__gram_schema *c, const weft__json *schema, c
 
 int weft__gram_schema_step(weft__gram_schema *c, const char *at)
 {
-    if (++c->n_steps > MAX_STEPS)
-        weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "its parts take too many steps to compare");
+    if (c->budget->n_steps) c->budget->n_steps--;
+    else weft__gram_schema_fail(c, WEFT_LIMIT, at, NULL, "its parts take too many steps to compare");
     return !weft__gram_schema_failed(c);
 }
 
@@ -511,11 +510,16 @@ static void compile_tasks(weft__gram_schema *c)
     }
 }
 
-weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed)
+weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed, const char *mark,
+                                          weft__gram_schema_budget *budget)
 {
     weft__gram_schema *c = weft__alloc_zero(1, sizeof *c);
-    if (c) *c = (weft__gram_schema){.g = g, .root = root, .language_work = WEFT__GRAM_LANGUAGE_WORK, .closed = closed};
-    else weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
+    if (c) {
+        *c = (weft__gram_schema){.g = g, .root = root, .budget = budget, .closed = closed};
+        for (c->mark = mark; mark && *mark; mark++) /* no string has these in it as they are */
+            if ((unsigned char)*mark < ' ' || *mark == '"' || *mark == '\\') c->mark = NULL;
+    }
+    if (!c) weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
     return c;
 }
 
@@ -527,6 +531,7 @@ void weft__gram_schema_close(weft__gram_schema **p)
     for (size_t i = 0; i < c->n_tasks; i++) weft__free(c->tasks[i].at);
     for (size_t i = 0; i < c->n_owned; i++) weft__json_free(&c->owned[i]);
     for (size_t i = 0; i < c->language_names.n; i++) weft__gram_automaton_destroy(&c->languages[i]);
+    weft__gram_automaton_destroy(&c->marked);
     weft__free(c->languages);
     weft__strings_free(&c->language_names);
     weft__free(c->owned);
@@ -561,7 +566,8 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
         return -1;
     }
     weft__gram_json_parts(g);
-    weft__gram_schema *c = weft__gram_schema_open(g, root, 0);
+    weft__gram_schema_budget budget = WEFT__GRAM_SCHEMA_BUDGET;
+    weft__gram_schema *c = weft__gram_schema_open(g, root, 0, NULL, &budget);
     if (c) start = rule_of_schema(c, root, weft__strdup("#"));
     weft__gram_schema_close(&c);
     weft__json_free(&root);

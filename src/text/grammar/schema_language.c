@@ -9,6 +9,8 @@
 #include "text/grammar/build.h"
 #include "text/grammar/schema_parts.h"
 
+enum { MAX_PARTS = 32 };
+
 /* Rules of JSON in a grammar of their own; NULL after a failure. */
 static weft__gram *own_rules(weft__gram_schema *c)
 {
@@ -26,7 +28,7 @@ static weft__gram_automaton *language_of(weft__gram_schema *c, weft__gram *g, in
     weft_error err = {0};
     int32_t root = GRAM_RULE("root");
     weft__gram_define(g, root, body);
-    weft_status st = weft__gram_language(g, root, &c->language_work, &a, &err);
+    weft_status st = weft__gram_language(g, root, &c->budget->language_work, &a, &err);
     weft__gram_destroy(&g);
     if (st == WEFT_NO_MEMORY) weft__gram_fail(c->g, st, "no memory for a grammar");
     else if (st && !strncmp(err.message, "schema: ", 8)) weft__gram_fail(c->g, st, "%s", err.message);
@@ -47,10 +49,26 @@ static int keep_language(weft__gram_schema *c, const char *name, size_t n, weft_
     return 0;
 }
 
+/* Strings that have a mark in them. */
+static weft__gram_automaton *strings_with(weft__gram_schema *c, const char *mark, const char *at, const char *key)
+{
+    weft__gram *g = own_rules(c);
+    if (!g) return NULL;
+    int32_t open = GRAM_TEXT("\""), before = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    int32_t text = weft__gram_text(g, mark, strlen(mark)), behind = GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")));
+    return language_of(c, g, GRAM_SEQ(open, before, text, behind, GRAM_TEXT("\"")), at, key);
+}
+
 int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const char *key, const weft__gram_part *parts,
                                  size_t n)
 {
-    int32_t node = weft__gram_common(c->g, parts, n);
+    weft__gram_part all[MAX_PARTS];
+    if (n >= MAX_PARTS) return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "too much is asked at once");
+    memcpy(all, parts, n * sizeof *all);
+    if (c->mark && !c->marked) c->marked = strings_with(c, c->mark, at, key);
+    if (weft__gram_schema_failed(c)) return -1;
+    if (c->mark) all[n++] = (weft__gram_part){c->marked, 1};
+    int32_t node = weft__gram_common(c->g, all, n);
     return node != WEFT__GRAM_TOO_MANY
                ? node
                : weft__gram_schema_fail(c, WEFT_LIMIT, at, key, "with what else is asked, it needs more than %d states",

@@ -132,7 +132,7 @@ static weft__gram_automaton *number_language(const multiple *x, weft__gram *g, i
     int32_t root = GRAM_RULE("root");
     if (body < 0) weft__gram_fail(g, WEFT_ARGUMENT, "no number lies between its bounds");
     weft__gram_define(g, root, body);
-    weft_status st = weft__gram_language(g, root, &x->c->language_work, &a, &err);
+    weft_status st = weft__gram_language(g, root, &x->c->budget->language_work, &a, &err);
     if (st == WEFT_NO_MEMORY) weft__gram_fail(x->g, st, "no memory for a grammar");
     else if (st == WEFT_LIMIT) weft__gram_schema_fail(x->c, st, x->at, "multipleOf", WEFT__GRAM_TOO_MUCH);
     else if (st) weft__gram_schema_fail(x->c, st, x->at, "multipleOf", "%s", err.message);

@@ -14,6 +14,16 @@ typedef struct weft__gram_schema_task {
     char *at;
 } weft__gram_schema_task;
 
+/* What all schemas of a grammar may still take. */
+typedef struct weft__gram_schema_budget {
+    size_t language_work; /* on languages */
+    size_t n_steps;       /* of comparing schemas, and values with them */
+} weft__gram_schema_budget;
+#define WEFT__GRAM_SCHEMA_BUDGET                                                                                       \
+    {                                                                                                                  \
+        WEFT__GRAM_LANGUAGE_WORK, 1 << 20                                                                              \
+    }
+
 typedef struct weft__gram_schema {
     weft__gram *g;
     const weft__json *root;
@@ -27,9 +37,10 @@ typedef struct weft__gram_schema {
     weft__strings language_names; /* of patterns */
     weft__gram_automaton **languages;
     size_t languages_capacity;
-    size_t language_work; /* that may still be spent on languages */
-    size_t n_steps;       /* of comparing schemas, and values with them */
-    int closed;           /* objects that name properties and say nothing of others have none */
+    weft__gram_schema_budget *budget; /* borrowed */
+    int closed;                       /* objects that name properties and say nothing of others have none */
+    const char *mark;                 /* which no string may have in it, or NULL */
+    weft__gram_automaton *marked;     /* strings with it; made when first needed */
 } weft__gram_schema;
 
 /* Types of JSON, as bits. A number may be whole; an integer is. */
@@ -141,10 +152,12 @@ weft__gram_automaton *weft__gram_schema_strings(weft__gram_schema *c, const weft
 
 /* ---- for builders of which schemas are parts ---- */
 
-/* Schemas within `root`, which is borrowed and where `$ref` leads, in a grammar that has the rules of JSON; closed: as
- * the member of that name. NULL after a failure of g. Between opening and closing weft__gram_schema_use makes rules of
- * them. */
-weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed);
+/* Schemas within `root`, where `$ref` leads, in a grammar that has the rules of JSON; root and budget are borrowed.
+ * closed, mark: as the members of these names. The mark is kept out of strings that follow patterns, and of names; what
+ * it begins with the caller takes out of the rule `plain`. NULL after a failure of g. Between opening and closing
+ * weft__gram_schema_use makes rules of them. */
+weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root, int closed, const char *mark,
+                                          weft__gram_schema_budget *budget);
 /* Compiles what was used. */
 void weft__gram_schema_close(weft__gram_schema **c);
 /* How many keywords of a schema say something. */

@@ -123,7 +123,7 @@ static int32_t by_pattern(weft__gram_schema *c, const weft__json *schema, const 
     int32_t inside = each_held(c, &h, at, WEFT__GRAM_REGEX_QUOTED, &min, &max);
     if (weft__gram_schema_failed(c)) return -1;
     int counted = min < low || max > high;
-    if (h.n > 1 || counted) return all_held(c, &h, at, low, high, counted);
+    if (h.n > 1 || counted || c->mark) return all_held(c, &h, at, low, high, counted);
     int32_t open = GRAM_TEXT("\"");
     return GRAM_SEQ(open, inside, GRAM_TEXT("\""));
 }
