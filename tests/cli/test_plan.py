@@ -272,10 +272,11 @@ class LargeModel(unittest.TestCase):
         return p
 
     def test_each_row_has_its_limit(self):
-        """A prompt multiplies and generation reads. How much of a limit is reached, and that no share is beyond one, `make bench-record` says."""
+        """It is one of those that were measured. Which one binds, how much of it is reached, and that no share is beyond one, `make bench-record` says."""
         rows = json.loads(done("bench", self.plan, "-p", "128", "-n", "2", "-r", "1", "--roofline", "-o", "json").stdout)
-        self.assertEqual([(r["n_prompt"], r["limit"] == "read") for r in rows], [(128, False), (0, True)])
+        self.assertEqual([r["n_prompt"] for r in rows], [128, 0])
         for r in rows:
+            self.assertIn(r["limit"], ("read", "int8 dot", "bf16 dot", "f32 FMA"))
             self.assertGreater(r["share"], 0)
 
     def test_memory_while_packing(self):

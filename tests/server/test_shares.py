@@ -153,22 +153,29 @@ class Shares(Case):
         self.assertEqual(server.post("/tokenize", {"content": "x"}).status, 200)
 
     def test_turns_in_a_line(self):
-        """Who brings one grammar waits for one of a crowd of another's, not for all."""
-        server, answers = self.own(), []
+        """Who brings one grammar waits for one of a crowd of another's, not for all: in the order of those that stand in line when it moves."""
+        (server, hold), done = self.own_held(), []
+        open(hold, "w").close()
 
         def ask(i, **how):
-            """Each has a text of its own, which the server has not kept."""
-            return server.post(TEXT, {"prompt": "[say x]", "grammar": "root ::= slow # %d" % i}, **how)
+            """Each has a text of its own, which the server has not kept; the first one holds up the line."""
+            answer = server.post(TEXT, {"prompt": "[say x]", "grammar": "root ::= slow # %s %d" % ("held" if i == 0 else "", i)}, **how)
+            done.append(i if answer.status == 200 else answer.body)
 
-        crowd = [threading.Thread(target=lambda i=i: answers.append(ask(i))) for i in range(20)]
-        for t in crowd:
-            t.start()
-        self.assertTrue(wait_until(lambda: server.metric("weft_http_requests") > 15, 0.001))
-        before = len(answers)
-        self.assertEqual(ask(20, source="127.0.0.2").status, 200)
-        self.assertLess(len(answers) - before, 7)
-        for t in crowd:
+        crowd = [threading.Thread(target=ask, args=(i,)) for i in range(21)]
+        try:
+            for n, t in enumerate(crowd, 1):
+                t.start()
+                self.assertTrue(wait_until(lambda: server.metric("weft_http_requests") > n - 1, 0.001))
+            alone = threading.Thread(target=ask, args=(21,), kwargs={"source": "127.0.0.2"})
+            alone.start()
+            self.assertTrue(wait_until(lambda: server.metric("weft_http_requests") > len(crowd), 0.001))
+        finally:
+            os.remove(hold)
+        for t in [*crowd, alone]:
             t.join()
+        self.assertEqual(sorted(done), list(range(22)))
+        self.assertLess(done.index(21), 7)
 
     def crowd(self, server, n):
         """Statuses of so many of one address that are open at once."""
