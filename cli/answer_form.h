@@ -32,7 +32,7 @@ typedef struct answer_form {
         "json-object", 0, OPT_FLAG, &(form)->json_object, NULL, what " one JSON object", 0, 0, NULL                    \
     }
 
-/* 0 after a message: two of them exclude each other. */
+/* 0 after a message: two of them exclude each other, an expression or a word of a list is empty. */
 int answer_form_check(const char *command, const answer_form *form);
 /* What is complete when an answer ends by itself: "the JSON object"; NULL: there is no form. */
 const char *answer_form_text(const answer_form *form);

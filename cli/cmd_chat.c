@@ -325,6 +325,21 @@ static int chat_as_told(struct chat_options *o, const char *model)
     return c.failed ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* Variables for the template are an object; 0 after a message. */
+static int check_kwargs(const char *text)
+{
+    weft__json *kwargs = NULL;
+    weft_error err = {0};
+    weft_status st = text ? weft__json_parse(text, strlen(text), &kwargs, &err) : WEFT_OK;
+    if (!st && text && !weft__json_is_null(kwargs) && weft__json_kind_of(kwargs) != WEFT__JSON_OBJECT)
+        st = weft_fail(&err, WEFT_ARGUMENT, "must be a JSON object, as {\"enable_thinking\": false}");
+    weft__json_free(&kwargs);
+    if (!st) return 1;
+    weft_fail_within(&err, st, "--template-kwargs");
+    report("chat", &err);
+    return 0;
+}
+
 int cmd_chat(int argc, char **argv)
 {
     static struct chat_options o = {.n = -1, .kv_type = "f16"};
@@ -375,7 +390,7 @@ int cmd_chat(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!answer_form_check("chat", &o.form)) return EXIT_USAGE;
-    if (!rope_options_check("chat", &o.rope)) return EXIT_USAGE;
+    if (!rope_options_check("chat", &o.rope) || !check_kwargs(o.kwargs)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
     return chat_as_told(&o, argv[first]);
 }

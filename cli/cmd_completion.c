@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_completion.c: weft completion: a script for bash, zsh or fish that completes commands, kinds and options, made of
- * the tables that --help prints. Values and arguments are names of files. */
+ * the tables that --help prints. Values and arguments are names of files, but for completion's own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +8,12 @@
 #include "commands.h"
 #include "kinds.h"
 #include "terminal.h"
+
+/* The words that a command's argument is one of; NULL: it is no such word. */
+static const char *words_of(const command_spec *spec)
+{
+    return strcmp(spec->name, "completion") ? NULL : "bash zsh fish";
+}
 
 /* Text within single quotes of any of the three shells; what zsh's _arguments reads besides is escaped by `special`. */
 static void put_quoted(weft__strbuf *out, const char *text, const char *special)
@@ -54,14 +60,16 @@ static void add_bash(const command_kind *k, const command_spec *spec, void *arg)
     }
     weft__strbuf_puts(out, " ' options='");
     for (const option_spec *o = spec->options; o->name; o++) weft__strbuf_printf(out, "--%s ", o->name);
-    weft__strbuf_puts(out, "--help' ;;\n");
+    weft__strbuf_puts(out, "--help'");
+    if (words_of(spec)) weft__strbuf_printf(out, " words='%s'", words_of(spec));
+    weft__strbuf_puts(out, " ;;\n");
 }
 
 static void put_bash(weft__strbuf *out)
 {
     weft__strbuf_puts(out, "# completes weft in bash: source <(weft completion bash)\n_weft() {\n"
                            "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-                           "    local command=${COMP_WORDS[1]} kinds= options= values=\n    COMPREPLY=()\n"
+                           "    local command=${COMP_WORDS[1]} kinds= options= values= words=\n    COMPREPLY=()\n"
                            "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
     put_names(out, &COMMANDS);
     weft__strbuf_puts(out, " help --help --version' -- \"$word\"))\n        return\n    fi\n    case $command in\n");
@@ -75,7 +83,8 @@ static void put_bash(weft__strbuf *out)
                            "    case $command in\n");
     kinds_visit(&COMMANDS, add_bash, out);
     weft__strbuf_puts(out, "    esac\n    if [[ $word == -* && $values != *\" $before \"* ]]; then\n"
-                           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    else\n"
+                           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    elif [[ $words ]]; then\n"
+                           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
                            "        compopt -o filenames 2>/dev/null\n        local IFS=$'\\n'\n"
                            "        COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\ncomplete -F _weft weft\n");
 }
@@ -102,7 +111,9 @@ static void add_zsh(const command_kind *k, const command_spec *spec, void *arg)
         }
         weft__strbuf_puts(out, "'");
     }
-    weft__strbuf_puts(out, " '(-h --help)'{-h,--help}'[help]' '*:file:_files' ;;\n");
+    weft__strbuf_puts(out, " '(-h --help)'{-h,--help}'[help]' ");
+    if (words_of(spec)) weft__strbuf_printf(out, "':word:(%s)' ;;\n", words_of(spec));
+    else weft__strbuf_puts(out, "'*:file:_files' ;;\n");
 }
 
 static void put_zsh_names(weft__strbuf *out, const kind_list *list)
@@ -148,6 +159,9 @@ static void add_fish(const command_kind *k, const command_spec *spec, void *arg)
     weft__strbuf *out = arg;
     const char *kind_name = strchr(spec->name, ' ');
     (void)k;
+    if (words_of(spec))
+        weft__strbuf_printf(out, "complete -c weft -f -n '__fish_seen_subcommand_from %s' -a '%s'\n", spec->name,
+                            words_of(spec));
     for (const option_spec *o = spec->options; o->name; o++) {
         weft__strbuf_printf(out, "complete -c weft -n '__fish_seen_subcommand_from %.*s", (int)strcspn(spec->name, " "),
                             spec->name);

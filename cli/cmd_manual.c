@@ -89,6 +89,19 @@ static void put_exit_status(weft__strbuf *out)
                            "wrongly.\n");
 }
 
+/* The pages of a command's kinds ("eval": weft-eval-logits, ...), behind weft(1); NULL: it has none. */
+static void put_see_also(weft__strbuf *out, const kind_list *kinds)
+{
+    weft__strbuf_puts(out, ".SH SEE ALSO\n.BR weft (1)");
+    for (int i = 0; kinds && i < kinds->n; i++) {
+        if (kinds->items[i].absent) continue;
+        weft__strbuf_printf(out, ",\n.BR weft\\-%s\\-", kinds->command);
+        put_roff_text(out, kinds->items[i].name);
+        weft__strbuf_puts(out, " (1)");
+    }
+    weft__strbuf_putc(out, '\n');
+}
+
 static void put_page(weft__strbuf *out, const command_kind *k, const command_spec *spec)
 {
     put_head(out, spec->name, k->about);
@@ -104,7 +117,27 @@ static void put_page(weft__strbuf *out, const command_kind *k, const command_spe
         weft__strbuf_puts(out, ".fi\n");
     }
     put_exit_status(out);
-    weft__strbuf_puts(out, ".SH SEE ALSO\n.BR weft (1)\n");
+    put_see_also(out, NULL);
+}
+
+/* Of a command that has kinds. */
+static void put_kinds_page(weft__strbuf *out, const command_kind *k)
+{
+    put_head(out, k->name, k->about);
+    put_roff_text(out, k->kinds->synopsis);
+    weft__strbuf_puts(out, "\n.SH DESCRIPTION\n");
+    put_paragraphs(out, k->kinds->about);
+    weft__strbuf_puts(out, ".SH KINDS\n");
+    for (int i = 0; i < k->kinds->n; i++) {
+        if (k->kinds->items[i].absent) continue;
+        weft__strbuf_puts(out, ".TP\n.B ");
+        put_roff_text(out, k->kinds->items[i].name);
+        weft__strbuf_putc(out, '\n');
+        put_roff_text(out, k->kinds->items[i].about);
+        weft__strbuf_putc(out, '\n');
+    }
+    put_exit_status(out);
+    put_see_also(out, k->kinds);
 }
 
 /* ---- pages as files ---- */
@@ -134,21 +167,40 @@ static weft_status write_page(struct pages *p, const char *command, weft__strbuf
     return st;
 }
 
+/* Takes the page's text; weft(1) names it. */
+static void add_text(struct pages *p, const char *command, const char *about, weft__strbuf *text)
+{
+    char name[64];
+    write_page(p, command, text);
+    weft__strbuf_free(text);
+    page_name(name, sizeof name, "", command, "");
+    weft__strbuf_puts(&p->commands, ".TP\n.BR ");
+    put_roff_text(&p->commands, name);
+    weft__strbuf_puts(&p->commands, " (1)\n");
+    put_roff_text(&p->commands, about);
+    weft__strbuf_putc(&p->commands, '\n');
+}
+
 static void add_page(const command_kind *k, const command_spec *spec, void *arg)
 {
     struct pages *p = arg;
     weft__strbuf text = {0};
-    char name[64];
     if (p->err.status) return;
     put_page(&text, k, spec);
-    write_page(p, spec->name, &text);
-    weft__strbuf_free(&text);
-    page_name(name, sizeof name, "", spec->name, "");
-    weft__strbuf_puts(&p->commands, ".TP\n.BR ");
-    put_roff_text(&p->commands, name);
-    weft__strbuf_puts(&p->commands, " (1)\n");
-    put_roff_text(&p->commands, k->about);
-    weft__strbuf_putc(&p->commands, '\n');
+    add_text(p, spec->name, k->about, &text);
+}
+
+/* A command's page, or that of its kinds and each kind's. */
+static void add_command(struct pages *p, const command_kind *k)
+{
+    const kind_list alone = {.items = k, .n = 1};
+    weft__strbuf text = {0};
+    if (p->err.status) return;
+    if (k->kinds) {
+        put_kinds_page(&text, k);
+        add_text(p, k->name, k->about, &text);
+    }
+    kinds_visit(&alone, add_page, p);
 }
 
 /* weft(1), when the others are known. */
@@ -188,7 +240,7 @@ int cmd_manual(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     p.folder = argv[first];
     mkdir(p.folder, 0777); /* what is wrong with it, the first page tells */
-    kinds_visit(&COMMANDS, add_page, &p);
+    for (int i = 0; i < COMMANDS.n; i++) add_command(&p, &COMMANDS.items[i]);
     add_first_page(&p);
     weft__strbuf_free(&p.commands);
     if (p.err.status) return report("manual", &p.err);

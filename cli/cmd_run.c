@@ -109,6 +109,14 @@ static weft_status open_matcher(const struct run_options *o, const weft_model *m
     return st;
 }
 
+/* Why what the text is held to is not complete, and what helps. An end token comes only where it is. */
+static const char *why_broken_off(const generate_result *r)
+{
+    return !strcmp(r->finish_reason, "stop")     ? ": a text of --stop ended it; leave that out"
+           : !strcmp(r->finish_reason, "length") ? "; give it more (-n, -c)"
+                                                 : "";
+}
+
 static weft_status run_with(const struct run_options *o, weft_model *model, const char *prompt, size_t n,
                             weft_error *err)
 {
@@ -154,9 +162,8 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
         if (!o->quiet) print_statistics(&q, &result, &info);
     }
     if (result.broken_off)
-        st = weft_fail(err, WEFT_LIMIT,
-                       "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
-                       result.n_tokens, result.finish_reason, answer_form_text(&o->form));
+        st = weft_fail(err, WEFT_LIMIT, "the text breaks off after %d tokens (%s), before %s is complete%s",
+                       result.n_tokens, result.finish_reason, answer_form_text(&o->form), why_broken_off(&result));
 done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);

@@ -96,6 +96,12 @@ static const foreign OPTIONS[] = {
     {"--repetition-penalty --repeat-last-n-penalty", "it is called --repeat-penalty here"},
     {"-sys --system-prompt --system-prompt-file -cnv --conversation -i --interactive -st --single-turn",
      "conversations: weft chat MODEL --system \"TEXT\""},
+    {"-jf --json-schema-file", "answers are held to a JSON Schema with --schema FILE: weft run, weft chat"},
+    {"--reasoning-format --reasoning-budget --reasoning-parser --enable-reasoning --think",
+     "thinking is told apart as the model's template has it: weft chat MODEL --show-thinking shows it, "
+     "--template-kwargs JSON sets the template's variables"},
+    {"--tool-call-parser --enable-auto-tool-choice --tool-parser-plugin",
+     "weft serve reads calls as the model's template writes them; leave it out"},
     {"-j --json-schema --grammar-file --format --guided-json --guided-regex --guided-choice --guided-grammar",
      "answers are held to a form with --schema FILE (JSON Schema), --grammar FILE (GBNF, Lark), --regex, --choices or "
      "--json-object"},
@@ -117,6 +123,16 @@ static const foreign OPTIONS[] = {
     {"--download-dir --cache-dir", "pulled models lie in the folder of WEFT_CACHE"},
     {"--tokenizer --tokenizer-mode", "the tokenizer is the model's own"},
     {"--mmproj -mm --image", "Weft reads text only"},
+};
+
+/* Of weft serve, before those. */
+static const foreign SERVED[] = {
+    {"-j --json-schema -jf --json-schema-file --schema --grammar --grammar-file --regex --choices --json-object "
+     "--format --guided-json --guided-regex --guided-choice --guided-grammar --guided-decoding-backend",
+     "what answers are held to is a field of each request: response_format or structured_outputs"},
+    {"--reasoning-format --reasoning-parser --enable-reasoning --think",
+     "thinking is told apart as the model's template has it; a request may say reasoning_format"},
+    {"--reasoning-budget", "the budget of thinking is a field of each request: reasoning_budget_tokens"},
 };
 
 static const foreign COMMANDS[] = {
@@ -161,9 +177,12 @@ static const char *answer_of(const foreign *all, size_t n_all, const char *s, si
     return NULL;
 }
 
-const char *near_foreign_option(const char *argument)
+const char *near_foreign_option(const char *command, const char *argument)
 {
-    return answer_of(OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, argument, strcspn(argument, "="));
+    const size_t n = strcspn(argument, "=");
+    const char *answer =
+        strcmp(command, "serve") ? NULL : answer_of(SERVED, sizeof SERVED / sizeof *SERVED, argument, n);
+    return answer ? answer : answer_of(OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, argument, n);
 }
 
 const char *near_foreign_command(const char *word)

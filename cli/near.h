@@ -14,9 +14,9 @@ typedef const char *(*near_name)(const void *arg, size_t i);
  * NULL: none is as near, or two are as near as each other. */
 const char *near_match(const char *word, near_name name, const void *arg);
 
-/* What stands here for an option of llama.cpp, Ollama or vLLM ("-ngl", "--n-gpu-layers", also "--n_gpu_layers=99"), as
- * a sentence without a full stop; NULL: it is none that is known. */
-const char *near_foreign_option(const char *argument);
+/* What stands here for an option of llama.cpp, Ollama or vLLM ("-ngl", "--n-gpu-layers", also "--n_gpu_layers=99") that
+ * a command was given, as a sentence without a full stop; NULL: it is none that is known. */
+const char *near_foreign_option(const char *command, const char *argument);
 /* The same for a command ("ps": "weft top"). */
 const char *near_foreign_command(const char *word);
 

@@ -184,7 +184,7 @@ static int find_foreign(const command_spec *spec, int argc, char **argv)
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
         if (argv[i][0] != '-' || !argv[i][1]) continue;
         const option_spec *o = named_by(spec, argv[i]);
-        const char *answer = is_ours(spec, argv[i]) ? NULL : near_foreign_option(argv[i]);
+        const char *answer = is_ours(spec, argv[i]) ? NULL : near_foreign_option(spec->name, argv[i]);
         if (o && o->kind != OPT_FLAG) i++; /* its value */
         if (!answer) continue;
         fprintf(stderr, "weft %s: there is no %.*s: %s\nTry 'weft %s --help'.\n", spec->name,

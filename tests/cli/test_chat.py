@@ -30,6 +30,15 @@ def stats(err):
 
 @needs_models
 class Chat(unittest.TestCase):
+    def test_variables_of_the_template_are_read_before_anything_is_said(self):
+        for given, words in (("{bad", "--template-kwargs: line 1"), ("[1]", "--template-kwargs: must be a JSON object"), ("", "--template-kwargs: ")):
+            p, out, err = chat(["/stats"], "--template-kwargs", given)
+            self.assertEqual((p.returncode, out), (2, ""), err)
+            self.assertIn(words, err)
+            self.assertNotIn("context", err)
+        p, _, err = chat(["/stats"], "--template-kwargs", '{"enable_thinking": false}')
+        self.assertEqual(p.returncode, 0, err)
+
     def test_the_prefix_is_never_read_again(self):
         p, _, err = chat(["Hello there", "/stats", "tell me more", "/stats", "and more", "/stats"])
         self.assertEqual(p.returncode, 0, err)

@@ -122,6 +122,37 @@ class Grammar(unittest.TestCase):
                 self.assertEqual((p.returncode, words in p.stderr), (1, True), p.stderr)
             self.assertEqual(weft(command, "models/alderbrook.gguf", *prompt, "--regex", "a", "--choices", "b").returncode, 2)
 
+    def test_what_is_empty_is_refused(self):
+        """By run and chat, as wrong usage: an empty word of a list is one only where JSON says so."""
+        for command in (("run", "models/alderbrook.gguf", "x"), ("chat", "models/alderbrook.gguf")):
+            for option, words in (("", "JSON array"), ("yes,no,", "JSON array"), ("a,,b", "JSON array"), (",a", "JSON array"), (",", "JSON array")):
+                p = weft(*command, "--choices", option)
+                self.assertEqual((p.returncode, p.stdout), (2, b""), (option, p.stderr))
+                self.assertIn(b"--choices: a word is empty", p.stderr)
+                self.assertIn(words.encode(), p.stderr)
+            p = weft(*command, "--regex", "")
+            self.assertEqual((p.returncode, p.stdout), (2, b""), p.stderr)
+            self.assertIn(b"--regex: the expression is empty", p.stderr)
+        p = weft("run", "models/alderbrook.gguf", "x", "--json", "--temp", "0", "--choices", '["", "yes,,no"]')
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn(json.loads(p.stdout)["text"], ("", "yes,,no"))
+
+    def test_an_option_of_a_file_says_so(self):
+        for command in (("run", "models/alderbrook.gguf", "x"), ("chat", "models/alderbrook.gguf")):
+            for option, value, words in (("--schema", '{"type":"object"}', "--schema wants the name of a FILE, not what stands in it"),
+                                         ("--grammar", 'root ::= "a"', "--grammar wants the name of a FILE, not what stands in it"),
+                                         ("--schema", "nofile.json", "--schema FILE: nofile.json: No such file"),
+                                         ("--grammar", "/nonexistent.lark", "--grammar FILE: /nonexistent.lark: No such file")):
+                p = weft(*command, option, value)
+                self.assertEqual((p.returncode, p.stdout), (1, b""), p.stderr)
+                self.assertIn(words.encode(), p.stderr)
+
+    def test_another_notation_is_told_where_it_is_read(self):
+        out, err = run(STORIES, grammar='start: "a"\n')
+        self.assertIsNone(out)
+        self.assertIn("a rule must begin with its name and '::=' at 'start: \"a\"'; this was read as GBNF, and a file named .lark is read as Lark's EBNF", err)
+        self.assertNotIn("Lark", run(STORIES, grammar='root ::= b')[1])
+
     def test_refusals_come_before_the_first_token(self):
         for rules, words in ((('root ::= "a"\nx ::= y "b"\n'), ["rules.gbnf", "'y'", "line 2", "not defined"]),
                              (('root ::= root "a" | "b"'), ["'root'", "left-recursive"]),

@@ -47,7 +47,7 @@ class Pages(unittest.TestCase):
             return f.read()
 
     def test_each_command_has_a_page_with_its_options(self):
-        names = {"-".join(("weft", *c)) + ".1" for c in all_commands()} | {"weft.1"}
+        names = {"-".join(("weft", *c)) + ".1" for c in all_commands()} | {f"weft-{c}.1" for c in KINDS} | {"weft.1"}
         self.assertGreater(len(names), 25)
         self.assertEqual(set(os.listdir(os.path.join(self.folder.name, "man1"))), names)
         first = self.page()
@@ -56,6 +56,14 @@ class Pages(unittest.TestCase):
             self.assertIn(".BR weft\\-" + "\\-".join(command).replace("-tok", "\\-tok") + " (1)", first)
             for letter, name, value in helped(*command):
                 self.assertIn((f"\\fB-{letter}\\fR, " if letter else "") + f"\\fB--{name}\\fR" + (f" \\fI{value}\\fR" if value and letter != "h" else ""), page)
+
+    def test_a_command_with_kinds_has_a_page_that_names_theirs(self):
+        for command, kinds in KINDS.items():
+            page = self.page(command).replace("\\-", "-")
+            self.assertGreater(len(kinds), 2)
+            self.assertIn(f".BR weft\\-{command} (1)", self.page())
+            self.assertEqual(re.findall(r"^\.BR weft-(\S+) \(1\)", page.split(".SH SEE ALSO")[1], re.M), [f"{command}-{k}" for k in kinds])
+            self.assertEqual(re.findall(r"^\.B ([a-z-]+)$", page.split(".SH KINDS")[1], re.M), kinds)
 
     def test_it_formats_without_a_warning(self):
         if not shutil.which("groff"):
@@ -101,6 +109,8 @@ class Completion(unittest.TestCase):
             self.assertEqual(set(self.bash(script, *command, "--")), {"--" + name for _, name, _ in helped(*command)}, command)
         self.assertEqual(self.bash(script, "run", "--grammar", "READ"), ["README.md"])
         self.assertEqual(self.bash(script, "run", "READ"), ["README.md"])
+        self.assertEqual(self.bash(script, "completion", ""), ["bash", "zsh", "fish"])
+        self.assertEqual(self.bash(script, "completion", "z"), ["zsh"])
 
     def test_zsh(self):
         script = self.script("zsh")
@@ -110,6 +120,7 @@ class Completion(unittest.TestCase):
 
         self.assertEqual({line.split(":")[0] for line in zsh("weft r").splitlines()}, set(COMMANDS) | {"help"})
         self.assertEqual({line.split(":")[0] for line in zsh("weft eval x").splitlines()}, set(KINDS["eval"]))
+        self.assertIn(":word:(bash zsh fish)", zsh("weft completion x").splitlines())
         for command in all_commands():
             given = zsh("weft " + " ".join(command) + " -")
             for _, name, value in helped(*command):
@@ -123,6 +134,7 @@ class Completion(unittest.TestCase):
 
         self.assertLessEqual(set(COMMANDS), fish("weft "))
         self.assertLessEqual(set(KINDS["adapter"]), fish("weft adapter "))
+        self.assertEqual(fish("weft completion "), {"bash", "zsh", "fish"})
         for command in (("run",), ("adapter", "merge"), ("eval", "logits")):
             self.assertLessEqual({"--" + name for _, name, _ in helped(*command)} - {"--help"}, fish("weft " + " ".join(command) + " --"))
 

@@ -94,6 +94,11 @@ class Near(unittest.TestCase):
             ("--served-model-name", "--alias"),
             ("--slot-save-path", "--store"),
             ("--json-schema", "--grammar"),
+            ("--json-schema-file", "--schema FILE"),
+            ("--reasoning-format", "--show-thinking"),
+            ("--reasoning-budget", "--template-kwargs"),
+            ("--tool-call-parser", "leave it out"),
+            ("--enable-auto-tool-choice", "leave it out"),
             ("--mlock", "leave it out"),
             ("--no-mmap", "leave it out"),
             ("-cnv", "weft chat"),
@@ -103,6 +108,20 @@ class Near(unittest.TestCase):
                 said = self.refused("run", "m", "x", *args)
                 self.assertIn(f"there is no {option}: ", said)
                 self.assertIn(words, said)
+        for option, words in (  # a server's answers are held to what their requests say
+            ("--json-schema", "response_format or structured_outputs"),
+            ("--json-schema-file", "response_format or structured_outputs"),
+            ("--grammar", "response_format or structured_outputs"),
+            ("--schema", "response_format or structured_outputs"),
+            ("--guided_json", "response_format or structured_outputs"),
+            ("--reasoning-format", "reasoning_format"),
+            ("--reasoning-budget", "reasoning_budget_tokens"),
+            ("--tool-call-parser", "leave it out"),
+            ("--mlock", "leave it out"),
+        ):
+            said = self.refused("serve", "m", option, "3")
+            self.assertIn(f"there is no {option}: ", said)
+            self.assertIn(words, said)
         for args in (
             ("run", "no-such-model", "x", "--stop", "-ngl"),
             ("run", "no-such-model", "--", "-ngl"),

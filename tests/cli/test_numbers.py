@@ -271,7 +271,8 @@ class Numbers(InFolder):
         self.fails("breaks off after 4 tokens (length), before the JSON object is complete", *ask, "--json-object", "-n", "4")
         got = strict(self.fails("breaks off", *ask, "--json-object", "-n", "4", "--json"))
         self.assertEqual((len(got["tokens"]), got["finish_reason"]), (4, "length"))
-        self.fails("(stop)", *ask, "--json-object", "-n", "60", "--stop", '"')
+        self.fails("give it more (-n, -c)", *ask, "--json-object", "-n", "4")
+        self.fails("(stop), before the JSON object is complete: a text of --stop ended it; leave that out", *ask, "--json-object", "-n", "60", "--stop", '"')
         grammar = self.path("grammar")
         with open(grammar, "w") as f:
             f.write('root ::= "one, two, three, four"')

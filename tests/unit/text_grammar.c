@@ -61,8 +61,8 @@ static void what_cannot_work_is_refused_by_name_and_line(void **state)
         weft_status status;
         const char *message[3];
     } cases[] = {
-        {"", WEFT_ARGUMENT, {"'root'", "not defined"}},
-        {"main ::= \"a\"", WEFT_ARGUMENT, {"'root'", "not defined"}},
+        {"", WEFT_ARGUMENT, {"rule 'root' is not defined; a grammar begins with it"}},
+        {"main ::= \"a\"", WEFT_ARGUMENT, {"rule 'root' is not defined; a grammar begins with it"}},
         {"root ::= \"a\"\nx ::= \"b\" |\n  missing", WEFT_ARGUMENT, {"'missing'", "line 3", "not defined"}},
         {"root ::= \"a\"\nroot ::= \"b\"", WEFT_ARGUMENT, {"line 2", "'root'", "again"}},
         {"root ::= \"a\"\n\nx ::= x \"b\" | \"c\"", WEFT_ARGUMENT, {"'x'", "line 3", "left-recursive"}},

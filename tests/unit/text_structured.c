@@ -77,11 +77,12 @@ static void a_regular_expression_matches_whole_texts(void **state)
         {"\\ba", WEFT_UNSUPPORTED, "word boundaries"},
         {"\\p{L}", WEFT_UNSUPPORTED, "Unicode classes"},
         {"(a", WEFT_UNSUPPORTED, "closing ')'"},
-        {"a)", WEFT_UNSUPPORTED, "without its '('"},
+        {"a)", WEFT_UNSUPPORTED, "near byte 2: a ')' without its '('"},
         {"[a", WEFT_UNSUPPORTED, "closing ']'"},
         {"[b-a]", WEFT_UNSUPPORTED, "backwards"},
-        {"a^b", WEFT_UNSUPPORTED, "anchor"},
-        {"*a", WEFT_UNSUPPORTED, "nothing stands before it"},
+        {"a^b", WEFT_UNSUPPORTED, "near byte 2: an anchor"},
+        {"a$b", WEFT_UNSUPPORTED, "near byte 2: an anchor"},
+        {"*a", WEFT_UNSUPPORTED, "near byte 1: one of *+?{}] where nothing stands before it"},
         {"a{3,2}", WEFT_UNSUPPORTED, "more than it allows"},
         {"[^\\s\\S]", WEFT_UNSUPPORTED, "matches no character"},
         {"\xFF", WEFT_UNSUPPORTED, "UTF-8"},
@@ -151,8 +152,10 @@ static void what_lark_has_more_is_refused_by_line(void **state)
 {
     (void)state;
     static const refused_case no[] = {
-        {"rule: \"a\"", WEFT_ARGUMENT, "rule 'start' is used but not defined"},
+        {"rule: \"a\"", WEFT_ARGUMENT, "rule 'start' is not defined; a grammar begins with it"},
         {"start: x\ny: \"a\"", WEFT_ARGUMENT, "rule 'x' (line 1) is used but not defined"},
+        {"start: NUMBER", WEFT_ARGUMENT,
+         "rule 'NUMBER' (line 1) is used but not defined; '%import common.NUMBER' defines it"},
         {"start: \"a\"\nstart: \"b\"", WEFT_ARGUMENT, "line 2: rule 'start' (line 1) is defined again"},
         {"start: \"a\"\n\n%declare B", WEFT_UNSUPPORTED, "line 3: of directives"},
         {"%import python.NAME\nstart: \"a\"", WEFT_UNSUPPORTED, "line 1: only the library 'common'"},

@@ -412,5 +412,6 @@ int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n)
     for (skip(&r, 1); r.s < r.end && !failed(&r); skip(&r, 1)) read_rule(&r);
     weft__free(r.items);
     weft__gram_line(g, 0);
+    weft__gram_check_first(g, root);
     return root;
 }

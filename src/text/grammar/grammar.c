@@ -139,6 +139,14 @@ int weft__gram_defined(const weft__gram *g, int32_t rule)
     return !g->err.status && g->rules[rule].body >= 0;
 }
 
+void weft__gram_check_first(weft__gram *g, int32_t rule)
+{
+    char label[WEFT__GRAM_RULE_LABEL];
+    if (!g->err.status && !weft__gram_defined(g, rule))
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: %s is not defined; a grammar begins with it",
+                        weft__gram_label(g, rule, label));
+}
+
 size_t weft__gram_n_rules(const weft__gram *g)
 {
     return g->n_rules;

@@ -51,6 +51,8 @@ int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n);
 /* Defines a rule; one definition each. */
 void weft__gram_define(weft__gram *g, int32_t rule, int32_t body);
 int weft__gram_defined(const weft__gram *g, int32_t rule);
+/* Fails, unless something failed before, where the rule that a grammar begins with has no definition. */
+void weft__gram_check_first(weft__gram *g, int32_t rule);
 size_t weft__gram_n_rules(const weft__gram *g);
 /* Uses of the rule stay calls, which count for the depth; otherwise the compiler chooses. Best for a rule that is part
  * of every cycle and ends in few ways: what is inlined into others costs less while matching. */

@@ -424,5 +424,7 @@ int32_t weft__gram_read_lark(weft__gram *g, const char *source, size_t n)
     define_ignored(&r);
     weft__free(r.items);
     weft__gram_line(g, 0);
+    weft__gram_check_first(g, root);
+    weft__gram_lark_check_common(&r);
     return root;
 }

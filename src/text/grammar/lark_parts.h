@@ -30,6 +30,8 @@ int32_t weft__gram_lark_string(weft__gram_lark *r);
 int32_t weft__gram_lark_regex(weft__gram_lark *r);
 /* 1 when the library `common` has a terminal of that name. */
 int weft__gram_lark_has_common(const char *name, size_t n);
+/* Fails, unless something failed before, where one of them is used, and neither defined nor imported. */
+void weft__gram_lark_check_common(weft__gram_lark *r);
 /* Defines `rule` as that terminal, once. */
 void weft__gram_lark_common(weft__gram_lark *r, const char *name, size_t n, int32_t rule);
 

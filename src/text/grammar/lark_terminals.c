@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "text/grammar/build.h"
 #include "text/grammar/lark_parts.h"
+#include "text/grammar/parts.h"
 
 #define DIGITS "[0-9]+"
 #define DECIMAL "([0-9]+\\.[0-9]*|\\.[0-9]+)"
@@ -52,6 +53,17 @@ static const char *find_common(const char *name, size_t n)
 int weft__gram_lark_has_common(const char *name, size_t n)
 {
     return find_common(name, n) != NULL;
+}
+
+void weft__gram_lark_check_common(weft__gram_lark *r)
+{
+    char label[WEFT__GRAM_RULE_LABEL];
+    for (size_t i = 0; i < sizeof common / sizeof *common && !weft__gram_lark_failed(r); i++) {
+        const int32_t rule = weft__strings_find(&r->g->names, common[i].name, strlen(common[i].name));
+        if (rule >= 0 && !weft__gram_defined(r->g, rule))
+            weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: %s is used but not defined; '%%import common.%s' defines it",
+                            weft__gram_label(r->g, rule, label), common[i].name);
+    }
 }
 
 static int32_t expression(weft__gram_lark *r, const char *s, size_t n, unsigned flags)

@@ -276,8 +276,10 @@ static regex_piece read_atom(regex_reader *r)
         put_complement(r, &x, &out);
         x = out;
     } else if (strchr("*+?{}]", c)) {
+        r->s++;
         refuse(r, "one of *+?{}] where nothing stands before it");
     } else if (c == '^' || c == '$') {
+        r->s++;
         refuse(r, "an anchor within the expression");
     } else if (read_one(r, &x, &cp, wide) == 1) {
         set_put(r, &x, cp, cp);
@@ -345,8 +347,12 @@ static regex_piece read_branch(regex_reader *r)
             ended = 1;
             break;
         }
-        if (*r->s == ')') refuse(r, "a ')' without its '('");
-        if (n >= MAX_PIECES) refuse(r, "too many pieces in a row");
+        if (*r->s == ')') {
+            r->s++;
+            refuse(r, "a ')' without its '('");
+        } else if (n >= MAX_PIECES) {
+            refuse(r, "too many pieces in a row");
+        }
         if (broken(r)) break;
         regex_piece x = read_repeated(r);
         items[n++] = x.node;
