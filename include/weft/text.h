@@ -137,7 +137,8 @@ typedef struct weft_chat_parser_params {
     int32_t calls;     /* 1: calls are told as such; 0, where no tools are offered: they are text */
     int32_t reasoning; /* 1: reasoning is told apart; 0: it is text, as are its markers */
     uint32_t reserved;
-    /* JSON as given to weft_chat_render, or NULL: the types of what formats without types spell as plain text */
+    /* JSON as given to weft_chat_render: the functions that may be called, and the types of what formats without types
+     * spell as plain text; NULL: any may be */
     const char *tools;
 } weft_chat_parser_params;
 
@@ -160,8 +161,8 @@ WEFT_API int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t toke
 WEFT_API int weft_chat_parser_thinks(const weft_chat_parser *parser);
 /* More of the answer. How it is cut into pieces changes nothing but when parts are told: the texts between two calls,
  * or changes of kind, are the same when joined. A call is told once it is whole, and its arguments parse, text and
- * reasoning at once but for what may become a marker. What looks like a call and never becomes one (or is longer than
- * 1 MiB) is told as text in its place, markers included. White space beside markers is the format's and is not told.
+ * reasoning at once but for what may become a marker. What looks like a call and never becomes one, is of a function that
+ * is not among the tools, or is longer than 1 MiB is told as text in its place, markers included. White space beside markers is the format's and is not told.
  * Fails with WEFT_CANCELLED and WEFT_NO_MEMORY; then the parser is only to be freed. */
 WEFT_API weft_status weft_chat_parser_push(weft_chat_parser *parser, const char *text, size_t length,
                                            weft_chat_on_part *on_part, void *arg, weft_error *err);
@@ -236,13 +237,6 @@ WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const we
  * #/properties/a"), also for what the form has no way to write. */
 WEFT_API weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice,
                                        int32_t parallel, weft_grammar **out, weft_error *err);
-/* Thinking that ends after n_tokens tokens of it, 0 or more, by the model family's own words: then the marker that ends
- * it is all that may follow. A character that has begun is ended first. Behind it, and where the model does not begin
- * to think, nothing changes. grammar: what the whole answer is held to besides, thinking included, as that of
- * weft_chat_grammar is (NULL: nothing); it may be freed. The prompt's model outlives *out. Fails with WEFT_UNSUPPORTED
- * for a template without thinking, WEFT_ARGUMENT for a negative budget or a grammar that has one. */
-WEFT_API weft_status weft_chat_thinking(const weft_chat_prompt *prompt, int32_t n_tokens, const weft_grammar *grammar,
-                                        weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */

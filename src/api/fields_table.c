@@ -58,6 +58,14 @@
 #define MAX_NAME 256
 #define MAX_GRAMMAR (1 << 18)
 
+/* What an answer is held to, as vLLM has it: new and old. */
+#define VLLM_FORMS                                                                                                     \
+    READ("structured_outputs", "object", weft__api_read_structured),                                                   \
+        READ("guided_json", "object or string", weft__api_read_guided_json),                                           \
+        READ("guided_regex", "string", weft__api_read_guided_regex),                                                   \
+        READ("guided_choice", "array of strings", weft__api_read_guided_choice),                                       \
+        READ("guided_grammar", "string", weft__api_read_guided_grammar)
+
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                \
     INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),  \
@@ -67,12 +75,7 @@
         READ("logit_bias", "object of token ids and numbers", weft__api_read_bias),                                    \
         READ("stop", TEXTS, weft__api_read_stop), BOOL("stream", stream, 0),                                           \
         READ("stream_options", "object", weft__api_read_stream_options),                                               \
-        READ("response_format", "object", weft__api_read_response_format),                                             \
-        READ("structured_outputs", "object", weft__api_read_structured),                                               \
-        READ("guided_json", "object or string", weft__api_read_guided_json),                                           \
-        READ("guided_regex", "string", weft__api_read_guided_regex),                                                   \
-        READ("guided_choice", "array of strings", weft__api_read_guided_choice),                                       \
-        READ("guided_grammar", "string", weft__api_read_guided_grammar), STRING("user", user, MAX_NAME),               \
+        READ("response_format", "object", weft__api_read_response_format), VLLM_FORMS, STRING("user", user, MAX_NAME), \
         STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),        \
         NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                 \
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
@@ -167,6 +170,7 @@ static const weft__api_field completion_fields[] = {
     BOOL("grammar_lazy", grammar_lazy, 0),
     READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),
     READ("response_format", "object", weft__api_read_response_format),
+    VLLM_FORMS,
     INT("id_slot", id_slot, -1, -1, 65535),
     STRING("user", user, MAX_NAME),
     STRING("model", model, MAX_NAME),

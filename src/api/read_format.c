@@ -84,13 +84,14 @@ int weft__api_read_response_format(weft__api_params *params, const char *name, c
     if (!weft__api_read_word(weft__json_get(v, "type"), &type))
         return weft__api_error_set(error, 400, name,
                                    "'%s' must be an object with a 'type': text, json_object or json_schema", name);
-    if (!strcmp(type, "json_schema"))
-        return check_format_members(name, "json_schema", v, error) &&
-               read_named_schema(params, name, weft__json_get(v, "json_schema"), error);
-    const weft__json *schema = weft__json_get(v, "schema"); /* llama.cpp's */
-    if (!strcmp(type, "json_object") && schema && !weft__json_is_null(schema))
+    const weft__json *schema = weft__json_get(v, "schema"), *named = weft__json_get(v, "json_schema");
+    const int is_schema = !strcmp(type, "json_schema");
+    /* llama.cpp has it right there */
+    if (schema && !weft__json_is_null(schema) && (is_schema ? !named : !strcmp(type, "json_object")))
         return check_format_members(name, "schema", v, error) &&
                keep_schema(params, name, "response_format.schema", schema, error);
+    if (is_schema)
+        return check_format_members(name, "json_schema", v, error) && read_named_schema(params, name, named, error);
     if (!strcmp(type, "text")) return check_format_members(name, NULL, v, error);
     if (!strcmp(type, "json_object"))
         return check_format_members(name, NULL, v, error) &&

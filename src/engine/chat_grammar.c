@@ -92,15 +92,3 @@ weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools,
     weft__json_free(&list);
     return st;
 }
-
-weft_status weft_chat_thinking(const weft_chat_prompt *prompt, int32_t n_tokens, const weft_grammar *grammar,
-                               weft_grammar **out, weft_error *err)
-{
-    const weft__answer_params how = weft__engine_chat_answer(prompt);
-    const weft__answer_reasoning *r = how.style.reasoning;
-    *out = NULL;
-    if (n_tokens < 0) return weft_fail(err, WEFT_ARGUMENT, "a budget of %d tokens for thinking", n_tokens);
-    if (!r) return weft_fail(err, WEFT_UNSUPPORTED, "a budget for thinking: the model's chat template has no thinking");
-    return weft__engine_grammar_budget(prompt->chat->vocabulary, grammar, r->begin, r->end, weft__answer_begun(&how),
-                                       n_tokens, out, err);
-}

@@ -1,46 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 /* grammar.c: weft.h's grammars and matchers over those of room text. A grammar is shared by threads; a matcher belongs
  * to one. */
-#include <string.h>
-
 #include "base/alloc.h"
 #include "engine/grammar.h"
 #include "engine/handles.h"
 #include "sample/mask.h"
 #include "text/grammar/run.h"
-#include "text/grammar/thinking.h"
 #include "text/grammar/matcher.h"
 
 struct weft_grammar {
     atomic_size_t refs;
-    weft__gram_tables *tables; /* NULL: any text */
-    weft__gram_lazy *lazy;     /* NULL: the grammar holds from the beginning */
-    weft__gram_budget *budget; /* of thinking, or NULL */
-    int32_t n_tokens;          /* of the vocabulary */
+    weft__gram_tables *tables;
+    weft__gram_lazy *lazy; /* NULL: the grammar holds from the beginning */
 };
 
 struct weft_matcher {
-    weft__gram_matcher *m;         /* NULL while the text is free */
-    weft__gram_watch *watch;       /* NULL when it is not, or remains so */
-    weft__gram_thoughts *thoughts; /* NULL: they have no budget */
+    weft__gram_matcher *m;   /* NULL while the text is free */
+    weft__gram_watch *watch; /* NULL when it is not */
     int32_t n_tokens;
     uint64_t *bits; /* [(n_tokens + 63) / 64] */
 };
 
-/* Takes over what `parts` has, on failure too. */
-static weft_status wrap_grammar(weft_grammar parts, weft_grammar **out, weft_error *err)
+/* Takes over tables and lazy, on failure too. */
+static weft_status wrap_grammar(weft__gram_tables *tables, weft__gram_lazy *lazy, weft_grammar **out, weft_error *err)
 {
     weft_grammar *g = weft__alloc_zero(1, sizeof *g);
     *out = g;
     if (!g) {
-        weft__gram_budget_release(&parts.budget);
-        weft__gram_lazy_release(&parts.lazy);
-        weft__gram_tables_release(&parts.tables);
+        weft__gram_lazy_release(&lazy);
+        weft__gram_tables_release(&tables);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     }
-    *g = parts;
     atomic_init(&g->refs, 1);
-    if (g->tables) g->n_tokens = weft__gram_tables_n_tokens(g->tables);
+    g->tables = tables;
+    g->lazy = lazy;
     return WEFT_OK;
 }
 
@@ -71,7 +64,7 @@ weft_status weft__engine_grammar_of(const weft_tokenizer *tokenizer, weft__gram 
     if (!st) st = trie_of(tokenizer, &trie, err);
     if (st) weft__gram_automaton_destroy(&a);
     else st = weft__gram_tables_create(a, trie, &g, err);
-    return st ? st : wrap_grammar((weft_grammar){.tables = g}, out, err);
+    return st ? st : wrap_grammar(g, NULL, out, err);
 }
 
 weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
@@ -118,22 +111,7 @@ weft_status weft__engine_grammar_lazy(const weft_tokenizer *tokenizer, const wef
     weft__gram_lazy *lazy = NULL;
     *out = NULL;
     weft_status st = weft__gram_lazy_create(grammar->tables, tokenizer->t, spec, &lazy, err);
-    if (st) return st;
-    return wrap_grammar((weft_grammar){.tables = weft__gram_tables_retain(grammar->tables), .lazy = lazy}, out, err);
-}
-
-weft_status weft__engine_grammar_budget(const weft_tokenizer *tokenizer, const weft_grammar *grammar, const char *begin,
-                                        const char *end, int begun, int32_t n_tokens, weft_grammar **out,
-                                        weft_error *err)
-{
-    weft_grammar parts = {.n_tokens = weft__tok_n(tokenizer->t)};
-    *out = NULL;
-    if (grammar && grammar->budget) return weft_fail(err, WEFT_ARGUMENT, "grammar: it has a budget already");
-    weft_status st = weft__gram_budget_create(tokenizer->t, begin, end, begun, n_tokens, &parts.budget, err);
-    if (st) return st;
-    if (grammar && grammar->tables) parts.tables = weft__gram_tables_retain(grammar->tables);
-    if (grammar && grammar->lazy) parts.lazy = weft__gram_lazy_retain(grammar->lazy);
-    return wrap_grammar(parts, out, err);
+    return st ? st : wrap_grammar(weft__gram_tables_retain(grammar->tables), lazy, out, err);
 }
 
 weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
@@ -141,8 +119,7 @@ weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_gramma
 {
     weft__gram_trigger inner[WEFT__GRAM_LAZY_TRIGGERS];
     *out = NULL;
-    if (grammar->lazy || grammar->budget)
-        return weft_fail(err, WEFT_ARGUMENT, "grammar: it is lazy already, or has a budget of thinking");
+    if (grammar->lazy) return weft_fail(err, WEFT_ARGUMENT, "grammar: it is lazy already");
     for (size_t i = 0; i < n && i < WEFT__GRAM_LAZY_TRIGGERS; i++) {
         if (triggers[i].kind > WEFT_TRIGGER_TOKEN)
             return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u of a trigger", triggers[i].kind);
@@ -167,7 +144,6 @@ void weft_grammar_free(weft_grammar **p)
     if (!g) return;
     *p = NULL;
     if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1) return;
-    weft__gram_budget_release(&g->budget);
     weft__gram_lazy_release(&g->lazy);
     weft__gram_tables_release(&g->tables);
     weft__free(g);
@@ -175,44 +151,44 @@ void weft_grammar_free(weft_grammar **p)
 
 uint64_t weft_grammar_bytes(const weft_grammar *g)
 {
-    return g->tables ? weft__gram_tables_bytes(g->tables) : sizeof *g;
+    return weft__gram_tables_bytes(g->tables);
 }
 
-/* Takes over what `parts` has; after a failure `st` too. */
-static weft_status wrap(weft_status st, weft_matcher parts, weft_matcher **out, weft_error *err)
+/* Takes over m and watch, of which one may be there; after a failure `st` neither is. */
+static weft_status wrap(weft_status st, weft__gram_matcher *m, weft__gram_watch *watch, int32_t n_tokens,
+                        weft_matcher **out, weft_error *err)
 {
-    weft_matcher *w = st ? NULL : weft__alloc_zero(1, sizeof *w);
-    uint64_t *bits = w ? weft__alloc_array(((size_t)parts.n_tokens + 63) / 64, sizeof *bits) : NULL;
-    *out = w;
-    if (bits) {
-        *w = parts;
-        w->bits = bits;
-        return WEFT_OK;
-    }
-    weft__free(w);
     *out = NULL;
-    weft__gram_thoughts_destroy(&parts.thoughts);
-    weft__gram_watch_destroy(&parts.watch);
-    weft__gram_matcher_destroy(&parts.m);
-    return st ? st : weft_fail(err, WEFT_NO_MEMORY, "no memory for a text in a grammar");
+    if (st) return st;
+    weft_matcher *w = weft__alloc_zero(1, sizeof *w);
+    if (w) {
+        *w = (weft_matcher){m, watch, n_tokens, weft__alloc_array(((size_t)n_tokens + 63) / 64, sizeof *w->bits)};
+        *out = w;
+        if (w->bits) return WEFT_OK;
+        weft_matcher_free(out);
+    } else {
+        weft__gram_watch_destroy(&watch);
+        weft__gram_matcher_destroy(&m);
+    }
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a text in a grammar");
 }
 
 weft_status weft_matcher_new(const weft_grammar *g, weft_matcher **out, weft_error *err)
 {
-    weft_matcher parts = {.n_tokens = g->n_tokens};
-    weft_status st = g->budget ? weft__gram_thoughts_create(g->budget, &parts.thoughts, err) : WEFT_OK;
-    if (!st && g->lazy) st = weft__gram_watch_create(g->lazy, &parts.watch, err);
-    else if (!st && g->tables) st = weft__gram_matcher_create(g->tables, &parts.m, err);
-    return wrap(st, parts, out, err);
+    weft__gram_matcher *m = NULL;
+    weft__gram_watch *watch = NULL;
+    weft_status st =
+        g->lazy ? weft__gram_watch_create(g->lazy, &watch, err) : weft__gram_matcher_create(g->tables, &m, err);
+    return wrap(st, m, watch, weft__gram_tables_n_tokens(g->tables), out, err);
 }
 
 weft_status weft_matcher_copy(const weft_matcher *from, weft_matcher **out, weft_error *err)
 {
-    weft_matcher parts = {.n_tokens = from->n_tokens};
-    weft_status st = from->thoughts ? weft__gram_thoughts_copy(from->thoughts, &parts.thoughts, err) : WEFT_OK;
-    if (!st && from->m) st = weft__gram_matcher_copy(from->m, &parts.m, err);
-    else if (!st && from->watch) st = weft__gram_watch_copy(from->watch, &parts.watch, err);
-    return wrap(st, parts, out, err);
+    weft__gram_matcher *m = NULL;
+    weft__gram_watch *watch = NULL;
+    weft_status st =
+        from->m ? weft__gram_matcher_copy(from->m, &m, err) : weft__gram_watch_copy(from->watch, &watch, err);
+    return wrap(st, m, watch, from->n_tokens, out, err);
 }
 
 void weft_matcher_free(weft_matcher **p)
@@ -220,7 +196,6 @@ void weft_matcher_free(weft_matcher **p)
     weft_matcher *w = p ? *p : NULL;
     if (!w) return;
     weft__free(w->bits);
-    weft__gram_thoughts_destroy(&w->thoughts);
     weft__gram_watch_destroy(&w->watch);
     weft__gram_matcher_destroy(&w->m);
     weft__free(w);
@@ -229,21 +204,7 @@ void weft_matcher_free(weft_matcher **p)
 
 static weft_status mask(weft_matcher *w, uint64_t *bits, weft_error *err)
 {
-    size_t n_words = ((size_t)w->n_tokens + 63) / 64;
-    int32_t next = w->thoughts ? weft__gram_thoughts_next(w->thoughts) : -1;
-    weft_status st = WEFT_OK;
-    if (w->m) {
-        st = weft__gram_matcher_mask(w->m, bits, err);
-    } else if (w->watch) {
-        st = weft__gram_watch_mask(w->watch, bits, err);
-    } else {
-        memset(bits, 0xFF, n_words * sizeof *bits);
-        if (w->n_tokens % 64) bits[n_words - 1] = ((uint64_t)1 << (w->n_tokens % 64)) - 1;
-    }
-    if (st || next < 0 || !(bits[next / 64] >> (next % 64) & 1)) return st;
-    memset(bits, 0, n_words * sizeof *bits);
-    bits[next / 64] = (uint64_t)1 << (next % 64);
-    return WEFT_OK;
+    return w->m ? weft__gram_matcher_mask(w->m, bits, err) : weft__gram_watch_mask(w->watch, bits, err);
 }
 
 weft_status weft_matcher_mask(weft_matcher *w, uint64_t *bits, size_t n_words, weft_error *err)
@@ -263,21 +224,13 @@ weft_status weft_matcher_apply(weft_matcher *w, float *logits, int32_t n, weft_e
 
 weft_status weft_matcher_accept(weft_matcher *w, int32_t token, weft_error *err)
 {
-    weft_status st = WEFT_OK;
-    if (token < 0 || token >= w->n_tokens)
-        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token,
-                         w->n_tokens - 1);
-    if (w->m) {
-        st = weft__gram_matcher_accept(w->m, token, err);
-    } else if (w->watch) {
-        st = weft__gram_watch_accept(w->watch, token, &w->m, err);
-        if (w->m) weft__gram_watch_destroy(&w->watch);
-    }
-    return st || !w->thoughts ? st : weft__gram_thoughts_accept(w->thoughts, token, err);
+    if (w->m) return weft__gram_matcher_accept(w->m, token, err);
+    weft_status st = weft__gram_watch_accept(w->watch, token, &w->m, err);
+    if (w->m) weft__gram_watch_destroy(&w->watch);
+    return st;
 }
 
 int weft_matcher_complete(const weft_matcher *w)
 {
-    if (w->m) return weft__gram_matcher_complete(w->m);
-    return w->watch ? weft__gram_watch_complete(w->watch) : 1;
+    return w->m ? weft__gram_matcher_complete(w->m) : weft__gram_watch_complete(w->watch);
 }

@@ -13,9 +13,4 @@ weft_status weft__engine_grammar_of(const weft_tokenizer *tokenizer, weft__gram 
 weft_status weft__engine_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
                                       const weft__gram_lazy_spec *spec, weft_grammar **out, weft_error *err);
 
-/* The same grammar, or any text where it is NULL, with a budget of thinking (text/grammar/thinking.h). */
-weft_status weft__engine_grammar_budget(const weft_tokenizer *tokenizer, const weft_grammar *grammar, const char *begin,
-                                        const char *end, int begun, int32_t n_tokens, weft_grammar **out,
-                                        weft_error *err);
-
 #endif

@@ -86,6 +86,7 @@ def bad_requests(facts):
             "'response_format': schema: #/refused: ",
             "response_format",
         ),
+        ({"response_format": {"type": "json_schema", "schema": {}, "json_schema": {"schema": {}}}}, 400, "response_format.schema", "response_format.schema"),
         ({"response_format": {"type": "json_object", "schema": []}}, 400, "'response_format.schema' must be a JSON Schema", "response_format"),
         ({"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}, "grammar": "root ::= x"}, 400, "exclude each other", "grammar"),
         (

@@ -324,9 +324,11 @@ weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat
                                    .reasoning = params->reasoning,
                                    .prompt = prompt->text.data,
                                    .n_prompt = prompt->text.len};
+    weft__json *tools = NULL;
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a parser");
-    weft_status st = weft__answer_create(&p, NULL, &(*out)->answer, err);
+    weft_status st = params->tools ? weft__json_parse(params->tools, strlen(params->tools), &tools, err) : WEFT_OK;
+    if (!st) st = weft__answer_create(&p, tools, &(*out)->answer, err);
     if (st) weft_chat_parser_free(out);
     return st;
 }

@@ -129,8 +129,11 @@ class Curl(unittest.TestCase):
             ("/v1/chat/completions", {**messages, "response_format": named}),
             ("/v1/completions", {"prompt": "A girl:", "max_tokens": 100, "response_format": named}),
             ("/v1/chat/completions", {**messages, "response_format": {"type": "json_object", "schema": schema}}),
+            ("/v1/chat/completions", {**messages, "response_format": {"type": "json_schema", "schema": schema}}),
             ("/completion", {"prompt": "A girl:", "json_schema": schema}),
             ("/completion", {"prompt": "A girl:", "response_format": named}),
+            ("/completion", {"prompt": "A girl:", "structured_outputs": {"json": schema}}),
+            ("/completion", {"prompt": "A girl:", "guided_json": schema}),
         ):
             a = self.json(path, body)
             text = a["content"] if path == "/completion" else a["choices"][0].get("text") or a["choices"][0]["message"]["content"]

@@ -40,6 +40,7 @@ SAID = {
     "<tool_call>\n{\"name\": \"f\", \"arg": ("<tool_call>\n{\"name\": \"f\", \"arg", None, []),
     "<tool_call>no call</tool_call>": ("<tool_call>no call</tool_call>", None, []),
     "<tool_cal": ("<tool_cal", None, []),
+    call("h", {"a": 1}): (call("h", {"a": 1}), None, []),  # it was not offered
     "<think>\nHm": ("", "Hm", []),
 }
 

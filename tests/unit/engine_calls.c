@@ -116,80 +116,10 @@ static void what_is_no_constraint_or_no_tool(void **state)
     weft_chat_close(&chat);
 }
 
-/* ---- budgets of thinking ---- */
-
-/* Follows a text, of which what stands in [ ] must come as it does; of the rest, where there is no grammar, anything
- * may. choice NULL: no grammar. */
-static void think(const char *end, int32_t budget, const char *choice, const char *text)
-{
-    weft_chat *chat;
-    weft_chat_prompt *prompt = prompt_that_ends(end, &chat);
-    weft_grammar *g = NULL, *with = NULL;
-    weft_matcher *m, *copy;
-    weft_error err = {0};
-    uint64_t bits[MAX_TOKENS / 64 + 1];
-    int forced = 0;
-    if (choice) assert_int_equal(weft_chat_grammar(prompt, tools_text, choice, 0, &g, &err), WEFT_OK);
-    if (weft_chat_thinking(prompt, budget, g, &with, &err)) fail_msg("%s", err.message);
-    weft_grammar_free(&g);
-    weft_chat_prompt_free(&prompt);
-    weft_chat_close(&chat);
-    assert_int_equal(weft_matcher_new(with, &m, NULL), WEFT_OK);
-    weft_grammar_free(&with);
-    for (const char *s = text; *s; s++) {
-        int n = 0, id = (unsigned char)*s;
-        if (*s == '[' || *s == ']') {
-            forced = *s == '[';
-            continue;
-        }
-        assert_int_equal(weft_matcher_copy(m, &copy, NULL), WEFT_OK);
-        weft_matcher_free(&m);
-        m = copy;
-        assert_int_equal(weft_matcher_mask(m, bits, ((size_t)words.n + 63) / 64, NULL), WEFT_OK);
-        for (int k = 0; k < words.n; k++) n += bit(bits, k);
-        if (!bit(bits, id) || (forced ? n != 1 : !choice && n != words.n))
-            fail_msg("'%s': %d may come, %s '%s'", text, n, bit(bits, id) ? "not as it is at" : "but not", s);
-        assert_int_equal(weft_matcher_accept(m, id, NULL), WEFT_OK);
-    }
-    weft_matcher_free(&m);
-}
-
-static void thinking_ends_when_its_tokens_are_spent(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *end;
-        int32_t budget;
-        const char *choice, *text;
-    } cases[] = {
-        {"<think>\n", 5, NULL, "12345[</think>], Hi"},
-        {"<think>\n", 0, NULL, "[</think>]Hi"},
-        {"<think>\n", 12, NULL, "123</think> Hi, what is it?"},
-        {"", 2, NULL, "Hi <think> there"},
-        {"", 2, NULL, "\n<think>12[</think>]Hi"},
-        {"<think>\n", 1, NULL, "\xC3\xA9[</think>]Hi"},
-        {"<think>\n", 4, NULL, "12</[</think>]Hi"},
-        {"<think>\n\n</think>\n\n", 1, NULL, "Hi there"},
-        {"<think>\n", 3, "get", "12\n[</think>]" GET},
-        {"", 3, "get", "<think>123[</think>]" GET},
-        {"<think>\n", 3, "auto", "123[</think>]Well, " GET},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        think(cases[i].end, cases[i].budget, cases[i].choice, cases[i].text);
-}
-
 static int make_all(void *arg)
 {
-    weft_grammar *g = NULL, *with = NULL;
-    weft_matcher *m = NULL, *copy = NULL;
+    weft_grammar *g = NULL;
     weft_status st = weft_chat_grammar(arg, tools_text, "auto", 1, &g, NULL);
-    if (!st) st = weft_chat_thinking(arg, 2, g, &with, NULL);
-    if (!st) st = weft_matcher_new(with, &m, NULL);
-    for (const char *s = "<think>1"; *s && !st; s++) st = weft_matcher_accept(m, *s, NULL);
-    if (!st) st = weft_matcher_copy(m, &copy, NULL);
-    weft_matcher_free(&copy);
-    weft_matcher_free(&m);
-    weft_grammar_free(&with);
     weft_grammar_free(&g);
     if (st) assert_int_equal(st, WEFT_NO_MEMORY);
     return !st;
@@ -229,7 +159,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_held_to_the_tools),
         cmocka_unit_test(what_is_no_constraint_or_no_tool),
-        cmocka_unit_test(thinking_ends_when_its_tokens_are_spent),
         cmocka_unit_test(refused_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -45,6 +45,22 @@ static void text_stays_as_it_is(void **state)
     becomes("hermes", "a</think>", "T{a</think>}");
 }
 
+static void calls_of_other_functions_are_text(void **state)
+{
+    static const char tools[] = "[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]";
+    static const char of_g[] = "<tool_call>\n{\"name\": \"g\", \"arguments\": {\"a\": \"<tool_call>\"}}\n</tool_call>",
+                      of_f[] = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+    const weft__answer_params hermes = by("hermes"), nemo = by("mistral-nemo");
+    char answer[256], wanted[256];
+    (void)state;
+    snprintf(answer, sizeof answer, "Hm.\n%s\n%s", of_g, of_f);
+    snprintf(wanted, sizeof wanted, "T{Hm.\n%s}C{f||{}}", of_g);
+    becomes_with(&hermes, tools, answer, wanted);
+    becomes_with(&nemo, tools,
+                 "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": {}}]",
+                 "C{f||{}}T{, {\"name\": \"g\", \"arguments\": {}}]}");
+}
+
 static void reasoning_is_told_apart(void **state)
 {
     (void)state;
@@ -471,6 +487,7 @@ int main(int argc, char **argv)
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_stays_as_it_is),
+        cmocka_unit_test(calls_of_other_functions_are_text),
         cmocka_unit_test(reasoning_is_told_apart),
         cmocka_unit_test(prompts_begin_reasoning),
         cmocka_unit_test(what_is_not_wanted_is_text),

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "text/answer/call.h"
+#include "text/answer/values.h"
 
 /* After a call that failed, what it took is looked through for markers once more if it was no longer than this: so
  * that no text is looked through very often. */
@@ -344,6 +345,16 @@ static weft_status found_call(weft__answer *a)
     return st;
 }
 
+/* The call at scan is of a function that is not offered: it is text, and no call is looked for in it. */
+static void pass_call(weft__answer *a)
+{
+    a->calling = 0;
+    a->scan += a->call.at;
+    a->call.at = 0;
+    a->solid = a->scan;
+    a->fresh = 0;
+}
+
 /* Goes on with the call at scan. *waits: there must be more to do so. */
 static weft_status go_on(weft__answer *a, int final, int *waits)
 {
@@ -357,8 +368,11 @@ static weft_status go_on(weft__answer *a, int final, int *waits)
         found = WEFT__ANSWER_NO;
         shown = WEFT__ANSWER_MAX_CALL;
     }
-    if (found == WEFT__ANSWER_FOUND) return found_call(a);
-    if (found == WEFT__ANSWER_DONE) {
+    if (found == WEFT__ANSWER_FOUND && a->tools && !weft__answer_offers(a->tools, c->name.data, c->name.len)) {
+        if (a->told || !try_next(a, final)) pass_call(a);
+    } else if (found == WEFT__ANSWER_FOUND) {
+        return found_call(a);
+    } else if (found == WEFT__ANSWER_DONE) {
         a->scan += c->at;
         a->calling = 0;
         begin_afresh(a, 1);

@@ -18,7 +18,8 @@ static const weft__json *member(const weft__json *object, const char *name, size
     return NULL;
 }
 
-const weft__json *weft__answer_schema(const weft__json *tools, const char *name, size_t n)
+/* The function of that name, or NULL. */
+static const weft__json *function_of(const weft__json *tools, const char *name, size_t n)
 {
     for (size_t i = 0; i < weft__json_size(tools); i++) {
         const weft__json *tool = weft__json_at(tools, i), *function = weft__json_get(tool, "function");
@@ -26,9 +27,20 @@ const weft__json *weft__answer_schema(const weft__json *tools, const char *name,
         size_t n_is;
         if (!function) function = tool;
         if (weft__json_string(weft__json_get(function, "name"), &is, &n_is) && n_is == n && !memcmp(is, name, n))
-            return weft__json_get(function, "parameters");
+            return function;
     }
     return NULL;
+}
+
+int weft__answer_offers(const weft__json *tools, const char *name, size_t n)
+{
+    return function_of(tools, name, n) != NULL;
+}
+
+const weft__json *weft__answer_schema(const weft__json *tools, const char *name, size_t n)
+{
+    const weft__json *function = function_of(tools, name, n);
+    return function ? weft__json_get(function, "parameters") : NULL;
 }
 
 const weft__json *weft__answer_schema_of(const weft__json *schema, const char *property, size_t n)

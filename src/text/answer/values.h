@@ -9,6 +9,8 @@
 
 #include "base/json.h"
 
+/* 1 when a function of that name is among `tools`, an array as OpenAI has it. */
+int weft__answer_offers(const weft__json *tools, const char *name, size_t n);
 /* The schema of the parameters of a function among `tools` (an array as OpenAI has it, or NULL), or NULL. */
 const weft__json *weft__answer_schema(const weft__json *tools, const char *name, size_t n);
 /* Of an object's schema that of a property, and of an array's that of its elements; NULL where it says nothing. */
