@@ -161,9 +161,10 @@ WEFT_API int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t toke
 WEFT_API int weft_chat_parser_thinks(const weft_chat_parser *parser);
 /* More of the answer. How it is cut into pieces changes nothing but when parts are told: the texts between two calls,
  * or changes of kind, are the same when joined. A call is told once it is whole, and its arguments parse, text and
- * reasoning at once but for what may become a marker. What looks like a call and never becomes one, is of a function that
- * is not among the tools, or is longer than 1 MiB is told as text in its place, markers included. White space beside markers is the format's and is not told.
- * Fails with WEFT_CANCELLED and WEFT_NO_MEMORY; then the parser is only to be freed. */
+ * reasoning at once but for what may become a marker. What looks like a call and never becomes one, is of a function
+ * that is not among the tools, or is longer than 1 MiB is told as text in its place, markers included. White space
+ * beside markers is the format's and is not told. Fails with WEFT_CANCELLED and WEFT_NO_MEMORY; then the parser is only
+ * to be freed. */
 WEFT_API weft_status weft_chat_parser_push(weft_chat_parser *parser, const char *text, size_t length,
                                            weft_chat_on_part *on_part, void *arg, weft_error *err);
 /* The end of the answer: tells what was held back. A call that lacks no more than its last marker is one. Nothing is
