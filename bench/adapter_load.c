@@ -33,9 +33,9 @@ typedef struct bench {
     const char *shape;
     uint32_t dtype;
     int32_t threads, loads, streams, json;
-    int32_t disturbed; /* loads that count and are */
-    weft__taken taken; /* of the time of all that count */
-    uint64_t *at;      /* [MAX_STEPS] when a token of stream 0 came */
+    int32_t disturbed;    /* loads that count and are */
+    weft__taken taken[2]; /* of the time of all that count: while an adapter is loaded, and without */
+    uint64_t *at;         /* [MAX_STEPS] when a token of stream 0 came */
     atomic_int n;
     atomic_int stop;
     char folder[64];
@@ -215,19 +215,22 @@ static void sort(times *t)
     qsort(t->ms, t->n, sizeof *t->ms, compare);
 }
 
-static void print(const bench *b, const char *name, const times *t, double usual, double most)
+static void print(const bench *b, const char *name, const times *t, const weft__taken *taken, double usual, double most)
 {
+    char text[WEFT__TAKEN_ROOM];
     double q[4];
     for (int i = 0; i < 4; i++) q[i] = quantile(t->ms, t->n, (const double[]){0.5, 0.9, 0.99, 1}[i]) - usual;
     if (b->json)
         printf("{\"case\":\"%s\",\"tokens\":%zu,\"usual_ms\":%.3f,\"delay_p50_ms\":%.3f,\"delay_p90_ms\":%.3f,\"delay_"
                "p99_ms\":%.3f,\"delay_max_ms\":%.3f,"
-               "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f}\n",
-               name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+               "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f,%s,\"disturbed\":%d}\n",
+               name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS, weft__taken_json(taken, text),
+               weft__taken_above(taken));
     else
         printf("%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, "
-               "median %6.2f ms (limit %.0f)\n",
-               name, t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+               "median %6.2f ms (limit %.0f); taken %s\n",
+               name, t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS,
+               weft__taken_text(taken, weft__taken_above(taken), text));
 }
 
 /* By how much later the latest token was than the latest of as long a time without loading; each load's own difference
@@ -247,34 +250,28 @@ static void print_more(const bench *b, double later, double *more, size_t n)
  * when it returns. */
 static void load_and_rest(bench *b, int *number, stretch s[2], weft__taken_again *again)
 {
-    weft__taken_mark from, to;
+    weft__taken_mark from, between, to;
     for (;;) {
         begin_streams(b);
         weft__taken_now(&from);
         s[0] = load(b, (*number)++);
         pause_for(300000000);
+        weft__taken_now(&between);
         s[1].begin = weft__clock_ns();
         pause_for(s[0].end - s[0].begin);
         s[1].end = weft__clock_ns();
         pause_for(100000000);
         weft__taken_now(&to);
-        const weft__taken taken = weft__taken_between(&from, &to, b->threads);
-        if (!weft__taken_again_wanted(again, &taken)) {
-            b->disturbed += weft__taken_above(&taken);
-            weft__taken_add(&b->taken, &taken);
+        const weft__taken all = weft__taken_between(&from, &to, b->threads);
+        if (!weft__taken_again_wanted(again, &all)) {
+            const weft__taken parts[2] = {weft__taken_between(&from, &between, b->threads),
+                                          weft__taken_between(&between, &to, b->threads)};
+            b->disturbed += weft__taken_above(&all);
+            for (int i = 0; i < 2; i++) weft__taken_add(&b->taken[i], &parts[i]);
             return;
         }
         end_streams(b);
     }
-}
-
-static void print_taken(const bench *b)
-{
-    char text[WEFT__TAKEN_ROOM];
-    if (b->json) printf("{\"case\":\"taken\",%s,\"disturbed\":%d}\n", weft__taken_json(&b->taken, text), b->disturbed);
-    else
-        printf("taken of the time: %s; too much in %d loads\n", weft__taken_text(&b->taken, b->disturbed, text),
-               b->disturbed);
 }
 
 /* Is the limit kept? */
@@ -314,12 +311,11 @@ static int measure(bench *b)
         printf("%d streams, %d loads of an adapter of rank %d on all linears; a step takes %.2f ms, a load %.0f ms "
                "(%.0f to %.0f)\n",
                b->streams, b->loads, RANK, usual, quantile(took, n, 0.5), took[0], took[n - 1]);
-    print(b, "without loading", &without, usual, quantile(most_without, n, 0.5) - usual);
-    print(b, "while an adapter is loaded", &with, usual, quantile(most, n, 0.5) - usual);
+    print(b, "without loading", &without, &b->taken[1], usual, quantile(most_without, n, 0.5) - usual);
+    print(b, "while an adapter is loaded", &with, &b->taken[0], usual, quantile(most, n, 0.5) - usual);
     const double later = most[n - 1] - most_without[n - 1];
     const int kept = later <= LIMIT_MS && quantile(most, n, 0.5) - usual <= LIMIT_MS;
     print_more(b, later, more, n);
-    print_taken(b);
     weft__free(s);
     weft__free(most);
     weft__free(with.ms);

@@ -249,7 +249,7 @@ class Record(unittest.TestCase):
             self.runner.counts.update(passed=1, failed=0, skipped=0)
             self.runner.say = lambda text: None
             with unittest.mock.patch.object(self.record, "exceeding", lambda *args: (excess, 1.0)):
-                self.assertEqual(self.runner.sum_up(time.time() - total, None, False, budget, False), status, (total, excess, budget))
+                self.assertEqual(self.runner.sum_up(time.time() - total, self.runner.host.Mark(), None, False, budget, False), status, (total, excess, budget))
 
     def test_what_a_change_touches(self):
         tests = {"kv": {"room": "kv", "source": "tests/unit/kv.c"}, "cli": {"room": "cli", "source": "tests/cli/test_cli.py"},

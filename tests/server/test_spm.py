@@ -56,7 +56,7 @@ class SentencePiece(unittest.TestCase):
 
     def test_bytes_in_a_grammar(self):
         """Tokens of bytes, wanted above all others, as JSON lets them."""
-        for bias, want in (("[]", []), ("{}", {}), ('"', ""), ("1", 11111111111111111111)):
+        for bias, want in (("[]", []), ("{}", {}), ('"', ""), ("1", 111111111111111111)):
             wishes = [[EOS, 50], *([BYTES + ord(c), 100 * (1 + i)] for i, c in enumerate(bias))]
             a = self.ask(LLAMA, prompt="Once", n_predict=60, temperature=0, logit_bias=wishes, json_schema={})
             self.assertEqual((json.loads(a["content"]), a["stop_type"]), (want, "eos"), a)
