@@ -27,16 +27,6 @@ int weft_chat_reasons(const weft_chat *chat)
     return chat->style.reasoning != NULL;
 }
 
-/* What stands between the end of the thinking and the answer, where that is more than an empty line. */
-static const char *behind_thinking(const char *format)
-{
-    static const char *const all[][2] = {{"harmony", "<|start|>assistant<|channel|>final<|message|>"},
-                                         {"kimi-k3", "<|open|>response<|sep|>"}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!strcmp(format, all[i][0])) return all[i][1];
-    return NULL;
-}
-
 weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
 {
     const weft__answer_reasoning *r = chat->style.reasoning;
@@ -44,7 +34,7 @@ weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t c
     weft__tok_ids all = {0};
     *n = 0;
     if (!r) return WEFT_OK;
-    const char *behind = behind_thinking(chat->style.format->name);
+    const char *behind = chat->style.format->answer;
     if (!behind) weft__strbuf_puts(&text, "\n");
     weft__strbuf_puts(&text, r->end);
     weft__strbuf_puts(&text, behind ? behind : "\n\n");

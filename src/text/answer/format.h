@@ -93,6 +93,7 @@ typedef struct weft__answer_format {
     /* NULL: what the template shows. */
     const weft__answer_reasoning *reasoning;
     const char *resume; /* what stands between reasoning and a call, or NULL */
+    const char *answer; /* and between reasoning and text; NULL: an empty line */
     /* Calls may stand in reasoning, and end it: they begin with a special token that says nothing else. */
     int ends_reasoning;
 } weft__answer_format;

@@ -97,6 +97,7 @@ const weft__answer_format weft__answer_formats[] = {
                           MARK("<|call|>"))}),
      .reasoning = REASONING("<|channel|>analysis<|message|>", "<|end|>"),
      .resume = "<|start|>assistant",
+     .answer = "<|start|>assistant<|channel|>final<|message|>",
      .frames =
          FRAMES({"<|start|>assistant", WEFT__ANSWER_ANYWHERE}, {"<|channel|>final<|message|>", WEFT__ANSWER_ANYWHERE},
                 {"<|channel|>final <|constrain|>json<|message|>", WEFT__ANSWER_ANYWHERE},
@@ -117,6 +118,7 @@ const weft__answer_format weft__answer_formats[] = {
             .close = STEPS(MARK("<|close|>tools<|sep|>"))}),
      .parameter = STEPS(MARK("<|open|>argument key=\""), STEP(KEY), MARK("\" type=\""), STEP(TYPE), MARK("\"<|sep|>"),
                         STEP(VALUE), MARK("<|close|>argument<|sep|>")),
+     .answer = "<|open|>response<|sep|>",
      .reasoning = REASONING("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
      .frames =
          FRAMES({"<|open|>response<|sep|>", WEFT__ANSWER_ANYWHERE}, {"<|close|>response<|sep|>", WEFT__ANSWER_ANYWHERE},
