@@ -11,12 +11,12 @@ SOAK_SECONDS ?= 600
 export FUZZ_SECONDS MODEL PROMPT JOBS
 
 PRESETS = debug asan tsan fuzz aarch64 emulated
-FOLDERS = build build-bare build-no-hub build-no-server build-outer $(PRESETS:%=build-%)
+FOLDERS = build build-bare build-no-hub build-no-server build-outer build-deb build-dist $(PRESETS:%=build-%)
 CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall install-check deb deb-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+.PHONY: all install uninstall install-check deb deb-check dist dist-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
 	bench-text bench-grammar bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
 	clients kill-store format format-check clean
@@ -43,6 +43,13 @@ deb:
 deb-check:
 	@tests/house/deb_check $(RELEASES) || [ $$? = 77 ]
 
+# An archive with its libraries, for any Linux since Debian 11.
+dist:
+	@scripts/dist
+
+dist-check:
+	@tests/house/dist_check $(RELEASES) || [ $$? = 77 ]
+
 setup:
 	@scripts/setup
 
@@ -60,6 +67,8 @@ help:
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'
 	@echo 'make test            before a change is handed in: release, sanitizers, AArch64, fuzz targets; ends with one line of counts'
 	@echo 'make test-all        all of it in full: every tier, long sweeps and fuzzing from a new seed, faults on purpose, an installation, a soak'
+	@echo 'make dist            build-dist/weft-VERSION-linux-ARCH.tar.xz: runs where it is unpacked (docs/howto/packages.md)'
+	@echo 'make dist-check      unpacks and runs it in fresh Debian 11, 12 and 13 (as install-check)'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the suite under address and undefined-behaviour sanitizers, or what has threads under the thread sanitizer'
 	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 3 in make test)'
