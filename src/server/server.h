@@ -300,7 +300,8 @@ typedef struct weft__server_choice {
     weft__api_message message; /* that the parser tells; out's where there is one */
     size_t n_parsed;           /* bytes of out's text that the parser was given */
     int64_t n_thought;         /* tokens */
-    int thinks, is_over;       /* after the last token; the budget was used up, once and for all */
+    int thinks, is_half;       /* after the last token; its last character is not whole */
+    int is_over;               /* the budget was used up, once and for all */
     int is_whole;              /* its one call is there: what follows is not said */
     size_t raw;                /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
@@ -340,6 +341,7 @@ struct weft__server_response {
     int n_at_once;                /* so many are asked for and not done */
     int retry_s;                  /* where the queue had no place for one of them */
     weft_grammar *grammar;
+    int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
     weft__http_turn turn;     /* in a line, later in the queue of answers */
