@@ -53,6 +53,20 @@ WEFT_API void weft_engine_params_init(weft_engine_params *params, uint32_t size)
  * above the model's n_ctx_max, pages), WEFT_IO (store, trace), WEFT_STATE (another process has the store). */
 WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out,
                                      weft_error *err);
+
+/* Bytes of memory that an engine takes beside its model, and what it makes of its parameters. */
+typedef struct weft_engine_bytes {
+    uint32_t size;
+    int32_t n_slots, n_ctx;
+    int32_t kv_pages;
+    int64_t n_kv_tokens;
+    uint64_t pages;   /* of keys and values, when all pages are used */
+    uint64_t scratch; /* activations and logits, as weft_engine_stats counts them before a request runs */
+} weft_engine_bytes;
+/* Of an engine that is not made: of an outline, too. Fails as weft_engine_new does for a parameter. out->size set by
+ * the caller. */
+WEFT_API weft_status weft_engine_count_bytes(const weft_model *model, const weft_engine_params *params,
+                                             weft_engine_bytes *out, weft_error *err);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);

@@ -239,7 +239,16 @@ void weft__batcher_recycle(weft_engine *e, batcher_request *r);
 /* Frees what a record holds. Its sequence must be empty unless the caller is the engine's thread. */
 void weft__batcher_clear(batcher_request *r);
 
+/* ---- engine.c ---- */
+/* Puts numbers where zeros stand, and checks them; n_kv_tokens is left to the pages. */
+weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_params *p, weft_error *err);
+/* Rows with logits of one run of the model at most. */
+int32_t weft__batcher_max_wanted(const weft_model *m, int32_t n_slots);
+
 /* ---- pages.c ---- */
+/* Puts the number of tokens where none was given, and the pages of each group into
+ * n_pages[WEFT__KV_SNAPSHOT_GROUPS]. */
+weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err);
 /* Pool, prefix tree, layout and keys. Complete or nothing but what weft__batcher_close_pages frees. */
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err);
 void weft__batcher_close_pages(weft_engine *e);
@@ -323,6 +332,8 @@ void weft__batcher_embed(batcher_request *r, int32_t first, int32_t n, const flo
 void weft__batcher_stats_begin(weft_engine *e);
 /* With the lock, by the engine's thread. */
 void weft__batcher_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
+/* Bytes that are there for every step, however few rows it has. */
+uint64_t weft__batcher_scratch(const weft_model *m, int32_t max_wanted);
 /* Pages, and the bytes of all owners. */
 void weft__batcher_count_pages(weft_engine *e);
 void weft__batcher_count_persisting(weft_engine *e);
