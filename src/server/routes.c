@@ -341,6 +341,8 @@ static void answer_metrics(weft_server *s, weft__http_request *r, const weft__se
 /* ---- the table ---- */
 
 static const route routes[] = {
+    {"/", GET | OPEN, weft__server_page},
+    {"/page/{file}", GET | OPEN, weft__server_page},
     {"/v1/models", GET, answer_models},
     {"/v1/models/{model}", GET, answer_model},
     {"/v1/chat/completions", POST, answer_chat},

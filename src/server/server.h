@@ -228,6 +228,7 @@ struct weft_server {
     pthread_rwlock_t keys_lock;         /* keys */
     char *key_file;
     int wants_keys; /* from its start on */
+    int no_page;
     weft__server_slots slots;
     weft__server_metrics metrics;
     weft__server_usage usage;
@@ -397,6 +398,10 @@ void weft__server_adapters_forget(weft_server *s);
 void weft__server_adapters_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+
+/* ---- page.c ---- */
+/* / and /page/{file} */
+void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);
