@@ -188,6 +188,7 @@ static const option_spec OPTIONS[] = {
      0, 0, NULL},
     {"allow-host", 0, OPT_LIST, &given.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0,
      NULL},
+    {"no-page", 0, OPT_FLAG, &given.server.no_page, NULL, "no web page at /", 0, 0, NULL},
     {"alias", 0, OPT_LIST, &given.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
     {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
      NULL},

@@ -57,6 +57,7 @@ typedef struct weft_server_params {
     const char *const *admin_keys;
     /* addresses in digits that many call from: what one address may hold is no limit for them */
     const char *const *proxies;
+    int32_t no_page; /* not 0: / has no web page */
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

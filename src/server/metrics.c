@@ -10,8 +10,8 @@ static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1,
 static const double wait_bounds[] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160};
 
 /* The last stands for all others. */
-static const int statuses[] = {200, 204, 400, 401, 403, 404, 405, 408, 409, 413, 414,
-                               415, 429, 431, 500, 501, 503, 504, 505, 507, 0};
+static const int statuses[] = {200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413,
+                               414, 415, 429, 431, 500, 501, 503, 504, 505, 507, 0};
 enum { N_STATUSES = sizeof statuses / sizeof *statuses };
 
 static void metrics_begin(weft__server_histogram *h, const double *bounds, int n)

@@ -271,6 +271,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
+    s->no_page = p->no_page != 0;
     pthread_mutex_init(&s->disk_lock, NULL);
     pthread_rwlock_init(&s->keys_lock, NULL);
     weft__server_usage_begin(&s->usage);

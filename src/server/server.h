@@ -266,6 +266,7 @@ struct weft_server {
     pthread_rwlock_t keys_lock;         /* keys */
     char *key_file;
     int wants_keys; /* from its start on */
+    int no_page;
     weft__server_answered answered;
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
@@ -432,6 +433,10 @@ void weft__server_adapters_forget(weft__server_model *m);
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+
+/* ---- page.c ---- */
+/* / and /page/{file} */
+void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);

@@ -929,7 +929,7 @@ class Documents(unittest.TestCase):
         try:
             for path, operations in document["paths"].items():
                 for method in ("get", "post"):
-                    real = path.replace("{model}", "fake").replace("{id_slot}", "0")
+                    real = path.replace("{model}", "fake").replace("{id_slot}", "0").replace("{file}", "app.js")
                     status = server.ask(method.upper(), real, b"{}" if method == "post" else None).status
                     self.assertEqual(status == 405, method not in operations, (path, method))
                     self.assertNotEqual(status, 404, path)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# Writes a C file with the files of a folder, each plain and, where gzip is there, packed: the table
+# `weft__server_page_files` of src/server/page.h.
+# cmake -DDIR=FOLDER -DOUT=F.c [-DGZIP=PROGRAM] -P embed_folder.cmake
+set(types
+    html "text/html" css "text/css" js "text/javascript" svg "image/svg+xml" webmanifest "application/manifest+json")
+file(GLOB names RELATIVE ${DIR} ${DIR}/*)
+list(SORT names)
+
+function(put_bytes file name)
+    file(READ ${file} hex HEX)
+    string(LENGTH "${hex}" n)
+    math(EXPR n "${n} / 2")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+    string(REGEX REPLACE
+        "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+    file(APPEND ${OUT} "static const char ${name}[] = {\n${bytes}0};\n")
+    set(n ${n} PARENT_SCOPE)
+endfunction()
+
+file(WRITE ${OUT} "#include \"server/page.h\"\n\n")
+set(rows "")
+set(i 0)
+foreach(name IN LISTS names)
+    string(REGEX REPLACE "^.*\\." "" extension "${name}")
+    list(FIND types "${extension}" at)
+    if(at LESS 0)
+        message(FATAL_ERROR "${DIR}/${name}: no type is known for .${extension}")
+    endif()
+    math(EXPR at "${at} + 1")
+    list(GET types ${at} type)
+    file(SHA256 ${DIR}/${name} hash)
+    string(SUBSTRING ${hash} 0 20 hash)
+    put_bytes(${DIR}/${name} plain_${i})
+    set(row "\"${name}\", \"${type}; charset=utf-8\", \"\\\"${hash}\\\"\", \"\\\"${hash}-gz\\\"\", plain_${i}, ${n}")
+    set(packed "NULL, 0")
+    if(GZIP)
+        execute_process(COMMAND ${GZIP} -9nc ${DIR}/${name} OUTPUT_FILE ${OUT}.gz RESULT_VARIABLE status)
+        if(NOT status)
+            put_bytes(${OUT}.gz packed_${i})
+            set(packed "packed_${i}, ${n}")
+        endif()
+        file(REMOVE ${OUT}.gz)
+    endif()
+    string(APPEND rows "    {${row}, ${packed}},\n")
+    math(EXPR i "${i} + 1")
+endforeach()
+file(APPEND ${OUT} "\nconst weft__server_page_file weft__server_page_files[] = {\n${rows}    {0},\n};\n")
