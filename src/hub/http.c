@@ -251,7 +251,11 @@ static void set_options(weft__hub_http *h, transfer *t, const char *url, struct 
     const char *authorities = t->call->authorities ? t->call->authorities : getenv("SSL_CERT_FILE");
     curl_easy_reset(h->curl); /* connections stay open */
     curl_easy_setopt(h->curl, CURLOPT_URL, url);
+#if LIBCURL_VERSION_NUM >= 0x075500 /* 7.85 */
     curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
     curl_easy_setopt(h->curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(h->curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's own are not the server's */
