@@ -173,6 +173,31 @@ WEFT_API void weft_engine_cancel(weft_engine *engine, uint64_t request);
  * cancelled). */
 WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);
 
+/* ---- inbox: events that wait until they are taken ----
+ * For programs that an event function does not suit: what other languages bind, whose code should not run on the
+ * engine's thread, and loops that wait for many things. Of requests that are submitted through an inbox the events are
+ * kept, in order. Submitting and weft_engine_cancel are for any thread, all else for one at a time. */
+typedef struct weft_inbox weft_inbox;
+
+/* The engine outlives it. Fails with WEFT_NO_MEMORY, WEFT_IO (no descriptor is left). */
+WEFT_API weft_status weft_inbox_new(weft_engine *engine, weft_inbox **out, weft_error *err);
+/* Cancels those of its requests that have not finished, and returns when the step that runs has ended them. Not for
+ * event functions. */
+WEFT_API void weft_inbox_free(weft_inbox **inbox);
+/* As weft_engine_submit; what params say of an event function is not looked at. embedding: room for the values of the
+ * EMBEDDING event, written before that event is there; it lives until the request has finished, or the inbox is freed;
+ * NULL: the event has a place of its own for them. A request for which memory runs out while it generates fails with
+ * WEFT_NO_MEMORY. */
+WEFT_API weft_status weft_inbox_submit(weft_inbox *inbox, const weft_request_params *params, float *embedding,
+                                       uint64_t *request, double *retry_after_s, weft_error *err);
+/* The oldest event, which lives, with all it points to, until the next call of this function, or of
+ * weft_inbox_free. Waits for one for timeout_ms (0: not at all; -1: for good). NULL: none came, or a signal was
+ * handled meanwhile. */
+WEFT_API const weft_event *weft_inbox_take(weft_inbox *inbox, int32_t timeout_ms);
+/* For poll, and what is made of it: a descriptor that can be read from while an event waits. It stays the inbox's:
+ * nobody else reads or closes it. */
+WEFT_API int weft_inbox_fd(const weft_inbox *inbox);
+
 /* ---- adapters of an engine: by name, for each request its own ----
  * A name stands for what its file held when it was added. Added again, it stands for the new content from the next
  * request on; requests that run finish with what they began with, and so after removal. What is ready is kept while

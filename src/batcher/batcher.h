@@ -12,6 +12,7 @@
  *   step.c      a plan of the scheduler as steps of the model
  *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
  *   adapters.c  adapters by name, and what requests lease of them
+ *   inbox.c     events that are kept until they are taken
  *   stats.c     counters;  trace.c  the Chrome trace
  *
  * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the
