@@ -24,7 +24,7 @@ typedef struct kind_list {
 
 /* What is called `word`; NULL: none. */
 const command_kind *kind_find(const kind_list *list, const char *word);
-/* The name nearest to `word` (near.h), or NULL. */
+/* The name nearest to `word` (base/near.h), or NULL. */
 const char *kind_near(const kind_list *list, const char *word);
 /* The kind that argv[1] names, run with what follows it; --help; or a message and EXIT_USAGE. */
 int kinds_run(const kind_list *list, int argc, char **argv);

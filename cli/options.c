@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "near.h"
 
 enum { MAX_OPTIONS = 64, HELP_COLUMN = 30 };
@@ -214,7 +215,7 @@ static int options_refuse(const command_spec *spec, int c, const char *argument,
         snprintf(word, sizeof word, "%.*s", (int)(n > 2 ? n - 2 : 0), argument + 2);
         int begin = 0;
         for (const struct option *l = longs; l->name; l++) begin += !strncmp(l->name, word, strlen(word));
-        const char *meant = near_match(word, option_name, spec->options);
+        const char *meant = weft__near_match(word, option_name, spec->options);
         fprintf(stderr, "%s '%.*s'", begin > 1 ? "several options begin with" : "there is no option", (int)n, argument);
         if (meant) fprintf(stderr, "; did you mean --%s?\n", meant);
         else putc('\n', stderr);
