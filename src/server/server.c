@@ -230,6 +230,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .host = p->host ? p->host : "127.0.0.1",
         .port = p->port == -1 ? 0 : or_default(p->port, 8080),
         .unix_path = p->unix_path,
+        .listen_fd = p->listen_fd,
         .tls_cert = cert,
         .tls_key = key,
         .n_threads = or_default(p->n_threads, 2),
