@@ -18,6 +18,7 @@
 #include "prompt.h"
 #include "provider.h"
 #include "rope.h"
+#include "service.h"
 #include "terminal.h"
 #include "weft/server.h"
 
@@ -25,6 +26,7 @@
 enum { LARGE = 256 << 10 };
 
 struct serve_options {
+    const char *path; /* the model's */
     int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
     const char *kv_type, *adapter_type, *template_file;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters;
@@ -51,6 +53,7 @@ static void on_stop(int number)
 {
     (void)number;
     atomic_fetch_add(&n_asked, 1);
+    service_stopping();
     pass_on();
 }
 
@@ -98,10 +101,13 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         handle(SIGINT, on_stop);
         handle(SIGHUP, on_hangup);
         st = weft_server_new(model, engine, &o->server, &server, err);
+        if (o->server.listen_fd) close(o->server.listen_fd); /* it has a copy */
     }
-    if (!st) {
+    if (!st && !(st = service_watch(weft_server_address(server), err))) {
         atomic_store(&running, server);
         pass_on();
+        service_tell_status("serving %s at %s", o->path, weft_server_address(server));
+        service_tell("READY=1");
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
         if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && o->server.host &&
             strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
@@ -114,6 +120,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         handle(SIGHUP, SIG_IGN);
         atomic_store(&running, NULL);
     }
+    service_end();
     weft_server_free(&server);
     weft_engine_free(&engine);
     return st;
@@ -126,6 +133,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     size_t n = 0;
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
+    o->path = path;
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
@@ -244,7 +252,10 @@ static const command_spec SPEC = {
     "Without any keys clients on this machine are admins, and no others. With keys only an admin's sets\n"
     "adapters for all, publishes and unloads those that all have, and sees others' slots and use; what another key\n"
     "loads is its own. One key, or without keys one address, gets a part of connections, bodies, unread answers,\n"
-    "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.",
+    "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.\n"
+    "Under a service manager: the socket that it passes (LISTEN_FDS, LISTEN_PID) is served instead of --host, --port\n"
+    "and --unix, and it is told (NOTIFY_SOCKET) that the server is ready, stops, and answers (WATCHDOG_USEC,\n"
+    "WATCHDOG_PID).",
     "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
     "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
     OPTIONS,
@@ -292,5 +303,7 @@ int cmd_serve(int argc, char **argv)
             LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif
     weft_error err = {0};
+    if (service_begin(&s->listen_fd, &err)) return report("serve", &err);
+    service_tell_status("reading %s", argv[first]);
     return serve_model(&given, argv[first], &err) ? report("serve", &err) : EXIT_DONE;
 }

@@ -106,6 +106,9 @@ typedef struct weft_event {
     double queue_ms, prompt_ms, generate_ms; /* FINISHED; queue_ms from BEGAN on */
     /* tokens of the prompt whose keys and values are there, the cached ones included */
     int32_t n_read;
+    /* FINISHED: where its time since BEGAN went: steps of the model that had rows of it; masks of its grammar; picking
+     * tokens, with log-probabilities; its event function; waiting for its next step, and in one for others */
+    double model_ms, mask_ms, sample_ms, event_ms, wait_ms;
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now

@@ -58,6 +58,9 @@ typedef struct weft_server_params {
     /* addresses in digits that many call from: what one address may hold is no limit for them */
     const char *const *proxies;
     int32_t no_page; /* not 0: / has no web page */
+    /* a listening stream socket, TCP's or unix, that a service manager or a parent opened, instead of host, port and
+     * unix_path; copied, and the caller's to close. 0: none */
+    int32_t listen_fd;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -47,6 +47,16 @@ typedef enum batcher_state {
     BATCHER_SCHEDULED
 } batcher_state;
 
+/* What a request is in, from BEGAN to FINISHED. */
+typedef enum batcher_stage {
+    BATCHER_WAITING,
+    BATCHER_COMPUTING,
+    BATCHER_MASKING,
+    BATCHER_SAMPLING,
+    BATCHER_TELLING,
+    BATCHER_STAGES
+} batcher_stage;
+
 typedef struct batcher_request {
     weft_engine *engine;
     /* Under the lock. */
@@ -92,6 +102,8 @@ typedef struct batcher_request {
     weft_status status;
     char message[256];
     uint64_t submitted_ns, began_ns, first_ns, deadline_ns;
+    uint64_t spent_ns[BATCHER_STAGES], since_ns; /* until then it is counted */
+    batcher_stage stage;
 } batcher_request;
 
 /* A read of the disk. The request that asked for it may be gone when it ends: what was read is dropped then. */
@@ -234,6 +246,8 @@ void weft__batcher_end(batcher_request *r, weft_finish finish);
 void weft__batcher_fail(batcher_request *r, weft_status status, const char *message);
 /* Tells the request's event function; ends the request when it says so. */
 void weft__batcher_notify(batcher_request *r, weft_event *event);
+/* From `now` on it is in that stage; returns the one before. */
+batcher_stage weft__batcher_stage(batcher_request *r, batcher_stage next, uint64_t now);
 weft_event weft__batcher_event(const batcher_request *r, uint32_t kind);
 /* Puts a record that is in no list back; with the lock. */
 void weft__batcher_recycle(weft_engine *e, batcher_request *r);

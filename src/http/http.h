@@ -44,6 +44,7 @@ typedef struct weft__http_config {
     const char *host;               /* "127.0.0.1", "::1", "localhost", "0.0.0.0", ...; ignored with unix_path */
     int port;                       /* 0: any */
     const char *unix_path;          /* NULL: TCP */
+    int listen_fd;                  /* a socket that listens already, instead of the three above; 0: none */
     const char *tls_cert, *tls_key; /* PEM texts; both or neither */
     int n_threads;                  /* that move bytes */
     int n_workers;                  /* that run handlers */
@@ -71,8 +72,8 @@ typedef struct weft__http_config {
     void *arg;
 } weft__http_config;
 
-/* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed. Fails with WEFT_IO naming
- * the address, WEFT_ARGUMENT or WEFT_NO_MEMORY. */
+/* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed; listen_fd is copied. Fails
+ * with WEFT_IO naming the address, WEFT_ARGUMENT or WEFT_NO_MEMORY. */
 weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err);
 /* "http://127.0.0.1:8080", "unix:/run/weft.sock". */
 const char *weft__http_address(const weft__http *http);

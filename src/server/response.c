@@ -161,6 +161,7 @@ static void on_began(weft__server_choice *c, const weft_event *e)
 {
     weft__server_response *g = c->gen;
     c->began = 1;
+    if (!g->stages.began_ns) g->stages.began_ns = weft__clock_ns();
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
@@ -178,7 +179,9 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     weft_error err = {0};
     const char *text;
     size_t n;
-    weft__server_count_token(c, weft__clock_ns());
+    const uint64_t now = weft__clock_ns();
+    if (!g->stages.first_ns) g->stages.first_ns = now;
+    weft__server_count_token(c, now);
     weft__server_slots_token(&g->model->slots, c->out->slot, e->token);
     weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
@@ -284,6 +287,7 @@ static int ask_on(weft__server_response *g)
 void weft__server_response_ask_on(weft__server_response *g)
 {
     if (!ask_on(g)) return;
+    weft__server_stages_leave_engine(&g->stages);
     atomic_fetch_add(&g->refs, 1);
     weft__server_answers_put(&g->server->answers, g);
 }
@@ -324,6 +328,7 @@ static void set_note(weft__server_response *g)
         note->n_generated += c->out->n_generated;
         if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
     }
+    note->stages = g->stages;
     weft__http_set_note(g->r, note);
 }
 
@@ -374,6 +379,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_count_read(c, e->n_read, e->n_cached); /* what no event told of */
     weft__server_count_end(c);
     weft__server_slots_give(&g->model->slots, c->out->slot);
+    weft__server_stage_engine(&g->stages, e);
     weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
     c->finished = 1;
@@ -384,6 +390,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
     if (asks && ask_on(g)) last = 1;
+    if (!refused && last) weft__server_stages_leave_engine(&g->stages);
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);
         return;
@@ -458,6 +465,8 @@ static void set_off(weft__server_response *g)
 {
     weft__api_error error = {0};
     weft_chat_prompt_free(&g->prompts.chat); /* parsers and grammars are made */
+    weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
+    g->stages.submitted_ns = g->stages.since_ns;
     if (!weft__server_response_submit_all(g, &error)) weft__server_reply_error(g->r, &error);
     else if (g->params.stream) weft__http_begin(g->r);
     if (has_left(g)) weft__server_response_cancel_all(g); /* while we were submitting */
@@ -481,6 +490,7 @@ static void gen_go_on(weft__server_response *g)
 {
     weft_server *s = g->server;
     weft__api_error error = {0};
+    weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
     if (!g->has_lease) {
         if (weft__server_wait_queue_put(&s->adapters, g)) return;
         weft__api_error_set(&error, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
@@ -526,6 +536,7 @@ void weft__server_response_leased(weft__server_response *g, const weft__api_erro
 
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error)
 {
+    weft__server_stage(&g->stages, WEFT__SERVER_GRAMMAR);
     if (!has_left(g)) return weft__server_response_compile_grammar(g, error);
     weft__api_error_of(error, WEFT_CANCELLED, "the client left");
     return 0;
@@ -569,6 +580,10 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     }
     g->params = *params;
     g->prompts = *prompts;
+    weft__server_stages_begin(&g->stages, weft__http_began_ns(r));
+    weft__server_stage_move(&g->stages, WEFT__SERVER_TEMPLATE, prompts->template_ns);
+    weft__server_stage_move(&g->stages, WEFT__SERVER_TOKENIZER, prompts->tokenizer_ns);
+    g->stages.read_ns = g->stages.since_ns;
     g->embedding = embedding;
     if (embedding) g->params.n = 1;
     g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);

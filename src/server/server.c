@@ -70,6 +70,11 @@ static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
 static void record(void *arg, const weft__http_record *r, void *note)
 {
     weft_server *s = arg;
+    weft__server_log_entry *entry = note;
+    if (entry) {
+        weft__server_stages_end(&entry->stages, r->ms);
+        weft__server_metrics_stages(s, &entry->stages);
+    }
     weft__server_metrics_response(&s->answered, r->path, r->status);
     weft__server_log_request(s, r, note);
     weft__free(note);
@@ -123,6 +128,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .host = p->host ? p->host : "127.0.0.1",
         .port = p->port == -1 ? 0 : or_default(p->port, 8080),
         .unix_path = p->unix_path,
+        .listen_fd = p->listen_fd,
         .tls_cert = cert,
         .tls_key = key,
         .n_threads = or_default(p->n_threads, 2),
@@ -275,6 +281,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     pthread_mutex_init(&s->disk_lock, NULL);
     pthread_rwlock_init(&s->keys_lock, NULL);
     weft__server_usage_begin(&s->usage);
+    weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));

@@ -16,6 +16,7 @@
 #include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
+#include "server/stages.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */
@@ -88,7 +89,7 @@ typedef struct weft__server_histogram {
     const double *bounds; /* [n] */
     int n;
     _Atomic uint64_t counts[WEFT__SERVER_BOUNDS + 1];
-    _Atomic uint64_t sum_us;
+    _Atomic uint64_t sum_ns;
 } weft__server_histogram;
 
 /* Seconds. */
@@ -129,6 +130,9 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
+void weft__server_metrics_stages_begin(weft_server *s);
+/* The stages of a request that has ended. */
+void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages);
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
@@ -268,6 +272,7 @@ struct weft_server {
     int wants_keys; /* from its start on */
     int no_page;
     weft__server_answered answered;
+    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
@@ -341,6 +346,7 @@ struct weft__server_response {
     weft__server_choice *choices; /* [answer.n_choices] */
     int n_at_once;                /* so many are asked for and not done */
     int retry_s;                  /* where the queue had no place for one of them */
+    weft__server_stages stages;
     weft_grammar *grammar;
     int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
@@ -404,6 +410,7 @@ typedef struct weft__server_log_entry {
     char tenant[64], finish[16], model[64];
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
+    weft__server_stages stages;
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
