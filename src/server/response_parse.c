@@ -80,7 +80,7 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
 weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, const char **text, size_t *n,
                                      weft_error *err)
 {
-    const weft_tokenizer *tokenizer = c->gen->server->prompt_model.tokenizer;
+    const weft_tokenizer *tokenizer = c->gen->model->prompt_model.tokenizer;
     c->is_half = 0;
     if (!c->parser || !weft_chat_parser_shows(c->parser, token)) {
         size_t n_piece;
