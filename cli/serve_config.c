@@ -58,6 +58,21 @@ static void want_file(weft__config_faults *faults, int line, int column, const c
         weft__config_fault_add(faults, line, column, "%s: %.200s cannot be read", what, path);
 }
 
+static const weft__config_setting *find_setting(const weft__config *c, const char *name)
+{
+    size_t i = 0;
+    while (i < c->server.n && strcmp(c->server.items[i].name, name)) i++;
+    return i < c->server.n ? &c->server.items[i] : NULL;
+}
+
+/* One wants the other. */
+static void want_pair(const weft__config *c, weft__config_faults *faults, const char *one, const char *other)
+{
+    const weft__config_setting *s = find_setting(c, one);
+    if (s && !find_setting(c, other))
+        weft__config_fault_add(faults, s->line, s->column, "server: '%s' wants '%s' beside it", one, other);
+}
+
 static void look_for_models(const weft__config *c, weft__config_faults *faults)
 {
     char path[4096];
@@ -77,6 +92,8 @@ static void look_for_files(void *arg, const weft__config *c, weft__config_faults
         const weft__config_setting *s = &c->server.items[i];
         if (s->n && is_among(s->name, inputs)) want_file(faults, s->line, s->column, s->name, s->values[0]);
     }
+    want_pair(c, faults, "tls-cert", "tls-key");
+    want_pair(c, faults, "tls-key", "tls-cert");
     for (size_t i = 0; i < c->n_presets; i++)
         want_file(faults, c->presets[i].line, c->presets[i].column, c->presets[i].name, c->presets[i].chat_template);
     look_for_models(c, faults);

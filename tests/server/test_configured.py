@@ -95,6 +95,7 @@ class Configured(unittest.TestCase):
             "8:3: server: host: must be one value, not a list",
             "9:3: server: 'config' is for the command line alone",
             "10:3: tls-cert: /nonexistent/cert cannot be read",
+            "10:3: server: 'tls-cert' wants 'tls-key' beside it",
             "12:3: models.a: /nonexistent.gguf: No such file or directory",
             "12:42: models.a.options: 'port' is none of a model's own; it stands under server",
             f"12:51: models.a.options: ctx 0: must be from 1 to {self.most('ctx')}",

@@ -262,15 +262,11 @@ static void counters_have_a_bound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(without_limits_nothing_is_refused),
-                                       cmocka_unit_test(a_minute_has_so_many_requests),
-                                       cmocka_unit_test(steps_of_the_clock_do_not_matter),
-                                       cmocka_unit_test(tokens_of_prompt_and_answer),
-                                       cmocka_unit_test(a_team_is_the_sum_of_its_keys),
-                                       cmocka_unit_test(of_several_limits_the_longest_is_named),
-                                       cmocka_unit_test(what_never_ran_is_given_back),
-                                       cmocka_unit_test(limits_change),
-                                       cmocka_unit_test(numbers_stay_within_their_bounds),
-                                       cmocka_unit_test(counters_have_a_bound)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_limits_nothing_is_refused), cmocka_unit_test(a_minute_has_so_many_requests),
+        cmocka_unit_test(steps_of_the_clock_do_not_matter),  cmocka_unit_test(tokens_of_prompt_and_answer),
+        cmocka_unit_test(a_team_is_the_sum_of_its_keys),     cmocka_unit_test(of_several_limits_the_longest_is_named),
+        cmocka_unit_test(what_never_ran_is_given_back),      cmocka_unit_test(limits_change),
+        cmocka_unit_test(numbers_stay_within_their_bounds),  cmocka_unit_test(counters_have_a_bound)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
