@@ -35,6 +35,6 @@ typedef void kind_visitor(const command_kind *k, const command_spec *spec, void 
 void kinds_visit(const kind_list *list, kind_visitor *visit, void *arg);
 
 /* cmd_adapter.c, cmd_eval.c, main.c */
-extern const kind_list ADAPTER_KINDS, EVAL_KINDS, COMMANDS;
+extern const kind_list ADAPTER_KINDS, EVAL_KINDS, KEY_KINDS, COMMANDS;
 
 #endif

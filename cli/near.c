@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+/* ---- other programs ---- */
+
 typedef struct foreign {
     const char *names; /* separated by blanks */
     const char *answer;

@@ -167,6 +167,7 @@ weft_status weft__config_parse(const char *path, const char *text, size_t n, con
     weft__config_reader r = {.config = c, .faults = faults, .known = known};
     weft_status st = weft__config_yaml(text, n, &c->arena, faults, &root, err);
     if (!st && root && root->kind != WEFT__CONFIG_NONE) read_sections(&r, root);
+    if (!st && known && known->look && !r.no_memory) known->look(known->arg, c, faults);
     if (!st && (r.no_memory || faults->failed)) st = no_memory(err);
     weft__config_faults_sort(faults);
     if (!st && faults->n)

@@ -98,6 +98,8 @@ typedef struct weft__config {
 /* What the program knows of settings: 1; or 0 with what is wrong in why. of_model: it stands in a model's `options`. */
 typedef struct weft__config_known {
     int (*setting)(void *arg, const weft__config_setting *s, int of_model, char *why, size_t room);
+    /* Looks at all of it, and adds what is wrong; texts are NULL where a fault stands already. NULL: nothing more. */
+    void (*look)(void *arg, const weft__config *c, weft__config_faults *faults);
     void *arg;
 } weft__config_known;
 

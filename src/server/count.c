@@ -3,7 +3,7 @@
  * show what happens now. The engine's thread. Invariant: at its end a request has added what its answer tells, once:
  * tokens as `usage` has them, times as the engine measured them. */
 #include "base/clock.h"
-#include "server/server.h"
+#include "server/rules.h"
 
 int weft__server_first_of_prompt(const weft__server_choice *c)
 {
@@ -23,6 +23,7 @@ static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t
     weft__server_response *g = c->gen;
     const weft__server_used used = {requests, prompt, cached, generated};
     weft__server_usage_add(&g->server->usage, &g->usage_place, g->label, g->adapters, &used);
+    if (g->member) weft__server_limits_use(&g->server->limits, &g->member->chain, prompt, generated);
 }
 
 static void count_most(weft__server_metrics *m, const weft__server_choice *c)

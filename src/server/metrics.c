@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/server.h"
+#include "server/rules.h"
 
 static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};
 static const double wait_bounds[] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160};
@@ -287,5 +287,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
+    if (who->is_admin && who->rules)
+        weft__server_accounts_write(&s->limits, who->rules->accounts, who->rules->n_accounts, out);
     put_llama(&m->metrics, &e, out);
 }

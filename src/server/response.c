@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "server/response.h"
+#include "server/rules.h"
 #include "text/stop.h"
 
 /* ---- life ---- */
@@ -37,6 +38,7 @@ static void choice_free(weft__server_choice *c)
 void weft__server_response_unref(weft__server_response *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) != 1) return;
+    weft__server_response_leave(g);
     for (int i = 0; i < g->answer.n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
     weft__free(g->answer.choices);
@@ -48,6 +50,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
     weft__server_model_release(&g->model);
+    weft__server_rules_release(&g->rules);
     weft__http_release(g->r);
     weft__free(g);
 }
@@ -162,6 +165,7 @@ static void on_began(weft__server_choice *c, const weft_event *e)
     weft__server_response *g = c->gen;
     c->began = 1;
     if (!g->stages.began_ns) g->stages.began_ns = weft__clock_ns();
+    g->has_run = 1;
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
@@ -288,6 +292,7 @@ void weft__server_response_ask_on(weft__server_response *g)
 {
     if (!ask_on(g)) return;
     weft__server_stages_leave_engine(&g->stages);
+    weft__server_response_leave(g);
     atomic_fetch_add(&g->refs, 1);
     weft__server_answers_put(&g->server->answers, g);
 }
@@ -391,6 +396,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     pthread_mutex_unlock(&g->lock);
     if (asks && ask_on(g)) last = 1;
     if (!refused && last) weft__server_stages_leave_engine(&g->stages);
+    if (last) weft__server_response_leave(g); /* who has the end of an answer may send the next request */
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);
         return;
@@ -449,6 +455,8 @@ static weft__server_response *new_gen(weft__server_model *m, weft__http_request 
     g->answer.created = (int64_t)time(NULL);
     snprintf(g->tenant, sizeof g->tenant, "%s", tenant);
     memcpy(g->label, who->label, sizeof g->label);
+    g->rules = weft__server_rules_share(who->rules);
+    g->member = who->member;
     return g;
 }
 
@@ -467,8 +475,10 @@ static void set_off(weft__server_response *g)
     weft_chat_prompt_free(&g->prompts.chat); /* parsers and grammars are made */
     weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
     g->stages.submitted_ns = g->stages.since_ns;
-    if (!weft__server_response_submit_all(g, &error)) weft__server_reply_error(g->r, &error);
-    else if (g->params.stream) weft__http_begin(g->r);
+    if (!weft__server_response_submit_all(g, &error)) {
+        weft__server_response_leave(g);
+        weft__server_reply_error(g->r, &error);
+    } else if (g->params.stream) weft__http_begin(g->r);
     if (has_left(g)) weft__server_response_cancel_all(g); /* while we were submitting */
     weft__server_response_unref(g);
 }
@@ -480,6 +490,7 @@ static int set_late(const char *what, weft__api_error *error)
 
 static void gen_refuse(weft__server_response *g, const weft__api_error *error)
 {
+    weft__server_response_leave(g);
     weft__server_reply_error(g->r, error);
     weft__server_response_unref(g);
 }
@@ -546,6 +557,7 @@ void weft__server_response_expired(weft__server_response *g, const char *what)
 {
     weft__api_error error = {0};
     set_late(what, &error);
+    weft__server_response_leave(g);
     weft__server_reply_error(g->r, &error);
 }
 
@@ -555,8 +567,7 @@ void weft__server_response_compiled(weft__server_response *g, const weft__api_er
         set_off(g);
         return;
     }
-    weft__server_reply_error(g->r, error);
-    weft__server_response_unref(g);
+    gen_refuse(g, error);
 }
 
 void weft__server_response_drop(weft__server_response *g)
@@ -591,7 +602,7 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     make_id(g->answer.id, sizeof g->answer.id, id_prefix);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",
              g->params.model && *g->params.model ? g->params.model : m->name);
-    int ready = weft__server_response_prepare(g, &error);
+    int ready = weft__server_response_prepare(g, &error) && weft__server_response_enter(g, &error);
     if (ready) weft__api_params_settle(&g->params);
     weft__http_free_body(r);
     if (!ready) {

@@ -14,6 +14,12 @@ void weft__server_response_cancel_all(weft__server_response *g);
 /* What the engine tells of a choice; on the engine's thread. */
 int weft__server_response_on_event(void *choice, const weft_event *e);
 
+/* ---- admit.c ---- */
+/* It counts to its key, team and organisation from now on; 0: one of them has no room, and the error is filled. */
+int weft__server_response_enter(weft__server_response *g, weft__api_error *error);
+/* It counts no longer as one that is answered, and if it never ran, not at all. Again: nothing. Any thread. */
+void weft__server_response_leave(weft__server_response *g);
+
 /* ---- response_parse.c ---- */
 /* Gives the choice a parser where its text is more than content. 0: refused. */
 int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, weft__api_error *error);

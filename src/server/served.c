@@ -124,6 +124,7 @@ void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model 
     *m = (weft__server_model){.server = s, .model = model, .engine = engine};
     pthread_mutex_init(&m->loras_lock, NULL);
     pthread_mutex_init(&m->slots.lock, NULL);
+    pthread_mutex_init(&m->templates_lock, NULL);
     weft__server_grammar_cache_begin(&m->grammar_cache, WEFT__SERVER_GRAMMAR_BYTES);
     weft__server_metrics_begin(&m->metrics);
 }
@@ -143,6 +144,8 @@ weft_status weft__server_model_open(weft__server_model *m, const char *const *al
 
 void weft__server_model_end(weft__server_model *m)
 {
+    weft__server_templates_end(m);
+    pthread_mutex_destroy(&m->templates_lock);
     weft__server_grammar_cache_end(&m->grammar_cache);
     weft__server_slots_free(&m->slots);
     weft__server_strings_free(&m->aliases);

@@ -16,9 +16,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/params.h"
-#include "server/server.h"
+#include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)
 {
@@ -161,50 +160,26 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
 
 /* ---- public ---- */
 
-/* Those that were given, and those of the file as it is now. */
-static weft_status gather_keys(const weft_server *s, weft__server_keys *out, weft_error *err)
-{
-    weft_status st = WEFT_OK;
-    for (size_t i = 0; i < s->given_keys.n && !st; i++) {
-        if (!weft__grow(&out->items, &out->capacity, out->n + 1, sizeof *out->items))
-            st = weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
-        else out->items[out->n++] = s->given_keys.items[i];
-    }
-    if (!st && s->key_file) st = weft__server_keys_read(out, s->key_file, err);
-    return st;
-}
-
-/* What cannot be read changes nothing: no client is let in, or shut out, by a file that is half written. */
-static void reload_keys(weft_server *s)
-{
-    weft__server_keys keys = {0};
-    weft_error err = {0};
-    if (!s->key_file) return;
-    weft_status st = gather_keys(s, &keys, &err);
-    if (st) weft__log(WEFT__LOG_WARN, "%s; the keys stay as they were", err.message);
-    else {
-        pthread_rwlock_wrlock(&s->keys_lock);
-        weft__server_keys old = s->keys;
-        s->keys = keys;
-        pthread_rwlock_unlock(&s->keys_lock);
-        keys = old;
-        weft__server_adapters_forget(&s->first);
-    }
-    weft__server_keys_free(&keys);
-}
-
 static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_error *err)
 {
+    weft__server_rules *next = NULL;
+    weft__config_faults faults = {0};
     weft_status st = WEFT_OK;
     for (const char *const *k = p->api_keys; !st && k && *k; k++)
         st = weft__server_keys_add(&s->given_keys, *k, 0, err);
     for (const char *const *k = p->admin_keys; !st && k && *k; k++)
         st = weft__server_keys_add(&s->given_keys, *k, 1, err);
-    if (!st && p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file)))
+    if (!st && ((p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file))) ||
+                (p->config_file && !(s->config_file = weft__strdup(p->config_file)))))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    if (!st) st = gather_keys(s, &s->keys, err);
-    s->wants_keys = s->keys.n != 0;
-    return st;
+    s->config_setting = p->config_setting;
+    s->config_arg = p->config_arg;
+    if (!st) st = weft__server_rules_new(s, NULL, &next, &faults, err);
+    weft__config_faults_free(&faults);
+    if (st) return st;
+    s->wants_keys = next->keys.n != 0;
+    weft__server_rules_put(s, &next);
+    return WEFT_OK;
 }
 
 static weft_status find_adapter_dir(weft_server *s, const char *path, weft_error *err)
@@ -279,7 +254,8 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->drain_s = or_default(p->drain_s, 30);
     s->no_page = p->no_page != 0;
     pthread_mutex_init(&s->disk_lock, NULL);
-    pthread_rwlock_init(&s->keys_lock, NULL);
+    pthread_rwlock_init(&s->rules_lock, NULL);
+    weft__server_limits_begin(&s->limits);
     weft__server_usage_begin(&s->usage);
     weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -292,6 +268,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = weft__server_adapters_check_names(&s->first, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(&s->first, err);
+    if (!st) st = weft__server_presets_check(s->rules, &s->first, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
@@ -338,7 +315,7 @@ int32_t weft_server_run(weft_server *s)
     struct pollfd asked[] = {{s->stop_fd, POLLIN, 0}, {s->reload_fd, POLLIN, 0}};
     for (;;) {
         if (poll(asked, 2, -1) < 0) continue;
-        if (asked[1].revents && read(s->reload_fd, &n, sizeof n) == sizeof n) reload_keys(s);
+        if (asked[1].revents && read(s->reload_fd, &n, sizeof n) == sizeof n) weft__server_rules_reload(s);
         if (asked[0].revents && read(s->stop_fd, &n, sizeof n) == sizeof n) break;
     }
     s->draining = n > 1 ? 2 : 1;
@@ -363,16 +340,18 @@ void weft_server_free(weft_server **p)
     weft__server_answers_end(&s->answers);
     weft__server_log_end(s);
     weft__server_model_end(&s->first);
-    weft__server_keys_free(&s->keys);
+    weft__server_rules_release(&s->rules);
+    weft__server_limits_end(&s->limits);
     weft__server_keys_free(&s->given_keys);
     weft__free(s->key_file);
+    weft__free(s->config_file);
     weft__server_usage_free(&s->usage);
     weft__server_strings_free(&s->origins);
     weft__server_strings_free(&s->hosts);
     if (s->stop_fd >= 0) close(s->stop_fd);
     if (s->reload_fd >= 0) close(s->reload_fd);
     pthread_mutex_destroy(&s->disk_lock);
-    pthread_rwlock_destroy(&s->keys_lock);
+    pthread_rwlock_destroy(&s->rules_lock);
     weft__free(s->adapter_dir);
     weft__free(s);
 }

@@ -16,6 +16,7 @@
 #include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
+#include "server/limits.h"
 #include "server/stages.h"
 #include "weft/server.h"
 
@@ -25,7 +26,8 @@
 typedef struct weft__server_key {
     unsigned char hash[32];
     int is_admin;
-    char name[32]; /* for people; "": none */
+    char name[32];                            /* for people; "": none */
+    const struct weft__server_member *member; /* what weft.yaml says of it (rules.h); NULL: nothing */
 } weft__server_key;
 
 typedef struct weft__server_keys {
@@ -38,9 +40,14 @@ typedef struct weft__server_caller {
     char tenant[32]; /* of a key: "key-" and twelve digits of its hash; "": no keys are wanted here */
     char label[32];  /* in /metrics: the key's name, or its tenant */
     int is_admin;    /* may change what all others get, and see what they do */
+    const struct weft__server_member *member; /* of the key, in these rules; NULL: it has no limits */
+    struct weft__server_rules *rules;         /* held; NULL where nobody was asked who calls */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
+/* hex: the 64 digits of its hash, which become one->hash. */
+weft_status weft__server_keys_add_hash(weft__server_keys *keys, const char *hex, weft__server_key *one,
+                                       weft_error *err);
 /* Adds those of a file: in each line a key, and behind it "admin" and "name=NAME" where it has them. */
 weft_status weft__server_keys_read(weft__server_keys *keys, const char *path, weft_error *err);
 void weft__server_keys_free(weft__server_keys *keys);
@@ -245,6 +252,8 @@ typedef struct weft__server_model {
     pthread_mutex_t loras_lock;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
     int n_loras;
+    pthread_mutex_t templates_lock;
+    struct weft__server_template *templates; /* of presets (presets.c) */
 } weft__server_model;
 
 /* The model and the engine outlive it; what can fail is done by _open. */
@@ -254,6 +263,8 @@ void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model 
 weft_status weft__server_model_open(weft__server_model *m, const char *const *aliases, const char *chat_template,
                                     int has_keys, weft_error *err);
 void weft__server_model_end(weft__server_model *m);
+/* presets.c: of this model. */
+void weft__server_templates_end(weft__server_model *m);
 /* While it is held it stays as it is. Returns m. */
 weft__server_model *weft__server_model_hold(weft__server_model *m);
 void weft__server_model_release(weft__server_model **m);
@@ -266,9 +277,14 @@ struct weft_server {
     weft__server_model first; /* that is meant where a request names none */
     time_t began;
     weft__server_strings origins, hosts;
-    weft__server_keys keys, given_keys; /* those that count; of them those that are in no file */
-    pthread_rwlock_t keys_lock;         /* keys */
-    char *key_file;
+    weft__server_keys given_keys; /* those that are in no file */
+    pthread_rwlock_t rules_lock;  /* rules */
+    struct weft__server_rules *rules;
+    weft__server_limits limits;
+    char *key_file, *config_file;
+    int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
+                              char *why, size_t room);
+    void *config_arg;
     int wants_keys; /* from its start on */
     int no_page;
     weft__server_answered answered;
@@ -351,10 +367,14 @@ struct weft__server_response {
     int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
-    weft__http_turn turn;     /* in a line, later in the queue of answers */
-    int too_late;             /* the line's: its deadline passed, and it has its answer */
-    int has_lease;            /* 0: its adapters must be read first */
-    weft_engine_lease *lease; /* its adapters, until everything is submitted */
+    weft__http_turn turn;                     /* in a line, later in the queue of answers */
+    int too_late;                             /* the line's: its deadline passed, and it has its answer */
+    int has_lease;                            /* 0: its adapters must be read first */
+    weft_engine_lease *lease;                 /* its adapters, until everything is submitted */
+    struct weft__server_rules *rules;         /* held */
+    const struct weft__server_member *member; /* of these; NULL: nothing is limited */
+    int64_t n_entered;                        /* tokens of its prompts that were counted when it was let in */
+    atomic_int has_run, is_in;                /* is_in: it counts as one that is answered now */
     char tenant[64];
     char label[32], adapters[WEFT__API_ADAPTERS_SHOWN]; /* for /metrics */
     size_t usage_place;                                 /* of these; of the engine's thread */
@@ -419,9 +439,16 @@ weft_status weft__server_adapters_check_names(const weft__server_model *m, weft_
 /* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read
  * before it is asked for. What may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__server_adapters_of_folder(const weft__server_model *m, weft_error *err);
-/* The adapter that a model's name stands for, for that tenant: the engine's name of it; "": none. */
-void weft__server_adapter_of_model(const weft__server_model *m, const char *tenant, const char *model,
+/* Is that real path beneath the folder for clients? */
+int weft__server_adapters_within(const weft__server_model *m, const char *real);
+/* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
+int weft__server_adapters_members_within(const weft__server_model *m, const char *folder);
+/* The adapter that a model's name stands for, for that caller: the engine's name of it; "": none that it may use. */
+void weft__server_adapter_of_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
                                    char out[WEFT__API_ADAPTER_NAME]);
+/* 1: the caller may use those that the request names, and its adapter; 0 with the error filled. */
+int weft__server_adapters_allowed(const weft__server_model *m, const weft__server_caller *who,
+                                  const weft__api_params *params, weft__api_error *error);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled.
  * ready: NULL, or nothing is read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with
  * "+" between. */

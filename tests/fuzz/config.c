@@ -18,7 +18,7 @@ static int known_setting(void *arg, const weft__config_setting *s, int of_model,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static const weft__config_known known = {known_setting, NULL};
+    static const weft__config_known known = {.setting = known_setting};
     const size_t before = weft__alloc_live();
     weft__config *c = NULL;
     weft__config_faults faults = {0};

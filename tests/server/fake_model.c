@@ -264,6 +264,7 @@ weft_status weft_chat_render(const weft_chat *chat, const char *messages, const 
     if (p) p->chat = chat;
     if (p) p->thinks_not = kwargs && strstr(kwargs, "\"enable_thinking\":false");
     int ok = p && (!tools || add_ids(p, USER, tools, strlen(tools)));
+    if (ok && chat->source[0] == '#') ok = add_ids(p, USER, chat->source, strlen(chat->source)); /* so that it shows */
     for (size_t i = 0; ok && i < weft__json_size(all); i++) {
         const char *role = "", *content = "";
         size_t n;

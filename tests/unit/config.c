@@ -26,7 +26,7 @@ static int known_setting(void *arg, const weft__config_setting *s, int of_model,
     return 0;
 }
 
-static const weft__config_known known = {known_setting, NULL};
+static const weft__config_known known = {.setting = known_setting};
 
 static weft_status read_n(const char *text, size_t n)
 {
