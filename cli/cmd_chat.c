@@ -11,6 +11,7 @@
 #include "provider.h"
 #include "shown.h"
 #include "terminal.h"
+#include "threads.h"
 #include "tty.h"
 
 void chat_complain(chat *c, const weft_error *err)
@@ -287,7 +288,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
         c->adapters[c->n_adapters] = (struct chat_adapter){o->adapter[c->n_adapters], 1};
     char *source = NULL;
     size_t n = 0;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &c->c.model, err);
+    weft_status st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &c->c.model, err);
     if (!st) st = weft_model_describe(c->c.model, &c->info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);

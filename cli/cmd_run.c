@@ -16,6 +16,7 @@
 #include "shown.h"
 #include "rope.h"
 #include "terminal.h"
+#include "threads.h"
 
 struct run_options {
     int32_t n, threads, n_ctx;
@@ -169,7 +170,7 @@ done:
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
     weft_model *model = NULL;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &model, err);
+    weft_status st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &model, err);
     if (!st) st = run_with(o, model, prompt, n, err);
     weft_model_close(&model);
     return st;

@@ -21,6 +21,7 @@
 #include "serve_config.h"
 #include "service.h"
 #include "terminal.h"
+#include "threads.h"
 #include "weft/server.h"
 
 /* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
@@ -153,7 +154,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
     weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
     o->server.chat_template = template;
-    if (!st) st = open_shown(path, o->threads, o->engine.n_ctx, &o->rope.params, &model, err);
+    if (!st) st = open_shown(path, threads_to_use(o->threads), o->engine.n_ctx, &o->rope.params, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     free(template);
