@@ -26,7 +26,7 @@ function pickerOf(side) {
     const model = el("select", {"aria-label": `${told}model`, disabled: bases().length < 2},
         ...bases().map((m) => option(m.id, m.status && m.status.value !== "loaded" ? `${m.id} (${stateOf(m)})` : m.id)));
     model.value = own;
-    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), ...adaptersOf(own).map((m) => option(m.id, m.id)));
+    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), adaptersOf(own).map((m) => option(m.id, m.id)));
     if (s[names[1]] && !adaptersOf(own).some((m) => m.id === s[names[1]])) s[names[1]] = "";
     adapter.value = s[names[1]];
     const scale = el("input", {type: "number", min: -8, max: 8, step: "any", value: s[names[2]], "aria-label": `scale of the ${told}adapter`,
@@ -200,7 +200,7 @@ function newChat() {
 }
 
 function menuOf(button, items) {
-    const list = el("div", {class: "menu", hidden: true}, ...items.map(([label, f]) =>
+    const list = el("div", {class: "menu", hidden: true}, items.map(([label, f]) =>
         el("button", {type: "button", on: {click: () => (list.hidden = true, button.setAttribute("aria-expanded", "false"), button.focus(), f())}}, label)));
     const toggle = (open) => {
         list.hidden = !open;

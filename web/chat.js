@@ -141,7 +141,7 @@ export class Chat {
             if (!node.group) out.push(this.viewOf(node));
             else {
                 const pair = tree.childrenOf(this.c, node.parent).filter((n) => n.group === node.group);
-                out.push(el("div", {class: "pair", role: "group", "aria-label": "Answers side by side"}, ...pair.map((n) => this.viewOf(n))));
+                out.push(el("div", {class: "pair", role: "group", "aria-label": "Answers side by side"}, pair.map((n) => this.viewOf(n))));
             }
         }
         this.parts.messages.replaceChildren(...out);

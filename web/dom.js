@@ -14,11 +14,14 @@ function set(node, name, value) {
 
 function fill(node, options, children) {
     for (const [name, value] of Object.entries(options || {})) set(node, name, value);
-    node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+    for (const child of children) { // a list may be longer than a call takes arguments
+        if (Array.isArray(child)) fill(node, null, child);
+        else if (child !== null && child !== undefined && child !== false) node.append(child);
+    }
     return node;
 }
 
-// el("p", {class: "note", on: {click: f}}, "text", child, ...)
+// el("p", {class: "note", on: {click: f}}, "text", child, [children], ...)
 export function el(tag, options, ...children) {
     return fill(document.createElement(tag), options, children);
 }
