@@ -71,6 +71,18 @@ export function textButton(label, click, options = {}) {
     return el("button", {type: "button", class: "button", on: {click}, ...options}, label);
 }
 
+// Pages that come without TLS from another machine have no clipboard; they copy what is selected.
+export async function copyText(text) {
+    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    const box = el("textarea", {value: text, class: "unseen", "aria-hidden": "true"}), focused = document.activeElement;
+    document.body.append(box);
+    box.select();
+    document.execCommand("copy");
+    box.remove();
+    if (focused) focused.focus();
+    return undefined;
+}
+
 // Says it to screen readers, once.
 export function say(text) {
     const region = document.getElementById("said");

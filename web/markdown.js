@@ -2,7 +2,7 @@
 // markdown.js: Markdown, as models write it, to DOM nodes. Text is hostile: whatever it holds, only elements of ALLOWED
 // are made, links lead to http, https or mailto, and nothing is fetched (an image becomes a link to it). The work grows
 // with the length of the text alone: nesting has bounds, and no expression looks back.
-import {el, icon} from "./dom.js";
+import {copyText, el, icon} from "./dom.js";
 import {highlight} from "./highlight.js";
 
 export const ALLOWED = new Set(["P", "H1", "H2", "H3", "H4", "H5", "H6", "STRONG", "EM", "DEL", "CODE", "PRE", "A", "UL",
@@ -361,11 +361,11 @@ function listEnd(lines, i) {
             to = next - 1;
             continue;
         }
-        const item = itemOf(line);
-        if (item) {
+        const item = itemOf(line), isInner = indentOf(line) >= Math.min(indent, 4);
+        if (item && !isInner) {
             if (item.mark !== first.mark) return to;
             indent = item.indent;
-        } else if (indentOf(line) < Math.min(indent, 4) && (isBlank(lines[to - 1]) || interrupts(lines, to))) return to;
+        } else if (!isInner && (isBlank(lines[to - 1]) || interrupts(lines, to))) return to;
         const opened = indentOf(line) >= 2 && fenceOf(line.trim());
         if (opened) fence = opened.mark;
     }
@@ -378,7 +378,7 @@ function codeBlock(code, language) {
     const copy = el("button", {type: "button", class: "code-copy", "aria-label": "Copy this code", title: "Copy this code"},
         icon("copy"));
     copy.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(code);
+        await copyText(code);
         copy.replaceChildren(icon("check"));
         setTimeout(() => copy.replaceChildren(icon("copy")), 1200);
     });

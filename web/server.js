@@ -149,13 +149,13 @@ export class ServerView {
         names.forEach((name, i) => {
             for (const s of now.get(name) || []) {
                 const id = JSON.stringify([s.labels.key, s.labels.adapter]);
-                if (!by.has(id)) by.set(id, [s.labels.key || "without a key", s.labels.adapter || "none", "0", "0", "0", "0"]);
-                by.get(id)[i + 2] = short(s.value);
+                if (!by.has(id)) by.set(id, [s.labels.key || "without a key", s.labels.adapter || "none", 0, 0, 0, 0]);
+                by.get(id)[i + 2] += s.value;
             }
         });
         const state = JSON.stringify([...by]);
         if (state !== this.useIs)
-            this.tables.replaceChildren(by.size ? rows(["Key", "Adapter", "Requests", "Prompt tokens", "of them cached", "Written"], [...by.values()])
+            this.tables.replaceChildren(by.size ? rows(["Key", "Adapter", "Requests", "Prompt tokens", "of them cached", "Written"], [...by.values()].map((r) => r.map((v) => (typeof v === "number" ? short(v) : v))))
                 : el("p", {class: "quiet"}, "No requests yet."));
         this.useIs = state;
         const models = this.models(), served = JSON.stringify(models);

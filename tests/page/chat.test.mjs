@@ -15,7 +15,8 @@ after(async () => {
 test("an empty page says what is served", async () => {
     const v = await Visit.to(server);
     await v.ready();
-    assert.match(await v.page.innerText("#facts"), /Model\s+fake/);
+    assert.equal(await v.page.innerText("#served"), "fake");
+    assert.match(await v.page.innerText("#facts"), /Model\s+1 k parameters[^]*At once\s+8 requests/);
     assert.equal(await v.page.evaluate(() => document.activeElement.id), "say");
     await v.axe("empty");
     await v.shot("empty");
