@@ -19,7 +19,7 @@ PREFIX ?= /usr/local
 .PHONY: all install uninstall install-check deb deb-check dist dist-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
 	bench-text bench-grammar bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
-	clients kill-store format format-check clean
+	clients page-check kill-store format format-check clean
 
 all:
 	@scripts/build
@@ -97,12 +97,13 @@ help:
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
 	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT and jsonschema, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients (so does make test)'
+	@echo 'make page-check      the web page of weft serve in a headless Chromium, where that and npm are there: screenshots in build/page (ARGS=PATTERN)'
 	@echo 'make kill-store      kill -9 while the disk store is written, a hundred times'
 	@echo 'make format          clang-format over the tree; format-check, a part of make test, only reports'
 	@echo 'make clean           removes the build folders'
 
 test test-all:
-	@scripts/setup || echo 'make: going on with what is installed' >&2
+	@scripts/setup $(if $(filter test-all,$@),build test page) || echo 'make: going on with what is installed' >&2
 	@scripts/test $(if $(filter test-all,$@),all)
 
 check debug asan tsan fuzz aarch64 emulated:
@@ -173,6 +174,10 @@ peers: all
 
 clients: all
 	@scripts/clients
+
+page-check:
+	@scripts/build weft fake_server
+	@tests/page/run $(ARGS) || [ $$? = 77 ]
 
 kill-store: all
 	@python3 tests/server/kill_store.py build/weft 100 || [ $$? = 77 ]

@@ -2,8 +2,7 @@
 # Writes a C file with the files of a folder, each plain and, where gzip is there, packed: the table
 # `weft__server_page_files` of src/server/page.h.
 # cmake -DDIR=FOLDER -DOUT=F.c [-DGZIP=PROGRAM] -P embed_folder.cmake
-set(types
-    html "text/html" css "text/css" js "text/javascript" svg "image/svg+xml" webmanifest "application/manifest+json")
+set(types html "text/html" css "text/css" js "text/javascript" svg "image/svg+xml")
 file(GLOB names RELATIVE ${DIR} ${DIR}/*)
 list(SORT names)
 

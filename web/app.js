@@ -8,8 +8,8 @@ import {ServerView, stateOf, whatOf} from "./server.js";
 import {Sidebar} from "./sidebar.js";
 
 const at = (id) => document.getElementById(id);
-const RETRY = 2000, RELOAD = 3000;
-let models = [], props = null, chat = null, sidebar = null, server = null, down = 0;
+const RETRY = 2000, RELOAD = 1500;
+let models = [], props = null, chat = null, sidebar = null, server = null, down = 0, again = 0;
 
 /* ---- what is served ---- */
 
@@ -26,7 +26,7 @@ function pickerOf(side) {
     const model = el("select", {"aria-label": `${told}model`, disabled: bases().length < 2},
         ...bases().map((m) => option(m.id, m.status && m.status.value !== "loaded" ? `${m.id} (${stateOf(m)})` : m.id)));
     model.value = own;
-    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), ...adaptersOf(own).map((m) => option(m.id, m.id)));
+    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), adaptersOf(own).map((m) => option(m.id, m.id)));
     if (s[names[1]] && !adaptersOf(own).some((m) => m.id === s[names[1]])) s[names[1]] = "";
     adapter.value = s[names[1]];
     const scale = el("input", {type: "number", min: -8, max: 8, step: "any", value: s[names[2]], "aria-label": `scale of the ${told}adapter`,
@@ -56,7 +56,8 @@ function showPickers() {
 function showEmpty() {
     const base = bases()[0], adapters = adaptersOf("");
     const facts = [];
-    if (base) facts.push(["Model", base.id], ["Size", whatOf(base)]);
+    if (base) facts.push(["Model", whatOf(base)]);
+    at("served").textContent = base ? base.id : "Ask something";
     if (bases().length > 1) facts.push(["Models", bases().map((m) => m.id).join(", ")]);
     if (adapters.length) facts.push(["Adapters", adapters.slice(0, 12).map((m) => m.id).join(", ") + (adapters.length > 12 ? `, and ${adapters.length - 12} more` : "")]);
     if (props) facts.push(["At once", `${props.total_slots} requests`], ["Server", props.build_info]);
@@ -64,6 +65,8 @@ function showEmpty() {
 }
 
 async function loadModels() {
+    const before = JSON.stringify([models, props]);
+    clearTimeout(again);
     try {
         const answer = await getJson("v1/models");
         models = Array.isArray(answer.data) ? answer.data.filter((m) => m && typeof m.id === "string") : [];
@@ -71,9 +74,11 @@ async function loadModels() {
     } catch (e) {
         return;
     }
-    showPickers();
-    showEmpty();
-    if (models.some((m) => m.status && m.status.value === "loading")) setTimeout(loadModels, RELOAD);
+    if (JSON.stringify([models, props]) !== before) {
+        if (!at("pickers").contains(document.activeElement)) showPickers();
+        showEmpty();
+    }
+    if (models.some((m) => m.status && m.status.value === "loading")) again = setTimeout(loadModels, RELOAD);
 }
 
 /* ---- key, and a server that is away ---- */
@@ -145,7 +150,7 @@ async function route() {
     for (const [tab, on] of [["chat-tab", !isServer], ["server-tab", isServer]])
         if (on) at(tab).setAttribute("aria-current", "page");
         else at(tab).removeAttribute("aria-current");
-    at("settings-button").hidden = isServer;
+    at("settings-button").hidden = at("title").hidden = isServer;
     if (isServer) {
         document.title = "Server – Weft";
         at("settings").hidden = true;
@@ -200,7 +205,7 @@ function newChat() {
 }
 
 function menuOf(button, items) {
-    const list = el("div", {class: "menu", hidden: true}, ...items.map(([label, f]) =>
+    const list = el("div", {class: "menu", hidden: true}, items.map(([label, f]) =>
         el("button", {type: "button", on: {click: () => (list.hidden = true, button.setAttribute("aria-expanded", "false"), button.focus(), f())}}, label)));
     const toggle = (open) => {
         list.hidden = !open;
@@ -265,6 +270,7 @@ function begin() {
             at("send").title = flag ? "Stop (Esc)" : "Send (Enter)";
             at("send").classList.toggle("stops", flag);
             if (flag) notice("");
+            if (models.some((m) => m.status)) again = setTimeout(loadModels, RELOAD); // it may be loaded for this
         },
         notice,
     });
@@ -272,6 +278,7 @@ function begin() {
         removed: (id) => id === chat.c.id && newChat(),
         imported: (id) => (location.hash = `#/c/${id}`),
         failed: notice,
+        elsewhere: (id) => chat.reload(id),
     });
     server = new ServerView(at("server"), () => models);
     wire();

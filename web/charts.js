@@ -24,7 +24,7 @@ export class Chart {
         this.picture = svg("svg", {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img"},
             svg("path", {class: "rule", d: `M0 .5H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 0.5}H${WIDTH}`}),
             ...this.lines.map((l) => l.area), ...this.lines.map((l) => l.path));
-        const legend = lines.length > 1 && el("span", {class: "legend"}, ...lines.map((l) => el("span", {class: `key ${l.kind}`}, l.name)));
+        const legend = lines.length > 1 && el("span", {class: "legend"}, lines.map((l) => el("span", {class: `key ${l.kind}`}, l.name)));
         this.element = el("figure", {class: "chart"},
             el("figcaption", null, el("span", {class: "chart-title"}, title), this.now), el("div", {class: "plot"}, this.picture, this.scale), legend);
     }

@@ -60,8 +60,19 @@ export class Chat {
     async keep(c = this.c) {
         c.updated = Date.now();
         if (c === this.c) this.isNew = false;
-        await store.save(c);
+        try {
+            await store.save(c);
+        } catch (e) {
+            this.hooks.notice(`This browser could not keep the conversation: ${e.message}`);
+        }
         this.hooks.changed(c);
+    }
+
+    // Another tab has saved it.
+    async reload(id) {
+        if (id !== this.c.id || this.isBusy() || this.parts.messages.contains(document.activeElement)) return;
+        const at = this.parts.scroll.scrollTop;
+        if (await this.open(id)) this.parts.scroll.scrollTop = at;
     }
 
     settingsChanged() {
@@ -137,11 +148,13 @@ export class Chat {
     render() {
         const path = tree.pathTo(this.c, this.c.head), out = [];
         this.views.clear();
+        if (path.length && this.settings.system.trim())
+            out.push(el("details", {class: "system"}, el("summary", null, "System prompt"), el("p", {class: "verbatim"}, this.settings.system)));
         for (const node of path) {
             if (!node.group) out.push(this.viewOf(node));
             else {
                 const pair = tree.childrenOf(this.c, node.parent).filter((n) => n.group === node.group);
-                out.push(el("div", {class: "pair", role: "group", "aria-label": "Answers side by side"}, ...pair.map((n) => this.viewOf(n))));
+                out.push(el("div", {class: "pair", role: "group", "aria-label": "Answers side by side"}, pair.map((n) => this.viewOf(n))));
             }
         }
         this.parts.messages.replaceChildren(...out);
@@ -170,10 +183,11 @@ export class Chat {
         const last = this.c.nodes[this.c.head];
         if (last && last.role === "user" && !text.trim()) return this.answer(last.id);
         if (!text.trim() || this.isBusy()) return false;
-        const before = this.c.head, user = tree.add(this.c, {role: "user", content: text});
+        const {head, title} = this.c, user = tree.add(this.c, {role: "user", content: text});
         if (await this.answer(user.id)) return true;
         tree.remove(this.c, user.id); // nothing was sent: it stays in the box
-        this.c.head = before;
+        this.c.head = head;
+        this.c.title = title;
         this.render();
         return false;
     }
@@ -222,7 +236,7 @@ export class Chat {
         const changed = () => {
             if (performance.now() - saved > SAVE_EVERY) {
                 saved = performance.now();
-                store.save(c);
+                store.save(c).catch(() => {}); // at the end it is told
             }
             if (waiting) return;
             waiting = true;

@@ -14,11 +14,14 @@ function set(node, name, value) {
 
 function fill(node, options, children) {
     for (const [name, value] of Object.entries(options || {})) set(node, name, value);
-    node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+    for (const child of children) { // a list may be longer than a call takes arguments
+        if (Array.isArray(child)) fill(node, null, child);
+        else if (child !== null && child !== undefined && child !== false) node.append(child);
+    }
     return node;
 }
 
-// el("p", {class: "note", on: {click: f}}, "text", child, ...)
+// el("p", {class: "note", on: {click: f}}, "text", child, [children], ...)
 export function el(tag, options, ...children) {
     return fill(document.createElement(tag), options, children);
 }
@@ -66,6 +69,18 @@ export function iconButton(name, label, click, options = {}) {
 
 export function textButton(label, click, options = {}) {
     return el("button", {type: "button", class: "button", on: {click}, ...options}, label);
+}
+
+// Pages that come without TLS from another machine have no clipboard; they copy what is selected.
+export async function copyText(text) {
+    if (navigator.clipboard) return navigator.clipboard.writeText(text);
+    const box = el("textarea", {value: text, class: "unseen", "aria-hidden": "true"}), focused = document.activeElement;
+    document.body.append(box);
+    box.select();
+    document.execCommand("copy");
+    box.remove();
+    if (focused) focused.focus();
+    return undefined;
 }
 
 // Says it to screen readers, once.

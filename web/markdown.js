@@ -2,7 +2,7 @@
 // markdown.js: Markdown, as models write it, to DOM nodes. Text is hostile: whatever it holds, only elements of ALLOWED
 // are made, links lead to http, https or mailto, and nothing is fetched (an image becomes a link to it). The work grows
 // with the length of the text alone: nesting has bounds, and no expression looks back.
-import {el, icon} from "./dom.js";
+import {copyText, el, icon} from "./dom.js";
 import {highlight} from "./highlight.js";
 
 export const ALLOWED = new Set(["P", "H1", "H2", "H3", "H4", "H5", "H6", "STRONG", "EM", "DEL", "CODE", "PRE", "A", "UL",
@@ -20,7 +20,7 @@ export function safeUrl(text) {
 }
 
 function link(url, children) {
-    return el("a", {href: url, title: url, target: "_blank", rel: "noopener noreferrer nofollow"}, ...children);
+    return el("a", {href: url, title: url, target: "_blank", rel: "noopener noreferrer nofollow"}, children);
 }
 
 /* ---- within a block ---- */
@@ -112,7 +112,9 @@ class Inline {
     fold() {
         const frame = this.frames.pop();
         this.open[frame.mark]--;
-        this.frames[this.frames.length - 1].nodes.push(frame.mark.repeat(frame.n), ...frame.nodes);
+        const above = this.frames[this.frames.length - 1];
+        above.nodes.push(frame.mark.repeat(frame.n));
+        for (const node of frame.nodes) above.nodes.push(node);
     }
 
     // A run of n marks, which may end what others began.
@@ -125,7 +127,7 @@ class Inline {
             if (used > n || used > frame.n) break;
             this.frames.pop();
             this.open[mark]--;
-            const node = el(mark === "~" ? "del" : used === 2 ? "strong" : "em", null, ...frame.nodes);
+            const node = el(mark === "~" ? "del" : used === 2 ? "strong" : "em", null, frame.nodes);
             n -= used;
             frame.n -= used;
             if (frame.n) {
@@ -186,9 +188,10 @@ class Inline {
     }
 
     angle(i) {
-        const end = this.text.indexOf(">", i);
-        const inner = end > 0 && end - i < LINK ? this.text.slice(i + 1, end) : "";
-        if (this.inLink || !inner || /[\s<]/.test(inner) || !safeUrl(inner)) return 0;
+        let end = i + 1;
+        while (end < i + LINK && this.text[end] !== ">" && this.text[end] !== "<" && !isSpace(this.text[end])) end++;
+        const inner = this.text[end] === ">" ? this.text.slice(i + 1, end) : "";
+        if (this.inLink || !inner || !safeUrl(inner)) return 0;
         this.put(link(safeUrl(inner), [inner]));
         return end + 1;
     }
@@ -206,10 +209,8 @@ class Inline {
             const url = bareUrl(this.text, i);
             if (url) this.put(link(safeUrl(url), [url])), to = i + url.length;
         } else if (c === "\n") {
-            const hard = this.plain.endsWith("  ");
             this.plain = this.plain.trimEnd();
-            if (hard) this.put(el("br"));
-            else this.plain += "\n";
+            this.put(el("br")); // models mean their line ends
             to = i + 1;
         }
         if (!to) this.plain += c, to = i + 1;
@@ -360,11 +361,11 @@ function listEnd(lines, i) {
             to = next - 1;
             continue;
         }
-        const item = itemOf(line);
-        if (item) {
+        const item = itemOf(line), isInner = indentOf(line) >= Math.min(indent, 4);
+        if (item && !isInner) {
             if (item.mark !== first.mark) return to;
             indent = item.indent;
-        } else if (indentOf(line) < Math.min(indent, 4) && (isBlank(lines[to - 1]) || interrupts(lines, to))) return to;
+        } else if (!isInner && (isBlank(lines[to - 1]) || interrupts(lines, to))) return to;
         const opened = indentOf(line) >= 2 && fenceOf(line.trim());
         if (opened) fence = opened.mark;
     }
@@ -377,7 +378,7 @@ function codeBlock(code, language) {
     const copy = el("button", {type: "button", class: "code-copy", "aria-label": "Copy this code", title: "Copy this code"},
         icon("copy"));
     copy.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(code);
+        await copyText(code);
         copy.replaceChildren(icon("check"));
         setTimeout(() => copy.replaceChildren(icon("copy")), 1200);
     });
@@ -407,7 +408,7 @@ function list(lines, depth) {
     }
     const ordered = !Number.isNaN(first.number);
     return el(ordered ? "ol" : "ul", {start: ordered && first.number !== 1 ? first.number : null},
-        ...items.map((one) => listItem(one.lines, depth, loose)));
+        items.map((one) => listItem(one.lines, depth, loose)));
 }
 
 function listItem(lines, depth, loose) {
@@ -417,7 +418,7 @@ function listItem(lines, depth, loose) {
     const flat = loose ? nodes : nodes.flatMap((n) => (n.tagName === "P" ? [...n.childNodes] : [n]));
     const box = task && el("input", {type: "checkbox", disabled: true, checked: task[1] !== " ",
         "aria-label": task[1] !== " " ? "done" : "to do"});
-    return el("li", {class: task ? "task" : null}, box, ...flat);
+    return el("li", {class: task ? "task" : null}, box, flat);
 }
 
 function table(lines) {
@@ -425,12 +426,11 @@ function table(lines) {
     const row = (line, tag) => {
         const cells = cellsOf(line).slice(0, aligns.length);
         while (cells.length < aligns.length) cells.push("");
-        return el("tr", null, ...cells.map((c, i) =>
-            el(tag, {class: aligns[i] || null, scope: tag === "th" ? "col" : null}, ...inline(c))));
+        return el("tr", null, cells.map((c, i) => el(tag, {class: aligns[i] || null, scope: tag === "th" ? "col" : null}, inline(c))));
     };
     return el("div", {class: "table", tabindex: "0", role: "region", "aria-label": "Table"},
         el("table", null, el("thead", null, row(lines[0], "th")),
-            el("tbody", null, ...lines.slice(2).map((line) => row(line, "td")))));
+            el("tbody", null, lines.slice(2).map((line) => row(line, "td")))));
 }
 
 function node(lines, block, depth) {
@@ -440,14 +440,14 @@ function node(lines, block, depth) {
         return codeBlock(own.slice(1, block.closed ? -1 : undefined).join("\n"), block.fence.info.split(/[\s{,]/)[0].slice(0, 24));
     case "heading": {
         const {level, text} = headingOf(own[0]);
-        return el(`h${Math.min(level + 2, 6)}`, null, ...inline(text)); // below the page's own
+        return el(`h${Math.min(level + 2, 6)}`, null, inline(text)); // below the page's own
     }
     case "underlined":
-        return el(own[own.length - 1].trim()[0] === "=" ? "h3" : "h4", null, ...inline(own.slice(0, -1).join("\n").trim()));
+        return el(own[own.length - 1].trim()[0] === "=" ? "h3" : "h4", null, inline(own.slice(0, -1).join("\n").trim()));
     case "rule":
         return el("hr");
     case "quote":
-        return el("blockquote", null, ...blocks(own.map((l) => l.replace(/^ {0,3}> ?/, "")), depth + 1));
+        return el("blockquote", null, blocks(own.map((l) => l.replace(/^ {0,3}> ?/, "")), depth + 1));
     case "list":
         return list(own, depth);
     case "indented":
@@ -455,7 +455,7 @@ function node(lines, block, depth) {
     case "table":
         return table(own);
     default:
-        return el("p", null, ...inline(own.map((l) => l.trimStart()).join("\n").trimEnd()));
+        return el("p", null, inline(own.map((l) => l.trimStart()).join("\n").trimEnd()));
     }
 }
 
@@ -481,7 +481,7 @@ const linesOf = (text) => text.replaceAll("\r\n", "\n").replaceAll("\0", "\ufffd
 
 export function render(text) {
     const fragment = document.createDocumentFragment();
-    fragment.append(...blocks(linesOf(text), 0));
+    for (const one of blocks(linesOf(text), 0)) fragment.append(one);
     return fragment;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // message.js: one message as it is shown: text, thoughts, calls of tools, probabilities, numbers and what can be done.
-import {el, freshId, icon, iconButton, say, seconds, textButton} from "./dom.js";
+import {copyText, el, freshId, icon, iconButton, say, seconds, textButton} from "./dom.js";
 import {highlight} from "./highlight.js";
 import {Markdown} from "./markdown.js";
 import {tokenList} from "./tokens.js";
@@ -27,7 +27,7 @@ const FINISH = {length: "length reached", stopped: "stopped", failed: "failed", 
 
 function numbersOf(node) {
     const s = node.stats || {}, out = [];
-    if (Number.isFinite(s.rate)) out.push(stat("Tokens per second", `${s.rate.toFixed(1)} tok/s`));
+    if (Number.isFinite(s.rate)) out.push(stat("Tokens per second", `${s.rate.toFixed(s.rate < 100 ? 1 : 0)} tok/s`));
     if (Number.isFinite(s.first)) out.push(stat("Time to the first token", `first after ${seconds(s.first)}`));
     if (Number.isFinite(s.tokens)) out.push(stat("Tokens of the answer", `${s.tokens} tokens`));
     if (Number.isFinite(s.prompt)) out.push(stat("Tokens of the prompt, and of them cached", `prompt ${s.prompt}${s.cached ? `, ${s.cached} cached` : ""}`));
@@ -158,7 +158,7 @@ export class MessageView {
     }
 
     async copy() {
-        await navigator.clipboard.writeText(this.node.content);
+        await copyText(this.node.content);
         say("Copied");
         const button = this.buttons.querySelector("[aria-label=Copy]");
         if (!button) return;

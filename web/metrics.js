@@ -27,7 +27,11 @@ export function total(metrics, name, labels = {}) {
 
 // What share q of what a histogram gained between two looks stayed below; NaN where it gained nothing.
 export function quantile(before, now, name, q) {
-    const buckets = (m) => new Map((m.get(`${name}_bucket`) || []).map((s) => [s.labels.le, s.value]));
+    const buckets = (m) => {
+        const sums = new Map(); // over other labels
+        for (const {labels, value} of m.get(`${name}_bucket`) || []) sums.set(labels.le, (sums.get(labels.le) || 0) + value);
+        return sums;
+    };
     const old = buckets(before), all = [...buckets(now)].map(([le, v]) => [le === "+Inf" ? Infinity : Number(le), v - (old.get(le) || 0)]);
     all.sort((a, b) => a[0] - b[0]);
     const n = all.length ? all[all.length - 1][1] : 0;

@@ -25,8 +25,8 @@ function shareOf(before, now, part, whole) {
 
 function rows(names, lines) {
     return el("div", {class: "table", tabindex: "0", role: "region", "aria-label": names[0]},
-        el("table", null, el("thead", null, el("tr", null, ...names.map((n) => el("th", {scope: "col"}, n)))),
-            el("tbody", null, ...lines.map((l) => el("tr", null, el("th", {scope: "row"}, l[0]), ...l.slice(1).map((v) => el("td", null, v)))))));
+        el("table", null, el("thead", null, el("tr", null, names.map((n) => el("th", {scope: "col"}, n)))),
+            el("tbody", null, lines.map((l) => el("tr", null, el("th", {scope: "row"}, l[0]), ...l.slice(1).map((v) => el("td", null, v)))))));
 }
 
 export class ServerView {
@@ -54,8 +54,8 @@ export class ServerView {
         this.served = el("div");
         this.state = el("p", {class: "quiet", role: "status"});
         this.root.replaceChildren(el("h2", {tabindex: "-1"}, "Server"), this.state,
-            el("dl", {class: "tiles"}, ...Object.values(this.tiles).map((t) => t.element)),
-            el("div", {class: "charts"}, ...Object.values(this.charts).map((c) => c.element)),
+            el("dl", {class: "tiles"}, Object.values(this.tiles).map((t) => t.element)),
+            el("div", {class: "charts"}, Object.values(this.charts).map((c) => c.element)),
             el("h3", null, "Slots"), this.slots, el("h3", null, "Memory"), this.memory,
             el("h3", null, "Models and adapters"), this.served, el("h3", null, "Use"), this.tables);
     }
@@ -139,7 +139,7 @@ export class ServerView {
                 part.style.flexGrow = String(s.value / sum);
                 return part;
             }));
-        this.memory.replaceChildren(bar, el("ul", {class: "legend"}, ...owners.map((s, i) =>
+        this.memory.replaceChildren(bar, el("ul", {class: "legend"}, owners.map((s, i) =>
             el("li", {class: `key part-${i % 6}`}, `${s.labels.owner} `, el("span", {class: "number"}, bytes(s.value))))));
     }
 
@@ -149,13 +149,13 @@ export class ServerView {
         names.forEach((name, i) => {
             for (const s of now.get(name) || []) {
                 const id = JSON.stringify([s.labels.key, s.labels.adapter]);
-                if (!by.has(id)) by.set(id, [s.labels.key || "without a key", s.labels.adapter || "none", "0", "0", "0", "0"]);
-                by.get(id)[i + 2] = short(s.value);
+                if (!by.has(id)) by.set(id, [s.labels.key || "without a key", s.labels.adapter || "none", 0, 0, 0, 0]);
+                by.get(id)[i + 2] += s.value;
             }
         });
         const state = JSON.stringify([...by]);
         if (state !== this.useIs)
-            this.tables.replaceChildren(by.size ? rows(["Key", "Adapter", "Requests", "Prompt tokens", "of them cached", "Written"], [...by.values()])
+            this.tables.replaceChildren(by.size ? rows(["Key", "Adapter", "Requests", "Prompt tokens", "of them cached", "Written"], [...by.values()].map((r) => r.map((v) => (typeof v === "number" ? short(v) : v))))
                 : el("p", {class: "quiet"}, "No requests yet."));
         this.useIs = state;
         const models = this.models(), served = JSON.stringify(models);

@@ -20,7 +20,7 @@ const TOOLS = '[{"name": "weather", "description": "The weather of a town", "par
     '{"town": {"type": "string"}}, "required": ["town"]}}]';
 
 function field(label, input, hint) {
-    const id = freshId("set");
+    const id = input.id || freshId("set");
     input.id = id;
     const note = hint ? el("span", {class: "hint", id: `${id}-hint`}, hint) : null;
     if (note) input.setAttribute("aria-describedby", note.id);
@@ -59,7 +59,7 @@ export function fillSettings(panel, s, changed) {
         return [line, look];
     };
 
-    const form = bind(el("select", null, ...FORMS.map(([value, label]) => el("option", {value}, label))), "form");
+    const form = bind(el("select", null, FORMS.map(([value, label]) => el("option", {value}, label))), "form");
     form.value = s.form;
     const formBox = text("form_text", 6, {spellcheck: "false", class: "code-box"});
     const formField = field("It is held to", formBox);
@@ -79,7 +79,7 @@ export function fillSettings(panel, s, changed) {
 
     panel.replaceChildren(
         section("System prompt", field("What the model is told first", text("system", 5, {id: "system"}))),
-        section("Sampling", el("div", {class: "grid"}, ...SAMPLING.map(number)),
+        section("Sampling", el("div", {class: "grid"}, SAMPLING.map(number)),
             field("Stop at", text("stop", 2, {spellcheck: "false", class: "code-box"}), "a text per line; the answer ends before it")),
         section("Thinking", check("thinking", "Models that can think before they answer do"),
             number(["thinking_budget", "At most", "no bound", 0, 1000000, 1, "tokens of thought"])),

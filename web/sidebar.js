@@ -16,14 +16,17 @@ function groupOf(time) {
 }
 
 export class Sidebar {
-    /* parts: {list, search, note}; hooks: {removed(id), imported(id)} */
+    /* parts: {list, search, note}; hooks: {removed(id), imported(id), failed(text), elsewhere(id)} */
     constructor(parts, hooks) {
         this.parts = parts;
         this.hooks = hooks;
         this.current = "";
         this.found = null;
         parts.search.addEventListener("input", () => this.search(parts.search.value));
-        store.onChange(() => this.refresh());
+        store.onChange(({id}) => {
+            this.refresh();
+            hooks.elsewhere(id);
+        });
         this.refresh();
         store.isKept().then((kept) => {
             if (!kept) parts.note.textContent = "This browser keeps nothing here: conversations end with the tab.";

@@ -25,7 +25,7 @@ function row(text, logprob, chosen) {
 function tipOf([text, logprob, tops]) {
     const rows = tops.map(([t, l]) => row(t, l, t === text));
     if (!tops.some(([t]) => t === text)) rows.push(row(text, logprob, true));
-    return el("table", null, el("tbody", null, ...rows));
+    return el("table", null, el("tbody", null, rows));
 }
 
 function place(tip, over) {
@@ -50,7 +50,7 @@ export function tokenList(tokens) {
         spans[to].tabIndex = 0;
         spans[to].focus();
     };
-    const list = el("div", {class: "tokens", role: "list", "aria-label": "Tokens and their probabilities; arrow keys go through them"}, ...spans);
+    const list = el("div", {class: "tokens", role: "list", "aria-label": "Tokens and their probabilities; arrow keys go through them"}, spans);
     list.addEventListener("pointerover", (e) => e.target.dataset.at !== undefined && show(e.target));
     list.addEventListener("pointerleave", hide);
     list.addEventListener("focusin", (e) => e.target.dataset.at !== undefined && show(e.target));

@@ -11,7 +11,7 @@
 /* Nothing comes from anywhere else, no script or style stands within HTML, and no text becomes HTML by script. */
 static const char policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'";
 
 static const weft__server_page_file *page_find(const char *name)
