@@ -60,6 +60,9 @@ typedef struct weft_server_params {
     /* a listening stream socket, TCP's or unix, that a service manager or a parent opened, instead of host, port and
      * unix_path; copied, and the caller's to close. 0: none */
     int32_t listen_fd;
+    /* http or https URL of an OpenTelemetry collector (OTLP in JSON), which gets a span for each request that asks for
+     * an answer; without a path, /v1/traces there; NULL: none */
+    const char *otlp_url;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

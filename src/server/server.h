@@ -17,6 +17,7 @@
 #include "http/http.h"
 #include "http/turns.h"
 #include "server/stages.h"
+#include "server/traces.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */
@@ -281,6 +282,7 @@ struct weft_server {
     weft__server_answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
+    weft__server_traces *traces; /* NULL: none are sent */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
