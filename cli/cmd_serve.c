@@ -239,6 +239,8 @@ static const option_spec OPTIONS[] = {
      "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
     {"store-mb", 0, OPT_INT, &given.store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
     {"log-file", 0, OPT_TEXT, &given.server.log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
+    {"otlp", 0, OPT_TEXT, &given.server.otlp_url, "URL",
+     "of an OpenTelemetry collector (JSON over HTTP): gets a span per request and one per phase", 0, 0, NULL},
     {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
     {"max-connections", 0, OPT_INT, &given.server.max_connections, "N", "(512)", 1, 65536, NULL},
     {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1,

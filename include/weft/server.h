@@ -69,6 +69,9 @@ typedef struct weft_server_params {
     int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n_values,
                               int32_t of_model, char *why, size_t room);
     void *config_arg;
+    /* http or https URL of an OpenTelemetry collector (OTLP in JSON), which gets a span for each request that asks for
+     * an answer; without a path, /v1/traces there; NULL: none */
+    const char *otlp_url;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

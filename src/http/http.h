@@ -35,6 +35,7 @@ typedef struct weft__http_record {
     int status;                /* 0: none was sent */
     int complete;              /* 0: the client left, or was cut off */
     int slow;                  /* 1: it was cut off because it did not read */
+    const char *traceparent;   /* its header; NULL: none */
     const char *id;            /* of the request: "req-5f2c81d0-1", hardly given by another run of the server */
     uint64_t n_in, n_out;      /* bytes of bodies */
     double ms;                 /* since the head was complete */

@@ -22,6 +22,7 @@ static void tell_record(weft__http_request *r)
                                 .status = r->queued ? r->status : 0,
                                 .complete = r->complete,
                                 .slow = r->slow,
+                                .traceparent = weft__http_header(r, "traceparent"),
                                 .id = r->name,
                                 .n_in = r->n_in,
                                 .n_out = r->n_out,

@@ -281,6 +281,11 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     put_grammars(m, out);
     put_responses(&s->answered, out);
     put_stages(s, out);
+    uint64_t n_sent, n_dropped;
+    weft__server_traces_count(s->traces, &n_sent, &n_dropped);
+    counter(out, "weft_traces_sent_total", "Requests whose spans a collector took.", n_sent);
+    counter(out, "weft_traces_dropped_total", "Requests whose spans were dropped: it did not, or not in time.",
+            n_dropped);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
             s->answered.log_lines_lost);
     gauge(out, "weft_memory_blocks",

@@ -66,6 +66,29 @@ static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
     return weft__api_error_body(weft__api_dialect_of(r->path), &error, n);
 }
 
+/* Scrapes and looks at the health are no traces. */
+static void trace(weft_server *s, const weft__http_record *r, const weft__server_log_entry *entry)
+{
+    weft__server_span span = {.status = r->status, .complete = r->complete, .was_run = entry != NULL};
+    const int goes_on = weft__server_trace_parent_read(r->traceparent, &span.parent);
+    if (!s->traces || strcmp(r->method, "POST") || (goes_on && !span.parent.is_sampled)) return;
+    span.ended_ns = weft__clock_ns();
+    span.stages.came_ns = span.ended_ns - (uint64_t)(r->ms * 1e6);
+    if (entry) {
+        span.stages = entry->stages;
+        span.ended_ns = span.stages.came_ns + (uint64_t)(r->ms * 1e6);
+        span.n_prompt = entry->n_prompt;
+        span.n_cached = entry->n_cached;
+        span.n_generated = entry->n_generated;
+        memcpy(span.model, entry->model, sizeof span.model);
+        memcpy(span.finish, entry->finish, sizeof span.finish);
+    }
+    snprintf(span.method, sizeof span.method, "%s", r->method);
+    snprintf(span.path, sizeof span.path, "%s", weft__server_route_at(weft__server_route_index(r->path)));
+    snprintf(span.id, sizeof span.id, "%s", r->id);
+    weft__server_traces_add(s->traces, &span);
+}
+
 static void record(void *arg, const weft__http_record *r, void *note)
 {
     weft_server *s = arg;
@@ -74,6 +97,7 @@ static void record(void *arg, const weft__http_record *r, void *note)
         weft__server_stages_end(&entry->stages, r->ms);
         weft__server_metrics_stages(s, &entry->stages);
     }
+    trace(s, r, entry);
     weft__server_metrics_response(&s->answered, r->path, r->status);
     weft__server_log_request(s, r, note);
     weft__free(note);
@@ -270,6 +294,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(&s->first, err);
     if (!st) st = weft__server_presets_check(s->rules, &s->first, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
+    if (!st && p->otlp_url) st = weft__server_traces_new(p->otlp_url, &s->traces, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
     if (!st) st = weft__server_answers_begin(&s->answers, err);
@@ -338,6 +363,7 @@ void weft_server_free(weft_server **p)
     weft__server_wait_queue_end(&s->adapters);
     weft__server_wait_queue_end(&s->grammars);
     weft__server_answers_end(&s->answers);
+    weft__server_traces_free(&s->traces);
     weft__server_log_end(s);
     weft__server_model_end(&s->first);
     weft__server_rules_release(&s->rules);

@@ -18,6 +18,7 @@
 #include "http/turns.h"
 #include "server/limits.h"
 #include "server/stages.h"
+#include "server/traces.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */
@@ -298,6 +299,7 @@ struct weft_server {
     weft__server_answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
+    weft__server_traces *traces; /* NULL: none are sent */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The stages of a request add up to its time, by a clock of the test's own: those told as it goes, those that the engine
- * tells of one answer or of several at once, and what is in none of them. */
+/* The stages of a request add up to its time, by a clock of the test's own: those told as it goes, those that the
+ * engine tells of one answer or of several at once, and what is in none of them. */
 #include "server/stages.h"
 
 #include "fixture.h"
