@@ -212,7 +212,7 @@ static void on_embedding(weft__server_choice *c, const weft_event *e)
     c->out->n_embedding = e->n_embedding;
 }
 
-static void keep_status(weft__server_choice *c, weft_status status, const char *message)
+void weft__server_response_keep_status(weft__server_choice *c, weft_status status, const char *message)
 {
     c->out->status = status;
     snprintf(c->out->message, sizeof c->out->message, "%.255s", message ? message : "");
@@ -224,11 +224,11 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->out->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
     if (c->failed) c->out->status = c->failed; /* and its message stands */
     else
-        keep_status(c,
-                    e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
-                    : e->finish == WEFT_FINISH_FAILED  ? e->status
-                                                       : WEFT_OK,
-                    e->message);
+        weft__server_response_keep_status(c,
+                                          e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
+                                          : e->finish == WEFT_FINISH_FAILED  ? e->status
+                                                                             : WEFT_OK,
+                                          e->message);
     if (!c->failed && c->out->status == WEFT_TIMEOUT &&
         c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->out->message, sizeof c->out->message, "not finished within the %lld ms of its 'timeout_ms'",
@@ -238,63 +238,6 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->queue_ms = e->queue_ms;
     c->out->prompt_ms = e->prompt_ms;
     c->out->generate_ms = e->generate_ms;
-}
-
-/* Nothing more is to be asked for: it was refused, its client left, or one has failed. With the lock. */
-static int is_over(const weft__server_response *g)
-{
-    return g->has_failed || g->refused || g->gone;
-}
-
-/* What was not asked for will not come. With the lock. */
-static void ask_no_more(weft__server_response *g)
-{
-    g->n_left -= g->answer.n_choices - g->n_asked;
-    g->n_asked = g->answer.n_choices;
-}
-
-/* A request may have more inputs than the queue has places: as some end, the next ones are asked for, by one thread at
- * a time, whose turn (is_asking) ends here. Where the queue is full they wait for the next end of one of ours; when
- * there is none left, that is the answer. 1: so nothing is left, and the caller answers. */
-static int ask_on(weft__server_response *g)
-{
-    int is_due = 0;
-    pthread_mutex_lock(&g->lock);
-    while (g->n_asked < g->answer.n_choices && g->n_asked - g->n_done < g->n_at_once) {
-        weft__server_choice *next = &g->choices[g->n_asked];
-        weft_error err = {0};
-        double retry_after_s = 1;
-        const int is_wanted = !is_over(g), n_done = g->n_done;
-        pthread_mutex_unlock(&g->lock);
-        weft_status st = is_wanted ? weft__server_response_submit(next, &retry_after_s, &err) : WEFT_CANCELLED;
-        pthread_mutex_lock(&g->lock);
-        if (st == WEFT_BUSY && g->n_asked > g->n_done) break;
-        if (st == WEFT_BUSY && g->n_done != n_done) continue; /* the last of ours ended meanwhile, and left its place */
-        if (st) {
-            if (st != WEFT_CANCELLED) keep_status(next, st, err.message);
-            g->retry_s = (int)ceil(retry_after_s);
-            ask_no_more(g);
-            is_due = !g->n_left;
-            break;
-        }
-        g->n_asked++;
-        if (!is_over(g)) continue;
-        pthread_mutex_unlock(&g->lock);
-        weft_engine_cancel(g->model->engine, next->request); /* who cancels all did not see it */
-        pthread_mutex_lock(&g->lock);
-    }
-    g->is_asking = 0;
-    pthread_mutex_unlock(&g->lock);
-    return is_due;
-}
-
-void weft__server_response_ask_on(weft__server_response *g)
-{
-    if (!ask_on(g)) return;
-    weft__server_stages_leave_engine(&g->stages);
-    weft__server_response_leave(g);
-    atomic_fetch_add(&g->refs, 1);
-    weft__server_answers_put(&g->server->answers, g);
 }
 
 /* The rest of the text. */
@@ -394,7 +337,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     int asks = !g->is_asking && g->n_asked < g->answer.n_choices;
     g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
-    if (asks && ask_on(g)) last = 1;
+    if (asks && weft__server_response_ask(g)) last = 1;
     if (!refused && last) weft__server_stages_leave_engine(&g->stages);
     if (last) weft__server_response_leave(g); /* who has the end of an answer may send the next request */
     if (!refused && last && !g->params.stream) {

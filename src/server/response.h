@@ -41,11 +41,17 @@ int weft__server_response_find_grammar(weft__server_response *g);
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error);
 /* Its choices, with what they have in common. */
 int weft__server_response_prepare(weft__server_response *g, weft__api_error *error);
+/* What became of one, and why. */
+void weft__server_response_keep_status(weft__server_choice *c, weft_status status, const char *message);
 /* One choice to the engine. */
 weft_status weft__server_response_submit(weft__server_choice *c, double *retry_after_s, weft_error *err);
 /* All that is asked for at once, or none. */
 int weft__server_response_submit_all(weft__server_response *g, weft__api_error *error);
-/* What is left of them, as far as there is room; ends of the first ones have left it to this. */
+/* With the turn to ask (is_asking), which ends here: asks for what is left, as far as there is room. Where the queue is
+ * full it waits for the next end of one of these; when there is none left, that is the answer. 1: so nothing is left,
+ * and the caller answers. */
+int weft__server_response_ask(weft__server_response *g);
+/* The same behind the first ones, whose ends have left it to this; answers. */
 void weft__server_response_ask_on(weft__server_response *g);
 
 #endif
