@@ -86,10 +86,10 @@ void *weft__http_watcher(void *arg)
 }
 
 /* With the lock: one client leaves a worker to all others, where there are several. */
-static int may_handle(const void *http, const void *who)
+static int may_handle(const void *http, const void *client)
 {
     const weft__http *h = http;
-    const weft__http_client *c = who;
+    const weft__http_client *c = client;
     return c->exempt || h->config.n_workers < 2 || c->n_handled < h->config.n_workers - 1 || h->stopping;
 }
 
