@@ -46,13 +46,14 @@ static void ping(weft__http *h, uint64_t now)
         if (r->stream && !r->ended && !r->gone && r->out_at == r->out.len && r->last_write_ns + after <= now) {
             weft__http_ping(r);
             if (r->connection) r->connection->deadline_ns = weft__http_read_by(r, 0);
-            weft__http_wake(r);
+            (void)weft__http_wake(r);
         }
         if (r->half_closed && r->on_gone && !r->answered && r->last_write_ns + after <= now)
-            weft__http_wake(r); /* its loop asks again whether the client is there */
+            (void)weft__http_wake(r); /* its loop asks again whether the client is there */
         pthread_mutex_unlock(&r->lock);
     }
     pthread_mutex_unlock(&h->lock);
+    weft__http_loops_wake(h);
 }
 
 /* What a burst of large requests took is not kept for weeks. Returns when the heap was trimmed last. */

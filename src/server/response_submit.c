@@ -280,7 +280,7 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.read_events = 1;
     p.insert = g->thinking_end;
     p.n_insert = (int32_t)g->n_thinking_end;
-    p.event = weft__server_response_on_event;
+    p.event = weft__server_events_on_event;
     p.arg = c;
     if (!weft__http_client_add(g->r, 1, most_of_address(g->model)))
         return weft_fail(err, WEFT_BUSY, "%d requests of this address are here already; try again in 1 s",
@@ -304,7 +304,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
 {
     weft_error err = {0};
     double retry_after_s = 1;
-    const int n = g->n_asked, all = n == g->answer.n_choices; /* the engine's thread may ask for more soon */
+    const int n = g->n_asked, all = n == g->answer.n_choices; /* the thread that tells may ask for more soon */
     for (int i = 0; i < n; i++) {
         weft_status st = weft__server_response_submit(&g->choices[i], &retry_after_s, &err);
         if (!st) continue;
