@@ -7,7 +7,7 @@
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
- *   [unlikely]   no token is among the likeliest
+ *   [unlikely]   no token is among the likeliest                  [submit MS]  its caller is held before it has a place
  *   [most N]     ends the process where it is left to generate more tokens
  * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot
  * takes as long to be saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that
@@ -91,6 +91,7 @@ static void read_script(weft_engine *e, struct request *r)
     if ((s = order(text, "most"))) r->most = atoi(s);
     r->unlikely = strstr(text, "[unlikely]") != NULL;
     r->n_script = strlen(r->script);
+    if ((s = order(text, "submit"))) r->hold_us = (unsigned)atoi(s) * 1000;
     if (strstr(text, "[busy]")) r->fail_after = -2;
     if (strstr(text, "[reject]")) r->fail_after = -3;
 }
@@ -149,6 +150,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->submitted_ns = r->due_ns = weft__clock_ns();
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
+    if (r->hold_us) usleep(r->hold_us);
     r->p.lease = NULL;
     r->limit = params->max_tokens < 0 ? e->n_ctx - params->n_tokens : params->max_tokens;
     pthread_mutex_lock(&e->lock);
