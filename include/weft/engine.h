@@ -12,9 +12,9 @@ extern "C" {
 /* ---- engine: many requests at once over one model ----
  * An engine owns a thread that steps the model: a row for each request that generates, and chunks of prompts beside
  * them. Requests come from any thread. Results arrive as events on the engine's thread: an event function must not
- * block and must not call the engine, except weft_engine_submit and weft_engine_cancel. Its steps take turns with
- * those of others that step its model, unless this has one thread. Same answer, always: a request's tokens do not
- * depend on what runs beside it, on chunks, on what was cached or on preemption. */
+ * block and must not call the engine, except weft_engine_submit, weft_engine_cancel and weft_engine_finish. Its steps
+ * take turns with those of others that step its model, unless this has one thread. Same answer, always: a request's
+ * tokens do not depend on what runs beside it, on chunks, on what was cached or on preemption. */
 typedef struct weft_engine weft_engine;
 
 /* The most of each that an engine takes; a model whose steps have fewer rows takes fewer slots. */
@@ -172,6 +172,13 @@ WEFT_API weft_status weft_engine_submit(weft_engine *engine, const weft_request_
                                         double *retry_after_s, weft_error *err);
 /* Finishes the request with the step that runs; unknown ids are ignored. From any thread. */
 WEFT_API void weft_engine_cancel(weft_engine *engine, uint64_t request);
+/* The same for a caller that looks at tokens after its event function has returned: the request ends as though that
+ * had said so (WEFT_FINISH_STOP). Steps that began meanwhile have brought further tokens, which the caller drops. */
+WEFT_API void weft_engine_finish(weft_engine *engine, uint64_t request);
+/* told(arg) is called on the engine's thread behind the last event of a step, or of what happened between two steps:
+ * what the event functions gathered can be handed on at once. It must not call the engine; the next step waits for it.
+ * NULL: none; when this returns, none is being called. From any thread but the engine's. */
+WEFT_API void weft_engine_on_told(weft_engine *engine, void (*told)(void *arg), void *arg);
 /* No new requests (WEFT_STATE) from now on; returns when all have finished or after timeout_ms (then the rest is
  * cancelled). */
 WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);

@@ -2,7 +2,7 @@
 /* batcher.h: the inside of an engine (weft.h), for the files of this room.
  *
  *   engine.c    parameters, life, drain
- *   submit.c    a request into the queue; its cancellation
+ *   submit.c    a request into the queue; its end from outside
  *   thread.c    the engine's thread: its loop, commands, and when events are told
  *   pages.c     pages, prefix tree and keys: what the scheduler knows as its store
  *   fetch.c     prefixes that come back from the disk store
@@ -228,6 +228,13 @@ struct weft_engine {
     } restore;
     uint64_t copy_left; /* bytes of pages that may be copied before the next step */
     batcher_trace *trace;
+    int has_told; /* events since `told` was called */
+
+    struct {
+        pthread_mutex_t lock; /* held while it is called */
+        void (*call)(void *arg);
+        void *arg;
+    } told;
 };
 
 /* ---- engine.c ---- */

@@ -90,6 +90,7 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
 static void make_locks(weft_engine *e)
 {
     pthread_mutex_init(&e->lock, NULL);
+    pthread_mutex_init(&e->told.lock, NULL);
     weft__clock_cond_init(&e->wake);
     weft__clock_cond_init(&e->done);
 }
@@ -113,6 +114,7 @@ static void on_finished(void *arg, void *user, weft__sched_why why, const weft_e
     batcher_request *r = user;
     if (!r->status && why == WEFT__SCHED_LENGTH) r->finish = WEFT_FINISH_LENGTH;
     if (why == WEFT__SCHED_CANCELLED) r->finish = WEFT_FINISH_CANCELLED;
+    if (why == WEFT__SCHED_ENDED && !r->ended) r->finish = WEFT_FINISH_STOP; /* weft_engine_finish */
     if (!r->status && why == WEFT__SCHED_TIMEOUT) weft__batcher_expire(r);
     if (!r->status && why == WEFT__SCHED_FAILED) {
         r->status = err ? (weft_status)err->status : WEFT_INTERNAL;
@@ -205,6 +207,7 @@ static void discard(weft_engine *e)
     weft__free(e->records.all);
     pthread_cond_destroy(&e->done);
     pthread_cond_destroy(&e->wake);
+    pthread_mutex_destroy(&e->told.lock);
     pthread_mutex_destroy(&e->lock);
     weft__free(e);
 }

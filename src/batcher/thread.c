@@ -55,6 +55,7 @@ void weft__batcher_notify(batcher_request *r, weft_event *event)
     const batcher_stage before = weft__batcher_stage(r, BATCHER_TELLING, weft__clock_ns());
     const int said = r->event(r->arg, event);
     weft__batcher_stage(r, before, weft__clock_ns());
+    r->engine->has_told = 1;
     if (said == WEFT_EVENT_INSERT && r->can_insert) r->can_insert = r->at_insert = 0;
     else if (said) weft__batcher_end(r, WEFT_FINISH_STOP);
 }
@@ -104,6 +105,7 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     e->records.n_finishing++;
     pthread_mutex_unlock(&e->lock);
     r->event(r->arg, &event);
+    e->has_told = 1;
     e->n_scratch -= r->n_scratch;
     weft__batcher_clear(r);
     pthread_mutex_lock(&e->lock);
@@ -119,6 +121,23 @@ static int has_begun_now(const weft_engine *e, int32_t record)
     return 0;
 }
 
+static void call_told(weft_engine *e)
+{
+    if (!e->has_told) return;
+    e->has_told = 0;
+    pthread_mutex_lock(&e->told.lock);
+    if (e->told.call) e->told.call(e->told.arg);
+    pthread_mutex_unlock(&e->told.lock);
+}
+
+void weft_engine_on_told(weft_engine *e, void (*told)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&e->told.lock);
+    e->told.call = told;
+    e->told.arg = arg;
+    pthread_mutex_unlock(&e->told.lock);
+}
+
 /* Of what happened under the lock: a request that has gone is told of before the one that came in its place; of one
  * that came and went, in that order. */
 static void tell_all(weft_engine *e)
@@ -131,6 +150,7 @@ static void tell_all(weft_engine *e)
     for (int32_t i = 0; i < e->events.n_began; i++) tell_began(&e->records.all[e->events.began[i]]);
     for (int32_t i = 0; i < n_left; i++) tell_finished(e, &e->records.all[e->events.ended[i]]);
     e->events.n_began = e->events.n_ended = 0;
+    call_told(e);
 }
 
 /* ---- records ---- */

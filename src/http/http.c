@@ -283,6 +283,7 @@ void weft__http_stop(weft__http **p)
     pthread_mutex_unlock(&h->lock);
     uint64_t one = 1;
     if (h->watching && write(h->wake_fd, &one, sizeof one) == sizeof one) pthread_join(h->watcher, NULL);
+    weft__http_loops_free(h); /* whoever may wake one is gone: the watcher, and holders of requests */
     if (h->wake_fd >= 0) close(h->wake_fd);
     if (h->quiet_fd >= 0) close(h->quiet_fd);
     weft__http_tls_close(&h->tls);

@@ -3,10 +3,11 @@
  * why it is ours.
  *
  * A request is handed to the handler when its head and body are complete and within the limits, on one of the worker
- * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write ...,
- * end). Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take them is
- * cut off. Invariant: each request handed over is released exactly once with weft__http_release, and stays valid until
- * then, whatever its connection does. Thread safety: all functions on requests may be called from any thread. */
+ * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write,
+ * flush ..., end). Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take
+ * them is cut off. Invariant: each request handed over is released exactly once with weft__http_release, and stays
+ * valid until then, whatever its connection does. Thread safety: all functions on requests may be called from any
+ * thread. */
 #ifndef WEFT_HTTP_HTTP_H
 #define WEFT_HTTP_HTTP_H
 
@@ -127,8 +128,11 @@ void weft__http_reply(weft__http_request *r, int status, const char *content_typ
 /* A stream of server-sent events; status 200, chunked. What was written before it begins is its beginning;
  * weft__http_reply instead drops that. */
 void weft__http_begin(weft__http_request *r);
-/* Returns 0 when the client is gone or was cut off; the bytes are dropped then. */
+/* Returns 0 when the client is gone or was cut off; the bytes are dropped then. They are sent when weft__http_flush is
+ * called, which the writer does behind all that it writes at a time, or a little earlier. */
 int weft__http_write(weft__http_request *r, const void *bytes, size_t n);
+/* Sends what was written to this request, and to any other of its server. */
+void weft__http_flush(const weft__http_request *r);
 void weft__http_end(weft__http_request *r);
 int weft__http_is_gone(weft__http_request *r);
 void weft__http_release(weft__http_request *r);

@@ -3,8 +3,8 @@
  * answer.
  *
  * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and
- * weft__server_response_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices
- * from submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
+ * weft__server_response_compiled on the threads of their lines; on_event by events.c, which owns the choices from
+ * submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
  * HTTP façade's watcher. A response lives until the worker or its line, the façade and every submitted choice have let
  * go. */
 #include <math.h>
@@ -164,7 +164,7 @@ static void on_began(weft__server_choice *c, const weft_event *e)
 {
     weft__server_response *g = c->gen;
     c->began = 1;
-    if (!g->stages.began_ns) g->stages.began_ns = weft__clock_ns();
+    if (!g->stages.began_ns) g->stages.began_ns = c->now_ns;
     g->has_run = 1;
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
@@ -183,9 +183,8 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     weft_error err = {0};
     const char *text;
     size_t n;
-    const uint64_t now = weft__clock_ns();
-    if (!g->stages.first_ns) g->stages.first_ns = now;
-    weft__server_count_token(c, now);
+    if (!g->stages.first_ns) g->stages.first_ns = c->now_ns;
+    weft__server_count_token(c);
     weft__server_slots_token(&g->model->slots, c->out->slot, e->token);
     weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
@@ -203,13 +202,8 @@ static int on_token(weft__server_choice *c, const weft_event *e)
 
 static void on_embedding(weft__server_choice *c, const weft_event *e)
 {
-    c->out->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->out->embedding);
-    if (!c->out->embedding) {
-        fail_memory(c);
-        return;
-    }
-    memcpy(c->out->embedding, e->embedding, (size_t)e->n_embedding * sizeof *c->out->embedding);
-    c->out->n_embedding = e->n_embedding;
+    if (e->embedding) c->out->n_embedding = e->n_embedding;
+    else fail_memory(c);
 }
 
 void weft__server_response_keep_status(weft__server_choice *c, weft_status status, const char *message)
@@ -221,8 +215,10 @@ void weft__server_response_keep_status(weft__server_choice *c, weft_status statu
 
 static void keep_finish(weft__server_choice *c, const weft_event *e)
 {
-    c->out->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
+    c->out->finish = c->failed ? WEFT_FINISH_FAILED : c->has_ended ? WEFT_FINISH_STOP : e->finish;
     if (c->failed) c->out->status = c->failed; /* and its message stands */
+    else if (c->has_ended)
+        weft__server_response_keep_status(c, WEFT_OK, NULL); /* whatever the engine came to beyond that */
     else
         weft__server_response_keep_status(c,
                                           e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
@@ -354,9 +350,8 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_response_unref(g);
 }
 
-int weft__server_response_on_event(void *arg, const weft_event *e)
+int weft__server_response_on_event(weft__server_choice *c, const weft_event *e)
 {
-    weft__server_choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
     case WEFT_EVENT_BEGAN:
         on_began(c, e);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* response_parse.c: what a chat's answer says besides text: reasoning and calls (response.h). A stream, and answers
- * that end with their first call or think within a budget, are parsed token by token on the engine's thread; all others
+ * that end with their first call or think within a budget, are parsed token by token as events are told; all others
  * once, when they have ended, on the thread of answers. */
 #include <string.h>
 
@@ -98,14 +98,18 @@ int weft__server_parse_is_live(const weft__server_choice *c)
     return c->gen->params.stream || c->message.one_call || c->gen->params.thinking_budget >= 0;
 }
 
+int weft__server_parse_may_insert(const weft__server_choice *c)
+{
+    return c->parser && c->gen->params.thinking_budget >= 0 && !c->is_over;
+}
+
 int weft__server_parse_is_over(weft__server_choice *c, int64_t n)
 {
-    const int64_t budget = c->gen->params.thinking_budget;
-    if (!c->parser || budget < 0 || c->is_over) return 0;
+    if (!weft__server_parse_may_insert(c)) return 0;
     const int thinks = weft_chat_parser_thinks(c->parser);
     if (thinks && c->thinks) c->n_thought += n; /* what begins it is none of it */
     c->thinks = thinks;
-    c->is_over = thinks && c->n_thought >= budget && !c->is_half;
+    c->is_over = thinks && c->n_thought >= c->gen->params.thinking_budget && !c->is_half;
     if (c->is_over) weft_chat_parser_end_thinking(c->parser);
     return c->is_over;
 }

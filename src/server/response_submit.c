@@ -297,7 +297,7 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.read_events = 1;
     p.insert = g->thinking_end;
     p.n_insert = (int32_t)g->n_thinking_end;
-    p.event = weft__server_response_on_event;
+    p.event = weft__server_events_on_event;
     p.arg = c;
     if (!weft__http_client_add(g->r, 1, most_of_address(g->model)))
         return weft_fail(err, WEFT_BUSY, "%d requests of this address are here already; try again in 1 s",

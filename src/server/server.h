@@ -234,6 +234,28 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
+/* ---- what an engine tells, on its way to answers (events.c) ---- */
+
+typedef struct weft__server_event weft__server_event;
+typedef struct weft__server_events {
+    weft_engine *engine;
+    weft__server_event *gathered; /* [n_gathered]; of the engine's thread, as the next two */
+    int n_gathered;
+    weft__server_response *told_here; /* one of those of this step to which that thread told something itself */
+    pthread_t thread;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t wake, told;
+    weft__server_event *taken; /* [n_taken], of the thread that tells until n_taken is 0 */
+    int n_taken, stop, has_thread;
+} weft__server_events;
+
+/* From now on the engine's events are handed over. WEFT_NO_MEMORY; weft__server_events_end in any case. */
+weft_status weft__server_events_begin(weft__server_events *q, weft_engine *engine, weft_error *err);
+/* After the last request was released; nothing when it has not begun. */
+void weft__server_events_end(weft__server_events *q);
+/* A choice's event function. */
+int weft__server_events_on_event(void *choice, const weft_event *e);
+
 /* ---- a model that is served (served.c) ---- */
 
 typedef struct weft__server_model {
@@ -250,6 +272,7 @@ typedef struct weft__server_model {
     weft__server_slots slots;
     weft__server_metrics metrics;
     weft__server_grammar_cache grammar_cache;
+    weft__server_events events;
     pthread_mutex_t loras_lock;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
     int n_loras;
@@ -312,12 +335,14 @@ void weft__server_reply_error(weft__http_request *r, const weft__api_error *erro
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
 
-/* One answer of a response as the engine's thread makes it. */
+/* One answer of a response as events.c makes it. */
 typedef struct weft__server_choice {
     weft__server_response *gen;
     weft__api_choice *out; /* what its dialect's writer sees */
     uint64_t request;
     int submitted, began, finished;
+    int has_ended;            /* by itself; the engine is told so, and may be a step ahead */
+    char engine_message[256]; /* of its last event */
     int with_adapters;
     weft_detok *detok;
     weft_chat_parser *parser;  /* NULL: the text is the answer */
@@ -330,6 +355,7 @@ typedef struct weft__server_choice {
     size_t raw;                /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
     weft_status failed; /* what went wrong on our side of the engine; out->message says what */
+    uint64_t now_ns;    /* when the engine told what is being told */
     uint64_t last_ns;
     int32_t n_read;                  /* of the prompt, and counted */
     uint64_t counted_ns;             /* until then its time is counted */
@@ -338,13 +364,13 @@ typedef struct weft__server_choice {
     double queue_ms;
 } weft__server_choice;
 
-/* ---- count.c: what a choice adds to the counters, as it goes; the engine's thread ---- */
+/* ---- count.c: what a choice adds to the counters, as events are told; at its now_ns ---- */
 /* `n` answers of a prompt count its tokens once, as `usage` does. */
 int weft__server_first_of_prompt(const weft__server_choice *c);
 void weft__server_count_began(weft__server_choice *c, double queue_ms);
 /* n_read tokens of its prompt are there, of which n_cached were before it began. Again for the same: nothing. */
 void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached);
-void weft__server_count_token(weft__server_choice *c, uint64_t now_ns);
+void weft__server_count_token(weft__server_choice *c);
 /* It has ended; its finish and times are filled. */
 void weft__server_count_end(weft__server_choice *c);
 
@@ -379,10 +405,10 @@ struct weft__server_response {
     atomic_int has_run, is_in;                /* is_in: it counts as one that is answered now */
     char tenant[64];
     char label[32], adapters[WEFT__API_ADAPTERS_SHOWN]; /* for /metrics */
-    size_t usage_place;                                 /* of these; of the engine's thread */
+    size_t usage_place;                                 /* of these; of events.c */
     int keep_entries;
     int embedding;
-    weft__strbuf scratch; /* of the engine's thread, and when all have finished of the thread that answers */
+    weft__strbuf scratch; /* of events.c, and when all have finished of the thread that answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's

@@ -178,6 +178,19 @@ class OpenAI(Case):
         self.assertEqual("".join(texts), "one STOX two ")
         self.assertIn("STOX", texts)
 
+    def test_stop_ends_the_generation(self):
+        """The engine makes one token at most beyond a stop string, which no answer shows or counts."""
+        body = {"prompt": "[loop one STOP two ][most 9]", "stop": "STOP", "max_tokens": 1000}
+        for n in (1, 3):
+            whole = self.post(TEXT, {**body, "n": n, "logprobs": 1}).json
+            self.assertEqual(whole["usage"]["completion_tokens"], n * len("one STOP"))
+            self.assertEqual([(c["text"], c["finish_reason"]) for c in whole["choices"]], n * [("one ", "stop")])
+            e = self.post(TEXT, {**body, "n": n, "stream": True, "stream_options": {"include_usage": True}}).events
+            self.assertEqual(e[-2]["usage"]["completion_tokens"], n * len("one STOP"))
+        for delay in (0, 5):
+            ended = self.post(LLAMA, {**body, "prompt": f"[delay {delay}]{body['prompt']}", "stream": True}).events[-1]
+            self.assertEqual((ended["stopping_word"], ended["tokens_predicted"]), ("STOP", len("one STOP")))
+
     def test_stop_cuts_logprobs(self):
         p = self.post(TEXT, {"prompt": "[say abcde]", "stop": "cd", "logprobs": 1}).json["choices"][0]["logprobs"]
         self.assertEqual(p["tokens"], ["a", "b"])
