@@ -81,14 +81,12 @@ weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, cons
                                      weft_error *err)
 {
     const weft_tokenizer *tokenizer = c->gen->server->prompt_model.tokenizer;
-    c->is_half = 0;
     if (!c->parser || !weft_chat_parser_shows(c->parser, token)) {
-        size_t n_piece;
         weft_status st = weft_detok_push(c->detok, token, text, n, err);
-        const char *piece = !st && c->parser ? weft_token_piece(tokenizer, token, &n_piece) : NULL;
-        c->is_half = piece && n_piece && (piece[n_piece - 1] & 0x80) && (!*n || (*text)[*n - 1] != piece[n_piece - 1]);
+        c->n_silent = st || *n ? 0 : c->n_silent + 1;
         return st;
     }
+    c->n_silent = 0;
     *text = weft_token_piece(tokenizer, token, n);
     return *text ? WEFT_OK : weft_fail(err, WEFT_INTERNAL, "token %d has no spelling", token);
 }
@@ -98,6 +96,12 @@ int weft__server_parse_is_live(const weft__server_choice *c)
     return c->gen->params.stream || c->message.one_call || c->gen->params.thinking_budget >= 0;
 }
 
+/* Perhaps: the last tokens, which are few enough for that, gave no text. */
+static int is_within_character(const weft__server_choice *c)
+{
+    return c->n_silent > 0 && c->n_silent < 4;
+}
+
 int weft__server_parse_is_over(weft__server_choice *c, int64_t n)
 {
     const int64_t budget = c->gen->params.thinking_budget;
@@ -105,7 +109,7 @@ int weft__server_parse_is_over(weft__server_choice *c, int64_t n)
     const int thinks = weft_chat_parser_thinks(c->parser);
     if (thinks && c->thinks) c->n_thought += n; /* what begins it is none of it */
     c->thinks = thinks;
-    c->is_over = thinks && c->n_thought >= budget && !c->is_half;
+    c->is_over = thinks && c->n_thought >= budget && !is_within_character(c);
     if (c->is_over) weft_chat_parser_end_thinking(c->parser);
     return c->is_over;
 }

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "api/tool_template.h"
 #include "server/server.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -132,7 +131,7 @@ static weft_status open_chat(weft_server *s, const char *source, weft_error *err
     size_t n;
     s->chat_source = st ? meta_string(weft_model_file(s->model), "tokenizer.chat_template")
                         : weft__strdup(weft_chat_source(s->prompt_model.chat, &n));
-    if (!st) st = weft__api_tool_chat_open(s->model, s->prompt_model.chat, &s->prompt_model.tool_chat, &why);
+    if (!st) st = weft_chat_open_for_tools(s->model, s->prompt_model.chat, &s->prompt_model.tool_chat, &why);
     else return WEFT_OK;
     if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
     if (st) s->prompt_model.tool_fault = weft__strdup(why.message);
