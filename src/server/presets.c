@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "api/objects.h"
-#include "api/tool_template.h"
 #include "base/alloc.h"
 #include "server/rules.h"
 
@@ -58,7 +57,7 @@ static struct weft__server_template *template_new(weft__server_model *m, const c
                          ? weft_chat_open(m->model, source, strlen(source), &t->chat, err)
                          : weft_fail(err, WEFT_NO_MEMORY, "no memory for a template");
     if (!st) {
-        st = weft__api_tool_chat_open(m->model, t->chat, &t->tool_chat, &why);
+        st = weft_chat_open_for_tools(m->model, t->chat, &t->tool_chat, &why);
         if (st && st != WEFT_NO_MEMORY) t->tool_fault = weft__strdup(why.message);
         st = st == WEFT_NO_MEMORY ? weft_fail(err, st, "%s", why.message) : WEFT_OK;
     }

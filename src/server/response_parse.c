@@ -81,14 +81,12 @@ weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, cons
                                      weft_error *err)
 {
     const weft_tokenizer *tokenizer = c->gen->model->prompt_model.tokenizer;
-    c->is_half = 0;
     if (!c->parser || !weft_chat_parser_shows(c->parser, token)) {
-        size_t n_piece;
         weft_status st = weft_detok_push(c->detok, token, text, n, err);
-        const char *piece = !st && c->parser ? weft_token_piece(tokenizer, token, &n_piece) : NULL;
-        c->is_half = piece && n_piece && (piece[n_piece - 1] & 0x80) && (!*n || (*text)[*n - 1] != piece[n_piece - 1]);
+        c->n_silent = st || *n ? 0 : c->n_silent + 1;
         return st;
     }
+    c->n_silent = 0;
     *text = weft_token_piece(tokenizer, token, n);
     return *text ? WEFT_OK : weft_fail(err, WEFT_INTERNAL, "token %d has no spelling", token);
 }
@@ -103,13 +101,19 @@ int weft__server_parse_may_insert(const weft__server_choice *c)
     return c->parser && c->gen->params.thinking_budget >= 0 && !c->is_over;
 }
 
+/* Perhaps: the last tokens, which are few enough for that, gave no text. */
+static int is_within_character(const weft__server_choice *c)
+{
+    return c->n_silent > 0 && c->n_silent < 4;
+}
+
 int weft__server_parse_is_over(weft__server_choice *c, int64_t n)
 {
     if (!weft__server_parse_may_insert(c)) return 0;
     const int thinks = weft_chat_parser_thinks(c->parser);
     if (thinks && c->thinks) c->n_thought += n; /* what begins it is none of it */
     c->thinks = thinks;
-    c->is_over = thinks && c->n_thought >= c->gen->params.thinking_budget && !c->is_half;
+    c->is_over = thinks && c->n_thought >= c->gen->params.thinking_budget && !is_within_character(c);
     if (c->is_over) weft_chat_parser_end_thinking(c->parser);
     return c->is_over;
 }

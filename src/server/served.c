@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/tool_template.h"
 #include "base/alloc.h"
 #include "server/server.h"
 
@@ -85,7 +84,7 @@ static weft_status open_chat(weft__server_model *m, const char *source, weft_err
     size_t n;
     m->chat_source = st ? meta_string(weft_model_file(m->model), "tokenizer.chat_template")
                         : weft__strdup(weft_chat_source(m->prompt_model.chat, &n));
-    if (!st) st = weft__api_tool_chat_open(m->model, m->prompt_model.chat, &m->prompt_model.tool_chat, &why);
+    if (!st) st = weft_chat_open_for_tools(m->model, m->prompt_model.chat, &m->prompt_model.tool_chat, &why);
     else return WEFT_OK;
     if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
     if (st) m->prompt_model.tool_fault = weft__strdup(why.message);

@@ -349,7 +349,8 @@ typedef struct weft__server_choice {
     weft__api_message message; /* that the parser tells; out's where there is one */
     size_t n_parsed;           /* bytes of out's text that the parser was given */
     int64_t n_thought;         /* tokens */
-    int thinks, is_half;       /* after the last token; its last character is not whole */
+    int thinks;                /* after the last token */
+    int n_silent;              /* the last tokens, which gave no text */
     int is_over;               /* the budget was used up, once and for all */
     int is_whole;              /* its one call is there: what follows is not said */
     size_t raw;                /* bytes that came from the detokenizer */

@@ -225,6 +225,13 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     return WEFT_OK;
 }
 
+weft_status weft_chat_open_for_tools(const weft_model *model, const weft_chat *chat, weft_chat **out, weft_error *err)
+{
+    (void)model, (void)chat, (void)err;
+    *out = NULL; /* weft_chat_reads has them all */
+    return WEFT_OK;
+}
+
 void weft_chat_close(weft_chat **chat)
 {
     weft__free(*chat);
