@@ -65,8 +65,11 @@ test("the server goes away within an answer, and comes back", async () => {
     await p.waitForFunction(() => [...document.querySelectorAll(".assistant .body")].pop()?.innerText.startsWith("still here"));
     await p.click("#send");
     await v.idle();
+    await server.stop("SIGKILL"); // now while nothing is asked
+    await p.fill("#say", "x");
+    await p.press("#say", "Enter");
+    await p.waitForSelector("#away:not([hidden])");
     await v.end();
-    await server.stop();
 });
 
 test("the server as it lives; a key sees its own and the totals", async () => {
