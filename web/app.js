@@ -275,7 +275,10 @@ function begin() {
         notice,
     });
     sidebar = new Sidebar({list: at("conversations"), search: at("search"), note: at("kept")}, {
-        removed: (id) => id === chat.c.id && newChat(),
+        removed: (id) => {
+            chat.forget(id);
+            if (id === chat.c.id) newChat();
+        },
         imported: (id) => (location.hash = `#/c/${id}`),
         failed: notice,
         elsewhere: (id) => chat.reload(id),

@@ -25,6 +25,7 @@ export class Chat {
         this.hooks = hooks;
         this.views = new Map();
         this.running = new Map(); // id of a message: {controller, conversation}
+        this.gone = new Set(); // ids of conversations that were deleted
         this.pinned = true;
         this.fresh();
         parts.scroll.addEventListener("scroll", () => {
@@ -57,7 +58,14 @@ export class Chat {
         return true;
     }
 
+    // It was deleted: its answers end, and nothing writes it again.
+    forget(id) {
+        this.gone.add(id);
+        for (const r of this.running.values()) if (r.conversation.id === id) r.controller.abort();
+    }
+
     async keep(c = this.c) {
+        if (this.gone.has(c.id)) return;
         c.updated = Date.now();
         if (c === this.c) this.isNew = false;
         try {
@@ -234,7 +242,7 @@ export class Chat {
         if (!document.hidden) say("The answer begins");
         let saved = performance.now(), waiting = false;
         const changed = () => {
-            if (performance.now() - saved > SAVE_EVERY) {
+            if (performance.now() - saved > SAVE_EVERY && !this.gone.has(c.id)) {
                 saved = performance.now();
                 store.save(c).catch(() => {}); // at the end it is told
             }

@@ -167,3 +167,30 @@ test("conversations leave as files and come back", async () => {
     await until(async () => (await v.texts()).join() === "circle", "it is shown without its circle");
     await v.end();
 });
+
+test("a conversation that is deleted while its answer comes does not come back", async () => {
+    const v = await Visit.to(server), p = v.page;
+    const cancelled = await server.metric('weft_requests_total{finish="cancelled"}');
+    await p.fill("#say", "[loop word ][delay 5]");
+    await p.press("#say", "Enter");
+    await p.waitForFunction(() => document.querySelector(".assistant .body")?.innerText.includes("word word"));
+    await p.hover("#conversations li");
+    await p.click("#conversations [aria-label^=Delete]");
+    await p.click("#sure button[value=yes]");
+    await until(async () => (await server.metric('weft_requests_total{finish="cancelled"}')) === cancelled + 1, "its answer ends");
+    assert.equal(await p.locator(".message").count(), 0);
+    await p.reload();
+    await v.ready();
+    assert.equal(await p.locator("#conversations a").count(), 0);
+    await v.end();
+});
+
+test("what one tab does another shows", async () => {
+    const v = await Visit.to(server), p = v.page;
+    await v.say("[say one]");
+    const other = await v.tab(`/${new URL(p.url()).hash}`);
+    await other.waitForSelector(".assistant .body");
+    await v.say("and again?");
+    await other.waitForFunction(() => document.querySelectorAll(".assistant").length === 2);
+    await v.end();
+});

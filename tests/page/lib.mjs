@@ -151,7 +151,7 @@ export class Visit {
         assert.ok(have <= want, `${where}: ${have} pixels wide in ${want}`);
         const wide = await this.page.evaluate(() => [...document.querySelectorAll("body *")].filter((e) => {
             const box = e.getBoundingClientRect();
-            return box.width && box.right > innerWidth + 1 && !e.closest("pre, .table, #side, .unseen, .skip, dialog, svg, #conversations");
+            return box.width && (box.right > innerWidth + 1 || box.left < -1) && !e.closest("pre, .table, #side, .unseen, .skip, dialog, svg, #conversations");
         }).map((e) => `${e.tagName}#${e.id}.${e.className}`).slice(0, 5));
         assert.deepEqual(wide, [], `${where}: beyond the edge`);
     }

@@ -65,8 +65,11 @@ test("the server goes away within an answer, and comes back", async () => {
     await p.waitForFunction(() => [...document.querySelectorAll(".assistant .body")].pop()?.innerText.startsWith("still here"));
     await p.click("#send");
     await v.idle();
+    await server.stop("SIGKILL"); // now while nothing is asked
+    await p.fill("#say", "x");
+    await p.press("#say", "Enter");
+    await p.waitForSelector("#away:not([hidden])");
     await v.end();
-    await server.stop();
 });
 
 test("the server as it lives; a key sees its own and the totals", async () => {
@@ -97,5 +100,33 @@ test("the server as it lives; a key sees its own and the totals", async () => {
     for (const seen of [admin, itself]) assert.match(seen.slots[0], /^\d+ \+ \d+ tokens$/);
     busy.abort();
     await stream.body.cancel().catch(() => {});
+    await server.stop();
+});
+
+test("models that are loaded when asked for: their states are shown", async () => {
+    const server = await Server.fake();
+    const v = await Visit.to(server), p = v.page;
+    const meta = {n_params: 1e9, n_ctx: 4096, size: 5e8};
+    let states = [{value: "loaded", pinned: true}, {value: "unloaded"}];
+    await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0]}, {id: "two", meta, status: states[1]},
+        {id: "one-lora", parent: "one", meta: {adapter_id: 0}}, {id: "two-lora", parent: "two", meta: {adapter_id: 0}}]}}));
+    await p.reload();
+    await v.ready();
+    const options = (label) => p.locator(`[aria-label="${label}"] option`).allInnerTexts();
+    assert.deepEqual(await options("model"), ["one", "two (unloaded)"]);
+    assert.deepEqual(await options("adapter"), ["no adapter", "one-lora"]);
+    await p.selectOption("[aria-label=model]", "two");
+    assert.deepEqual(await options("adapter"), ["no adapter", "two-lora"]);
+    states = [{value: "loaded"}, {value: "loading", progress: 0.4}];
+    await v.page.fill("#say", "[say x]");
+    await v.page.press("#say", "Enter");
+    await until(async () => (await options("model")).join() === "one,two (loading 40 %)", "it is loading");
+    assert.equal(v.last.model, "two");
+    states = [{value: "unloaded"}, {value: "loaded"}];
+    await until(async () => (await options("model")).join() === "one (unloaded),two", "it is loaded");
+    await p.click("#server-tab");
+    await until(async () => (await p.innerText("#server")).includes("unloaded"), "the view of the server has the states");
+    await v.context.unroute("**/v1/models");
+    await v.end();
     await server.stop();
 });
