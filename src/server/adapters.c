@@ -26,10 +26,10 @@ typedef struct adapter_walk {
 } adapter_walk;
 
 /* The next one, valid until the call after; NULL behind the last. */
-static const weft_engine_adapter *walk_next(const weft_server *s, adapter_walk *w)
+static const weft_engine_adapter *walk_next(const weft__server_model *m, adapter_walk *w)
 {
     if (w->at == w->n && !w->ended) {
-        int32_t n = weft_engine_adapters(s->engine, w->first, w->page, PAGE);
+        int32_t n = weft_engine_adapters(m->engine, w->first, w->page, PAGE);
         w->ended = n <= PAGE;
         w->at = 0;
         w->n = n < PAGE ? n : PAGE;
@@ -38,25 +38,15 @@ static const weft_engine_adapter *walk_next(const weft_server *s, adapter_walk *
     return w->at < w->n ? &w->page[w->at++] : NULL;
 }
 
-/* ---- what a request means ---- */
-
-int weft__server_is_model_name(const weft_server *s, const char *name)
-{
-    if (!strcmp(name, s->name)) return 1;
-    for (char **a = s->aliases.items; a && *a; a++)
-        if (!strcmp(*a, name)) return 1;
-    return 0;
-}
-
 /* ---- whose an adapter is ---- */
 
 enum { OWNER = WEFT__API_MAX_TENANT + 1 /* bytes of "key-0123456789ab." */, OWN_MAX = 48 /* of a key */ };
 
 /* Where keys are wanted, what a key loads is known to the engine by a name that begins with its tenant. 1: it is such a
  * name. */
-static int is_own(const weft_server *s, const char *name)
+static int is_own(const weft__server_model *m, const char *name)
 {
-    return s->wants_keys && !strncmp(name, "key-", 4) &&
+    return m->server->wants_keys && !strncmp(name, "key-", 4) &&
            strspn(name + 4, "0123456789abcdef") == WEFT__API_MAX_TENANT - 4 && name[WEFT__API_MAX_TENANT] == '.';
 }
 
@@ -66,56 +56,57 @@ static int is_owner(const char *tenant, const char *name)
 }
 
 /* Is it there for this tenant? */
-static int is_visible(const weft_server *s, const char *tenant, const char *name)
+static int is_visible(const weft__server_model *m, const char *tenant, const char *name)
 {
-    return !is_own(s, name) || is_owner(tenant, name);
+    return !is_own(m, name) || is_owner(tenant, name);
 }
 
 /* As its tenant calls it. To others, admins, all of it is its name. */
-static const char *shown_name(const weft_server *s, const char *tenant, const char *name)
+static const char *shown_name(const weft__server_model *m, const char *tenant, const char *name)
 {
-    return is_own(s, name) && is_owner(tenant, name) ? name + OWNER : name;
+    return is_own(m, name) && is_owner(tenant, name) ? name + OWNER : name;
 }
 
 /* The engine's name of what a tenant calls so: its own, or what was published. 0: there is none. */
-static int find_name(const weft_server *s, const char *tenant, const char *name, char out[WEFT__API_ADAPTER_NAME])
+static int find_name(const weft__server_model *m, const char *tenant, const char *name,
+                     char out[WEFT__API_ADAPTER_NAME])
 {
     weft_engine_adapter a = {.size = sizeof a};
     int n = snprintf(out, WEFT__API_ADAPTER_NAME, "%s.%s", tenant, name);
-    if (*tenant && n < WEFT__API_ADAPTER_NAME && !weft_engine_adapter_find(s->engine, out, &a, NULL)) return 1;
+    if (*tenant && n < WEFT__API_ADAPTER_NAME && !weft_engine_adapter_find(m->engine, out, &a, NULL)) return 1;
     n = snprintf(out, WEFT__API_ADAPTER_NAME, "%s", name);
-    return n < WEFT__API_ADAPTER_NAME && !is_own(s, name) && !weft_engine_adapter_find(s->engine, name, &a, NULL);
+    return n < WEFT__API_ADAPTER_NAME && !is_own(m, name) && !weft_engine_adapter_find(m->engine, name, &a, NULL);
 }
 
 /* "adapter" or "base:adapter". The model's own names come first, so that no adapter takes one of them over. */
-void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model,
+void weft__server_adapter_of_model(const weft__server_model *m, const char *tenant, const char *model,
                                    char out[WEFT__API_ADAPTER_NAME])
 {
     const char *colon = strrchr(model, ':');
     int found = 0;
-    if (*model && !weft__server_is_model_name(s, model) && find_name(s, tenant, model, out)) return;
-    if (*model && !weft__server_is_model_name(s, model) && colon && find_name(s, tenant, colon + 1, out)) {
+    if (*model && !weft__server_is_model_name(m, model) && find_name(m, tenant, model, out)) return;
+    if (*model && !weft__server_is_model_name(m, model) && colon && find_name(m, tenant, colon + 1, out)) {
         size_t n = (size_t)(colon - model);
-        found = strlen(s->name) == n && !strncmp(model, s->name, n);
-        for (char **name = s->aliases.items; name && *name && !found; name++)
+        found = strlen(m->name) == n && !strncmp(model, m->name, n);
+        for (char **name = m->aliases.items; name && *name && !found; name++)
             found = !strcmp(*name, "*") || (strlen(*name) == n && !strncmp(model, *name, n));
     }
     if (!found) out[0] = 0;
 }
 
-static int by_index(const weft_server *s, int64_t id, weft_engine_adapter *out)
+static int by_index(const weft__server_model *m, int64_t id, weft_engine_adapter *out)
 {
     out->size = sizeof *out;
-    return id >= 0 && id <= INT32_MAX && weft_engine_adapters(s->engine, (int32_t)id, out, 1) > 0 && out->index == id;
+    return id >= 0 && id <= INT32_MAX && weft_engine_adapters(m->engine, (int32_t)id, out, 1) > 0 && out->index == id;
 }
 
 /* All of them must be there, for this tenant. */
-static int check_listed(const weft_server *s, const char *tenant, const weft__api_adapter_scale *loras, int n,
+static int check_listed(const weft__server_model *m, const char *tenant, const weft__api_adapter_scale *loras, int n,
                         weft__api_error *error)
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
-        if (!by_index(s, loras[i].id, &a) || !is_visible(s, tenant, a.name))
+        if (!by_index(m, loras[i].id, &a) || !is_visible(m, tenant, a.name))
             return weft__api_error_set(error, 400, "lora", "'lora' has id %lld, which no adapter has",
                                        (long long)loras[i].id);
     return 1;
@@ -123,82 +114,84 @@ static int check_listed(const weft_server *s, const char *tenant, const weft__ap
 
 /* What is wrong with a file that the server has is no error of the request, unless it brings a scale that the values
  * cannot have. */
-static int faults_file(const weft_server *s, const weft_request_adapter *adapters, int n, weft_status st)
+static int faults_file(const weft__server_model *m, const weft_request_adapter *adapters, int n, weft_status st)
 {
     weft_engine_adapter a = {.size = sizeof a};
     int all_there = 1, scaled = 0;
     for (int i = 0; i < n; i++) {
         scaled |= !isnan(adapters[i].scale);
-        if (adapters[i].name) all_there &= !weft_engine_adapter_find(s->engine, adapters[i].name, &a, NULL);
+        if (adapters[i].name) all_there &= !weft_engine_adapter_find(m->engine, adapters[i].name, &a, NULL);
     }
     return st == WEFT_FORMAT || st == WEFT_UNSUPPORTED || (st == WEFT_NOT_FOUND && all_there) ||
            (st == WEFT_ARGUMENT && !scaled);
 }
 
 /* By their names or their numbers; shown is filled when they are taken. */
-static int adapters_take(weft_server *s, const char *tenant, const weft_request_adapter *adapters, int n, int *ready,
-                         weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
+static int adapters_take(weft__server_model *m, const char *tenant, const weft_request_adapter *adapters, int n,
+                         int *ready, weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN],
+                         weft__api_error *error)
 {
     weft_error err = {0};
     weft_engine_adapter a;
     size_t at = 0;
     shown[0] = 0;
     for (int i = 0; i < n; i++) {
-        const char *name = adapters[i].name ? adapters[i].name : by_index(s, adapters[i].index, &a) ? a.name : "";
+        const char *name = adapters[i].name ? adapters[i].name : by_index(m, adapters[i].index, &a) ? a.name : "";
         int more =
-            snprintf(shown + at, WEFT__API_ADAPTERS_SHOWN - at, "%s%s", at ? "+" : "", shown_name(s, tenant, name));
+            snprintf(shown + at, WEFT__API_ADAPTERS_SHOWN - at, "%s%s", at ? "+" : "", shown_name(m, tenant, name));
         at = at + (size_t)more < WEFT__API_ADAPTERS_SHOWN ? at + (size_t)more : WEFT__API_ADAPTERS_SHOWN - 1;
     }
-    weft_status st = ready ? weft_engine_lease_ready(s->engine, adapters, n, ready, out, &err)
-                           : weft_engine_lease_new(s->engine, adapters, n, out, &err);
+    weft_status st = ready ? weft_engine_lease_ready(m->engine, adapters, n, ready, out, &err)
+                           : weft_engine_lease_new(m->engine, adapters, n, out, &err);
     if (!st) return 1;
-    if (faults_file(s, adapters, n, st)) st = WEFT_IO;
+    if (faults_file(m, adapters, n, st)) st = WEFT_IO;
     if (st == WEFT_LIMIT) st = WEFT_NO_MEMORY; /* of adapters: it is the server's */
     weft__api_error_of(error, st, err.message);
     return 0;
 }
 
 /* By number: one that is unloaded, and its name loaded again, is another then. */
-static int take_listed(weft_server *s, const char *tenant, const weft__api_adapter_scale *loras, int n, int *ready,
-                       weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
+static int take_listed(weft__server_model *m, const char *tenant, const weft__api_adapter_scale *loras, int n,
+                       int *ready, weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN],
+                       weft__api_error *error)
 {
     weft_request_adapter adapters[WEFT__API_MAX_LORAS] = {{0}};
     for (int i = 0; i < n; i++) adapters[i] = (weft_request_adapter){NULL, (float)loras[i].scale, (int32_t)loras[i].id};
-    return adapters_take(s, tenant, adapters, n, ready, out, shown, error);
+    return adapters_take(m, tenant, adapters, n, ready, out, shown, error);
 }
 
 /* Those whose scales were set for all. Which were unloaded since change nothing. */
-static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN],
+static int take_set(weft__server_model *m, int *ready, weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN],
                     weft__api_error *error)
 {
     for (;;) {
         weft__api_adapter_scale set[WEFT__API_MAX_LORAS];
         weft_engine_adapter a;
         int n = 0;
-        pthread_mutex_lock(&s->loras_lock);
-        for (int i = 0; i < s->n_loras; i++)
-            if (by_index(s, s->loras[i].id, &a)) set[n++] = s->loras[i];
-        pthread_mutex_unlock(&s->loras_lock);
-        if (take_listed(s, "", set, n, ready, out, shown, error)) return 1;
-        if (check_listed(s, "", set, n, &(weft__api_error){0}))
+        pthread_mutex_lock(&m->loras_lock);
+        for (int i = 0; i < m->n_loras; i++)
+            if (by_index(m, m->loras[i].id, &a)) set[n++] = m->loras[i];
+        pthread_mutex_unlock(&m->loras_lock);
+        if (take_listed(m, "", set, n, ready, out, shown, error)) return 1;
+        if (check_listed(m, "", set, n, &(weft__api_error){0}))
             return 0; /* it was not for one that was just unloaded */
         *error = (weft__api_error){0};
     }
 }
 
 /* A model that is named is meant: the base is the base, whatever was set for requests that name none. */
-int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, const char *tenant, int *ready,
+int weft__server_adapters_lease(weft__server_model *m, const weft__api_params *params, const char *tenant, int *ready,
                                 weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error)
 {
     const weft_request_adapter one = {params->adapter, NAN, 0};
     if (*params->adapter && params->lora_given)
         return weft__api_error_set(error, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
-    if (*params->adapter) return adapters_take(s, tenant, &one, 1, ready, out, shown, error);
+    if (*params->adapter) return adapters_take(m, tenant, &one, 1, ready, out, shown, error);
     if (params->lora_given)
-        return check_listed(s, tenant, params->loras, params->n_loras, error) &&
-               take_listed(s, tenant, params->loras, params->n_loras, ready, out, shown, error);
-    if (params->model && *params->model) return take_listed(s, tenant, NULL, 0, ready, out, shown, error);
-    return take_set(s, ready, out, shown, error);
+        return check_listed(m, tenant, params->loras, params->n_loras, error) &&
+               take_listed(m, tenant, params->loras, params->n_loras, ready, out, shown, error);
+    if (params->model && *params->model) return take_listed(m, tenant, NULL, 0, ready, out, shown, error);
+    return take_set(m, ready, out, shown, error);
 }
 
 /* ---- listing ---- */
@@ -206,48 +199,48 @@ int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, 
 enum { ADAPTERS_NAMED = 8, ADAPTERS_NAMED_BYTES = 180 };
 
 /* Is that real path beneath the folder for clients? */
-static int is_within(const weft_server *s, const char *real)
+static int is_within(const weft__server_model *m, const char *real)
 {
-    size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
-    return n && !strncmp(real, s->adapter_dir, n) && real[n] == '/';
+    size_t n = m->server->adapter_dir ? strlen(m->server->adapter_dir) : 0;
+    return n && !strncmp(real, m->server->adapter_dir, n) && real[n] == '/';
 }
 
 /* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
-static int members_are_within(const weft_server *s, const char *folder)
+static int members_are_within(const weft__server_model *m, const char *folder)
 {
     static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
     char joined[PATH_MAX], real[PATH_MAX];
     for (int i = 0; i < 2; i++) {
         if ((size_t)snprintf(joined, sizeof joined, "%s/%s", folder, names[i]) >= sizeof joined) return 0;
-        if (realpath(joined, real) && !is_within(s, real)) return 0;
+        if (realpath(joined, real) && !is_within(m, real)) return 0;
     }
     return 1;
 }
 
-void weft__server_adapter_put_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
-                                    weft__strbuf *out)
+void weft__server_adapter_put_model(const weft__server_model *m, const weft__server_caller *who,
+                                    const weft_engine_adapter *a, weft__strbuf *out)
 {
-    weft__api_put_adapter_model(out, shown_name(s, who->tenant, a->name), s->name, s->began, a);
+    weft__api_put_adapter_model(out, shown_name(m, who->tenant, a->name), m->name, m->server->began, a);
 }
 
-void weft__server_adapters_put_models(const weft_server *s, const weft__server_caller *who, weft__strbuf *out)
+void weft__server_adapters_put_models(const weft__server_model *m, const weft__server_caller *who, weft__strbuf *out)
 {
     const weft_engine_adapter *a;
     adapter_walk w = {0};
-    while ((a = walk_next(s, &w)))
-        if (is_visible(s, who->tenant, a->name)) weft__server_adapter_put_model(s, who, a, out);
+    while ((a = walk_next(m, &w)))
+        if (is_visible(m, who->tenant, a->name)) weft__server_adapter_put_model(m, who, a, out);
 }
 
-void weft__server_adapters_name(const weft_server *s, const weft__server_caller *who, char *out, size_t room)
+void weft__server_adapters_name(const weft__server_model *m, const weft__server_caller *who, char *out, size_t room)
 {
     const weft_engine_adapter *a;
     adapter_walk w = {0};
     char names[ADAPTERS_NAMED_BYTES] = "";
     size_t at = 0;
     int n = 0, n_named = 0;
-    while ((a = walk_next(s, &w))) {
-        const char *name = shown_name(s, who->tenant, a->name);
-        if (!is_visible(s, who->tenant, a->name)) continue;
+    while ((a = walk_next(m, &w))) {
+        const char *name = shown_name(m, who->tenant, a->name);
+        if (!is_visible(m, who->tenant, a->name)) continue;
         if (n_named == n && n < ADAPTERS_NAMED && at + strlen(name) + sizeof "', '" <= sizeof names) {
             at += (size_t)snprintf(names + at, sizeof names - at, "%s'%s'", n ? ", " : "", name);
             n_named++;
@@ -260,40 +253,41 @@ void weft__server_adapters_name(const weft_server *s, const weft__server_caller 
     else snprintf(out, room, " and the adapter%s %s", n > 1 ? "s" : "", names);
 }
 
-static float set_scale(const weft_server *s, int32_t id)
+static float set_scale(const weft__server_model *m, int32_t id)
 {
     float scale = 0;
-    pthread_mutex_lock(&((weft_server *)(uintptr_t)s)->loras_lock);
-    for (int i = 0; i < s->n_loras; i++)
-        if (s->loras[i].id == id) scale = (float)s->loras[i].scale;
-    pthread_mutex_unlock(&((weft_server *)(uintptr_t)s)->loras_lock);
+    pthread_mutex_lock(&((weft__server_model *)(uintptr_t)m)->loras_lock);
+    for (int i = 0; i < m->n_loras; i++)
+        if (m->loras[i].id == id) scale = (float)m->loras[i].scale;
+    pthread_mutex_unlock(&((weft__server_model *)(uintptr_t)m)->loras_lock);
     return scale;
 }
 
 /* A client asks for what is in its folder by its path within it; of what the operator named, the last part of the path
  * is enough to be told apart. room: bytes of out. */
-static void shown_path(const weft_server *s, const char *path, char *out, size_t room)
+static void shown_path(const weft__server_model *m, const char *path, char *out, size_t room)
 {
     size_t n;
     const char *last = weft__path_last(path, &n);
-    if (is_within(s, path)) snprintf(out, room, "%s", path + strlen(s->adapter_dir) + 1);
+    if (is_within(m, path)) snprintf(out, room, "%s", path + strlen(m->server->adapter_dir) + 1);
     else snprintf(out, room, "%.*s", (int)n, last);
 }
 
 /* How many requests use one that was published is about others, too. */
-static void put_entry(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
+static void put_entry(const weft__server_model *m, const weft__server_caller *who, const weft_engine_adapter *a,
                       weft__strbuf *out)
 {
     char path[sizeof a->path];
-    int mine = is_own(s, a->name) && is_owner(who->tenant, a->name);
-    if (!who->is_admin && !is_visible(s, who->tenant, a->name)) return;
-    shown_path(s, a->path, path, sizeof path);
-    weft__api_put_adapter(out, &(weft__api_adapter){.adapter = a,
-                                                    .name = shown_name(s, who->tenant, a->name),
-                                                    .path = path,
-                                                    .scale = set_scale(s, a->index),
-                                                    .published = !is_own(s, a->name),
-                                                    .hides_requests = s->wants_keys && !who->is_admin && !mine});
+    int mine = is_own(m, a->name) && is_owner(who->tenant, a->name);
+    if (!who->is_admin && !is_visible(m, who->tenant, a->name)) return;
+    shown_path(m, a->path, path, sizeof path);
+    weft__api_put_adapter(out,
+                          &(weft__api_adapter){.adapter = a,
+                                               .name = shown_name(m, who->tenant, a->name),
+                                               .path = path,
+                                               .scale = set_scale(m, a->index),
+                                               .published = !is_own(m, a->name),
+                                               .hides_requests = m->server->wants_keys && !who->is_admin && !mine});
 }
 
 /* ---- endpoints ---- */
@@ -321,11 +315,12 @@ static int may_change_all(const weft__server_caller *who, const char *field, con
 }
 
 /* Whose it is alone changes no one else's answers. */
-static int all_published(const weft_server *s, const weft__api_adapter_scale *loras, int n, weft__api_error *error)
+static int all_published(const weft__server_model *m, const weft__api_adapter_scale *loras, int n,
+                         weft__api_error *error)
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
-        if (by_index(s, loras[i].id, &a) && is_own(s, a.name))
+        if (by_index(m, loras[i].id, &a) && is_own(m, a.name))
             return weft__api_error_set(error, 400, "lora",
                                        "the adapter with id %lld is a key's own; load it with 'publish' first",
                                        (long long)loras[i].id);
@@ -333,60 +328,60 @@ static int all_published(const weft_server *s, const weft__api_adapter_scale *lo
 }
 
 /* POST: the scales of requests that name no adapter; those not listed are 0. */
-static void set_scales(weft_server *s, const weft__server_caller *who, const char *body, size_t n, weft__strbuf *out,
-                       weft__api_error *error)
+static void set_scales(weft__server_model *m, const weft__server_caller *who, const char *body, size_t n,
+                       weft__strbuf *out, weft__api_error *error)
 {
     weft__json *root = NULL;
     weft__api_params params = {0};
     if (!may_change_all(who, NULL, "setting adapters for all", error) || !weft__api_body_parse(body, n, &root, error))
         return;
     if (weft__api_read_adapter_scales(&params, "lora", root, error) &&
-        check_listed(s, who->tenant, params.loras, params.n_loras, error) &&
-        all_published(s, params.loras, params.n_loras, error)) {
-        pthread_mutex_lock(&s->loras_lock);
-        memcpy(s->loras, params.loras, sizeof s->loras);
-        s->n_loras = params.n_loras;
-        pthread_mutex_unlock(&s->loras_lock);
+        check_listed(m, who->tenant, params.loras, params.n_loras, error) &&
+        all_published(m, params.loras, params.n_loras, error)) {
+        pthread_mutex_lock(&m->loras_lock);
+        memcpy(m->loras, params.loras, sizeof m->loras);
+        m->n_loras = params.n_loras;
+        pthread_mutex_unlock(&m->loras_lock);
         weft__api_put_success(out);
     }
     weft__json_free(&root);
 }
 
-void weft__server_adapters_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
     size_t n;
     const char *body = weft__http_body(r, &n);
     if (!strcmp(weft__http_method(r), "POST")) {
-        set_scales(s, who, body, n, &out, &error);
+        set_scales(m, who, body, n, &out, &error);
     } else {
         const weft_engine_adapter *a;
         adapter_walk w = {0};
         weft__strbuf_putc(&out, '[');
-        while ((a = walk_next(s, &w))) put_entry(s, who, a, &out);
+        while ((a = walk_next(m, &w))) put_entry(m, who, a, &out);
         weft__strbuf_putc(&out, ']');
     }
     answer(r, &out, &error);
 }
 
 /* Without a folder for clients, what the operator loaded stays as it is. */
-static int may_change(const weft_server *s, const char *field, weft__api_error *error)
+static int may_change(const weft__server_model *m, const char *field, weft__api_error *error)
 {
-    if (s->adapter_dir) return 1;
+    if (m->server->adapter_dir) return 1;
     return weft__api_error_set(
         error, 403, field,
         "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
 }
 
 /* The file that a client means: beneath the folder for it, links followed. 0 with the error filled. */
-static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__api_error *error)
+static int place_of(const weft__server_model *m, const char *path, char out[PATH_MAX], weft__api_error *error)
 {
     char joined[PATH_MAX];
-    if (!may_change(s, "lora_path", error)) return 0;
+    if (!may_change(m, "lora_path", error)) return 0;
     if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) ||
         strstr(path, "/../") || (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) ||
-        (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
+        (size_t)snprintf(joined, sizeof joined, "%s/%s", m->server->adapter_dir, path) >= sizeof joined)
         return weft__api_error_set(error, 400, "lora_path",
                                    "'lora_path' must be a path within the server's folder for adapters");
     if (!realpath(joined, out)) {
@@ -395,78 +390,79 @@ static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], 
                                        path);
         return weft__api_error_set(error, 400, "lora_path", "'lora_path': %s", strerror(errno));
     }
-    if (!is_within(s, out) || !members_are_within(s, out))
+    if (!is_within(m, out) || !members_are_within(m, out))
         return weft__api_error_set(error, 400, "lora_path",
                                    "'lora_path' must be a path within the server's folder for adapters");
     return 1;
 }
 
-static void put_loaded(const weft_server *s, const char *tenant, const char *name, weft__strbuf *out)
+static void put_loaded(const weft__server_model *m, const char *tenant, const char *name, weft__strbuf *out)
 {
     weft_engine_adapter a = {.size = sizeof a};
-    int there = !weft_engine_adapter_find(s->engine, name, &a, NULL); /* or it was unloaded meanwhile */
-    weft__api_put_adapter_loaded(out, shown_name(s, tenant, name), there ? &a : NULL);
+    int there = !weft_engine_adapter_find(m->engine, name, &a, NULL); /* or it was unloaded meanwhile */
+    weft__api_put_adapter_loaded(out, shown_name(m, tenant, name), there ? &a : NULL);
 }
 
 /* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the
  * file's error. */
-static int name_is_free(const weft_server *s, const char *name, weft__api_error *error)
+static int name_is_free(const weft__server_model *m, const char *name, weft__api_error *error)
 {
     weft_error err = {0};
     if (weft_engine_adapter_check_name(name, &err))
         return weft__api_error_set(error, 400, "lora_name", "%s", err.message);
-    return !weft__server_is_model_name(s, name)
+    return !weft__server_is_model_name(m, name)
                ? 1
                : weft__api_error_set(error, 400, "lora_name",
                                      "'%.128s' is the model's own name; give the adapter another", name);
 }
 
-weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *err)
+weft_status weft__server_adapters_check_names(const weft__server_model *m, weft_error *err)
 {
     const weft_engine_adapter *a;
     adapter_walk w = {0};
-    while ((a = walk_next(s, &w)))
-        if (weft__server_is_model_name(s, a->name) || is_own(s, a->name))
+    while ((a = walk_next(m, &w)))
+        if (weft__server_is_model_name(m, a->name) || is_own(m, a->name))
             return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name %s; give it another", a->name,
-                             is_own(s, a->name) ? "as a key's own ones have" : "of the model itself");
+                             is_own(m, a->name) ? "as a key's own ones have" : "of the model itself");
     return WEFT_OK;
 }
 
 /* ---- the folder ---- */
 
 /* NAME.gguf, or a folder with an adapter in it; 0: it is neither. */
-static int name_of_entry(const weft_server *s, const char *entry, char path[PATH_MAX], char *name, size_t name_size)
+static int name_of_entry(const weft__server_model *m, const char *entry, char path[PATH_MAX], char *name,
+                         size_t name_size)
 {
     size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
     if (entry[0] == '.' ||
-        (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", s->adapter_dir, entry) >= PATH_MAX ||
+        (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", m->server->adapter_dir, entry) >= PATH_MAX ||
         (!tail && access(path, F_OK)))
         return 0;
-    snprintf(path, PATH_MAX, "%s/%s", s->adapter_dir, entry);
+    snprintf(path, PATH_MAX, "%s/%s", m->server->adapter_dir, entry);
     snprintf(name, name_size, "%.*s", (int)(n - tail), entry);
     return 1;
 }
 
-static weft_status add_entry(const weft_server *s, const char *name, const char *path, weft_error *err)
+static weft_status add_entry(const weft__server_model *m, const char *name, const char *path, weft_error *err)
 {
     char real[PATH_MAX]; /* of what is not there, its reader will say so */
-    if ((realpath(path, real) && !is_within(s, real)) || !members_are_within(s, path))
+    if ((realpath(path, real) && !is_within(m, real)) || !members_are_within(m, path))
         return weft_fail(err, WEFT_ARGUMENT,
                          "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
-    if (weft__server_is_model_name(s, name))
+    if (weft__server_is_model_name(m, name))
         return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
-    return weft_engine_adapter_add(s->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
+    return weft_engine_adapter_add(m->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
 }
 
-weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *err)
+weft_status weft__server_adapters_of_folder(const weft__server_model *m, weft_error *err)
 {
     char path[PATH_MAX], name[256];
     struct dirent **entries;
     weft_status st = WEFT_OK;
-    int n = scandir(s->adapter_dir, &entries, NULL, alphasort);
-    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", s->adapter_dir);
+    int n = scandir(m->server->adapter_dir, &entries, NULL, alphasort);
+    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", m->server->adapter_dir);
     for (int i = 0; i < n; i++) {
-        if (!st && name_of_entry(s, entries[i]->d_name, path, name, sizeof name)) st = add_entry(s, name, path, err);
+        if (!st && name_of_entry(m, entries[i]->d_name, path, name, sizeof name)) st = add_entry(m, name, path, err);
         if (st == WEFT_ARGUMENT || st == WEFT_EXISTS) { /* a file's name need not be an adapter's */
             fprintf(stderr, "weft serve: %s is left out: %s\n", path, err->message);
             st = WEFT_OK;
@@ -480,25 +476,25 @@ weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *er
 /* ---- by clients ---- */
 
 /* How many are a tenant's own. */
-static int count_own(const weft_server *s, const char *tenant)
+static int count_own(const weft__server_model *m, const char *tenant)
 {
     const weft_engine_adapter *a;
     adapter_walk w = {0};
     int n = 0;
-    while ((a = walk_next(s, &w))) n += is_own(s, a->name) && is_owner(tenant, a->name);
+    while ((a = walk_next(m, &w))) n += is_own(m, a->name) && is_owner(tenant, a->name);
     return n;
 }
 
 /* What a key loads is its own, unless an admin publishes it. Without keys there is no owner. name:
  * of the engine. */
-static int name_of_load(const weft_server *s, const weft__server_caller *who, const weft__api_params *params,
+static int name_of_load(const weft__server_model *m, const weft__server_caller *who, const weft__api_params *params,
                         char name[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
     weft_engine_adapter a = {.size = sizeof a};
-    if (!name_is_free(s, params->lora_name, error)) return 0;
+    if (!name_is_free(m, params->lora_name, error)) return 0;
     if (params->publish || !*who->tenant) {
         snprintf(name, WEFT__API_ADAPTER_NAME, "%s", params->lora_name);
-        if (is_own(s, name))
+        if (is_own(m, name))
             return weft__api_error_set(error, 400, "lora_name", "'%.100s' is a name as a key's own adapters have",
                                        params->lora_name);
         return may_change_all(who, *who->tenant ? "publish" : NULL, "an adapter for all", error);
@@ -507,19 +503,19 @@ static int name_of_load(const weft_server *s, const weft__server_caller *who, co
         return weft__api_error_set(error, 400, "lora_name",
                                    "'lora_name' must have at most %d bytes where keys are wanted",
                                    WEFT__API_ADAPTER_NAME - 1 - OWNER);
-    if (weft_engine_adapter_find(s->engine, name, &a, NULL) && count_own(s, who->tenant) >= OWN_MAX)
+    if (weft_engine_adapter_find(m->engine, name, &a, NULL) && count_own(m, who->tenant) >= OWN_MAX)
         return weft__api_error_set(error, 400, "lora_name", "a key may have %d adapters of its own; unload one first",
                                    OWN_MAX);
     return 1;
 }
 
 /* The name can be used, and the scale is finite: the form saw to it. */
-static void adapters_load(weft_server *s, const weft__server_caller *who, const weft__api_params *params,
+static void adapters_load(weft__server_model *m, const weft__server_caller *who, const weft__api_params *params,
                           const char *name, const char *place, weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
     weft_status st = weft_engine_adapter_add(
-        s->engine, name, place, (float)params->scale,
+        m->engine, name, place, (float)params->scale,
         WEFT_ADAPTER_DISCREET | (params->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
     weft__api_hide_tenants(err.message, who->tenant);
     if (st == WEFT_EXISTS)
@@ -529,10 +525,10 @@ static void adapters_load(weft_server *s, const weft__server_caller *who, const 
     else if (st == WEFT_STATE) weft__api_error_set(error, 400, "lora_name", "%s", err.message);
     else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__api_error_of(error, st, err.message);
     else if (st) weft__api_error_set(error, 400, "lora_path", "%s", err.message);
-    else put_loaded(s, who->tenant, name, out);
+    else put_loaded(m, who->tenant, name, out);
 }
 
-void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
@@ -540,11 +536,11 @@ void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft
     char place[PATH_MAX], name[WEFT__API_ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__api_params_parse(&weft__api_table_load_adapter, s->n_vocab, body, n, &params, &error) &&
-        name_of_load(s, who, &params, name, &error) && place_of(s, params.lora_path, place, &error) &&
-        weft__server_disk_enter(s, r, NULL, &error)) {
-        adapters_load(s, who, &params, name, place, &out, &error);
-        weft__server_disk_leave(s, r);
+    if (weft__api_params_parse(&weft__api_table_load_adapter, m->n_vocab, body, n, &params, &error) &&
+        name_of_load(m, who, &params, name, &error) && place_of(m, params.lora_path, place, &error) &&
+        weft__server_disk_enter(m->server, r, NULL, &error)) {
+        adapters_load(m, who, &params, name, place, &out, &error);
+        weft__server_disk_leave(m->server, r);
     }
     weft__api_params_free(&params);
     answer(r, &out, &error);
@@ -552,20 +548,20 @@ void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft
 
 /* The engine's name of what this caller may unload: its own, or for an admin what was published, and by its full name
  * that of another key. */
-static int name_of_unload(const weft_server *s, const weft__server_caller *who, const char *given,
+static int name_of_unload(const weft__server_model *m, const weft__server_caller *who, const char *given,
                           char name[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
     weft_engine_adapter a = {.size = sizeof a};
-    int found = find_name(s, who->tenant, given, name);
-    if (!found && who->is_admin && is_own(s, given)) {
+    int found = find_name(m, who->tenant, given, name);
+    if (!found && who->is_admin && is_own(m, given)) {
         snprintf(name, WEFT__API_ADAPTER_NAME, "%s", given);
-        found = !weft_engine_adapter_find(s->engine, name, &a, NULL);
+        found = !weft_engine_adapter_find(m->engine, name, &a, NULL);
     }
     if (!found) return weft__api_error_set(error, 404, "lora_name", "there is no adapter '%.128s'", given);
-    return is_own(s, name) || may_change_all(who, "lora_name", "unloading an adapter that is there for all", error);
+    return is_own(m, name) || may_change_all(who, "lora_name", "unloading an adapter that is there for all", error);
 }
 
-void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
@@ -574,9 +570,9 @@ void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const we
     char name[WEFT__API_ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__api_params_parse(&weft__api_table_unload_adapter, s->n_vocab, body, n, &params, &error) &&
-        may_change(s, "lora_name", &error) && name_of_unload(s, who, params.lora_name, name, &error)) {
-        if (weft_engine_adapter_remove(s->engine, name, &err))
+    if (weft__api_params_parse(&weft__api_table_unload_adapter, m->n_vocab, body, n, &params, &error) &&
+        may_change(m, "lora_name", &error) && name_of_unload(m, who, params.lora_name, name, &error)) {
+        if (weft_engine_adapter_remove(m->engine, name, &err))
             weft__api_error_set(&error, 404, "lora_name", "there is no adapter '%.128s'", params.lora_name);
         else weft__api_put_ok(&out);
     }
@@ -584,14 +580,14 @@ void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const we
     answer(r, &out, &error);
 }
 
-void weft__server_adapters_forget(weft_server *s)
+void weft__server_adapters_forget(weft__server_model *m)
 {
     const weft_engine_adapter *a;
     adapter_walk w = {0};
-    while ((a = walk_next(s, &w))) {
+    while ((a = walk_next(m, &w))) {
         char tenant[WEFT__API_MAX_TENANT + 1];
         snprintf(tenant, sizeof tenant, "%s", a->name);
-        if (is_own(s, a->name) && !weft__server_keys_have(&s->keys, tenant))
-            weft_engine_adapter_remove(s->engine, a->name, NULL);
+        if (is_own(m, a->name) && !weft__server_keys_have(&m->server->keys, tenant))
+            weft_engine_adapter_remove(m->engine, a->name, NULL);
     }
 }

@@ -13,7 +13,7 @@ int weft__server_first_of_prompt(const weft__server_choice *c)
 void weft__server_count_began(weft__server_choice *c, double queue_ms)
 {
     c->counted_ns = weft__clock_ns();
-    weft__server_histogram_add(&c->gen->server->metrics.queue, queue_ms / 1000);
+    weft__server_histogram_add(&c->gen->model->metrics.queue, queue_ms / 1000);
 }
 
 /* The same by key and adapters. */
@@ -42,7 +42,7 @@ static void count_time(weft__server_choice *c, _Atomic uint64_t *to, uint64_t *c
 
 void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached)
 {
-    weft__server_metrics *m = &c->gen->server->metrics;
+    weft__server_metrics *m = &c->gen->model->metrics;
     if (n_read <= c->n_read) return;
     if (weft__server_first_of_prompt(c)) {
         int32_t cached = c->n_read ? 0 : n_cached; /* those come first */
@@ -58,7 +58,7 @@ void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_c
 
 void weft__server_count_token(weft__server_choice *c, uint64_t now)
 {
-    weft__server_metrics *m = &c->gen->server->metrics;
+    weft__server_metrics *m = &c->gen->model->metrics;
     weft__server_histogram_add(c->out->n_generated ? &m->between_tokens : &m->first_token,
                                (double)(now - c->last_ns) / 1e9);
     if (c->out->n_generated) count_time(c, &m->generate_us, &c->generate_us, now);
@@ -79,7 +79,7 @@ static void count_rest(_Atomic uint64_t *to, uint64_t counted, double ms)
 
 void weft__server_count_end(weft__server_choice *c)
 {
-    weft__server_metrics *m = &c->gen->server->metrics;
+    weft__server_metrics *m = &c->gen->model->metrics;
     if (!c->began) weft__server_histogram_add(&m->queue, c->queue_ms / 1000);
     m->embedded += c->out->n_embedding != 0;
     m->finished[c->out->finish]++;

@@ -38,7 +38,7 @@ static int stderr_takes(void)
 /* A line is lost. Any thread. */
 static void lose(weft_server *s, const char *why)
 {
-    s->metrics.log_lines_lost++;
+    s->answered.log_lines_lost++;
     if (atomic_exchange(&s->log.told, 1)) return;
     if (stderr_takes())
         dprintf(STDERR_FILENO,

@@ -36,11 +36,11 @@ void weft__server_histogram_add(weft__server_histogram *h, double seconds)
     h->sum_us += (uint64_t)(seconds * 1e6);
 }
 
-void weft__server_metrics_response(weft__server_metrics *m, const char *path, int status)
+void weft__server_metrics_response(weft__server_answered *a, const char *path, int status)
 {
     int i = 0;
     while (i + 1 < N_STATUSES && statuses[i] != status) i++;
-    m->responses[weft__server_route_index(path)][i]++;
+    a->responses[weft__server_route_index(path)][i]++;
 }
 
 static void head(weft__strbuf *out, const char *name, const char *type, const char *help)
@@ -81,14 +81,14 @@ static void histogram(weft__strbuf *out, const char *name, const char *help, con
     buckets(out, name, h->bounds, counts, h->n, (double)h->sum_us / 1e6);
 }
 
-static void put_responses(const weft__server_metrics *m, weft__strbuf *out)
+static void put_responses(const weft__server_answered *a, weft__strbuf *out)
 {
     head(out, "weft_http_responses_total", "counter", "Answers by path and status; status 0: none was sent.");
     for (int r = 0; weft__server_route_at(r); r++)
         for (int i = 0; i < N_STATUSES; i++)
-            if (m->responses[r][i])
+            if (a->responses[r][i])
                 weft__strbuf_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n",
-                                    weft__server_route_at(r), statuses[i], (unsigned long long)m->responses[r][i]);
+                                    weft__server_route_at(r), statuses[i], (unsigned long long)a->responses[r][i]);
 }
 
 static void put_requests(const weft__server_metrics *m, weft__strbuf *out)
@@ -201,10 +201,10 @@ static void put_http(weft_server *s, weft__strbuf *out)
     gauge(out, "weft_http_answer_bytes", "Bytes of whole answers that wait to be read.", (double)c.n_answer_bytes);
 }
 
-static void put_grammars(weft_server *s, weft__strbuf *out)
+static void put_grammars(weft__server_model *m, weft__strbuf *out)
 {
     weft__server_grammar_counts c;
-    weft__server_grammar_cache_count(&s->grammar_cache, &c);
+    weft__server_grammar_cache_count(&m->grammar_cache, &c);
     counter(out, "weft_grammars_compiled_total", "Grammars and schemas compiled.", c.n_compiled);
     counter(out, "weft_grammars_found_total", "Requests whose grammar had been compiled before.", c.n_found);
     counter(out, "weft_grammars_dropped_total", "Compiled grammars let go for others.", c.n_dropped);
@@ -235,19 +235,20 @@ static void put_llama(const weft__server_metrics *m, const weft_engine_stats *e,
 
 void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out)
 {
+    weft__server_model *m = &s->first;
     weft_engine_stats e = {.size = sizeof e};
-    weft_engine_get_stats(s->engine, &e);
-    put_requests(&s->metrics, out);
+    weft_engine_get_stats(m->engine, &e);
+    put_requests(&m->metrics, out);
     put_engine(&e, out);
     put_memory(&e.memory, out);
     put_http(s, out);
-    put_grammars(s, out);
-    put_responses(&s->metrics, out);
+    put_grammars(m, out);
+    put_responses(&s->answered, out);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
-            s->metrics.log_lines_lost);
+            s->answered.log_lines_lost);
     gauge(out, "weft_memory_blocks",
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
-    put_llama(&s->metrics, &e, out);
+    put_llama(&m->metrics, &e, out);
 }

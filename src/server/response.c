@@ -42,11 +42,12 @@ void weft__server_response_unref(weft__server_response *g)
     weft__free(g->answer.choices);
     weft__api_prompts_free(&g->prompts);
     weft__api_params_free(&g->params);
-    weft_engine_lease_free(g->server->engine, &g->lease);
+    weft_engine_lease_free(g->model->engine, &g->lease);
     weft_grammar_free(&g->grammar);
     weft__free(g->thinking_end);
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
+    weft__server_model_release(&g->model);
     weft__http_release(g->r);
     weft__free(g);
 }
@@ -65,7 +66,7 @@ void weft__server_response_cancel_all(weft__server_response *g)
         int running = c->submitted && !c->finished;
         uint64_t id = c->request;
         pthread_mutex_unlock(&g->lock);
-        if (running) weft_engine_cancel(g->server->engine, id);
+        if (running) weft_engine_cancel(g->model->engine, id);
     }
 }
 
@@ -163,7 +164,7 @@ static void on_began(weft__server_choice *c, const weft_event *e)
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
-        c->out->slot = weft__server_slots_take(&g->server->slots, (int32_t)g->params.id_slot, e->request, g->tenant,
+        c->out->slot = weft__server_slots_take(&g->model->slots, (int32_t)g->params.id_slot, e->request, g->tenant,
                                                c->out->prompt->ids, c->out->prompt->n, (int32_t)g->params.max_tokens,
                                                c->with_adapters);
     if (!g->params.stream || !g->writer->stream_begin) return;
@@ -178,7 +179,7 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     const char *text;
     size_t n;
     weft__server_count_token(c, weft__clock_ns());
-    weft__server_slots_token(&g->server->slots, c->out->slot, e->token);
+    weft__server_slots_token(&g->model->slots, c->out->slot, e->token);
     weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
     else if (g->keep_entries && !add_entry(c, &c->out->entries, &c->out->n_entries, &c->cap_entries, e)) fail_memory(c);
@@ -232,46 +233,59 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->out->generate_ms = e->generate_ms;
 }
 
-/* Nothing more is to be asked for: it was refused, its client left, or c has failed. */
-static int is_over(weft__server_response *g, const weft__server_choice *c)
+/* Nothing more is to be asked for: it was refused, its client left, or one has failed. With the lock. */
+static int is_over(const weft__server_response *g)
 {
-    pthread_mutex_lock(&g->lock);
-    int over = c->out->status || g->refused || g->gone;
-    pthread_mutex_unlock(&g->lock);
-    return over;
+    return g->has_failed || g->refused || g->gone;
 }
 
-/* What was not asked for will not come. */
+/* What was not asked for will not come. With the lock. */
 static void ask_no_more(weft__server_response *g)
 {
-    pthread_mutex_lock(&g->lock);
     g->n_left -= g->answer.n_choices - g->n_asked;
     g->n_asked = g->answer.n_choices;
-    pthread_mutex_unlock(&g->lock);
 }
 
-/* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is
- * full they wait for the next end of one of ours; when there is none left, that is the answer. */
-static void ask_on(weft__server_choice *c)
+/* A request may have more inputs than the queue has places: as some end, the next ones are asked for, by one thread at
+ * a time, whose turn (is_asking) ends here. Where the queue is full they wait for the next end of one of ours; when
+ * there is none left, that is the answer. 1: so nothing is left, and the caller answers. */
+static int ask_on(weft__server_response *g)
 {
-    weft__server_response *g = c->gen;
-    g->n_done++;
+    int is_due = 0;
+    pthread_mutex_lock(&g->lock);
     while (g->n_asked < g->answer.n_choices && g->n_asked - g->n_done < g->n_at_once) {
         weft__server_choice *next = &g->choices[g->n_asked];
         weft_error err = {0};
         double retry_after_s = 1;
-        weft_status st = is_over(g, c) ? WEFT_CANCELLED : weft__server_response_submit(next, &retry_after_s, &err);
-        if (st == WEFT_BUSY && g->n_asked > g->n_done) return;
+        const int is_wanted = !is_over(g), n_done = g->n_done;
+        pthread_mutex_unlock(&g->lock);
+        weft_status st = is_wanted ? weft__server_response_submit(next, &retry_after_s, &err) : WEFT_CANCELLED;
+        pthread_mutex_lock(&g->lock);
+        if (st == WEFT_BUSY && g->n_asked > g->n_done) break;
+        if (st == WEFT_BUSY && g->n_done != n_done) continue; /* the last of ours ended meanwhile, and left its place */
         if (st) {
             if (st != WEFT_CANCELLED) keep_status(next, st, err.message);
             g->retry_s = (int)ceil(retry_after_s);
             ask_no_more(g);
-            return;
+            is_due = !g->n_left;
+            break;
         }
         g->n_asked++;
-        if (is_over(g, c))
-            weft_engine_cancel(g->server->engine, next->request); /* meanwhile: who cancels all did not see it */
+        if (!is_over(g)) continue;
+        pthread_mutex_unlock(&g->lock);
+        weft_engine_cancel(g->model->engine, next->request); /* who cancels all did not see it */
+        pthread_mutex_lock(&g->lock);
     }
+    g->is_asking = 0;
+    pthread_mutex_unlock(&g->lock);
+    return is_due;
+}
+
+void weft__server_response_ask_on(weft__server_response *g)
+{
+    if (!ask_on(g)) return;
+    atomic_fetch_add(&g->refs, 1);
+    weft__server_answers_put(&g->server->answers, g);
 }
 
 /* The rest of the text. */
@@ -359,16 +373,17 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     keep_finish(c, e);
     weft__server_count_read(c, e->n_read, e->n_cached); /* what no event told of */
     weft__server_count_end(c);
-    weft__server_slots_give(&g->server->slots, c->out->slot);
+    weft__server_slots_give(&g->model->slots, c->out->slot);
     weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
-    g->n_left--;
     c->finished = 1;
+    g->has_failed |= c->out->status != WEFT_OK;
+    g->n_done++;
+    int refused = g->refused, last = --g->n_left == 0;
+    int asks = !g->is_asking && g->n_asked < g->answer.n_choices;
+    g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
-    ask_on(c);
-    pthread_mutex_lock(&g->lock);
-    int refused = g->refused, last = g->n_left == 0;
-    pthread_mutex_unlock(&g->lock);
+    if (asks && ask_on(g)) last = 1;
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);
         return;
@@ -411,17 +426,18 @@ static void make_id(char *out, size_t n, const char *prefix)
              (unsigned long long)(weft__rng_entropy() & 0xffffffff));
 }
 
-static weft__server_response *new_gen(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
+static weft__server_response *new_gen(weft__server_model *m, weft__http_request *r, const weft__api_writer *writer,
                                       const weft__server_caller *who, const char *tenant)
 {
     weft__server_response *g = weft__alloc_zero(1, sizeof *g);
     if (!g) return NULL;
-    g->server = s;
+    g->server = m->server;
+    g->model = weft__server_model_hold(m);
     g->r = r;
     g->writer = writer;
     atomic_init(&g->refs, 1);
     pthread_mutex_init(&g->lock, NULL);
-    g->answer.tokenizer = s->prompt_model.tokenizer;
+    g->answer.tokenizer = m->prompt_model.tokenizer;
     g->answer.params = &g->params;
     g->answer.created = (int64_t)time(NULL);
     snprintf(g->tenant, sizeof g->tenant, "%s", tenant);
@@ -493,11 +509,11 @@ int weft__server_response_lease(weft__server_response *g, weft__api_error *error
         weft__api_error_of(error, WEFT_CANCELLED, "the client left");
         return 0;
     }
-    if (weft__server_adapters_lease(g->server, &g->params, g->tenant, NULL, &g->lease, g->adapters, error)) return 1;
+    if (weft__server_adapters_lease(g->model, &g->params, g->tenant, NULL, &g->lease, g->adapters, error)) return 1;
     uint64_t now = weft__clock_ns();
     if (error->status != 429 || now >= until) return 0;
     if (deadline && now >= deadline) return set_late(g->server->adapters.what, error);
-    weft_engine_lease_wait(g->server->engine, LOOK_MS);
+    weft_engine_lease_wait(g->model->engine, LOOK_MS);
     return -1;
 }
 
@@ -537,12 +553,12 @@ void weft__server_response_drop(weft__server_response *g)
     weft__server_response_unref(g);
 }
 
-void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
+void weft__server_response_start(weft__server_model *m, weft__http_request *r, const weft__api_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
                                  weft__api_params *params, weft__api_prompts *prompts, int embedding)
 {
     weft__api_error error = {0};
-    weft__server_response *g = new_gen(s, r, writer, who, tenant);
+    weft__server_response *g = new_gen(m, r, writer, who, tenant);
     if (!g) {
         weft__api_error_set(&error, 503, NULL, "no memory for the request");
         weft__server_reply_error(r, &error);
@@ -559,7 +575,7 @@ void weft__server_response_start(weft_server *s, weft__http_request *r, const we
     g->answer.several = g->prompts.n > 1;
     make_id(g->answer.id, sizeof g->answer.id, id_prefix);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",
-             g->params.model && *g->params.model ? g->params.model : s->name);
+             g->params.model && *g->params.model ? g->params.model : m->name);
     int ready = weft__server_response_prepare(g, &error);
     if (ready) weft__api_params_settle(&g->params);
     weft__http_free_body(r);

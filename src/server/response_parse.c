@@ -37,7 +37,7 @@ static weft_status find_thinking_end(weft__server_response *g, weft_error *err)
     if (g->params.thinking_budget < 0 || g->thinking_end) return WEFT_OK;
     g->thinking_end = weft__alloc_array(MOST, sizeof *g->thinking_end);
     if (!g->thinking_end) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the request");
-    return weft_chat_thinking_end(g->server->prompt_model.chat, g->thinking_end, MOST, &g->n_thinking_end, err);
+    return weft_chat_thinking_end(g->model->prompt_model.chat, g->thinking_end, MOST, &g->n_thinking_end, err);
 }
 
 static const char *budget_field(const weft__api_params *a)
@@ -57,10 +57,10 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
     weft_error err = {0};
     int is_content;
     if (!g->prompts.chat) return 1;
-    if (a->thinking_budget >= 0 && !weft_chat_reasons(g->server->prompt_model.chat))
+    if (a->thinking_budget >= 0 && !weft_chat_reasons(g->model->prompt_model.chat))
         return weft__api_error_set(error, 400, budget_field(a),
                                    "'%s': this model's chat template knows no thinking; leave it out", budget_field(a));
-    if (!p.calls && !weft_chat_reasons(g->server->prompt_model.chat)) return 1;
+    if (!p.calls && !weft_chat_reasons(g->model->prompt_model.chat)) return 1;
     weft_status st = all_is_content(g, &p, &is_content, &err);
     if (!st && is_content) return 1;
     if (!st) st = find_thinking_end(g, &err);
@@ -78,7 +78,7 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
 weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, const char **text, size_t *n,
                                      weft_error *err)
 {
-    const weft_tokenizer *tokenizer = c->gen->server->prompt_model.tokenizer;
+    const weft_tokenizer *tokenizer = c->gen->model->prompt_model.tokenizer;
     if (!c->parser || !weft_chat_parser_shows(c->parser, token)) return weft_detok_push(c->detok, token, text, n, err);
     *text = weft_token_piece(tokenizer, token, n);
     return *text ? WEFT_OK : weft_fail(err, WEFT_INTERNAL, "token %d has no spelling", token);

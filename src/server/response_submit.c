@@ -21,7 +21,7 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
         int32_t ids[WEFT__API_MAX_STOP_BYTES + 16];
         size_t n;
         weft_error err = {0};
-        weft_status st = weft_tokenize(g->server->prompt_model.tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0,
+        weft_status st = weft_tokenize(g->model->prompt_model.tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0,
                                        ids, WEFT__API_MAX_STOP_BYTES + 16, &n, &err);
         if (st)
             return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s",
@@ -61,7 +61,7 @@ int weft__server_response_find_grammar(weft__server_response *g)
     const weft__server_grammar_key key = key_of(&g->params);
     /* What is kept is the whole of a lazy one, and none of calls, which depend on the prompt, too. */
     if (g->params.grammar_lazy || weft__api_tools_bind(&g->params.tools)) return 0;
-    if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->server->grammar_cache, &key);
+    if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->model->grammar_cache, &key);
     return g->grammar != NULL;
 }
 
@@ -69,13 +69,13 @@ int weft__server_response_find_grammar(weft__server_response *g)
 static weft_status compile(weft__server_response *g, weft_error *err)
 {
     const weft__server_grammar_key key = key_of(&g->params);
-    const weft_tokenizer *tokenizer = g->server->prompt_model.tokenizer;
-    if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->server->grammar_cache, &key);
+    const weft_tokenizer *tokenizer = g->model->prompt_model.tokenizer;
+    if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->model->grammar_cache, &key);
     if (g->grammar) return WEFT_OK;
     const int schema = !g->params.grammar && g->params.constraint.kind == WEFT__API_SCHEMA;
     weft_status st = schema ? weft_grammar_from_schema(tokenizer, key.text, key.n, &g->grammar, err)
                             : weft_grammar_new(tokenizer, key.kind, key.text, key.n, &g->grammar, err);
-    if (!st) weft__server_grammar_cache_put(&g->server->grammar_cache, &key, g->grammar);
+    if (!st) weft__server_grammar_cache_put(&g->model->grammar_cache, &key, g->grammar);
     return st;
 }
 
@@ -83,7 +83,7 @@ static weft_status compile(weft__server_response *g, weft_error *err)
 static weft_status make_lazy(weft__server_response *g, weft_error *err)
 {
     weft_grammar *whole = g->grammar;
-    weft_status st = weft_grammar_lazy(g->server->prompt_model.tokenizer, whole, g->params.triggers,
+    weft_status st = weft_grammar_lazy(g->model->prompt_model.tokenizer, whole, g->params.triggers,
                                        (size_t)g->params.n_triggers, &g->grammar, err);
     weft_grammar_free(&whole);
     return st;
@@ -108,7 +108,7 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
 
 static int check_length(weft__server_response *g, weft__api_error *error)
 {
-    int32_t n_ctx = g->server->prompt_model.n_ctx;
+    int32_t n_ctx = g->model->prompt_model.n_ctx;
     for (size_t i = 0; i < g->prompts.n; i++) {
         int32_t n = g->prompts.items[i].n, room = n_ctx - n;
         if (!n) return weft__api_error_set(error, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
@@ -149,13 +149,13 @@ static int check_entries(weft__server_response *g, weft__api_error *error)
     int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
             limit = a->max_tokens < 0 ? WEFT__API_FEW_TOKENS : a->max_tokens;
     for (int64_t i = 0; i < n_prompts; i++) {
-        int64_t room = g->server->prompt_model.n_ctx - g->prompts.items[i].n;
+        int64_t room = g->model->prompt_model.n_ctx - g->prompts.items[i].n;
         asked += limit < room ? limit : room;
         if (a->echo) echoed += g->prompts.items[i].n;
     }
     int64_t most = n_prompts ? (all - echoed) / n_prompts : 0;
     if (echoed + asked > all) return refuse_entries(g, a->n * (echoed + asked), most, error);
-    if (a->max_tokens < 0 && most < g->server->prompt_model.n_ctx) a->max_tokens = most;
+    if (a->max_tokens < 0 && most < g->model->prompt_model.n_ctx) a->max_tokens = most;
     return 1;
 }
 
@@ -172,7 +172,7 @@ static int begin_choice(weft__server_response *g, int i, weft__api_error *error)
     if (!c->out->stop) return weft__api_error_set(error, 503, NULL, "no memory for the request");
     weft_error err = {0};
     weft_status st = weft__stop_begin(c->out->stop, g->params.stops, g->params.stop_lengths, g->params.n_stops, &err);
-    if (!st) st = weft_detok_new(g->server->prompt_model.tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
+    if (!st) st = weft_detok_new(g->model->prompt_model.tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
     if (st) weft__api_error_of(error, st, err.message);
     return !st && weft__server_parse_begin(g, c, error);
 }
@@ -183,13 +183,13 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
     if (!g->embedding && n > WEFT__API_MAX_N)
         return weft__api_error_set(error, 400, "n", "'n' times the number of prompts must be at most %d, not %lld",
                                    WEFT__API_MAX_N, (long long)n);
-    if (!g->embedding && n > g->server->max_requests)
+    if (!g->embedding && n > g->model->max_requests)
         return weft__api_error_set(
             error, 400, g->params.n > 1 ? "n" : "prompt",
             "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)", (long long)n,
-            g->server->max_requests);
+            g->model->max_requests);
     if (!check_length(g, error) || !check_entries(g, error) ||
-        !weft__server_adapters_lease(g->server, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
+        !weft__server_adapters_lease(g->model, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
         !add_text_biases(g, error))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
@@ -205,9 +205,10 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
         g->answer.choices[g->answer.n_choices].seed = seed + (uint64_t)g->answer.n_choices;
     }
     g->n_left = g->n_asked = g->n_at_once = g->answer.n_choices;
+    g->is_asking = 1;   /* until the first ones are submitted */
     if (g->embedding) { /* twice the slots keep them busy; as many as another leaves at least are asked for at first */
-        int most = 2 * g->server->n_slots < g->server->max_requests ? 2 * g->server->n_slots : g->server->max_requests;
-        int first = g->server->max_requests / 8 > 1 ? g->server->max_requests / 8 : 1;
+        int most = 2 * g->model->n_slots < g->model->max_requests ? 2 * g->model->n_slots : g->model->max_requests;
+        int first = g->model->max_requests / 8 > 1 ? g->model->max_requests / 8 : 1;
         if (g->n_at_once > most) g->n_asked = g->n_at_once = most;
         if (g->n_asked > first) g->n_asked = first;
     }
@@ -226,7 +227,7 @@ static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
     p->presence_penalty = (float)a->presence_penalty;
     p->frequency_penalty = (float)a->frequency_penalty;
     /* What no text fills is all of it, and needs no list of what leaves. */
-    p->penalty_last_n = a->penalty_last_n < c->gen->server->prompt_model.n_ctx ? (int32_t)a->penalty_last_n : -1;
+    p->penalty_last_n = a->penalty_last_n < c->gen->model->prompt_model.n_ctx ? (int32_t)a->penalty_last_n : -1;
     p->n_bias = a->n_bias;
     p->bias = a->bias;
     p->seed = c->out->seed;
@@ -248,9 +249,9 @@ uint64_t weft__server_response_deadline(const weft__server_response *g)
 /* The engine sees to it that a tenant leaves room for the others: max_requests are what one ever gets. An address whose
  * requests name many users is many tenants to it, and gets a little more than one, so that its users find room beside
  * each other, and not all there is. */
-static int most_of_address(const weft_server *s)
+static int most_of_address(const weft__server_model *m)
 {
-    return s->wants_keys ? INT_MAX : s->max_requests + 1 + s->max_requests / 32;
+    return m->server->wants_keys ? INT_MAX : m->max_requests + 1 + m->max_requests / 32;
 }
 
 weft_status weft__server_response_submit(weft__server_choice *c, double *retry_after_s, weft_error *err)
@@ -259,7 +260,7 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     const weft__api_params *a = &g->params;
     weft_request_params p;
     uint64_t id = 0;
-    int64_t room = g->server->prompt_model.n_ctx - c->out->prompt->n;
+    int64_t room = g->model->prompt_model.n_ctx - c->out->prompt->n;
     weft_request_params_default(&p);
     p.tokens = c->out->prompt->ids;
     p.n_tokens = c->out->prompt->n;
@@ -282,11 +283,11 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.n_insert = (int32_t)g->n_thinking_end;
     p.event = weft__server_response_on_event;
     p.arg = c;
-    if (!weft__http_client_add(g->r, 1, most_of_address(g->server)))
+    if (!weft__http_client_add(g->r, 1, most_of_address(g->model)))
         return weft_fail(err, WEFT_BUSY, "%d requests of this address are here already; try again in 1 s",
-                         most_of_address(g->server));
+                         most_of_address(g->model));
     atomic_fetch_add(&g->refs, 1);
-    weft_status st = weft_engine_submit(g->server->engine, &p, &id, retry_after_s, err);
+    weft_status st = weft_engine_submit(g->model->engine, &p, &id, retry_after_s, err);
     if (st) {
         weft__http_client_add(g->r, -1, 0);
         weft__server_response_unref(g);
@@ -304,7 +305,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
 {
     weft_error err = {0};
     double retry_after_s = 1;
-    const int n = g->n_asked, all = n == g->answer.n_choices; /* the engine's thread may ask for more soon */
+    const int n = g->n_asked, all = n == g->answer.n_choices;
     for (int i = 0; i < n; i++) {
         weft_status st = weft__server_response_submit(&g->choices[i], &retry_after_s, &err);
         if (!st) continue;
@@ -316,6 +317,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
         error->retry_s = (int)ceil(retry_after_s);
         return 0;
     }
-    if (all) weft_engine_lease_free(g->server->engine, &g->lease); /* else those that are asked for later need it */
+    if (all) weft_engine_lease_free(g->model->engine, &g->lease);
+    else weft__server_response_ask_on(g); /* those that are asked for later need the lease, too */
     return 1;
 }

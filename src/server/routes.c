@@ -14,7 +14,9 @@ enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
     int methods;
+    /* one of them: of the server, or of a model, which is held meanwhile */
     void (*answer)(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+    void (*of_model)(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 } route;
 
 static void reply(weft__http_request *r, weft__strbuf *out)
@@ -32,38 +34,38 @@ static void routes_refuse(weft__http_request *r, const weft__api_error *error)
 /* ---- asking the model ---- */
 
 /* adapter: that the name stands for, or "". */
-static int is_served(const weft_server *s, const weft__server_caller *who, const char *model,
+static int is_served(const weft__server_model *m, const weft__server_caller *who, const char *model,
                      char adapter[WEFT__API_ADAPTER_NAME])
 {
     adapter[0] = 0;
-    if (!model || !*model || weft__server_is_model_name(s, model)) return 1;
-    weft__server_adapter_of_model(s, who->tenant, model, adapter);
-    for (char **a = s->aliases.items; a && *a && !*adapter; a++)
+    if (!model || !*model || weft__server_is_model_name(m, model)) return 1;
+    weft__server_adapter_of_model(m, who->tenant, model, adapter);
+    for (char **a = m->aliases.items; a && *a && !*adapter; a++)
         if (!strcmp(*a, "*")) return 1;
     return *adapter != 0;
 }
 
-static int check_model(const weft_server *s, const weft__server_caller *who, const char *model,
+static int check_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
                        char adapter[WEFT__API_ADAPTER_NAME], weft__api_error *error)
 {
-    if (is_served(s, who, model, adapter)) return 1;
+    if (is_served(m, who, model, adapter)) return 1;
     char adapters[256];
-    weft__server_adapters_name(s, who, adapters, sizeof adapters);
+    weft__server_adapters_name(m, who, adapters, sizeof adapters);
     weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'%s", model,
-                        s->name, adapters);
+                        m->name, adapters);
     error->code = "model_not_found";
     return 0;
 }
 
 /* The body as a request of this form. 0: it was refused. */
-static int parse(weft_server *s, weft__http_request *r, const weft__server_caller *who, const weft__api_table *form,
-                 weft__api_params *params)
+static int parse(weft__server_model *m, weft__http_request *r, const weft__server_caller *who,
+                 const weft__api_table *form, weft__api_params *params)
 {
     weft__api_error error;
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__api_params_parse(form, s->n_vocab, body, n, params, &error) &&
-        check_model(s, who, params->model, params->adapter, &error))
+    if (weft__api_params_parse(form, m->n_vocab, body, n, params, &error) &&
+        check_model(m, who, params->model, params->adapter, &error))
         return 1;
     weft__api_params_free(params);
     routes_refuse(r, &error);
@@ -71,12 +73,12 @@ static int parse(weft_server *s, weft__http_request *r, const weft__server_calle
 }
 
 /* Starts what was asked for, or answers with the error where it is set; takes over the parameters and the prompts. */
-static void start_generating(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
+static void start_generating(weft__server_model *m, weft__http_request *r, const weft__api_writer *writer,
                              const weft__server_caller *who, const char *prefix, weft__api_params *params,
                              weft__api_prompts *prompts, weft__api_error *error, int embedding)
 {
     char own[64];
-    if (!error->status && (s->wants_keys || !params->user)) {
+    if (!error->status && (m->server->wants_keys || !params->user)) {
         snprintf(own, sizeof own, "%s", who->tenant);
     } else if (!error->status) { /* without keys, clients name themselves */
         weft_error err = {0};
@@ -84,7 +86,7 @@ static void start_generating(weft_server *s, weft__http_request *r, const weft__
         if (st) weft__api_error_of(error, st, err.message);
     }
     if (!error->status) {
-        weft__server_response_start(s, r, writer, who, own, prefix, params, prompts, embedding);
+        weft__server_response_start(m, r, writer, who, own, prefix, params, prompts, embedding);
         return;
     }
     weft__api_prompts_free(prompts);
@@ -92,88 +94,88 @@ static void start_generating(weft_server *s, weft__http_request *r, const weft__
     routes_refuse(r, error);
 }
 
-static void answer_chat(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(s, r, who, &weft__api_table_chat, &params)) return;
-    weft__api_prompts_chat(&s->prompt_model, &params, &prompts, &error);
+    if (!parse(m, r, who, &weft__api_table_chat, &params)) return;
+    weft__api_prompts_chat(&m->prompt_model, &params, &prompts, &error);
     params.id_slot = -1;
-    start_generating(s, r, &weft__api_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
+    start_generating(m, r, &weft__api_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
 }
 
-static void answer_completions(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_completions(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(s, r, who, &weft__api_table_completions, &params)) return;
-    weft__api_prompts_read(&s->prompt_model, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts,
+    if (!parse(m, r, who, &weft__api_table_completions, &params)) return;
+    weft__api_prompts_read(&m->prompt_model, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts,
                            &error);
     params.id_slot = -1;
-    start_generating(s, r, &weft__api_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
+    start_generating(m, r, &weft__api_write_completions, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
-static void answer_completion(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_completion(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(s, r, who, &weft__api_table_completion, &params)) return;
-    weft__api_prompts_read(&s->prompt_model, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
-    start_generating(s, r, &weft__api_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
+    if (!parse(m, r, who, &weft__api_table_completion, &params)) return;
+    weft__api_prompts_read(&m->prompt_model, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
+    start_generating(m, r, &weft__api_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
 }
 
-static void answer_openai_embeddings(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_openai_embeddings(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(s, r, who, &weft__api_table_embeddings, &params)) return;
-    weft__api_prompts_read(&s->prompt_model, "input", params.input, 1, 0, 0, &prompts, &error);
-    start_generating(s, r, &weft__api_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
+    if (!parse(m, r, who, &weft__api_table_embeddings, &params)) return;
+    weft__api_prompts_read(&m->prompt_model, "input", params.input, 1, 0, 0, &prompts, &error);
+    start_generating(m, r, &weft__api_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
 }
 
-static void answer_embedding(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_embedding(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(s, r, who, &weft__api_table_embedding, &params)) return;
-    weft__api_prompts_read(&s->prompt_model, "content", params.content, 1, 0, 0, &prompts, &error);
-    start_generating(s, r, &weft__api_write_embedding, who, "embd-", &params, &prompts, &error, 1);
+    if (!parse(m, r, who, &weft__api_table_embedding, &params)) return;
+    weft__api_prompts_read(&m->prompt_model, "content", params.content, 1, 0, 0, &prompts, &error);
+    start_generating(m, r, &weft__api_write_embedding, who, "embd-", &params, &prompts, &error, 1);
 }
 
 /* ---- asking the tokenizer and the template ---- */
 
-static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_tokenize(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     weft__strbuf out = {0};
-    if (!parse(s, r, who, &weft__api_table_tokenize, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_tokenize, &params)) return;
     int none =
         !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
-    int ok = none || weft__api_texts_read(&s->prompt_model, "content", params.content, params.add_special,
+    int ok = none || weft__api_texts_read(&m->prompt_model, "content", params.content, params.add_special,
                                           params.parse_special, 0, &prompts, &error);
-    if (ok) weft__api_put_tokens(&out, s->prompt_model.tokenizer, &prompts, params.with_pieces);
+    if (ok) weft__api_put_tokens(&out, m->prompt_model.tokenizer, &prompts, params.with_pieces);
     weft__api_prompts_free(&prompts);
     weft__api_params_free(&params);
     if (ok) reply(r, &out);
     else routes_refuse(r, &error);
 }
 
-static void answer_detokenize(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_detokenize(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     weft__strbuf out = {0};
-    if (!parse(s, r, who, &weft__api_table_detokenize, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_detokenize, &params)) return;
     int ok = !weft__json_size(params.tokens) ||
-             weft__api_texts_read(&s->prompt_model, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
+             weft__api_texts_read(&m->prompt_model, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
     if (ok)
         weft__api_put_text(&out, "content", prompts.n ? prompts.items[0].text : "",
                            prompts.n ? prompts.items[0].n_text : 0);
@@ -183,14 +185,14 @@ static void answer_detokenize(weft_server *s, weft__http_request *r, const weft_
     else routes_refuse(r, &error);
 }
 
-static void answer_apply_template(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_apply_template(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
     weft__api_error error = {0};
     weft__strbuf out = {0};
     weft_chat_prompt *prompt = NULL;
-    if (!parse(s, r, who, &weft__api_table_apply_template, &params)) return;
-    int ok = weft__api_chat_text(&s->prompt_model, &params, &prompt, &error);
+    if (!parse(m, r, who, &weft__api_table_apply_template, &params)) return;
+    int ok = weft__api_chat_text(&m->prompt_model, &params, &prompt, &error);
     weft__api_params_free(&params);
     if (!ok) {
         routes_refuse(r, &error);
@@ -219,37 +221,37 @@ static void answer_health(weft_server *s, weft__http_request *r, const weft__ser
     reply(r, &out);
 }
 
-static void put_model(const weft_server *s, const char *name, weft__strbuf *out)
+static void put_model(const weft__server_model *m, const char *name, weft__strbuf *out)
 {
-    weft__api_put_model(out, name, s->began, s->n_vocab, s->prompt_model.n_ctx, &s->info);
+    weft__api_put_model(out, name, m->server->began, m->n_vocab, m->prompt_model.n_ctx, &m->info);
 }
 
-static void answer_models(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_models(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_put_models_begin(&out);
-    put_model(s, s->name, &out);
-    for (char **a = s->aliases.items; a && *a; a++)
-        if (strcmp(*a, "*") && strcmp(*a, s->name)) put_model(s, *a, &out);
-    weft__server_adapters_put_models(s, who, &out);
+    put_model(m, m->name, &out);
+    for (char **a = m->aliases.items; a && *a; a++)
+        if (strcmp(*a, "*") && strcmp(*a, m->name)) put_model(m, *a, &out);
+    weft__server_adapters_put_models(m, who, &out);
     weft__api_put_models_end(&out);
     reply(r, &out);
 }
 
-static void answer_model(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_model(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
     const char *name = weft__http_path(r) + strlen("/v1/models/");
     char named[WEFT__API_ADAPTER_NAME];
     weft_engine_adapter adapter = {.size = sizeof adapter};
-    if (!check_model(s, who, name, named, &error)) {
+    if (!check_model(m, who, name, named, &error)) {
         routes_refuse(r, &error);
         return;
     }
-    if (*named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL))
-        weft__server_adapter_put_model(s, who, &adapter, &out);
-    else put_model(s, name, &out);
+    if (*named && !weft_engine_adapter_find(m->engine, named, &adapter, NULL))
+        weft__server_adapter_put_model(m, who, &adapter, &out);
+    else put_model(m, name, &out);
     reply(r, &out);
 }
 
@@ -262,26 +264,26 @@ static void answer_openapi(weft_server *s, weft__http_request *r, const weft__se
     reply(r, &out);
 }
 
-static void answer_props(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_props(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     (void)who;
-    weft__api_put_props(&out, &(weft__api_props){.n_ctx = s->prompt_model.n_ctx,
-                                                 .n_slots = s->n_slots,
-                                                 .alias = s->name,
-                                                 .path = s->info.name,
-                                                 .chat_template = s->chat_source ? s->chat_source : "",
-                                                 .bos = s->bos,
-                                                 .eos = s->eos});
+    weft__api_put_props(&out, &(weft__api_props){.n_ctx = m->prompt_model.n_ctx,
+                                                 .n_slots = m->n_slots,
+                                                 .alias = m->name,
+                                                 .path = m->info.name,
+                                                 .chat_template = m->chat_source ? m->chat_source : "",
+                                                 .bos = m->bos,
+                                                 .eos = m->eos});
     reply(r, &out);
 }
 
-static void answer_slots(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_slots(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
     const char *fail = weft__http_query(r, "fail_on_no_slot");
-    if (!weft__server_slots_write(s, who, &out) && fail && *fail) {
+    if (!weft__server_slots_write(m, who, &out) && fail && *fail) {
         weft__strbuf_free(&out);
         weft__api_error_set(&error, 503, NULL, "no slot available");
         routes_refuse(r, &error);
@@ -290,7 +292,7 @@ static void answer_slots(weft_server *s, weft__http_request *r, const weft__serv
     reply(r, &out);
 }
 
-static int read_filename(weft_server *s, weft__http_request *r, weft__api_params *params, const char *action,
+static int read_filename(weft__server_model *m, weft__http_request *r, weft__api_params *params, const char *action,
                          weft__api_error *error)
 {
     size_t n;
@@ -298,12 +300,12 @@ static int read_filename(weft_server *s, weft__http_request *r, weft__api_params
     *params = (weft__api_params){0};
     int erase = !strcmp(action, "erase"); /* of the slot, or by name of what was saved */
     if (erase && !n) return 1;
-    if (!weft__api_params_parse(&weft__api_table_slot, s->n_vocab, body, n, params, error)) return 0;
+    if (!weft__api_params_parse(&weft__api_table_slot, m->n_vocab, body, n, params, error)) return 0;
     return erase || params->filename ||
            weft__api_error_set(error, 400, "filename", "'filename' is missing; it must be a string");
 }
 
-static void answer_slot_action(weft_server *s, weft__http_request *r, const weft__server_caller *who)
+static void answer_slot_action(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
     weft__api_error error = {0};
@@ -312,12 +314,12 @@ static void answer_slot_action(weft_server *s, weft__http_request *r, const weft
     size_t n = strlen(part);
     long id = n && n < 6 && strspn(part, "0123456789") == n ? strtol(part, NULL, 10) : -1;
     int ok = 0;
-    if (id < 0 || id >= s->slots.n)
-        weft__api_error_set(&error, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
+    if (id < 0 || id >= m->slots.n)
+        weft__api_error_set(&error, 400, "id_slot", "'id_slot' must be from 0 to %d", m->slots.n - 1);
     else if (!action || (strcmp(action, "save") && strcmp(action, "restore") && strcmp(action, "erase")))
         weft__api_error_set(&error, 400, "action", "'action' must be save, restore or erase");
-    else if (read_filename(s, r, &params, action, &error))
-        ok = !weft__server_slot_action(s, r, (int32_t)id, who->tenant, action, params.filename, &out, &error);
+    else if (read_filename(m, r, &params, action, &error))
+        ok = !weft__server_slot_action(m, r, (int32_t)id, who->tenant, action, params.filename, &out, &error);
     weft__api_params_free(&params);
     if (ok) reply(r, &out);
     else {
@@ -341,30 +343,30 @@ static void answer_metrics(weft_server *s, weft__http_request *r, const weft__se
 /* ---- the table ---- */
 
 static const route routes[] = {
-    {"/v1/models", GET, answer_models},
-    {"/v1/models/{model}", GET, answer_model},
-    {"/v1/chat/completions", POST, answer_chat},
-    {"/v1/completions", POST, answer_completions},
-    {"/v1/embeddings", POST, answer_openai_embeddings},
-    {"/models", GET, answer_models},
-    {"/chat/completions", POST, answer_chat},
-    {"/completion", POST, answer_completion},
-    {"/completions", POST, answer_completion},
-    {"/embedding", POST, answer_embedding},
-    {"/embeddings", POST, answer_embedding},
-    {"/tokenize", POST, answer_tokenize},
-    {"/detokenize", POST, answer_detokenize},
-    {"/apply-template", POST, answer_apply_template},
+    {"/v1/models", GET, .of_model = answer_models},
+    {"/v1/models/{model}", GET, .of_model = answer_model},
+    {"/v1/chat/completions", POST, .of_model = answer_chat},
+    {"/v1/completions", POST, .of_model = answer_completions},
+    {"/v1/embeddings", POST, .of_model = answer_openai_embeddings},
+    {"/models", GET, .of_model = answer_models},
+    {"/chat/completions", POST, .of_model = answer_chat},
+    {"/completion", POST, .of_model = answer_completion},
+    {"/completions", POST, .of_model = answer_completion},
+    {"/embedding", POST, .of_model = answer_embedding},
+    {"/embeddings", POST, .of_model = answer_embedding},
+    {"/tokenize", POST, .of_model = answer_tokenize},
+    {"/detokenize", POST, .of_model = answer_detokenize},
+    {"/apply-template", POST, .of_model = answer_apply_template},
     {"/health", GET | OPEN, answer_health},
     {"/v1/health", GET | OPEN, answer_health},
     {"/openapi.json", GET | OPEN, answer_openapi},
-    {"/props", GET, answer_props},
-    {"/slots", GET, answer_slots},
-    {"/slots/{id_slot}", POST, answer_slot_action},
+    {"/props", GET, .of_model = answer_props},
+    {"/slots", GET, .of_model = answer_slots},
+    {"/slots/{id_slot}", POST, .of_model = answer_slot_action},
     {"/metrics", GET, answer_metrics},
-    {"/lora-adapters", GET | POST, weft__server_adapters_endpoint},
-    {"/v1/load_lora_adapter", POST, weft__server_adapter_load},
-    {"/v1/unload_lora_adapter", POST, weft__server_adapter_unload},
+    {"/lora-adapters", GET | POST, .of_model = weft__server_adapters_endpoint},
+    {"/v1/load_lora_adapter", POST, .of_model = weft__server_adapter_load},
+    {"/v1/unload_lora_adapter", POST, .of_model = weft__server_adapter_unload},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 _Static_assert((int)N_ROUTES < (int)WEFT__SERVER_ROUTES_MAX, "one is for paths that are none of these");
@@ -441,5 +443,10 @@ void weft__server_route(void *arg, weft__http_request *r)
         ;
     else if (s->draining && given == POST) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
     if (error.status) routes_refuse(r, &error);
-    else routes[i].answer(s, r, &who);
+    else if (routes[i].answer) routes[i].answer(s, r, &who);
+    else {
+        weft__server_model *m = weft__server_model_hold(&s->first);
+        routes[i].of_model(m, r, &who);
+        weft__server_model_release(&m);
+    }
 }

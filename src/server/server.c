@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "api/tool_template.h"
 #include "server/server.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -33,24 +32,7 @@ void weft_server_params_init(weft_server_params *params, uint32_t size)
     weft__params_init(WEFT__PARAMS_TYPE(weft_server_params), params, size, &own);
 }
 
-/* ---- lists and files ---- */
-
-static void free_strings(weft__server_strings *s)
-{
-    for (char **p = s->items; p && *p; p++) weft__free(*p);
-    weft__free(s->items);
-    s->items = NULL;
-}
-
-static weft_status copy_strings(const char *const *list, weft__server_strings *out, weft_error *err)
-{
-    size_t n = 0;
-    while (list && list[n]) n++;
-    out->items = weft__alloc_zero(n + 1, sizeof *out->items);
-    for (size_t i = 0; out->items && i < n; i++)
-        if (!(out->items[i] = weft__strdup(list[i]))) free_strings(out);
-    return out->items ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for the server's settings");
-}
+/* ---- files ---- */
 
 enum { PEM_MAX = 1 << 20 };
 
@@ -75,95 +57,6 @@ static weft_status read_pem(const char *path, char **out, weft_error *err)
     return WEFT_OK;
 }
 
-/* ---- the model ---- */
-
-/* The JSON of a metadata value, or NULL. */
-static char *meta_json(const weft_file *file, const char *key)
-{
-    for (int64_t i = 0; file && i < weft_file_n_meta(file); i++) {
-        weft_meta_info info;
-        size_t n = 0;
-        if (weft_file_meta(file, i, &info, NULL) || strcmp(info.key, key)) continue;
-        if (weft_file_meta_json(file, i, 1, NULL, 0, &n, NULL)) return NULL;
-        char *text = weft__alloc(n + 1);
-        if (text && !weft_file_meta_json(file, i, 1, text, n + 1, &n, NULL)) return text;
-        weft__free(text);
-        return NULL;
-    }
-    return NULL;
-}
-
-static char *meta_string(const weft_file *file, const char *key)
-{
-    char *json = meta_json(file, key), *out = NULL;
-    weft__json *v = NULL;
-    const char *s;
-    size_t n;
-    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_string(v, &s, &n))
-        out = weft__strndup(s, n);
-    weft__json_free(&v);
-    weft__free(json);
-    return out;
-}
-
-static void special_token(const weft_server *s, const char *key, char *out, size_t capacity)
-{
-    char *json = meta_json(weft_model_file(s->model), key);
-    weft__json *v = NULL;
-    int64_t id;
-    size_t n;
-    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_int(v, &id) && id >= 0 &&
-        id < s->n_vocab) {
-        const char *piece = weft_token_piece(s->prompt_model.tokenizer, (int32_t)id, &n);
-        snprintf(out, capacity, "%.*s", (int)n, piece ? piece : "");
-    }
-    weft__json_free(&v);
-    weft__free(json);
-}
-
-/* The model's own template may be one that we cannot read: a client that chats is told then. One that was given must
- * be right. */
-static weft_status open_chat(weft_server *s, const char *source, weft_error *err)
-{
-    weft_error why = {0};
-    weft_status st = weft_chat_open(s->model, source, source ? strlen(source) : 0, &s->prompt_model.chat, &why);
-    if (st == WEFT_NO_MEMORY || (st && source)) return weft_fail(err, st, "%s", why.message);
-    if (st) s->prompt_model.chat_fault = weft__strdup(why.message);
-    size_t n;
-    s->chat_source = st ? meta_string(weft_model_file(s->model), "tokenizer.chat_template")
-                        : weft__strdup(weft_chat_source(s->prompt_model.chat, &n));
-    if (!st) st = weft__api_tool_chat_open(s->model, s->prompt_model.chat, &s->prompt_model.tool_chat, &why);
-    else return WEFT_OK;
-    if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
-    if (st) s->prompt_model.tool_fault = weft__strdup(why.message);
-    return WEFT_OK;
-}
-
-static weft_status learn_model(weft_server *s, const weft_server_params *p, weft_error *err)
-{
-    weft_engine_stats stats = {.size = sizeof stats};
-    s->info.size = sizeof s->info;
-    weft_status st = weft_model_describe(s->model, &s->info, err);
-    if (st) return st;
-    s->prompt_model.tokenizer = weft_model_tokenizer(s->model);
-    if (!s->prompt_model.tokenizer)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot be served", s->info.name);
-    s->n_vocab = s->info.n_vocab; /* ids that the model knows; the vocabulary may have names for fewer */
-    s->prompt_model.longest_token = 1;
-    for (int32_t i = 0; i < s->n_vocab; i++) {
-        size_t n = 0;
-        weft_token_bytes(s->prompt_model.tokenizer, i, &n);
-        if ((int64_t)n > s->prompt_model.longest_token) s->prompt_model.longest_token = (int64_t)n;
-    }
-    weft_engine_get_stats(s->engine, &stats);
-    s->prompt_model.n_ctx = stats.n_ctx;
-    s->n_slots = stats.n_slots;
-    s->max_requests = stats.max_requests;
-    special_token(s, "tokenizer.ggml.bos_token_id", s->bos, sizeof s->bos);
-    special_token(s, "tokenizer.ggml.eos_token_id", s->eos, sizeof s->eos);
-    return open_chat(s, p->chat_template, err);
-}
-
 /* ---- HTTP ---- */
 
 static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
@@ -177,7 +70,7 @@ static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
 static void record(void *arg, const weft__http_record *r, void *note)
 {
     weft_server *s = arg;
-    weft__server_metrics_response(&s->metrics, r->path, r->status);
+    weft__server_metrics_response(&s->answered, r->path, r->status);
     weft__server_log_request(s, r, note);
     weft__free(note);
 }
@@ -289,7 +182,7 @@ static void reload_keys(weft_server *s)
         s->keys = keys;
         pthread_rwlock_unlock(&s->keys_lock);
         keys = old;
-        weft__server_adapters_forget(s);
+        weft__server_adapters_forget(&s->first);
     }
     weft__server_keys_free(&keys);
 }
@@ -304,7 +197,7 @@ static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_e
     if (!st && p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file)))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     if (!st) st = gather_keys(s, &s->keys, err);
-    s->wants_keys = s->slots.have_owners = s->keys.n != 0;
+    s->wants_keys = s->keys.n != 0;
     return st;
 }
 
@@ -326,9 +219,9 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
                                             .work = weft__server_response_compile,
                                             .go_on = weft__server_response_compiled};
     s->adapters = (weft__server_wait_queue){.what = "its adapter",
-                                            .max = s->max_requests,
-                                            .max_of_one = s->max_requests -
-                                                          s->max_requests / 9, /* as the engine's queue has it */
+                                            .max = s->first.max_requests,
+                                            .max_of_one = s->first.max_requests -
+                                                          s->first.max_requests / 9, /* as the engine's queue has it */
                                             .work = weft__server_response_lease,
                                             .go_on = weft__server_response_leased};
     weft_status st = weft__server_wait_queue_begin(&s->grammars, err);
@@ -374,34 +267,24 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (st) return st;
     weft_server *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    s->model = model;
-    s->engine = engine;
+    weft__server_model_begin(&s->first, s, model, engine);
     s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
-    pthread_mutex_init(&s->loras_lock, NULL);
-    pthread_mutex_init(&s->slots.lock, NULL);
     pthread_mutex_init(&s->disk_lock, NULL);
-    weft__server_grammar_cache_begin(&s->grammar_cache, WEFT__SERVER_GRAMMAR_BYTES);
     pthread_rwlock_init(&s->keys_lock, NULL);
     weft__server_usage_begin(&s->usage);
-    weft__server_metrics_begin(&s->metrics);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
-    if (!st) st = learn_model(s, p, err);
-    if (!st) st = copy_strings(p->cors_origins, &s->origins, err);
-    if (!st) st = copy_strings(p->allow_hosts, &s->hosts, err);
-    if (!st) st = copy_strings(p->aliases, &s->aliases, err);
-    if (!st)
-        snprintf(s->name, sizeof s->name, "%s",
-                 s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
     if (!st) st = read_keys(s, p, err);
-    if (!st) st = weft__server_adapters_check_names(s, err);
+    if (!st) st = weft__server_model_open(&s->first, p->aliases, p->chat_template, s->wants_keys, err);
+    if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
+    if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
+    if (!st) st = weft__server_adapters_check_names(&s->first, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
-    if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(s, err);
+    if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(&s->first, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
-    if (!st) st = weft__server_slots_begin(&s->slots, s->n_slots, s->prompt_model.n_ctx, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
     if (!st) st = weft__server_answers_begin(&s->answers, err);
@@ -456,7 +339,7 @@ int32_t weft_server_run(weft_server *s)
     int left = weft__http_wait_idle(s->http, 0);
     while (left && s->draining == 1 && weft__clock_ns() < until && !asked_again(s))
         left = weft__http_wait_idle(s->http, 100);
-    if (left) weft_engine_drain(s->engine, 0); /* those are told that they were cancelled */
+    if (left) weft_engine_drain(s->first.engine, 0); /* those are told that they were cancelled */
     if (left) weft__http_wait_idle(s->http, 2000);
     return left;
 }
@@ -469,27 +352,19 @@ void weft_server_free(weft_server **p)
     weft__http_stop(&s->http);
     weft__server_wait_queue_end(&s->adapters);
     weft__server_wait_queue_end(&s->grammars);
-    weft__server_grammar_cache_end(&s->grammar_cache);
     weft__server_answers_end(&s->answers);
     weft__server_log_end(s);
-    weft__server_slots_free(&s->slots);
+    weft__server_model_end(&s->first);
     weft__server_keys_free(&s->keys);
     weft__server_keys_free(&s->given_keys);
     weft__free(s->key_file);
     weft__server_usage_free(&s->usage);
-    free_strings(&s->origins);
-    free_strings(&s->hosts);
-    free_strings(&s->aliases);
-    weft_chat_close(&s->prompt_model.tool_chat);
-    weft_chat_close(&s->prompt_model.chat);
-    weft__free(s->prompt_model.tool_fault);
-    weft__free(s->prompt_model.chat_fault);
-    weft__free(s->chat_source);
+    weft__server_strings_free(&s->origins);
+    weft__server_strings_free(&s->hosts);
     if (s->stop_fd >= 0) close(s->stop_fd);
     if (s->reload_fd >= 0) close(s->reload_fd);
     pthread_mutex_destroy(&s->disk_lock);
     pthread_rwlock_destroy(&s->keys_lock);
-    pthread_mutex_destroy(&s->loras_lock);
     weft__free(s->adapter_dir);
     weft__free(s);
 }

@@ -95,17 +95,23 @@ typedef struct weft__server_histogram {
 void weft__server_histogram_add(weft__server_histogram *h, double seconds);
 
 enum { WEFT__SERVER_ROUTES_MAX = 32, WEFT__SERVER_STATUSES_MAX = 24 };
+/* Of a model. */
 typedef struct weft__server_metrics {
-    _Atomic uint64_t responses[WEFT__SERVER_ROUTES_MAX][WEFT__SERVER_STATUSES_MAX];
     /* these move with every step, and so do the next four */
     _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens;
     _Atomic uint64_t prompt_us, generate_us;
     /* of prompts, less the cached: a difference of two counters may fall while they grow */
     _Atomic uint64_t fresh_tokens;
     _Atomic uint64_t most_tokens; /* of a prompt and its answer */
-    _Atomic uint64_t embedded, finished[5] /* by weft_finish */, log_lines_lost;
+    _Atomic uint64_t embedded, finished[5] /* by weft_finish */;
     weft__server_histogram first_token, between_tokens, queue, duration;
 } weft__server_metrics;
+
+/* Of the server, whatever models it serves. */
+typedef struct weft__server_answered {
+    _Atomic uint64_t responses[WEFT__SERVER_ROUTES_MAX][WEFT__SERVER_STATUSES_MAX];
+    _Atomic uint64_t log_lines_lost;
+} weft__server_answered;
 
 /* By key and adapters (usage.c). */
 typedef struct weft__server_used {
@@ -123,7 +129,7 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
-void weft__server_metrics_response(weft__server_metrics *m, const char *path, int status);
+void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
 void weft__server_usage_add(weft__server_usage *usage, size_t *place, const char *key, const char *adapters,
@@ -170,6 +176,10 @@ typedef struct weft__server_strings {
     char **items; /* NULL-terminated */
 } weft__server_strings;
 
+/* Copies a list that ends with NULL, or is NULL. */
+weft_status weft__server_strings_copy(const char *const *list, weft__server_strings *out, weft_error *err);
+void weft__server_strings_free(weft__server_strings *s);
+
 typedef struct weft__server_response weft__server_response;
 
 /* Requests that wait for one thing (wait_queue.c). */
@@ -212,36 +222,59 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
-enum { WEFT__SERVER_WORKERS_MAX = 64 };
+/* ---- a model that is served (served.c) ---- */
 
-struct weft_server {
+typedef struct weft__server_model {
+    weft_server *server;
+    atomic_int n_held; /* requests and endpoints that use it */
     weft_model *model;
     weft_engine *engine;
     weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
     char *chat_source;
     int32_t n_vocab, n_slots, max_requests;
     char name[128], bos[64], eos[64];
-    time_t began;
     weft_model_info info;
-    weft__server_strings origins, hosts, aliases;
+    weft__server_strings aliases;
+    weft__server_slots slots;
+    weft__server_metrics metrics;
+    weft__server_grammar_cache grammar_cache;
+    pthread_mutex_t loras_lock;
+    weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
+    int n_loras;
+} weft__server_model;
+
+/* The model and the engine outlive it; what can fail is done by _open. */
+void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model *model, weft_engine *engine);
+/* Learns what requests need to know of it: its tokenizer, its template (NULL: its own), the engine's sizes; has_keys:
+ * what a slot holds is its key's. */
+weft_status weft__server_model_open(weft__server_model *m, const char *const *aliases, const char *chat_template,
+                                    int has_keys, weft_error *err);
+void weft__server_model_end(weft__server_model *m);
+/* While it is held it stays as it is. Returns m. */
+weft__server_model *weft__server_model_hold(weft__server_model *m);
+void weft__server_model_release(weft__server_model **m);
+/* 1: the model is shown under that name, or it is one of its aliases ("*" is no name). */
+int weft__server_is_model_name(const weft__server_model *m, const char *name);
+
+enum { WEFT__SERVER_WORKERS_MAX = 64 };
+
+struct weft_server {
+    weft__server_model first; /* that is meant where a request names none */
+    time_t began;
+    weft__server_strings origins, hosts;
     weft__server_keys keys, given_keys; /* those that count; of them those that are in no file */
     pthread_rwlock_t keys_lock;         /* keys */
     char *key_file;
     int wants_keys; /* from its start on */
-    weft__server_slots slots;
-    weft__server_metrics metrics;
+    weft__server_answered answered;
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
-    weft__server_grammar_cache grammar_cache;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
     pthread_mutex_t disk_lock;
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
-    pthread_mutex_t loras_lock;
-    weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
-    int n_loras;
     weft__server_log log;
     int stop_fd, reload_fd;
     atomic_int draining;
@@ -292,18 +325,20 @@ void weft__server_count_end(weft__server_choice *c);
 
 struct weft__server_response {
     weft_server *server;
+    weft__server_model *model; /* held */
     weft__http_request *r;
     const weft__api_writer *writer;
     weft__api_answer answer; /* what the writer sees */
     atomic_int refs;
-    pthread_mutex_t lock; /* n_left, failed, gone and the choices' `submitted` */
-    int n_left, refused, gone;
+    pthread_mutex_t lock; /* what follows, as far as n_done, and the choices' `submitted` */
+    int n_left, refused, gone, has_failed;
+    int is_asking;       /* a thread submits some of its choices: the others leave that to it */
+    int n_asked, n_done; /* of the choices: of inputs that are embedded more are asked for as some are done */
     weft__api_params params;
     weft__api_prompts prompts;
     weft__server_choice *choices; /* [answer.n_choices] */
-    int n_at_once, n_asked,
-        n_done;  /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
-    int retry_s; /* where the queue had no place for one of them */
+    int n_at_once;                /* so many are asked for and not done */
+    int retry_s;                  /* where the queue had no place for one of them */
     weft_grammar *grammar;
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
@@ -321,7 +356,7 @@ struct weft__server_response {
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
  * time it takes: the key's or, without keys, that of the request's `user`. Frees itself after the last event. */
-void weft__server_response_start(weft_server *s, weft__http_request *r, const weft__api_writer *writer,
+void weft__server_response_start(weft__server_model *m, weft__http_request *r, const weft__api_writer *writer,
                                  const weft__server_caller *who, const char *tenant, const char *id_prefix,
                                  weft__api_params *params, weft__api_prompts *prompts, int embedding);
 
@@ -369,34 +404,32 @@ typedef struct weft__server_log_entry {
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
-/* 1: the model is shown under that name, or it is one of its aliases ("*" is no name). */
-int weft__server_is_model_name(const weft_server *s, const char *name);
 /* WEFT_ARGUMENT when an adapter that is there already has such a name. */
-weft_status weft__server_adapters_check_names(const weft_server *s, weft_error *err);
+weft_status weft__server_adapters_check_names(const weft__server_model *m, weft_error *err);
 /* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read
  * before it is asked for. What may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
-weft_status weft__server_adapters_of_folder(const weft_server *s, weft_error *err);
+weft_status weft__server_adapters_of_folder(const weft__server_model *m, weft_error *err);
 /* The adapter that a model's name stands for, for that tenant: the engine's name of it; "": none. */
-void weft__server_adapter_of_model(const weft_server *s, const char *tenant, const char *model,
+void weft__server_adapter_of_model(const weft__server_model *m, const char *tenant, const char *model,
                                    char out[WEFT__API_ADAPTER_NAME]);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled.
  * ready: NULL, or nothing is read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with
  * "+" between. */
-int weft__server_adapters_lease(weft_server *s, const weft__api_params *params, const char *tenant, int *ready,
+int weft__server_adapters_lease(weft__server_model *m, const weft__api_params *params, const char *tenant, int *ready,
                                 weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error);
-void weft__server_adapter_put_model(const weft_server *s, const weft__server_caller *who, const weft_engine_adapter *a,
-                                    weft__strbuf *out);
+void weft__server_adapter_put_model(const weft__server_model *m, const weft__server_caller *who,
+                                    const weft_engine_adapter *a, weft__strbuf *out);
 /* All that are there for the caller, as models, each with a comma in front. */
-void weft__server_adapters_put_models(const weft_server *s, const weft__server_caller *who, weft__strbuf *out);
+void weft__server_adapters_put_models(const weft__server_model *m, const weft__server_caller *who, weft__strbuf *out);
 /* out[0..room): the same for a message: " and the adapters 'a', 'b' and 7 more", of which as many are named as are
  * short enough; "" where there are none. */
-void weft__server_adapters_name(const weft_server *s, const weft__server_caller *who, char *out, size_t room);
+void weft__server_adapters_name(const weft__server_model *m, const weft__server_caller *who, char *out, size_t room);
 /* Unloads those of keys that are none any more. */
-void weft__server_adapters_forget(weft_server *s);
+void weft__server_adapters_forget(weft__server_model *m);
 /* /lora-adapters, /v1/load_lora_adapter, /v1/unload_lora_adapter */
-void weft__server_adapters_endpoint(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-void weft__server_adapter_load(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-void weft__server_adapter_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);
@@ -420,11 +453,11 @@ void weft__server_log_end(weft_server *s);
 void weft__server_log_request(weft_server *s, const weft__http_record *record, const weft__server_log_entry *note);
 
 /* r: whose disk it is for a while. */
-weft_status weft__server_slot_action(weft_server *s, const weft__http_request *r, int32_t id, const char *tenant,
+weft_status weft__server_slot_action(weft__server_model *m, const weft__http_request *r, int32_t id, const char *tenant,
                                      const char *action, const char *filename, weft__strbuf *out,
                                      weft__api_error *error);
 /* Of the slots of others the caller is told only that they are there, and whether something runs in them. Returns how
  * many are idle. */
-int32_t weft__server_slots_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out);
+int32_t weft__server_slots_write(weft__server_model *m, const weft__server_caller *who, weft__strbuf *out);
 
 #endif

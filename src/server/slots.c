@@ -108,9 +108,9 @@ void weft__server_slots_give(weft__server_slots *s, int32_t at)
     pthread_mutex_unlock(&s->lock);
 }
 
-int32_t weft__server_slots_write(weft_server *server, const weft__server_caller *who, weft__strbuf *out)
+int32_t weft__server_slots_write(weft__server_model *m, const weft__server_caller *who, weft__strbuf *out)
 {
-    weft__server_slots *s = &server->slots;
+    weft__server_slots *s = &m->slots;
     int32_t n_idle = 0;
     pthread_mutex_lock(&s->lock);
     weft__strbuf_putc(out, '[');
@@ -181,16 +181,16 @@ static void disk_fault(weft__api_error *error, weft_status status, int limit, co
     if (status == WEFT_LIMIT) error->status = limit;
 }
 
-static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
+static weft_status save(weft__server_model *m, int32_t id, const char *tenant, const char *filename, const char *stored,
                         weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
     char owner[64];
     int32_t *tokens, n, n_saved = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
-    weft_status st = copy_tokens(&server->slots, id, tenant, &tokens, &n, owner, error);
+    weft_status st = copy_tokens(&m->slots, id, tenant, &tokens, &n, owner, error);
     if (st) return st;
-    st = weft_engine_save(server->engine, owner, tokens, n, stored, &n_saved, &n_bytes, &err);
+    st = weft_engine_save(m->engine, owner, tokens, n, stored, &n_saved, &n_bytes, &err);
     weft__free(tokens);
     if (st) disk_fault(error, st, 507, err.message);
     else weft__api_put_slot_saved(out, id, filename, n_saved, n_bytes, ms_since(began));
@@ -238,10 +238,10 @@ static weft_status slots_fill(weft__server_slots *s, int32_t id, const char *ten
     return st;
 }
 
-static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename,
+static weft_status restore(weft__server_model *m, int32_t id, const char *tenant, const char *filename,
                            const char *stored, weft__strbuf *out, weft__api_error *error)
 {
-    weft__server_slots *s = &server->slots;
+    weft__server_slots *s = &m->slots;
     weft_error err = {0};
     int32_t n = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
@@ -254,7 +254,7 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
         weft__api_error_set(error, 503, NULL, "no memory for the tokens of slot %d", id);
         return WEFT_NO_MEMORY;
     }
-    st = weft_engine_restore(server->engine, stored, tokens, s->n_ctx, &n, &n_bytes, &err);
+    st = weft_engine_restore(m->engine, stored, tokens, s->n_ctx, &n, &n_bytes, &err);
     if (st) disk_fault(error, st, 503, err.message);
     else st = slots_fill(s, id, tenant, tokens, n, error);
     weft__free(tokens);
@@ -263,11 +263,11 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
 }
 
 /* What was saved under a name, whatever is in the slot. */
-static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored,
+static weft_status erase_saved(weft__server_model *m, int32_t id, const char *filename, const char *stored,
                                weft__strbuf *out, weft__api_error *error)
 {
     weft_error err = {0};
-    weft_status st = weft_engine_erase(server->engine, stored, &err);
+    weft_status st = weft_engine_erase(m->engine, stored, &err);
     if (st) disk_fault(error, st, 503, err.message);
     else weft__api_put_slot_erased(out, id, filename, 0);
     return st;
@@ -289,11 +289,11 @@ static weft_status erase(weft__server_slots *s, int32_t id, const char *tenant, 
     return st;
 }
 
-weft_status weft__server_slot_action(weft_server *server, const weft__http_request *r, int32_t id, const char *tenant,
+weft_status weft__server_slot_action(weft__server_model *m, const weft__http_request *r, int32_t id, const char *tenant,
                                      const char *action, const char *filename, weft__strbuf *out,
                                      weft__api_error *error)
 {
-    if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, error);
+    if (!strcmp(action, "erase") && !filename) return erase(&m->slots, id, tenant, out, error);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
     if (!weft__path_is_plain_name(filename, WEFT__API_MAX_FILENAME)) {
         weft__api_error_set(error, 400, "filename",
@@ -303,10 +303,10 @@ weft_status weft__server_slot_action(weft_server *server, const weft__http_reque
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
     weft_status st;
-    if (!weft__server_disk_enter(server, r, "action", error)) return WEFT_BUSY;
-    if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, error);
-    else if (!strcmp(action, "save")) st = save(server, id, tenant, filename, stored, out, error);
-    else st = restore(server, id, tenant, filename, stored, out, error);
-    weft__server_disk_leave(server, r);
+    if (!weft__server_disk_enter(m->server, r, "action", error)) return WEFT_BUSY;
+    if (!strcmp(action, "erase")) st = erase_saved(m, id, filename, stored, out, error);
+    else if (!strcmp(action, "save")) st = save(m, id, tenant, filename, stored, out, error);
+    else st = restore(m, id, tenant, filename, stored, out, error);
+    weft__server_disk_leave(m->server, r);
     return st;
 }
