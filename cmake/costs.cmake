@@ -15,7 +15,7 @@ set(weft_test_costs
     outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
         30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
     house_absent 60 house_absent_alone 60 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10
-        kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
+        kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10 python 10)
 
 # Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are
 # written): the thread sanitizer

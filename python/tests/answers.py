@@ -29,8 +29,8 @@ CASES = {
 N = 24
 
 
-def of_program(program, case, prompt):
-    words = [program, "run", "models/alderbrook.gguf", prompt, "-n", str(N), "--threads", "2", "--json", *CASES[case][0]]
+def of_program(program, case, prompt, model="models/alderbrook.gguf"):
+    words = [program, "run", model, prompt, "-n", str(N), "--threads", "2", "--json", *CASES[case][0]]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     if not done.stdout:
         raise RuntimeError(f"{words}: {done.stderr}")

@@ -31,8 +31,10 @@ def main():
     made = os.path.join(package, "_abi.py")
     subprocess.run([sys.executable, os.path.join(ROOT, "python", "cdef.py"), os.environ.get("CC", "cc"), os.path.join(ROOT, "include"), made], check=True)
     where = dict(os.environ, PYTHONPATH=os.path.dirname(package), PYTHONDONTWRITEBYTECODE="1", WEFT_LIBRARY=library, WEFT_PROGRAM=program)
-    arguments = sys.argv[2:] or ["-q", os.path.join(ROOT, "python", "tests")]
-    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments], cwd=ROOT, env=where).returncode
+    arguments = sys.argv[2:]
+    if not any(os.path.exists(os.path.join(ROOT, word.split("::")[0])) for word in arguments):
+        arguments.append(os.path.join("python", "tests"))
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments], cwd=ROOT, env=where).returncode
 
 
 if __name__ == "__main__":

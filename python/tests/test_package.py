@@ -64,11 +64,19 @@ def test_every_function_of_the_headers_is_there(paths):
         assert getattr(lib, name), name
 
 
+def is_known_struct(name):
+    """Not a type of functions, nor one whose fields the headers keep to themselves, for which some cffi abort."""
+    try:
+        return ffi.sizeof(name) > 0 and ffi.typeof(name).kind == "struct"
+    except (ffi.error, ValueError):
+        return False
+
+
 def test_structs_lie_as_the_compiler_lays_them(paths, tmp_path):
     cc = shutil.which("cc")
     if not cc:
         pytest.skip("no C compiler")
-    kinds = [name for name in ffi.list_types()[0] if name != "weft_chat_on_part" and ffi.typeof(name).kind == "struct" and ffi.typeof(name).fields]
+    kinds = [name for name in ffi.list_types()[0] if is_known_struct(name)]
     lines = []
     for kind in kinds:
         lines.append(f'printf("{kind} %zu\\n", sizeof({kind}));')
