@@ -19,13 +19,16 @@
 #include "provider.h"
 #include "rope.h"
 #include "serve_config.h"
+#include "service.h"
 #include "terminal.h"
+#include "threads.h"
 #include "weft/server.h"
 
 /* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
 enum { LARGE = 256 << 10 };
 
 struct serve_options {
+    const char *path; /* the model's */
     int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
     const char *kv_type, *adapter_type, *template_file, *config_file;
     int check;
@@ -54,6 +57,7 @@ static void on_stop(int number)
 {
     (void)number;
     atomic_fetch_add(&n_asked, 1);
+    service_stopping();
     pass_on();
 }
 
@@ -101,10 +105,13 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         handle(SIGINT, on_stop);
         handle(SIGHUP, on_hangup);
         st = weft_server_new(model, engine, &o->server, &server, err);
+        if (o->server.listen_fd) close(o->server.listen_fd); /* it has a copy */
     }
-    if (!st) {
+    if (!st && !(st = service_watch(weft_server_address(server), err))) {
         atomic_store(&running, server);
         pass_on();
+        service_tell_status("serving %s at %s", o->path, weft_server_address(server));
+        service_tell("READY=1");
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
         if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && !(o->config && o->config->n_keys) &&
             o->server.host && strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
@@ -117,6 +124,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         handle(SIGHUP, SIG_IGN);
         atomic_store(&running, NULL);
     }
+    service_end();
     weft_server_free(&server);
     weft_engine_free(&engine);
     return st;
@@ -131,6 +139,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     size_t n = 0;
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
+    o->path = path;
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
@@ -145,7 +154,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
     weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
     o->server.chat_template = template;
-    if (!st) st = open_shown(path, o->threads, o->engine.n_ctx, &o->rope.params, &model, err);
+    if (!st) st = open_shown(path, threads_to_use(o->threads), o->engine.n_ctx, &o->rope.params, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     free(template);
@@ -199,6 +208,7 @@ static const option_spec OPTIONS[] = {
      0, 0, NULL},
     {"allow-host", 0, OPT_LIST, &given.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0,
      NULL},
+    {"no-page", 0, OPT_FLAG, &given.server.no_page, NULL, "no web page at /", 0, 0, NULL},
     {"alias", 0, OPT_LIST, &given.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
     {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
      NULL},
@@ -229,6 +239,8 @@ static const option_spec OPTIONS[] = {
      "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
     {"store-mb", 0, OPT_INT, &given.store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
     {"log-file", 0, OPT_TEXT, &given.server.log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
+    {"otlp", 0, OPT_TEXT, &given.server.otlp_url, "URL",
+     "of an OpenTelemetry collector (JSON over HTTP): gets a span per request and one per phase", 0, 0, NULL},
     {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
     {"max-connections", 0, OPT_INT, &given.server.max_connections, "N", "(512)", 1, 65536, NULL},
     {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1,
@@ -254,7 +266,10 @@ static const command_spec SPEC = {
     "Without any keys clients on this machine are admins, and no others. With keys only an admin's sets\n"
     "adapters for all, publishes and unloads those that all have, and sees others' slots and use; what another key\n"
     "loads is its own. One key, or without keys one address, gets a part of connections, bodies, unread answers,\n"
-    "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.",
+    "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.\n"
+    "Under a service manager: the socket that it passes (LISTEN_FDS, LISTEN_PID) is served instead of --host, --port\n"
+    "and --unix, and it is told (NOTIFY_SOCKET) that the server is ready, stops, and answers (WATCHDOG_USEC,\n"
+    "WATCHDOG_PID).",
     "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
     "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
     OPTIONS,
@@ -313,5 +328,7 @@ int cmd_serve(int argc, char **argv)
             LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif
     weft_error err = {0};
+    if (service_begin(&s->listen_fd, &err)) return report("serve", &err);
+    service_tell_status("reading %s", model);
     return serve_model(&given, model, &err) ? report("serve", &err) : EXIT_DONE;
 }

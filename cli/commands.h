@@ -28,6 +28,7 @@ int cmd_pull(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_manual(int argc, char **argv);
 

@@ -36,6 +36,7 @@ static const command_kind ITEMS[] = {
     {"pull", "fetch a model from Hugging Face", cmd_pull, NULL, !WEFT_WITH_HUB},
     {"list", "the models that were pulled", cmd_list, NULL, !WEFT_WITH_HUB},
     {"rm", "remove pulled models", cmd_rm, NULL, !WEFT_WITH_HUB},
+    {"doctor", "what this machine has, what helps, what is missing", cmd_doctor, NULL, 0},
     {"devices", "what can compute here", cmd_devices, NULL, 0},
     {"completion", "what a shell completes behind weft", cmd_completion, NULL, 0},
     {"manual", "the manual pages, as files", cmd_manual, NULL, 0},

@@ -57,6 +57,10 @@ typedef struct weft_server_params {
     const char *const *admin_keys;
     /* addresses in digits that many call from: what one address may hold is no limit for them */
     const char *const *proxies;
+    int32_t no_page; /* not 0: / has no web page */
+    /* a listening stream socket, TCP's or unix, that a service manager or a parent opened, instead of host, port and
+     * unix_path; copied, and the caller's to close. 0: none */
+    int32_t listen_fd;
     /* weft.yaml: its presets, organisations and keys count, and weft_server_reload reads it again; what stands under
      * `server` and `models` is for the program */
     const char *config_file;
@@ -65,6 +69,9 @@ typedef struct weft_server_params {
     int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n_values,
                               int32_t of_model, char *why, size_t room);
     void *config_arg;
+    /* http or https URL of an OpenTelemetry collector (OTLP in JSON), which gets a span for each request that asks for
+     * an answer; without a path, /v1/traces there; NULL: none */
+    const char *otlp_url;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

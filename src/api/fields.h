@@ -65,11 +65,10 @@ typedef struct weft__api_adapter_scale {
 } weft__api_adapter_scale;
 
 /* What the answer is held to, but for `grammar`. */
-enum { WEFT__API_SCHEMA = -1 };
 typedef struct weft__api_constraint {
     const char *field; /* that says so; NULL: none does */
     const char *other; /* another that says so, too; NULL: none does */
-    int kind;          /* weft_grammar_kind, or WEFT__API_SCHEMA */
+    int kind;          /* weft_grammar_kind */
     weft__strbuf text; /* owned; of a grammar, schema, expression or list of choices */
 } weft__api_constraint;
 

@@ -377,6 +377,8 @@ static void answer_metrics(weft_server *s, weft__http_request *r, const weft__se
 /* ---- the table ---- */
 
 static const route routes[] = {
+    {"/", GET | OPEN, weft__server_page},
+    {"/page/{file}", GET | OPEN, weft__server_page},
     {"/v1/models", GET, .of_model = answer_models},
     {"/v1/models/{model}", GET, .of_model = answer_model},
     {"/v1/chat/completions", POST, .of_model = answer_chat},

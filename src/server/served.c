@@ -139,11 +139,13 @@ weft_status weft__server_model_open(weft__server_model *m, const char *const *al
     const char *first = m->aliases.items[0];
     snprintf(m->name, sizeof m->name, "%s", first && strcmp(first, "*") ? first : m->info.name);
     m->slots.have_owners = has_keys;
-    return weft__server_slots_begin(&m->slots, m->n_slots, m->prompt_model.n_ctx, err);
+    st = weft__server_slots_begin(&m->slots, m->n_slots, m->prompt_model.n_ctx, err);
+    return st ? st : weft__server_events_begin(&m->events, m->engine, err);
 }
 
 void weft__server_model_end(weft__server_model *m)
 {
+    weft__server_events_end(&m->events);
     weft__server_templates_end(m);
     pthread_mutex_destroy(&m->templates_lock);
     weft__server_grammar_cache_end(&m->grammar_cache);

@@ -66,9 +66,38 @@ static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
     return weft__api_error_body(weft__api_dialect_of(r->path), &error, n);
 }
 
+/* Scrapes and looks at the health are no traces. */
+static void trace(weft_server *s, const weft__http_record *r, const weft__server_log_entry *entry)
+{
+    weft__server_span span = {.status = r->status, .complete = r->complete, .was_run = entry != NULL};
+    const int goes_on = weft__server_trace_parent_read(r->traceparent, &span.parent);
+    if (!s->traces || strcmp(r->method, "POST") || (goes_on && !span.parent.is_sampled)) return;
+    span.ended_ns = weft__clock_ns();
+    span.stages.came_ns = span.ended_ns - (uint64_t)(r->ms * 1e6);
+    if (entry) {
+        span.stages = entry->stages;
+        span.ended_ns = span.stages.came_ns + (uint64_t)(r->ms * 1e6);
+        span.n_prompt = entry->n_prompt;
+        span.n_cached = entry->n_cached;
+        span.n_generated = entry->n_generated;
+        memcpy(span.model, entry->model, sizeof span.model);
+        memcpy(span.finish, entry->finish, sizeof span.finish);
+    }
+    snprintf(span.method, sizeof span.method, "%s", r->method);
+    snprintf(span.path, sizeof span.path, "%s", weft__server_route_at(weft__server_route_index(r->path)));
+    snprintf(span.id, sizeof span.id, "%s", r->id);
+    weft__server_traces_add(s->traces, &span);
+}
+
 static void record(void *arg, const weft__http_record *r, void *note)
 {
     weft_server *s = arg;
+    weft__server_log_entry *entry = note;
+    if (entry) {
+        weft__server_stages_end(&entry->stages, r->ms);
+        weft__server_metrics_stages(s, &entry->stages);
+    }
+    trace(s, r, entry);
     weft__server_metrics_response(&s->answered, r->path, r->status);
     weft__server_log_request(s, r, note);
     weft__free(note);
@@ -122,6 +151,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .host = p->host ? p->host : "127.0.0.1",
         .port = p->port == -1 ? 0 : or_default(p->port, 8080),
         .unix_path = p->unix_path,
+        .listen_fd = p->listen_fd,
         .tls_cert = cert,
         .tls_key = key,
         .n_threads = or_default(p->n_threads, 2),
@@ -246,10 +276,12 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
+    s->no_page = p->no_page != 0;
     pthread_mutex_init(&s->disk_lock, NULL);
     pthread_rwlock_init(&s->rules_lock, NULL);
     weft__server_limits_begin(&s->limits);
     weft__server_usage_begin(&s->usage);
+    weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
@@ -262,6 +294,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(&s->first, err);
     if (!st) st = weft__server_presets_check(s->rules, &s->first, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
+    if (!st && p->otlp_url) st = weft__server_traces_new(p->otlp_url, &s->traces, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
     if (!st) st = weft__server_answers_begin(&s->answers, err);
@@ -330,6 +363,7 @@ void weft_server_free(weft_server **p)
     weft__server_wait_queue_end(&s->adapters);
     weft__server_wait_queue_end(&s->grammars);
     weft__server_answers_end(&s->answers);
+    weft__server_traces_free(&s->traces);
     weft__server_log_end(s);
     weft__server_model_end(&s->first);
     weft__server_rules_release(&s->rules);

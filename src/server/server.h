@@ -17,6 +17,8 @@
 #include "http/http.h"
 #include "http/turns.h"
 #include "server/limits.h"
+#include "server/stages.h"
+#include "server/traces.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */
@@ -95,7 +97,7 @@ typedef struct weft__server_histogram {
     const double *bounds; /* [n] */
     int n;
     _Atomic uint64_t counts[WEFT__SERVER_BOUNDS + 1];
-    _Atomic uint64_t sum_us;
+    _Atomic uint64_t sum_ns;
 } weft__server_histogram;
 
 /* Seconds. */
@@ -136,6 +138,9 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
+void weft__server_metrics_stages_begin(weft_server *s);
+/* The stages of a request that has ended. */
+void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages);
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
@@ -229,6 +234,28 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
+/* ---- what an engine tells, on its way to answers (events.c) ---- */
+
+typedef struct weft__server_event weft__server_event;
+typedef struct weft__server_events {
+    weft_engine *engine;
+    weft__server_event *gathered; /* [n_gathered]; of the engine's thread, as the next two */
+    int n_gathered;
+    weft__server_response *told_here; /* one of those of this step to which that thread told something itself */
+    pthread_t thread;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t wake, told;
+    weft__server_event *taken; /* [n_taken], of the thread that tells until n_taken is 0 */
+    int n_taken, stop, has_thread;
+} weft__server_events;
+
+/* From now on the engine's events are handed over. WEFT_NO_MEMORY; weft__server_events_end in any case. */
+weft_status weft__server_events_begin(weft__server_events *q, weft_engine *engine, weft_error *err);
+/* After the last request was released; nothing when it has not begun. */
+void weft__server_events_end(weft__server_events *q);
+/* A choice's event function. */
+int weft__server_events_on_event(void *choice, const weft_event *e);
+
 /* ---- a model that is served (served.c) ---- */
 
 typedef struct weft__server_model {
@@ -245,6 +272,7 @@ typedef struct weft__server_model {
     weft__server_slots slots;
     weft__server_metrics metrics;
     weft__server_grammar_cache grammar_cache;
+    weft__server_events events;
     pthread_mutex_t loras_lock;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
     int n_loras;
@@ -282,7 +310,9 @@ struct weft_server {
                               char *why, size_t room);
     void *config_arg;
     int wants_keys; /* from its start on */
+    int no_page;
     weft__server_answered answered;
+    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
@@ -292,6 +322,7 @@ struct weft_server {
     weft__server_answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
+    weft__server_traces *traces; /* NULL: none are sent */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -304,23 +335,27 @@ void weft__server_reply_error(weft__http_request *r, const weft__api_error *erro
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
 
-/* One answer of a response as the engine's thread makes it. */
+/* One answer of a response as events.c makes it. */
 typedef struct weft__server_choice {
     weft__server_response *gen;
     weft__api_choice *out; /* what its dialect's writer sees */
     uint64_t request;
     int submitted, began, finished;
+    int has_ended;            /* by itself; the engine is told so, and may be a step ahead */
+    char engine_message[256]; /* of its last event */
     int with_adapters;
     weft_detok *detok;
     weft_chat_parser *parser;  /* NULL: the text is the answer */
     weft__api_message message; /* that the parser tells; out's where there is one */
     size_t n_parsed;           /* bytes of out's text that the parser was given */
     int64_t n_thought;         /* tokens */
-    int thinks, is_over;       /* after the last token; the budget was used up, once and for all */
+    int thinks, is_half;       /* after the last token; its last character is not whole */
+    int is_over;               /* the budget was used up, once and for all */
     int is_whole;              /* its one call is there: what follows is not said */
     size_t raw;                /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
     weft_status failed; /* what went wrong on our side of the engine; out->message says what */
+    uint64_t now_ns;    /* when the engine told what is being told */
     uint64_t last_ns;
     int32_t n_read;                  /* of the prompt, and counted */
     uint64_t counted_ns;             /* until then its time is counted */
@@ -329,13 +364,13 @@ typedef struct weft__server_choice {
     double queue_ms;
 } weft__server_choice;
 
-/* ---- count.c: what a choice adds to the counters, as it goes; the engine's thread ---- */
+/* ---- count.c: what a choice adds to the counters, as events are told; at its now_ns ---- */
 /* `n` answers of a prompt count its tokens once, as `usage` does. */
 int weft__server_first_of_prompt(const weft__server_choice *c);
 void weft__server_count_began(weft__server_choice *c, double queue_ms);
 /* n_read tokens of its prompt are there, of which n_cached were before it began. Again for the same: nothing. */
 void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached);
-void weft__server_count_token(weft__server_choice *c, uint64_t now_ns);
+void weft__server_count_token(weft__server_choice *c);
 /* It has ended; its finish and times are filled. */
 void weft__server_count_end(weft__server_choice *c);
 
@@ -355,7 +390,9 @@ struct weft__server_response {
     weft__server_choice *choices; /* [answer.n_choices] */
     int n_at_once;                /* so many are asked for and not done */
     int retry_s;                  /* where the queue had no place for one of them */
+    weft__server_stages stages;
     weft_grammar *grammar;
+    int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
     weft__http_turn turn;                     /* in a line, later in the queue of answers */
@@ -368,10 +405,10 @@ struct weft__server_response {
     atomic_int has_run, is_in;                /* is_in: it counts as one that is answered now */
     char tenant[64];
     char label[32], adapters[WEFT__API_ADAPTERS_SHOWN]; /* for /metrics */
-    size_t usage_place;                                 /* of these; of the engine's thread */
+    size_t usage_place;                                 /* of these; of events.c */
     int keep_entries;
     int embedding;
-    weft__strbuf scratch; /* of the engine's thread, and when all have finished of the thread that answers */
+    weft__strbuf scratch; /* of events.c, and when all have finished of the thread that answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
@@ -421,6 +458,7 @@ typedef struct weft__server_log_entry {
     char tenant[64], finish[16], model[64];
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
+    weft__server_stages stages;
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
@@ -457,6 +495,10 @@ void weft__server_adapters_forget(weft__server_model *m);
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+
+/* ---- page.c ---- */
+/* / and /page/{file} */
+void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);

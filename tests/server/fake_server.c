@@ -61,7 +61,8 @@ static int set_number(weft_server_params *p, const char *name, const char *value
                {"drain", &p->drain_s},
                {"fail-every", &fail_every},
                {"queue", &max_queue},
-               {"ctx", &n_ctx}};
+               {"ctx", &n_ctx},
+               {"no-page", &p->no_page}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;
