@@ -45,9 +45,16 @@ int32_t serve_config_setting(void *arg, const char *name, const char *const *val
     return options_set(spec, name, values, (size_t)n, 1, why, room);
 }
 
+/* What reading the file is for. */
+typedef struct file_reading {
+    const command_spec *spec;
+    int check;
+} file_reading;
+
 static int known_setting(void *arg, const weft__config_setting *s, int of_model, char *why, size_t room)
 {
-    return serve_config_setting(arg, s->name, s->values, (int32_t)s->n, of_model, why, room);
+    const file_reading *r = arg;
+    return serve_config_setting((void *)(uintptr_t)r->spec, s->name, s->values, (int32_t)s->n, of_model, why, room);
 }
 
 /* ---- what it names ---- */
@@ -85,9 +92,8 @@ static void look_for_models(const weft__config *c, weft__config_faults *faults)
     }
 }
 
-static void look_for_files(void *arg, const weft__config *c, weft__config_faults *faults)
+static void look_for_files(const weft__config *c, weft__config_faults *faults)
 {
-    (void)arg;
     for (size_t i = 0; i < c->server.n; i++) {
         const weft__config_setting *s = &c->server.items[i];
         if (s->n && is_among(s->name, inputs)) want_file(faults, s->line, s->column, s->name, s->values[0]);
@@ -97,6 +103,15 @@ static void look_for_files(void *arg, const weft__config *c, weft__config_faults
     for (size_t i = 0; i < c->n_presets; i++)
         want_file(faults, c->presets[i].line, c->presets[i].column, c->presets[i].name, c->presets[i].chat_template);
     look_for_models(c, faults);
+}
+
+static void look(void *arg, const weft__config *c, weft__config_faults *faults)
+{
+    const file_reading *r = arg;
+    if (c->n_models > 1)
+        weft__config_fault_add(faults, c->models[1].line, c->models[1].column,
+                               "models.%.60s: a second model; a server has one", c->models[1].name);
+    if (r->check) look_for_files(c, faults);
 }
 
 static int tell_faults(const weft__config_faults *faults, const char *path)
@@ -129,7 +144,8 @@ static int apply(const command_spec *spec, const weft__config_settings *all, con
 
 int serve_config_take(const command_spec *spec, const char *path, int check, weft__config **out)
 {
-    const weft__config_known known = {known_setting, check ? look_for_files : NULL, (void *)(uintptr_t)spec};
+    file_reading reading = {spec, check};
+    const weft__config_known known = {known_setting, look, &reading};
     weft__config_faults faults = {0};
     weft_error err = {0};
     int rc = EXIT_DONE;

@@ -260,9 +260,10 @@ class Config(base.Case):
         self.assertEqual((rows[running], rows['weft_account_running{level="key",name="bert"}']), (2, 1))
         first.close()
         self.assertTrue(wait_until(lambda: self.rows()[running] == 1))
-        for _ in range(10):  # one after the other is one at once: who has the answer may ask again
-            self.chat(name="anna")
-            self.server.post(CHAT, {"messages": base.user("x"), "stream": True}, **who("anna"))
+        body = {"messages": base.user("[say x]"), "max_tokens": 1}
+        for _ in range(30):  # one after the other is one at once: who has the answer may ask again
+            for stream in (False, True):
+                self.assertEqual(self.server.post(CHAT, {**body, "stream": stream}, **who("anna")).status, 200)
         second.close()
         self.assertTrue(wait_until(lambda: self.rows()[running] == 0))
         self.assertEqual(self.rows()['weft_account_refused_total{level="team",name="acme/lab",limit="concurrent"}'], 1)

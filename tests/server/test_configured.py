@@ -107,6 +107,12 @@ class Configured(unittest.TestCase):
     def most(self, option):
         return re.search(r"from 1 to (\d+)", weft("serve", "x", f"--{option}", "0").stderr).group(1)
 
+    def test_a_server_has_one_model(self):
+        self.write("models: {a: models/alderbrook.gguf,\n  b: models/alderbrook.gguf}\n")
+        for args in (("--check",), ()):
+            p = weft("serve", *args, "--config", self.path)
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (2, "", f"{self.path}:2:3: models.b: a second model; a server has one\n"))
+
     def test_what_is_no_file(self):
         for args, status in ((("--check", "--config", self.path), 2), (("--config", self.path), 1), (("--config", ROOT), 1)):
             p = weft("serve", *args)
