@@ -236,46 +236,60 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->out->generate_ms = e->generate_ms;
 }
 
-/* Nothing more is to be asked for: it was refused, its client left, or c has failed. */
-static int is_over(weft__server_response *g, const weft__server_choice *c)
+/* Nothing more is to be asked for: it was refused, its client left, or one has failed. With the lock. */
+static int is_over(const weft__server_response *g)
 {
-    pthread_mutex_lock(&g->lock);
-    int over = c->out->status || g->refused || g->gone;
-    pthread_mutex_unlock(&g->lock);
-    return over;
+    return g->has_failed || g->refused || g->gone;
 }
 
-/* What was not asked for will not come. */
+/* What was not asked for will not come. With the lock. */
 static void ask_no_more(weft__server_response *g)
 {
-    pthread_mutex_lock(&g->lock);
     g->n_left -= g->answer.n_choices - g->n_asked;
     g->n_asked = g->answer.n_choices;
-    pthread_mutex_unlock(&g->lock);
 }
 
-/* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is
- * full they wait for the next end of one of ours; when there is none left, that is the answer. */
-static void ask_on(weft__server_choice *c)
+/* A request may have more inputs than the queue has places: as some end, the next ones are asked for, by one thread at
+ * a time, whose turn (is_asking) ends here. Where the queue is full they wait for the next end of one of ours; when
+ * there is none left, that is the answer. 1: so nothing is left, and the caller answers. */
+static int ask_on(weft__server_response *g)
 {
-    weft__server_response *g = c->gen;
-    g->n_done++;
+    int is_due = 0;
+    pthread_mutex_lock(&g->lock);
     while (g->n_asked < g->answer.n_choices && g->n_asked - g->n_done < g->n_at_once) {
         weft__server_choice *next = &g->choices[g->n_asked];
         weft_error err = {0};
         double retry_after_s = 1;
-        weft_status st = is_over(g, c) ? WEFT_CANCELLED : weft__server_response_submit(next, &retry_after_s, &err);
-        if (st == WEFT_BUSY && g->n_asked > g->n_done) return;
+        const int is_wanted = !is_over(g), n_done = g->n_done;
+        pthread_mutex_unlock(&g->lock);
+        weft_status st = is_wanted ? weft__server_response_submit(next, &retry_after_s, &err) : WEFT_CANCELLED;
+        pthread_mutex_lock(&g->lock);
+        if (st == WEFT_BUSY && g->n_asked > g->n_done) break;
+        if (st == WEFT_BUSY && g->n_done != n_done) continue; /* the last of ours ended meanwhile, and left its place */
         if (st) {
             if (st != WEFT_CANCELLED) keep_status(next, st, err.message);
             g->retry_s = (int)ceil(retry_after_s);
             ask_no_more(g);
-            return;
+            is_due = !g->n_left;
+            break;
         }
         g->n_asked++;
-        if (is_over(g, c))
-            weft_engine_cancel(g->model->engine, next->request); /* meanwhile: who cancels all did not see it */
+        if (!is_over(g)) continue;
+        pthread_mutex_unlock(&g->lock);
+        weft_engine_cancel(g->model->engine, next->request); /* who cancels all did not see it */
+        pthread_mutex_lock(&g->lock);
     }
+    g->is_asking = 0;
+    pthread_mutex_unlock(&g->lock);
+    return is_due;
+}
+
+void weft__server_response_ask_on(weft__server_response *g)
+{
+    if (!ask_on(g)) return;
+    weft__server_stages_leave_engine(&g->stages);
+    atomic_fetch_add(&g->refs, 1);
+    weft__server_answers_put(&g->server->answers, g);
 }
 
 /* The rest of the text. */
@@ -368,13 +382,14 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_stage_engine(&g->stages, e);
     weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
-    g->n_left--;
     c->finished = 1;
+    g->has_failed |= c->out->status != WEFT_OK;
+    g->n_done++;
+    int refused = g->refused, last = --g->n_left == 0;
+    int asks = !g->is_asking && g->n_asked < g->answer.n_choices;
+    g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
-    ask_on(c);
-    pthread_mutex_lock(&g->lock);
-    int refused = g->refused, last = g->n_left == 0;
-    pthread_mutex_unlock(&g->lock);
+    if (asks && ask_on(g)) last = 1;
     if (!refused && last) weft__server_stages_leave_engine(&g->stages);
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);

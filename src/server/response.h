@@ -39,5 +39,7 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
 weft_status weft__server_response_submit(weft__server_choice *c, double *retry_after_s, weft_error *err);
 /* All that is asked for at once, or none. */
 int weft__server_response_submit_all(weft__server_response *g, weft__api_error *error);
+/* What is left of them, as far as there is room; ends of the first ones have left it to this. */
+void weft__server_response_ask_on(weft__server_response *g);
 
 #endif

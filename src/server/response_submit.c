@@ -205,6 +205,7 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
         g->answer.choices[g->answer.n_choices].seed = seed + (uint64_t)g->answer.n_choices;
     }
     g->n_left = g->n_asked = g->n_at_once = g->answer.n_choices;
+    g->is_asking = 1;   /* until the first ones are submitted */
     if (g->embedding) { /* twice the slots keep them busy; as many as another leaves at least are asked for at first */
         int most = 2 * g->model->n_slots < g->model->max_requests ? 2 * g->model->n_slots : g->model->max_requests;
         int first = g->model->max_requests / 8 > 1 ? g->model->max_requests / 8 : 1;
@@ -304,7 +305,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
 {
     weft_error err = {0};
     double retry_after_s = 1;
-    const int n = g->n_asked, all = n == g->answer.n_choices; /* the engine's thread may ask for more soon */
+    const int n = g->n_asked, all = n == g->answer.n_choices;
     for (int i = 0; i < n; i++) {
         weft_status st = weft__server_response_submit(&g->choices[i], &retry_after_s, &err);
         if (!st) continue;
@@ -316,6 +317,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
         error->retry_s = (int)ceil(retry_after_s);
         return 0;
     }
-    if (all) weft_engine_lease_free(g->model->engine, &g->lease); /* else those that are asked for later need it */
+    if (all) weft_engine_lease_free(g->model->engine, &g->lease);
+    else weft__server_response_ask_on(g); /* those that are asked for later need the lease, too */
     return 1;
 }

@@ -337,14 +337,15 @@ struct weft__server_response {
     const weft__api_writer *writer;
     weft__api_answer answer; /* what the writer sees */
     atomic_int refs;
-    pthread_mutex_t lock; /* n_left, failed, gone and the choices' `submitted` */
-    int n_left, refused, gone;
+    pthread_mutex_t lock; /* what follows, as far as n_done, and the choices' `submitted` */
+    int n_left, refused, gone, has_failed;
+    int is_asking;       /* a thread submits some of its choices: the others leave that to it */
+    int n_asked, n_done; /* of the choices: of inputs that are embedded more are asked for as some are done */
     weft__api_params params;
     weft__api_prompts prompts;
     weft__server_choice *choices; /* [answer.n_choices] */
-    int n_at_once, n_asked,
-        n_done;  /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
-    int retry_s; /* where the queue had no place for one of them */
+    int n_at_once;                /* so many are asked for and not done */
+    int retry_s;                  /* where the queue had no place for one of them */
     weft__server_stages stages;
     weft_grammar *grammar;
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */

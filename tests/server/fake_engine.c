@@ -7,7 +7,7 @@
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
- *   [unlikely]   no token is among the likeliest
+ *   [unlikely]   no token is among the likeliest                  [submit MS]  its caller is held before it has a place
  * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot
  * takes as long to be saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that
  * is first used, take as long as a file "hold" lies beside them. For an adapter "full..." there is no room while a
@@ -89,6 +89,7 @@ static void read_script(weft_engine *e, struct request *r)
                  r->p.sampler.penalty_last_n);
     r->unlikely = strstr(text, "[unlikely]") != NULL;
     r->n_script = strlen(r->script);
+    if ((s = order(text, "submit"))) r->hold_us = (unsigned)atoi(s) * 1000;
     if (strstr(text, "[busy]")) r->fail_after = -2;
     if (strstr(text, "[reject]")) r->fail_after = -3;
 }
@@ -147,6 +148,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->submitted_ns = r->due_ns = weft__clock_ns();
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
+    if (r->hold_us) usleep(r->hold_us);
     r->p.lease = NULL;
     r->limit = params->max_tokens < 0 ? e->n_ctx - params->n_tokens : params->max_tokens;
     pthread_mutex_lock(&e->lock);

@@ -27,6 +27,7 @@ struct request {
     atomic_int cancelled; /* by any thread */
     int32_t n_generated, limit;
     uint64_t delay_ns, submitted_ns, due_ns, began_ns, deadline_ns;
+    unsigned hold_us;
 };
 
 struct weft_engine {
