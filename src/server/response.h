@@ -14,6 +14,10 @@ void weft__server_response_cancel_all(weft__server_response *g);
 /* What the engine tells of a choice; on the engine's thread. */
 int weft__server_response_on_event(void *choice, const weft_event *e);
 
+/* ---- response_note.c ---- */
+/* Its request's note, where there is memory for it. */
+void weft__server_response_note(weft__server_response *g);
+
 /* ---- response_parse.c ---- */
 /* Gives the choice a parser where its text is more than content. 0: refused. */
 int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, weft__api_error *error);

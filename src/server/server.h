@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -227,6 +228,21 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
+/* Numbers in a file (metrics_file.c). */
+typedef struct weft__server_metrics_file {
+    FILE *file; /* NULL: none is written */
+    pthread_t thread;
+    pthread_mutex_t lock; /* stop */
+    pthread_cond_t end;
+    int every_s, stop, has_thread;
+    int told; /* that a row is lost; the thread's */
+} weft__server_metrics_file;
+
+/* WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */
+weft_status weft__server_metrics_file_begin(weft_server *s, const char *path, int every_s, weft_error *err);
+/* Writes what there is at the end; nothing when it has not begun. The engine is there still. */
+void weft__server_metrics_file_end(weft_server *s);
+
 /* ---- a model that is served (served.c) ---- */
 
 typedef struct weft__server_model {
@@ -283,6 +299,7 @@ struct weft_server {
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
     weft__server_traces *traces; /* NULL: none are sent */
+    weft__server_metrics_file metrics_file;
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* traces.c: the line of requests whose spans are to be sent, and the thread that sends them (traces.h). A collector that
- * is slow or gone costs memory that is there from the start, and no request time: what comes while the line is full is
- * dropped. */
+/* traces.c: the line of requests whose spans are to be sent, and the thread that sends them (traces.h). A collector
+ * that is slow or gone costs memory that is there from the start, and no request time: what comes while the line is
+ * full is dropped. */
 #include "server/traces.h"
 
 #include <pthread.h>

@@ -31,7 +31,7 @@ static int skip_dash(const char **text)
     return *(*text)++ == '-';
 }
 
-/* version-trace-span-flags. Later versions may have more behind a further dash; "ff" is none. All zeros name nothing. */
+/* version-trace-span-flags. Later versions may have more behind a further dash; "ff" is none. All zeros name none. */
 int weft__server_trace_parent_read(const char *text, weft__server_trace_parent *out)
 {
     weft__server_trace_parent read = {0};
