@@ -172,7 +172,7 @@ static int full(const struct text_list *list, const char *name)
 /* The log goes on behind what is there, the trace replaces it; neither may be what the server reads. */
 static int writes_over_input(const struct serve_options *o, const char *model)
 {
-    const char *const written[] = {o->engine.trace, o->server.log_file};
+    const char *const written[] = {o->engine.trace, o->server.log_file, o->server.metrics_file};
     const char *const read[] = {model, o->template_file, o->server.api_key_file, o->server.tls_cert_file,
                                 o->server.tls_key_file};
     for (size_t w = 0; w < sizeof written / sizeof *written; w++) {
@@ -239,6 +239,9 @@ static const option_spec OPTIONS[] = {
      "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
     {"store-mb", 0, OPT_INT, &given.store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
     {"log-file", 0, OPT_TEXT, &given.server.log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
+    {"metrics-file", 0, OPT_TEXT, &given.server.metrics_file, "F.csv",
+     "a row of numbers per interval, behind what is there", 0, 0, NULL},
+    {"metrics-every", 0, OPT_INT, &given.server.metrics_every_s, "S", "its interval, seconds (10)", 1, 86400, NULL},
     {"otlp", 0, OPT_TEXT, &given.server.otlp_url, "URL",
      "of an OpenTelemetry collector (JSON over HTTP): gets a span per request and one per phase", 0, 0, NULL},
     {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
@@ -314,7 +317,7 @@ int cmd_serve(int argc, char **argv)
     if (!values_are_known(&given)) return EXIT_USAGE;
     if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;
-    if (output_refused("serve", e->trace)) return EXIT_FAILED;
+    if (output_refused("serve", e->trace) || output_refused("serve", s->metrics_file)) return EXIT_FAILED;
     if (writes_over_input(&given, model)) return EXIT_FAILED;
     e->store_bytes = (uint64_t)given.store_mb << 20;
     e->n_kv_tokens = given.kv_tokens;

@@ -72,6 +72,8 @@ typedef struct weft_server_params {
     /* http or https URL of an OpenTelemetry collector (OTLP in JSON), which gets a span for each request that asks for
      * an answer; without a path, /v1/traces there; NULL: none */
     const char *otlp_url;
+    const char *metrics_file; /* CSV, a row of numbers every metrics_every_s, behind what is there; NULL: none */
+    int32_t metrics_every_s;  /* 10 */
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

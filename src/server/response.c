@@ -254,32 +254,10 @@ static void end_text(weft__server_choice *c)
     if (!c->failed) read_text(c, 1);
 }
 
-static void set_note(weft__server_response *g)
-{
-    static const char *const names[] = {"stop", "length", "stop", "cancelled", "failed"};
-    weft__server_log_entry *note = weft__alloc_zero(1, sizeof *note);
-    if (!note) return;
-    snprintf(note->tenant, sizeof note->tenant, "%s", g->tenant);
-    snprintf(note->model, sizeof note->model, "%.60s", g->answer.model);
-    snprintf(note->finish, sizeof note->finish, "%s", names[g->answer.choices[0].finish]);
-    note->n_choices = g->answer.n_choices;
-    for (int i = 0; i < g->answer.n_choices; i++) {
-        const weft__server_choice *c = &g->choices[i];
-        if (weft__server_first_of_prompt(c)) {
-            note->n_prompt += c->n_prompt;
-            note->n_cached += c->out->n_cached;
-        }
-        note->n_generated += c->out->n_generated;
-        if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
-    }
-    note->stages = g->stages;
-    weft__http_set_note(g->r, note);
-}
-
 void weft__server_response_answer(weft__server_response *g)
 {
     weft__api_error error = {0};
-    set_note(g);
+    weft__server_response_note(g);
     for (int i = 0; i < g->answer.n_choices && !error.status; i++)
         if (g->answer.choices[i].status)
             weft__api_error_of(&error, g->answer.choices[i].status, g->answer.choices[i].message);
@@ -309,7 +287,7 @@ static void send_end(weft__server_response *g)
 
 static void end_stream(weft__server_response *g)
 {
-    set_note(g);
+    weft__server_response_note(g);
     g->writer->stream_end(&g->answer, &g->scratch);
     send_end(g);
     weft__http_end(g->r);

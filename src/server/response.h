@@ -20,6 +20,10 @@ int weft__server_response_enter(weft__server_response *g, weft__api_error *error
 /* It counts no longer as one that is answered, and if it never ran, not at all. Again: nothing. Any thread. */
 void weft__server_response_leave(weft__server_response *g);
 
+/* ---- response_note.c ---- */
+/* Its request's note, where there is memory for it. */
+void weft__server_response_note(weft__server_response *g);
+
 /* ---- response_parse.c ---- */
 /* Gives the choice a parser where its text is more than content. 0: refused. */
 int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, weft__api_error *error);

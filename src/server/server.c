@@ -126,7 +126,8 @@ static weft_status check_params(const weft_server_params *p, weft_error *err)
                   {"idle_s", p->idle_s, 86400},
                   {"slow_s", p->slow_s, 86400},
                   {"ping_s", p->ping_s, 86400},
-                  {"drain_s", p->drain_s, 86400}};
+                  {"drain_s", p->drain_s, 86400},
+                  {"metrics_every_s", p->metrics_every_s, 86400}};
     if (p->port < -1 || p->port > 65535)
         return weft_fail(err, WEFT_ARGUMENT, "port %d: must be from 1 to 65535, or -1 for any", p->port);
     if (!p->tls_cert_file != !p->tls_key_file)
@@ -294,6 +295,8 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(&s->first, err);
     if (!st) st = weft__server_presets_check(s->rules, &s->first, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
+    if (!st && p->metrics_file)
+        st = weft__server_metrics_file_begin(s, p->metrics_file, or_default(p->metrics_every_s, 10), err);
     if (!st && p->otlp_url) st = weft__server_traces_new(p->otlp_url, &s->traces, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
@@ -363,6 +366,7 @@ void weft_server_free(weft_server **p)
     weft__server_wait_queue_end(&s->adapters);
     weft__server_wait_queue_end(&s->grammars);
     weft__server_answers_end(&s->answers);
+    weft__server_metrics_file_end(s);
     weft__server_traces_free(&s->traces);
     weft__server_log_end(s);
     weft__server_model_end(&s->first);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -234,6 +235,21 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
+/* Numbers in a file (metrics_file.c). */
+typedef struct weft__server_metrics_file {
+    FILE *file; /* NULL: none is written */
+    pthread_t thread;
+    pthread_mutex_t lock; /* stop */
+    pthread_cond_t end;
+    int every_s, stop, has_thread;
+    int told; /* that a row is lost; the thread's */
+} weft__server_metrics_file;
+
+/* WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */
+weft_status weft__server_metrics_file_begin(weft_server *s, const char *path, int every_s, weft_error *err);
+/* Writes what there is at the end; nothing when it has not begun. The engine is there still. */
+void weft__server_metrics_file_end(weft_server *s);
+
 /* ---- what an engine tells, on its way to answers (events.c) ---- */
 
 typedef struct weft__server_event weft__server_event;
@@ -323,6 +339,7 @@ struct weft_server {
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
     weft__server_traces *traces; /* NULL: none are sent */
+    weft__server_metrics_file metrics_file;
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -345,15 +362,15 @@ typedef struct weft__server_choice {
     char engine_message[256]; /* of its last event */
     int with_adapters;
     weft_detok *detok;
-    weft_chat_parser *parser;  /* NULL: the text is the answer */
-    weft__api_message message; /* that the parser tells; out's where there is one */
-    size_t n_parsed;           /* bytes of out's text that the parser was given */
-    int64_t n_thought;         /* tokens */
-    int thinks;                /* after the last token */
-    int n_silent;              /* the last tokens, which gave no text */
-    int is_over;               /* the budget was used up, once and for all */
-    int is_whole;              /* its one call is there: what follows is not said */
-    size_t raw;                /* bytes that came from the detokenizer */
+    weft_chat_parser *parser;                                 /* NULL: the text is the answer */
+    weft__api_message message;                                /* that the parser tells; out's where there is one */
+    size_t n_parsed;                                          /* bytes of out's text that the parser was given */
+    int64_t n_thought;                                        /* tokens */
+    int thinks;                                               /* after the last token */
+    int n_silent;                                             /* the last tokens, which gave no text */
+    int is_over;                                              /* the budget was used up, once and for all */
+    int is_whole;                                             /* its one call is there: what follows is not said */
+    size_t raw;                                               /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
     weft_status failed; /* what went wrong on our side of the engine; out->message says what */
     uint64_t now_ns;    /* when the engine told what is being told */

@@ -2,6 +2,7 @@
 """Claims about what `weft serve` tells of itself: /metrics, the log of requests, the trace, and `weft top`, over a small real model.
 
 usage: test_telemetry.py build/weft"""
+import csv
 import http.client
 import json
 import os
@@ -269,6 +270,41 @@ class Stages(Case):
         for stage in STAGES:
             self.assertEqual(now['weft_stage_seconds_count{stage="%s"}' % stage], 5)
             self.assertAlmostEqual(now['weft_stage_seconds_sum{stage="%s"}' % stage], sum(line["stages"][stage] for line in lines) / 1e3, 6)
+
+
+class MetricsFile(Case):
+    def test_rows(self):
+        """A row per interval and one at the end, with what /metrics has then; the file goes on behind what is there, under the names it has."""
+        path = self.path("numbers.csv")
+        for run in (1, 2):
+            server = self.serve("--metrics-file", path, "--metrics-every", 1)
+            server.complete([5 + i for i in range(40)], 10)
+            until = time.time() + PATIENCE
+            rows = []
+            while not any(row["generated_tokens"] == "10" for row in rows[-1:]) and time.time() < until:
+                time.sleep(0.05)
+                with open(path) as file:
+                    rows = list(csv.DictReader(file))
+            now = samples(server.ask("/metrics"))
+            self.assertEqual(server.stop(), 0)
+            with open(path) as file:
+                rows = list(csv.DictReader(file))
+            last = {k: v if k == "time" else float(v) for k, v in rows[-1].items()}
+            self.assertRegex(last["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+            for column, name in (("prompt_tokens", "weft_prompt_tokens_total"), ("generated_tokens", "weft_generated_tokens_total"),
+                                 ("steps", "weft_steps_total"), ("kv_pages", "weft_kv_pages"), ("kv_pages_cached", "weft_kv_pages_cached"),
+                                 ("weights_bytes", 'weft_memory_bytes{owner="weights"}'), ("pages_bytes", 'weft_memory_bytes{owner="pages"}')):
+                self.assertEqual(last[column], now[name], column)
+            self.assertEqual(last["requests"], 1)
+            self.assertGreater(last["resident_bytes"], last["weights_bytes"])
+            self.assertEqual(sum(row["time"] == "time" for row in rows), 0)  # the names stand there once
+            starts = sum(row["steps"] == "0" for row in rows)
+            self.assertGreaterEqual(starts, run)
+        p = weft("serve", self.path("tiny.gguf"), "--metrics-file", self.path("no/such/folder.csv"))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"no/such", p.stderr)
+        p = weft("serve", self.path("tiny.gguf"), "--metrics-file", self.path("tiny.gguf"))
+        self.assertEqual(p.returncode, 1)
 
 
 class Log(Case):
