@@ -273,7 +273,9 @@ static void hold(weft__http *h, int n, int fd[HELD])
     static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     held.room = n;
     for (int i = 0; i < n; i++) {
+        const struct timeval patience = {20, 0}; /* with an answer that never comes */
         assert_true((fd[i] = try_connect(h)) >= 0);
+        setsockopt(fd[i], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
         assert_int_equal(write(fd[i], request, sizeof request - 1), sizeof request - 1);
         wait_until(atomic_load(&held.n) == i + 1);
     }
