@@ -4,7 +4,7 @@ import {getJson, key, watch} from "./api.js";
 import {Chat, composer} from "./chat.js";
 import {el, icon, iconButton, say} from "./dom.js";
 import {fillSettings} from "./settings.js";
-import {ServerView, stateOf, whatOf} from "./server.js";
+import {ServerView, isPreset, stateOf, whatOf} from "./server.js";
 import {Sidebar} from "./sidebar.js";
 
 const at = (id) => document.getElementById(id);
@@ -16,6 +16,8 @@ let models = [], props = null, chat = null, sidebar = null, server = null, down 
 const bases = () => models.filter((m) => !m.parent);
 const adaptersOf = (model) => models.filter((m) => m.parent && (!model || m.parent === model || bases().length < 2));
 
+const scales = (id) => models.some((m) => m.id === id && !isPreset(m));
+
 function option(value, text) {
     return el("option", {value}, text);
 }
@@ -26,17 +28,17 @@ function pickerOf(side) {
     const model = el("select", {"aria-label": `${told}model`, disabled: bases().length < 2},
         ...bases().map((m) => option(m.id, m.status && m.status.value !== "loaded" ? `${m.id} (${stateOf(m)})` : m.id)));
     model.value = own;
-    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), adaptersOf(own).map((m) => option(m.id, m.id)));
+    const adapter = el("select", {"aria-label": `${told}adapter`}, option("", "no adapter"), adaptersOf(own).map((m) => option(m.id, isPreset(m) ? `${m.id} (preset)` : m.id)));
     if (s[names[1]] && !adaptersOf(own).some((m) => m.id === s[names[1]])) s[names[1]] = "";
     adapter.value = s[names[1]];
     const scale = el("input", {type: "number", min: -8, max: 8, step: "any", value: s[names[2]], "aria-label": `scale of the ${told}adapter`,
-        title: "Scale of the adapter", class: "scale", hidden: !adapter.value});
+        title: "Scale of the adapter", class: "scale", hidden: !scales(adapter.value)});
     const changed = (f) => () => {
         f();
         chat.settingsChanged();
     };
     model.addEventListener("change", changed(() => (s[names[0]] = model.value, s[names[1]] = "", showPickers())));
-    adapter.addEventListener("change", changed(() => (s[names[1]] = adapter.value, scale.hidden = !adapter.value)));
+    adapter.addEventListener("change", changed(() => (s[names[1]] = adapter.value, scale.hidden = !scales(adapter.value))));
     scale.addEventListener("change", changed(() => (s[names[2]] = Number.isFinite(scale.valueAsNumber) ? scale.valueAsNumber : 1)));
     return el("span", {class: "picker"}, bases().length > 1 ? model : el("span", {class: "model-name"}, own || "no model"),
         adaptersOf(own).length ? [adapter, scale] : null);
@@ -54,12 +56,13 @@ function showPickers() {
 }
 
 function showEmpty() {
-    const base = bases()[0], adapters = adaptersOf("");
+    const base = bases()[0], adapters = adaptersOf("").filter((m) => !isPreset(m)), presets = models.filter(isPreset);
     const facts = [];
     if (base) facts.push(["Model", whatOf(base)]);
     at("served").textContent = base ? base.id : "Ask something";
     if (bases().length > 1) facts.push(["Models", bases().map((m) => m.id).join(", ")]);
     if (adapters.length) facts.push(["Adapters", adapters.slice(0, 12).map((m) => m.id).join(", ") + (adapters.length > 12 ? `, and ${adapters.length - 12} more` : "")]);
+    if (presets.length) facts.push(["Presets", presets.slice(0, 12).map((m) => m.id).join(", ")]);
     if (props) facts.push(["At once", `${props.total_slots} requests`], ["Server", props.build_info]);
     at("facts").replaceChildren(...facts.flatMap(([name, value]) => [el("dt", null, name), el("dd", null, value)]));
 }

@@ -172,8 +172,11 @@ export function stateOf(model) {
     return `${s.value}${part}${s.pinned ? ", pinned" : ""}`;
 }
 
+// A name with settings over a model, of weft.yaml; what else has a parent is an adapter.
+export const isPreset = (model) => !!model.parent && !(model.meta && Number.isInteger(model.meta.adapter_id));
+
 export function whatOf(model) {
-    if (model.parent) return `adapter of ${model.parent}`;
+    if (model.parent) return `${isPreset(model) ? "preset over" : "adapter of"} ${model.parent}`;
     const m = model.meta || {}, parts = [];
     if (m.n_params) parts.push(`${short(m.n_params)} parameters`);
     if (m.size) parts.push(bytes(m.size));

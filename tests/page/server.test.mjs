@@ -109,14 +109,15 @@ test("models that are loaded when asked for: their states are shown", async () =
     const meta = {n_params: 1e9, n_ctx: 4096, size: 5e8};
     let states = [{value: "loaded", pinned: true}, {value: "unloaded"}];
     await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0]}, {id: "two", meta, status: states[1]},
-        {id: "one-lora", parent: "one", meta: {adapter_id: 0}}, {id: "two-lora", parent: "two", meta: {adapter_id: 0}}]}}));
+        {id: "one-lora", parent: "one", meta: {adapter_id: 0}}, {id: "two-lora", parent: "two", meta: {adapter_id: 0}}, {id: "brief", parent: "two"}]}}));
     await p.reload();
     await v.ready();
     const options = (label) => p.locator(`[aria-label="${label}"] option`).allInnerTexts();
     assert.deepEqual(await options("model"), ["one", "two (unloaded)"]);
     assert.deepEqual(await options("adapter"), ["no adapter", "one-lora"]);
     await p.selectOption("[aria-label=model]", "two");
-    assert.deepEqual(await options("adapter"), ["no adapter", "two-lora"]);
+    assert.deepEqual(await options("adapter"), ["no adapter", "two-lora", "brief (preset)"]);
+    assert.match(await p.innerText("#facts"), /Presets\s+brief/);
     states = [{value: "loaded"}, {value: "loading", progress: 0.4}];
     await v.page.fill("#say", "[say x]");
     await v.page.press("#say", "Enter");
