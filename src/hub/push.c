@@ -401,7 +401,9 @@ weft_status weft_push(const char *name, const weft_push_file *files, int32_t n, 
         st = weft_fail(err, WEFT_ARGUMENT,
                        "HF_TOKEN is needed to push: one that may write (and HF_ENDPOINT over https)");
     if (!st) st = push_files(p, files, err);
-    if (!st) snprintf(result->url, sizeof result->url, "%.700s/%s/%s", p->remote.endpoint, p->name.owner, p->name.repo);
+    if (!st)
+        snprintf(result->url, sizeof result->url, "%.700s/%.96s/%.96s", p->remote.endpoint, p->name.owner,
+                 p->name.repo);
     for (int32_t i = 0; p->files && i < n; i++)
         if (p->files[i].fd >= 0) close(p->files[i].fd);
     weft__free(p->files);
