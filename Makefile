@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
-	bench-text bench-grammar bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
+	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -100,6 +100,7 @@ help:
 	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
 	@echo 'make bench-grammar   what grammars cost over 128 k tokens: compiling, masks, their share of a step; ARGS=... go to bench/grammar (--check: fails where a bound is missed; --peers: beside llguidance and xgrammar)'
 	@echo 'make bench-start     how soon a model answers that is started anew'
+	@echo 'make bench-fit       what weft fit expects against what weft bench measures in the same run'
 	@echo 'make bench-taken     whether what others take of the time is seen, and nothing judged by it'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
@@ -168,7 +169,7 @@ bench-check:
 faults:
 	@tests/faults/run $(ARGS)
 
-bench-record bench-peers bench-neighbour bench-start bench-taken: all
+bench-record bench-peers bench-neighbour bench-start bench-fit bench-taken: all
 	@bench/$(patsubst taken,check-taken,$(@:bench-%=%)) build/weft $(ARGS) || [ $$? = 77 ]
 
 bench-grammar:

@@ -8,6 +8,7 @@
 #include "chat.h"
 #include "commands.h"
 #include "prompt.h"
+#include "pull.h"
 #include "provider.h"
 #include "shown.h"
 #include "terminal.h"
@@ -288,7 +289,8 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
         c->adapters[c->n_adapters] = (struct chat_adapter){o->adapter[c->n_adapters], 1};
     char *source = NULL;
     size_t n = 0;
-    weft_status st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &c->c.model, err);
+    weft_status st = pull_if_missing(path, err);
+    if (!st) st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &c->c.model, err);
     if (!st) st = weft_model_describe(c->c.model, &c->info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
@@ -355,6 +357,7 @@ int cmd_chat(int argc, char **argv)
          1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
         ROPE_OPTIONS(&o.rope),
+        PULL_OPTION,
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),

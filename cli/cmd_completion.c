@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_completion.c: weft completion: a script for bash, zsh or fish that completes commands, kinds and options, made of
- * the tables that --help prints. Values and arguments are names of files, but for completion's own. */
+ * the tables that --help prints. Values and arguments are names of files, and of pulled models, but for a few words. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +8,21 @@
 #include "commands.h"
 #include "kinds.h"
 #include "terminal.h"
+
+/* The values of an option; NULL: any. */
+static const char *values_of(const option_spec *o)
+{
+    return !strcmp(o->name, "kv-type") ? "f16 f32" : NULL;
+}
+
+/* Does a command take the name of a pulled model? */
+static int takes_model(const command_spec *spec)
+{
+    return spec->synopsis && (strstr(spec->synopsis, "MODEL") || strstr(spec->synopsis, "OWNER/NAME"));
+}
+
+/* What a shell runs for their names, one a line. */
+#define LIST_MODELS "weft list --names 2>/dev/null"
 
 /* The words that a command's argument is one of; NULL: it is no such word. */
 static const char *words_of(const command_spec *spec)
@@ -62,15 +77,17 @@ static void add_bash(const command_kind *k, const command_spec *spec, void *arg)
     for (const option_spec *o = spec->options; o->name; o++) weft__strbuf_printf(out, "--%s ", o->name);
     weft__strbuf_puts(out, "--help'");
     if (words_of(spec)) weft__strbuf_printf(out, " words='%s'", words_of(spec));
+    if (takes_model(spec)) weft__strbuf_puts(out, " models=1");
     weft__strbuf_puts(out, " ;;\n");
 }
 
 static void put_bash(weft__strbuf *out)
 {
-    weft__strbuf_puts(out, "# completes weft in bash: source <(weft completion bash)\n_weft() {\n"
-                           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-                           "    local command=${COMP_WORDS[1]} kinds= options= values= words=\n    COMPREPLY=()\n"
-                           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
+    weft__strbuf_puts(out,
+                      "# completes weft in bash: source <(weft completion bash)\n_weft() {\n"
+                      "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+                      "    local command=${COMP_WORDS[1]} kinds= options= values= words= models=\n    COMPREPLY=()\n"
+                      "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
     put_names(out, &COMMANDS);
     weft__strbuf_puts(out, " help --help --version' -- \"$word\"))\n        return\n    fi\n    case $command in\n");
     put_kinds(out, "    ", ") kinds='", "' ;;\n");
@@ -82,11 +99,16 @@ static void put_bash(weft__strbuf *out)
                            "            return\n        fi\n        command+=\" ${COMP_WORDS[2]}\"\n    fi\n"
                            "    case $command in\n");
     kinds_visit(&COMMANDS, add_bash, out);
-    weft__strbuf_puts(out, "    esac\n    if [[ $word == -* && $values != *\" $before \"* ]]; then\n"
+    weft__strbuf_puts(out, "    esac\n    if [[ $before == --kv-type ]]; then\n"
+                           "        COMPREPLY=($(compgen -W 'f16 f32' -- \"$word\"))\n        return\n    fi\n"
+                           "    if [[ $word == -* && $values != *\" $before \"* ]]; then\n"
                            "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    elif [[ $words ]]; then\n"
                            "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
                            "        compopt -o filenames 2>/dev/null\n        local IFS=$'\\n'\n"
-                           "        COMPREPLY=($(compgen -f -- \"$word\"))\n    fi\n}\ncomplete -F _weft weft\n");
+                           "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                           "        if [[ $models && $values != *\" $before \"* ]]; then\n"
+                           "            COMPREPLY+=($(compgen -W \"$(" LIST_MODELS ")\" -- \"$word\"))\n"
+                           "        fi\n    fi\n}\ncomplete -F _weft weft\n");
 }
 
 /* ---- zsh ---- */
@@ -107,12 +129,14 @@ static void add_zsh(const command_kind *k, const command_spec *spec, void *arg)
         if (o->argument) {
             weft__strbuf_puts(out, ":");
             put_quoted(out, o->argument, ":\\");
-            weft__strbuf_puts(out, ":_files");
+            if (values_of(o)) weft__strbuf_printf(out, ":(%s)", values_of(o));
+            else weft__strbuf_puts(out, ":_files");
         }
         weft__strbuf_puts(out, "'");
     }
     weft__strbuf_puts(out, " '(-h --help)'{-h,--help}'[help]' ");
     if (words_of(spec)) weft__strbuf_printf(out, "':word:(%s)' ;;\n", words_of(spec));
+    else if (takes_model(spec)) weft__strbuf_puts(out, "'*:model:_weft_models' ;;\n");
     else weft__strbuf_puts(out, "'*:file:_files' ;;\n");
 }
 
@@ -128,9 +152,12 @@ static void put_zsh_names(weft__strbuf *out, const kind_list *list)
 
 static void put_zsh(weft__strbuf *out)
 {
-    weft__strbuf_puts(out, "#compdef weft\n# completes weft in zsh: a file _weft in a folder of $fpath, or "
-                           "source <(weft completion zsh)\n_weft() {\n    local command=$words[2]\n    local -a names\n"
-                           "    if ((CURRENT == 2)); then\n        names=(");
+    weft__strbuf_puts(
+        out, "#compdef weft\n# completes weft in zsh: a file _weft in a folder of $fpath, or "
+             "source <(weft completion zsh)\n_weft_models() {\n    local -a names\n"
+             "    names=(${(f)\"$(" LIST_MODELS
+             ")\"})\n    compadd -a names\n    _files\n}\n_weft() {\n    local command=$words[2]\n    local -a names\n"
+             "    if ((CURRENT == 2)); then\n        names=(");
     put_zsh_names(out, &COMMANDS);
     weft__strbuf_puts(out, " help)\n        _describe -t commands command names\n        return\n    fi\n"
                            "    case $command in\n");
@@ -162,13 +189,17 @@ static void add_fish(const command_kind *k, const command_spec *spec, void *arg)
     if (words_of(spec))
         weft__strbuf_printf(out, "complete -c weft -f -n '__fish_seen_subcommand_from %s' -a '%s'\n", spec->name,
                             words_of(spec));
+    if (takes_model(spec) && !kind_name)
+        weft__strbuf_printf(out, "complete -c weft -n '__fish_seen_subcommand_from %s' -a '(" LIST_MODELS ")'\n",
+                            spec->name);
     for (const option_spec *o = spec->options; o->name; o++) {
         weft__strbuf_printf(out, "complete -c weft -n '__fish_seen_subcommand_from %.*s", (int)strcspn(spec->name, " "),
                             spec->name);
         if (kind_name) weft__strbuf_printf(out, "; and __fish_seen_subcommand_from%s", kind_name);
         weft__strbuf_printf(out, "' -l %s", o->name);
         if (o->letter) weft__strbuf_printf(out, " -s %c", o->letter);
-        if (o->argument) weft__strbuf_puts(out, " -r -F");
+        if (values_of(o)) weft__strbuf_printf(out, " -x -a '%s'", values_of(o));
+        else if (o->argument) weft__strbuf_puts(out, " -r -F");
         weft__strbuf_puts(out, " -d '");
         put_quoted(out, o->help, "");
         weft__strbuf_puts(out, "'\n");

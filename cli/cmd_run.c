@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "generate.h"
 #include "prompt.h"
+#include "pull.h"
 #include "provider.h"
 #include "shown.h"
 #include "rope.h"
@@ -170,7 +171,8 @@ done:
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
     weft_model *model = NULL;
-    weft_status st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &model, err);
+    weft_status st = pull_if_missing(path, err);
+    if (!st) st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &model, err);
     if (!st) st = run_with(o, model, prompt, n, err);
     weft_model_close(&model);
     return st;
@@ -208,6 +210,7 @@ int cmd_run(int argc, char **argv)
         {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30,
          NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        PULL_OPTION,
         PROVIDER_OPTION,
         ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},

@@ -16,6 +16,7 @@
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
+#include "pull.h"
 #include "provider.h"
 #include "rope.h"
 #include "serve_config.h"
@@ -154,6 +155,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
     weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
     o->server.chat_template = template;
+    if (!st) st = pull_if_missing(path, err);
     if (!st) st = open_shown(path, threads_to_use(o->threads), o->engine.n_ctx, &o->rope.params, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
@@ -212,6 +214,7 @@ static const option_spec OPTIONS[] = {
     {"alias", 0, OPT_LIST, &given.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
     {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
      NULL},
+    PULL_OPTION,
     PROVIDER_OPTION,
     {"threads", 't', OPT_INT, &given.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX,
      NULL},

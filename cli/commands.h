@@ -25,10 +25,12 @@ int cmd_train(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_train_tokenizer(int argc, char **argv);
 int cmd_pull(int argc, char **argv);
+int cmd_push(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_fit(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_manual(int argc, char **argv);
 

@@ -34,9 +34,11 @@ static const command_kind ITEMS[] = {
     {"train", "a model from text", cmd_train, NULL, 0},
     {"train-tokenizer", "a vocabulary from text", cmd_train_tokenizer, NULL, 0},
     {"pull", "fetch a model from Hugging Face", cmd_pull, NULL, !WEFT_WITH_HUB},
+    {"push", "a model or an adapter to Hugging Face", cmd_push, NULL, !WEFT_WITH_HUB},
     {"list", "the models that were pulled", cmd_list, NULL, !WEFT_WITH_HUB},
     {"rm", "remove pulled models", cmd_rm, NULL, !WEFT_WITH_HUB},
     {"doctor", "what this machine has, what helps, what is missing", cmd_doctor, NULL, 0},
+    {"fit", "which quantization, context and slots fit here", cmd_fit, NULL, 0},
     {"devices", "what can compute here", cmd_devices, NULL, 0},
     {"completion", "what a shell completes behind weft", cmd_completion, NULL, 0},
     {"manual", "the manual pages, as files", cmd_manual, NULL, 0},
@@ -56,7 +58,7 @@ static void usage(FILE *f)
     fprintf(f, "weft %s: %s\n\nusage: weft %s\n\n", weft_version(), COMMANDS.about, COMMANDS.synopsis);
     for (int i = 0; i < COMMANDS.n; i++) fprintf(f, "  %-16s %s\n", ITEMS[i].name, ITEMS[i].about);
     if (!WEFT_WITH_HUB)
-        fprintf(f, "\nnot in this build: pull, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
+        fprintf(f, "\nnot in this build: pull, push, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
     if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON)\n");
     else if (!WEFT_WITH_CONFIG)
         fprintf(f, "\nnot in this build: weft.yaml of weft serve (-DWEFT_CONFIG=ON, which needs libyaml)\n");

@@ -19,6 +19,15 @@ int place_in_cache(char *out, size_t room, const char *name)
     return n >= 0 && (size_t)n < room;
 }
 
+int place_in_config(char *out, size_t room, const char *name)
+{
+    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (xdg && xdg[0] == '/') n = snprintf(out, room, "%s/weft/%s", xdg, name);
+    else if (home && home[0] == '/') n = snprintf(out, room, "%s/.config/weft/%s", home, name);
+    return n >= 0 && (size_t)n < room;
+}
+
 int make_folders_above(const char *path)
 {
     char folder[PATH_MAX];

@@ -7,6 +7,8 @@
 
 /* $WEFT_CACHE/NAME, else in weft of $XDG_CACHE_HOME or ~/.cache. 0: no place, or it is too long. */
 int place_in_cache(char *out, size_t room, const char *name);
+/* $XDG_CONFIG_HOME/weft/NAME, else ~/.config/weft/NAME. 0: likewise. */
+int place_in_config(char *out, size_t room, const char *name);
 /* The folders above a path, for their owner alone. -1 with errno set. */
 int make_folders_above(const char *path);
 /* All of a file of at most `most` bytes, with a NUL behind it, for free(); NULL: there is none, or no memory, or it is

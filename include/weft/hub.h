@@ -58,6 +58,69 @@ WEFT_API void weft_pull_params_init(weft_pull_params *params, uint32_t size);
  * WEFT_CANCELLED. */
 WEFT_API weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pull_result *result,
                                weft_error *err);
+/* ---- pushing ----
+ * Files go to a repository of the server in one commit of its branch main, as its commit API has it: small ones within
+ * it, large ones by Git LFS before. HF_TOKEN must be one that may write. */
+
+typedef struct weft_push_params {
+    uint32_t size;
+    int32_t create, is_private; /* create: make the repository where there is none; private then: not for everyone */
+    int32_t reserved;
+    const char *message;   /* of the commit; NULL: "Upload with weft" */
+    weft_pull_fn progress; /* "hashing", "sending", "committing" */
+    void *progress_arg;
+} weft_push_params;
+
+/* A file, and what it is called in the repository. */
+typedef struct weft_push_file {
+    const char *path; /* on this machine; NULL: `text` is its content */
+    const char *name;
+    const char *text;
+} weft_push_file;
+
+typedef struct weft_push_result {
+    uint64_t n_bytes, n_sent; /* of all files; of those that the server did not have yet */
+    char url[1024];           /* of the repository */
+} weft_push_result;
+
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
+WEFT_API void weft_push_params_default(weft_push_params *params);
+WEFT_API void weft_push_params_init(weft_push_params *params, uint32_t size);
+#define weft_push_params_default(params) weft_push_params_init(params, sizeof *(params))
+/* Sends files[n] to OWNER/NAME. Nothing of the repository changes but by the commit, which has all of them. Fails with
+ * WEFT_ARGUMENT (name, token, a file's name), WEFT_NOT_FOUND, WEFT_IO (network, refused), WEFT_LIMIT (a file that the
+ * server wants in the commit and is larger than 16 MB), WEFT_FORMAT (an answer that is none), WEFT_CANCELLED. */
+WEFT_API weft_status weft_push(const char *name, const weft_push_file *files, int32_t n, const weft_push_params *params,
+                               weft_push_result *result, weft_error *err);
+
+/* ---- what a repository has, before it is pulled ---- */
+
+typedef struct weft_hub_repo weft_hub_repo;
+
+/* One of its models: a GGUF file, all parts of a split one together, or the folder. */
+typedef struct weft_hub_model {
+    uint32_t size;
+    int32_t n_files;
+    const char *what; /* for OWNER/NAME:WHAT; "": the folder. Lives with the repository, like type */
+    const char *type; /* quantization in its name ("Q4_K_M"); "": none that is known */
+    uint64_t n_bytes; /* of all its files */
+} weft_hub_model;
+
+/* Lists OWNER/NAME; of OWNER/NAME:WHAT the models are the one that is called so. Progress as weft_pull. The caller
+ * closes *out. Fails as weft_pull does. */
+WEFT_API weft_status weft_hub_open(const char *name, const weft_pull_params *params, weft_hub_repo **out,
+                                   weft_error *err);
+/* With the files of its outlines. */
+WEFT_API void weft_hub_close(weft_hub_repo **repo);
+/* How many it has; a set of parts counts as one. */
+WEFT_API int32_t weft_hub_n_models(const weft_hub_repo *repo);
+/* Model `index`, the smallest first. WEFT_ARGUMENT where there is none of that index. out->size set by the caller. */
+WEFT_API weft_status weft_hub_model_at(const weft_hub_repo *repo, int32_t index, weft_hub_model *out, weft_error *err);
+/* Fetches the heads of its files alone, some megabytes, and makes files of the whole size of them that are holes
+ * otherwise: *path, of `capacity` bytes, is what weft_model_open opens as an outline until the repository is closed.
+ * One thread. */
+WEFT_API weft_status weft_hub_outline(weft_hub_repo *repo, int32_t index, char *path, size_t capacity, weft_error *err);
+
 /* The path that MODEL stands for: `name` itself when there is such a file or folder, else where the pulled model of
  * that name lies (of several quantizations the first in the order above). Fails with WEFT_NOT_FOUND, WEFT_LIMIT when
  * it does not fit. */

@@ -72,7 +72,7 @@ static void read_caches(const char *root, weft__machine_files *m)
 {
     for (int i = 0; m->n_caches < WEFT__MACHINE_CACHES && i < 16; i++) {
         char path[128], word[256];
-        char *end;
+        char *unit;
         weft__machine_cache *c = &m->caches[m->n_caches];
 #define CACHE_FILE(name)                                                                                               \
     (snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/" name, i),                               \
@@ -83,7 +83,8 @@ static void read_caches(const char *root, weft__machine_files *m)
         CACHE_FILE("type");
         snprintf(c->type, sizeof c->type, "%.15s", word);
         CACHE_FILE("size");
-        c->bytes = strtoull(word, &end, 10) << (*end == 'K' ? 10 : *end == 'M' ? 20 : 0);
+        c->bytes = strtoull(word, &unit, 10);
+        c->bytes <<= *unit == 'K' ? 10 : *unit == 'M' ? 20 : 0;
         CACHE_FILE("shared_cpu_list");
         c->n_cpus = count_list(word);
 #undef CACHE_FILE

@@ -61,6 +61,54 @@ weft_status weft_pulled_remove(const char *name, uint64_t *n_bytes, weft_error *
     return weft_fail(err, WEFT_UNSUPPORTED, "%.200s: " REMEDY, name);
 }
 
+void weft_push_params_init(weft_push_params *params, uint32_t size)
+{
+    const weft_push_params own = {.size = sizeof own};
+    weft__params_init(WEFT__PARAMS_TYPE(weft_push_params), params, size, &own);
+}
+
+void(weft_push_params_default)(weft_push_params *params)
+{
+    weft_push_params_init(params, sizeof *params);
+}
+
+weft_status weft_push(const char *name, const weft_push_file *files, int32_t n, const weft_push_params *params,
+                      weft_push_result *result, weft_error *err)
+{
+    (void)files, (void)n, (void)params, (void)result;
+    return weft_fail(err, WEFT_UNSUPPORTED, "%.200s: " REMEDY, name);
+}
+
+weft_status weft_hub_open(const char *name, const weft_pull_params *params, weft_hub_repo **out, weft_error *err)
+{
+    (void)params;
+    *out = NULL;
+    return weft_fail(err, WEFT_UNSUPPORTED, "%.200s: " REMEDY, name);
+}
+
+void weft_hub_close(weft_hub_repo **repo)
+{
+    (void)repo;
+}
+
+int32_t weft_hub_n_models(const weft_hub_repo *repo)
+{
+    (void)repo;
+    return 0;
+}
+
+weft_status weft_hub_model_at(const weft_hub_repo *repo, int32_t index, weft_hub_model *out, weft_error *err)
+{
+    (void)repo, (void)out;
+    return weft_fail(err, WEFT_UNSUPPORTED, "model %d: " REMEDY, index);
+}
+
+weft_status weft_hub_outline(weft_hub_repo *repo, int32_t index, char *path, size_t capacity, weft_error *err)
+{
+    (void)repo, (void)path, (void)capacity;
+    return weft_fail(err, WEFT_UNSUPPORTED, "model %d: " REMEDY, index);
+}
+
 /* What the server sends by it. */
 weft_status weft__hub_http_open(int timeout_s, weft__hub_http **out, weft_error *err)
 {

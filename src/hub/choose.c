@@ -48,8 +48,7 @@ static int split_of(const char *path, size_t *n_stem, int *part, int *count)
     return *count > 0 && *part > 0 && *part <= *count;
 }
 
-/* A model, and of a split one its first part. */
-static int is_leader(const weft__hub_file *f)
+int weft__hub_is_leader(const weft__hub_file *f)
 {
     size_t n;
     int part, count;
@@ -76,6 +75,13 @@ static int match(const char *path, const char *quant)
     return best;
 }
 
+const char *weft__hub_quantization(const char *path)
+{
+    for (int i = 0; ORDER[i]; i++)
+        if (match(path, ORDER[i]) == 2) return ORDER[i];
+    return NULL;
+}
+
 static int is_better(const weft__hub_file *f, const weft__hub_file *than)
 {
     return !than || strlen(f->path) < strlen(than->path); /* of equals the first: the listing is sorted */
@@ -85,7 +91,8 @@ static const weft__hub_file *best_match(const weft__listing *l, const char *quan
 {
     const weft__hub_file *best = NULL;
     for (size_t i = 0; i < l->n; i++)
-        if (is_leader(&l->files[i]) && match(l->files[i].path, quant) == grade && is_better(&l->files[i], best))
+        if (weft__hub_is_leader(&l->files[i]) && match(l->files[i].path, quant) == grade &&
+            is_better(&l->files[i], best))
             best = &l->files[i];
     return best;
 }
@@ -108,7 +115,7 @@ static const char *name_some(const weft__listing *l, char *out, size_t capacity)
     out[0] = 0;
     for (size_t i = 0; i < l->n; i++) {
         char shown[WEFT__HUB_SHOW];
-        if (!is_leader(&l->files[i])) continue;
+        if (!weft__hub_is_leader(&l->files[i])) continue;
         weft__hub_show(shown, l->files[i].path, strlen(l->files[i].path));
         if (left || at + strlen(shown) + 24 > capacity) left++;
         else at += (size_t)snprintf(out + at, capacity - at, "%s%s", at ? ", " : "", shown);
@@ -161,6 +168,14 @@ static int is_weight(const char *path, int sharded, int single)
     return single ? !strcmp(path, "model.safetensors") : 1;
 }
 
+/* Of a model, beside an adapter's. */
+static int has_own_weights(const weft__listing *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!strncmp(l->files[i].path, "model", 5) && is_weight(l->files[i].path, 0, 0)) return 1;
+    return 0;
+}
+
 static weft_status take_folder(const weft__listing *l, const char *repo, weft__hub_choice *out, weft_error *err)
 {
     static const char *const names[] = {"config.json",
@@ -177,6 +192,13 @@ static weft_status take_folder(const weft__listing *l, const char *repo, weft__h
                                         "chat_template.json",
                                         "model.safetensors.index.json"};
     weft_status st = WEFT_OK;
+    const weft__hub_file *config = weft__listing_find(l, "adapter_config.json"),
+                         *adapter = weft__listing_find(l, "adapter_model.safetensors");
+    if (config && adapter && !has_own_weights(l)) {
+        out->kind = WEFT__HUB_CHOICE_FOLDER;
+        st = choose_add(out, config, err);
+        return st ? st : choose_add(out, adapter, err);
+    }
     int sharded = 0, n_weights = 0, single = weft__listing_find(l, "model.safetensors") != NULL;
     out->kind = WEFT__HUB_CHOICE_FOLDER;
     for (size_t i = 0; i < l->n && weft__listing_find(l, "model.safetensors.index.json"); i++)
@@ -217,7 +239,7 @@ static weft_status choose_model(const weft__listing *l, const char *repo, const 
     const weft__hub_file *only = NULL, *f = NULL;
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++)
-        if (is_leader(&l->files[i])) only = &l->files[i], n++;
+        if (weft__hub_is_leader(&l->files[i])) only = &l->files[i], n++;
     *out = NULL;
     if (what[0]) {
         if (!(f = best_match(l, what, 2))) f = best_prefix(l, what);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "hub/http.h"
@@ -30,6 +31,7 @@ typedef struct transfer {
     CURL *curl;
     char location[4096];
     size_t n_header;
+    uint64_t n_sent;
     int first_origin; /* still at the origin of call->url */
     int cancelled;
     weft_status status; /* of the body callback */
@@ -227,31 +229,68 @@ static weft_status transport_failed(transfer *t, const char *url, CURLcode code,
     }
 }
 
+/* Adds "NAME: VALUE". */
+static void add_header(struct curl_slist **list, const char *name, const char *value, int *failed)
+{
+    char line[WEFT__HUB_HTTP_TOKEN + 64];
+    const int n = snprintf(line, sizeof line, "%s%s%s", name, name[0] ? ": " : "", value);
+    struct curl_slist *grown = n > 0 && (size_t)n < sizeof line ? curl_slist_append(*list, line) : NULL;
+    if (grown) *list = grown;
+    else *failed = 1;
+}
+
 /* "Authorization", "If-Range"; NULL when none, *failed without memory. */
 static struct curl_slist *make_headers(const weft__hub_http_call *call, int with_token, int *failed)
 {
-    char line[WEFT__HUB_HTTP_TOKEN + 64];
-    struct curl_slist *list = NULL, *grown;
+    struct curl_slist *list = NULL;
+    char bearer[WEFT__HUB_HTTP_TOKEN + 8];
     *failed = 0;
     if (with_token) {
-        snprintf(line, sizeof line, "Authorization: Bearer %s", call->token);
-        *failed = !(list = curl_slist_append(NULL, line));
+        snprintf(bearer, sizeof bearer, "Bearer %s", call->token);
+        add_header(&list, "Authorization", bearer, failed);
     }
-    if (!*failed && call->post) {
-        if (!(grown = curl_slist_append(list, "Content-Type: application/json"))) *failed = 1;
-        else list = grown;
+    if (call->from && call->if_range && call->if_range[0]) add_header(&list, "If-Range", call->if_range, failed);
+    if (call->method) {
+        if (call->content_type) add_header(&list, "Content-Type", call->content_type, failed);
+        if (call->accept) add_header(&list, "Accept", call->accept, failed);
+        add_header(&list, "", "Expect:", failed); /* no 100-continue is waited for */
     }
-    if (!*failed && call->from && call->if_range && call->if_range[0]) {
-        snprintf(line, sizeof line, "If-Range: %s", call->if_range);
-        if (!(grown = curl_slist_append(list, line))) *failed = 1;
-        else list = grown;
-    }
+    for (const char *const *h = call->headers; h && *h; h++) add_header(&list, "", *h, failed);
     return list;
+}
+
+/* ---- what is sent ---- */
+
+static size_t on_send(char *out, size_t size, size_t count, void *arg)
+{
+    transfer *t = arg;
+    const weft__hub_http_call *call = t->call;
+    size_t n = size * count;
+    if (n > call->n_send - t->n_sent) n = (size_t)(call->n_send - t->n_sent);
+    if (call->send) memcpy(out, (const char *)call->send + t->n_sent, n);
+    else {
+        const ssize_t got = n ? pread(call->send_fd, out, n, (off_t)t->n_sent) : 0;
+        if (got < 0 || (n && !got)) return CURL_READFUNC_ABORT;
+        n = (size_t)got;
+    }
+    t->n_sent += n;
+    return n;
+}
+
+static void set_sending(CURL *curl, transfer *t)
+{
+    const weft__hub_http_call *call = t->call;
+    t->n_sent = 0;
+    curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
+    curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->n_send);
+    curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_send);
+    curl_easy_setopt(curl, CURLOPT_READDATA, t);
 }
 
 static void set_options(weft__hub_http *h, transfer *t, const char *url, struct curl_slist *headers, char *detail)
 {
-    char from[32]; /* libcurl copies strings */
+    char from[64]; /* libcurl copies strings */
     const char *authorities = t->call->authorities ? t->call->authorities : getenv("SSL_CERT_FILE");
     curl_easy_reset(h->curl); /* connections stay open */
     curl_easy_setopt(h->curl, CURLOPT_URL, url);
@@ -274,14 +313,13 @@ static void set_options(weft__hub_http *h, transfer *t, const char *url, struct 
     if (authorities && authorities[0]) curl_easy_setopt(h->curl, CURLOPT_CAINFO, authorities);
     if (t->call->direct) curl_easy_setopt(h->curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
     if (t->call->unix_path) curl_easy_setopt(h->curl, CURLOPT_UNIX_SOCKET_PATH, t->call->unix_path);
-    if (t->call->post) {
-        curl_easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->call->n_post);
-        curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, t->call->post);
-    }
-    if (t->call->from) {
-        snprintf(from, sizeof from, "%llu-", (unsigned long long)t->call->from);
+    if (t->call->from || t->call->n_most) {
+        const unsigned long long first = t->call->from;
+        int n = snprintf(from, sizeof from, "%llu-", first);
+        if (t->call->n_most) snprintf(from + n, sizeof from - (size_t)n, "%llu", first + t->call->n_most - 1);
         curl_easy_setopt(h->curl, CURLOPT_RANGE, from);
     }
+    if (t->call->method) set_sending(h->curl, t);
     curl_easy_setopt(h->curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(h->curl, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(h->curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -339,7 +377,9 @@ weft_status weft__hub_http_get(weft__hub_http *h, const weft__hub_http_call *cal
     char *url = weft__strdup(call->url), *next;
     weft_status st = url ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for an address");
     for (int hops = 0; !st; hops++) {
-        if ((st = one_response(h, &t, url, with_token, err)) || call->direct || !is_redirect(reply->status)) break;
+        if ((st = one_response(h, &t, url, with_token, err)) || call->direct || call->method ||
+            !is_redirect(reply->status))
+            break;
         if (hops == WEFT__HUB_HTTP_REDIRECTS)
             st = weft_fail(err, WEFT_FORMAT, "more than %d redirects", WEFT__HUB_HTTP_REDIRECTS);
         else if (!t.location[0]) st = weft_fail(err, WEFT_FORMAT, "a redirect without a usable address");

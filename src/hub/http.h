@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http.h: GET and POST over HTTP; the only door to libcurl.
+/* http.h: GET, POST and PUT over HTTP; the only door to libcurl.
  *
  * Invariant: a token travels only to the origin (scheme, host, port) of the URL that the caller gave, over TLS or to
  * this very machine (or wherever a direct call goes); one redirect elsewhere and it is dropped for good. Redirects are
@@ -36,20 +36,26 @@ typedef struct weft__hub_http_call {
     const char *url;
     const char *token;    /* NULL: none */
     uint64_t from;        /* > 0: asks for the bytes from here on */
+    uint64_t n_most;      /* > 0: asks for so many bytes, from there */
     const char *if_range; /* with from: only if the content still has this ETag; NULL or "": unconditional */
     /* 1: of a server that the user named, not of a hub: the token goes there over plain HTTP, too; redirects are not
      * followed; this machine is asked without a proxy; messages name no settings of downloads. */
     int direct;
     const char *unix_path;   /* connect to this socket instead of the URL's host; NULL: no */
     const char *authorities; /* PEM file of whom certificates are trusted; NULL: $SSL_CERT_FILE, else the system's */
-    const char *post;        /* JSON of n_post bytes: the call is a POST of it; NULL: a GET */
-    size_t n_post;
     int total_limit; /* 1: the whole call is limited to ten times the timeout (for answers that should be small) */
     /* Bytes of a 2xx body as they come; *reply is complete but for `transient`. Whatever it returns but WEFT_OK ends
      * the call. */
     weft_status (*body)(void *arg, const weft__hub_http_reply *reply, const void *bytes, size_t n, weft_error *err);
     int (*poll)(void *arg); /* at least once a second; non-zero cancels. May be NULL */
     void *arg;
+    /* What is sent, where method is not NULL ("POST", "PUT"): n_send bytes, from `send` or, where that is NULL, of the
+     * file descriptor from its offset on. Redirects are then not followed. */
+    const char *method, *content_type, *accept;
+    const void *send;
+    int send_fd;
+    uint64_t n_send;
+    const char *const *headers; /* more of them, "NAME: VALUE", NULL-terminated; may be NULL */
 } weft__hub_http_call;
 
 /* timeout_s: seconds to connect, and seconds in which next to nothing may arrive. */

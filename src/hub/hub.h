@@ -60,7 +60,8 @@ const weft__hub_file *weft__listing_find(const weft__listing *l, const char *pat
 
 typedef enum weft__hub_choice_kind {
     WEFT__HUB_CHOICE_FILES, /* GGUF files, or the one file that was named: files[0] is the one to open */
-    WEFT__HUB_CHOICE_FOLDER /* config.json, tokenizer and safetensors: the folder is what one opens */
+    /* config.json, tokenizer and safetensors, or an adapter's: the folder is what one opens */
+    WEFT__HUB_CHOICE_FOLDER
 } weft__hub_choice_kind;
 
 typedef struct weft__hub_choice {
@@ -70,6 +71,10 @@ typedef struct weft__hub_choice {
 } weft__hub_choice;
 
 void weft__hub_choice_free(weft__hub_choice *c);
+/* Is it a GGUF model, and of a split one the first part? Not projectors and importance matrices. */
+int weft__hub_is_leader(const weft__hub_file *f);
+/* The quantization that the name has ("Q4_K_M"), of those that this knows; NULL: none. */
+const char *weft__hub_quantization(const char *path);
 /* Picks from a sorted listing; `repo` is for messages. `what`:
  *   a path, or the last segment of one: that file, with all parts when it is one of a split set
  *   (NAME-00001-of-00003.gguf); a quantization: the GGUF whose name has it as a whole word, else as the beginning of

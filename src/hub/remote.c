@@ -171,6 +171,17 @@ static weft_status get_text(weft__remote *r, const weft__hub_name *name, const c
     }
 }
 
+weft_status weft__remote_send(weft__remote *r, weft__hub_http_call *call, weft__strbuf *answer,
+                              weft__hub_http_reply *reply, weft_error *err)
+{
+    struct remote_answer a = {answer, r};
+    answer->len = 0;
+    call->body = take_text;
+    call->poll = poll_answer;
+    call->arg = &a;
+    return weft__hub_http_get(r->http, call, reply, err);
+}
+
 /* All pages of a listing that begins at url. *status: of the page that failed, 0 when it was no answer. */
 static weft_status read_pages(weft__remote *r, const weft__hub_name *name, const char *first, weft__listing *l,
                               long *status, weft_error *err)

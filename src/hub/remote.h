@@ -6,6 +6,7 @@
 #ifndef WEFT_HUB_REMOTE_H
 #define WEFT_HUB_REMOTE_H
 
+#include "base/text.h"
 #include "hub/http.h"
 #include "hub/hub.h"
 
@@ -26,6 +27,10 @@ void weft__remote_close(weft__remote *r);
 weft_status weft__remote_list(weft__remote *r, const weft__hub_name *name, weft__listing *out, weft_error *err);
 /* The address of one file, freed with weft__free; NULL without memory. */
 char *weft__remote_file_url(const weft__remote *r, const weft__hub_name *name, const char *path);
+/* One request that sends: the answer's body into *answer (16 MB at most), which the caller frees with
+ * weft__strbuf_free. The token goes along where it may. Fails where there is no answer. */
+weft_status weft__remote_send(weft__remote *r, weft__hub_http_call *call, weft__strbuf *answer,
+                              weft__hub_http_reply *reply, weft_error *err);
 /* Turns a status that is no success into an error that says what to do. Sets reply->transient where trying again may
  * help. */
 weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__hub_http_reply *reply,

@@ -63,8 +63,10 @@ static int post(weft__server_traces *t, weft_error *err)
     const weft__hub_http_call call = {.url = t->url,
                                       .direct = 1,
                                       .total_limit = 1,
-                                      .post = t->body.data,
-                                      .n_post = t->body.len,
+                                      .method = "POST",
+                                      .content_type = "application/json",
+                                      .send = t->body.data,
+                                      .n_send = t->body.len,
                                       .body = drop_body,
                                       .poll = is_over,
                                       .arg = t};

@@ -142,7 +142,7 @@ class Token(Case):
             other.on_file = lambda r, path, n: r.send_file(MODEL)
             self.hop(other.url)
             self.pulled("owner/name", MODEL, HF_TOKEN=TOKEN)
-            self.assertEqual(other.tokens(), [None])
+            self.assertEqual(set(other.tokens()), {None})
         self.assertEqual(set(self.server.tokens()), {"Bearer " + TOKEN})
 
     def test_other_host_name_does_not_see_it(self):
@@ -160,7 +160,7 @@ class Token(Case):
             self.server.on_file = lambda r, path, n: (r.redirect(other.url + "/there") if path == "model.gguf"
                                                       else r.send_file(MODEL))
             self.pulled("owner/name", MODEL, HF_TOKEN=TOKEN)
-            self.assertEqual(other.tokens(), [None])
+            self.assertEqual(set(other.tokens()), {None})
         self.assertIsNone(self.server.log[-1][1].get("Authorization"))
 
     def test_listing_that_redirects_does_not_leak_it(self):
@@ -168,7 +168,7 @@ class Token(Case):
             other.on_api = lambda r, path: r.reply_json(tree(self.server.repos["owner/name"]))
             self.server.on_api = lambda r, path: r.redirect(other.url + "/api/elsewhere", 307)
             self.pulled("owner/name", MODEL, HF_TOKEN=TOKEN)
-            self.assertEqual(other.tokens(), [None])
+            self.assertEqual(set(other.tokens()), {None})
 
     def test_listing_that_continues_elsewhere_is_refused(self):
         with PullServer() as other:

@@ -7,6 +7,7 @@
         server.on_api = lambda request, path: ...       # the same for /api/
 
 A request offers reply(status, body, headers) and send_file(data, etag, ...)."""
+import base64
 import hashlib
 import http.server
 import json
@@ -41,8 +42,13 @@ class Request(http.server.BaseHTTPRequestHandler):
         self.reply(200, json.dumps(value).encode(), headers)
 
     def first_byte(self):
-        match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        match = re.fullmatch(r"bytes=(\d+)-(?:\d+)?", self.headers.get("Range", ""))
         return int(match.group(1)) if match else 0
+
+    def end(self, n):
+        """Behind the last byte that is asked for, of n."""
+        match = re.fullmatch(r"bytes=\d+-(\d+)", self.headers.get("Range", ""))
+        return min(n, int(match.group(1)) + 1) if match else n
 
     def send_file(self, data, etag=None, ranges=True, stop_after=None, headers=None):
         """Answers as a good server does; stop_after: the connection breaks after so many bytes of the body."""
@@ -53,11 +59,15 @@ class Request(http.server.BaseHTTPRequestHandler):
         if first > len(data) or (first and first == len(data)):
             return self.reply(416, b"", {"Content-Range": f"bytes */{len(data)}"})
         all_headers = {"ETag": etag, **(headers or {})}
-        if first:
-            all_headers["Content-Range"] = f"bytes {first}-{len(data) - 1}/{len(data)}"
-        body = data[first:]
+        end = self.end(len(data)) if ranges else len(data)
+        part = first > 0 or end < len(data)
+        if part:
+            all_headers["Content-Range"] = f"bytes {first}-{end - 1}/{len(data)}"
+        body = data[first:end]
+        with self.server.owner.lock:
+            self.server.owner.sent += len(body)
         cut = body if stop_after is None else body[:stop_after]
-        return self.reply(206 if first else 200, cut, all_headers, len(body))
+        return self.reply(206 if part else 200, cut, all_headers, len(body))
 
     def redirect(self, url, status=302, headers=None):
         self.reply(status, b"", {"Location": url, **(headers or {})})
@@ -78,6 +88,56 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.reply(404, b"Entry not found", {"X-Error-Message": "Entry not found"})
         else:
             self.send_file(data)
+
+    def do_POST(self):
+        self.take()
+
+    def do_PUT(self):
+        self.take()
+
+    def take(self):
+        """A repository takes files as the real server does: which go by LFS, where those are put, and the commit."""
+        server = self.server.owner
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with server.lock:
+            server.log.append((self.path, dict(self.headers)))
+            server.bodies.append((self.command, self.path, body))
+        if server.on_push and server.on_push(self, self.path, body):
+            return
+        match = re.fullmatch(r"/(?:api/models/)?([^/]+/[^/]+?)(?:\.git)?/(preupload/main|commit/main|info/lfs/objects/batch|verify)", self.path)
+        if self.path == "/api/repos/create":
+            asked = json.loads(body)
+            name = asked["organization"] + "/" + asked["name"]
+            if name in server.repos:
+                return self.reply(409, b"{}")
+            server.repos[name] = {}
+            return self.reply_json({"url": server.url + "/" + name})
+        if self.path.startswith("/store/"):
+            server.objects[self.path[7:]] = body
+            return self.reply(200)
+        if not match or match.group(1) not in server.repos:
+            return self.reply(404, b"{}", {"X-Error-Message": "Repository not found"})
+        name, what = match.groups()
+        if what == "preupload/main":
+            lfs = lambda f: f["path"].endswith((".gguf", ".safetensors"))
+            return self.reply_json({"files": [{"path": f["path"], "uploadMode": "lfs" if lfs(f) else "regular", "shouldIgnore": False}
+                                              for f in json.loads(body)["files"]]})
+        if what == "info/lfs/objects/batch":
+            objects = []
+            for o in json.loads(body)["objects"]:
+                actions = {"upload": {"href": f"{server.store or server.url}/store/{o['oid']}", "header": {"X-Signed": "yes"}},
+                           "verify": {"href": f"{server.url}/{name}/verify"}}
+                objects.append({**o, **({} if o["oid"] in server.objects else {"actions": actions})})
+            return self.reply_json({"transfer": "basic", "objects": objects})
+        if what == "verify":
+            return self.reply(200 if json.loads(body)["oid"] in server.objects else 404)
+        for line in map(json.loads, body.decode().splitlines()):
+            v = line["value"]
+            if line["key"] == "file":
+                server.repos[name][v["path"]] = base64.b64decode(v["content"])
+            elif line["key"] == "lfsFile":
+                server.repos[name][v["path"]] = server.objects[v["oid"]]
+        self.reply_json({"commitOid": "0" * 40})
 
     def api(self, server, path):
         match = re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/main", path)
@@ -104,8 +164,9 @@ def tree(files):
 
 class PullServer:
     def __init__(self, repos=None, certificate=None):
-        self.repos, self.log, self.counts, self.lock = repos or {}, [], {}, threading.Lock()
-        self.on_file = self.on_api = None
+        self.repos, self.log, self.counts, self.lock, self.sent = repos or {}, [], {}, threading.Lock(), 0
+        self.on_file = self.on_api = self.on_push = self.store = None
+        self.bodies, self.objects = [], {}
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Request)
         self.http.daemon_threads = True
         self.http.handle_error = lambda *args: None  # clients break off in these tests
