@@ -18,8 +18,8 @@ typedef enum weft__gram_thinking {
 int32_t weft__gram_thoughts(weft__gram *g, const weft__answer_style *style, weft__gram_thinking thinking);
 /* 1: something may stand before the form of an answer. */
 int weft__gram_has_lead(const weft__answer_style *style, weft__gram_thinking thinking);
-/* The rule of an answer that is one of the rule `form` behind what may stand before it: thoughts, and the mark with which
- * the format's text begins. */
+/* The rule of an answer that is one of the rule `form` behind what may stand before it: thoughts, and the mark with
+ * which text begins in the format. */
 int32_t weft__gram_behind_thoughts(weft__gram *g, const weft__answer_style *style, weft__gram_thinking thinking,
                                    int32_t form);
 
