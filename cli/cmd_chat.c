@@ -280,6 +280,19 @@ static void converse(chat *c)
     if (c->interactive) c->failed = 0; /* the user has seen what went wrong */
 }
 
+/* Variables that the template reads; enable_thinking may always be said. */
+static weft_status check_read(const chat *c, weft_error *err)
+{
+    weft__json *kwargs = NULL;
+    weft__json_member k = {0};
+    weft_status st = c->o->kwargs ? weft__json_parse(c->o->kwargs, strlen(c->o->kwargs), &kwargs, err) : WEFT_OK;
+    while (!st && weft__json_next(kwargs, &k))
+        if (!weft__json_is_null(k.value) && strcmp(k.key, "enable_thinking") != 0 && !weft_chat_reads(c->c.chat, k.key))
+            st = weft_fail(err, WEFT_ARGUMENT, "--template-kwargs: the chat template reads no variable '%.60s'", k.key);
+    weft__json_free(&kwargs);
+    return st;
+}
+
 static weft_status open_chat(chat *c, const char *path, weft_error *err)
 {
     const struct chat_options *o = c->o;
@@ -295,6 +308,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
     free(source);
+    if (!st) st = check_read(c, err);
     if (!st) st = answer_form_read(&o->form, &c->c.form, err);
     if (!st) st = conversation_check_form(&c->c, err);
     weft_session_params_default(&sp);
@@ -330,11 +344,15 @@ static int chat_as_told(struct chat_options *o, const char *model)
 /* Variables for the template are an object; 0 after a message. */
 static int check_kwargs(const char *text)
 {
+    static const char *const taken[] = {"messages", "tools", "add_generation_prompt"};
     weft__json *kwargs = NULL;
     weft_error err = {0};
     weft_status st = text ? weft__json_parse(text, strlen(text), &kwargs, &err) : WEFT_OK;
     if (!st && text && !weft__json_is_null(kwargs) && weft__json_kind_of(kwargs) != WEFT__JSON_OBJECT)
         st = weft_fail(&err, WEFT_ARGUMENT, "must be a JSON object, as {\"enable_thinking\": false}");
+    for (size_t i = 0; !st && i < sizeof taken / sizeof *taken; i++)
+        if (weft__json_get(kwargs, taken[i]))
+            st = weft_fail(&err, WEFT_ARGUMENT, "'%s' is the conversation's, and no variable to be set", taken[i]);
     weft__json_free(&kwargs);
     if (!st) return 1;
     weft_fail_within(&err, st, "--template-kwargs");

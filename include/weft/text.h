@@ -69,9 +69,9 @@ typedef struct weft_chat_prompt weft_chat_prompt;
 WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out,
                                     weft_error *err);
 /* A chat for prompts with tools where the template of `chat`, of this model, has no variable for them: they go into the
- * one that it has under another name, or into a message of the system's or the user's, with the form of a call. All else
- * is rendered as `chat` does. *out is NULL, and that is no failure, where `chat` needs none. Fails as weft_chat_open
- * does, and with WEFT_UNSUPPORTED where the template takes no such message. */
+ * one that it has under another name, or into a message of the system's or the user's, with the form of a call. All
+ * else is rendered as `chat` does. *out is NULL, and that is no failure, where `chat` needs none. Fails as
+ * weft_chat_open does, and with WEFT_UNSUPPORTED where the template takes no such message. */
 WEFT_API weft_status weft_chat_open_for_tools(const weft_model *model, const weft_chat *chat, weft_chat **out,
                                               weft_error *err);
 /* After its prompts were freed. */

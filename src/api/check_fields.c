@@ -47,15 +47,29 @@ static void take_first(const weft__api_params *params, const char *const *names,
     }
 }
 
+/* Names for the same number must not say different ones. */
+static int check_same(const weft__api_params *params, const char *const names[2], weft__api_error *error)
+{
+    int64_t a, b;
+    if (!weft__json_int(weft__json_get(params->root, names[0]), &a) ||
+        !weft__json_int(weft__json_get(params->root, names[1]), &b) || a == b)
+        return 1;
+    return weft__api_error_set(error, 400, names[1], "'%s' is %lld and '%s' is %lld; they are names for one number",
+                               names[0], (long long)a, names[1], (long long)b);
+}
+
 int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
 {
     static const char *const limits[] = {"max_completion_tokens", "max_tokens", NULL};
+    static const char *const budgets[] = {"thinking_budget_tokens", "reasoning_budget_tokens", NULL};
     const weft__json *top = weft__json_get(params->root, "top_logprobs");
     if (top && !weft__json_is_null(top) && !params->logprobs)
         return weft__api_error_set(error, 400, "top_logprobs",
                                    "'top_logprobs' is only allowed when 'logprobs' is true");
     if (!params->logprobs) params->n_top = -1;
+    if (!check_same(params, limits, error) || !check_same(params, budgets, error)) return 0;
     take_first(params, limits, &params->max_tokens);
+    take_first(params, budgets, &params->thinking_budget);
     params->generation_prompt = 1;
     set_window(params);
     return check_stream(params, error) && check_constraint(params, error) && weft__api_settle_tools(params, error) &&

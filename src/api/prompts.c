@@ -197,13 +197,29 @@ static int add_variable(const weft__api_prompt_model *m, weft__json *kwargs, con
     return weft__json_set(kwargs, name, weft__json_new_string(value, strlen(value))) || prompts_no_memory(error);
 }
 
+/* Whether the variables do something: a template reads them. enable_thinking may always be said. */
+static int check_variables(const weft__api_prompt_model *m, const weft__json *kwargs, weft__api_error *error)
+{
+    weft__json_member k = {0};
+    while (weft__json_next(kwargs, &k)) {
+        if (weft__json_is_null(k.value) || !strcmp(k.key, "enable_thinking") || weft_chat_reads(m->chat, k.key))
+            continue;
+        return weft__api_error_set(error, 400, "chat_template_kwargs",
+                                   "'chat_template_kwargs.%.60s': this model's chat template reads no such variable; "
+                                   "leave it out",
+                                   k.key);
+    }
+    return 1;
+}
+
 /* JSON of all variables; *out stays empty where there are none. */
 static int template_kwargs(const weft__api_prompt_model *m, const weft__api_params *params, weft__strbuf *out,
                            weft__api_error *error)
 {
     if (!params->kwargs && !params->reasoning_effort && !params->verbosity) return 1;
     weft__json *kwargs = params->kwargs ? weft__json_copy(params->kwargs) : weft__json_new_object();
-    int ok = kwargs ? add_variable(m, kwargs, "reasoning_effort", params->reasoning_effort, error) &&
+    int ok = kwargs ? check_variables(m, params->kwargs, error) &&
+                          add_variable(m, kwargs, "reasoning_effort", params->reasoning_effort, error) &&
                           add_variable(m, kwargs, "verbosity", params->verbosity, error)
                     : prompts_no_memory(error);
     if (ok) weft__json_write(out, kwargs, WEFT__JSON_COMPACT);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* read_tools.c: readers of tools and functions, and of which of them are to be called. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/readers.h"
+#include "base/alloc.h"
 
 enum { NAME_MAX_BYTES = 256 };
 
@@ -43,6 +45,18 @@ static int check_member(const char *place, const weft__json *of, const char *mem
     return weft__api_error_set(error, 400, where, "'%s' must be %s", where, wanted);
 }
 
+/* Arguments are an object: its schema says so, or nothing else. */
+static int check_parameters(const char *place, const weft__json *of, weft__api_error *error)
+{
+    const weft__json *type = weft__json_get(weft__json_get(of, "parameters"), "type");
+    int ok = !type || weft__json_is_null(type) || weft__json_is(type, "object");
+    char where[96];
+    for (size_t i = 0; !ok && weft__json_kind_of(type) == WEFT__JSON_ARRAY && i < weft__json_size(type); i++)
+        ok = weft__json_is(weft__json_at(type, i), "object");
+    snprintf(where, sizeof where, "%.70s.parameters", place);
+    return ok || weft__api_error_set(error, 400, where, "'%s' must be the schema of an object, by its 'type'", where);
+}
+
 /* {"name", "description", "parameters", "strict"} */
 static int check_function(const char *place, const weft__json *v, weft__api_error *error)
 {
@@ -51,7 +65,42 @@ static int check_function(const char *place, const weft__json *v, weft__api_erro
     return check_name(place, weft__json_get(v, "name"), error) &&
            check_member(place, v, "description", WEFT__JSON_STRING, "a string", error) &&
            check_member(place, v, "parameters", WEFT__JSON_OBJECT, "a JSON Schema, an object", error) &&
-           check_member(place, v, "strict", WEFT__JSON_BOOL, "a boolean", error);
+           check_parameters(place, v, error) && check_member(place, v, "strict", WEFT__JSON_BOOL, "a boolean", error);
+}
+
+static const weft__json *name_of(const weft__json *tool)
+{
+    const weft__json *function = weft__json_get(tool, "function");
+    return weft__json_get(function ? function : tool, "name");
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* No two functions have one name; within: what of a tool has it. */
+static int check_distinct(const char *field, const weft__json *tools, const char *within, weft__api_error *error)
+{
+    const size_t n = weft__json_size(tools);
+    const char **names = weft__alloc_array(n + 1, sizeof *names), *twice = NULL;
+    size_t length, first = n, at = n;
+    char where[96];
+    if (!names) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    for (size_t i = 0; i < n; i++) weft__json_string(name_of(weft__json_at(tools, i)), &names[i], &length);
+    qsort(names, n, sizeof *names, by_text);
+    for (size_t i = 1; i < n && !twice; i++)
+        if (!strcmp(names[i - 1], names[i])) twice = names[i];
+    weft__free(names);
+    if (!twice) return 1;
+    for (size_t i = 0; i < n && at == n; i++)
+        if (weft__json_is(name_of(weft__json_at(tools, i)), twice)) {
+            if (first < n) at = i;
+            else first = i;
+        }
+    snprintf(where, sizeof where, "%.20s[%zu]%s.name", field, at, within);
+    return weft__api_error_set(error, 400, where, "'%s' is '%.100s', as that of %.20s[%zu] is; names must differ",
+                               where, twice, field, first);
 }
 
 int weft__api_read_functions(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
@@ -64,7 +113,7 @@ int weft__api_read_functions(weft__api_params *params, const char *name, const w
         snprintf(place, sizeof place, "%.20s[%zu]", name, i);
         if (!check_function(place, weft__json_at(v, i), error)) return 0;
     }
-    return 1;
+    return check_distinct(name, v, "", error);
 }
 
 /* {"type": "function", "function": ...}; of other types there is none here. */
@@ -92,7 +141,7 @@ int weft__api_read_tools(weft__api_params *params, const char *name, const weft_
         snprintf(place, sizeof place, "%.20s[%zu].function", name, i);
         if (!check_function(place, weft__json_get(tool, "function"), error)) return 0;
     }
-    return 1;
+    return check_distinct(name, v, ".function", error);
 }
 
 static int check_word(const char *name, const char *word, const char *const *words, const char *wanted,

@@ -31,11 +31,14 @@ def stats(err):
 @needs_models
 class Chat(unittest.TestCase):
     def test_variables_of_the_template_are_read_before_anything_is_said(self):
-        for given, words in (("{bad", "--template-kwargs: line 1"), ("[1]", "--template-kwargs: must be a JSON object"), ("", "--template-kwargs: ")):
+        for given, words in (("{bad", "--template-kwargs: line 1"), ("[1]", "--template-kwargs: must be a JSON object"), ("", "--template-kwargs: "),
+                             ('{"messages": []}', "--template-kwargs: 'messages' is the conversation's")):
             p, out, err = chat(["/stats"], "--template-kwargs", given)
             self.assertEqual((p.returncode, out), (2, ""), err)
             self.assertIn(words, err)
             self.assertNotIn("context", err)
+        p, out, err = chat(["Hello there"], "--template-kwargs", '{"enable_thinking": true, "thinks": 1}')
+        self.assertEqual((p.returncode, out, "the chat template reads no variable 'thinks'" in err), (1, "", True), err)
         p, _, err = chat(["/stats"], "--template-kwargs", '{"enable_thinking": false}')
         self.assertEqual(p.returncode, 0, err)
 

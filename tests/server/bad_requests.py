@@ -174,6 +174,12 @@ def bad_requests(facts):
         ({"reasoning_format": "raw"}, 400, "deepseek-legacy", "reasoning_format"),
         ({"modalities": ["audio"]}, 400, "[\"text\"]", "modalities"),
         ({"audio": {"voice": "x"}}, 400, "not supported", "audio"),
+        (
+            {"chat_template_kwargs": {"enable_thinking": False, "thinks": 1}},
+            400,
+            "'chat_template_kwargs.thinks': this model's chat template reads no",
+            "chat_template_kwargs",
+        ),
         ({"chat_template_kwargs": []}, 400, "must be an object", "chat_template_kwargs"),
         ({"verbosity": "low"}, 400, "'verbosity': this model's chat template knows none; leave it out", "verbosity"),
         ({"reasoning_effort": 3}, 400, "must be a string", "reasoning_effort"),

@@ -247,7 +247,7 @@ const char *weft_chat_source(const weft_chat *chat, size_t *length)
 int weft_chat_reads(const weft_chat *chat, const char *variable)
 {
     (void)chat;
-    return !strcmp(variable, "reasoning_effort") || !strcmp(variable, "tools");
+    return !strcmp(variable, "reasoning_effort") || !strcmp(variable, "tools") || !strcmp(variable, "x");
 }
 
 static int add_ids(weft_chat_prompt *p, int32_t special, const char *text, size_t n)

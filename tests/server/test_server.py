@@ -62,12 +62,14 @@ class OpenAI(Case):
         for body in (
             {"max_tokens": 3},
             {"max_completion_tokens": 3},
-            {"max_completion_tokens": 3, "max_tokens": 9},
-            {"max_tokens": 9, "max_completion_tokens": 3},
+            {"max_completion_tokens": 3, "max_tokens": 3},
             {"max_completion_tokens": None, "max_tokens": 3},
-        ):  # the newer name counts, whatever the order in the body
+        ):
             a = self.post(CHAT, {"messages": user("[loop ab]"), **body}).json
             self.assertEqual((a["choices"][0]["message"]["content"], a["choices"][0]["finish_reason"]), ("aba", "length"))
+        for body in ({"max_completion_tokens": 3, "max_tokens": 9}, {"max_tokens": 9, "max_completion_tokens": 3}):
+            error = self.post(CHAT, {"messages": user("[loop ab]"), **body}, 400).json["error"]
+            self.assertEqual((error["param"], "'max_completion_tokens' is 3 and 'max_tokens' is 9" in error["message"]), ("max_tokens", True))
 
     def test_context_ends(self):
         a = self.post(CHAT, {"messages": user("[loop ab]"), "max_tokens": 100000}).json

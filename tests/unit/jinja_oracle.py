@@ -183,15 +183,21 @@ def run_language(driver):
     return differences
 
 
+def templates_in(folder):
+    """Names and texts of the templates there, by name."""
+    found = []
+    for name in sorted(n for n in os.listdir(folder) if n.endswith(".jinja")):
+        with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
+            found.append((name, f.read()))
+    return found
+
+
 def run_templates(driver, folder):
     from jinja_conversations import CONVERSATIONS, TOKENS
 
-    names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
-    env = environment(False)
+    env, all_of_them = environment(False), templates_in(folder)
     count = printed = differences = 0
-    for at, name in enumerate(names):
-        with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
-            source = f.read()
+    for at, (name, source) in enumerate(all_of_them):
         what = reads_problem(driver, env, source)
         if what:
             differences += 1
@@ -213,7 +219,7 @@ def run_templates(driver, folder):
                     differences += 1
                     print("DIFFERENT %s, %s, prompt %s\n    %s" % (name, title, prompt, what))
     print("%d templates, %d conversations: %d renderings, %d printed by both, %d refused by both, %d differences"
-          % (len(names), len(CONVERSATIONS), count, printed, count - printed, differences))
+          % (len(all_of_them), len(CONVERSATIONS), count, printed, count - printed, differences))
     return differences
 
 
@@ -231,12 +237,9 @@ def wanted(name):
 def run_shapes(driver, folder):
     from jinja_conversations import SHAPES, TOKENS
 
-    names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
-    env = environment(False)
+    env, all_of_them = environment(False), templates_in(folder)
     count = printed = differences = 0
-    for name in names:
-        with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
-            source = f.read()
+    for name, source in all_of_them:
         for title, tools, given, seen in SHAPES:
             context = dict(TOKENS, messages=seen(*wanted(name)), tools=tools or None, documents=None, add_generation_prompt=True,
                            enable_thinking=True)
@@ -250,19 +253,16 @@ def run_shapes(driver, folder):
                 differences += 1
                 print("DIFFERENT %s, %s\n    %s" % (name, title, what))
     print("%d templates, %d ways to spell a conversation: %d printed by both, %d refused by both, %d differences"
-          % (len(names), len(SHAPES), printed, count - printed, differences))
+          % (len(all_of_them), len(SHAPES), printed, count - printed, differences))
     return differences
 
 
 def run_variants(driver, folder):
     from jinja_conversations import TOKENS, variants
 
-    names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
-    env = environment(False)
+    env, all_of_them = environment(False), templates_in(folder)
     count = printed = differences = 0
-    for at, name in enumerate(names):
-        with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
-            source = f.read()
+    for at, (name, source) in enumerate(all_of_them):
         chats = list(variants(*wanted(name)))
         for title, chat in chats[at % 6::6] if SLOW or "ASAN_OPTIONS" in os.environ else chats:
             # What transformers gives a template: these, the special tokens, and the caller's own.
@@ -277,7 +277,7 @@ def run_variants(driver, folder):
                 differences += 1
                 print("DIFFERENT %s, %s\n    %s" % (name, title, what))
     print("%d templates: %d renderings, %d printed by both, %d refused by both, %d differences"
-          % (len(names), count, printed, count - printed, differences))
+          % (len(all_of_them), count, printed, count - printed, differences))
     return differences
 
 

@@ -367,6 +367,55 @@ static weft__answer_style style_of(const char *name)
     return style;
 }
 
+/* What ends a parameter is in no value, however a schema spells it; and as JSON it is written so that it is not. */
+static void no_value_has_what_ends_it(void **state)
+{
+    (void)state;
+    static const char head[] = "<tool_call>\n<function=f>\n<parameter=a>\n",
+                      tail[] = "\n</parameter>\n</function>\n</tool_call>";
+    static const struct {
+        const char *schema, *value;
+        int goes;
+    } cases[] = {
+        {"{\"pattern\": \"^x(</parameter>|<b>)?y$\", \"type\": \"string\"}", "xy", 1},
+        {"{\"pattern\": \"^x(</parameter>|<b>)?y$\", \"type\": \"string\"}", "x<b>y", 1},
+        {"{\"pattern\": \"^x(</parameter>|<b>)?y$\", \"type\": \"string\"}", "x</parameter>y", 0},
+        {"{\"pattern\": \"^x[<]/param.*$\", \"type\": \"string\"}", "x</param", 1},
+        {"{\"pattern\": \"^x[<]/param.*$\", \"type\": \"string\"}", "x</parameter>", 0},
+        {"{\"enum\": [\"a\", \"b</parameter>\"]}", "a", 1},
+        {"{\"enum\": [\"a\", \"b</parameter>\"]}", "b</parameter>", 0},
+        {"{\"const\": [\"b</parameter>\"]}", "[\"b\\u003c/parameter>\"]", 1},
+        {"{\"const\": [\"b</parameter>\"]}", "[\"b</parameter>\"]", 0},
+        {"{\"const\": {\"</parameter>\": 1}}", "{\"\\u003c/parameter>\": 1}", 1},
+        {"{\"type\": \"object\", \"properties\": {\"</parameter>\": {\"type\": \"null\"}}}",
+         "{\"\\u003c/parameter>\": null}", 1},
+    };
+    words w;
+    const weft__answer_style style = style_of("qwen3-coder");
+    words_open(&w, &style, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char tools[512], text[256];
+        weft__gram_tables *g;
+        weft__gram_matcher *m;
+        weft_error err = {0};
+        snprintf(
+            tools, sizeof tools,
+            "[{\"function\": {\"name\": \"f\", \"parameters\": {\"properties\": {\"a\": %s}, \"required\": [\"a\"]}}}]",
+            cases[i].schema);
+        weft__json *list = parsed(tools);
+        const weft__gram_calls_spec spec = {.style = style, .tools = list};
+        if (calls_grammar(&w, &spec, &g, &err)) fail_msg("%s: %s", cases[i].schema, err.message);
+        assert_int_equal(weft__gram_matcher_create(g, &m, NULL), WEFT_OK);
+        const int n = snprintf(text, sizeof text, "%s%s%s", head, cases[i].value, tail);
+        const int goes = !weft__gram_matcher_feed(m, text, (size_t)n, NULL) && weft__gram_matcher_complete(m);
+        if (goes != cases[i].goes) fail_msg("%s: '%s' %s", cases[i].schema, cases[i].value, goes ? "goes" : "goes not");
+        weft__gram_matcher_destroy(&m);
+        weft__gram_tables_release(&g);
+        weft__json_free(&list);
+    }
+    words_close(&w);
+}
+
 static void two_hundred_tools_with_nested_schemas_compile(void **state)
 {
     (void)state;
@@ -494,6 +543,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_allowed_becomes_valid_calls),
+        cmocka_unit_test(no_value_has_what_ends_it),
         cmocka_unit_test(two_hundred_tools_with_nested_schemas_compile),
         cmocka_unit_test(refusals_name_the_tool_and_the_place),
         cmocka_unit_test(refused_allocations_are_reported),

@@ -213,8 +213,8 @@ static void templates_of_our_own(void **state)
     assert_int_equal(w->n_compared, 2 * N_CONVERSATIONS);
 }
 
-/* Where the prompt begins the thinking, and answers of the history show none: what was thought, and its end, are what the
- * model is to write; and there is an end where nothing was thought. */
+/* Where the prompt begins the thinking, and answers of the history show none: what was thought, and its end, are what
+ * the model is to write; and there is an end where nothing was thought. */
 static void thoughts_that_the_history_leaves_out(void **state)
 {
     static const char opens[] =

@@ -199,14 +199,16 @@ static int32_t text_of(value_parts *v, const char *at)
     weft__gram *g = v->f->g;
     const unsigned forbidden = v->typed || v->any ? 0 : v->read & ~v->open;
     int32_t items[MAX_WAYS * 2 + 1];
-    size_t n = 0;
+    size_t n = 0, n_marked = 0;
     int bad = 0;
     uint32_t stop = 0;
     weft__utf8_decode(v->mark, strlen(v->mark), &stop, &bad);
     if (v->any || v->any_text) return free_text(v, forbidden);
     for (size_t i = 0; i < v->n_constants; i++) {
         const value_constant *c = &v->constants[i];
-        if (memmem(c->s, c->n, v->mark, strlen(v->mark)) || (forbidden && reads_otherwise(v, c, forbidden))) continue;
+        const int marked = memmem(c->s, c->n, v->mark, strlen(v->mark)) != NULL;
+        n_marked += marked;
+        if (marked || (forbidden && reads_otherwise(v, c, forbidden))) continue;
         items[n++] = weft__gram_text(g, c->s, c->n);
     }
     if (v->n_texts && forbidden)
@@ -221,6 +223,9 @@ static int32_t text_of(value_parts *v, const char *at)
         weft__gram_exclude(g, rule, stop);
         items[n++] = GRAM_REF(rule);
     }
+    if (!n && n_marked)
+        return weft__gram_schema_fail(v->f->schema, WEFT_UNSUPPORTED, at, NULL,
+                                      "each of its constants has '%s' in it, which ends a parameter", v->mark);
     return n ? weft__gram_alt(g, items, n) : -1;
 }
 

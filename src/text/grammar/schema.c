@@ -40,6 +40,8 @@ enum {
     CHOOSES = WEFT__GRAM_CHOOSES,
     LIMITS = WEFT__GRAM_LIMITS
 };
+#define ORDER "x-weft-order"
+
 static const struct {
     const char *name;
     int kind;
@@ -57,6 +59,7 @@ static const struct {
     {"readOnly", SAYS_NOTHING},
     {"writeOnly", SAYS_NOTHING},
     {"example", SAYS_NOTHING},
+    {ORDER, SAYS_NOTHING}, /* read when the schema is opened */
     {"discriminator", SAYS_NOTHING},
     {"$ref", COMBINES},
     {"anyOf", COMBINES},
@@ -89,6 +92,16 @@ static const struct {
     {"multipleOf", LIMITS},
 };
 
+/* Our own switch, at the root alone. */
+static int read_order(weft__gram_schema *c)
+{
+    const weft__json *order = weft__json_get(c->root, ORDER);
+    c->any_order = weft__json_is(order, "any");
+    if (!order || c->any_order || weft__json_is(order, "schema")) return 1;
+    weft__gram_schema_fail(c, WEFT_ARGUMENT, "#", ORDER, "must be \"schema\" or \"any\"");
+    return 0;
+}
+
 static int kind_of_keyword(const weft__json_member *m)
 {
     int unique = 1;
@@ -112,6 +125,10 @@ int weft__gram_schema_count_keywords(weft__gram_schema *c, const weft__json *sch
         int kind = kind_of_keyword(&m), yes;
         if (kind < 0) {
             weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, m.key, "this keyword is not supported");
+            return 0;
+        }
+        if (!strcmp(m.key, ORDER) && strcmp(at, "#") != 0) {
+            weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, m.key, "stands at the root of a schema alone");
             return 0;
         }
         if (!strcmp(m.key, "nullable") && !weft__json_bool(m.value, &yes)) {
@@ -165,7 +182,7 @@ unsigned weft__gram_schema_own_types(weft__gram_schema *c, const weft__json *sch
     return types;
 }
 
-static int is_nullable(const weft__json *schema)
+int weft__gram_schema_is_nullable(const weft__json *schema)
 {
     int yes = 0;
     return weft__json_bool(weft__json_get(schema, "nullable"), &yes) && yes;
@@ -174,7 +191,7 @@ static int is_nullable(const weft__json *schema)
 unsigned weft__gram_schema_types(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
     unsigned types = weft__gram_schema_own_types(c, schema, at);
-    return types && is_nullable(schema) ? types | WEFT__GRAM_NULL_TYPE : types;
+    return types && weft__gram_schema_is_nullable(schema) ? types | WEFT__GRAM_NULL_TYPE : types;
 }
 
 int weft__gram_schema_count(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key,
@@ -299,97 +316,6 @@ int32_t weft__gram_schema_use(weft__gram_schema *c, const weft__json *schema, co
     return rule < 0 ? -1 : GRAM_REF(rule);
 }
 
-/* ---- constants ---- */
-
-static void put_constant(weft__gram_schema *c, const weft__json *v, weft__strbuf *text, int32_t **items, size_t *n,
-                         size_t *capacity);
-
-/* Ends the text so far with a place for white space. */
-static void put_blank(weft__gram_schema *c, weft__strbuf *text, int32_t **items, size_t *n, size_t *capacity)
-{
-    weft__gram *g = c->g;
-    if (weft__gram_schema_failed(c)) return;
-    if (!weft__grow(items, capacity, *n + 2, sizeof **items) || text->failed) {
-        schema_no_memory(c);
-        return;
-    }
-    (*items)[(*n)++] = weft__gram_text(g, text->data ? text->data : "", text->len);
-    (*items)[(*n)++] = GRAM_REF(GRAM_RULE("ws"));
-    text->len = 0;
-}
-
-static void put_list(weft__gram_schema *c, const weft__json *v, weft__strbuf *text, int32_t **items, size_t *n,
-                     size_t *capacity)
-{
-    weft__json_member m = {0};
-    int object = weft__json_kind_of(v) == WEFT__JSON_OBJECT;
-    weft__strbuf_putc(text, object ? '{' : '[');
-    put_blank(c, text, items, n, capacity);
-    for (size_t i = 0; i < weft__json_size(v) && !weft__gram_schema_failed(c); i++) {
-        const weft__json *value = weft__json_at(v, i);
-        if (i) {
-            weft__strbuf_putc(text, ',');
-            put_blank(c, text, items, n, capacity);
-        }
-        if (object && weft__json_next(v, &m)) {
-            weft__json_write_string(text, m.key, m.key_len);
-            weft__strbuf_putc(text, ':');
-            put_blank(c, text, items, n, capacity);
-            value = m.value;
-        }
-        put_constant(c, value, text, items, n, capacity);
-    }
-    if (weft__json_size(v)) put_blank(c, text, items, n, capacity);
-    weft__strbuf_putc(text, object ? '}' : ']');
-}
-
-/* The nesting of v is bounded by the reader of JSON. */
-static void put_constant(weft__gram_schema *c, const weft__json *v, weft__strbuf *text, int32_t **items, size_t *n,
-                         size_t *capacity)
-{
-    int kind = weft__json_kind_of(v);
-    if (kind == WEFT__JSON_OBJECT || kind == WEFT__JSON_ARRAY) put_list(c, v, text, items, n, capacity);
-    else weft__json_write(text, v, WEFT__JSON_COMPACT);
-}
-
-static int32_t constant(weft__gram_schema *c, const weft__json *v)
-{
-    weft__strbuf text = {0};
-    int32_t *items = NULL, node = -1;
-    size_t n = 0, capacity = 0;
-    put_constant(c, v, &text, &items, &n, &capacity);
-    if (text.failed || !weft__grow(&items, &capacity, n + 1, sizeof *items)) schema_no_memory(c);
-    if (!weft__gram_schema_failed(c)) {
-        items[n++] = weft__gram_text(c->g, text.data ? text.data : "", text.len);
-        node = weft__gram_seq(c->g, items, n);
-    }
-    weft__free(items);
-    weft__strbuf_free(&text);
-    return node;
-}
-
-/* enum and const: those of the values that are valid under what stands beside them. */
-static int32_t constants(weft__gram_schema *c, const weft__json *schema, const char *at)
-{
-    const weft__json *list = weft__json_get(schema, "enum"), *one = list ? NULL : weft__json_get(schema, "const");
-    int32_t *items = NULL, node = -1;
-    size_t n = 0, capacity = 0, count = one ? 1 : weft__json_size(list);
-    if (!one && (weft__json_kind_of(list) != WEFT__JSON_ARRAY || !count))
-        return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, "enum", "must be a list with at least one value");
-    for (size_t i = 0; i < count && !weft__gram_schema_failed(c); i++) {
-        const weft__json *v = one ? one : weft__json_at(list, i);
-        if (!weft__gram_schema_allows(c, schema, v, at)) continue;
-        if (!weft__grow(&items, &capacity, n + 2, sizeof *items)) schema_no_memory(c);
-        else items[n++] = constant(c, v);
-    }
-    if (is_nullable(schema) && n && !weft__gram_schema_failed(c)) items[n++] = weft__gram_text(c->g, "null", 4);
-    if (!n)
-        weft__gram_schema_fail(c, WEFT_ARGUMENT, at, one ? "const" : "enum", "no value is one that the others allow");
-    if (!weft__gram_schema_failed(c)) node = weft__gram_alt(c->g, items, n);
-    weft__free(items);
-    return node;
-}
-
 /* ---- combinations ---- */
 
 static int is_false(const weft__json *v)
@@ -426,7 +352,7 @@ static int32_t alternatives(weft__gram_schema *c, const weft__json *schema, cons
         items[n++] = weft__gram_schema_use(c, weft__json_at(list, i), at, key, number);
     }
     if (!n) return weft__gram_schema_fail(c, WEFT_ARGUMENT, at, key, "no alternative can be satisfied");
-    if (is_nullable(schema)) items[n++] = weft__gram_text(c->g, "null", 4);
+    if (weft__gram_schema_is_nullable(schema)) items[n++] = weft__gram_text(c->g, "null", 4);
     return weft__gram_alt(c->g, items, n);
 }
 
@@ -461,7 +387,7 @@ static int32_t combination(weft__gram_schema *c, const weft__json *schema, const
     } else {
         return alternatives(c, schema, at, choices[weft__json_get(schema, "oneOf") != NULL]);
     }
-    if (!is_nullable(schema) || weft__gram_schema_failed(c)) return node;
+    if (!weft__gram_schema_is_nullable(schema) || weft__gram_schema_failed(c)) return node;
     int32_t items[2] = {node, weft__gram_text(c->g, "null", 4)};
     return weft__gram_alt(c->g, items, 2);
 }
@@ -473,7 +399,8 @@ int32_t weft__gram_schema_flat(weft__gram_schema *c, const weft__json *schema, c
     size_t k = 0;
     if (weft__gram_schema_failed(c)) return -1;
     if (!weft__json_size(schema)) return GRAM_REF(GRAM_RULE("value"));
-    if (weft__json_get(schema, "enum") || weft__json_get(schema, "const")) return constants(c, schema, at);
+    if (weft__json_get(schema, "enum") || weft__json_get(schema, "const"))
+        return weft__gram_schema_constants(c, schema, at);
     unsigned types = weft__gram_schema_types(c, schema, at);
     if (types & WEFT__GRAM_OBJECT_TYPE) items[k++] = weft__gram_schema_object(c, schema, at);
     if (types & WEFT__GRAM_ARRAY_TYPE) items[k++] = weft__gram_schema_array(c, schema, at);
@@ -520,6 +447,7 @@ weft__gram_schema *weft__gram_schema_open(weft__gram *g, const weft__json *root,
             if ((unsigned char)*mark < ' ' || *mark == '"' || *mark == '\\') c->mark = NULL;
     }
     if (!c) weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
+    else if (!read_order(c)) weft__gram_schema_close(&c);
     return c;
 }
 

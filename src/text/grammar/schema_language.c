@@ -75,6 +75,33 @@ int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const cha
                                         WEFT__GRAM_MAX_PRODUCT);
 }
 
+int32_t weft__gram_schema_unmarked(weft__gram_schema *c, const char *at, const char *key, const char *s, size_t n)
+{
+    weft__gram_regex_facts facts;
+    weft__gram_automaton *all = NULL, *with = NULL;
+    int32_t node = -1;
+    weft__gram *g = own_rules(c);
+    if (g) {
+        int32_t text = weft__gram_regex(g, s, n, 0, &facts);
+        all = language_of(c, g, text, at, key);
+    }
+    if ((g = own_rules(c))) {
+        int32_t before = GRAM_ANY_NUMBER(GRAM_CLASS({0, 0x10FFFF})),
+                mark = weft__gram_text(g, c->mark, strlen(c->mark));
+        int32_t behind = GRAM_ANY_NUMBER(GRAM_CLASS({0, 0x10FFFF}));
+        with = language_of(c, g, GRAM_SEQ(before, mark, behind), at, key);
+    }
+    if (all && with)
+        node =
+            weft__gram_common(c->g, (const weft__gram_part[]){{.language = all}, {.language = with, .lacked = 1}}, 2);
+    weft__gram_automaton_destroy(&with);
+    weft__gram_automaton_destroy(&all);
+    if (node == WEFT__GRAM_TOO_MANY) return weft__gram_schema_fail(c, WEFT_LIMIT, at, key, WEFT__GRAM_TOO_MUCH);
+    if (node >= 0 || weft__gram_schema_failed(c)) return node;
+    return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, key,
+                                  "each of its texts has '%s' in it, which ends a parameter", c->mark);
+}
+
 const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,
                                                       const char *s, size_t n, int wide)
 {

@@ -110,7 +110,7 @@ int32_t weft__gram_schema_member_node(weft__gram_schema_members *o, const weft__
 {
     weft__gram *g = o->g;
     weft__strbuf text = {0};
-    weft__json_write_string(&text, m->name, m->n);
+    weft__gram_schema_write(o->c, &text, m->name, m->n);
     weft__strbuf_putc(&text, ':');
     if (text.failed) weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
     int32_t name = text.failed ? -1 : weft__gram_text(g, text.data, text.len);
@@ -217,7 +217,14 @@ int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema,
     if (!collect_members(&o)) goto done;
     weft__gram_schema_define_others(&o);
     if (weft__gram_schema_failed(c)) goto done;
-    int32_t inside = read_counts(&o, &low, &high) ? weft__gram_schema_counted(&o, low, high) : uncounted(&o);
+    const int counted = read_counts(&o, &low, &high);
+    if (counted && c->any_order)
+        weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, low ? "minProperties" : "maxProperties",
+                               "is not supported where members stand in any order");
+    if (weft__gram_schema_failed(c)) goto done;
+    int32_t inside = counted        ? weft__gram_schema_counted(&o, low, high)
+                     : c->any_order ? weft__gram_schema_any_order(&o)
+                                    : uncounted(&o);
     if (weft__gram_schema_failed(c)) goto done;
     int32_t open = GRAM_TEXT("{"), blank = GRAM_REF(GRAM_RULE("ws"));
     node = GRAM_SEQ(open, blank, inside, GRAM_TEXT("}"));

@@ -38,6 +38,11 @@ void weft__gram_schema_define_others(weft__gram_schema_members *o);
 /* Puts the schemas of patterns that its name matches, and what is asked of names, together with a member's own. */
 void weft__gram_schema_name_member(weft__gram_schema_members *o, weft__gram_schema_member *m);
 
+/* schema_order.c. The same of an object of which each member of the schema may stand anywhere among them, with
+ * others behind; members need not be counted. */
+enum { WEFT__GRAM_SCHEMA_MAX_ANY = 10 /* members of the schema */ };
+int32_t weft__gram_schema_any_order(weft__gram_schema_members *o);
+
 /* schema_count.c. The inside of an object of `low` to `high` members, with the white space behind it. -1 after a
  * failure. */
 int32_t weft__gram_schema_counted(weft__gram_schema_members *o, uint32_t low, uint32_t high);

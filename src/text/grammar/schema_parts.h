@@ -39,6 +39,7 @@ typedef struct weft__gram_schema {
     size_t languages_capacity;
     weft__gram_schema_budget *budget; /* borrowed */
     int closed;                       /* objects that name properties and say nothing of others have none */
+    int any_order;                    /* members stand in any, not in the schema's */
     const char *mark;                 /* which no string may have in it, or NULL */
     weft__gram_automaton *marked;     /* strings with it; made when first needed */
 } weft__gram_schema;
@@ -95,8 +96,17 @@ void weft__gram_schema_account(weft__gram_schema *c, const weft__json *schema, c
 int weft__gram_schema_step(weft__gram_schema *c, const char *at);
 /* Keeps a schema that was put together as long as c lives; takes it. NULL after a failure. */
 const weft__json *weft__gram_schema_keep(weft__gram_schema *c, weft__json *schema);
+int weft__gram_schema_is_nullable(const weft__json *schema);
+
 /* The expression of a schema without combinations. */
 int32_t weft__gram_schema_flat(weft__gram_schema *c, const weft__json *flat, const char *at);
+
+/* ---- schema_constant.c ---- */
+
+/* enum and const: those of the values that are valid under what stands beside them. */
+int32_t weft__gram_schema_constants(weft__gram_schema *c, const weft__json *schema, const char *at);
+/* Appends a string as JSON, without the mark in it: its first character is escaped. */
+void weft__gram_schema_write(const weft__gram_schema *c, weft__strbuf *out, const char *s, size_t n);
 
 /* ---- a language of each type, with the keywords of that type ---- */
 
@@ -139,6 +149,8 @@ int32_t weft__gram_schema_common(weft__gram_schema *c, const char *at, const cha
 /* Of a regular expression, which stands at `key`. Lives as long as c. */
 const weft__gram_automaton *weft__gram_schema_pattern(weft__gram_schema *c, const char *at, const char *key,
                                                       const char *s, size_t n, int wide);
+/* The texts of an expression, as plain text, that do not have the mark in them. */
+int32_t weft__gram_schema_unmarked(weft__gram_schema *c, const char *at, const char *key, const char *s, size_t n);
 /* 1 when s[0..n) matches a pattern, or a format; 0 also after a failure. */
 int weft__gram_schema_matches(weft__gram_schema *c, const char *at, const char *key, const weft__json *pattern,
                               const char *s, size_t n, int wide);

@@ -138,6 +138,13 @@ static int read_lengths(weft__gram_schema *c, const weft__json *schema, const ch
     return bounded && !weft__gram_schema_failed(c);
 }
 
+/* An expression may have the mark in its texts: classes are to do without what it begins with (weft__gram_exclude), but
+ * literal characters do not. */
+static int may_spell(const weft__gram_schema *c, const char *s, size_t n)
+{
+    return c->mark && (memchr(s, *c->mark, n) || memmem(s, n, "\\x", 2) || memmem(s, n, "\\u", 2));
+}
+
 int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, const char *at)
 {
     weft__gram *g = weft__gram_schema_rules(c);
@@ -150,7 +157,9 @@ int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, c
     if (!h.n) return bounded ? GRAM_REPEAT(low, high, GRAM_CLASS({0, 0x10FFFF})) : -2;
     int32_t node = each_held(c, &h, at, 0, &min, &max);
     if (weft__gram_schema_failed(c)) return -1;
-    if (h.n == 1 && min >= low && max <= high) return node;
+    if (h.n == 1 && min >= low && max <= high)
+        return may_spell(c, h.s[0], h.length[0]) ? weft__gram_schema_unmarked(c, at, h.key[0], h.s[0], h.length[0])
+                                                 : node;
     return weft__gram_schema_fail(c, WEFT_UNSUPPORTED, at, h.key[h.n - 1],
                                   "beside other limits of a string it is not supported for a parameter that is plain "
                                   "text; write an anchored pattern with the lengths as repetitions");
