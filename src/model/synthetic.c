@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 #include "model/quant_mix.h"
 #include "quant/quant.h"
 
@@ -73,6 +74,7 @@ static weft_status synthetic_add(weft__synthetic *s, uint32_t dtype, int64_t k, 
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, t.n_bytes, 64, WEFT_BUFFER_HUGE};
     if ((st = weft__mem_create(&spec, &s->buffers[s->n], err))) return st;
     t.buffer = s->buffers[s->n++];
+    weft__mem_set_owner(t.buffer, WEFT__MEM_WEIGHTS);
     s->n_bytes += t.n_bytes;
     synthetic_fill(s, t.dtype, t.d[0], t.d[1], t.buffer);
     uint32_t existing;

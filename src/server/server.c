@@ -303,6 +303,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     pthread_mutex_init(&s->disk_lock, NULL);
+    pthread_mutex_init(&s->resident.lock, NULL);
     pthread_rwlock_init(&s->keys_lock, NULL);
     weft__server_usage_begin(&s->usage);
     weft__server_metrics_stages_begin(s);
@@ -401,6 +402,7 @@ void weft_server_free(weft_server **p)
     if (s->stop_fd >= 0) close(s->stop_fd);
     if (s->reload_fd >= 0) close(s->reload_fd);
     pthread_mutex_destroy(&s->disk_lock);
+    pthread_mutex_destroy(&s->resident.lock);
     pthread_rwlock_destroy(&s->keys_lock);
     weft__free(s->adapter_dir);
     weft__free(s);
