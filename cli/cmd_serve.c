@@ -236,6 +236,8 @@ static const option_spec OPTIONS[] = {
     {"adapter-mb", 0, OPT_INT, &given.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
     {"adapter-type", 0, OPT_TEXT, &given.adapter_type, "TYPE",
      "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0, NULL, "auto q8_0 q4_0 bf16 f32"},
+    {"lock", 0, OPT_FLAG, &given.engine.lock_memory, NULL,
+     "weights and pages stay in memory (mlock), as far as RLIMIT_MEMLOCK allows it", 0, 0, NULL},
     {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only",
      0, 0, NULL},
     {"store", 0, OPT_TEXT, &given.engine.store_dir, "DIR",

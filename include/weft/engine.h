@@ -43,6 +43,8 @@ typedef struct weft_engine_params {
     uint32_t adapter_dtype;
     /* how long a slot, and the engine's end, wait for a disk that does not answer; 0: 30,000 */
     uint32_t disk_wait_ms;
+    /* 1: weights and pages stay in memory from their first use on; WEFT_LIMIT where RLIMIT_MEMLOCK does not allow it */
+    int32_t lock_memory;
 } weft_engine_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

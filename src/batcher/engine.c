@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "batcher/batcher.h"
+#include "mem/owners.h"
 #include "base/params.h"
 
 enum {
@@ -230,7 +231,8 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     if ((st = weft__batcher_open_adapters(e, err)) || (st = weft__batcher_open_pages(e, err)) ||
         (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
         (p.store_dir && (st = weft__batcher_open_store(e, err))) ||
-        (p.trace && (st = weft__batcher_trace_open(e, p.trace, err))) || (st = start(e, err))) {
+        (p.trace && (st = weft__batcher_trace_open(e, p.trace, err))) ||
+        (p.lock_memory && (st = weft__mem_lock(err))) || (st = start(e, err))) {
         discard(e);
         return st;
     }

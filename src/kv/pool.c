@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "kv/kv.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 
 int weft__kv_page_bytes(const weft_kv_group *group, uint32_t dtype, uint64_t *n)
 {
@@ -36,6 +37,7 @@ static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint3
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, n_bytes, 64, WEFT_BUFFER_ZERO | WEFT_BUFFER_HUGE};
     weft_status st = weft__mem_create(&spec, &gp->buffer, err);
     if (st) return weft_fail_within(err, st, "KV cache of %.1f MB (use a smaller context, -c)", (double)n_bytes / 1e6);
+    weft__mem_set_owner(gp->buffer, WEFT__MEM_PAGES);
     for (int32_t i = 0; i < n_pages; i++) gp->free[i] = n_pages - 1 - i; /* the lowest page is on top */
     gp->n_free = n_pages;
     pool->bindings[g] = (weft_kv_binding){gp->buffer->data, page_bytes, dtype, n_pages};

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 
 #define MAP_FROM (1u << 20)  /* bytes from which a host buffer is mapped instead of taken from the heap */
 #define HUGE_PAGE (2u << 20) /* bytes of a huge page on the machines we know */
@@ -19,6 +20,7 @@ typedef struct host_buffer {
     weft_buffer b;
     void *base;
     size_t n_mapped;
+    weft__mem_range range; /* base NULL: borrowed, and in no list */
 } host_buffer;
 
 void weft_buffer_release(weft_buffer **b)
@@ -32,6 +34,7 @@ void weft_buffer_release(weft_buffer **b)
 static void host_release(weft_buffer *b)
 {
     host_buffer *h = (host_buffer *)b;
+    if (h->range.base) weft__mem_range_remove(&h->range);
     if (h->n_mapped) munmap(h->base, h->n_mapped);
     else weft__free(h->base);
     weft__free(h);
@@ -91,6 +94,9 @@ static weft_status host_create(const weft_buffer_spec *spec, size_t align, weft_
         }
         if (spec->flags & WEFT_BUFFER_ZERO) memset(h->base, 0, (size_t)n);
     }
+    h->range = (weft__mem_range){
+        .buffer = &h->b, .base = h->base, .n_bytes = h->n_mapped ? h->n_mapped : (size_t)n, .is_heap = !h->n_mapped};
+    weft__mem_range_add(&h->range);
     *out = &h->b;
     return WEFT_OK;
 }

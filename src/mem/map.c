@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 
 #ifdef MADV_NOHUGEPAGE
 #define HUGE_PAGES MADV_HUGEPAGE
@@ -20,10 +21,17 @@
 #define NO_HUGE_PAGES MADV_NORMAL
 #endif
 
+typedef struct mapped_buffer {
+    weft_buffer b; /* first */
+    weft__mem_range range;
+} mapped_buffer;
+
 static void map_release(weft_buffer *b)
 {
+    mapped_buffer *m = (mapped_buffer *)b;
+    weft__mem_range_remove(&m->range);
     munmap(b->data, (size_t)b->n_bytes);
-    weft__free(b);
+    weft__free(m);
 }
 
 /* Fills in the mapping of an open file; the caller closes fd and frees b on failure. */
@@ -49,8 +57,9 @@ static weft_status map_fd(int fd, const char *path, weft_buffer *b, weft_error *
 weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
 {
     *out = NULL;
-    weft_buffer *b = weft__alloc_zero(1, sizeof *b);
-    if (!b) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to describe its mapping", path);
+    mapped_buffer *m = weft__alloc_zero(1, sizeof *m);
+    weft_buffer *b = &m->b;
+    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to describe its mapping", path);
     /* O_NONBLOCK: opening a pipe must be refused, not waited for. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     weft_status status;
@@ -61,9 +70,15 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
         status = map_fd(fd, path, b, err);
         close(fd);
     }
-    if (status == WEFT_OK) *out = b;
-    else weft__free(b);
-    return status;
+    if (status) {
+        weft__free(m);
+        return status;
+    }
+    m->range =
+        (weft__mem_range){.buffer = b, .base = b->data, .n_bytes = (size_t)b->n_bytes, .owner = WEFT__MEM_WEIGHTS};
+    weft__mem_range_add(&m->range);
+    *out = b;
+    return WEFT_OK;
 }
 
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice,

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 #include "model/hf_parts.h"
 #include "quant/quant.h"
 
@@ -50,6 +51,7 @@ static weft_status make(weft__hf *hf, weft__tensor_desc *t, const weft__hf_tenso
                               : weft__mem_create(&spec, &hf->made[hf->n_made], err);
     if (status) return weft_fail_within(err, status, "%s: %s", hf->folder, t->name);
     t->buffer = hf->made[hf->n_made++];
+    weft__mem_set_owner(t->buffer, WEFT__MEM_WEIGHTS);
     t->offset = 0;
     if (t->n_dims == 1) fill_vector(t, how, t->buffer->data);
     else if (!bare) fill_parts(how, t->buffer->data);

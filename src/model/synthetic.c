@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 #include "model/quant_mix.h"
 #include "quant/quant.h"
 
@@ -76,6 +77,7 @@ static weft_status synthetic_add(weft__synthetic *s, uint32_t dtype, int64_t k, 
     st = bare ? weft__mem_reserve(t.n_bytes, &s->buffers[s->n], err) : weft__mem_create(&spec, &s->buffers[s->n], err);
     if (st) return st;
     t.buffer = s->buffers[s->n++];
+    weft__mem_set_owner(t.buffer, WEFT__MEM_WEIGHTS);
     s->n_bytes += t.n_bytes;
     if (!bare) synthetic_fill(s, t.dtype, t.d[0], t.d[1], t.buffer);
     uint32_t existing;

@@ -235,6 +235,12 @@ static void put_http(weft_server *s, weft__strbuf *out)
     gauge(out, "weft_http_requests", "Requests in progress.", c.n_requests);
     gauge(out, "weft_http_body_bytes", "Bytes of requests' bodies that are held.", (double)c.n_body_bytes);
     gauge(out, "weft_http_answer_bytes", "Bytes of whole answers that wait to be read.", (double)c.n_answer_bytes);
+    uint64_t resident[WEFT__SERVER_RESIDENT_OWNERS];
+    if (!weft__server_resident_look(&s->resident, c.n_body_bytes + c.n_answer_bytes, resident)) return;
+    head(out, "weft_resident_bytes", "gauge", "Resident memory of the process, by owner; together all of it.");
+    for (int i = 0; i < WEFT__SERVER_RESIDENT_OWNERS; i++)
+        weft__strbuf_printf(out, "weft_resident_bytes{owner=\"%s\"} %llu\n", weft__server_resident_name(i),
+                            (unsigned long long)resident[i]);
 }
 
 static void put_grammars(weft__server_model *m, weft__strbuf *out)

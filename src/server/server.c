@@ -281,6 +281,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     pthread_mutex_init(&s->disk_lock, NULL);
     pthread_rwlock_init(&s->rules_lock, NULL);
     weft__server_limits_begin(&s->limits);
+    pthread_mutex_init(&s->resident.lock, NULL);
     weft__server_usage_begin(&s->usage);
     weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -382,6 +383,7 @@ void weft_server_free(weft_server **p)
     if (s->reload_fd >= 0) close(s->reload_fd);
     pthread_mutex_destroy(&s->disk_lock);
     pthread_rwlock_destroy(&s->rules_lock);
+    pthread_mutex_destroy(&s->resident.lock);
     weft__free(s->adapter_dir);
     weft__free(s);
 }

@@ -25,7 +25,8 @@ from test_telemetry import MODELS, Server
 
 RULES = os.path.join(ROOT, "deploy", "prometheus")
 DASHBOARD = os.path.join(ROOT, "deploy", "grafana", "weft.json")
-SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object", "properties": {"n": {"type": "integer", "maximum": 9, "minimum": 0}}, "required": ["n"]}}}
+DIGIT = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 9, "minimum": 0}}, "required": ["n"]}
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "a", "schema": DIGIT}}
 
 
 def queries():

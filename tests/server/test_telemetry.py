@@ -3,11 +3,13 @@
 
 usage: test_telemetry.py build/weft"""
 import csv
+import ctypes
 import http.client
 import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import socket
@@ -270,6 +272,50 @@ class Stages(Case):
         for stage in STAGES:
             self.assertEqual(now['weft_stage_seconds_count{stage="%s"}' % stage], 5)
             self.assertAlmostEqual(now['weft_stage_seconds_sum{stage="%s"}' % stage], sum(line["stages"][stage] for line in lines) / 1e3, 6)
+
+
+RESIDENT = ("scratch", "weights", "pages", "adapters", "buffers", "program", "rest")
+OFF = 0.02  # of resident memory
+
+
+class Memory(Case):
+    def of_process(self, server, file, name):
+        with open(f"/proc/{server.process.pid}/{file}") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
+
+    @common.leave_out(common.SANITIZED or common.EMULATED, "what is resident is the sanitizer's above all, or the emulator's")
+    def test_resident(self):
+        """The bytes by owner come to what the system says is resident; the packed weights are all of the model's, used pages and adapters are there."""
+        server = Server(MODELS, "--adapter", "pirate=" + os.path.join(MODELS, "pirate.gguf"), model="alderbrook.gguf")
+        self.addCleanup(server.end)
+        for i in range(6):
+            server.ask("/completion", {"prompt": f"Once upon a time {i}", "n_predict": 60, "ignore_eos": True, "model": ("pirate", "")[i % 2]})
+        now = samples(server.ask("/metrics"))
+        resident = {owner: now['weft_resident_bytes{owner="%s"}' % owner] for owner in RESIDENT}
+        all_bytes = self.of_process(server, "smaps_rollup", "Rss")
+        self.assertLess(abs(sum(resident.values()) - all_bytes), OFF * all_bytes, resident)
+        self.assertEqual(sum(k.startswith("weft_resident_bytes") for k in now), len(RESIDENT))
+        size = os.path.getsize(os.path.join(MODELS, "alderbrook.gguf"))
+        self.assertTrue(0.8 * size < resident["weights"] < 2 * size, resident)
+        for owner in ("pages", "adapters"):
+            self.assertGreaterEqual(resident[owner], now['weft_memory_bytes{owner="%s"}' % owner] * 0.9, owner)
+        self.assertGreater(min(resident["program"], resident["rest"], resident["scratch"]), 0)
+        self.assertEqual(server.stop(), 0)
+
+    def test_lock(self):
+        """--lock keeps weights and pages in memory; where RLIMIT_MEMLOCK is too small it says so, with the limit and what raises it."""
+        plain, locked = self.serve(), self.serve("--lock")
+        self.assertEqual(self.of_process(plain, "status", "VmLck"), 0)
+        self.assertGreater(self.of_process(locked, "status", "VmLck"), samples(locked.ask("/metrics"))['weft_memory_bytes{owner="weights"}'])
+        locked.complete([5, 6, 7], 4)
+        self.assertEqual(locked.stop(), 0)
+
+        def limit():  # root may lock what it likes, but for what its children cannot get back
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
+            ctypes.CDLL(None).prctl(24, 14, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_IPC_LOCK
+        p = weft("serve", self.path("tiny.gguf"), "--port", "-1", "--lock", preexec_fn=limit)
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stderr.decode(), r"cannot keep [\d.]+ MB in memory: .*RLIMIT_MEMLOCK is 64 KB: raise it \(ulimit -l unlimited")
 
 
 class MetricsFile(Case):

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/background.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 #include "quant/encode.h"
 
 enum {
@@ -332,6 +333,7 @@ weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec
         st = weft_fail_within(err, st, "an adapter");
         goto fail;
     }
+    weft__mem_set_owner(a->memory, WEFT__MEM_ADAPTERS);
     if (!(scratch = weft__alloc_aligned(WEFT__CPU_LINE, scratch_bytes(a, spec->n_weights)))) {
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory to pack an adapter");
         goto fail;

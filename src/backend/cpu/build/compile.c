@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "kernels/tune.h"
 #include "mem/mem.h"
+#include "mem/owners.h"
 
 /* ---- what programs and runs own ---- */
 
@@ -98,6 +99,7 @@ static weft_status make_packed(weft_program *p, const weft_compile_options *o, w
                          (double)n / 1e9, (double)limit / 1e9);
     if ((st = weft__cpu_buffer(n, WEFT_BUFFER_HUGE, &p->packed, err)))
         return weft_fail_within(err, st, "packed weights");
+    weft__mem_set_owner(p->packed, WEFT__MEM_WEIGHTS);
     return WEFT_OK;
 }
 
