@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_fit.c: weft fit: which quantization, context and slots of a model fit into this machine, and how fast it may be. */
+/* cmd_fit.c: weft fit: which quantization, context and slots of a model fit into this machine, and how fast it is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

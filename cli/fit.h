@@ -2,7 +2,7 @@
 /* fit.h: what of a model fits into this machine, and how fast it may be: for weft fit, and for weft pull's choice. One
  * thread.
  *
- * Bytes are those that loading would take, from outlines (weft_model_params.outline). Rates are bounds: what the machine
+ * Bytes are those that loading would take, from outlines (weft_model_params.outline). Rates are bounds: what it
  * read and multiplied at best and at worst in some rounds just now, divided by what a step must read and multiply. */
 #ifndef WEFT_CLI_FIT_H
 #define WEFT_CLI_FIT_H
@@ -56,8 +56,8 @@ weft_status fit_look(const weft_model *outline, const fit_options *o, const fit_
 /* The same for the file at `path`, of which an outline is opened; what cannot be run is told in c->why. WEFT_NO_MEMORY,
  * WEFT_CANCELLED. */
 weft_status fit_look_at(const char *path, const fit_options *o, const fit_machine *m, fit_case *c, weft_error *err);
-/* Which of n cases to take, and why: the largest that fits and is expected to generate FIT_FAST tokens per second; where
- * none does, the largest that fits and is no larger than Q4_K_M. Never one in floats where there are others. More
+/* Which of n cases to take, and why: the largest that fits and is expected to generate FIT_FAST tokens per second;
+ * where none does, the largest that fits and is no larger than Q4_K_M. Never one in floats where there are others. More
  * memory never gives a smaller one. -1: none fits, why says what the smallest needs. */
 int fit_choose(const fit_case *cases, int n, const fit_machine *m, char why[FIT_WHY]);
 /* Might case i be chosen, by its size alone and the rates of those that were looked at? */

@@ -16,7 +16,7 @@ typedef struct known_model {
 } known_model;
 
 typedef void known_fn(void *arg, const known_model *m);
-/* Calls `each` for the user's, then for the table's but for those that have a name of the user's. Fails with WEFT_FORMAT
+/* Calls `each` for the user's, then for the table's but for those that have a name of the user's. WEFT_FORMAT
  * where the user's file is none, naming it and what is wrong. */
 weft_status known_each(known_fn *each, void *arg, weft_error *err);
 /* OWNER/NAME, with the ":WHAT" that NAME has, for a NAME of the list; 0: there is none. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cli_fit.c: what weft fit chooses: the largest that fits and is fast; where none is, one that is good for its size; more
- * memory never gives a smaller one. */
+/* cli_fit.c: what weft fit chooses: the largest that fits and is fast; where none is, one that is good for its size;
+ * more memory never gives a smaller one. */
 #include "unit/fixture.h"
 
 #include <stdio.h>
