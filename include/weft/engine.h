@@ -12,9 +12,9 @@ extern "C" {
 /* ---- engine: many requests at once over one model ----
  * An engine owns a thread that steps the model: a row for each request that generates, and chunks of prompts beside
  * them. Requests come from any thread. Results arrive as events on the engine's thread: an event function must not
- * block and must not call the engine, except weft_engine_submit and weft_engine_cancel. Its steps take turns with
- * those of others that step its model, unless this has one thread. Same answer, always: a request's tokens do not
- * depend on what runs beside it, on chunks, on what was cached or on preemption. */
+ * block and must not call the engine, except weft_engine_submit, weft_engine_cancel and weft_engine_finish. Its steps
+ * take turns with those of others that step its model, unless this has one thread. Same answer, always: a request's
+ * tokens do not depend on what runs beside it, on chunks, on what was cached or on preemption. */
 typedef struct weft_engine weft_engine;
 
 /* The most of each that an engine takes; a model whose steps have fewer rows takes fewer slots. */
@@ -53,6 +53,20 @@ WEFT_API void weft_engine_params_init(weft_engine_params *params, uint32_t size)
  * above the model's n_ctx_max, pages), WEFT_IO (store, trace), WEFT_STATE (another process has the store). */
 WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out,
                                      weft_error *err);
+
+/* Bytes of memory that an engine takes beside its model, and what it makes of its parameters. */
+typedef struct weft_engine_bytes {
+    uint32_t size;
+    int32_t n_slots, n_ctx;
+    int32_t kv_pages;
+    int64_t n_kv_tokens;
+    uint64_t pages;   /* of keys and values, when all pages are used */
+    uint64_t scratch; /* activations and logits, as weft_engine_stats counts them before a request runs */
+} weft_engine_bytes;
+/* Of an engine that is not made: of an outline, too. Fails as weft_engine_new does for a parameter. out->size set by
+ * the caller. */
+WEFT_API weft_status weft_engine_count_bytes(const weft_model *model, const weft_engine_params *params,
+                                             weft_engine_bytes *out, weft_error *err);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
@@ -92,6 +106,9 @@ typedef struct weft_event {
     double queue_ms, prompt_ms, generate_ms; /* FINISHED; queue_ms from BEGAN on */
     /* tokens of the prompt whose keys and values are there, the cached ones included */
     int32_t n_read;
+    /* FINISHED: where its time since BEGAN went: steps of the model that had rows of it; masks of its grammar; picking
+     * tokens, with log-probabilities; its event function; waiting for its next step, and in one for others */
+    double model_ms, mask_ms, sample_ms, event_ms, wait_ms;
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now
@@ -155,6 +172,13 @@ WEFT_API weft_status weft_engine_submit(weft_engine *engine, const weft_request_
                                         double *retry_after_s, weft_error *err);
 /* Finishes the request with the step that runs; unknown ids are ignored. From any thread. */
 WEFT_API void weft_engine_cancel(weft_engine *engine, uint64_t request);
+/* The same for a caller that looks at tokens after its event function has returned: the request ends as though that
+ * had said so (WEFT_FINISH_STOP). Steps that began meanwhile have brought further tokens, which the caller drops. */
+WEFT_API void weft_engine_finish(weft_engine *engine, uint64_t request);
+/* told(arg) is called on the engine's thread behind the last event of a step, or of what happened between two steps:
+ * what the event functions gathered can be handed on at once. It must not call the engine; the next step waits for it.
+ * NULL: none; when this returns, none is being called. From any thread but the engine's. */
+WEFT_API void weft_engine_on_told(weft_engine *engine, void (*told)(void *arg), void *arg);
 /* No new requests (WEFT_STATE) from now on; returns when all have finished or after timeout_ms (then the rest is
  * cancelled). */
 WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "api/errors.h"
 #include "api/prompts.h"
+#include "text/chat/tools.h"
 
 void weft__api_prompts_free(weft__api_prompts *p)
 {
@@ -158,7 +160,10 @@ int weft__api_prompts_read(const weft__api_prompt_model *m, const char *field, c
                            int parse, int with_text, weft__api_prompts *out, weft__api_error *error)
 {
     struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 1, error};
-    return prompts_read_all(&r, v, out);
+    const uint64_t begin = weft__clock_ns();
+    const int ok = prompts_read_all(&r, v, out);
+    out->tokenizer_ns = weft__clock_ns() - begin;
+    return ok;
 }
 
 int weft__api_texts_read(const weft__api_prompt_model *m, const char *field, const weft__json *v, int special,
@@ -223,43 +228,13 @@ static const weft_chat *chat_of(const weft__api_prompt_model *m, const weft__api
     return m->tool_chat;
 }
 
-static int lacks(const weft__json *function, const char *member)
-{
-    const weft__json *v = weft__json_get(function, member);
-    return !v || weft__json_is_null(v);
-}
-
-static weft__json *no_parameters(void)
-{
-    weft__json *schema = weft__json_new_object();
-    weft__json_set(schema, "type", weft__json_new_string("object", 6));
-    weft__json_set(schema, "properties", weft__json_new_object());
-    return schema;
-}
-
-/* A tool with the members that OpenAI lets out, and without which many templates refuse it. NULL without memory. */
-static weft__json *fill_tool(const weft__json *tool)
-{
-    weft__json *out = weft__json_copy(tool), *f = weft__json_copy(weft__json_get(tool, "function"));
-    int ok = out && f;
-    if (ok && lacks(f, "description")) ok = weft__json_set(f, "description", weft__json_new_string("", 0));
-    if (ok && lacks(f, "parameters")) ok = weft__json_set(f, "parameters", no_parameters());
-    if (ok) ok = weft__json_set(out, "function", f);
-    else weft__json_free(&f);
-    if (!ok) weft__json_free(&out);
-    return out;
-}
-
 /* All of them; out->len is 0 where that fails. */
 static void fill_tools(const weft__strbuf *offered, weft__strbuf *out)
 {
-    weft__json *tools = NULL, *filled = weft__json_new_array();
-    if (offered->len && !weft__json_parse(offered->data, offered->len, &tools, NULL)) {
-        int ok = 1;
-        for (size_t i = 0; ok && i < weft__json_size(tools); i++)
-            ok = weft__json_append(filled, fill_tool(weft__json_at(tools, i)));
-        if (ok) weft__json_write(out, filled, WEFT__JSON_COMPACT);
-    }
+    weft__json *tools = NULL, *filled = NULL;
+    if (offered->len && !weft__json_parse(offered->data, offered->len, &tools, NULL))
+        filled = weft__chat_tools_filled(tools);
+    if (filled) weft__json_write(out, filled, WEFT__JSON_COMPACT);
     weft__json_free(&filled);
     weft__json_free(&tools);
 }
@@ -323,11 +298,17 @@ int weft__api_prompts_chat(const weft__api_prompt_model *m, const weft__api_para
                            weft__api_error *error)
 {
     size_t n_text;
+    const uint64_t begin = weft__clock_ns();
     *out = (weft__api_prompts){0};
     if (!weft__api_chat_text(m, params, &out->chat, error)) return 0;
+    const uint64_t rendered = weft__clock_ns();
     weft_chat_prompt_text(out->chat, &n_text);
     if (too_long(m, "messages", n_text, error)) return 0;
     out->items = weft__alloc_zero(1, sizeof *out->items);
     out->n = out->items != NULL;
-    return out->n ? add_chat(&out->items[0], out->chat, n_text, error) : prompts_no_memory(error);
+    if (!out->n) return prompts_no_memory(error);
+    const int ok = add_chat(&out->items[0], out->chat, n_text, error);
+    out->template_ns = rendered - begin;
+    out->tokenizer_ns = weft__clock_ns() - rendered;
+    return ok;
 }

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/hash.h"
+#include "base/machine.h"
 #include "batcher/batcher.h"
 #include "base/sha256.h"
 
@@ -82,19 +83,6 @@ weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const w
 
 /* ---- how many pages ---- */
 
-/* Bytes that could be had now without swapping, as the kernel estimates them; 0: it does not say. */
-static uint64_t free_memory(void)
-{
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-    if (f) fclose(f);
-    uint64_t limit = weft__machine_memory_bytes(), bytes = (uint64_t)kib * 1024;
-    return bytes && (!limit || bytes < limit) ? bytes : limit;
-}
-
 static double token_bytes(const weft_graph *g, uint32_t dtype)
 {
     double bytes = 0;
@@ -105,29 +93,26 @@ static double token_bytes(const weft_graph *g, uint32_t dtype)
     return bytes;
 }
 
-static int64_t choose_tokens(const weft_engine *e)
+static int64_t choose_tokens(const weft_model *m, const weft_engine_params *p)
 {
-    const weft_engine_params *p = &e->params;
     if (p->n_kv_tokens > 0) return p->n_kv_tokens;
     int64_t wanted = (int64_t)p->n_slots * p->n_ctx;
-    double bytes = token_bytes(e->model->graph, p->kv_dtype), room = (double)free_memory() / 2;
+    double bytes = token_bytes(m->graph, p->kv_dtype), room = (double)weft__machine_memory_available("") / 2;
     if (bytes > 0 && room > 0 && bytes * (double)wanted > room) wanted = (int64_t)(room / bytes);
     return wanted < p->n_ctx ? p->n_ctx : wanted;
 }
 
 /* A group with a window needs few pages per request; as many again are for what is cached. */
-static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_error *err)
+static weft_status count_pages(const weft_graph *g, const weft_engine_params *p, int32_t *n_pages, weft_error *err)
 {
-    const weft_graph *g = e->model->graph;
     for (int32_t i = 0; i < g->n_kv_groups; i++) {
         const weft_kv_group *group = &g->kv_groups[i];
-        int64_t pages = (e->params.n_kv_tokens + group->page_tokens - 1) / group->page_tokens;
-        int64_t enough =
-            (int64_t)weft__kv_pages_needed(group, e->params.n_ctx, e->params.step_rows) * e->params.n_slots * 2;
+        int64_t pages = (p->n_kv_tokens + group->page_tokens - 1) / group->page_tokens;
+        int64_t enough = (int64_t)weft__kv_pages_needed(group, p->n_ctx, p->step_rows) * p->n_slots * 2;
         if (group->window > 0 && enough < pages) pages = enough;
         if (pages > INT32_MAX)
             return weft_fail(err, WEFT_ARGUMENT, "n_kv_tokens is %lld, which are more pages than can be counted",
-                             (long long)e->params.n_kv_tokens);
+                             (long long)p->n_kv_tokens);
         n_pages[i] = pages < 1 ? 1 : (int32_t)pages;
     }
     return WEFT_OK;
@@ -139,7 +124,7 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
 {
     const weft_graph *g = e->model->graph;
     uint32_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
-    double bytes = 0, room = (double)free_memory();
+    double bytes = 0, room = (double)weft__machine_memory_available("");
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * block_bytes * n_pages[i];
     if (room <= 0 || bytes <= room) return WEFT_OK;
@@ -150,16 +135,23 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
         (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
 }
 
+weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err)
+{
+    const weft_graph *g = m->graph;
+    if (g->n_kv_groups > WEFT__KV_SNAPSHOT_GROUPS)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__KV_SNAPSHOT_GROUPS);
+    p->n_kv_tokens = choose_tokens(m, p);
+    return count_pages(g, p, n_pages, err);
+}
+
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
     int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
     weft_status st;
     int asked = e->params.n_kv_tokens > 0;
-    if (g->n_kv_groups > WEFT__KV_SNAPSHOT_GROUPS)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__KV_SNAPSHOT_GROUPS);
-    e->params.n_kv_tokens = choose_tokens(e);
-    if ((st = count_pages(e, n_pages, err)) || (asked && (st = check_room(e, n_pages, err))) ||
+    if ((st = weft__batcher_plan_pages(e->model, &e->params, n_pages, err)) ||
+        (asked && (st = check_room(e, n_pages, err))) ||
         (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
         (st = weft__kv_prefix_create(e->pool, &e->prefix, err)))
         return st;

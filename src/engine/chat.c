@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/chat.h"
 #include "engine/handles.h"
+#include "text/chat/tools.h"
 
 /* ChatML, as the models that were trained on it have it. It has no form for calls: one that is left out would change
  * what was said. */
@@ -52,6 +53,23 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     c->style = weft__answer_style_of(source, length, weft__chat_template_reads(c->tmpl, "tools"));
     *out = c;
     return WEFT_OK;
+}
+
+weft_status weft_chat_open_for_tools(const weft_model *model, const weft_chat *chat, weft_chat **out, weft_error *err)
+{
+    const weft__chat_asked asked = {.t = chat->tmpl,
+                                    .source = chat->source,
+                                    .n = chat->n_source,
+                                    .arguments = chat->arguments,
+                                    .functions = chat->functions,
+                                    .tokens = chat->tokens,
+                                    .n_tokens = chat->n_tokens};
+    weft__strbuf source = {0};
+    *out = NULL;
+    weft_status st = weft__chat_tools_source(&asked, &source, err);
+    if (!st && source.len) st = weft_chat_open(model, source.data, source.len, out, err);
+    weft__strbuf_free(&source);
+    return st;
 }
 
 void weft_chat_close(weft_chat **p)
@@ -99,6 +117,8 @@ weft_status weft_chat_render(const weft_chat *c, const char *messages, const cha
         (st = weft__chat_messages_normal(&reading, messages_given, &m, err)) ||
         (st = weft__chat_tools_normal(tools_given, &t, err)) || (st = weft__chat_kwargs_normal(kwargs_given, &k, err)))
         goto done;
+    int thinks = 1;
+    prompt->thinks_not = weft__json_bool(weft__json_get(k, "enable_thinking"), &thinks) && !thinks;
     weft__chat_request request = {.messages = m,
                                   .tools = t,
                                   .kwargs = k,

@@ -3,8 +3,8 @@
  * answer.
  *
  * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and
- * weft__server_response_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices
- * from submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
+ * weft__server_response_compiled on the threads of their lines; on_event by events.c, which owns the choices from
+ * submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
  * HTTP façade's watcher. A response lives until the worker or its line, the façade and every submitted choice have let
  * go. */
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "server/response.h"
+#include "server/rules.h"
 #include "text/stop.h"
 
 /* ---- life ---- */
@@ -37,6 +38,7 @@ static void choice_free(weft__server_choice *c)
 void weft__server_response_unref(weft__server_response *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) != 1) return;
+    weft__server_response_leave(g);
     for (int i = 0; i < g->answer.n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
     weft__free(g->answer.choices);
@@ -48,6 +50,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
     weft__server_model_release(&g->model);
+    weft__server_rules_release(&g->rules);
     weft__http_release(g->r);
     weft__free(g);
 }
@@ -161,6 +164,8 @@ static void on_began(weft__server_choice *c, const weft_event *e)
 {
     weft__server_response *g = c->gen;
     c->began = 1;
+    if (!g->stages.began_ns) g->stages.began_ns = c->now_ns;
+    g->has_run = 1;
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
@@ -178,7 +183,8 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     weft_error err = {0};
     const char *text;
     size_t n;
-    weft__server_count_token(c, weft__clock_ns());
+    if (!g->stages.first_ns) g->stages.first_ns = c->now_ns;
+    weft__server_count_token(c);
     weft__server_slots_token(&g->model->slots, c->out->slot, e->token);
     weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
@@ -196,16 +202,11 @@ static int on_token(weft__server_choice *c, const weft_event *e)
 
 static void on_embedding(weft__server_choice *c, const weft_event *e)
 {
-    c->out->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->out->embedding);
-    if (!c->out->embedding) {
-        fail_memory(c);
-        return;
-    }
-    memcpy(c->out->embedding, e->embedding, (size_t)e->n_embedding * sizeof *c->out->embedding);
-    c->out->n_embedding = e->n_embedding;
+    if (e->embedding) c->out->n_embedding = e->n_embedding;
+    else fail_memory(c);
 }
 
-static void keep_status(weft__server_choice *c, weft_status status, const char *message)
+void weft__server_response_keep_status(weft__server_choice *c, weft_status status, const char *message)
 {
     c->out->status = status;
     snprintf(c->out->message, sizeof c->out->message, "%.255s", message ? message : "");
@@ -214,14 +215,16 @@ static void keep_status(weft__server_choice *c, weft_status status, const char *
 
 static void keep_finish(weft__server_choice *c, const weft_event *e)
 {
-    c->out->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
+    c->out->finish = c->failed ? WEFT_FINISH_FAILED : c->has_ended ? WEFT_FINISH_STOP : e->finish;
     if (c->failed) c->out->status = c->failed; /* and its message stands */
+    else if (c->has_ended)
+        weft__server_response_keep_status(c, WEFT_OK, NULL); /* whatever the engine came to beyond that */
     else
-        keep_status(c,
-                    e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
-                    : e->finish == WEFT_FINISH_FAILED  ? e->status
-                                                       : WEFT_OK,
-                    e->message);
+        weft__server_response_keep_status(c,
+                                          e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
+                                          : e->finish == WEFT_FINISH_FAILED  ? e->status
+                                                                             : WEFT_OK,
+                                          e->message);
     if (!c->failed && c->out->status == WEFT_TIMEOUT &&
         c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->out->message, sizeof c->out->message, "not finished within the %lld ms of its 'timeout_ms'",
@@ -231,61 +234,6 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->queue_ms = e->queue_ms;
     c->out->prompt_ms = e->prompt_ms;
     c->out->generate_ms = e->generate_ms;
-}
-
-/* Nothing more is to be asked for: it was refused, its client left, or one has failed. With the lock. */
-static int is_over(const weft__server_response *g)
-{
-    return g->has_failed || g->refused || g->gone;
-}
-
-/* What was not asked for will not come. With the lock. */
-static void ask_no_more(weft__server_response *g)
-{
-    g->n_left -= g->answer.n_choices - g->n_asked;
-    g->n_asked = g->answer.n_choices;
-}
-
-/* A request may have more inputs than the queue has places: as some end, the next ones are asked for, by one thread at
- * a time, whose turn (is_asking) ends here. Where the queue is full they wait for the next end of one of ours; when
- * there is none left, that is the answer. 1: so nothing is left, and the caller answers. */
-static int ask_on(weft__server_response *g)
-{
-    int is_due = 0;
-    pthread_mutex_lock(&g->lock);
-    while (g->n_asked < g->answer.n_choices && g->n_asked - g->n_done < g->n_at_once) {
-        weft__server_choice *next = &g->choices[g->n_asked];
-        weft_error err = {0};
-        double retry_after_s = 1;
-        const int is_wanted = !is_over(g), n_done = g->n_done;
-        pthread_mutex_unlock(&g->lock);
-        weft_status st = is_wanted ? weft__server_response_submit(next, &retry_after_s, &err) : WEFT_CANCELLED;
-        pthread_mutex_lock(&g->lock);
-        if (st == WEFT_BUSY && g->n_asked > g->n_done) break;
-        if (st == WEFT_BUSY && g->n_done != n_done) continue; /* the last of ours ended meanwhile, and left its place */
-        if (st) {
-            if (st != WEFT_CANCELLED) keep_status(next, st, err.message);
-            g->retry_s = (int)ceil(retry_after_s);
-            ask_no_more(g);
-            is_due = !g->n_left;
-            break;
-        }
-        g->n_asked++;
-        if (!is_over(g)) continue;
-        pthread_mutex_unlock(&g->lock);
-        weft_engine_cancel(g->model->engine, next->request); /* who cancels all did not see it */
-        pthread_mutex_lock(&g->lock);
-    }
-    g->is_asking = 0;
-    pthread_mutex_unlock(&g->lock);
-    return is_due;
-}
-
-void weft__server_response_ask_on(weft__server_response *g)
-{
-    if (!ask_on(g)) return;
-    atomic_fetch_add(&g->refs, 1);
-    weft__server_answers_put(&g->server->answers, g);
 }
 
 /* The rest of the text. */
@@ -306,31 +254,10 @@ static void end_text(weft__server_choice *c)
     if (!c->failed) read_text(c, 1);
 }
 
-static void set_note(weft__server_response *g)
-{
-    static const char *const names[] = {"stop", "length", "stop", "cancelled", "failed"};
-    weft__server_log_entry *note = weft__alloc_zero(1, sizeof *note);
-    if (!note) return;
-    snprintf(note->tenant, sizeof note->tenant, "%s", g->tenant);
-    snprintf(note->model, sizeof note->model, "%.60s", g->answer.model);
-    snprintf(note->finish, sizeof note->finish, "%s", names[g->answer.choices[0].finish]);
-    note->n_choices = g->answer.n_choices;
-    for (int i = 0; i < g->answer.n_choices; i++) {
-        const weft__server_choice *c = &g->choices[i];
-        if (weft__server_first_of_prompt(c)) {
-            note->n_prompt += c->n_prompt;
-            note->n_cached += c->out->n_cached;
-        }
-        note->n_generated += c->out->n_generated;
-        if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
-    }
-    weft__http_set_note(g->r, note);
-}
-
 void weft__server_response_answer(weft__server_response *g)
 {
     weft__api_error error = {0};
-    set_note(g);
+    weft__server_response_note(g);
     for (int i = 0; i < g->answer.n_choices && !error.status; i++)
         if (g->answer.choices[i].status)
             weft__api_error_of(&error, g->answer.choices[i].status, g->answer.choices[i].message);
@@ -360,7 +287,7 @@ static void send_end(weft__server_response *g)
 
 static void end_stream(weft__server_response *g)
 {
-    set_note(g);
+    weft__server_response_note(g);
     g->writer->stream_end(&g->answer, &g->scratch);
     send_end(g);
     weft__http_end(g->r);
@@ -374,6 +301,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_count_read(c, e->n_read, e->n_cached); /* what no event told of */
     weft__server_count_end(c);
     weft__server_slots_give(&g->model->slots, c->out->slot);
+    weft__server_stage_engine(&g->stages, e);
     weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
     c->finished = 1;
@@ -383,7 +311,9 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     int asks = !g->is_asking && g->n_asked < g->answer.n_choices;
     g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
-    if (asks && ask_on(g)) last = 1;
+    if (asks && weft__server_response_ask(g)) last = 1;
+    if (!refused && last) weft__server_stages_leave_engine(&g->stages);
+    if (last) weft__server_response_leave(g); /* who has the end of an answer may send the next request */
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);
         return;
@@ -398,9 +328,8 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_response_unref(g);
 }
 
-int weft__server_response_on_event(void *arg, const weft_event *e)
+int weft__server_response_on_event(weft__server_choice *c, const weft_event *e)
 {
-    weft__server_choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
     case WEFT_EVENT_BEGAN:
         on_began(c, e);
@@ -442,6 +371,8 @@ static weft__server_response *new_gen(weft__server_model *m, weft__http_request 
     g->answer.created = (int64_t)time(NULL);
     snprintf(g->tenant, sizeof g->tenant, "%s", tenant);
     memcpy(g->label, who->label, sizeof g->label);
+    g->rules = weft__server_rules_share(who->rules);
+    g->member = who->member;
     return g;
 }
 
@@ -458,8 +389,12 @@ static void set_off(weft__server_response *g)
 {
     weft__api_error error = {0};
     weft_chat_prompt_free(&g->prompts.chat); /* parsers and grammars are made */
-    if (!weft__server_response_submit_all(g, &error)) weft__server_reply_error(g->r, &error);
-    else if (g->params.stream) weft__http_begin(g->r);
+    weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
+    g->stages.submitted_ns = g->stages.since_ns;
+    if (!weft__server_response_submit_all(g, &error)) {
+        weft__server_response_leave(g);
+        weft__server_reply_error(g->r, &error);
+    } else if (g->params.stream) weft__http_begin(g->r);
     if (has_left(g)) weft__server_response_cancel_all(g); /* while we were submitting */
     weft__server_response_unref(g);
 }
@@ -471,6 +406,7 @@ static int set_late(const char *what, weft__api_error *error)
 
 static void gen_refuse(weft__server_response *g, const weft__api_error *error)
 {
+    weft__server_response_leave(g);
     weft__server_reply_error(g->r, error);
     weft__server_response_unref(g);
 }
@@ -481,6 +417,7 @@ static void gen_go_on(weft__server_response *g)
 {
     weft_server *s = g->server;
     weft__api_error error = {0};
+    weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
     if (!g->has_lease) {
         if (weft__server_wait_queue_put(&s->adapters, g)) return;
         weft__api_error_set(&error, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
@@ -526,6 +463,7 @@ void weft__server_response_leased(weft__server_response *g, const weft__api_erro
 
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error)
 {
+    weft__server_stage(&g->stages, WEFT__SERVER_GRAMMAR);
     if (!has_left(g)) return weft__server_response_compile_grammar(g, error);
     weft__api_error_of(error, WEFT_CANCELLED, "the client left");
     return 0;
@@ -535,6 +473,7 @@ void weft__server_response_expired(weft__server_response *g, const char *what)
 {
     weft__api_error error = {0};
     set_late(what, &error);
+    weft__server_response_leave(g);
     weft__server_reply_error(g->r, &error);
 }
 
@@ -544,8 +483,7 @@ void weft__server_response_compiled(weft__server_response *g, const weft__api_er
         set_off(g);
         return;
     }
-    weft__server_reply_error(g->r, error);
-    weft__server_response_unref(g);
+    gen_refuse(g, error);
 }
 
 void weft__server_response_drop(weft__server_response *g)
@@ -569,6 +507,10 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     }
     g->params = *params;
     g->prompts = *prompts;
+    weft__server_stages_begin(&g->stages, weft__http_began_ns(r));
+    weft__server_stage_move(&g->stages, WEFT__SERVER_TEMPLATE, prompts->template_ns);
+    weft__server_stage_move(&g->stages, WEFT__SERVER_TOKENIZER, prompts->tokenizer_ns);
+    g->stages.read_ns = g->stages.since_ns;
     g->embedding = embedding;
     if (embedding) g->params.n = 1;
     g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);
@@ -576,7 +518,7 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     make_id(g->answer.id, sizeof g->answer.id, id_prefix);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",
              g->params.model && *g->params.model ? g->params.model : m->name);
-    int ready = weft__server_response_prepare(g, &error);
+    int ready = weft__server_response_prepare(g, &error) && weft__server_response_enter(g, &error);
     if (ready) weft__api_params_settle(&g->params);
     weft__http_free_body(r);
     if (!ready) {

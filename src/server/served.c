@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/tool_template.h"
 #include "base/alloc.h"
 #include "server/server.h"
 
@@ -85,7 +84,7 @@ static weft_status open_chat(weft__server_model *m, const char *source, weft_err
     size_t n;
     m->chat_source = st ? meta_string(weft_model_file(m->model), "tokenizer.chat_template")
                         : weft__strdup(weft_chat_source(m->prompt_model.chat, &n));
-    if (!st) st = weft__api_tool_chat_open(m->model, m->prompt_model.chat, &m->prompt_model.tool_chat, &why);
+    if (!st) st = weft_chat_open_for_tools(m->model, m->prompt_model.chat, &m->prompt_model.tool_chat, &why);
     else return WEFT_OK;
     if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
     if (st) m->prompt_model.tool_fault = weft__strdup(why.message);
@@ -124,6 +123,7 @@ void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model 
     *m = (weft__server_model){.server = s, .model = model, .engine = engine};
     pthread_mutex_init(&m->loras_lock, NULL);
     pthread_mutex_init(&m->slots.lock, NULL);
+    pthread_mutex_init(&m->templates_lock, NULL);
     weft__server_grammar_cache_begin(&m->grammar_cache, WEFT__SERVER_GRAMMAR_BYTES);
     weft__server_metrics_begin(&m->metrics);
 }
@@ -138,11 +138,15 @@ weft_status weft__server_model_open(weft__server_model *m, const char *const *al
     const char *first = m->aliases.items[0];
     snprintf(m->name, sizeof m->name, "%s", first && strcmp(first, "*") ? first : m->info.name);
     m->slots.have_owners = has_keys;
-    return weft__server_slots_begin(&m->slots, m->n_slots, m->prompt_model.n_ctx, err);
+    st = weft__server_slots_begin(&m->slots, m->n_slots, m->prompt_model.n_ctx, err);
+    return st ? st : weft__server_events_begin(&m->events, m->engine, err);
 }
 
 void weft__server_model_end(weft__server_model *m)
 {
+    weft__server_events_end(&m->events);
+    weft__server_templates_end(m);
+    pthread_mutex_destroy(&m->templates_lock);
     weft__server_grammar_cache_end(&m->grammar_cache);
     weft__server_slots_free(&m->slots);
     weft__server_strings_free(&m->aliases);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -16,6 +17,9 @@
 #include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
+#include "server/limits.h"
+#include "server/stages.h"
+#include "server/traces.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */
@@ -24,7 +28,8 @@
 typedef struct weft__server_key {
     unsigned char hash[32];
     int is_admin;
-    char name[32]; /* for people; "": none */
+    char name[32];                            /* for people; "": none */
+    const struct weft__server_member *member; /* what weft.yaml says of it (rules.h); NULL: nothing */
 } weft__server_key;
 
 typedef struct weft__server_keys {
@@ -37,9 +42,14 @@ typedef struct weft__server_caller {
     char tenant[32]; /* of a key: "key-" and twelve digits of its hash; "": no keys are wanted here */
     char label[32];  /* in /metrics: the key's name, or its tenant */
     int is_admin;    /* may change what all others get, and see what they do */
+    const struct weft__server_member *member; /* of the key, in these rules; NULL: it has no limits */
+    struct weft__server_rules *rules;         /* held; NULL where nobody was asked who calls */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
+/* hex: the 64 digits of its hash, which become one->hash. */
+weft_status weft__server_keys_add_hash(weft__server_keys *keys, const char *hex, weft__server_key *one,
+                                       weft_error *err);
 /* Adds those of a file: in each line a key, and behind it "admin" and "name=NAME" where it has them. */
 weft_status weft__server_keys_read(weft__server_keys *keys, const char *path, weft_error *err);
 void weft__server_keys_free(weft__server_keys *keys);
@@ -88,7 +98,7 @@ typedef struct weft__server_histogram {
     const double *bounds; /* [n] */
     int n;
     _Atomic uint64_t counts[WEFT__SERVER_BOUNDS + 1];
-    _Atomic uint64_t sum_us;
+    _Atomic uint64_t sum_ns;
 } weft__server_histogram;
 
 /* Seconds. */
@@ -129,6 +139,9 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
+void weft__server_metrics_stages_begin(weft_server *s);
+/* The stages of a request that has ended. */
+void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages);
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
@@ -222,6 +235,43 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
+/* Numbers in a file (metrics_file.c). */
+typedef struct weft__server_metrics_file {
+    FILE *file; /* NULL: none is written */
+    pthread_t thread;
+    pthread_mutex_t lock; /* stop */
+    pthread_cond_t end;
+    int every_s, stop, has_thread;
+    int told; /* that a row is lost; the thread's */
+} weft__server_metrics_file;
+
+/* WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */
+weft_status weft__server_metrics_file_begin(weft_server *s, const char *path, int every_s, weft_error *err);
+/* Writes what there is at the end; nothing when it has not begun. The engine is there still. */
+void weft__server_metrics_file_end(weft_server *s);
+
+/* ---- what an engine tells, on its way to answers (events.c) ---- */
+
+typedef struct weft__server_event weft__server_event;
+typedef struct weft__server_events {
+    weft_engine *engine;
+    weft__server_event *gathered; /* [n_gathered]; of the engine's thread, as the next two */
+    int n_gathered;
+    weft__server_response *told_here; /* one of those of this step to which that thread told something itself */
+    pthread_t thread;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t wake, told;
+    weft__server_event *taken; /* [n_taken], of the thread that tells until n_taken is 0 */
+    int n_taken, stop, has_thread;
+} weft__server_events;
+
+/* From now on the engine's events are handed over. WEFT_NO_MEMORY; weft__server_events_end in any case. */
+weft_status weft__server_events_begin(weft__server_events *q, weft_engine *engine, weft_error *err);
+/* After the last request was released; nothing when it has not begun. */
+void weft__server_events_end(weft__server_events *q);
+/* A choice's event function. */
+int weft__server_events_on_event(void *choice, const weft_event *e);
+
 /* ---- a model that is served (served.c) ---- */
 
 typedef struct weft__server_model {
@@ -238,9 +288,12 @@ typedef struct weft__server_model {
     weft__server_slots slots;
     weft__server_metrics metrics;
     weft__server_grammar_cache grammar_cache;
+    weft__server_events events;
     pthread_mutex_t loras_lock;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
     int n_loras;
+    pthread_mutex_t templates_lock;
+    struct weft__server_template *templates; /* of presets (presets.c) */
 } weft__server_model;
 
 /* The model and the engine outlive it; what can fail is done by _open. */
@@ -250,6 +303,8 @@ void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model 
 weft_status weft__server_model_open(weft__server_model *m, const char *const *aliases, const char *chat_template,
                                     int has_keys, weft_error *err);
 void weft__server_model_end(weft__server_model *m);
+/* presets.c: of this model. */
+void weft__server_templates_end(weft__server_model *m);
 /* While it is held it stays as it is. Returns m. */
 weft__server_model *weft__server_model_hold(weft__server_model *m);
 void weft__server_model_release(weft__server_model **m);
@@ -262,11 +317,18 @@ struct weft_server {
     weft__server_model first; /* that is meant where a request names none */
     time_t began;
     weft__server_strings origins, hosts;
-    weft__server_keys keys, given_keys; /* those that count; of them those that are in no file */
-    pthread_rwlock_t keys_lock;         /* keys */
-    char *key_file;
+    weft__server_keys given_keys; /* those that are in no file */
+    pthread_rwlock_t rules_lock;  /* rules */
+    struct weft__server_rules *rules;
+    weft__server_limits limits;
+    char *key_file, *config_file;
+    int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
+                              char *why, size_t room);
+    void *config_arg;
     int wants_keys; /* from its start on */
+    int no_page;
     weft__server_answered answered;
+    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
@@ -276,6 +338,8 @@ struct weft_server {
     weft__server_answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
+    weft__server_traces *traces; /* NULL: none are sent */
+    weft__server_metrics_file metrics_file;
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -288,23 +352,28 @@ void weft__server_reply_error(weft__http_request *r, const weft__api_error *erro
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
 
-/* One answer of a response as the engine's thread makes it. */
+/* One answer of a response as events.c makes it. */
 typedef struct weft__server_choice {
     weft__server_response *gen;
     weft__api_choice *out; /* what its dialect's writer sees */
     uint64_t request;
     int submitted, began, finished;
+    int has_ended;            /* by itself; the engine is told so, and may be a step ahead */
+    char engine_message[256]; /* of its last event */
     int with_adapters;
     weft_detok *detok;
-    weft_chat_parser *parser;  /* NULL: the text is the answer */
-    weft__api_message message; /* that the parser tells; out's where there is one */
-    size_t n_parsed;           /* bytes of out's text that the parser was given */
-    int64_t n_thought;         /* tokens */
-    int thinks, is_over;       /* after the last token; the budget was used up, once and for all */
-    int is_whole;              /* its one call is there: what follows is not said */
-    size_t raw;                /* bytes that came from the detokenizer */
+    weft_chat_parser *parser;                                 /* NULL: the text is the answer */
+    weft__api_message message;                                /* that the parser tells; out's where there is one */
+    size_t n_parsed;                                          /* bytes of out's text that the parser was given */
+    int64_t n_thought;                                        /* tokens */
+    int thinks;                                               /* after the last token */
+    int n_silent;                                             /* the last tokens, which gave no text */
+    int is_over;                                              /* the budget was used up, once and for all */
+    int is_whole;                                             /* its one call is there: what follows is not said */
+    size_t raw;                                               /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
     weft_status failed; /* what went wrong on our side of the engine; out->message says what */
+    uint64_t now_ns;    /* when the engine told what is being told */
     uint64_t last_ns;
     int32_t n_read;                  /* of the prompt, and counted */
     uint64_t counted_ns;             /* until then its time is counted */
@@ -313,13 +382,13 @@ typedef struct weft__server_choice {
     double queue_ms;
 } weft__server_choice;
 
-/* ---- count.c: what a choice adds to the counters, as it goes; the engine's thread ---- */
+/* ---- count.c: what a choice adds to the counters, as events are told; at its now_ns ---- */
 /* `n` answers of a prompt count its tokens once, as `usage` does. */
 int weft__server_first_of_prompt(const weft__server_choice *c);
 void weft__server_count_began(weft__server_choice *c, double queue_ms);
 /* n_read tokens of its prompt are there, of which n_cached were before it began. Again for the same: nothing. */
 void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached);
-void weft__server_count_token(weft__server_choice *c, uint64_t now_ns);
+void weft__server_count_token(weft__server_choice *c);
 /* It has ended; its finish and times are filled. */
 void weft__server_count_end(weft__server_choice *c);
 
@@ -339,19 +408,25 @@ struct weft__server_response {
     weft__server_choice *choices; /* [answer.n_choices] */
     int n_at_once;                /* so many are asked for and not done */
     int retry_s;                  /* where the queue had no place for one of them */
+    weft__server_stages stages;
     weft_grammar *grammar;
+    int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
-    weft__http_turn turn;     /* in a line, later in the queue of answers */
-    int too_late;             /* the line's: its deadline passed, and it has its answer */
-    int has_lease;            /* 0: its adapters must be read first */
-    weft_engine_lease *lease; /* its adapters, until everything is submitted */
+    weft__http_turn turn;                     /* in a line, later in the queue of answers */
+    int too_late;                             /* the line's: its deadline passed, and it has its answer */
+    int has_lease;                            /* 0: its adapters must be read first */
+    weft_engine_lease *lease;                 /* its adapters, until everything is submitted */
+    struct weft__server_rules *rules;         /* held */
+    const struct weft__server_member *member; /* of these; NULL: nothing is limited */
+    int64_t n_entered;                        /* tokens of its prompts that were counted when it was let in */
+    atomic_int has_run, is_in;                /* is_in: it counts as one that is answered now */
     char tenant[64];
     char label[32], adapters[WEFT__API_ADAPTERS_SHOWN]; /* for /metrics */
-    size_t usage_place;                                 /* of these; of the engine's thread */
+    size_t usage_place;                                 /* of these; of events.c */
     int keep_entries;
     int embedding;
-    weft__strbuf scratch; /* of the engine's thread, and when all have finished of the thread that answers */
+    weft__strbuf scratch; /* of events.c, and when all have finished of the thread that answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
@@ -401,6 +476,7 @@ typedef struct weft__server_log_entry {
     char tenant[64], finish[16], model[64];
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
+    weft__server_stages stages;
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
@@ -409,9 +485,16 @@ weft_status weft__server_adapters_check_names(const weft__server_model *m, weft_
 /* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read
  * before it is asked for. What may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__server_adapters_of_folder(const weft__server_model *m, weft_error *err);
-/* The adapter that a model's name stands for, for that tenant: the engine's name of it; "": none. */
-void weft__server_adapter_of_model(const weft__server_model *m, const char *tenant, const char *model,
+/* Is that real path beneath the folder for clients? */
+int weft__server_adapters_within(const weft__server_model *m, const char *real);
+/* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
+int weft__server_adapters_members_within(const weft__server_model *m, const char *folder);
+/* The adapter that a model's name stands for, for that caller: the engine's name of it; "": none that it may use. */
+void weft__server_adapter_of_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
                                    char out[WEFT__API_ADAPTER_NAME]);
+/* 1: the caller may use those that the request names, and its adapter; 0 with the error filled. */
+int weft__server_adapters_allowed(const weft__server_model *m, const weft__server_caller *who,
+                                  const weft__api_params *params, weft__api_error *error);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled.
  * ready: NULL, or nothing is read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with
  * "+" between. */
@@ -430,6 +513,10 @@ void weft__server_adapters_forget(weft__server_model *m);
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+
+/* ---- page.c ---- */
+/* / and /page/{file} */
+void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);

@@ -1,24 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /* render.h: a record to the tokens that a model sees, and which of them it learns.
  *
- * Conversations go through the model's own chat template, turn by turn: what the assistant says is tokenized apart from
- * the prompt before it, as it is when the model answers, and is what is learned, up to and with the token that ends it.
- * Prompts and answers that are strings are a turn of the user and one of the assistant; where there is no template, a
- * text that goes on. Invariant: the same record gives the same tokens everywhere and at all times (templates that ask
- * for the date are told 2026-01-01). A renderer may be shared by threads. */
+ * Conversations go through the model's own chat template, as they do when the model is served: tools are shown as
+ * weft_chat_open_for_tools shows them; a record with thoughts of the assistant's (reasoning_content, reasoning or
+ * thinking of a message, or text before the template's mark of their end) is one with thinking, any other one with
+ * enable_thinking false. Turn by turn, what the assistant says is tokenized apart from the prompt before it, as it is
+ * when the model answers, and is what is learned, up to and with the token that ends it. Prompts and answers that are
+ * strings are a turn of the user and one of the assistant; where there is no template, a text that goes on. Invariant:
+ * the same record gives the same tokens everywhere and at all times (templates that ask for the date are told
+ * 2026-01-01). A renderer may be shared by threads. */
 #ifndef WEFT_TRAIN_RENDER_H
 #define WEFT_TRAIN_RENDER_H
 
+#include "text/answer/format.h"
 #include "text/chat/messages.h"
 #include "text/chat/tokens.h"
 #include "train/record.h"
 
-typedef struct weft__train_renderer {
-    const weft__tok *tok;
-    weft__chat_template *tmpl;           /* NULL: none */
-    weft__tok_slice source;              /* of the template */
+typedef struct weft__train_template {
+    weft__chat_template *t;
     weft__chat_arguments_form arguments; /* of calls, as it wants them */
     int functions;                       /* it knows "function_call" */
+} weft__train_template;
+
+typedef struct weft__train_renderer {
+    const weft__tok *tok;
+    weft__train_template own;                /* t NULL: none */
+    weft__train_template tools;              /* for records with tools; t NULL: as `own` */
+    weft_error no_tools;                     /* with a status: why there is none for them */
+    weft__tok_slice source;                  /* of the template */
+    const weft__answer_reasoning *reasoning; /* of its answers, or NULL */
     weft__chat_token names[WEFT__CHAT_TOKENS];
     size_t n_names;
 } weft__train_renderer;

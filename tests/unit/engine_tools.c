@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* api_tool_template.c: tools reach a model whose template has no variable for them: by another name, or in a message of
+/* engine_tools.c: tools reach a model whose template has no variable for them: by another name, or in a message of
  * the system's or the user's, with the form of a call; and everything else is rendered as that template does. */
 #include "unit/fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/tool_template.h"
 #include "claims.h"
 #include "model/shared.h"
+#include "weft/weft.h"
 
 #define MODEL "models/alderbrook.gguf"
 #define TOOLS                                                                                                          \
@@ -49,7 +49,7 @@ static void open_both(world *w, const char *template)
     weft_chat_close(&w->told);
     weft_chat_close(&w->own);
     if (weft_chat_open(w->model, template, strlen(template), &w->own, &err)) fail_msg("%s", err.message);
-    if (weft__api_tool_chat_open(w->model, w->own, &w->told, &err)) fail_msg("%s", err.message);
+    if (weft_chat_open_for_tools(w->model, w->own, &w->told, &err)) fail_msg("%s", err.message);
 }
 
 /* The text, until the next call. */
@@ -169,7 +169,7 @@ static void one_that_takes_no_such_message_is_refused(void **state)
     weft_error err = {0};
     weft_chat *own, *told;
     assert_int_equal(weft_chat_open(w->model, NEITHER, sizeof NEITHER - 1, &own, &err), WEFT_OK);
-    assert_int_equal(weft__api_tool_chat_open(w->model, own, &told, &err), WEFT_UNSUPPORTED);
+    assert_int_equal(weft_chat_open_for_tools(w->model, own, &told, &err), WEFT_UNSUPPORTED);
     assert_null(told);
     weft_chat_close(&own);
 }
@@ -179,7 +179,7 @@ static int open_once(void *arg)
     const world *w = arg;
     weft_chat *told;
     weft_error err = {0};
-    const weft_status st = weft__api_tool_chat_open(w->model, w->own, &told, &err);
+    const weft_status st = weft_chat_open_for_tools(w->model, w->own, &told, &err);
     weft_chat_close(&told);
     return !st;
 }
@@ -213,7 +213,7 @@ static int shows_the_tool(const world *w, const char *name)
     weft_chat_prompt *prompt;
     weft_error err = {0};
     if (weft_chat_open(w->model, source, n, &own, &err)) fail_msg("%s: %s", name, err.message);
-    if (weft__api_tool_chat_open(w->model, own, &told, &err)) fail_msg("%s: %s", name, err.message);
+    if (weft_chat_open_for_tools(w->model, own, &told, &err)) fail_msg("%s: %s", name, err.message);
     const int ok = !weft_chat_render(told ? told : own, "[" USER "]", TOOLS, NULL, 1, &prompt, &err);
     if (ok && !strstr(weft_chat_prompt_text(prompt, &n), "get_rain")) fail_msg("%s does not show the tool", name);
     weft_chat_prompt_free(&prompt);

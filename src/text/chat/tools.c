@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tool_template.c: see tool_template.h. Stateless. */
-#include "api/tool_template.h"
+/* tools.c: see tools.h. */
+#include "text/chat/tools.h"
 
 #include <string.h>
-
-#include "base/json.h"
 
 /* Variables through which templates take tools by another name, as the cards of their models have them. */
 static const struct {
@@ -74,36 +72,59 @@ static void put_literal(weft__strbuf *out, const char *s, size_t n)
     "{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [{\"id\": \"callcall1\", \"type\": \"function\", "   \
     "\"function\": {\"name\": \"NAME\", \"arguments\": {\"PARAMETER\": \"VALUE\"}}}]}"
 
-/* What stands around the answer, and the call in the place of the answer; 0 where it is not shown. */
-static int find_form(const weft_chat *chat, weft__strbuf *form)
+/* Renders a conversation; 0 where that fails. */
+static int render_asked(const weft__chat_asked *asked, const weft__chat_template *t, const char *messages,
+                        const char *tools, weft__jinja_output *out)
 {
-    weft_chat_prompt *plain = NULL, *called = NULL;
-    const char *answer, *a, *c;
-    size_t n_a, n_c;
+    weft__chat_reading reading = {.form = asked->arguments, .functions = asked->functions};
+    weft__json *given = NULL, *normal = NULL, *offered = NULL, *kwargs = NULL;
+    weft_status st = weft__json_parse(messages, strlen(messages), &given, NULL);
+    if (!st) st = weft__chat_messages_normal(&reading, given, &normal, NULL);
+    if (!st && tools) st = weft__json_parse(tools, strlen(tools), &offered, NULL);
+    if (!st) st = weft__chat_kwargs_normal(NULL, &kwargs, NULL);
+    const weft__chat_request request = {.messages = normal,
+                                        .tools = offered,
+                                        .kwargs = kwargs,
+                                        .add_generation_prompt = tools != NULL,
+                                        .tokens = asked->tokens,
+                                        .n_tokens = asked->n_tokens};
+    if (!st) st = weft__chat_template_render(t, &request, out, NULL);
+    weft__json_free(&kwargs);
+    weft__json_free(&offered);
+    weft__json_free(&normal);
+    weft__json_free(&given);
+    return !st;
+}
+
+/* What stands around the answer, and the call in the place of the answer; 0 where it is not shown. */
+static int find_form(const weft__chat_asked *asked, weft__strbuf *form)
+{
+    weft__jinja_output plain = {0}, called = {0};
+    const char *answer;
     int found = 0;
-    if (weft_chat_render(chat, "[" ASKED ", " ANSWERED "]", NULL, NULL, 0, &plain, NULL) ||
-        weft_chat_render(chat, "[" ASKED ", " CALLED "]", NULL, NULL, 0, &called, NULL))
+    if (!render_asked(asked, asked->t, "[" ASKED ", " ANSWERED "]", NULL, &plain) ||
+        !render_asked(asked, asked->t, "[" ASKED ", " CALLED "]", NULL, &called) || !plain.len || !called.len)
         goto done;
-    a = weft_chat_prompt_text(plain, &n_a);
-    c = weft_chat_prompt_text(called, &n_c);
-    if (!(answer = strstr(a, "weft_answer"))) goto done;
-    const size_t before = (size_t)(answer - a), after = n_a - before - strlen("weft_answer");
-    if (n_c <= before + after || memcmp(a, c, before) || memcmp(a + n_a - after, c + n_c - after, after)) goto done;
-    weft__strbuf_put(form, c + before, n_c - before - after);
+    if (!(answer = strstr(plain.text, "weft_answer"))) goto done;
+    const size_t before = (size_t)(answer - plain.text), after = plain.len - before - strlen("weft_answer");
+    if (called.len <= before + after || memcmp(plain.text, called.text, before) ||
+        memcmp(plain.text + plain.len - after, called.text + called.len - after, after))
+        goto done;
+    weft__strbuf_put(form, called.text + before, called.len - before - after);
     found = form->data && strstr(form->data, "NAME") && strstr(form->data, "VALUE");
 done:
-    weft_chat_prompt_free(&called);
-    weft_chat_prompt_free(&plain);
+    weft__jinja_output_free(&called);
+    weft__jinja_output_free(&plain);
     return found;
 }
 
 /* ---- the prelude ---- */
 
-static void put_words(weft__strbuf *out, const weft_chat *chat, const char *into)
+static void put_words(weft__strbuf *out, const weft__chat_asked *asked, const char *into)
 {
     weft__strbuf form = {0};
     weft__strbuf_puts(out, "{%- if tools %}");
-    const int found = find_form(chat, &form);
+    const int found = find_form(asked, &form);
     if (!found) weft__strbuf_puts(out, AS_TEXT);
     weft__strbuf_puts(out, WORDS "\"\\nTo call one, answer with nothing but this, the arguments as its parameters "
                                  "want them:\\n\" ~ ");
@@ -115,51 +136,94 @@ static void put_words(weft__strbuf *out, const weft_chat *chat, const char *into
     weft__strbuf_free(&form);
 }
 
-/* Opens the template behind this prelude. An expression between them leaves the template's first line as it is. */
-static weft_status open_behind(const weft_model *model, const weft_chat *chat, weft__strbuf *prelude, weft_chat **out,
-                               weft_error *err)
+/* The template stands behind its prelude. An expression between them leaves its first line as it is. */
+static void put_template(weft__strbuf *out, const weft__chat_asked *asked)
 {
-    size_t n;
-    const char *source = weft_chat_source(chat, &n);
-    weft__strbuf_puts(prelude, "{{ '' }}");
-    weft__strbuf_put(prelude, source, n);
-    weft_status st = prelude->failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template")
-                                     : weft_chat_open(model, prelude->data, prelude->len, out, err);
-    weft__strbuf_free(prelude);
-    return st;
+    weft__strbuf_puts(out, "{{ '' }}");
+    weft__strbuf_put(out, asked->source, asked->n);
 }
 
 #define OFFERED                                                                                                        \
     "[{\"type\": \"function\", \"function\": {\"name\": \"weft_offered\", \"description\": \"\", "                     \
     "\"parameters\": {\"type\": \"object\", \"properties\": {}}}}]"
 
-static int shows_tools(const weft_chat *chat)
+/* Whether this template, made of that one, shows tools. */
+static weft_status shows_tools(const weft__chat_asked *asked, const weft__strbuf *source, int *shown, weft_error *err)
 {
-    weft_chat_prompt *prompt;
-    size_t n;
-    if (weft_chat_render(chat, "[" ASKED "]", OFFERED, NULL, 1, &prompt, NULL)) return 0;
-    const int shown = strstr(weft_chat_prompt_text(prompt, &n), "weft_offered") != NULL;
-    weft_chat_prompt_free(&prompt);
-    return shown;
+    weft__chat_template *t;
+    weft__jinja_output o = {0};
+    *shown = 0;
+    weft_status st = weft__chat_template_create(source->data, source->len, &t, err);
+    if (st) return st;
+    if (render_asked(asked, t, "[" ASKED "]", OFFERED, &o)) *shown = o.len && strstr(o.text, "weft_offered");
+    weft__jinja_output_free(&o);
+    weft__chat_template_destroy(&t);
+    return WEFT_OK;
 }
 
-weft_status weft__api_tool_chat_open(const weft_model *model, const weft_chat *chat, weft_chat **out, weft_error *err)
+weft_status weft__chat_tools_source(const weft__chat_asked *asked, weft__strbuf *out, weft_error *err)
 {
     static const char *const places[] = {INTO_SYSTEM, INTO_USER};
+    const size_t begin = out->len;
     weft_status st = WEFT_OK;
-    weft__strbuf prelude = {0};
-    *out = NULL;
-    if (weft_chat_reads(chat, "tools")) return WEFT_OK;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (weft_chat_reads(chat, others[i].name)) {
-            weft__strbuf_puts(&prelude, others[i].prelude);
-            return open_behind(model, chat, &prelude, out, err);
+    int shown = 0;
+    if (weft__chat_template_reads(asked->t, "tools")) return WEFT_OK;
+    for (size_t i = 0; !shown && i < sizeof others / sizeof *others; i++)
+        if (weft__chat_template_reads(asked->t, others[i].name)) {
+            weft__strbuf_puts(out, others[i].prelude);
+            put_template(out, asked);
+            shown = 1;
         }
-    for (size_t i = 0; !st && i < sizeof places / sizeof *places; i++) {
-        put_words(&prelude, chat, places[i]);
-        st = open_behind(model, chat, &prelude, out, err);
-        if (!st && shows_tools(*out)) return WEFT_OK;
-        weft_chat_close(out);
+    for (size_t i = 0; !shown && !st && i < sizeof places / sizeof *places; i++) {
+        out->len = begin;
+        put_words(out, asked, places[i]);
+        put_template(out, asked);
+        if (!out->failed)
+            st = shows_tools(asked, &(weft__strbuf){.data = out->data + begin, .len = out->len - begin}, &shown, err);
     }
-    return st ? st : weft_fail(err, WEFT_UNSUPPORTED, "the model's chat template takes no message that tells of tools");
+    if (!st && out->failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
+    if (!st && !shown)
+        st = weft_fail(err, WEFT_UNSUPPORTED, "the model's chat template takes no message that tells of tools");
+    if (st) out->len = begin;
+    return st;
+}
+
+/* ---- what is absent of tools ---- */
+
+static int lacks(const weft__json *function, const char *member)
+{
+    const weft__json *v = weft__json_get(function, member);
+    return !v || weft__json_is_null(v);
+}
+
+static weft__json *no_parameters(void)
+{
+    weft__json *schema = weft__json_new_object();
+    weft__json_set(schema, "type", weft__json_new_string("object", 6));
+    weft__json_set(schema, "properties", weft__json_new_object());
+    return schema;
+}
+
+/* NULL without memory. */
+static weft__json *fill_tool(const weft__json *tool)
+{
+    weft__json *out = weft__json_copy(tool), *f = weft__json_copy(weft__json_get(tool, "function"));
+    int ok = out && f;
+    if (ok && lacks(f, "description")) ok = weft__json_set(f, "description", weft__json_new_string("", 0));
+    if (ok && lacks(f, "parameters")) ok = weft__json_set(f, "parameters", no_parameters());
+    if (ok) ok = weft__json_set(out, "function", f);
+    else weft__json_free(&f);
+    if (!ok) weft__json_free(&out);
+    return out;
+}
+
+weft__json *weft__chat_tools_filled(const weft__json *tools)
+{
+    weft__json *filled = weft__json_new_array();
+    for (size_t i = 0; filled && i < weft__json_size(tools); i++) {
+        const weft__json *tool = weft__json_at(tools, i);
+        weft__json *one = weft__json_get(tool, "function") ? fill_tool(tool) : weft__json_copy(tool);
+        if (!weft__json_append(filled, one)) weft__json_free(&filled);
+    }
+    return filled;
 }
