@@ -42,7 +42,7 @@ def test_options_are_the_fields(paths, options, struct):
     block = re.search(rf"    class {name}\(.*?(?=\n\n\n|\n    class )", source, re.S).group()
     typed = set(re.findall(r"^        (\w+): ", block, re.M))
     fields = {field for field, _ in ffi.typeof(struct).fields}
-    given = {"size", "reserved", "progress", "progress_arg", "report", "arg", "stop", "data", "heldout", "out", "port", "host"}
+    given = {"size", "reserved", "progress", "progress_arg", "report", "arg", "stop", "data", "heldout", "out", "port", "host", "config_setting", "config_arg"}
     assert typed == fields - given
 
 

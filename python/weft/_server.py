@@ -40,6 +40,12 @@ if TYPE_CHECKING:
         max_body: int
         max_head: int
         max_buffer: int
+        no_page: bool
+        listen_fd: int
+        config_file: Path
+        otlp_url: str
+        metrics_file: Path
+        metrics_every_s: int
 
 
 class Server:
