@@ -43,6 +43,7 @@ typedef struct weft_engine_params {
     uint32_t adapter_dtype;
     /* how long a slot, and the engine's end, wait for a disk that does not answer; 0: 30,000 */
     uint32_t disk_wait_ms;
+    uint64_t kv_bytes; /* as weft_engine_limit_pages, from the start on; 0: no limit */
 } weft_engine_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -53,6 +54,24 @@ WEFT_API void weft_engine_params_init(weft_engine_params *params, uint32_t size)
  * above the model's n_ctx_max, pages), WEFT_IO (store, trace), WEFT_STATE (another process has the store). */
 WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out,
                                      weft_error *err);
+
+/* Bytes of an engine before it is there, as weft_engine_stats.memory counts them. */
+typedef struct weft_engine_need {
+    uint32_t size;
+    int32_t reserved;
+    uint64_t weights;
+    uint64_t scratch;           /* at most: with as many requests as there are slots */
+    uint64_t kv_least, kv_most; /* pages: of one request that fills its context; all of them */
+} weft_engine_need;
+
+/* What an engine with these parameters would take; out->size set by the caller. Fails as weft_engine_new does of the
+ * parameters. */
+WEFT_API weft_status weft_engine_measure(weft_model *model, const weft_engine_params *params, weft_engine_need *out,
+                                         weft_error *err);
+/* Pages take so many bytes at most from now on, but always as many as one request of n_ctx tokens needs. What goes
+ * beyond is given back to the system as requests end, cached prefixes at once: stats.kv_limit_bytes tells what holds
+ * now. From any thread; does not wait. */
+WEFT_API void weft_engine_limit_pages(weft_engine *engine, uint64_t n_bytes);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
@@ -263,8 +282,9 @@ typedef struct weft_engine_stats {
     uint64_t n_put_off;
     /* prefixes and slots that are yet to be written to the disk, and take memory until then */
     int64_t store_waiting;
-    uint64_t n_generated; /* tokens */
-    weft_memory memory;   /* how much of it each part holds */
+    uint64_t n_generated;    /* tokens */
+    weft_memory memory;      /* how much of it each part holds */
+    uint64_t kv_limit_bytes; /* that pages may take now, or do where that is more */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

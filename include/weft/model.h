@@ -89,6 +89,10 @@ typedef struct weft_model_params {
     weft_progress_fn progress;
     void *progress_arg;
     weft_rope_params rope;
+    /* 1: it computes on the threads of all models of this process that say so and have as many; they take turns */
+    int32_t share_threads;
+    /* 1: it is loaded so that models that compute meanwhile hardly notice: on one thread, of low precedence */
+    int32_t in_background;
 } weft_model_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

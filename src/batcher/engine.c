@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "batcher/batcher.h"
+#include "sample/sampler.h"
 #include "base/params.h"
 
 enum {
@@ -86,6 +87,31 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
     return WEFT_OK;
 }
 
+/* ---- what it takes ---- */
+
+static void choose_wanted(weft_engine *e)
+{
+    e->max_wanted = e->params.n_slots > LEAST_WANTED ? e->params.n_slots : LEAST_WANTED;
+    if (e->max_wanted > e->model->max_wanted) e->max_wanted = e->model->max_wanted;
+}
+
+weft_status weft_engine_measure(weft_model *model, const weft_engine_params *params, weft_engine_need *out,
+                                weft_error *err)
+{
+    weft_engine e = {.model = model};
+    weft_engine_need need = {.size = sizeof need, .weights = model->info.n_bytes};
+    weft_engine_params_default(&e.params);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &e.params, params, err);
+    if (!st) st = complete_params(model, &e.params, err);
+    if (!st) st = weft__batcher_measure_pages(&e, &need.kv_least, &need.kv_most, err);
+    if (st) return st;
+    choose_wanted(&e);
+    need.scratch = weft__batcher_fixed_scratch(&e) +
+                   (uint64_t)e.params.n_slots * ((uint64_t)e.params.n_ctx * sizeof(int32_t) +
+                                                 weft__sample_bytes_most(model->hp.n_vocab, e.params.n_ctx));
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_engine_need), out, &need, err);
+}
+
 /* ---- life ---- */
 
 static void make_locks(weft_engine *e)
@@ -143,8 +169,7 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     const weft_model *m = e->model;
     size_t n_vocab = (size_t)m->hp.n_vocab;
     e->records.n = e->params.n_slots + e->params.max_queue;
-    e->max_wanted = e->params.n_slots > LEAST_WANTED ? e->params.n_slots : LEAST_WANTED;
-    if (e->max_wanted > m->max_wanted) e->max_wanted = m->max_wanted;
+    choose_wanted(e);
     e->records.all = weft__alloc_zero((size_t)e->records.n, sizeof *e->records.all);
     e->events.began = weft__alloc_array((size_t)e->records.n, sizeof *e->events.began);
     e->events.ended = weft__alloc_array((size_t)e->records.n, sizeof *e->events.ended);
@@ -252,6 +277,15 @@ void weft_engine_free(weft_engine **p)
     pthread_join(e->thread, NULL);
     discard(e);
     *p = NULL;
+}
+
+void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
+{
+    pthread_mutex_lock(&e->lock);
+    e->kv_bytes = n_bytes ? n_bytes : 1; /* 0 is none that was asked for */
+    e->work = 1;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
 }
 
 void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)

@@ -150,22 +150,80 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
         (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
 }
 
+/* ---- a limit on them ---- */
+
+static int32_t least_pages(const weft_engine *e, int32_t group, int32_t n_pages)
+{
+    int32_t n = weft__kv_pages_needed(&e->model->graph->kv_groups[group], e->params.n_ctx, e->params.step_rows);
+    return n < n_pages ? n : n_pages;
+}
+
+static void page_bytes(const weft_engine *e, const int32_t *n_pages, uint64_t *least, uint64_t *most)
+{
+    const weft_graph *g = e->model->graph;
+    const uint64_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
+    *least = *most = 0;
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        const uint64_t page = (weft_kv_page_elems(&g->kv_groups[i]) * block_bytes + 63) & ~(uint64_t)63;
+        *least += page * (uint64_t)least_pages(e, i, n_pages[i]);
+        *most += page * (uint64_t)n_pages[i];
+    }
+}
+
+/* Of what is beyond the least, all groups get the same part. */
+int weft__batcher_limit_pages(weft_engine *e)
+{
+    const weft_graph *g = e->model->graph;
+    const weft_kv_binding *pages = weft__kv_pool_bindings(e->pool);
+    int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
+    uint64_t least, most;
+    int evicted = 0;
+    if (!e->kv_bytes) return 0;
+    for (int32_t i = 0; i < g->n_kv_groups; i++) n_pages[i] = pages[i].n_pages;
+    page_bytes(e, n_pages, &least, &most);
+    double part = e->kv_bytes <= least  ? 0
+                  : e->kv_bytes >= most ? 1
+                                        : (double)(e->kv_bytes - least) / (double)(most - least);
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        const int32_t n = least_pages(e, i, n_pages[i]);
+        evicted |= weft__kv_pool_limit(e->pool, i, n + (int32_t)(part * (n_pages[i] - n))) > 0;
+    }
+    return evicted;
+}
+
+/* How many of each group. asked: the caller said how many tokens. */
+static weft_status choose_pages(weft_engine *e, int asked, int32_t *n_pages, weft_error *err)
+{
+    const weft_graph *g = e->model->graph;
+    if (g->n_kv_groups > WEFT__KV_SNAPSHOT_GROUPS)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__KV_SNAPSHOT_GROUPS);
+    e->params.n_kv_tokens = choose_tokens(e);
+    weft_status st = count_pages(e, n_pages, err);
+    return !st && asked ? check_room(e, n_pages, err) : st;
+}
+
+weft_status weft__batcher_measure_pages(weft_engine *e, uint64_t *least, uint64_t *most, weft_error *err)
+{
+    int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
+    weft_status st = choose_pages(e, 0, n_pages, err);
+    if (!st) page_bytes(e, n_pages, least, most);
+    return st;
+}
+
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
     int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
     weft_status st;
-    int asked = e->params.n_kv_tokens > 0;
-    if (g->n_kv_groups > WEFT__KV_SNAPSHOT_GROUPS)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__KV_SNAPSHOT_GROUPS);
-    e->params.n_kv_tokens = choose_tokens(e);
-    if ((st = count_pages(e, n_pages, err)) || (asked && (st = check_room(e, n_pages, err))) ||
+    if ((st = choose_pages(e, e->params.n_kv_tokens > 0, n_pages, err)) ||
         (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
         (st = weft__kv_prefix_create(e->pool, &e->prefix, err)))
         return st;
     e->root = model_key(e->model, e->params.store_dir != NULL);
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
+    e->kv_bytes = e->params.kv_bytes;
+    (void)weft__batcher_limit_pages(e);
     while (weft__batcher_warm_page(e)) continue;
     return weft__kv_layout_of(e->pool, e->root, &e->layout, err);
 }
