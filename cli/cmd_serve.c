@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew
  * and reads its keys again. */
+#include <errno.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include "prompt.h"
 #include "provider.h"
 #include "rope.h"
+#include "served.h"
 #include "terminal.h"
 #include "weft/server.h"
 
@@ -27,7 +29,9 @@ enum { LARGE = 256 << 10 };
 struct serve_options {
     int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
     const char *kv_type, *adapter_type, *template_file;
-    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters;
+    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;
+    const char *memory;
+    struct served_models sources;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
     weft_engine_params engine;
@@ -90,7 +94,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 {
     weft_engine *engine = NULL;
     weft_server *server = NULL;
-    weft_status st = weft_engine_new(model, &o->engine, &engine, err);
+    weft_status st = model ? weft_engine_new(model, &o->engine, &engine, err) : WEFT_OK;
     if (!st) st = add_adapters(o, engine, err);
     o->server.add_adapters = 1;
     if (!st) { /* before it answers: a client that has an answer may send one */
@@ -119,9 +123,21 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
     return st;
 }
 
+/* Without a model of its own, a server has those that were named, or all that were pulled. */
+static weft_status find_models(struct serve_options *o, const char *path, weft_error *err)
+{
+    weft_status st = served_models_find(&o->sources, &o->models, &o->folders, !path, err);
+    if (!st) st = served_models_pin(&o->sources, &o->pins, err);
+    o->server.sources = o->sources.items;
+    o->server.n_sources = o->sources.n;
+    return st;
+}
+
+/* PATH NULL: none of its own. */
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
 {
     weft_model *model = NULL;
+    weft_model_params opened;
     char *template = NULL;
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     size_t n = 0;
@@ -137,7 +153,15 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.aliases = o->aliases.items;
     weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
     o->server.chat_template = template;
-    if (!st) st = open_shown(path, o->threads, o->engine.n_ctx, &o->rope.params, &model, err);
+    weft_model_params_default(&opened);
+    opened.n_threads = o->threads;
+    opened.n_ctx = o->engine.n_ctx;
+    opened.rope = o->rope.params;
+    opened.share_threads = o->sources.n > 0;
+    opened.provider = provider_given;
+    o->server.model_params = &opened;
+    o->server.engine_params = &o->engine;
+    if (!st && path) st = open_shown_with(path, &opened, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     free(template);
@@ -191,6 +215,17 @@ static const option_spec OPTIONS[] = {
     {"alias", 0, OPT_LIST, &given.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
     {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
      NULL},
+    {"models", 0, OPT_LIST, &given.folders, "DIR",
+     "serves the models in this folder, too, by name, loaded when they are asked for; may be repeated; without MODEL, "
+     "--models and --model: all that were pulled",
+     0, 0, NULL},
+    {"model", 0, OPT_LIST, &given.models, "M", "NAME=PATH: the same of one model; may be repeated", 0, 0, NULL},
+    {"pin", 0, OPT_LIST, &given.pins, "NAME", "this one of them is loaded at the start, and stays; may be repeated", 0,
+     0, NULL},
+    {"memory", 0, OPT_TEXT, &given.memory, "BYTES",
+     "(12G, 500M) of weights, contexts and adapters together; models that are not used go for others", 0, 0, NULL},
+    {"idle-unload", 0, OPT_INT, &given.server.idle_unload_s, "S", "seconds unused after which a model goes (never)", 1,
+     31536000, NULL},
     PROVIDER_OPTION,
     {"threads", 't', OPT_INT, &given.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX,
      NULL},
@@ -235,8 +270,8 @@ static const option_spec OPTIONS[] = {
 
 static const command_spec SPEC = {
     "serve",
-    "MODEL [options]",
-    "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
+    "[MODEL] [options]",
+    "Serves the model, or several, over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
     "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
     "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
     "file anew and reads the file of keys again.\n"
@@ -247,14 +282,32 @@ static const command_spec SPEC = {
     "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
     "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
     OPTIONS,
-    1,
+    0,
     1};
+
+/* "12G", "500M", "64K" or bytes. */
+static int memory_bytes(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    const char *unit = *end && end > text ? strchr(units, *end) : NULL;
+    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (end == text || *text == '-' || errno || n == 0 || n > UINT64_MAX >> (shift + 1) || (unit ? end[1] : *end)) {
+        fprintf(stderr, "weft serve: --memory %s: must be bytes, as 12G, 500M or 64K\n", text);
+        return 0;
+    }
+    *out = (uint64_t)n << shift;
+    return 1;
+}
 
 /* Whether each option has a value that it may have; says which has not. */
 static int values_are_known(const struct serve_options *o)
 {
     if (full(&o->keys, "--api-key") || full(&o->admins, "--admin-key") || full(&o->proxies, "--proxy") ||
-        full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias"))
+        full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias") ||
+        full(&o->folders, "--models") || full(&o->models, "--model") || full(&o->pins, "--pin"))
         return 0;
     if (strcmp(o->adapter_type, "auto") && strcmp(o->adapter_type, "q8_0") && strcmp(o->adapter_type, "q4_0") &&
         strcmp(o->adapter_type, "bf16") && strcmp(o->adapter_type, "f32")) {
@@ -280,16 +333,29 @@ int cmd_serve(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!values_are_known(&given)) return EXIT_USAGE;
     if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
+    if (given.memory && !memory_bytes(given.memory, &s->memory)) return EXIT_USAGE;
+    const char *path = first < argc ? argv[first] : NULL;
+    if (!path && (given.adapters.n || given.aliases.n)) {
+        fprintf(stderr, "weft serve: --adapter and --alias are about MODEL; name one\n");
+        return EXIT_USAGE;
+    }
     if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;
     if (output_refused("serve", e->trace)) return EXIT_FAILED;
-    if (writes_over_input(&given, argv[first])) return EXIT_FAILED;
+    if (writes_over_input(&given, path)) return EXIT_FAILED;
     e->store_bytes = (uint64_t)given.store_mb << 20;
     e->n_kv_tokens = given.kv_tokens;
+    if (s->memory) { /* the server gives it more as there is room */
+        e->kv_bytes = 1;
+        if (!given.adapter_mb) given.adapter_mb = (int32_t)(s->memory >> 24) + 1;
+    }
     if (s->port == 0) s->port = -1; /* to the library it is the default; on a command line, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD,
             LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif
     weft_error err = {0};
-    return serve_model(&given, argv[first], &err) ? report("serve", &err) : EXIT_DONE;
+    weft_status st = find_models(&given, path, &err);
+    if (!st) st = serve_model(&given, path, &err);
+    served_models_free(&given.sources);
+    return st ? report("serve", &err) : EXIT_DONE;
 }

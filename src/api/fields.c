@@ -236,6 +236,7 @@ int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const c
     *params = (weft__api_params){.form = form, .n_vocab = n_vocab};
     *error = (weft__api_error){0};
     for (const weft__api_field *f = form->fields; f->name; f++) set_default(params, f);
+    params->keep_alive_ms = -1;
     if (!n) return weft__api_error_set(error, 400, NULL, "the body is empty; it must be a JSON object");
     if (!weft__api_body_parse(body, n, &params->root, error)) return 0;
     if (weft__json_kind_of(params->root) != WEFT__JSON_OBJECT)

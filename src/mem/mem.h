@@ -37,8 +37,8 @@ weft_status weft__mem_borrow(const void *data, uint64_t n_bytes, uint32_t flags,
  * WEFT_NO_MEMORY; the message names the path and the system's reason. */
 weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err);
 
-/* Tells the system how [offset, offset + n_bytes) will be used. DONTNEED and LOSE are rounded inwards to whole pages, so
- * that neighbours stay; DONTNEED is refused outside WEFT_DOMAIN_MAPPED, where it would lose data, LOSE outside
+/* Tells the system how [offset, offset + n_bytes) will be used. DONTNEED and LOSE are rounded inwards to whole pages:
+ * neighbours stay. DONTNEED is refused outside WEFT_DOMAIN_MAPPED, where it would lose data, LOSE outside
  * WEFT_DOMAIN_HOST. All other advice is rounded outwards. Fails with WEFT_ARGUMENT (range, domain) or WEFT_IO (the
  * system refused). */
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice,

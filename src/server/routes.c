@@ -9,14 +9,14 @@
 #include "base/alloc.h"
 #include "server/server.h"
 
-enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
+enum { GET = 1, POST = 2, OPEN = 4 /* without a key */, WAITS = 8 /* for its model to be loaded */ };
 
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
     int methods;
     /* one of them: of the server, or of a model, which is held meanwhile */
     void (*answer)(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-    void (*of_model)(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+    weft__server_of_model *of_model;
 } route;
 
 static void reply(weft__http_request *r, weft__strbuf *out)
@@ -65,8 +65,10 @@ static int parse(weft__server_model *m, weft__http_request *r, const weft__serve
     size_t n;
     const char *body = weft__http_body(r, &n);
     if (weft__api_params_parse(form, m->n_vocab, body, n, params, &error) &&
-        check_model(m, who, params->model, params->adapter, &error))
+        check_model(m, who, params->model, params->adapter, &error)) {
+        if (m->server->models.are_several) weft__server_model_keep(m, params->keep_alive_ms);
         return 1;
+    }
     weft__api_params_free(params);
     routes_refuse(r, &error);
     return 0;
@@ -221,40 +223,6 @@ static void answer_health(weft_server *s, weft__http_request *r, const weft__ser
     reply(r, &out);
 }
 
-static void put_model(const weft__server_model *m, const char *name, weft__strbuf *out)
-{
-    weft__api_put_model(out, name, m->server->began, m->n_vocab, m->prompt_model.n_ctx, &m->info);
-}
-
-static void answer_models(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
-{
-    weft__strbuf out = {0};
-    weft__api_put_models_begin(&out);
-    put_model(m, m->name, &out);
-    for (char **a = m->aliases.items; a && *a; a++)
-        if (strcmp(*a, "*") && strcmp(*a, m->name)) put_model(m, *a, &out);
-    weft__server_adapters_put_models(m, who, &out);
-    weft__api_put_models_end(&out);
-    reply(r, &out);
-}
-
-static void answer_model(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
-{
-    weft__strbuf out = {0};
-    weft__api_error error = {0};
-    const char *name = weft__http_path(r) + strlen("/v1/models/");
-    char named[WEFT__API_ADAPTER_NAME];
-    weft_engine_adapter adapter = {.size = sizeof adapter};
-    if (!check_model(m, who, name, named, &error)) {
-        routes_refuse(r, &error);
-        return;
-    }
-    if (*named && !weft_engine_adapter_find(m->engine, named, &adapter, NULL))
-        weft__server_adapter_put_model(m, who, &adapter, &out);
-    else put_model(m, name, &out);
-    reply(r, &out);
-}
-
 static void answer_openapi(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
@@ -343,24 +311,26 @@ static void answer_metrics(weft_server *s, weft__http_request *r, const weft__se
 /* ---- the table ---- */
 
 static const route routes[] = {
-    {"/v1/models", GET, .of_model = answer_models},
-    {"/v1/models/{model}", GET, .of_model = answer_model},
-    {"/v1/chat/completions", POST, .of_model = answer_chat},
-    {"/v1/completions", POST, .of_model = answer_completions},
-    {"/v1/embeddings", POST, .of_model = answer_openai_embeddings},
-    {"/models", GET, .of_model = answer_models},
-    {"/chat/completions", POST, .of_model = answer_chat},
-    {"/completion", POST, .of_model = answer_completion},
-    {"/completions", POST, .of_model = answer_completion},
-    {"/embedding", POST, .of_model = answer_embedding},
-    {"/embeddings", POST, .of_model = answer_embedding},
-    {"/tokenize", POST, .of_model = answer_tokenize},
-    {"/detokenize", POST, .of_model = answer_detokenize},
-    {"/apply-template", POST, .of_model = answer_apply_template},
+    {"/v1/models", GET, weft__server_models_list},
+    {"/v1/models/{model}", GET, weft__server_models_show},
+    {"/v1/chat/completions", POST | WAITS, .of_model = answer_chat},
+    {"/v1/completions", POST | WAITS, .of_model = answer_completions},
+    {"/v1/embeddings", POST | WAITS, .of_model = answer_openai_embeddings},
+    {"/models", GET, weft__server_models_list},
+    {"/models/load", POST, weft__server_models_load},
+    {"/models/unload", POST, weft__server_models_unload},
+    {"/chat/completions", POST | WAITS, .of_model = answer_chat},
+    {"/completion", POST | WAITS, .of_model = answer_completion},
+    {"/completions", POST | WAITS, .of_model = answer_completion},
+    {"/embedding", POST | WAITS, .of_model = answer_embedding},
+    {"/embeddings", POST | WAITS, .of_model = answer_embedding},
+    {"/tokenize", POST | WAITS, .of_model = answer_tokenize},
+    {"/detokenize", POST | WAITS, .of_model = answer_detokenize},
+    {"/apply-template", POST | WAITS, .of_model = answer_apply_template},
     {"/health", GET | OPEN, answer_health},
     {"/v1/health", GET | OPEN, answer_health},
     {"/openapi.json", GET | OPEN, answer_openapi},
-    {"/props", GET, .of_model = answer_props},
+    {"/props", GET | WAITS, .of_model = answer_props},
     {"/slots", GET, .of_model = answer_slots},
     {"/slots/{id_slot}", POST, .of_model = answer_slot_action},
     {"/metrics", GET, answer_metrics},
@@ -444,9 +414,5 @@ void weft__server_route(void *arg, weft__http_request *r)
     else if (s->draining && given == POST) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
     if (error.status) routes_refuse(r, &error);
     else if (routes[i].answer) routes[i].answer(s, r, &who);
-    else {
-        weft__server_model *m = weft__server_model_hold(&s->first);
-        routes[i].of_model(m, r, &who);
-        weft__server_model_release(&m);
-    }
+    else weft__server_models_answer(s, r, &who, routes[i].methods & WAITS, routes[i].of_model);
 }

@@ -71,7 +71,7 @@ typedef struct weft__server_slots {
     int have_owners; /* there are keys: what a slot holds is its key's */
 } weft__server_slots;
 
-/* The lock is there already. */
+/* The lock is there already, and stays. */
 weft_status weft__server_slots_begin(weft__server_slots *slots, int32_t n, int32_t n_ctx, weft_error *err);
 void weft__server_slots_free(weft__server_slots *slots);
 /* Takes a free one: `wanted` if that is free, else the one used least recently, so that what a client is about to save
@@ -163,6 +163,8 @@ typedef struct weft__server_grammar_cache {
 
 void weft__server_grammar_cache_begin(weft__server_grammar_cache *c, size_t most_bytes);
 void weft__server_grammar_cache_end(weft__server_grammar_cache *c);
+/* Lets go of all that are kept: those of a tokenizer that ends. */
+void weft__server_grammar_cache_clear(weft__server_grammar_cache *c);
 /* The grammar of this key, of which the caller becomes an owner; NULL: it is not there. */
 weft_grammar *weft__server_grammar_cache_find(weft__server_grammar_cache *c, const weft__server_grammar_key *key);
 /* Keeps one that was compiled, as one more owner, where there is memory and it fits. Copies the text. */
@@ -224,42 +226,159 @@ typedef struct weft__server_log {
 
 /* ---- a model that is served (served.c) ---- */
 
+enum weft__server_model_state {
+    WEFT__SERVER_UNLOADED,
+    WEFT__SERVER_WANTED, /* it waits for its turn to be loaded */
+    WEFT__SERVER_LOADING,
+    WEFT__SERVER_LOADED,
+    WEFT__SERVER_UNLOADING,
+    WEFT__SERVER_FAILED /* as fault says; the next request tries again */
+};
+
+/* An adapter that goes and comes with its model. */
+typedef struct weft__server_kept_adapter {
+    int32_t index; /* in the engine that ended */
+    float scale;
+    char name[WEFT__API_ADAPTER_NAME], path[1024];
+} weft__server_kept_adapter;
+
 typedef struct weft__server_model {
     weft_server *server;
-    atomic_int n_held; /* requests and endpoints that use it */
+    char name[128];
+    char *path;                   /* it is loaded from; NULL: it is the caller's, and always there */
+    weft__server_strings aliases; /* never NULL within */
+    int is_pinned;                /* it stays once it is there */
+
+    /* Under the lock of models. */
+    enum weft__server_model_state state;
+    int n_held;       /* requests and endpoints that use it: it stays as it is meanwhile */
+    int closing;      /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    int is_cancelled; /* while it is loading */
+    uint64_t wanted_ns, loaded_ns, used_ns;
+    uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
+    uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
+    weft_error fault;
+    weft__http_turns waiting;        /* requests that wait for it */
+    weft__server_kept_adapter *kept; /* [n_kept] */
+    size_t n_kept;
+    uint64_t n_loads, n_unloads, load_ms;
+    atomic_int permille; /* of the loading */
+
+    weft__server_metrics metrics;
+    weft_engine_stats past; /* counters of engines that have ended */
+
+    /* While it is loaded and held. */
     weft_model *model;
     weft_engine *engine;
     weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
     char *chat_source;
     int32_t n_vocab, n_slots, max_requests;
-    char name[128], bos[64], eos[64];
+    char bos[64], eos[64];
     weft_model_info info;
-    weft__server_strings aliases;
     weft__server_slots slots;
-    weft__server_metrics metrics;
     weft__server_grammar_cache grammar_cache;
     pthread_mutex_t loras_lock;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
     int n_loras;
 } weft__server_model;
 
-/* The model and the engine outlive it; what can fail is done by _open. */
-void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model *model, weft_engine *engine);
+/* name NULL: it gets one when it is opened. The server outlives it. */
+weft_status weft__server_model_new(weft_server *s, const char *name, const char *path, const char *const *aliases,
+                                   weft__server_model **out, weft_error *err);
 /* Learns what requests need to know of it: its tokenizer, its template (NULL: its own), the engine's sizes; has_keys:
- * what a slot holds is its key's. */
-weft_status weft__server_model_open(weft__server_model *m, const char *const *aliases, const char *chat_template,
-                                    int has_keys, weft_error *err);
-void weft__server_model_end(weft__server_model *m);
-/* While it is held it stays as it is. Returns m. */
-weft__server_model *weft__server_model_hold(weft__server_model *m);
-void weft__server_model_release(weft__server_model **m);
+ * what a slot holds is its key's. The model and the engine outlive what this makes, which _shut ends. */
+weft_status weft__server_model_open(weft__server_model *m, weft_model *model, weft_engine *engine,
+                                    const char *chat_template, int has_keys, weft_error *err);
+void weft__server_model_shut(weft__server_model *m);
+void weft__server_model_free(weft__server_model **m);
 /* 1: the model is shown under that name, or it is one of its aliases ("*" is no name). */
 int weft__server_is_model_name(const weft__server_model *m, const char *name);
+
+/* ---- all of them (models.c): which one a request means, and requests that wait for one ---- */
+
+typedef struct weft__server_models {
+    weft__server_model **items; /* [n], none comes or goes while the server runs */
+    size_t n;
+    weft__server_model *first; /* that is meant where a request names none; NULL: none */
+    int are_several;           /* some are loaded when they are asked for */
+    uint64_t memory, idle_ns;  /* 0: no limit; never */
+    weft_model_params model_params;
+    weft_engine_params engine_params;
+    char *store_dir, *chat_template;
+    int32_t max_waiting, max_of_one;
+
+    pthread_t loader, keeper, sender;
+    int has_loader, has_keeper, has_sender;
+    pthread_mutex_t lock;            /* all below, and what models say of it */
+    pthread_cond_t work, tick, send; /* of the three threads */
+    weft__http_turns sending;        /* requests whose model is there, and held for them */
+    int n_waiting, stop, has_left;   /* has_left: a client whose request waits */
+} weft__server_models;
+
+/* Which endpoint answers, when the model is there. */
+typedef void weft__server_of_model(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+
+/* Calls `answer` with the model that the request means: now, or when it is there, or refuses the request. waits: it may
+ * be loaded for it; else what is not loaded is refused. */
+void weft__server_models_answer(weft_server *s, weft__http_request *r, const weft__server_caller *who, int waits,
+                                weft__server_of_model *answer);
+/* The model of that name, not held; NULL: there is none. */
+weft__server_model *weft__server_models_find(weft_server *s, const char *name);
+/* The one that a request of this caller means by a name, an adapter's too, "": by none; NULL: none, and the error is
+ * set. */
+weft__server_model *weft__server_models_which(weft_server *s, const weft__server_caller *who, const char *name,
+                                              weft__api_error *error);
+/* What its engine has counted, those that have ended too. With the lock. */
+void weft__server_models_stats(const weft__server_model *m, weft_engine_stats *out);
+/* One more hold on one that is held. Returns m. */
+weft__server_model *weft__server_model_hold(weft__server_model *m);
+/* 1: it is loaded, and held now. */
+int weft__server_model_hold_loaded(weft__server_model *m);
+void weft__server_model_release(weft__server_model **m);
+/* The same by who only looked: that is no use of it. */
+void weft__server_model_look_away(weft__server_model **m);
+/* After a request said how long it is to stay: ms, INT64_MAX: for ever; -1: as the server has it. */
+void weft__server_model_keep(weft__server_model *m, int64_t ms);
+/* With the lock, for loader.c: those that wait are sent on, or refused with the error. */
+void weft__server_models_send(weft_server *s, weft__server_model *m);
+void weft__server_models_refuse(weft_server *s, weft__server_model *m, const weft_error *why);
+/* Refuses those whose deadline has passed, and lets go of those whose client left; returns when the next deadline is,
+ * ns; 0: there is none. With the lock. */
+uint64_t weft__server_models_expire(weft_server *s);
+/* The thread `sender`. */
+void *weft__server_models_sender(void *server);
+/* /v1/models, /v1/models/NAME, /models/load, /models/unload (models_api.c) */
+void weft__server_models_list(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+void weft__server_models_show(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+void weft__server_models_load(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+void weft__server_models_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who);
+
+/* ---- loading and unloading them (loader.c) ---- */
+/* The threads; the caller's model is there already. */
+weft_status weft__server_loader_begin(weft_server *s, weft_error *err);
+/* Refuses what waits, ends the threads, and unloads what was loaded. */
+void weft__server_loader_stop(weft_server *s);
+void weft__server_loader_end(weft_server *s);
+/* With the lock: it is to be loaded, or to go. */
+void weft__server_loader_want(weft_server *s, weft__server_model *m);
+void weft__server_loader_close(weft_server *s, weft__server_model *m);
+/* ---- how much memory they take (room.c); with the lock ---- */
+/* Bytes that count against the limit: all models', but for one (NULL: none). */
+uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but);
+/* Makes room for `bytes` of m, besides its pages: by pages that others do not use, by unloading those that are not
+ * used, by waiting for those that are. Gives the lock up meanwhile. */
+weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64_t bytes, uint64_t pages,
+                                   weft_error *err);
+/* Gives engines more pages where they want them and there is room, and lets what is not used go where there is little.
+ * Now and then. */
+void weft__server_room_tend(weft_server *s, uint64_t now_ns);
+/* Ends a model that none uses. Gives the lock up meanwhile. */
+void weft__server_loader_unload(weft_server *s, weft__server_model *m);
 
 enum { WEFT__SERVER_WORKERS_MAX = 64 };
 
 struct weft_server {
-    weft__server_model first; /* that is meant where a request names none */
+    weft__server_models models;
     time_t began;
     weft__server_strings origins, hosts;
     weft__server_keys keys, given_keys; /* those that count; of them those that are in no file */
@@ -274,6 +393,7 @@ struct weft_server {
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
+    int add_adapters;  /* those of adapter_dir, by their names */
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
     int stop_fd, reload_fd;
@@ -425,6 +545,10 @@ void weft__server_adapters_put_models(const weft__server_model *m, const weft__s
 void weft__server_adapters_name(const weft__server_model *m, const weft__server_caller *who, char *out, size_t room);
 /* Unloads those of keys that are none any more. */
 void weft__server_adapters_forget(weft__server_model *m);
+/* Adapters go with their model, and come again with it: what was there is kept by name and file, and the scales that
+ * were set for all. Of a model that none uses. */
+weft_status weft__server_adapters_keep(weft__server_model *m, weft_error *err);
+weft_status weft__server_adapters_restore(weft__server_model *m, weft_error *err);
 /* /lora-adapters, /v1/load_lora_adapter, /v1/unload_lora_adapter */
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
