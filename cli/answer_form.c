@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* answer_form.c: the grammar of a file, an expression or a list of choices. One thread. */
+/* answer_form.c: the grammar of a file, an expression or a list of choices (answer_form.h). One thread. */
 #include "answer_form.h"
 
 #include <stdio.h>
@@ -28,14 +28,24 @@ int answer_form_check(const char *command, const answer_form *f)
     return !why;
 }
 
-const char *answer_form_text(const answer_form *f)
+/* What is complete when an answer ends by itself. */
+static const char *form_text(const answer_form *f)
 {
     return f->json_object ? "the JSON object"
            : f->schema    ? "what the schema wants"
            : f->grammar   ? "what the grammar wants"
            : f->regex     ? "what the expression wants"
-           : f->choices   ? "the choice"
-                          : NULL;
+                          : "the choice";
+}
+
+weft_status answer_form_broken_off(const answer_form *f, const char *what, const generate_result *r, weft_error *err)
+{
+    /* An end token comes only where it is complete. */
+    const char *why = !strcmp(r->finish_reason, "stop")     ? ": a text of --stop ended it; leave that out"
+                      : !strcmp(r->finish_reason, "length") ? "; give it more (-n, -c)"
+                                                            : "";
+    return weft_fail(err, WEFT_LIMIT, "the %s breaks off after %d tokens (%s), before %s is complete%s", what,
+                     r->n_tokens, r->finish_reason, form_text(f), why);
 }
 
 /* Names the option where the file is not to be had: what stands there may be what should stand in a file. */
@@ -47,23 +57,6 @@ static weft_status read_form(const char *path, int schema, char **source, size_t
         return weft_fail(err, st, "%s wants the name of a FILE, not what stands in it; '-' is standard input",
                          schema ? "--schema" : "--grammar");
     if (st) weft_fail_within(err, st, "%s FILE", schema ? "--schema" : "--grammar");
-    return st;
-}
-
-static weft_status of_file(const weft_tokenizer *tokenizer, const char *path, int schema, weft_grammar **out,
-                           weft_error *err)
-{
-    char *source = NULL;
-    size_t n = 0, length = strlen(path);
-    uint32_t kind = length > 5 && !strcmp(path + length - 5, ".lark") ? WEFT_GRAMMAR_LARK : WEFT_GRAMMAR_GBNF;
-    weft_status st = read_form(path, schema, &source, &n, err);
-    if (st) return st;
-    st = schema ? weft_grammar_from_schema(tokenizer, source, n, out, err)
-                : weft_grammar_new(tokenizer, kind, source, n, out, err);
-    if (st) weft_fail_within(err, st, "%s", path);
-    if (st && !schema && kind == WEFT_GRAMMAR_GBNF && !strstr(source, "::="))
-        weft_fail(err, st, "%s; this was read as GBNF, and a file named .lark is read as Lark's EBNF", err->message);
-    free(source);
     return st;
 }
 
@@ -81,26 +74,71 @@ static void put_words(weft__strbuf *out, const char *s)
     weft__strbuf_putc(out, ']');
 }
 
-static weft_status of_choices(const weft_tokenizer *tokenizer, const char *list, weft_grammar **out, weft_error *err)
+/* A list of words as it is compiled. */
+static weft_status read_choices(const char *list, answer_form_source *out, weft_error *err)
 {
     weft__strbuf text = {0};
     if (list[0] == '[') weft__strbuf_puts(&text, list);
     else put_words(&text, list);
-    weft_status st = text.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar")
-                                 : weft_grammar_new(tokenizer, WEFT_GRAMMAR_CHOICES, text.data, text.len, out, err);
+    out->text = text.failed ? NULL : strdup(text.data);
+    out->n = text.len;
     weft__strbuf_free(&text);
-    return st;
+    return out->text ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
 }
 
-weft_status answer_form_grammar(const answer_form *f, const weft_tokenizer *tokenizer, weft_grammar **out,
-                                weft_error *err)
+static int is_lark(const char *path)
 {
-    weft_status st = WEFT_OK;
+    const size_t n = strlen(path);
+    return n > 5 && !strcmp(path + n - 5, ".lark");
+}
+
+weft_status answer_form_read(const answer_form *f, answer_form_source *out, weft_error *err)
+{
+    *out = (answer_form_source){.form = f};
+    if (f->json_object) out->kind = WEFT_GRAMMAR_JSON;
+    if (f->grammar) out->kind = is_lark(f->grammar) ? WEFT_GRAMMAR_LARK : WEFT_GRAMMAR_GBNF;
+    if (f->schema) out->kind = WEFT_GRAMMAR_SCHEMA;
+    if (f->grammar || f->schema)
+        return read_form(f->grammar ? f->grammar : f->schema, !f->grammar, &out->text, &out->n, err);
+    if (f->choices) {
+        out->kind = WEFT_GRAMMAR_CHOICES;
+        return read_choices(f->choices, out, err);
+    }
+    if (!f->regex) return WEFT_OK;
+    out->kind = WEFT_GRAMMAR_REGEX;
+    out->text = strdup(f->regex);
+    out->n = strlen(f->regex);
+    return out->text ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+}
+
+void answer_form_source_free(answer_form_source *s)
+{
+    free(s->text);
+    *s = (answer_form_source){0};
+}
+
+int32_t answer_form_lead(const answer_form_source *s, const weft_chat_prompt *prompt)
+{
+    const int bound = !s->form || s->form->grammar || (!s->text && !s->form->json_object);
+    return bound ? 0 : weft_chat_form_lead(prompt);
+}
+
+weft_status answer_form_compile(const answer_form_source *s, const weft_tokenizer *tokenizer,
+                                const weft_chat_prompt *prompt, weft_grammar **out, weft_error *err)
+{
+    const answer_form *f = s->form;
     *out = NULL;
-    if (f->grammar || f->schema) return of_file(tokenizer, f->grammar ? f->grammar : f->schema, !f->grammar, out, err);
-    if (f->json_object) return weft_grammar_new(tokenizer, WEFT_GRAMMAR_JSON, NULL, 0, out, err);
-    if (f->regex) st = weft_grammar_new(tokenizer, WEFT_GRAMMAR_REGEX, f->regex, strlen(f->regex), out, err);
-    else if (f->choices) st = of_choices(tokenizer, f->choices, out, err);
-    if (st) weft_fail_within(err, st, f->regex ? "--regex" : "--choices");
+    if (!f || (!s->text && !f->json_object)) return WEFT_OK;
+    weft_status st = prompt && answer_form_lead(s, prompt)
+                         ? weft_chat_form(prompt, s->kind, s->text, s->n, out, err)
+                         : weft_grammar_new(tokenizer, s->kind, s->text, s->n, out, err);
+    if (st)
+        weft_fail_within(err, st, "%s",
+                         f->grammar  ? f->grammar
+                         : f->schema ? f->schema
+                         : f->regex  ? "--regex"
+                                     : "--choices");
+    if (st && f->grammar && s->kind == WEFT_GRAMMAR_GBNF && !strstr(s->text, "::="))
+        weft_fail(err, st, "%s; this was read as GBNF, and a file named .lark is read as Lark's EBNF", err->message);
     return st;
 }

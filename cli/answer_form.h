@@ -3,6 +3,7 @@
 #ifndef WEFT_CLI_ANSWER_FORM_H
 #define WEFT_CLI_ANSWER_FORM_H
 
+#include "generate.h"
 #include "options.h"
 #include "weft/text.h"
 
@@ -34,10 +35,26 @@ typedef struct answer_form {
 
 /* 0 after a message: two of them exclude each other, an expression or a word of a list is empty. */
 int answer_form_check(const char *command, const answer_form *form);
-/* What is complete when an answer ends by itself: "the JSON object"; NULL: there is no form. */
-const char *answer_form_text(const answer_form *form);
-/* The grammar; NULL without a form. Messages name the file or the option. */
-weft_status answer_form_grammar(const answer_form *form, const weft_tokenizer *tokenizer, weft_grammar **out,
-                                weft_error *err);
+/* That the text or answer (`what`) ends before the form is complete, why, and what helps. */
+weft_status answer_form_broken_off(const answer_form *form, const char *what, const generate_result *r,
+                                   weft_error *err);
+
+/* What a grammar is compiled of, and what it stands for; of an answer_form of zeros: nothing. */
+typedef struct answer_form_source {
+    const answer_form *form;
+    uint32_t kind; /* weft_grammar_kind */
+    char *text;    /* [n], or NULL; owned */
+    size_t n;
+} answer_form_source;
+
+/* Zero-initialise. `form` outlives it. Messages name the file or the option, here and below. */
+weft_status answer_form_read(const answer_form *form, answer_form_source *out, weft_error *err);
+void answer_form_source_free(answer_form_source *source);
+/* The number of what may stand before it in the answer to this prompt (weft_chat_form_lead); a grammar of --grammar is
+ * on all of it. */
+int32_t answer_form_lead(const answer_form_source *source, const weft_chat_prompt *prompt);
+/* The grammar; NULL without a form. prompt: whose answer is held to it (weft_chat_form), or NULL. */
+weft_status answer_form_compile(const answer_form_source *source, const weft_tokenizer *tokenizer,
+                                const weft_chat_prompt *prompt, weft_grammar **out, weft_error *err);
 
 #endif

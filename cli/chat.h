@@ -35,7 +35,6 @@ typedef struct chat {
     const char *model; /* its path or name */
     conversation c;
     weft_sampler *sampler;
-    weft_grammar *grammar; /* of each answer; NULL: none */
     weft_model_info info;
     struct chat_adapter adapters[LIST_MAX];
     int n_adapters;

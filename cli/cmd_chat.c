@@ -11,6 +11,7 @@
 #include "provider.h"
 #include "shown.h"
 #include "terminal.h"
+#include "threads.h"
 #include "tty.h"
 
 void chat_complain(chat *c, const weft_error *err)
@@ -117,9 +118,7 @@ static void answer(chat *c, weft__json *before)
     c->c.on_part = show_part;
     c->c.on_part_arg = &v;
     generate_cancel_on_interrupt(c->c.session);
-    weft_status st = c->grammar ? weft_matcher_new(c->grammar, &q.matcher, &err) : WEFT_OK;
-    if (!st) st = conversation_answer(&c->c, &q, c->o->kwargs, &reason, &err);
-    weft_matcher_free(&q.matcher);
+    weft_status st = conversation_answer(&c->c, &q, c->o->kwargs, &reason, &err);
     generate_cancel_on_interrupt(NULL);
     if (v.thinks) end_thoughts(&v);
     shown_end(&v.text);
@@ -130,6 +129,7 @@ static void answer(chat *c, weft__json *before)
     else weft__json_free(&before);
     if (st) chat_complain(c, &err);
     else tell_end(c, reason);
+    if (!st && c->c.broken_off.status && strcmp(reason, "cancelled")) chat_complain(c, &c->c.broken_off);
     if (c->interactive && !st) putchar('\n');
     fflush(stdout);
 }
@@ -288,12 +288,13 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
         c->adapters[c->n_adapters] = (struct chat_adapter){o->adapter[c->n_adapters], 1};
     char *source = NULL;
     size_t n = 0;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &c->c.model, err);
+    weft_status st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &c->c.model, err);
     if (!st) st = weft_model_describe(c->c.model, &c->info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
     free(source);
-    if (!st) st = answer_form_grammar(&o->form, weft_model_tokenizer(c->c.model), &c->grammar, err);
+    if (!st) st = answer_form_read(&o->form, &c->c.form, err);
+    if (!st) st = conversation_check_form(&c->c, err);
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
@@ -315,7 +316,6 @@ static int chat_as_told(struct chat_options *o, const char *model)
     c.shows_thinking = o->show_thinking;
     weft_status st = open_chat(&c, model, &err);
     if (!st) converse(&c);
-    weft_grammar_free(&c.grammar);
     weft_sampler_free(&c.sampler);
     conversation_free(&c.c);
     weft_session_free(&c.c.session);

@@ -16,6 +16,7 @@
 #include "shown.h"
 #include "rope.h"
 #include "terminal.h"
+#include "threads.h"
 
 struct run_options {
     int32_t n, threads, n_ctx;
@@ -102,19 +103,14 @@ static weft_status prompt_ids(const weft_model *model, const char *text, size_t 
 static weft_status open_matcher(const struct run_options *o, const weft_model *model, weft_matcher **out,
                                 weft_error *err)
 {
+    answer_form_source source = {0};
     weft_grammar *grammar = NULL;
-    weft_status st = answer_form_grammar(&o->form, weft_model_tokenizer(model), &grammar, err);
+    weft_status st = answer_form_read(&o->form, &source, err);
+    if (!st) st = answer_form_compile(&source, weft_model_tokenizer(model), NULL, &grammar, err);
     if (!st && grammar) st = weft_matcher_new(grammar, out, err);
     weft_grammar_free(&grammar);
+    answer_form_source_free(&source);
     return st;
-}
-
-/* Why what the text is held to is not complete, and what helps. An end token comes only where it is. */
-static const char *why_broken_off(const generate_result *r)
-{
-    return !strcmp(r->finish_reason, "stop")     ? ": a text of --stop ended it; leave that out"
-           : !strcmp(r->finish_reason, "length") ? "; give it more (-n, -c)"
-                                                 : "";
 }
 
 static weft_status run_with(const struct run_options *o, weft_model *model, const char *prompt, size_t n,
@@ -161,9 +157,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
         fflush(stdout);
         if (!o->quiet) print_statistics(&q, &result, &info);
     }
-    if (result.broken_off)
-        st = weft_fail(err, WEFT_LIMIT, "the text breaks off after %d tokens (%s), before %s is complete%s",
-                       result.n_tokens, result.finish_reason, answer_form_text(&o->form), why_broken_off(&result));
+    if (result.broken_off) st = answer_form_broken_off(&o->form, "text", &result, err);
 done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);
@@ -176,7 +170,7 @@ done:
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
     weft_model *model = NULL;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &model, err);
+    weft_status st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &model, err);
     if (!st) st = run_with(o, model, prompt, n, err);
     weft_model_close(&model);
     return st;

@@ -20,15 +20,21 @@
 #include "provider.h"
 #include "rope.h"
 #include "served.h"
+#include "serve_config.h"
+#include "service.h"
 #include "terminal.h"
+#include "threads.h"
 #include "weft/server.h"
 
 /* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
 enum { LARGE = 256 << 10 };
 
 struct serve_options {
+    const char *path; /* the model's */
     int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
-    const char *kv_type, *adapter_type, *template_file;
+    const char *kv_type, *adapter_type, *template_file, *config_file;
+    int check;
+    weft__config *config;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;
     const char *memory;
     struct served_models sources;
@@ -55,6 +61,7 @@ static void on_stop(int number)
 {
     (void)number;
     atomic_fetch_add(&n_asked, 1);
+    service_stopping();
     pass_on();
 }
 
@@ -102,13 +109,16 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         handle(SIGINT, on_stop);
         handle(SIGHUP, on_hangup);
         st = weft_server_new(model, engine, &o->server, &server, err);
+        if (o->server.listen_fd) close(o->server.listen_fd); /* it has a copy */
     }
-    if (!st) {
+    if (!st && !(st = service_watch(weft_server_address(server), err))) {
         atomic_store(&running, server);
         pass_on();
+        service_tell_status("serving %s at %s", o->path ? o->path : "models", weft_server_address(server));
+        service_tell("READY=1");
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
-        if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && o->server.host &&
-            strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
+        if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && !(o->config && o->config->n_keys) &&
+            o->server.host && strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
             strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
             fprintf(stderr, "weft serve: without --api-key, all that reach this address may call\n");
         int32_t left = weft_server_run(server);
@@ -118,20 +128,28 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         handle(SIGHUP, SIG_IGN);
         atomic_store(&running, NULL);
     }
+    service_end();
     weft_server_free(&server);
     weft_engine_free(&engine);
     return st;
 }
 
-/* Without a model of its own, a server has those that were named, or all that were pulled. */
+/* Without a model of its own, a server has those that were named, of the file too, or all that were pulled. */
 static weft_status find_models(struct serve_options *o, const char *path, weft_error *err)
 {
-    weft_status st = served_models_find(&o->sources, &o->models, &o->folders, !path, err);
+    weft_status st = WEFT_OK;
+    for (size_t i = 1; o->config && i < o->config->n_models && !st; i++) /* the first is the command's */
+        if (o->config->models[i].path)
+            st = served_models_add(&o->sources, o->config->models[i].name, o->config->models[i].path,
+                                   o->config->models[i].pinned, err);
+    if (!st) st = served_models_find(&o->sources, &o->models, &o->folders, !path && !o->config, err);
     if (!st) st = served_models_pin(&o->sources, &o->pins, err);
     o->server.sources = o->sources.items;
     o->server.n_sources = o->sources.n;
     return st;
 }
+
+static const command_spec SPEC;
 
 /* PATH NULL: none of its own. */
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
@@ -142,6 +160,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     size_t n = 0;
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
+    o->path = path;
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
@@ -151,10 +170,13 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.cors_origins = o->origins.items;
     o->server.allow_hosts = o->hosts.items;
     o->server.aliases = o->aliases.items;
+    o->server.config_file = o->config_file;
+    o->server.config_setting = serve_config_setting;
+    o->server.config_arg = (void *)(uintptr_t)&SPEC;
     weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
     o->server.chat_template = template;
     weft_model_params_default(&opened);
-    opened.n_threads = o->threads;
+    opened.n_threads = threads_to_use(o->threads);
     opened.n_ctx = o->engine.n_ctx;
     opened.rope = o->rope.params;
     opened.share_threads = o->sources.n > 0;
@@ -196,6 +218,9 @@ static int writes_over_input(const struct serve_options *o, const char *model)
 static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto"};
 
 static const option_spec OPTIONS[] = {
+    {"config", 0, OPT_TEXT, &given.config_file, "FILE",
+     "settings, models, presets and keys (weft.yaml); this line goes before it", 0, 0, NULL},
+    {"check", 0, OPT_FLAG, &given.check, NULL, "only say all that is wrong in that file (./weft.yaml)", 0, 0, NULL},
     {"host", 0, OPT_TEXT, &given.server.host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
     {"port", 'p', OPT_INT, &given.server.port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
     {"unix", 0, OPT_TEXT, &given.server.unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
@@ -212,6 +237,7 @@ static const option_spec OPTIONS[] = {
      0, 0, NULL},
     {"allow-host", 0, OPT_LIST, &given.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0,
      NULL},
+    {"no-page", 0, OPT_FLAG, &given.server.no_page, NULL, "no web page at /", 0, 0, NULL},
     {"alias", 0, OPT_LIST, &given.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
     {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
      NULL},
@@ -239,20 +265,22 @@ static const option_spec OPTIONS[] = {
      WEFT_ROWS_DEFAULT, NULL},
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
-    {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+    {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL, "f16 f32"},
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
      "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
      "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
     {"adapter-mb", 0, OPT_INT, &given.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
     {"adapter-type", 0, OPT_TEXT, &given.adapter_type, "TYPE",
-     "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0, NULL},
+     "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0, NULL, "auto q8_0 q4_0 bf16 f32"},
     {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only",
      0, 0, NULL},
     {"store", 0, OPT_TEXT, &given.engine.store_dir, "DIR",
      "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
     {"store-mb", 0, OPT_INT, &given.store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
     {"log-file", 0, OPT_TEXT, &given.server.log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
+    {"otlp", 0, OPT_TEXT, &given.server.otlp_url, "URL",
+     "of an OpenTelemetry collector (JSON over HTTP): gets a span per request and one per phase", 0, 0, NULL},
     {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
     {"max-connections", 0, OPT_INT, &given.server.max_connections, "N", "(512)", 1, 65536, NULL},
     {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1,
@@ -274,11 +302,14 @@ static const command_spec SPEC = {
     "Serves the model, or several, over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
     "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
     "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
-    "file anew and reads the file of keys again.\n"
+    "file anew and reads the files of keys and of settings again.\n"
     "Without any keys clients on this machine are admins, and no others. With keys only an admin's sets\n"
     "adapters for all, publishes and unloads those that all have, and sees others' slots and use; what another key\n"
     "loads is its own. One key, or without keys one address, gets a part of connections, bodies, unread answers,\n"
-    "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.",
+    "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.\n"
+    "Under a service manager: the socket that it passes (LISTEN_FDS, LISTEN_PID) is served instead of --host, --port\n"
+    "and --unix, and it is told (NOTIFY_SOCKET) that the server is ready, stops, and answers (WATCHDOG_USEC,\n"
+    "WATCHDOG_PID).",
     "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
     "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
     OPTIONS,
@@ -309,16 +340,18 @@ static int values_are_known(const struct serve_options *o)
         full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias") ||
         full(&o->folders, "--models") || full(&o->models, "--model") || full(&o->pins, "--pin"))
         return 0;
-    if (strcmp(o->adapter_type, "auto") && strcmp(o->adapter_type, "q8_0") && strcmp(o->adapter_type, "q4_0") &&
-        strcmp(o->adapter_type, "bf16") && strcmp(o->adapter_type, "f32")) {
-        fprintf(stderr, "weft serve: --adapter-type %s: must be auto, q8_0, q4_0, bf16 or f32\n", o->adapter_type);
-        return 0;
-    }
-    if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) {
-        fprintf(stderr, "weft serve: --kv-type %s: must be f16 or f32\n", o->kv_type);
-        return 0;
-    }
     return 1;
+}
+
+/* The model that is the command's own, after what the file says, "": none; NULL after a message: *rc is the exit
+ * status. */
+static const char *settle_model(struct serve_options *o, const char *named, int *rc)
+{
+    const char *file = o->config_file ? o->config_file : o->check ? "weft.yaml" : NULL;
+    *rc = file ? serve_config_take(&SPEC, file, o->check, &o->config) : EXIT_DONE;
+    if (*rc) return NULL;
+    const char *model = named ? named : o->config ? serve_config_model(&SPEC, o->config, file) : NULL;
+    return model ? model : "";
 }
 
 int cmd_serve(int argc, char **argv)
@@ -331,11 +364,13 @@ int cmd_serve(int argc, char **argv)
     int first;
     int rc = options_parse(&SPEC, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
+    const char *model = settle_model(&given, first < argc ? argv[first] : NULL, &rc);
+    if (!model) return rc;
     if (!values_are_known(&given)) return EXIT_USAGE;
     if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
     if (given.memory && !memory_bytes(given.memory, &s->memory)) return EXIT_USAGE;
-    const char *path = first < argc ? argv[first] : NULL;
-    if (!path && (given.adapters.n || given.aliases.n)) {
+    const char *path = *model ? model : NULL;
+    if (!path && !given.check && (given.adapters.n || given.aliases.n)) {
         fprintf(stderr, "weft serve: --adapter and --alias are about MODEL; name one\n");
         return EXIT_USAGE;
     }
@@ -344,6 +379,10 @@ int cmd_serve(int argc, char **argv)
     if (writes_over_input(&given, path)) return EXIT_FAILED;
     e->store_bytes = (uint64_t)given.store_mb << 20;
     e->n_kv_tokens = given.kv_tokens;
+    if (given.check) {
+        serve_config_say(given.config, given.config_file ? given.config_file : "weft.yaml");
+        return EXIT_DONE;
+    }
     if (s->memory) { /* the server gives it more as there is room */
         e->kv_bytes = 1;
         if (!given.adapter_mb) given.adapter_mb = (int32_t)(s->memory >> 24) + 1;
@@ -355,6 +394,15 @@ int cmd_serve(int argc, char **argv)
 #endif
     weft_error err = {0};
     weft_status st = find_models(&given, path, &err);
+    if (!st && !path && !given.sources.n) {
+        fprintf(
+            stderr,
+            "weft serve: an argument is missing: which model%s; --models DIR has several\nTry 'weft serve --help'.\n",
+            given.config ? "; the file has none under 'models'" : "; none was pulled");
+        return EXIT_USAGE;
+    }
+    if (!st) st = service_begin(&s->listen_fd, &err);
+    if (!st) service_tell_status("reading %s", path ? path : "models");
     if (!st) st = serve_model(&given, path, &err);
     served_models_free(&given.sources);
     return st ? report("serve", &err) : EXIT_DONE;

@@ -10,6 +10,7 @@ extern const char ENVIRONMENT[];
 int cmd_run(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
+int cmd_key(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_tokenize(int argc, char **argv);
@@ -27,6 +28,7 @@ int cmd_pull(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
 int cmd_manual(int argc, char **argv);
 

@@ -17,6 +17,8 @@ void conversation_free(conversation *c)
     free(c->held);
     free(c->held_text);
     weft__strbuf_free(&c->thought);
+    weft_grammar_free(&c->grammar);
+    answer_form_source_free(&c->form);
 }
 
 static weft__json *new_message(const char *role, const char *text, size_t n)
@@ -192,6 +194,26 @@ static weft_status add_answer(conversation *c, reply *r, weft_error *err)
     return ok ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
 }
 
+weft_status conversation_check_form(conversation *c, weft_error *err)
+{
+    weft_grammar_free(&c->grammar);
+    c->lead = 0;
+    return answer_form_compile(&c->form, weft_model_tokenizer(c->model), NULL, &c->grammar, err);
+}
+
+/* Where answers have a form: the grammar of those to this prompt, and a matcher of it. */
+static weft_status open_form(conversation *c, const weft_chat_prompt *prompt, weft_matcher **out, weft_error *err)
+{
+    const int32_t lead = answer_form_lead(&c->form, prompt);
+    weft_status st = WEFT_OK;
+    if (!c->grammar || c->lead != lead) {
+        weft_grammar_free(&c->grammar);
+        st = answer_form_compile(&c->form, weft_model_tokenizer(c->model), prompt, &c->grammar, err);
+        c->lead = lead;
+    }
+    return st || !c->grammar ? st : weft_matcher_new(c->grammar, out, err);
+}
+
 weft_status conversation_answer(conversation *c, generate_request *q, const char *kwargs, const char **finish_reason,
                                 weft_error *err)
 {
@@ -204,7 +226,9 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
     weft__json_write(&json, c->messages, WEFT__JSON_COMPACT);
     weft_status st = json.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
     if (!st) st = weft_chat_render(c->chat, json.data, NULL, kwargs, 1, &prompt, err);
-    if (!st) st = reply_begin(&told, c->chat, prompt, q->matcher != NULL, err);
+    c->broken_off.status = WEFT_OK;
+    if (!st) st = open_form(c, prompt, &q->matcher, err);
+    if (!st) st = reply_begin(&told, c->chat, prompt, q->matcher ? c->lead : -1, err);
     if (!st) st = find_new_tokens(c, prompt, &ids, &first, &n, err);
     if (st) goto done;
     c->n_reused = (int32_t)c->n_held;
@@ -228,8 +252,10 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
     c->prefill_ms = r.prefill_ms;
     c->decode_ms = r.decode_ms;
     *finish_reason = r.finish_reason;
+    if (r.broken_off) answer_form_broken_off(c->form.form, "answer", &r, &c->broken_off);
     st = add_answer(c, &told, err);
 done:
+    weft_matcher_free(&q->matcher);
     reply_free(&told);
     generate_result_free(&r);
     free(ids);

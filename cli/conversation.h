@@ -7,6 +7,7 @@
 #ifndef WEFT_CLI_CONVERSATION_H
 #define WEFT_CLI_CONVERSATION_H
 
+#include "answer_form.h"
 #include "base/json.h"
 #include "generate.h"
 
@@ -22,11 +23,15 @@ typedef struct conversation {
     /* is told what an answer says as it comes; NULL: nothing is */
     weft_chat_on_part *on_part;
     void *on_part_arg;
+    answer_form_source form; /* what answers are held to */
+    weft_grammar *grammar;   /* of it, and of the prompts that have this lead (answer_form_lead); NULL: none yet */
+    int32_t lead;
     int32_t lacking; /* the last token of an answer that was cut, which was not evaluated; -1: none */
     /* Of the latest answer. */
     weft__strbuf thought; /* what it thought; it stands in its message as "reasoning_content", too */
     int32_t n_reused, n_prompt, n_generated;
     double prefill_ms, decode_ms;
+    weft_error broken_off; /* with a status where the form is not complete */
 } conversation;
 
 void conversation_free(conversation *c);
@@ -38,10 +43,12 @@ int conversation_ends_with(const conversation *c, const char *role);
 int conversation_drop_last(conversation *c, const char *role);
 /* Forgets all messages, and sets `system` as the first where it is not NULL. */
 int conversation_reset(conversation *c, const char *system);
-/* Lets the model answer the conversation; on success the answer has been added to it. `request` brings the sampler and
- * the limits; *finish_reason as in generate_result. */
+/* Lets the model answer the conversation; on success the answer has been added to it, also where it breaks off before
+ * its form is complete. `request` brings the sampler and the limits; *finish_reason as in generate_result. */
 weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs,
                                 const char **finish_reason, weft_error *err);
+/* Compiles the form as far as that goes without a prompt, so that what is wrong with it shows. */
+weft_status conversation_check_form(conversation *c, weft_error *err);
 /* The session forgets what it was told, and will be told again: before its adapters change. */
 void conversation_forget(conversation *c);
 /* The messages as a file of one record, {"messages": [...]} on a line, as `weft adapter train` reads them; and back.

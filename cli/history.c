@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "places.h"
 
 /* Of a file that is read; only its last part where it is longer. */
 #define FILE_BYTES_MAX ((size_t)8 << 20)
@@ -26,23 +27,6 @@ int history_place(char *out, size_t room)
     else if (state && state[0] == '/') n = snprintf(out, room, "%s/weft/chat_history", state);
     else n = home && home[0] == '/' ? snprintf(out, room, "%s/.local/state/weft/chat_history", home) : -1;
     return n >= 0 && (size_t)n < room;
-}
-
-/* The folders above a path, for their owner alone. */
-static int make_folders(const char *path)
-{
-    char folder[PATH_MAX];
-    const int n = snprintf(folder, sizeof folder, "%s", path);
-    if (n < 0 || (size_t)n >= sizeof folder) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (mkdir(folder, 0700) && errno != EEXIST) return -1;
-        *slash = '/';
-    }
-    return 0;
 }
 
 static int append(history *h, const char *text, size_t n)
@@ -151,7 +135,7 @@ static int rewrite(const history *h)
 static int open_file(const char *path)
 {
     struct stat s;
-    if (make_folders(path)) return -1;
+    if (make_folders_above(path)) return -1;
     const int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600); /* a pipe would wait */
     if (fd < 0) return -1;
     if (!fstat(fd, &s) && S_ISREG(s.st_mode) && (!(s.st_mode & 077) || !fchmod(fd, 0600))) return fd;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "near.h"
+#include "base/near.h"
 #include "options.h"
 
 const command_kind *kind_find(const kind_list *list, const char *word)
@@ -23,7 +23,7 @@ static const char *name_at(const void *arg, size_t i)
 
 const char *kind_near(const kind_list *list, const char *word)
 {
-    return near_match(word, name_at, list);
+    return weft__near_match(word, name_at, list);
 }
 
 static void usage(const kind_list *list, FILE *f)

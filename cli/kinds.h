@@ -24,7 +24,7 @@ typedef struct kind_list {
 
 /* What is called `word`; NULL: none. */
 const command_kind *kind_find(const kind_list *list, const char *word);
-/* The name nearest to `word` (near.h), or NULL. */
+/* The name nearest to `word` (base/near.h), or NULL. */
 const char *kind_near(const kind_list *list, const char *word);
 /* The kind that argv[1] names, run with what follows it; --help; or a message and EXIT_USAGE. */
 int kinds_run(const kind_list *list, int argc, char **argv);
@@ -35,6 +35,6 @@ typedef void kind_visitor(const command_kind *k, const command_spec *spec, void 
 void kinds_visit(const kind_list *list, kind_visitor *visit, void *arg);
 
 /* cmd_adapter.c, cmd_eval.c, main.c */
-extern const kind_list ADAPTER_KINDS, EVAL_KINDS, COMMANDS;
+extern const kind_list ADAPTER_KINDS, EVAL_KINDS, KEY_KINDS, COMMANDS;
 
 #endif

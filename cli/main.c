@@ -20,6 +20,7 @@ static const command_kind ITEMS[] = {
     {"chat", "a conversation with a model", cmd_chat, NULL, 0},
     {"compare", "one prompt under several adapters, in one batch", cmd_compare, NULL, 0},
     {"serve", "a model over HTTP, for many at once", cmd_serve, NULL, !WEFT_WITH_SERVER},
+    {"key", "keys of a server, and what it keeps of them", cmd_key, &KEY_KINDS, 0},
     {"top", "what a running server does", cmd_top, NULL, !WEFT_WITH_HUB},
     {"info", "what a model file holds: metadata, tensors, sizes", cmd_info, NULL, 0},
     {"tokenize", "text to token ids", cmd_tokenize, NULL, 0},
@@ -35,6 +36,7 @@ static const command_kind ITEMS[] = {
     {"pull", "fetch a model from Hugging Face", cmd_pull, NULL, !WEFT_WITH_HUB},
     {"list", "the models that were pulled", cmd_list, NULL, !WEFT_WITH_HUB},
     {"rm", "remove pulled models", cmd_rm, NULL, !WEFT_WITH_HUB},
+    {"doctor", "what this machine has, what helps, what is missing", cmd_doctor, NULL, 0},
     {"devices", "what can compute here", cmd_devices, NULL, 0},
     {"completion", "what a shell completes behind weft", cmd_completion, NULL, 0},
     {"manual", "the manual pages, as files", cmd_manual, NULL, 0},
@@ -56,6 +58,8 @@ static void usage(FILE *f)
     if (!WEFT_WITH_HUB)
         fprintf(f, "\nnot in this build: pull, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
     if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON)\n");
+    else if (!WEFT_WITH_CONFIG)
+        fprintf(f, "\nnot in this build: weft.yaml of weft serve (-DWEFT_CONFIG=ON, which needs libyaml)\n");
     fprintf(f, "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n\nEnvironment: %s", ENVIRONMENT);
 }
 

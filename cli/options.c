@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "near.h"
 
 enum { MAX_OPTIONS = 64, HELP_COLUMN = 30 };
@@ -27,10 +28,15 @@ static void print_help(const command_spec *spec)
     if (spec->examples) printf("\nExamples:\n%s", spec->examples);
 }
 
-static int bad(const command_spec *spec, const option_spec *o, const char *value, const char *why)
+/* Why a value is refused. */
+typedef struct refused {
+    char why[160];
+} refused;
+
+static int refuse(refused *r, const char *why)
 {
-    fprintf(stderr, "weft %s: --%s %s: %s\n", spec->name, o->name, value, why);
-    return EXIT_USAGE;
+    snprintf(r->why, sizeof r->why, "%s", why);
+    return 0;
 }
 
 static int in_range(const option_spec *o, double v)
@@ -38,91 +44,112 @@ static int in_range(const option_spec *o, double v)
     return (o->min == 0 && o->max == 0) || (v >= o->min && v <= o->max);
 }
 
-static int range_error(const command_spec *spec, const option_spec *o, const char *value)
+static int range_error(refused *r, const option_spec *o)
 {
-    char why[96], least[40] = "", most[40] = "";
+    char least[40] = "", most[40] = "";
     if (o->kind != OPT_FLOAT && o->kind != OPT_DOUBLE) {
-        snprintf(why, sizeof why, "must be from %.0f to %.0f", o->min, o->max);
-        return bad(spec, o, value, why);
+        snprintf(r->why, sizeof r->why, "must be from %.0f to %.0f", o->min, o->max);
+        return 0;
     }
     if (o->min == OPTION_ABOVE_0) snprintf(least, sizeof least, " above 0");
     else if (o->min > -OPTION_FINITE) snprintf(least, sizeof least, " at least %g", o->min);
     if (o->max < OPTION_FINITE) snprintf(most, sizeof most, " at most %g", o->max);
-    snprintf(why, sizeof why, "must be%s%s%s", least[0] || most[0] ? least : " finite",
+    snprintf(r->why, sizeof r->why, "must be%s%s%s", least[0] || most[0] ? least : " finite",
              least[0] && most[0] ? " and" : "", most);
-    return bad(spec, o, value, why);
+    return 0;
 }
 
 /* One integer at *s, ending at `end` or the string's end; advances *s. */
-static int read_int(const command_spec *spec, const option_spec *o, const char *value, const char **s, char end,
-                    int32_t *out)
+static int read_int(refused *r, const option_spec *o, const char **s, char end, int32_t *out)
 {
     char *stop;
     errno = 0;
     long v = strtol(*s, &stop, 10);
-    if (stop == *s || (*stop && *stop != end)) return bad(spec, o, value, "not a whole number");
-    if (errno || v < INT32_MIN || v > INT32_MAX) return bad(spec, o, value, "out of range");
-    if (!in_range(o, (double)v)) return range_error(spec, o, value);
+    if (stop == *s || (*stop && *stop != end)) return refuse(r, "not a whole number");
+    if (errno || v < INT32_MIN || v > INT32_MAX) return refuse(r, "out of range");
+    if (!in_range(o, (double)v)) return range_error(r, o);
     *out = (int32_t)v;
     *s = stop;
-    return EXIT_DONE;
+    return 1;
 }
 
-static int read_int_list(const command_spec *spec, const option_spec *o, const char *value)
+static int read_int_list(refused *r, const option_spec *o, const char *value)
 {
     struct int_list *list = o->out;
     const char *s = value;
     list->n = 0;
     for (;;) {
-        if (list->n == LIST_MAX) return bad(spec, o, value, "too many values");
-        int rc = read_int(spec, o, value, &s, ',', &list->items[list->n]);
-        if (rc) return rc;
+        if (list->n == LIST_MAX) return refuse(r, "too many values");
+        if (!read_int(r, o, &s, ',', &list->items[list->n])) return 0;
         list->n++;
-        if (!*s) return EXIT_DONE;
+        if (!*s) return 1;
         s++;
     }
 }
 
-static int store(const command_spec *spec, const option_spec *o, const char *value)
+/* One of the words that o names, or any text where it names none. */
+static int read_word(refused *r, const option_spec *o, const char *value)
+{
+    const size_t n = strlen(value);
+    char said[120] = "";
+    size_t at = 0;
+    int found = !o->words;
+    for (const char *w = o->words; w && *w && !found;) {
+        const size_t len = strcspn(w, " ");
+        const int is_last = !w[len];
+        found = len == n && !memcmp(w, value, n);
+        if (at < sizeof said)
+            at += (size_t)snprintf(said + at, sizeof said - at, "%s%.*s",
+                                   !at       ? ""
+                                   : is_last ? " or "
+                                             : ", ",
+                                   (int)len, w);
+        w += len + !is_last;
+    }
+    if (found) *(const char **)o->out = value;
+    else snprintf(r->why, sizeof r->why, "must be %s", said);
+    return found;
+}
+
+static int store(refused *r, const option_spec *o, const char *value)
 {
     char *stop;
     if (o->given) *o->given = 1;
     switch (o->kind) {
-    case OPT_FLAG: *(int *)o->out = 1; return EXIT_DONE;
+    case OPT_FLAG: *(int *)o->out = 1; return 1;
     case OPT_INT: {
         const char *s = value;
-        return read_int(spec, o, value, &s, 0, o->out);
+        return read_int(r, o, &s, 0, o->out);
     }
     case OPT_SEED:
         errno = 0;
         *(uint64_t *)o->out = strtoull(value, &stop, 10);
-        return stop == value || *stop || errno || value[0] == '-'
-                   ? bad(spec, o, value, "not a seed (a whole number from 0 on)")
-                   : EXIT_DONE;
+        return stop == value || *stop || errno || value[0] == '-' ? refuse(r, "not a seed (a whole number from 0 on)")
+                                                                  : 1;
     case OPT_FLOAT: {
         float v = strtof(value, &stop);
-        if (stop == value || *stop || isnan(v)) return bad(spec, o, value, "not a number");
-        if (!in_range(o, (double)v)) return range_error(spec, o, value);
+        if (stop == value || *stop || isnan(v)) return refuse(r, "not a number");
+        if (!in_range(o, (double)v)) return range_error(r, o);
         *(float *)o->out = v;
-        return EXIT_DONE;
+        return 1;
     }
     case OPT_DOUBLE: {
         double v = strtod(value, &stop);
-        if (stop == value || *stop || isnan(v)) return bad(spec, o, value, "not a number");
-        if (!in_range(o, v)) return range_error(spec, o, value);
+        if (stop == value || *stop || isnan(v)) return refuse(r, "not a number");
+        if (!in_range(o, v)) return range_error(r, o);
         *(double *)o->out = v;
-        return EXIT_DONE;
+        return 1;
     }
-    case OPT_TEXT: *(const char **)o->out = value; return EXIT_DONE;
+    case OPT_TEXT: return read_word(r, o, value);
     case OPT_LIST: {
         struct text_list *list = o->out;
-        if (list->n == LIST_MAX) return bad(spec, o, value, "given too often");
+        if (list->n == LIST_MAX) return refuse(r, "given too often");
         list->items[list->n++] = value;
-        return EXIT_DONE;
+        return 1;
     }
-    case OPT_INT_LIST: return read_int_list(spec, o, value);
+    case OPT_INT_LIST: return read_int_list(r, o, value);
     }
-    return EXIT_USAGE;
+    return 0;
 }
 
 /* Fills getopt's tables; long options return 256 + index. */
@@ -214,7 +241,7 @@ static int options_refuse(const command_spec *spec, int c, const char *argument,
         snprintf(word, sizeof word, "%.*s", (int)(n > 2 ? n - 2 : 0), argument + 2);
         int begin = 0;
         for (const struct option *l = longs; l->name; l++) begin += !strncmp(l->name, word, strlen(word));
-        const char *meant = near_match(word, option_name, spec->options);
+        const char *meant = weft__near_match(word, option_name, spec->options);
         fprintf(stderr, "%s '%.*s'", begin > 1 ? "several options begin with" : "there is no option", (int)n, argument);
         if (meant) fprintf(stderr, "; did you mean --%s?\n", meant);
         else putc('\n', stderr);
@@ -222,6 +249,9 @@ static int options_refuse(const command_spec *spec, int c, const char *argument,
     fprintf(stderr, "Try 'weft %s --help'.\n", spec->name);
     return EXIT_USAGE;
 }
+
+static uint64_t occurred; /* in the last options_parse: a bit for each line of its table */
+_Static_assert(MAX_OPTIONS <= 64, "a bit for each");
 
 static option_visitor *visitor;
 static void *visitor_arg;
@@ -244,6 +274,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
     if (find_foreign(spec, argc, argv)) return EXIT_USAGE;
     optind = 1;
     opterr = 0;
+    occurred = 0;
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (c == 'h') {
             print_help(spec);
@@ -251,8 +282,12 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
         }
         if (c == ':' || c == '?') return options_refuse(spec, c, argv[optind - 1], longs);
         const option_spec *o = c >= 256 ? &spec->options[c - 256] : by_letter(spec, c);
-        int rc = store(spec, o, optarg);
-        if (rc) return rc;
+        refused r;
+        occurred |= 1ull << (o - spec->options);
+        if (!store(&r, o, optarg)) {
+            fprintf(stderr, "weft %s: --%s %s: %s\n", spec->name, o->name, optarg, r.why);
+            return EXIT_USAGE;
+        }
     }
     int n = argc - optind;
     if (n < spec->min_args || (spec->max_args >= 0 && n > spec->max_args)) {
@@ -263,4 +298,48 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
     }
     *first = optind;
     return EXIT_DONE;
+}
+
+/* ---- options from elsewhere ---- */
+
+int options_given(const command_spec *spec, const char *name)
+{
+    const option_spec *o = by_name(spec, name, strlen(name));
+    return o && occurred >> (o - spec->options) & 1;
+}
+
+const char *options_near(const command_spec *spec, const char *name)
+{
+    return weft__near_match(name, option_name, spec->options);
+}
+
+/* What any option writes, to be thrown away. */
+typedef union option_value {
+    int flag;
+    uint64_t seed;
+    double number;
+    const char *text;
+    struct text_list list;
+    struct int_list ints;
+} option_value;
+
+int options_set(const command_spec *spec, const char *name, const char *const *values, size_t n, int only_look,
+                char *why, size_t room)
+{
+    const option_spec *o = by_name(spec, name, strlen(name));
+    option_value thrown_away = {0};
+    refused r = {""};
+    if (!o) return snprintf(why, room, "there is no option --%s", name), 0;
+    option_spec to = *o;
+    if (only_look) to.out = &thrown_away, to.given = NULL;
+    if (o->kind == OPT_FLAG) {
+        const int on = n == 1 && !strcmp(values[0], "true"), off = n == 1 && !strcmp(values[0], "false");
+        if (on) *(int *)to.out = 1;
+        if (on || off) return 1;
+        return snprintf(why, room, "%s: must be true or false", name), 0;
+    }
+    if (n != 1 && o->kind != OPT_LIST) return snprintf(why, room, "%s: must be one value, not a list", name), 0;
+    for (size_t i = 0; i < n; i++)
+        if (!store(&r, &to, values[i])) return snprintf(why, room, "%s %.80s: %s", name, values[i], r.why), 0;
+    return 1;
 }

@@ -4,6 +4,7 @@
 #define WEFT_CLI_OPTIONS_H
 
 #include <float.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define EXIT_DONE 0
@@ -44,7 +45,8 @@ typedef struct option_spec {
     const char *help;
     /* both 0: no check. For numbers: OPTION_ABOVE_0 excludes 0, -OPTION_FINITE and OPTION_FINITE only infinities */
     double min, max;
-    int *given; /* set to 1 when the option occurs; may be NULL */
+    int *given;        /* set to 1 when the option occurs; may be NULL */
+    const char *words; /* of an OPT_TEXT: those that it may be, with blanks between; NULL: any */
 } option_spec;
 
 typedef struct command_spec {
@@ -64,5 +66,14 @@ void options_visit(option_visitor *visit, void *arg);
 /* Parses argv (argv[0] is the command's name). Positional arguments are moved to the end of argv from *first on.
  * Returns EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message. */
 int options_parse(const command_spec *spec, int argc, char **argv, int *first);
+
+/* Did the option occur in the last options_parse? */
+int options_given(const command_spec *spec, const char *name);
+/* The name of an option that is nearest to `name` (base/near.h), or NULL. */
+const char *options_near(const command_spec *spec, const char *name);
+/* Gives an option its value as a file has it: values[0..n), of a flag "true" or "false". only_look: nothing is stored.
+ * The values must stay. 1; or 0 with what is wrong in why. */
+int options_set(const command_spec *spec, const char *name, const char *const *values, size_t n, int only_look,
+                char *why, size_t room);
 
 #endif

@@ -2,16 +2,16 @@
 /* reply.c: see reply.h. */
 #include "reply.h"
 
-weft_status reply_begin(reply *r, const weft_chat *chat, const weft_chat_prompt *prompt, int constrained,
-                        weft_error *err)
+weft_status reply_begin(reply *r, const weft_chat *chat, const weft_chat_prompt *prompt, int32_t lead, weft_error *err)
 {
     weft_chat_parser_params params;
     r->said.len = r->thought.len = 0;
-    if (!weft_chat_reasons(chat)) return WEFT_OK;
+    if (!weft_chat_reasons(chat) && lead < 1) return WEFT_OK;
     weft_chat_parser_params_default(&params);
     params.calls = 0;
+    params.form = lead > 0;
     weft_status st = weft_chat_parser_new(prompt, &params, &r->parser, err);
-    if (!st && constrained && weft_chat_parser_thinks(r->parser)) weft_chat_parser_free(&r->parser);
+    if (!st && !lead && weft_chat_parser_thinks(r->parser)) weft_chat_parser_free(&r->parser);
     return st;
 }
 

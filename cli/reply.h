@@ -17,10 +17,9 @@ typedef struct reply {
     weft_error why;           /* of a failure that stopped it */
 } reply;
 
-/* For the answer to this prompt. constrained: it follows a grammar, which begins with what is said where the prompt has
- * begun the thinking. */
-weft_status reply_begin(reply *r, const weft_chat *chat, const weft_chat_prompt *prompt, int constrained,
-                        weft_error *err);
+/* For the answer to this prompt. lead: of the grammar that it follows (answer_form_lead); 0: it begins with what is
+ * said, also where the prompt has begun the thinking; -1: there is none. */
+weft_status reply_begin(reply *r, const weft_chat *chat, const weft_chat_prompt *prompt, int32_t lead, weft_error *err);
 /* More of its text: a generate_sink, of a reply *. */
 int reply_put(void *r, const char *text, size_t n);
 /* 1: this special token is to be put as it is spelled. */

@@ -47,6 +47,13 @@ static weft_status add(served_models *all, const char *name, size_t n_name, cons
     return WEFT_OK;
 }
 
+weft_status served_models_add(served_models *all, const char *name, const char *path, int is_pinned, weft_error *err)
+{
+    weft_status st = add(all, name, strlen(name), path, err);
+    if (!st) all->items[all->n - 1].is_pinned = is_pinned;
+    return st == WEFT_EXISTS ? weft_fail(err, WEFT_ARGUMENT, "two models are called '%s'", name) : st;
+}
+
 static weft_status add_named(served_models *all, const char *text, weft_error *err)
 {
     const char *equals = strchr(text, '=');
@@ -165,13 +172,11 @@ weft_status served_models_find(served_models *all, const struct text_list *named
         while (n > 1 && n < sizeof folder && folder[n - 1] == '/') folder[--n] = 0;
         st = scan(all, folder, n + 1, 0, err);
     }
-    if (st || named->n || folders->n || !pulled) return st;
+    if (st || all->n || named->n || folders->n || !pulled) return st;
     struct pulled p = {all, err, WEFT_OK};
     st = weft_pulled_each(add_pulled, &p, err);
+    if (st == WEFT_UNSUPPORTED || st == WEFT_NOT_FOUND) st = WEFT_OK; /* there are none */
     if (!st) st = p.status;
-    if (!st && !all->n)
-        st = weft_fail(err, WEFT_ARGUMENT,
-                       "which model? Give MODEL, --models DIR or --model NAME=PATH; none was pulled (weft pull)");
     return st;
 }
 

@@ -11,6 +11,7 @@ typedef struct served_models {
     int32_t n, capacity;
 } served_models;
 
+weft_status served_models_add(served_models *all, const char *name, const char *path, int is_pinned, weft_error *err);
 /* Adds those of options NAME=PATH, then those in the folders, then, where there are none and `pulled` says so, all that
  * were pulled. In a folder a GGUF file or a folder of Hugging Face is a model; its name is its path within, without
  * .gguf. Of what has one name, the first counts. WEFT_ARGUMENT, WEFT_IO, WEFT_NOT_FOUND, WEFT_NO_MEMORY. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Cross build for AArch64 against the Debian packages that scripts/sysroot-aarch64 unpacks; tests run under
+# Cross build for AArch64 against the Debian packages that `scripts/sysroot aarch64` unpacks; tests run under
 # qemu-aarch64.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

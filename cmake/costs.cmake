@@ -32,7 +32,8 @@ set(weft_of_one_thread
         check-kernels
     graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample
         sched_heap sched_sim sched_queue train_data train_refused train_curve
-    text_stop http_peer http_tls api_answers api_fields api_message api_objects api_tools terminal top outputs)
+    config server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects api_tools terminal
+    top outputs)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
 # under emulation, and

@@ -205,7 +205,8 @@ def exceeding(seconds, total=0, cache="", whole=False):
 PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-names": ("scripts/check-names", True), "check-limits": ("scripts/check-limits", True),
             "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
             "faults": ("tests/faults/run", False), "kill-store": ("tests/server/kill_store.py", False),
-            "install-check": ("tests/house/install_check", False), "soak": ("bench/soak", False)}
+            "install-check": ("tests/house/install_check", False), "deb-check": ("tests/house/deb_check", False),
+            "dist-check": ("tests/house/dist_check", False), "soak": ("bench/soak", False)}
 HEAD = """# The tests
 
 Made by `scripts/test --table` from the first comment of each test and from `bench/history/suite.json`; edit those. `test` is `make test`,

@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
-#define WEFT_ABI_VERSION 0x00020000u
+#define WEFT_ABI_VERSION 0x00020001u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own; constant */
@@ -68,8 +68,15 @@ typedef struct weft_image {
     const uint8_t *own; /* [n_weights] 1: the weight's own bytes are read, too; not asked of an image that is taken */
 } weft_image;
 
+/* How a program is compiled. */
+enum weft_compile_flag {
+    /* from 2.1, for providers with WEFT_FEATURE_OUTLINE: nothing is packed and no weight but vectors is read; of the
+     * program no run is made, but it tells what it would need: program_bytes */
+    WEFT_COMPILE_OUTLINE = 1u << 0
+};
+
 typedef struct weft_compile_options {
-    uint32_t size, reserved;
+    uint32_t size, flags;      /* bits of weft_compile_flag */
     weft_progress_fn progress; /* may be NULL */
     void *progress_arg;
     /* Weights that were packed before, or NULL: of a provider that offers `image`. data outlives the program, the
@@ -103,7 +110,15 @@ typedef struct weft_step {
 } weft_step;
 
 /* What a provider takes that it may also not know. To come: events, memory of devices, trees of sequences. */
-enum weft_backend_feature { WEFT_FEATURE_PROFILE = 1u << 0 };
+enum weft_backend_feature { WEFT_FEATURE_PROFILE = 1u << 0, WEFT_FEATURE_OUTLINE = 1u << 1 };
+
+/* Bytes of memory that a program takes. */
+typedef struct weft_program_bytes {
+    uint32_t size, reserved;
+    uint64_t packed; /* matrices in the order in which they are multiplied by */
+    uint64_t own;    /* of weights whose own bytes steps read: they stay where they are, in the file's pages mostly */
+    uint64_t run;    /* of each run: activations and scratch */
+} weft_program_bytes;
 
 typedef struct weft_adapter_spec {
     uint32_t size;
@@ -155,6 +170,8 @@ typedef struct weft_backend_api {
                                weft_error *err);
     void (*adapter_free)(weft_adapter **adapter);
     uint64_t (*adapter_bytes)(const weft_adapter *adapter); /* that it occupies */
+    /* from 2.1: out->size set by the caller. */
+    weft_status (*program_bytes)(const weft_program *program, weft_program_bytes *out, weft_error *err);
 } weft_backend_api;
 
 /* The only symbol of a plugin. host_abi is the core's WEFT_ABI_VERSION. NULL: the plugin refuses this core. */
@@ -167,7 +184,8 @@ WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_i
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
 WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_event");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 24, "plugin ABI: weft_profile_log");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 160, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 168, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(weft_program_bytes) == 32, "plugin ABI: weft_program_bytes");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_step) == 48, "plugin ABI: weft_step");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_compile_options) == 32, "plugin ABI: weft_compile_options");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_adapter_spec) == 24, "plugin ABI: weft_adapter_spec");

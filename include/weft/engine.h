@@ -12,9 +12,9 @@ extern "C" {
 /* ---- engine: many requests at once over one model ----
  * An engine owns a thread that steps the model: a row for each request that generates, and chunks of prompts beside
  * them. Requests come from any thread. Results arrive as events on the engine's thread: an event function must not
- * block and must not call the engine, except weft_engine_submit and weft_engine_cancel. Its steps take turns with
- * those of others that step its model, unless this has one thread. Same answer, always: a request's tokens do not
- * depend on what runs beside it, on chunks, on what was cached or on preemption. */
+ * block and must not call the engine, except weft_engine_submit, weft_engine_cancel and weft_engine_finish. Its steps
+ * take turns with those of others that step its model, unless this has one thread. Same answer, always: a request's
+ * tokens do not depend on what runs beside it, on chunks, on what was cached or on preemption. */
 typedef struct weft_engine weft_engine;
 
 /* The most of each that an engine takes; a model whose steps have fewer rows takes fewer slots. */
@@ -55,19 +55,22 @@ WEFT_API void weft_engine_params_init(weft_engine_params *params, uint32_t size)
 WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out,
                                      weft_error *err);
 
-/* Bytes of an engine before it is there, as weft_engine_stats.memory counts them. */
-typedef struct weft_engine_need {
+/* Bytes of memory that an engine takes beside its model, and what it makes of its parameters. */
+typedef struct weft_engine_bytes {
     uint32_t size;
-    int32_t reserved;
-    uint64_t weights;
-    uint64_t scratch;           /* at most: with as many requests as there are slots */
-    uint64_t kv_least, kv_most; /* pages: of one request that fills its context; all of them */
-} weft_engine_need;
-
-/* What an engine with these parameters would take; out->size set by the caller. Fails as weft_engine_new does of the
- * parameters. */
-WEFT_API weft_status weft_engine_measure(weft_model *model, const weft_engine_params *params, weft_engine_need *out,
-                                         weft_error *err);
+    int32_t n_slots, n_ctx;
+    int32_t kv_pages;
+    int64_t n_kv_tokens;
+    uint64_t pages;        /* of keys and values, when all pages are used */
+    uint64_t scratch;      /* activations and logits, as weft_engine_stats counts them before a request runs */
+    uint64_t weights;      /* the model's, as weft_engine_stats counts them */
+    uint64_t scratch_most; /* with as many requests as there are slots */
+    uint64_t pages_least;  /* of one request that fills its context */
+} weft_engine_bytes;
+/* Of an engine that is not made: of an outline, too. Fails as weft_engine_new does for a parameter. out->size set by
+ * the caller. */
+WEFT_API weft_status weft_engine_count_bytes(const weft_model *model, const weft_engine_params *params,
+                                             weft_engine_bytes *out, weft_error *err);
 /* Pages take so many bytes at most from now on, but always as many as one request of n_ctx tokens needs. What goes
  * beyond is given back to the system as requests end, cached prefixes at once: stats.kv_limit_bytes tells what holds
  * now. From any thread; does not wait. */
@@ -111,6 +114,9 @@ typedef struct weft_event {
     double queue_ms, prompt_ms, generate_ms; /* FINISHED; queue_ms from BEGAN on */
     /* tokens of the prompt whose keys and values are there, the cached ones included */
     int32_t n_read;
+    /* FINISHED: where its time since BEGAN went: steps of the model that had rows of it; masks of its grammar; picking
+     * tokens, with log-probabilities; its event function; waiting for its next step, and in one for others */
+    double model_ms, mask_ms, sample_ms, event_ms, wait_ms;
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now
@@ -174,9 +180,41 @@ WEFT_API weft_status weft_engine_submit(weft_engine *engine, const weft_request_
                                         double *retry_after_s, weft_error *err);
 /* Finishes the request with the step that runs; unknown ids are ignored. From any thread. */
 WEFT_API void weft_engine_cancel(weft_engine *engine, uint64_t request);
+/* The same for a caller that looks at tokens after its event function has returned: the request ends as though that
+ * had said so (WEFT_FINISH_STOP). Steps that began meanwhile have brought further tokens, which the caller drops. */
+WEFT_API void weft_engine_finish(weft_engine *engine, uint64_t request);
+/* told(arg) is called on the engine's thread behind the last event of a step, or of what happened between two steps:
+ * what the event functions gathered can be handed on at once. It must not call the engine; the next step waits for it.
+ * NULL: none; when this returns, none is being called. From any thread but the engine's. */
+WEFT_API void weft_engine_on_told(weft_engine *engine, void (*told)(void *arg), void *arg);
 /* No new requests (WEFT_STATE) from now on; returns when all have finished or after timeout_ms (then the rest is
  * cancelled). */
 WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);
+
+/* ---- inbox: events that wait until they are taken ----
+ * For programs that an event function does not suit: what other languages bind, whose code should not run on the
+ * engine's thread, and loops that wait for many things. Of requests that are submitted through an inbox the events are
+ * kept, in order. Submitting and weft_engine_cancel are for any thread, all else for one at a time. */
+typedef struct weft_inbox weft_inbox;
+
+/* The engine outlives it. Fails with WEFT_NO_MEMORY, WEFT_IO (no descriptor is left). */
+WEFT_API weft_status weft_inbox_new(weft_engine *engine, weft_inbox **out, weft_error *err);
+/* Cancels those of its requests that have not finished, and returns when the step that runs has ended them. Not for
+ * event functions. */
+WEFT_API void weft_inbox_free(weft_inbox **inbox);
+/* As weft_engine_submit; what params say of an event function is not looked at. embedding: room for the values of the
+ * EMBEDDING event, written before that event is there; it lives until the request has finished, or the inbox is freed;
+ * NULL: the event has a place of its own for them. A request for which memory runs out while it generates fails with
+ * WEFT_NO_MEMORY. */
+WEFT_API weft_status weft_inbox_submit(weft_inbox *inbox, const weft_request_params *params, float *embedding,
+                                       uint64_t *request, double *retry_after_s, weft_error *err);
+/* The oldest event, which lives, with all it points to, until the next call of this function, or of
+ * weft_inbox_free. Waits for one for timeout_ms (0: not at all; -1: for good). NULL: none came, or a signal was
+ * handled meanwhile. */
+WEFT_API const weft_event *weft_inbox_take(weft_inbox *inbox, int32_t timeout_ms);
+/* For poll, and what is made of it: a descriptor that can be read from while an event waits. It stays the inbox's:
+ * nobody else reads or closes it. */
+WEFT_API int weft_inbox_fd(const weft_inbox *inbox);
 
 /* ---- adapters of an engine: by name, for each request its own ----
  * A name stands for what its file held when it was added. Added again, it stands for the new content from the next

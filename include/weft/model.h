@@ -89,10 +89,15 @@ typedef struct weft_model_params {
     weft_progress_fn progress;
     void *progress_arg;
     weft_rope_params rope;
+    /* 1: an outline: no weight is read or packed, which takes milliseconds and little memory. It can be described, its
+     * bytes and steps counted, the machine measured; sessions, engines and what else needs its weights are refused
+     * (WEFT_STATE) */
+    int32_t outline;
     /* 1: it computes on the threads of all models of this process that say so and have as many; they take turns */
     int32_t share_threads;
     /* 1: it is loaded so that models that compute meanwhile hardly notice: on one thread, of low precedence */
     int32_t in_background;
+    int32_t reserved;
 } weft_model_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -124,6 +129,19 @@ typedef struct weft_model_info {
 
 /* `out->size` set by the caller. */
 WEFT_API weft_status weft_model_describe(const weft_model *model, weft_model_info *out, weft_error *err);
+
+/* Bytes of memory that a model takes. */
+typedef struct weft_model_bytes {
+    uint32_t size, reserved;
+    uint64_t packed; /* matrices, in the order in which they are multiplied by */
+    /* what steps read as the file has it, embeddings above all: pages of the file, which the system may drop */
+    uint64_t own;
+    uint64_t steps; /* activations and scratch of each engine or group of sessions */
+} weft_model_bytes;
+/* Of an outline, too: then what it would take. `out->size` set by the caller. WEFT_UNSUPPORTED where a plugin does not
+ * tell. */
+WEFT_API weft_status weft_model_count_bytes(const weft_model *model, weft_model_bytes *out, weft_error *err);
+
 WEFT_API const weft_file *weft_model_file(const weft_model *model);           /* NULL for synthetic ones */
 WEFT_API const weft_tokenizer *weft_model_tokenizer(const weft_model *model); /* NULL where the file has none */
 /* Order, fusion, memory and kernels of the plan, as text for people; "" without memory for it. Lives with the model. */

@@ -74,6 +74,21 @@ typedef struct weft_server_params {
     /* with which they are opened, and with which the engine that is given was made; NULL: the defaults */
     const weft_model_params *model_params;
     const weft_engine_params *engine_params;
+    int32_t no_page; /* not 0: / has no web page */
+    /* a listening stream socket, TCP's or unix, that a service manager or a parent opened, instead of host, port and
+     * unix_path; copied, and the caller's to close. 0: none */
+    int32_t listen_fd;
+    /* weft.yaml: its presets, organisations and keys count, and weft_server_reload reads it again; what stands under
+     * `server` and `models` is for the program */
+    const char *config_file;
+    /* what the program knows of an entry under `server`, or (of_model) of a model's options, whenever that file is
+     * read: 1, or 0 with what is wrong in why[0..room). NULL: they are not looked at */
+    int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n_values,
+                              int32_t of_model, char *why, size_t room);
+    void *config_arg;
+    /* http or https URL of an OpenTelemetry collector (OTLP in JSON), which gets a span for each request that asks for
+     * an answer; without a path, /v1/traces there; NULL: none */
+    const char *otlp_url;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -96,9 +111,9 @@ WEFT_API void weft_server_stop(weft_server *server);
 /* Opens the log file anew by its name, soon, as after it was renamed; nothing where there is none. Callable from a
  * signal handler or any thread. */
 WEFT_API void weft_server_reopen_log(weft_server *server);
-/* The same, and reads the key file again: a client whose key is gone is refused from then on, its requests that run
- * go on, and its own adapters are unloaded. A file that cannot be read, or has no key in it, changes nothing, and the
- * log of the program says so. Callable as above. */
+/* The same, and reads the key file and weft.yaml again: a client whose key is gone is refused from then on, its
+ * requests that run go on, and its own adapters are unloaded. A file that cannot be read, or has no key or anything
+ * wrong in it, changes nothing, and the log of the program says so. Callable as above. */
 WEFT_API void weft_server_reload(weft_server *server);
 /* Closes its connections and ends its threads; weft_server_run has returned, or was never called. */
 WEFT_API void weft_server_free(weft_server **server);

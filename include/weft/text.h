@@ -136,7 +136,7 @@ typedef struct weft_chat_parser_params {
     uint32_t size;
     int32_t calls;     /* 1: calls are told as such; 0, where no tools are offered: they are text */
     int32_t reasoning; /* 1: reasoning is told apart; 0: it is text, as are its markers */
-    uint32_t reserved;
+    int32_t form;      /* 1: the answer is held to a form (weft_chat_form), of which nothing is a marker */
     /* JSON as given to weft_chat_render: the functions that may be called, and the types of what formats without types
      * spell as plain text; NULL: any may be */
     const char *tools;
@@ -159,6 +159,9 @@ WEFT_API void weft_chat_parser_free(weft_chat_parser **parser);
 WEFT_API int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token);
 /* 1: what follows now is reasoning, unless it is a marker. */
 WEFT_API int weft_chat_parser_thinks(const weft_chat_parser *parser);
+/* What is pushed from here on ends the thinking (weft_chat_thinking_end), which the model did not end by itself: where
+ * the answer ends within it, what there is of it is not told. */
+WEFT_API void weft_chat_parser_end_thinking(weft_chat_parser *parser);
 /* More of the answer. How it is cut into pieces changes nothing but when parts are told: the texts between two calls,
  * or changes of kind, are the same when joined. A call is told once it is whole, and its arguments parse, text and
  * reasoning at once but for what may become a marker. What looks like a call and never becomes one, is of a function
@@ -192,7 +195,8 @@ enum weft_grammar_kind {
     WEFT_GRAMMAR_REGEX = 3,
     WEFT_GRAMMAR_CHOICES = 4, /* the text is one of those in a JSON array of strings */
     /* Lark-like EBNF, as docs/howto/structured-output.md has it; begins with rule `start` */
-    WEFT_GRAMMAR_LARK = 5
+    WEFT_GRAMMAR_LARK = 5,
+    WEFT_GRAMMAR_SCHEMA = 6 /* as weft_grammar_from_schema */
 };
 
 /* Refuses what cannot work, by rule and line: WEFT_ARGUMENT for a malformed grammar, one with rules that are
@@ -238,6 +242,15 @@ WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const we
  * #/properties/a"), also for what the form has no way to write. */
 WEFT_API weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice,
                                        int32_t parallel, weft_grammar **out, weft_error *err);
+/* What may stand before the form of an answer to this prompt: 0: nothing; other numbers: thoughts and the marks that
+ * lead to it. Prompts of one chat with the same number have the same. */
+WEFT_API int32_t weft_chat_form_lead(const weft_chat_prompt *prompt);
+/* The texts of weft_grammar_new, behind what may stand before them in an answer to this prompt: where its models think,
+ * thoughts that they may have first, or must end where the template has begun them; then the mark with which a text
+ * begins, where the format has one. With enable_thinking false there are none, unless the template begins some. Fails
+ * as weft_grammar_new does. The answer is read by a parser with `form`. */
+WEFT_API weft_status weft_chat_form(const weft_chat_prompt *prompt, uint32_t kind, const char *source, size_t length,
+                                    weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
 /* Gives up one ownership; the last one frees it. */

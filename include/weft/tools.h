@@ -155,6 +155,45 @@ WEFT_API weft_status weft_synthetic_write(const char *shape, uint32_t dtype, con
 /* The limits of the hardware, measured now on the model's provider. */
 WEFT_API weft_status weft_model_measure(weft_model *model, weft_peaks *out, weft_error *err);
 
+/* The same without a model, n times on n_threads threads (0: as many as a model would get), each briefly
+ * (weft_peaks.brief): the differences are those of the machine. Takes 0.5 GB of memory meanwhile. WEFT_ARGUMENT,
+ * WEFT_NO_MEMORY. */
+WEFT_API weft_status weft_machine_measure(int32_t n_threads, int32_t n, weft_peaks *out, weft_error *err);
+
+typedef struct weft_cache {
+    int32_t level, n_cpus; /* n_cpus: that share one */
+    char type[16];         /* "Data", "Instruction", "Unified" */
+    uint64_t bytes;
+} weft_cache;
+
+#define WEFT_CACHES_MAX 8
+
+/* The machine, as this process may use it. What is not known is 0 or "". */
+typedef struct weft_machine {
+    uint32_t size;
+    int32_t n_cpus, n_cores, n_fast_cores,
+        n_nodes;           /* logical processors, cores, those of the fastest kind, NUMA nodes */
+    int32_t n_threads;     /* that a model gets: one per core of the fastest kind */
+    int32_t n_threads_smt; /* with every logical processor of these cores; 0: they have one each, or cores differ */
+    int32_t n_caches;
+    double quota_cpus;        /* processor time per time that the control group grants; 0: no quota */
+    uint64_t memory_bytes;    /* in all */
+    uint64_t group_bytes;     /* that the control group may have; 0: no limit */
+    uint64_t available_bytes; /* that can be had now, without swapping and within the group's limit */
+    uint64_t swap_bytes, hugetlb_bytes;
+    uint64_t memlock_bytes; /* that may be kept in memory (RLIMIT_MEMLOCK); UINT64_MAX: no limit */
+    int32_t numa_balancing, reserved;
+    weft_cache caches[WEFT_CACHES_MAX];
+    char processor[96];
+    char tiers_found[96], tiers_used[96]; /* best first: "avx512vnni, avx512, avx2, ref" */
+    char tuned_for[32];                   /* microarchitecture */
+    char huge_pages[32];                  /* transparent ones: "always", "madvise", "never" */
+    char huge_defrag[32], governor[32], perf_paranoid[32];
+} weft_machine;
+
+/* out->size set by the caller. WEFT_ARGUMENT: WEFT_CPU names no tier. */
+WEFT_API weft_status weft_machine_describe(weft_machine *out, weft_error *err);
+
 /* What a step must move and multiply at least. */
 typedef struct weft_step_cost {
     uint32_t size, reserved;

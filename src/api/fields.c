@@ -233,12 +233,20 @@ int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__ap
 int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n,
                            weft__api_params *params, weft__api_error *error)
 {
-    *params = (weft__api_params){.form = form, .n_vocab = n_vocab};
+    weft__json *root = NULL;
+    *params = (weft__api_params){.form = form};
     *error = (weft__api_error){0};
+    if (!n) return weft__api_error_set(error, 400, NULL, "the body is empty; it must be a JSON object");
+    return weft__api_body_parse(body, n, &root, error) && weft__api_params_take(form, n_vocab, &root, params, error);
+}
+
+int weft__api_params_take(const weft__api_table *form, int32_t n_vocab, weft__json **root, weft__api_params *params,
+                          weft__api_error *error)
+{
+    *params = (weft__api_params){.form = form, .n_vocab = n_vocab, .root = *root};
+    *root = NULL;
     for (const weft__api_field *f = form->fields; f->name; f++) set_default(params, f);
     params->keep_alive_ms = -1;
-    if (!n) return weft__api_error_set(error, 400, NULL, "the body is empty; it must be a JSON object");
-    if (!weft__api_body_parse(body, n, &params->root, error)) return 0;
     if (weft__json_kind_of(params->root) != WEFT__JSON_OBJECT)
         return weft__api_error_set(error, 400, NULL, "the body must be a JSON object, not %s", kind_text(params->root));
     return read_members(form, params, error);

@@ -66,11 +66,10 @@ typedef struct weft__api_adapter_scale {
 } weft__api_adapter_scale;
 
 /* What the answer is held to, but for `grammar`. */
-enum { WEFT__API_SCHEMA = -1 };
 typedef struct weft__api_constraint {
     const char *field; /* that says so; NULL: none does */
     const char *other; /* another that says so, too; NULL: none does */
-    int kind;          /* weft_grammar_kind, or WEFT__API_SCHEMA */
+    int kind;          /* weft_grammar_kind */
     weft__strbuf text; /* owned; of a grammar, schema, expression or list of choices */
 } weft__api_constraint;
 
@@ -175,6 +174,16 @@ typedef struct weft__api_meant {
 } weft__api_meant;
 /* Of what is no such body nothing is known: its reader will say what is wrong. */
 void weft__api_meant_read(const char *body, size_t n, weft__api_meant *out);
+/* The same of a body that was parsed, whose root it takes. */
+int weft__api_params_take(const weft__api_table *form, int32_t n_vocab, weft__json **root, weft__api_params *params,
+                          weft__api_error *error);
+
+/* Gives a body that was parsed the fields (an object, named as a chat's are) that this form has under any name and the
+ * request has not. 1, or 0 with the error filled. */
+int weft__api_preset_fields(const weft__api_table *form, const weft__json *fields, weft__json *root,
+                            weft__api_error *error);
+/* Puts a message of the system before its messages, where none of them is the system's or the developer's. The same. */
+int weft__api_preset_system(const char *text, weft__json *root, weft__api_error *error);
 
 /* Lets go of what was only to be read: prompts, messages, tools, tokens and whatever is no string that the ask
  * names. */

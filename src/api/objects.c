@@ -92,6 +92,17 @@ void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *
                         (double)a->scale);
 }
 
+void weft__api_put_preset_model(weft__strbuf *out, const char *id, const char *parent, int64_t created)
+{
+    begin_object(out);
+    weft__strbuf_puts(out, "\"id\":");
+    put_string(out, id);
+    weft__strbuf_printf(out,
+                        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)created);
+    put_string(out, parent);
+    weft__strbuf_puts(out, ",\"meta\":{\"preset\":true}}");
+}
+
 /* ---- llama.cpp's ---- */
 
 static void put_piece(weft__strbuf *out, const char *bytes, size_t n)

@@ -33,6 +33,9 @@ void weft__api_put_model_state(weft__strbuf *out, const char *id, int64_t create
 void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
                                  const weft_engine_adapter *a);
 
+/* id: a preset's name; parent: its model's. */
+void weft__api_put_preset_model(weft__strbuf *out, const char *id, const char *parent, int64_t created);
+
 /* ---- llama.cpp's ---- */
 
 /* /tokenize: the ids of all prompts; with_pieces: each with its text, or with its bytes where they are no UTF-8. */

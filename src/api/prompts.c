@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "api/errors.h"
 #include "api/prompts.h"
 
@@ -158,7 +159,10 @@ int weft__api_prompts_read(const weft__api_prompt_model *m, const char *field, c
                            int parse, int with_text, weft__api_prompts *out, weft__api_error *error)
 {
     struct prompts_reading r = {m, field, flags_of(special, parse), with_text, 1, error};
-    return prompts_read_all(&r, v, out);
+    const uint64_t begin = weft__clock_ns();
+    const int ok = prompts_read_all(&r, v, out);
+    out->tokenizer_ns = weft__clock_ns() - begin;
+    return ok;
 }
 
 int weft__api_texts_read(const weft__api_prompt_model *m, const char *field, const weft__json *v, int special,
@@ -323,11 +327,17 @@ int weft__api_prompts_chat(const weft__api_prompt_model *m, const weft__api_para
                            weft__api_error *error)
 {
     size_t n_text;
+    const uint64_t begin = weft__clock_ns();
     *out = (weft__api_prompts){0};
     if (!weft__api_chat_text(m, params, &out->chat, error)) return 0;
+    const uint64_t rendered = weft__clock_ns();
     weft_chat_prompt_text(out->chat, &n_text);
     if (too_long(m, "messages", n_text, error)) return 0;
     out->items = weft__alloc_zero(1, sizeof *out->items);
     out->n = out->items != NULL;
-    return out->n ? add_chat(&out->items[0], out->chat, n_text, error) : prompts_no_memory(error);
+    if (!out->n) return prompts_no_memory(error);
+    const int ok = add_chat(&out->items[0], out->chat, n_text, error);
+    out->template_ns = rendered - begin;
+    out->tokenizer_ns = weft__clock_ns() - rendered;
+    return ok;
 }

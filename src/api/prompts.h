@@ -30,6 +30,7 @@ typedef struct weft__api_prompts {
     weft__api_prompt *items; /* [n], owned with what they hold */
     size_t n;
     weft_chat_prompt *chat; /* owned: what the one prompt of a chat was before it was made tokens; else NULL */
+    uint64_t template_ns, tokenizer_ns; /* that went to both */
 } weft__api_prompts;
 
 void weft__api_prompts_free(weft__api_prompts *prompts);

@@ -52,7 +52,7 @@ static int keep_schema(weft__api_params *params, const char *name, const char *p
 {
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT)
         return weft__api_error_set(error, 400, name, "'%s' must be a JSON Schema, an object", place);
-    return weft__api_keep_constraint(params, WEFT__API_SCHEMA, name, v, error);
+    return weft__api_keep_constraint(params, WEFT_GRAMMAR_SCHEMA, name, v, error);
 }
 
 /* {"name": ..., "schema": ..., "strict": ...}: the answer is held to the schema, strict or not. */

@@ -59,7 +59,7 @@ static int keep_json(weft__api_params *params, const char *field, const weft__js
 {
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT && weft__json_kind_of(v) != WEFT__JSON_STRING)
         return weft__api_error_set(error, 400, field, "'%s' must be a JSON Schema: an object, or its text", field);
-    return weft__api_keep_constraint(params, WEFT__API_SCHEMA, field, v, error);
+    return weft__api_keep_constraint(params, WEFT_GRAMMAR_SCHEMA, field, v, error);
 }
 
 int weft__api_read_guided_json(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)

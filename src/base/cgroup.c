@@ -146,6 +146,42 @@ uint64_t weft__cgroup_memory(const char *root)
     return (uint64_t)lower(lowest(root, "", memory_v2), lowest(root, "memory", memory_v1));
 }
 
+/* The number behind `name` in root/dir/memory.stat; 0 when there is none. */
+static double memory_stat(const char *root, const char *dir, const char *name)
+{
+    char path[PATH_ROOM * 2], line[128], word[64];
+    double value, found = 0;
+    const int len = snprintf(path, sizeof path, "%s%s/memory.stat", root, dir);
+    FILE *f = len > 0 && (size_t)len < sizeof path ? fopen(path, "re") : NULL;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "%63s %lf", word, &value) == 2 && !strcmp(word, name)) found = value;
+    if (f) fclose(f);
+    return found;
+}
+
+static double left_of(const char *root, const char *dir, double limit, const char *usage, const char *files)
+{
+    char line[128];
+    if (limit <= 0 || !read_line(root, dir, usage, line, sizeof line)) return limit;
+    const double left = limit - strtod(line, NULL) + memory_stat(root, dir, files);
+    return left < 1 ? 1 : left < limit ? left : limit;
+}
+
+static double left_v2(const char *root, const char *dir)
+{
+    return left_of(root, dir, memory_v2(root, dir), "memory.current", "inactive_file");
+}
+
+static double left_v1(const char *root, const char *dir)
+{
+    return left_of(root, dir, memory_v1(root, dir), "memory.usage_in_bytes", "total_inactive_file");
+}
+
+uint64_t weft__cgroup_memory_left(const char *root)
+{
+    return (uint64_t)lower(lowest(root, "", left_v2), lowest(root, "memory", left_v1));
+}
+
 /* Adds what cpu.stat of that group says, in seconds: throttled_usec in v2, throttled_time (ns) in v1; the root of v2
  * has neither. */
 static void add_throttled(const char *root, const char *dir, double *sum)

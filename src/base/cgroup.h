@@ -15,6 +15,9 @@ double weft__cgroup_cpus(const char *root);
 int weft__cgroup_cores(const char *root, int n);
 /* Bytes of memory; 0 when there is no limit. */
 uint64_t weft__cgroup_memory(const char *root);
+/* Bytes that its groups may still take: the limit without what is used, but for pages of files that can go; 1 when none
+ * is left, 0 when there is no limit. */
+uint64_t weft__cgroup_memory_left(const char *root);
 /* Seconds of processor time that quotas have taken so far from the groups that this process is in; NAN where no group
  * tells. What is being taken is added when it is over. */
 double weft__cgroup_throttled(const char *root);

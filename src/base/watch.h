@@ -8,15 +8,16 @@
 #include <stdint.h>
 
 #ifdef __SANITIZE_THREAD__
-void __tsan_read_range(void *at, size_t n);
-void __tsan_write_range(void *at, size_t n);
+/* As the compiler knows them. */
+void __tsan_read_range(void *at, intptr_t n);
+void __tsan_write_range(void *at, intptr_t n);
 #endif
 
 /* n bytes are read by this thread. */
 static inline void weft__watch_read(const void *at, size_t n)
 {
 #ifdef __SANITIZE_THREAD__
-    __tsan_read_range((void *)(uintptr_t)at, n);
+    __tsan_read_range((void *)(uintptr_t)at, (intptr_t)n);
 #else
     (void)at, (void)n;
 #endif
@@ -26,7 +27,7 @@ static inline void weft__watch_read(const void *at, size_t n)
 static inline void weft__watch_written(void *at, size_t n)
 {
 #ifdef __SANITIZE_THREAD__
-    __tsan_write_range(at, n);
+    __tsan_write_range(at, (intptr_t)n);
 #else
     (void)at, (void)n;
 #endif

@@ -2,7 +2,7 @@
 /* batcher.h: the inside of an engine (weft.h), for the files of this room.
  *
  *   engine.c    parameters, life, drain
- *   submit.c    a request into the queue; its cancellation
+ *   submit.c    a request into the queue; its end from outside
  *   thread.c    the engine's thread: its loop, commands, and when events are told
  *   pages.c     pages, prefix tree and keys: what the scheduler knows as its store
  *   fetch.c     prefixes that come back from the disk store
@@ -12,6 +12,7 @@
  *   step.c      a plan of the scheduler as steps of the model
  *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
  *   adapters.c  adapters by name, and what requests lease of them
+ *   inbox.c     events that are kept until they are taken
  *   stats.c     counters;  trace.c  the Chrome trace
  *
  * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the
@@ -45,6 +46,16 @@ typedef enum batcher_state {
     BATCHER_FETCHED,  /* it was read: to be handed to the scheduler */
     BATCHER_SCHEDULED
 } batcher_state;
+
+/* What a request is in, from BEGAN to FINISHED. */
+typedef enum batcher_stage {
+    BATCHER_WAITING,
+    BATCHER_COMPUTING,
+    BATCHER_MASKING,
+    BATCHER_SAMPLING,
+    BATCHER_TELLING,
+    BATCHER_STAGES
+} batcher_stage;
 
 typedef struct batcher_request {
     weft_engine *engine;
@@ -91,6 +102,8 @@ typedef struct batcher_request {
     weft_status status;
     char message[256];
     uint64_t submitted_ns, began_ns, first_ns, deadline_ns;
+    uint64_t spent_ns[BATCHER_STAGES], since_ns; /* until then it is counted */
+    batcher_stage stage;
 } batcher_request;
 
 /* A read of the disk. The request that asked for it may be gone when it ends: what was read is dropped then. */
@@ -216,6 +229,13 @@ struct weft_engine {
     } restore;
     uint64_t copy_left; /* bytes of pages that may be copied before the next step */
     batcher_trace *trace;
+    int has_told; /* events since `told` was called */
+
+    struct {
+        pthread_mutex_t lock; /* held while it is called */
+        void (*call)(void *arg);
+        void *arg;
+    } told;
 };
 
 /* ---- engine.c ---- */
@@ -234,13 +254,24 @@ void weft__batcher_end(batcher_request *r, weft_finish finish);
 void weft__batcher_fail(batcher_request *r, weft_status status, const char *message);
 /* Tells the request's event function; ends the request when it says so. */
 void weft__batcher_notify(batcher_request *r, weft_event *event);
+/* From `now` on it is in that stage; returns the one before. */
+batcher_stage weft__batcher_stage(batcher_request *r, batcher_stage next, uint64_t now);
 weft_event weft__batcher_event(const batcher_request *r, uint32_t kind);
 /* Puts a record that is in no list back; with the lock. */
 void weft__batcher_recycle(weft_engine *e, batcher_request *r);
 /* Frees what a record holds. Its sequence must be empty unless the caller is the engine's thread. */
 void weft__batcher_clear(batcher_request *r);
 
+/* ---- engine.c ---- */
+/* Puts numbers where zeros stand, and checks them; n_kv_tokens is left to the pages. */
+weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_params *p, weft_error *err);
+/* Rows with logits of one run of the model at most. */
+int32_t weft__batcher_max_wanted(const weft_model *m, int32_t n_slots);
+
 /* ---- pages.c ---- */
+/* Puts the number of tokens where none was given, and the pages of each group into
+ * n_pages[WEFT__KV_SNAPSHOT_GROUPS]. */
+weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err);
 /* Pool, prefix tree, layout and keys. Complete or nothing but what weft__batcher_close_pages frees. */
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err);
 void weft__batcher_close_pages(weft_engine *e);
@@ -249,10 +280,8 @@ void weft__batcher_close_pages(weft_engine *e);
 int weft__batcher_warm_page(weft_engine *e);
 /* Holds the pages to e->kv_bytes, as far as those in use allow. Returns 1 where some were evicted. With the lock. */
 int weft__batcher_limit_pages(weft_engine *e);
-/* Bytes of the pages of one request of n_ctx tokens, and of all; of an engine that has but its model and complete
- * parameters, of which n_kv_tokens is chosen. */
-weft_status weft__batcher_measure_pages(weft_engine *e, uint64_t *least, uint64_t *most, weft_error *err);
-uint64_t weft__batcher_fixed_scratch(const weft_engine *e);
+/* Of n_pages of a group, those that one request of n_ctx tokens needs. The parameters are complete. */
+int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params *p, int32_t group, int32_t n_pages);
 weft__sched_store weft__batcher_store(weft_engine *e);
 /* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
 weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
@@ -330,6 +359,8 @@ void weft__batcher_embed(batcher_request *r, int32_t first, int32_t n, const flo
 void weft__batcher_stats_begin(weft_engine *e);
 /* With the lock, by the engine's thread. */
 void weft__batcher_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
+/* Bytes that are there for every step, however few rows it has. */
+uint64_t weft__batcher_scratch(const weft_model *m, int32_t max_wanted);
 /* Pages, and the bytes of all owners. */
 void weft__batcher_count_pages(weft_engine *e);
 void weft__batcher_count_persisting(weft_engine *e);

@@ -64,8 +64,7 @@ static weft_status check_range(const char *name, int64_t value, int64_t least, i
                      (long long)least, (long long)most);
 }
 
-/* Puts numbers where zeros stand, and checks them; n_kv_tokens is left to the pages. */
-static weft_status complete_params(const weft_model *m, weft_engine_params *p, weft_error *err)
+weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_params *p, weft_error *err)
 {
     weft_status st;
     p->step_rows = or_default(p->step_rows, m->max_rows);
@@ -87,36 +86,12 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
     return WEFT_OK;
 }
 
-/* ---- what it takes ---- */
-
-static void choose_wanted(weft_engine *e)
-{
-    e->max_wanted = e->params.n_slots > LEAST_WANTED ? e->params.n_slots : LEAST_WANTED;
-    if (e->max_wanted > e->model->max_wanted) e->max_wanted = e->model->max_wanted;
-}
-
-weft_status weft_engine_measure(weft_model *model, const weft_engine_params *params, weft_engine_need *out,
-                                weft_error *err)
-{
-    weft_engine e = {.model = model};
-    weft_engine_need need = {.size = sizeof need, .weights = model->info.n_bytes};
-    weft_engine_params_default(&e.params);
-    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &e.params, params, err);
-    if (!st) st = complete_params(model, &e.params, err);
-    if (!st) st = weft__batcher_measure_pages(&e, &need.kv_least, &need.kv_most, err);
-    if (st) return st;
-    choose_wanted(&e);
-    need.scratch = weft__batcher_fixed_scratch(&e) +
-                   (uint64_t)e.params.n_slots * ((uint64_t)e.params.n_ctx * sizeof(int32_t) +
-                                                 weft__sample_bytes_most(model->hp.n_vocab, e.params.n_ctx));
-    return weft__params_write(WEFT__PARAMS_TYPE(weft_engine_need), out, &need, err);
-}
-
 /* ---- life ---- */
 
 static void make_locks(weft_engine *e)
 {
     pthread_mutex_init(&e->lock, NULL);
+    pthread_mutex_init(&e->told.lock, NULL);
     weft__clock_cond_init(&e->wake);
     weft__clock_cond_init(&e->done);
 }
@@ -140,6 +115,7 @@ static void on_finished(void *arg, void *user, weft__sched_why why, const weft_e
     batcher_request *r = user;
     if (!r->status && why == WEFT__SCHED_LENGTH) r->finish = WEFT_FINISH_LENGTH;
     if (why == WEFT__SCHED_CANCELLED) r->finish = WEFT_FINISH_CANCELLED;
+    if (why == WEFT__SCHED_ENDED && !r->ended) r->finish = WEFT_FINISH_STOP; /* weft_engine_finish */
     if (!r->status && why == WEFT__SCHED_TIMEOUT) weft__batcher_expire(r);
     if (!r->status && why == WEFT__SCHED_FAILED) {
         r->status = err ? (weft_status)err->status : WEFT_INTERNAL;
@@ -164,12 +140,18 @@ static weft_status make_sched(weft_engine *e, weft_error *err)
     return weft__sched_create(&limits, &store, &hooks, &e->sched, err);
 }
 
+int32_t weft__batcher_max_wanted(const weft_model *m, int32_t n_slots)
+{
+    const int32_t n = n_slots > LEAST_WANTED ? n_slots : LEAST_WANTED;
+    return n < m->max_wanted ? n : m->max_wanted;
+}
+
 static weft_status make_tables(weft_engine *e, weft_error *err)
 {
     const weft_model *m = e->model;
     size_t n_vocab = (size_t)m->hp.n_vocab;
     e->records.n = e->params.n_slots + e->params.max_queue;
-    choose_wanted(e);
+    e->max_wanted = weft__batcher_max_wanted(m, e->params.n_slots);
     e->records.all = weft__alloc_zero((size_t)e->records.n, sizeof *e->records.all);
     e->events.began = weft__alloc_array((size_t)e->records.n, sizeof *e->events.began);
     e->events.ended = weft__alloc_array((size_t)e->records.n, sizeof *e->events.ended);
@@ -226,6 +208,7 @@ static void discard(weft_engine *e)
     weft__free(e->records.all);
     pthread_cond_destroy(&e->done);
     pthread_cond_destroy(&e->wake);
+    pthread_mutex_destroy(&e->told.lock);
     pthread_mutex_destroy(&e->lock);
     weft__free(e);
 }
@@ -236,7 +219,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     *out = NULL;
     weft_engine_params_default(&p);
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &p, params, err);
-    if (!st) st = complete_params(model, &p, err);
+    if (!st) st = weft__batcher_complete_params(model, &p, err);
     if (st) return st;
     weft_engine *e = weft__alloc_zero(1, sizeof *e);
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");

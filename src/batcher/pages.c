@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/hash.h"
+#include "base/machine.h"
 #include "batcher/batcher.h"
 #include "base/sha256.h"
 
@@ -82,19 +83,6 @@ weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const w
 
 /* ---- how many pages ---- */
 
-/* Bytes that could be had now without swapping, as the kernel estimates them; 0: it does not say. */
-static uint64_t free_memory(void)
-{
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
-    if (f) fclose(f);
-    uint64_t limit = weft__machine_memory_bytes(), bytes = (uint64_t)kib * 1024;
-    return bytes && (!limit || bytes < limit) ? bytes : limit;
-}
-
 static double token_bytes(const weft_graph *g, uint32_t dtype)
 {
     double bytes = 0;
@@ -105,29 +93,26 @@ static double token_bytes(const weft_graph *g, uint32_t dtype)
     return bytes;
 }
 
-static int64_t choose_tokens(const weft_engine *e)
+static int64_t choose_tokens(const weft_model *m, const weft_engine_params *p)
 {
-    const weft_engine_params *p = &e->params;
     if (p->n_kv_tokens > 0) return p->n_kv_tokens;
     int64_t wanted = (int64_t)p->n_slots * p->n_ctx;
-    double bytes = token_bytes(e->model->graph, p->kv_dtype), room = (double)free_memory() / 2;
+    double bytes = token_bytes(m->graph, p->kv_dtype), room = (double)weft__machine_memory_available("") / 2;
     if (bytes > 0 && room > 0 && bytes * (double)wanted > room) wanted = (int64_t)(room / bytes);
     return wanted < p->n_ctx ? p->n_ctx : wanted;
 }
 
 /* A group with a window needs few pages per request; as many again are for what is cached. */
-static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_error *err)
+static weft_status count_pages(const weft_graph *g, const weft_engine_params *p, int32_t *n_pages, weft_error *err)
 {
-    const weft_graph *g = e->model->graph;
     for (int32_t i = 0; i < g->n_kv_groups; i++) {
         const weft_kv_group *group = &g->kv_groups[i];
-        int64_t pages = (e->params.n_kv_tokens + group->page_tokens - 1) / group->page_tokens;
-        int64_t enough =
-            (int64_t)weft__kv_pages_needed(group, e->params.n_ctx, e->params.step_rows) * e->params.n_slots * 2;
+        int64_t pages = (p->n_kv_tokens + group->page_tokens - 1) / group->page_tokens;
+        int64_t enough = (int64_t)weft__kv_pages_needed(group, p->n_ctx, p->step_rows) * p->n_slots * 2;
         if (group->window > 0 && enough < pages) pages = enough;
         if (pages > INT32_MAX)
             return weft_fail(err, WEFT_ARGUMENT, "n_kv_tokens is %lld, which are more pages than can be counted",
-                             (long long)e->params.n_kv_tokens);
+                             (long long)p->n_kv_tokens);
         n_pages[i] = pages < 1 ? 1 : (int32_t)pages;
     }
     return WEFT_OK;
@@ -139,7 +124,7 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
 {
     const weft_graph *g = e->model->graph;
     uint32_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
-    double bytes = 0, room = (double)free_memory();
+    double bytes = 0, room = (double)weft__machine_memory_available("");
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * block_bytes * n_pages[i];
     if (room <= 0 || bytes <= room) return WEFT_OK;
@@ -152,22 +137,10 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
 
 /* ---- a limit on them ---- */
 
-static int32_t least_pages(const weft_engine *e, int32_t group, int32_t n_pages)
+int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params *p, int32_t group, int32_t n_pages)
 {
-    int32_t n = weft__kv_pages_needed(&e->model->graph->kv_groups[group], e->params.n_ctx, e->params.step_rows);
+    int32_t n = weft__kv_pages_needed(&m->graph->kv_groups[group], p->n_ctx, p->step_rows);
     return n < n_pages ? n : n_pages;
-}
-
-static void page_bytes(const weft_engine *e, const int32_t *n_pages, uint64_t *least, uint64_t *most)
-{
-    const weft_graph *g = e->model->graph;
-    const uint64_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
-    *least = *most = 0;
-    for (int32_t i = 0; i < g->n_kv_groups; i++) {
-        const uint64_t page = (weft_kv_page_elems(&g->kv_groups[i]) * block_bytes + 63) & ~(uint64_t)63;
-        *least += page * (uint64_t)least_pages(e, i, n_pages[i]);
-        *most += page * (uint64_t)n_pages[i];
-    }
 }
 
 /* Of what is beyond the least, all groups get the same part. */
@@ -175,39 +148,32 @@ int weft__batcher_limit_pages(weft_engine *e)
 {
     const weft_graph *g = e->model->graph;
     const weft_kv_binding *pages = weft__kv_pool_bindings(e->pool);
-    int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
-    uint64_t least, most;
+    int32_t least_of[WEFT__KV_SNAPSHOT_GROUPS];
+    uint64_t least = 0, most = 0;
     int evicted = 0;
     if (!e->kv_bytes) return 0;
-    for (int32_t i = 0; i < g->n_kv_groups; i++) n_pages[i] = pages[i].n_pages;
-    page_bytes(e, n_pages, &least, &most);
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        least_of[i] = weft__batcher_least_pages(e->model, &e->params, i, pages[i].n_pages);
+        least += (uint64_t)least_of[i] * pages[i].page_bytes;
+        most += (uint64_t)pages[i].n_pages * pages[i].page_bytes;
+    }
     double part = e->kv_bytes <= least  ? 0
                   : e->kv_bytes >= most ? 1
                                         : (double)(e->kv_bytes - least) / (double)(most - least);
     for (int32_t i = 0; i < g->n_kv_groups; i++) {
-        const int32_t n = least_pages(e, i, n_pages[i]);
-        evicted |= weft__kv_pool_limit(e->pool, i, n + (int32_t)(part * (n_pages[i] - n))) > 0;
+        const int32_t n = least_of[i];
+        evicted |= weft__kv_pool_limit(e->pool, i, n + (int32_t)(part * (pages[i].n_pages - n))) > 0;
     }
     return evicted;
 }
 
-/* How many of each group. asked: the caller said how many tokens. */
-static weft_status choose_pages(weft_engine *e, int asked, int32_t *n_pages, weft_error *err)
+weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err)
 {
-    const weft_graph *g = e->model->graph;
+    const weft_graph *g = m->graph;
     if (g->n_kv_groups > WEFT__KV_SNAPSHOT_GROUPS)
         return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__KV_SNAPSHOT_GROUPS);
-    e->params.n_kv_tokens = choose_tokens(e);
-    weft_status st = count_pages(e, n_pages, err);
-    return !st && asked ? check_room(e, n_pages, err) : st;
-}
-
-weft_status weft__batcher_measure_pages(weft_engine *e, uint64_t *least, uint64_t *most, weft_error *err)
-{
-    int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
-    weft_status st = choose_pages(e, 0, n_pages, err);
-    if (!st) page_bytes(e, n_pages, least, most);
-    return st;
+    p->n_kv_tokens = choose_tokens(m, p);
+    return count_pages(g, p, n_pages, err);
 }
 
 weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
@@ -215,7 +181,9 @@ weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
     const weft_graph *g = e->model->graph;
     int32_t n_pages[WEFT__KV_SNAPSHOT_GROUPS];
     weft_status st;
-    if ((st = choose_pages(e, e->params.n_kv_tokens > 0, n_pages, err)) ||
+    int asked = e->params.n_kv_tokens > 0;
+    if ((st = weft__batcher_plan_pages(e->model, &e->params, n_pages, err)) ||
+        (asked && (st = check_room(e, n_pages, err))) ||
         (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
         (st = weft__kv_prefix_create(e->pool, &e->prefix, err)))
         return st;

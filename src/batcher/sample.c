@@ -87,9 +87,11 @@ static int is_end(const weft_engine *e, int32_t token)
 static weft_status mask(batcher_request *r, float *logits, weft_error *err)
 {
     weft_engine *e = r->engine;
-    uint64_t begin = weft__clock_ns();
+    uint64_t begin = weft__clock_ns(), end;
+    weft__batcher_stage(r, BATCHER_MASKING, begin);
     weft_status st = weft_matcher_apply(r->matcher, logits, e->model->hp.n_vocab, err);
-    e->mask_ns += weft__clock_ns() - begin;
+    weft__batcher_stage(r, BATCHER_SAMPLING, end = weft__clock_ns());
+    e->mask_ns += end - begin;
     return st;
 }
 

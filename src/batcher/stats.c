@@ -42,13 +42,11 @@ static void hold(weft_held *h, uint64_t bytes)
     if (bytes > h->peak) h->peak = bytes;
 }
 
-/* What is there for every step, however few rows it has. */
-uint64_t weft__batcher_fixed_scratch(const weft_engine *e)
+uint64_t weft__batcher_scratch(const weft_model *m, int32_t max_wanted)
 {
-    const weft_model *m = e->model;
     uint64_t n_vocab = (uint64_t)m->hp.n_vocab;
-    return weft__plan_scratch(m->plan) + ((uint64_t)e->max_wanted + 1) * n_vocab * sizeof *e->logits +
-           ((uint64_t)m->max_rows + 1) * (uint64_t)m->hp.d_model * sizeof *e->steps.batch.hidden;
+    return weft__plan_scratch(m->plan) + ((uint64_t)max_wanted + 1) * n_vocab * sizeof(float) +
+           ((uint64_t)m->max_rows + 1) * (uint64_t)m->hp.d_model * sizeof(float);
 }
 
 static void count_bytes(weft_engine *e, uint64_t pages)
@@ -56,7 +54,7 @@ static void count_bytes(weft_engine *e, uint64_t pages)
     weft_memory *m = &e->stats.memory;
     hold(&m->weights, e->model->info.n_bytes);
     hold(&m->pages, pages);
-    hold(&m->scratch, weft__batcher_fixed_scratch(e) + e->n_scratch);
+    hold(&m->scratch, weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch);
 }
 
 void weft__batcher_count_pages(weft_engine *e)

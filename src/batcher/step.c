@@ -38,9 +38,11 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
 static weft_status run_model(weft_engine *e, weft_error *err)
 {
     uint64_t begin = weft__clock_ns();
+    for (int32_t i = 0; i < e->n_parts; i++) weft__batcher_stage(e->parts[i].r, BATCHER_COMPUTING, begin);
     weft__batcher_trace_begin(e);
     weft_status st = weft__engine_step(e->model, &e->steps, weft__kv_pool_bindings(e->pool), e->logits, err);
     uint64_t end = weft__clock_ns();
+    for (int32_t i = 0; i < e->n_parts; i++) weft__batcher_stage(e->parts[i].r, BATCHER_WAITING, end);
     e->model_ns += end - begin;
     weft__batcher_trace_step(e, e->steps.batch.rows.n_rows, e->steps.batch.rows.n_wanted, begin, end);
     return st;
@@ -93,10 +95,12 @@ static void count_read(weft_engine *e, const batcher_part *part)
 static void use_part(weft_engine *e, const batcher_part *part)
 {
     batcher_request *r = part->r;
+    weft__batcher_stage(r, BATCHER_SAMPLING, weft__clock_ns());
     count_read(e, part);
     int known = r->ended || use_rows(e, part);
     weft__kv_seq_advance(r->seq, part->n - !known);
     if (!known) put_off(r);
+    weft__batcher_stage(r, BATCHER_WAITING, weft__clock_ns());
 }
 
 /* Those that have been put off most often come first, so that each has its turn; else the order stays. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* submit.c: a request from what the caller hands over to the scheduler's queue, or to those that wait for the disk; and
- * its cancellation. Any thread. */
+ * its end when the caller asks for it. Any thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -204,17 +204,28 @@ weft_status weft__batcher_schedule(batcher_request *r, double *retry_after_s, we
     return st;
 }
 
-void weft_engine_cancel(weft_engine *e, uint64_t request)
+/* Ends it through the scheduler; one that still waits for the disk is cancelled. */
+static void end_from_outside(weft_engine *e, uint64_t request, void (*end)(weft__sched *s, uint64_t id))
 {
     uint32_t i = (uint32_t)request - 1, generation = (uint32_t)(request >> 32);
     if (i >= (uint32_t)e->records.n) return;
     batcher_request *r = &e->records.all[i];
     pthread_mutex_lock(&e->lock);
     if (r->state != BATCHER_FREE && r->generation == generation) {
-        if (r->state == BATCHER_SCHEDULED) weft__sched_cancel(e->sched, r->sched_id);
+        if (r->state == BATCHER_SCHEDULED) end(e->sched, r->sched_id);
         r->cancelled = 1;
         e->work = 1;
         pthread_cond_signal(&e->wake);
     }
     pthread_mutex_unlock(&e->lock);
+}
+
+void weft_engine_cancel(weft_engine *e, uint64_t request)
+{
+    end_from_outside(e, request, weft__sched_cancel);
+}
+
+void weft_engine_finish(weft_engine *e, uint64_t request)
+{
+    end_from_outside(e, request, weft__sched_end);
 }

@@ -41,9 +41,21 @@ void weft__batcher_fail(batcher_request *r, weft_status status, const char *mess
     weft__batcher_end(r, WEFT_FINISH_FAILED);
 }
 
+batcher_stage weft__batcher_stage(batcher_request *r, batcher_stage next, uint64_t now)
+{
+    const batcher_stage before = r->stage;
+    r->spent_ns[before] += now - r->since_ns;
+    r->since_ns = now;
+    r->stage = next;
+    return before;
+}
+
 void weft__batcher_notify(batcher_request *r, weft_event *event)
 {
+    const batcher_stage before = weft__batcher_stage(r, BATCHER_TELLING, weft__clock_ns());
     const int said = r->event(r->arg, event);
+    weft__batcher_stage(r, before, weft__clock_ns());
+    r->engine->has_told = 1;
     if (said == WEFT_EVENT_INSERT && r->can_insert) r->can_insert = r->at_insert = 0;
     else if (said) weft__batcher_end(r, WEFT_FINISH_STOP);
 }
@@ -56,11 +68,22 @@ static double ms_between(uint64_t from, uint64_t to)
 static void tell_began(batcher_request *r)
 {
     weft_event event = weft__batcher_event(r, WEFT_EVENT_BEGAN);
-    r->began_ns = weft__clock_ns();
+    r->began_ns = r->since_ns = weft__clock_ns();
     event.queue_ms = ms_between(r->submitted_ns, r->began_ns);
     weft__batcher_prepare(r);
     if (!r->status) weft__batcher_notify(r, &event);
     if (r->prompt_logprobs && !r->ended) weft__batcher_prompt_token(r, 0, NULL);
+}
+
+/* Where its time went; nothing where it never left the queue. */
+static void put_stages(batcher_request *r, uint64_t now, weft_event *event)
+{
+    if (r->began_ns) weft__batcher_stage(r, BATCHER_WAITING, now);
+    event->wait_ms = (double)r->spent_ns[BATCHER_WAITING] / 1e6;
+    event->model_ms = (double)r->spent_ns[BATCHER_COMPUTING] / 1e6;
+    event->mask_ms = (double)r->spent_ns[BATCHER_MASKING] / 1e6;
+    event->sample_ms = (double)r->spent_ns[BATCHER_SAMPLING] / 1e6;
+    event->event_ms = (double)r->spent_ns[BATCHER_TELLING] / 1e6;
 }
 
 static void tell_finished(weft_engine *e, batcher_request *r)
@@ -73,6 +96,7 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     event.queue_ms = ms_between(r->submitted_ns, began);
     event.prompt_ms = ms_between(began, first);
     event.generate_ms = ms_between(first, now);
+    put_stages(r, now, &event);
     weft__batcher_trace_request(e, r, now);
     weft__batcher_persist(e, r->root, &r->tokens, r->n_kept);
     pthread_mutex_lock(&e->lock);
@@ -81,6 +105,7 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     e->records.n_finishing++;
     pthread_mutex_unlock(&e->lock);
     r->event(r->arg, &event);
+    e->has_told = 1;
     e->n_scratch -= r->n_scratch;
     weft__batcher_clear(r);
     pthread_mutex_lock(&e->lock);
@@ -96,6 +121,23 @@ static int has_begun_now(const weft_engine *e, int32_t record)
     return 0;
 }
 
+static void call_told(weft_engine *e)
+{
+    if (!e->has_told) return;
+    e->has_told = 0;
+    pthread_mutex_lock(&e->told.lock);
+    if (e->told.call) e->told.call(e->told.arg);
+    pthread_mutex_unlock(&e->told.lock);
+}
+
+void weft_engine_on_told(weft_engine *e, void (*told)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&e->told.lock);
+    e->told.call = told;
+    e->told.arg = arg;
+    pthread_mutex_unlock(&e->told.lock);
+}
+
 /* Of what happened under the lock: a request that has gone is told of before the one that came in its place; of one
  * that came and went, in that order. */
 static void tell_all(weft_engine *e)
@@ -108,6 +150,7 @@ static void tell_all(weft_engine *e)
     for (int32_t i = 0; i < e->events.n_began; i++) tell_began(&e->records.all[e->events.began[i]]);
     for (int32_t i = 0; i < n_left; i++) tell_finished(e, &e->records.all[e->events.ended[i]]);
     e->events.n_began = e->events.n_ended = 0;
+    call_told(e);
 }
 
 /* ---- records ---- */

@@ -99,6 +99,8 @@ weft_status weft_chat_render(const weft_chat *c, const char *messages, const cha
         (st = weft__chat_messages_normal(&reading, messages_given, &m, err)) ||
         (st = weft__chat_tools_normal(tools_given, &t, err)) || (st = weft__chat_kwargs_normal(kwargs_given, &k, err)))
         goto done;
+    int thinks = 1;
+    prompt->thinks_not = weft__json_bool(weft__json_get(k, "enable_thinking"), &thinks) && !thinks;
     weft__chat_request request = {.messages = m,
                                   .tools = t,
                                   .kwargs = k,

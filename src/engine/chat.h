@@ -25,7 +25,8 @@ struct weft_chat {
 struct weft_chat_prompt {
     const weft_chat *chat;
     weft__jinja_output output;
-    int continues; /* its last text is what the answer goes on from */
+    int continues;  /* its last text is what the answer goes on from */
+    int thinks_not; /* enable_thinking was false */
 };
 
 /* What the answer to a prompt is read by, but for what the caller wants. */

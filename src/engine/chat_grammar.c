@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* chat_grammar.c: weft_chat_grammar: what an answer is held to where tools are offered. A grammar may be shared by
- * threads. */
+/* chat_grammar.c: what an answer to a prompt is held to: weft_chat_grammar where tools are offered, weft_chat_form with
+ * a grammar of the caller's. A grammar may be shared by threads. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -91,4 +91,35 @@ weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools,
     weft_grammar_free(&whole);
     weft__json_free(&list);
     return st;
+}
+
+/* As thinking_at; and with enable_thinking false it does not. */
+static weft__gram_thinking thinking_before(const weft_chat_prompt *prompt, const weft__answer_params *how)
+{
+    const weft__answer_reasoning *r = how->style.reasoning;
+    if (r && weft__answer_begun(how)) return WEFT__GRAM_THINKS;
+    return !r || prompt->thinks_not ? WEFT__GRAM_THINKS_NOT : thinking_at(how);
+}
+
+int32_t weft_chat_form_lead(const weft_chat_prompt *prompt)
+{
+    const weft__answer_params how = weft__engine_chat_answer(prompt);
+    const weft__gram_thinking thinking = thinking_before(prompt, &how);
+    if (!thinking && how.n_begun) return 0; /* the text has begun */
+    return weft__gram_has_lead(&how.style, thinking) ? 1 + (int32_t)thinking : 0;
+}
+
+weft_status weft_chat_form(const weft_chat_prompt *prompt, uint32_t kind, const char *source, size_t length,
+                           weft_grammar **out, weft_error *err)
+{
+    const weft_tokenizer *tokenizer = prompt->chat->vocabulary;
+    const int32_t lead = weft_chat_form_lead(prompt);
+    weft__engine_rules rules = {0};
+    *out = NULL;
+    weft_status st = weft__engine_grammar_read(tokenizer, kind, source, length, &rules, err);
+    if (st) return st;
+    if (lead)
+        rules.root =
+            weft__gram_behind_thoughts(rules.g, &prompt->chat->style, (weft__gram_thinking)(lead - 1), rules.root);
+    return weft__engine_grammar_of(tokenizer, rules.g, rules.root, rules.depth + (lead != 0), rules.own, out, err);
 }

@@ -108,6 +108,7 @@ weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat
     weft__answer_params how = weft__engine_chat_answer(prompt);
     how.calls = own.calls;
     how.reasoning = own.reasoning;
+    how.form = own.form;
     p->tokenizer = prompt->chat->tokenizer;
     st = weft__answer_create(&how, tools, &p->answer, err);
     if (st) weft_chat_parser_free(&p);
@@ -134,6 +135,11 @@ int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token)
 int weft_chat_parser_thinks(const weft_chat_parser *parser)
 {
     return weft__answer_reasons(parser->answer);
+}
+
+void weft_chat_parser_end_thinking(weft_chat_parser *parser)
+{
+    weft__answer_end_reasoning(parser->answer);
 }
 
 static int on_part(void *arg, const weft_chat_part *part, size_t from, size_t to)

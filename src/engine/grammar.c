@@ -67,42 +67,46 @@ weft_status weft__engine_grammar_of(const weft_tokenizer *tokenizer, weft__gram 
     return st ? st : wrap_grammar(g, NULL, out, err);
 }
 
-weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
-                             weft_grammar **out, weft_error *err)
+weft_status weft__engine_grammar_read(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
+                                      weft__engine_rules *out, weft_error *err)
 {
     static const struct {
         const char *name;
         int32_t (*read)(weft__gram *g, const char *source, size_t n);
         int32_t (*build)(weft__gram *g);
     } kinds[] = {
-        [WEFT_GRAMMAR_GBNF] = {"GBNF", weft__gram_read_gbnf, NULL},
+        [WEFT_GRAMMAR_GBNF] = {"grammar: GBNF", weft__gram_read_gbnf, NULL},
         [WEFT_GRAMMAR_JSON] = {"JSON", NULL, weft__gram_json_object},
         [WEFT_GRAMMAR_JSON_VALUE] = {"JSON", NULL, weft__gram_json_value},
-        [WEFT_GRAMMAR_REGEX] = {"a regular expression", weft__gram_read_regex, NULL},
-        [WEFT_GRAMMAR_CHOICES] = {"choices", weft__gram_read_choices, NULL},
-        [WEFT_GRAMMAR_LARK] = {"EBNF", weft__gram_read_lark, NULL},
+        [WEFT_GRAMMAR_REGEX] = {"grammar: a regular expression", weft__gram_read_regex, NULL},
+        [WEFT_GRAMMAR_CHOICES] = {"grammar: choices", weft__gram_read_choices, NULL},
+        [WEFT_GRAMMAR_LARK] = {"grammar: EBNF", weft__gram_read_lark, NULL},
+        [WEFT_GRAMMAR_SCHEMA] = {"schema:", weft__gram_read_schema, NULL},
     };
-    *out = NULL;
     if (kind >= sizeof kinds / sizeof *kinds) return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
-    const int json = kinds[kind].build != NULL;
-    if (!json && !source) return weft_fail(err, WEFT_ARGUMENT, "grammar: %s without a text", kinds[kind].name);
-    weft__gram *rules = weft__gram_create();
-    if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    weft__gram_vocabulary(rules, tokenizer->t);
-    int32_t root = json ? kinds[kind].build(rules) : kinds[kind].read(rules, source, length);
-    return weft__engine_grammar_of(tokenizer, rules, root, json ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH, json,
-                                   out, err);
+    out->own = kinds[kind].build != NULL;
+    out->depth = out->own || kind == WEFT_GRAMMAR_SCHEMA ? WEFT__GRAM_JSON_DEPTH - 1 : WEFT__GRAM_DEPTH;
+    if (!out->own && !source) return weft_fail(err, WEFT_ARGUMENT, "%s without a text", kinds[kind].name);
+    out->g = weft__gram_create();
+    if (!out->g) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    weft__gram_vocabulary(out->g, tokenizer->t);
+    out->root = out->own ? kinds[kind].build(out->g) : kinds[kind].read(out->g, source, length);
+    return WEFT_OK;
+}
+
+weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
+                             weft_grammar **out, weft_error *err)
+{
+    weft__engine_rules rules = {0};
+    *out = NULL;
+    weft_status st = weft__engine_grammar_read(tokenizer, kind, source, length, &rules, err);
+    return st ? st : weft__engine_grammar_of(tokenizer, rules.g, rules.root, rules.depth, rules.own, out, err);
 }
 
 weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, const char *source, size_t length,
                                      weft_grammar **out, weft_error *err)
 {
-    *out = NULL;
-    if (!source) return weft_fail(err, WEFT_ARGUMENT, "schema: no text");
-    weft__gram *rules = weft__gram_create();
-    if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    int32_t root = weft__gram_read_schema(rules, source, length);
-    return weft__engine_grammar_of(tokenizer, rules, root, WEFT__GRAM_JSON_DEPTH - 1, 0, out, err);
+    return weft_grammar_new(tokenizer, WEFT_GRAMMAR_SCHEMA, source, length, out, err);
 }
 
 weft_status weft__engine_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,

@@ -6,6 +6,17 @@
 #include "text/grammar/lazy.h"
 #include "weft/text.h"
 
+/* The rules of a kind of grammar (weft_grammar_new). */
+typedef struct weft__engine_rules {
+    weft__gram *g; /* the caller's */
+    int32_t root;
+    uint32_t depth;
+    int own; /* as below */
+} weft__engine_rules;
+
+/* Reads source[0..length); what is wrong with it comes out when it is compiled. */
+weft_status weft__engine_grammar_read(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
+                                      weft__engine_rules *out, weft_error *err);
 /* What `rules`, which it takes over, says of `root`. `own`: it is one of ours, which need not be probed. */
 weft_status weft__engine_grammar_of(const weft_tokenizer *tokenizer, weft__gram *rules, int32_t root, uint32_t depth,
                                     int own, weft_grammar **out, weft_error *err);

@@ -50,6 +50,7 @@ struct weft_model {
     weft__plan *plan;
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;
+    int outline;           /* nothing is packed: no steps */
     weft__adapt_base base; /* the matrices that adapters change */
     weft_model_info info;
     /* A record of steps, or NULL: made by the first weft_model_profile_start. Held while `profiled` is set and a step

@@ -45,6 +45,8 @@ static weft_status read_params(const weft_model_params *given, weft_model_params
     if (p->max_rows < 0 || p->max_rows > MAX_ROWS)
         return weft_fail(err, WEFT_ARGUMENT, "%d rows per step; at most %d", p->max_rows, MAX_ROWS);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
+    if (p->outline < 0 || p->outline > 1)
+        return weft_fail(err, WEFT_ARGUMENT, "outline is %d; it must be 0 or 1", p->outline);
     return WEFT_OK;
 }
 
@@ -122,6 +124,7 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     weft_status st = open_providers(m, p, err);
     if (st) return st;
     m->max_rows = p->max_rows > 0 ? p->max_rows : WEFT_ROWS_DEFAULT;
+    m->outline = p->outline;
     m->max_wanted = m->max_rows < WEFT_SLOTS_MAX ? m->max_rows : WEFT_SLOTS_MAX;
     weft__plan_options plan = {.max_rows = m->max_rows,
                                .max_wanted = m->max_wanted,
@@ -129,7 +132,8 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
                                .n_providers = m->plugin ? 2 : 1,
                                .progress = p->progress,
                                .progress_arg = p->progress_arg,
-                               .image = weft__engine_model_image(m)};
+                               .image = weft__engine_model_image(m),
+                               .outline = p->outline};
     if (plan.image && (st = weft__engine_plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err)))
         return st;
     st = weft__plan_create(m->graph, &plan, &m->plan, err);
@@ -197,7 +201,10 @@ static weft_status open_file(const char *path, const weft_model_params *p, weft_
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     if ((st = weft_file_open(path, &m->file, err))) goto fail;
     if ((st = open_tokenizer(m, err))) goto fail;
-    if (m->file->hf && (st = weft__hf_load(m->file->hf, p->progress, p->progress_arg, err))) goto fail;
+    if (m->file->hf)
+        st = p->outline ? weft__hf_outline(m->file->hf, err)
+                        : weft__hf_load(m->file->hf, p->progress, p->progress_arg, err);
+    if (st) goto fail;
     weft__engine_file_source(m->file, &m->source);
     if ((st = finish_open(m, p, start, err))) goto fail;
     *out = m;
@@ -242,7 +249,9 @@ weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_m
     if (st) return st;
     weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
-    if ((st = weft__synthetic_create(shape, dtype, p->progress, p->progress_arg, &m->synthetic, err))) goto fail;
+    st = p->outline ? weft__synthetic_outline(shape, dtype, &m->synthetic, err)
+                    : weft__synthetic_create(shape, dtype, p->progress, p->progress_arg, &m->synthetic, err);
+    if (st) goto fail;
     weft__synthetic_source(m->synthetic, &m->source);
     if ((st = finish_open(m, p, start, err))) goto fail;
     *out = m;
@@ -295,6 +304,9 @@ const char *weft_model_plan_text(weft_model *m)
 weft_status weft__engine_steps_init(const weft_model *m, weft__engine_steps *s, weft_error *err)
 {
     s->state = NULL;
+    if (m->outline)
+        return weft_fail(err, WEFT_STATE, "%s was opened as an outline: it has no weights to run with",
+                         m->source.label);
     weft_status st = weft__graph_batch_init(&s->batch, m->max_rows, m->hp.d_model, err);
     if (!st && (st = weft__plan_state_new(m->plan, &s->state, err))) weft__engine_steps_free(s);
     return st;

@@ -28,6 +28,14 @@ weft_status weft__graph_batch_init(weft__graph_batch *b, int32_t max_rows, int64
     return WEFT_OK;
 }
 
+uint64_t weft__graph_batch_bytes(int32_t max_rows, int64_t width)
+{
+    const weft__graph_batch *b = NULL;
+    return (uint64_t)max_rows *
+           (sizeof *b->token + sizeof *b->pos + sizeof *b->seq + sizeof *b->adapter + sizeof *b->want +
+            sizeof *b->views + sizeof *b->adapter_of + sizeof *b->adapters + sizeof *b->hidden * (uint64_t)width);
+}
+
 void weft__graph_batch_free(weft__graph_batch *b)
 {
     weft__free(b->hidden);

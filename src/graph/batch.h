@@ -23,6 +23,8 @@ typedef struct weft__graph_batch {
 /* For steps of up to max_rows rows, which are 1 or more; width 0: without hidden rows. WEFT_NO_MEMORY, and then *b is
  * as after free. */
 weft_status weft__graph_batch_init(weft__graph_batch *b, int32_t max_rows, int64_t width, weft_error *err);
+/* Bytes that it takes then. */
+uint64_t weft__graph_batch_bytes(int32_t max_rows, int64_t width);
 /* A zeroed batch may be freed, too. */
 void weft__graph_batch_free(weft__graph_batch *b);
 /* No rows, no sequences, no adapters. */

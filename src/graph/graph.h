@@ -64,6 +64,7 @@ typedef struct weft__plan_options {
     void *progress_arg;
     /* weights that weft__plan_image gave out, packed; its data outlive the plan. NULL: they are packed now */
     const weft_image *image;
+    int outline; /* nothing is packed; the plan has no states, but tells its bytes (weft__plan_bytes) */
 } weft__plan_options;
 
 /* Fuses, places each node on the provider with the highest rank, cuts segments, plans memory with reuse, compiles a
@@ -105,6 +106,10 @@ weft_status weft__plan_image(const weft__plan *plan, weft_image *out, const char
 /* Bytes of activations that a state of the plan holds, for its largest step: the arenas of its segments, and what
  * passes between them. */
 uint64_t weft__plan_scratch(const weft__plan *plan);
+
+/* Bytes of its programs' weights, packed and not, and of a state of the plan. WEFT_UNSUPPORTED, naming the provider,
+ * where one cannot tell. */
+weft_status weft__plan_bytes(const weft__plan *plan, weft_program_bytes *out, weft_error *err);
 
 /* The graph as it runs: fused and in order. Lives with the plan. */
 const weft_graph *weft__plan_graph(const weft__plan *plan);

@@ -108,6 +108,10 @@ static weft_status compile(weft__plan *p, const weft__plan_options *o, weft_erro
         weft_compile_options options = {
             .size = sizeof options, .progress = o->progress ? pass_on : NULL, .progress_arg = &s, .image = o->image};
         const weft_backend_api *api = seg->provider->api;
+        if (o->outline && !(api->features & WEFT_FEATURE_OUTLINE))
+            return weft_fail(err, WEFT_UNSUPPORTED, "provider %s packs what it compiles: it gives no outline",
+                             api->name);
+        if (o->outline) options.flags |= WEFT_COMPILE_OUTLINE;
         weft_status st = api->compile(seg->provider->backend, p->graph, &seg->s, &options, &seg->program, err);
         if (st) return weft_fail_within(err, st, "provider %s", api->name);
     }
@@ -161,6 +165,23 @@ uint64_t weft__plan_scratch(const weft__plan *p)
     uint64_t n = p->border_bytes;
     for (int32_t i = 0; i < p->n_segments; i++) n += p->segments[i].s.arena_bytes;
     return n;
+}
+
+weft_status weft__plan_bytes(const weft__plan *p, weft_program_bytes *out, weft_error *err)
+{
+    *out = (weft_program_bytes){.size = sizeof *out, .run = p->border_bytes};
+    for (int32_t i = 0; i < p->n_segments; i++) {
+        const weft_backend_api *api = p->segments[i].provider->api;
+        weft_program_bytes one = {.size = sizeof one};
+        if (!api->program_bytes)
+            return weft_fail(err, WEFT_UNSUPPORTED, "provider %s does not tell how much memory it takes", api->name);
+        weft_status st = api->program_bytes(p->segments[i].program, &one, err);
+        if (st) return weft_fail_within(err, st, "provider %s", api->name);
+        out->packed += one.packed;
+        out->own += one.own;
+        out->run += one.run;
+    }
+    return WEFT_OK;
 }
 
 const weft_graph *weft__plan_graph(const weft__plan *p)

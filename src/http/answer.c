@@ -15,6 +15,7 @@ static const char *reason_of(int status)
                    {201, "Created"},
                    {202, "Accepted"},
                    {204, "No Content"},
+                   {304, "Not Modified"},
                    {400, "Bad Request"},
                    {401, "Unauthorized"},
                    {403, "Forbidden"},
@@ -93,7 +94,19 @@ static void put_framing(const weft__http_request *r, struct weft__http_connectio
     if (k->closes) answer_put(&k->out, "Connection", "close");
     else if (!r->modern) answer_put(&k->out, "Connection", "keep-alive");
     if (k->is_chunked) answer_put(&k->out, "Transfer-Encoding", "chunked");
-    else if (!r->stream && r->status != 204) weft__strbuf_printf(&k->out, "Content-Length: %zu\r\n", r->n_whole);
+    else if (!r->stream && r->status != 204 && r->status != 304)
+        weft__strbuf_printf(&k->out, "Content-Length: %zu\r\n", r->n_whole);
+}
+
+/* 1: the handler gave this header a value of its own. */
+static int is_given(const weft__http_request *r, const char *header)
+{
+    for (size_t i = 0; !r->extra.failed && i < r->extra.len;) {
+        const char *name = r->extra.data + i, *value = name + strlen(name) + 1;
+        if (!strcmp(name, header)) return 1;
+        i += strlen(name) + strlen(value) + 2;
+    }
+    return 0;
 }
 
 void weft__http_answer_head(weft__http_request *r, struct weft__http_connection *k)
@@ -104,7 +117,7 @@ void weft__http_answer_head(weft__http_request *r, struct weft__http_connection 
     put_framing(r, k);
     if (r->content_type && (r->n_whole || r->stream)) answer_put(out, "Content-Type", r->content_type);
     answer_put(out, "X-Content-Type-Options", "nosniff");
-    answer_put(out, "Cache-Control", r->stream ? "no-cache" : "no-store");
+    if (!is_given(r, "Cache-Control")) answer_put(out, "Cache-Control", r->stream ? "no-cache" : "no-store");
     answer_put(out, "X-Request-Id", r->name);
     put_cors(r, out);
     for (size_t i = 0; !r->extra.failed && i < r->extra.len;) {

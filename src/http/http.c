@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -84,6 +85,47 @@ static weft_status listen_tcp(weft__http *h, weft_error *err)
     int six = strchr(c->host, ':') != NULL;
     snprintf(h->address, sizeof h->address, "%s://%s%.100s%s:%d", c->tls_cert ? "https" : "http", six ? "[" : "",
              c->host, six ? "]" : "", number);
+    return WEFT_OK;
+}
+
+/* h->address is that of the socket, as its peers would name it. */
+static void name_passed(weft__http *h, const struct sockaddr *a, socklen_t n)
+{
+    char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+    const int six = a->sa_family == AF_INET6;
+    getnameinfo(a, n, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(h->address, sizeof h->address, "%s://%s%.100s%s:%.8s", h->config.tls_cert ? "https" : "http",
+             six ? "[" : "", host, six ? "]" : "", port);
+}
+
+/* A socket that another process made: its file, where it has one, is not ours to remove. */
+static weft_status take_passed(weft__http *h, weft_error *err)
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t n = sizeof bound, n_int = sizeof(int);
+    int fd = h->config.listen_fd, listens = 0;
+    h->config.unix_path = NULL;
+    h->listen_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (h->listen_fd < 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n_int) ||
+        getsockname(fd, (struct sockaddr *)&bound, &n))
+        return weft_fail(err, WEFT_IO, "the socket that was passed (descriptor %d): %s", fd, strerror(errno));
+    const int is_unix = bound.ss_family == AF_UNIX;
+    if (!listens || (!is_unix && bound.ss_family != AF_INET && bound.ss_family != AF_INET6))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "the socket that was passed (descriptor %d) is none of TCP or unix that listens for streams",
+                         fd);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    h->loopback = is_loopback((struct sockaddr *)&bound);
+    if (!is_unix) {
+        name_passed(h, (struct sockaddr *)&bound, n);
+        return WEFT_OK;
+    }
+    const char *path = ((struct sockaddr_un *)&bound)->sun_path;
+    const size_t n_path = n > offsetof(struct sockaddr_un, sun_path) ? n - offsetof(struct sockaddr_un, sun_path) : 0;
+    h->unix_path = weft__strndup(path, strnlen(path, n_path)); /* "": it has no file */
+    h->config.unix_path = h->unix_path;
+    if (!h->unix_path) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    snprintf(h->address, sizeof h->address, "unix:%s", h->unix_path);
     return WEFT_OK;
 }
 
@@ -164,8 +206,9 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     make_locks(h);
     weft__alloc_keep_little();
     *out = h; /* before the threads that call the handlers, which find the server by it */
-    weft_status st = read_proxies(h, err);
-    if (!st) st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
+    weft_status st = config->listen_fd ? take_passed(h, err) : WEFT_OK;
+    if (!st) st = read_proxies(h, err);
+    if (!st && !config->listen_fd) st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
     if (!st) st = start_threads(h, err);
     if (!st) st = start_loops(h, err);
     h->config.host = h->config.tls_cert = h->config.tls_key = NULL; /* the caller's */
@@ -240,6 +283,7 @@ void weft__http_stop(weft__http **p)
     pthread_mutex_unlock(&h->lock);
     uint64_t one = 1;
     if (h->watching && write(h->wake_fd, &one, sizeof one) == sizeof one) pthread_join(h->watcher, NULL);
+    weft__http_loops_free(h); /* whoever may wake one is gone: the watcher, and holders of requests */
     if (h->wake_fd >= 0) close(h->wake_fd);
     if (h->quiet_fd >= 0) close(h->quiet_fd);
     weft__http_tls_close(&h->tls);

@@ -3,10 +3,11 @@
  * why it is ours.
  *
  * A request is handed to the handler when its head and body are complete and within the limits, on one of the worker
- * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write ...,
- * end). Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take them is
- * cut off. Invariant: each request handed over is released exactly once with weft__http_release, and stays valid until
- * then, whatever its connection does. Thread safety: all functions on requests may be called from any thread. */
+ * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write,
+ * flush ..., end). Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take
+ * them is cut off. Invariant: each request handed over is released exactly once with weft__http_release, and stays
+ * valid until then, whatever its connection does. Thread safety: all functions on requests may be called from any
+ * thread. */
 #ifndef WEFT_HTTP_HTTP_H
 #define WEFT_HTTP_HTTP_H
 
@@ -35,6 +36,7 @@ typedef struct weft__http_record {
     int status;                /* 0: none was sent */
     int complete;              /* 0: the client left, or was cut off */
     int slow;                  /* 1: it was cut off because it did not read */
+    const char *traceparent;   /* its header; NULL: none */
     const char *id;            /* of the request: "req-5f2c81d0-1", hardly given by another run of the server */
     uint64_t n_in, n_out;      /* bytes of bodies */
     double ms;                 /* since the head was complete */
@@ -44,6 +46,7 @@ typedef struct weft__http_config {
     const char *host;               /* "127.0.0.1", "::1", "localhost", "0.0.0.0", ...; ignored with unix_path */
     int port;                       /* 0: any */
     const char *unix_path;          /* NULL: TCP */
+    int listen_fd;                  /* a socket that listens already, instead of the three above; 0: none */
     const char *tls_cert, *tls_key; /* PEM texts; both or neither */
     int n_threads;                  /* that move bytes */
     int n_workers;                  /* that run handlers */
@@ -71,8 +74,8 @@ typedef struct weft__http_config {
     void *arg;
 } weft__http_config;
 
-/* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed. Fails with WEFT_IO naming
- * the address, WEFT_ARGUMENT or WEFT_NO_MEMORY. */
+/* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed; listen_fd is copied. Fails
+ * with WEFT_IO naming the address, WEFT_ARGUMENT or WEFT_NO_MEMORY. */
 weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err);
 /* "http://127.0.0.1:8080", "unix:/run/weft.sock". */
 const char *weft__http_address(const weft__http *http);
@@ -129,8 +132,11 @@ void weft__http_reply(weft__http_request *r, int status, const char *content_typ
 /* A stream of server-sent events; status 200, chunked. What was written before it begins is its beginning;
  * weft__http_reply instead drops that. */
 void weft__http_begin(weft__http_request *r);
-/* Returns 0 when the client is gone or was cut off; the bytes are dropped then. */
+/* Returns 0 when the client is gone or was cut off; the bytes are dropped then. They are sent when weft__http_flush is
+ * called, which the writer does behind all that it writes at a time, or a little earlier. */
 int weft__http_write(weft__http_request *r, const void *bytes, size_t n);
+/* Sends what was written to this request, and to any other of its server. */
+void weft__http_flush(const weft__http_request *r);
 void weft__http_end(weft__http_request *r);
 int weft__http_is_gone(weft__http_request *r);
 void weft__http_release(weft__http_request *r);

@@ -77,23 +77,38 @@ int weft__http_open(weft__http *h, int fd, const struct sockaddr *peer)
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* of a unix socket refused */
     enlist(k);
-    weft__http_rouse(k); /* its loop takes it in */
+    struct weft__http_loop *l = k->loop;
+    weft__http_rouse(k); /* its loop takes it in, and may close it at once */
+    weft__http_loop_wake(l);
     return 1;
 }
 
 void weft__http_rouse(struct weft__http_connection *k)
 {
     struct weft__http_loop *l = k->loop;
-    const uint64_t one = 1;
     pthread_mutex_lock(&l->lock);
-    int first = !l->awake;
     if (!k->is_awake) {
         k->is_awake = 1;
         k->next_awake = l->awake;
         l->awake = k;
     }
-    if (first && write(l->wake_fd, &one, sizeof one) != sizeof one) abort(); /* it has room for 2^64 */
     pthread_mutex_unlock(&l->lock);
+}
+
+void weft__http_loop_wake(struct weft__http_loop *l)
+{
+    const uint64_t one = 1;
+    if (!l) return;
+    pthread_mutex_lock(&l->lock);
+    int first = l->awake && !l->is_woken;
+    if (first) l->is_woken = 1;
+    pthread_mutex_unlock(&l->lock);
+    if (first && write(l->wake_fd, &one, sizeof one) != sizeof one) abort(); /* it has room for 2^64 */
+}
+
+void weft__http_loops_wake(weft__http *h)
+{
+    for (int i = 0; i < h->n_loops; i++) weft__http_loop_wake(&h->loops[i]);
 }
 
 /* The next of those that were roused before *more was 1, or NULL. One that is roused meanwhile, by itself above all,
@@ -104,6 +119,7 @@ static struct weft__http_connection *take_awake(struct weft__http_loop *l, int *
     if (*more) {
         l->now = l->awake;
         l->awake = NULL;
+        l->is_woken = 0;
         *more = 0;
     }
     struct weft__http_connection *k = l->now;
@@ -174,8 +190,8 @@ static void *loop_run(void *arg)
     struct weft__http_loop *l = arg;
     struct epoll_event events[64];
     uint64_t count;
-    for (;;) {
-        int n = epoll_wait(l->epoll_fd, events, 64, -1);
+    for (int busy = 0;;) {
+        int n = epoll_wait(l->epoll_fd, events, 64, busy ? 0 : -1);
         for (int i = 0; i < n; i++) {
             struct weft__http_connection *k = events[i].data.ptr;
             if (k && events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) k->has_ended = 1;
@@ -187,6 +203,7 @@ static void *loop_run(void *arg)
         for (struct weft__http_connection *k; (k = take_awake(l, &more));) wake(l, k);
         pthread_mutex_lock(&l->lock);
         int stop = l->stop;
+        busy = l->awake != NULL; /* roused by itself above all */
         pthread_mutex_unlock(&l->lock);
         if (stop) return NULL;
     }
@@ -226,6 +243,10 @@ void weft__http_loops_stop(weft__http *h)
         if (write(l->wake_fd, &one, sizeof one) == sizeof one) pthread_join(l->thread, NULL);
     }
     while (h->connections) close_one(h->connections); /* the loops are gone, and the acceptor */
+}
+
+void weft__http_loops_free(weft__http *h)
+{
     for (int i = 0; i < h->n_loops; i++) {
         close(h->loops[i].epoll_fd);
         close(h->loops[i].wake_fd);

@@ -16,7 +16,7 @@
  * run the handler; one watcher keeps the deadlines. A connection whose answer has no bytes yet is suspended: the
  * writer of the next ones wakes it. Locks: weft__http.lock (lists of connections and requests, deadlines), then
  * weft__http_request.lock (its answer), then weft__http.budget (clients) or weft__http_loop.lock (connections that are
- * awake). No callback of ours is called under any. */
+ * awake). No callback of ours is called under any, and no loop is woken. */
 #ifndef WEFT_HTTP_PARTS_H
 #define WEFT_HTTP_PARTS_H
 
@@ -64,6 +64,7 @@ struct weft__http_loop {
     pthread_mutex_t lock;
     struct weft__http_connection *awake; /* to be looked at after its sockets; under the lock */
     struct weft__http_connection *now;   /* those of them that it looks at; its own */
+    int is_woken;                        /* since it took those that are awake; under the lock */
     int stop;
 };
 
@@ -201,8 +202,9 @@ int weft__http_has_too_many(weft__http_request *r);
 
 /* ---- request.c ---- */
 void weft__http_unref(weft__http_request *r);
-/* Lets its connection go on; under the request's lock. */
-void weft__http_wake(weft__http_request *r);
+/* Lets its connection go on; under the request's lock. Returns its loop, which is to be woken when no lock is held, or
+ * NULL. */
+struct weft__http_loop *weft__http_wake(weft__http_request *r);
 /* How long n bytes may take to be read: what the limit on slow readers gives, a second per 64 KiB, and two minutes at
  * most. */
 uint64_t weft__http_read_by(const weft__http_request *r, size_t n);
@@ -238,12 +240,17 @@ int weft__http_exchange(struct weft__http_connection *k);
 
 /* ---- loop.c ---- */
 weft_status weft__http_loops_start(weft__http *h, weft_error *err);
-/* Closes all connections. */
+/* Closes all connections. The loops can still be woken, to no effect, until they are freed. */
 void weft__http_loops_stop(weft__http *h);
+void weft__http_loops_free(weft__http *h);
 /* Takes over an accepted socket. 0: no memory; it was closed. */
 int weft__http_open(weft__http *h, int fd, const struct sockaddr *peer);
-/* Any thread, while the connection lives. */
+/* Its loop looks at it when it looks at those that are awake next: when it is woken, or has done what it does now. Any
+ * thread, while the connection lives. */
 void weft__http_rouse(struct weft__http_connection *k);
+/* Wakes the loop, once, if any connection waits for it. NULL: none. Without any lock. */
+void weft__http_loop_wake(struct weft__http_loop *l);
+void weft__http_loops_wake(weft__http *h);
 
 /* ---- accept.c: a thread, until there is something to read from quiet_fd ---- */
 void *weft__http_acceptor(void *http);

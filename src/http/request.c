@@ -22,6 +22,7 @@ static void tell_record(weft__http_request *r)
                                 .status = r->queued ? r->status : 0,
                                 .complete = r->complete,
                                 .slow = r->slow,
+                                .traceparent = weft__http_header(r, "traceparent"),
                                 .id = r->name,
                                 .n_in = r->n_in,
                                 .n_out = r->n_out,
@@ -60,11 +61,20 @@ void weft__http_unref(weft__http_request *r)
     if (atomic_fetch_sub(&r->refs, 1) == 1) request_free(r);
 }
 
-void weft__http_wake(weft__http_request *r)
+struct weft__http_loop *weft__http_wake(weft__http_request *r)
 {
-    if (!r->suspended) return;
+    if (r->suspended && r->c) weft__http_rouse(r->c);
     r->suspended = 0;
-    if (r->c) weft__http_rouse(r->c);
+    return r->c ? r->c->loop : NULL;
+}
+
+/* ... where its lock is not held. */
+static void wake_now(weft__http_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    struct weft__http_loop *l = weft__http_wake(r);
+    pthread_mutex_unlock(&r->lock);
+    weft__http_loop_wake(l);
 }
 
 void weft__http_set_deadline(weft__http_request *r, uint64_t ns)
@@ -93,6 +103,7 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
 {
     void (*gone)(void *) = NULL, (*drop)(void *) = NULL;
     void *arg = NULL;
+    struct weft__http_loop *l = NULL;
     pthread_mutex_lock(&r->lock);
     if (!r->gone) {
         r->gone = 1;
@@ -105,9 +116,10 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
         drop = r->on_drop;
         arg = r->gone_arg;
         r->on_gone = r->on_drop = NULL;
-        weft__http_wake(r);
+        l = weft__http_wake(r);
     }
     pthread_mutex_unlock(&r->lock);
+    weft__http_loop_wake(l);
     if (gone) gone(arg);
     if (drop) drop(arg);
 }
@@ -231,13 +243,15 @@ void weft__http_on_gone(weft__http_request *r, void (*gone)(void *), void (*drop
 {
     pthread_mutex_lock(&r->lock);
     int left = r->gone, done = r->c == NULL;
+    struct weft__http_loop *l = NULL;
     if (!left && !done) {
         r->on_gone = gone;
         r->on_drop = drop;
         r->gone_arg = arg;
-        if (r->half_closed) weft__http_wake(r); /* whether its client left matters from now on */
+        if (r->half_closed) l = weft__http_wake(r); /* whether its client left matters from now on */
     }
     pthread_mutex_unlock(&r->lock);
+    weft__http_loop_wake(l);
     if (left) gone(arg);
     if (left || done) drop(arg);
 }
@@ -280,22 +294,22 @@ void weft__http_reply(weft__http_request *r, int status, const char *content_typ
     }
     weft__http_free_body(r);
     weft__http_set_deadline(r, weft__http_read_by(r, n));
-    pthread_mutex_lock(&r->lock);
-    weft__http_wake(r);
-    pthread_mutex_unlock(&r->lock);
+    wake_now(r);
 }
 
 void weft__http_begin(weft__http_request *r)
 {
+    struct weft__http_loop *l = NULL;
     pthread_mutex_lock(&r->lock);
     if (!r->answered && !r->gone) {
         r->answered = r->stream = 1;
         r->status = 200;
         r->content_type = "text/event-stream; charset=utf-8";
         r->last_write_ns = weft__clock_ns();
-        weft__http_wake(r);
+        l = weft__http_wake(r);
     }
     pthread_mutex_unlock(&r->lock);
+    weft__http_loop_wake(l);
 }
 
 /* May more be written? Under r->lock. */
@@ -334,7 +348,7 @@ int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
         full |= r->out.failed;
         r->full = full; /* nothing after the hole */
         r->last_write_ns = weft__clock_ns();
-        if (!full) weft__http_wake(r);
+        if (!full) (void)weft__http_wake(r); /* weft__http_flush wakes its loop */
     }
     gone = r->gone || r->full;
     pthread_mutex_unlock(&r->lock);
@@ -343,6 +357,11 @@ int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
         return 0;
     }
     return !gone;
+}
+
+void weft__http_flush(const weft__http_request *r)
+{
+    weft__http_loops_wake(r->http);
 }
 
 void weft__http_end(weft__http_request *r)
@@ -354,9 +373,7 @@ void weft__http_end(weft__http_request *r)
     pthread_mutex_unlock(&r->lock);
     if (!now) return;
     weft__http_set_deadline(r, weft__http_read_by(r, left));
-    pthread_mutex_lock(&r->lock);
-    weft__http_wake(r);
-    pthread_mutex_unlock(&r->lock);
+    wake_now(r);
 }
 
 int weft__http_is_gone(weft__http_request *r)

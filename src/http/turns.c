@@ -2,24 +2,24 @@
 /* turns.c: see turns.h. Kept in the order in which it is taken. */
 #include "http/turns.h"
 
-void weft__http_turns_put(weft__http_turns *q, weft__http_turn *turn, const void *who)
+void weft__http_turns_put(weft__http_turns *q, weft__http_turn *turn, const void *client)
 {
     weft__http_turn **to = &q->first;
-    turn->who = who;
+    turn->client = client;
     turn->at = q->now;
     for (const weft__http_turn *t = q->first; t; t = t->next)
-        if (t->who == who) turn->at = t->at + 1;
+        if (t->client == client) turn->at = t->at + 1;
     while (*to && (*to)->at <= turn->at) to = &(*to)->next;
     turn->next = *to;
     *to = turn;
     q->n++;
 }
 
-weft__http_turn *weft__http_turns_take_if(weft__http_turns *q, int (*may)(const void *arg, const void *who),
+weft__http_turn *weft__http_turns_take_if(weft__http_turns *q, int (*may)(const void *arg, const void *client),
                                           const void *arg)
 {
     weft__http_turn **at = &q->first, *t;
-    while (*at && may && !may(arg, (*at)->who)) at = &(*at)->next;
+    while (*at && may && !may(arg, (*at)->client)) at = &(*at)->next;
     if (!(t = *at)) return NULL;
     *at = t->next;
     if (t->at > q->now) q->now = t->at; /* one that was passed over is of an earlier turn */

@@ -46,13 +46,14 @@ static void ping(weft__http *h, uint64_t now)
         if (r->stream && !r->ended && !r->gone && r->out_at == r->out.len && r->last_write_ns + after <= now) {
             weft__http_ping(r);
             if (r->connection) r->connection->deadline_ns = weft__http_read_by(r, 0);
-            weft__http_wake(r);
+            (void)weft__http_wake(r);
         }
         if (r->half_closed && r->on_gone && !r->answered && r->last_write_ns + after <= now)
-            weft__http_wake(r); /* its loop asks again whether the client is there */
+            (void)weft__http_wake(r); /* its loop asks again whether the client is there */
         pthread_mutex_unlock(&r->lock);
     }
     pthread_mutex_unlock(&h->lock);
+    weft__http_loops_wake(h);
 }
 
 /* What a burst of large requests took is not kept for weeks. Returns when the heap was trimmed last. */
@@ -86,10 +87,10 @@ void *weft__http_watcher(void *arg)
 }
 
 /* With the lock: one client leaves a worker to all others, where there are several. */
-static int may_handle(const void *http, const void *who)
+static int may_handle(const void *http, const void *client)
 {
     const weft__http *h = http;
-    const weft__http_client *c = who;
+    const weft__http_client *c = client;
     return c->exempt || h->config.n_workers < 2 || c->n_handled < h->config.n_workers - 1 || h->stopping;
 }
 

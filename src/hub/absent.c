@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/params.h"
+#include "hub/http.h"
 #include "hub/hub.h"
 #include "weft/weft.h"
 
@@ -58,4 +59,32 @@ weft_status weft_pulled_remove(const char *name, uint64_t *n_bytes, weft_error *
 {
     (void)n_bytes;
     return weft_fail(err, WEFT_UNSUPPORTED, "%.200s: " REMEDY, name);
+}
+
+/* What the server sends by it. */
+weft_status weft__hub_http_open(int timeout_s, weft__hub_http **out, weft_error *err)
+{
+    (void)timeout_s;
+    *out = NULL;
+    return weft_fail(err, WEFT_UNSUPPORTED, "this build sends nothing (-DWEFT_HUB=OFF): build with libcurl");
+}
+
+void weft__hub_http_close(weft__hub_http **h)
+{
+    *h = NULL;
+}
+
+weft_status weft__hub_http_get(weft__hub_http *h, const weft__hub_http_call *call, weft__hub_http_reply *reply,
+                               weft_error *err)
+{
+    (void)h;
+    *reply = (weft__hub_http_reply){0};
+    return weft_fail(err, WEFT_UNSUPPORTED, "%.200s: this build sends nothing (-DWEFT_HUB=OFF)", call->url);
+}
+
+int weft__hub_http_is_plain(const char *url, char *host, size_t capacity)
+{
+    (void)url;
+    if (capacity) host[0] = 0;
+    return 0;
 }

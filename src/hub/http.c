@@ -237,6 +237,10 @@ static struct curl_slist *make_headers(const weft__hub_http_call *call, int with
         snprintf(line, sizeof line, "Authorization: Bearer %s", call->token);
         *failed = !(list = curl_slist_append(NULL, line));
     }
+    if (!*failed && call->post) {
+        if (!(grown = curl_slist_append(list, "Content-Type: application/json"))) *failed = 1;
+        else list = grown;
+    }
     if (!*failed && call->from && call->if_range && call->if_range[0]) {
         snprintf(line, sizeof line, "If-Range: %s", call->if_range);
         if (!(grown = curl_slist_append(list, line))) *failed = 1;
@@ -251,7 +255,11 @@ static void set_options(weft__hub_http *h, transfer *t, const char *url, struct 
     const char *authorities = t->call->authorities ? t->call->authorities : getenv("SSL_CERT_FILE");
     curl_easy_reset(h->curl); /* connections stay open */
     curl_easy_setopt(h->curl, CURLOPT_URL, url);
+#if LIBCURL_VERSION_NUM >= 0x075500
     curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else /* Debian 11's */
+    curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
     curl_easy_setopt(h->curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(h->curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's own are not the server's */
@@ -266,6 +274,10 @@ static void set_options(weft__hub_http *h, transfer *t, const char *url, struct 
     if (authorities && authorities[0]) curl_easy_setopt(h->curl, CURLOPT_CAINFO, authorities);
     if (t->call->direct) curl_easy_setopt(h->curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
     if (t->call->unix_path) curl_easy_setopt(h->curl, CURLOPT_UNIX_SOCKET_PATH, t->call->unix_path);
+    if (t->call->post) {
+        curl_easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->call->n_post);
+        curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, t->call->post);
+    }
     if (t->call->from) {
         snprintf(from, sizeof from, "%llu-", (unsigned long long)t->call->from);
         curl_easy_setopt(h->curl, CURLOPT_RANGE, from);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http.h: GET over HTTP; the only door to libcurl.
+/* http.h: GET and POST over HTTP; the only door to libcurl.
  *
  * Invariant: a token travels only to the origin (scheme, host, port) of the URL that the caller gave, over TLS or to
  * this very machine (or wherever a direct call goes); one redirect elsewhere and it is dropped for good. Redirects are
@@ -42,6 +42,8 @@ typedef struct weft__hub_http_call {
     int direct;
     const char *unix_path;   /* connect to this socket instead of the URL's host; NULL: no */
     const char *authorities; /* PEM file of whom certificates are trusted; NULL: $SSL_CERT_FILE, else the system's */
+    const char *post;        /* JSON of n_post bytes: the call is a POST of it; NULL: a GET */
+    size_t n_post;
     int total_limit; /* 1: the whole call is limited to ten times the timeout (for answers that should be small) */
     /* Bytes of a 2xx body as they come; *reply is complete but for `transient`. Whatever it returns but WEFT_OK ends
      * the call. */

@@ -38,6 +38,8 @@ int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);
  * taken, of a group in which fewer than n_ahead such pages do. 0: there is none. */
 int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead);
 
+/* Bytes of a page, as pools align them; 0: too many to be counted. */
+int weft__kv_page_bytes(const weft_kv_group *group, uint32_t dtype, uint64_t *n);
 /* Pages that one sequence of n_ctx tokens needs in a group when steps have at most max_rows rows. */
 int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows);
 

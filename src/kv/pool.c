@@ -10,14 +10,18 @@
 #include "kv/kv.h"
 #include "mem/mem.h"
 
+int weft__kv_page_bytes(const weft_kv_group *group, uint32_t dtype, uint64_t *n)
+{
+    return weft__checked_mul(weft_kv_page_elems(group), weft_dtype_describe(dtype).block_bytes, n) &&
+           weft__checked_align(*n, 64, n);
+}
+
 static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint32_t dtype, weft_error *err)
 {
     struct weft__kv_group_pool *gp = &pool->groups[g];
-    weft_dtype_info info = weft_dtype_describe(dtype);
     uint64_t page_bytes, n_bytes;
     if (n_pages < 1) return weft_fail(err, WEFT_ARGUMENT, "KV group %d: %d pages; at least one is needed", g, n_pages);
-    if (!weft__checked_mul(weft_kv_page_elems(&gp->spec), info.block_bytes, &page_bytes) ||
-        !weft__checked_align(page_bytes, 64, &page_bytes) ||
+    if (!weft__kv_page_bytes(&gp->spec, dtype, &page_bytes) ||
         !weft__checked_mul(page_bytes, (uint64_t)n_pages, &n_bytes))
         return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of %d pages overflows; use a smaller context (-c)", g,
                          n_pages);

@@ -124,3 +124,21 @@ weft_status weft__mem_borrow(const void *data, uint64_t n_bytes, uint32_t flags,
     *out = &h->b;
     return WEFT_OK;
 }
+
+weft_status weft__mem_reserve(uint64_t n_bytes, weft_buffer **out, weft_error *err)
+{
+    weft_status st = weft__mem_borrow(NULL, 0, 0, out, err);
+    if (st || !n_bytes) return st;
+    host_buffer *h = (host_buffer *)*out;
+    void *p = n_bytes <= SIZE_MAX / 2
+                  ? mmap(NULL, (size_t)n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                  : MAP_FAILED;
+    if (p == MAP_FAILED) {
+        weft_buffer_release(out);
+        return weft_fail(err, WEFT_NO_MEMORY, "no addresses for %llu bytes", (unsigned long long)n_bytes);
+    }
+    h->base = h->b.data = p;
+    h->n_mapped = (size_t)n_bytes;
+    h->b.n_bytes = n_bytes;
+    return WEFT_OK;
+}

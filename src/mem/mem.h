@@ -31,6 +31,10 @@ weft_status weft__mem_create(const weft_buffer_spec *spec, weft_buffer **out, we
  * frees nothing but the description. flags: WEFT_BUFFER_READONLY or 0. */
 weft_status weft__mem_borrow(const void *data, uint64_t n_bytes, uint32_t flags, weft_buffer **out, weft_error *err);
 
+/* n_bytes of addresses at which there is nothing: to touch them ends the process. For what computes where something
+ * would lie, without taking the memory (outlines). WEFT_NO_MEMORY. */
+weft_status weft__mem_reserve(uint64_t n_bytes, weft_buffer **out, weft_error *err);
+
 /* Maps the whole regular file `path` read-only (WEFT_DOMAIN_MAPPED). An empty file, a directory or a device is refused.
  * The file must not be shortened while it is mapped: reading past its new end kills the process; replacing it by rename
  * is safe. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_UNSUPPORTED (not a regular file), WEFT_FORMAT (empty) or

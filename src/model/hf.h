@@ -35,6 +35,8 @@ const weft__tensor_set *weft__hf_tensors(const weft__hf *hf);
 /* Computes in memory what does not stand in the files as the engine needs it: vectors in F32 (Gemma's norms with their
  * 1 added), the experts of a layer as one tensor, frequency factors. Once. progress may be NULL. */
 weft_status weft__hf_load(weft__hf *hf, weft_progress_fn progress, void *arg, weft_error *err);
+/* The same, but matrices that would be computed are addresses alone, and must not be read: for outlines. */
+weft_status weft__hf_outline(weft__hf *hf, weft_error *err);
 /* A view, valid as long as hf. Complete after weft__hf_load. */
 void weft__hf_source(const weft__hf *hf, weft__source *out);
 

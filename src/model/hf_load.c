@@ -48,21 +48,23 @@ static void fill_parts(const weft__hf_tensor *how, uint8_t *dst)
     }
 }
 
-static weft_status make(weft__hf *hf, weft__tensor_desc *t, const weft__hf_tensor *how, weft_error *err)
+static weft_status make(weft__hf *hf, weft__tensor_desc *t, const weft__hf_tensor *how, int bare, weft_error *err)
 {
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, t->n_bytes, 64, WEFT_BUFFER_HUGE};
     if (!weft__grow(&hf->made, &hf->made_capacity, hf->n_made + 1, sizeof *hf->made))
         return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for %s", hf->folder, t->name);
-    weft_status status = weft__mem_create(&spec, &hf->made[hf->n_made], err);
+    bare &= t->n_dims > 1;
+    weft_status status = bare ? weft__mem_reserve(t->n_bytes, &hf->made[hf->n_made], err)
+                              : weft__mem_create(&spec, &hf->made[hf->n_made], err);
     if (status) return weft_fail_within(err, status, "%s: %s", hf->folder, t->name);
     t->buffer = hf->made[hf->n_made++];
     t->offset = 0;
     if (t->n_dims == 1) fill_vector(t, how, t->buffer->data);
-    else fill_parts(how, t->buffer->data);
+    else if (!bare) fill_parts(how, t->buffer->data);
     return WEFT_OK;
 }
 
-weft_status weft__hf_load(weft__hf *hf, weft_progress_fn progress, void *arg, weft_error *err)
+static weft_status load(weft__hf *hf, int bare, weft_progress_fn progress, void *arg, weft_error *err)
 {
     for (size_t i = 0; i < hf->tensors.n; i++) {
         weft__tensor_desc *t = &hf->tensors.items[i];
@@ -72,10 +74,20 @@ weft_status weft__hf_load(weft__hf *hf, weft_progress_fn progress, void *arg, we
             t->offset = how->parts[0]->offset;
             continue;
         }
-        weft_status status = make(hf, t, how, err);
+        weft_status status = make(hf, t, how, bare, err);
         if (status) return status;
         if (progress && progress(arg, "merging experts", (double)(i + 1) / (double)hf->tensors.n))
             return weft_fail(err, WEFT_CANCELLED, "cancelled");
     }
     return WEFT_OK;
+}
+
+weft_status weft__hf_load(weft__hf *hf, weft_progress_fn progress, void *arg, weft_error *err)
+{
+    return load(hf, 0, progress, arg, err);
+}
+
+weft_status weft__hf_outline(weft__hf *hf, weft_error *err)
+{
+    return load(hf, 1, NULL, NULL, err);
 }

@@ -44,6 +44,7 @@ struct weft__synthetic {
     size_t n, capacity;
     uint64_t n_bytes;
     weft__rng rng;
+    int outline; /* matrices have addresses, and no bytes */
 };
 
 static void synthetic_fill(weft__synthetic *s, uint32_t dtype, uint64_t k, uint64_t rows, weft_buffer *b)
@@ -71,10 +72,12 @@ static weft_status synthetic_add(weft__synthetic *s, uint32_t dtype, int64_t k, 
     if ((st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err)))
         return weft_fail_within(err, st, "%s, %s", s->label, name);
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, t.n_bytes, 64, WEFT_BUFFER_HUGE};
-    if ((st = weft__mem_create(&spec, &s->buffers[s->n], err))) return st;
+    const int bare = s->outline && n;
+    st = bare ? weft__mem_reserve(t.n_bytes, &s->buffers[s->n], err) : weft__mem_create(&spec, &s->buffers[s->n], err);
+    if (st) return st;
     t.buffer = s->buffers[s->n++];
     s->n_bytes += t.n_bytes;
-    synthetic_fill(s, t.dtype, t.d[0], t.d[1], t.buffer);
+    if (!bare) synthetic_fill(s, t.dtype, t.d[0], t.d[1], t.buffer);
     uint32_t existing;
     if (weft__tensor_set_add(&s->tensors, &t, &existing) != 1)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", name);
@@ -111,8 +114,8 @@ static const struct synthetic_shape *find_shape(const char *name)
     return NULL;
 }
 
-weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progress_fn progress, void *arg,
-                                   weft__synthetic **out, weft_error *err)
+static weft_status create(const char *shape, uint32_t dtype, int outline, weft_progress_fn progress, void *arg,
+                          weft__synthetic **out, weft_error *err)
 {
     weft_status st;
     *out = NULL;
@@ -122,6 +125,7 @@ weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progr
     weft__synthetic *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
     s->shape = h;
+    s->outline = outline;
     snprintf(s->label, sizeof s->label, "%s", h->name);
     weft__rng_seed(&s->rng, 42);
     s->capacity = 3 + 12 * (size_t)h->n_layers;
@@ -139,6 +143,17 @@ weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progr
     if (st) weft__synthetic_destroy(&s);
     *out = s;
     return st;
+}
+
+weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progress_fn progress, void *arg,
+                                   weft__synthetic **out, weft_error *err)
+{
+    return create(shape, dtype, 0, progress, arg, out, err);
+}
+
+weft_status weft__synthetic_outline(const char *shape, uint32_t dtype, weft__synthetic **out, weft_error *err)
+{
+    return create(shape, dtype, 1, NULL, NULL, out, err);
 }
 
 void weft__synthetic_destroy(weft__synthetic **p)

@@ -13,6 +13,8 @@ typedef struct weft__synthetic weft__synthetic;
  * weights. progress (may be NULL) hears of "random weights". The caller owns *out. */
 weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progress_fn progress, void *arg,
                                    weft__synthetic **out, weft_error *err);
+/* The same, of which the matrices are addresses alone, and must not be read: for outlines. */
+weft_status weft__synthetic_outline(const char *shape, uint32_t dtype, weft__synthetic **out, weft_error *err);
 void weft__synthetic_destroy(weft__synthetic **s);
 /* A view, valid as long as the model. */
 void weft__synthetic_source(const weft__synthetic *s, weft__source *out);

@@ -4,7 +4,6 @@
  * engine's store has its own locks.
  *
  * Invariant: a file that a client names is loaded only from beneath the folder that the operator gave for it. */
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -14,7 +13,7 @@
 #include <unistd.h>
 
 #include "api/objects.h"
-#include "server/server.h"
+#include "server/rules.h"
 
 /* All adapters in order of their numbers, a page at a time; zero-initialise. What comes or goes meanwhile is seen or
  * not. */
@@ -67,6 +66,12 @@ static const char *shown_name(const weft__server_model *m, const char *tenant, c
     return is_own(m, name) && is_owner(tenant, name) ? name + OWNER : name;
 }
 
+/* Is it there for this caller, and may it be used? */
+static int may_see(const weft__server_model *m, const weft__server_caller *who, const char *name)
+{
+    return is_visible(m, who->tenant, name) && weft__server_may_use_adapter(who, shown_name(m, who->tenant, name));
+}
+
 /* The engine's name of what a tenant calls so: its own, or what was published. 0: there is none. */
 static int find_name(const weft__server_model *m, const char *tenant, const char *name,
                      char out[WEFT__API_ADAPTER_NAME])
@@ -79,19 +84,19 @@ static int find_name(const weft__server_model *m, const char *tenant, const char
 }
 
 /* "adapter" or "base:adapter". The model's own names come first, so that no adapter takes one of them over. */
-void weft__server_adapter_of_model(const weft__server_model *m, const char *tenant, const char *model,
+void weft__server_adapter_of_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
                                    char out[WEFT__API_ADAPTER_NAME])
 {
     const char *colon = strrchr(model, ':');
-    int found = 0;
-    if (*model && !weft__server_is_model_name(m, model) && find_name(m, tenant, model, out)) return;
-    if (*model && !weft__server_is_model_name(m, model) && colon && find_name(m, tenant, colon + 1, out)) {
+    const int may_be = *model && !weft__server_is_model_name(m, model);
+    int found = may_be && find_name(m, who->tenant, model, out);
+    if (may_be && !found && colon && find_name(m, who->tenant, colon + 1, out)) {
         size_t n = (size_t)(colon - model);
         found = strlen(m->name) == n && !strncmp(model, m->name, n);
         for (char **name = m->aliases.items; name && *name && !found; name++)
             found = !strcmp(*name, "*") || (strlen(*name) == n && !strncmp(model, *name, n));
     }
-    if (!found) out[0] = 0;
+    if (!found || !may_see(m, who, out)) out[0] = 0;
 }
 
 static int by_index(const weft__server_model *m, int64_t id, weft_engine_adapter *out)
@@ -109,6 +114,17 @@ static int check_listed(const weft__server_model *m, const char *tenant, const w
         if (!by_index(m, loras[i].id, &a) || !is_visible(m, tenant, a.name))
             return weft__api_error_set(error, 400, "lora", "'lora' has id %lld, which no adapter has",
                                        (long long)loras[i].id);
+    return 1;
+}
+
+int weft__server_adapters_allowed(const weft__server_model *m, const weft__server_caller *who,
+                                  const weft__api_params *params, weft__api_error *error)
+{
+    weft_engine_adapter a;
+    for (int i = 0; who->member && i < params->n_loras; i++)
+        if (by_index(m, params->loras[i].id, &a) && !may_see(m, who, a.name))
+            return weft__api_error_set(error, 400, "lora", "'lora' has id %lld, which no adapter has",
+                                       (long long)params->loras[i].id);
     return 1;
 }
 
@@ -198,25 +214,6 @@ int weft__server_adapters_lease(weft__server_model *m, const weft__api_params *p
 
 enum { ADAPTERS_NAMED = 8, ADAPTERS_NAMED_BYTES = 180 };
 
-/* Is that real path beneath the folder for clients? */
-static int is_within(const weft__server_model *m, const char *real)
-{
-    size_t n = m->server->adapter_dir ? strlen(m->server->adapter_dir) : 0;
-    return n && !strncmp(real, m->server->adapter_dir, n) && real[n] == '/';
-}
-
-/* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
-static int members_are_within(const weft__server_model *m, const char *folder)
-{
-    static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
-    char joined[PATH_MAX], real[PATH_MAX];
-    for (int i = 0; i < 2; i++) {
-        if ((size_t)snprintf(joined, sizeof joined, "%s/%s", folder, names[i]) >= sizeof joined) return 0;
-        if (realpath(joined, real) && !is_within(m, real)) return 0;
-    }
-    return 1;
-}
-
 void weft__server_adapter_put_model(const weft__server_model *m, const weft__server_caller *who,
                                     const weft_engine_adapter *a, weft__strbuf *out)
 {
@@ -228,7 +225,7 @@ void weft__server_adapters_put_models(const weft__server_model *m, const weft__s
     const weft_engine_adapter *a;
     adapter_walk w = {0};
     while ((a = walk_next(m, &w)))
-        if (is_visible(m, who->tenant, a->name)) weft__server_adapter_put_model(m, who, a, out);
+        if (may_see(m, who, a->name)) weft__server_adapter_put_model(m, who, a, out);
 }
 
 void weft__server_adapters_name(const weft__server_model *m, const weft__server_caller *who, char *out, size_t room)
@@ -240,7 +237,7 @@ void weft__server_adapters_name(const weft__server_model *m, const weft__server_
     int n = 0, n_named = 0;
     while ((a = walk_next(m, &w))) {
         const char *name = shown_name(m, who->tenant, a->name);
-        if (!is_visible(m, who->tenant, a->name)) continue;
+        if (!may_see(m, who, a->name)) continue;
         if (n_named == n && n < ADAPTERS_NAMED && at + strlen(name) + sizeof "', '" <= sizeof names) {
             at += (size_t)snprintf(names + at, sizeof names - at, "%s'%s'", n ? ", " : "", name);
             n_named++;
@@ -269,7 +266,7 @@ static void shown_path(const weft__server_model *m, const char *path, char *out,
 {
     size_t n;
     const char *last = weft__path_last(path, &n);
-    if (is_within(m, path)) snprintf(out, room, "%s", path + strlen(m->server->adapter_dir) + 1);
+    if (weft__server_adapters_within(m, path)) snprintf(out, room, "%s", path + strlen(m->server->adapter_dir) + 1);
     else snprintf(out, room, "%.*s", (int)n, last);
 }
 
@@ -279,7 +276,7 @@ static void put_entry(const weft__server_model *m, const weft__server_caller *wh
 {
     char path[sizeof a->path];
     int mine = is_own(m, a->name) && is_owner(who->tenant, a->name);
-    if (!who->is_admin && !is_visible(m, who->tenant, a->name)) return;
+    if (!who->is_admin && !may_see(m, who, a->name)) return;
     shown_path(m, a->path, path, sizeof path);
     weft__api_put_adapter(out,
                           &(weft__api_adapter){.adapter = a,
@@ -390,7 +387,7 @@ static int place_of(const weft__server_model *m, const char *path, char out[PATH
                                        path);
         return weft__api_error_set(error, 400, "lora_path", "'lora_path': %s", strerror(errno));
     }
-    if (!is_within(m, out) || !members_are_within(m, out))
+    if (!weft__server_adapters_within(m, out) || !weft__server_adapters_members_within(m, out))
         return weft__api_error_set(error, 400, "lora_path",
                                    "'lora_path' must be a path within the server's folder for adapters");
     return 1;
@@ -427,52 +424,6 @@ weft_status weft__server_adapters_check_names(const weft__server_model *m, weft_
     return WEFT_OK;
 }
 
-/* ---- the folder ---- */
-
-/* NAME.gguf, or a folder with an adapter in it; 0: it is neither. */
-static int name_of_entry(const weft__server_model *m, const char *entry, char path[PATH_MAX], char *name,
-                         size_t name_size)
-{
-    size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
-    if (entry[0] == '.' ||
-        (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", m->server->adapter_dir, entry) >= PATH_MAX ||
-        (!tail && access(path, F_OK)))
-        return 0;
-    snprintf(path, PATH_MAX, "%s/%s", m->server->adapter_dir, entry);
-    snprintf(name, name_size, "%.*s", (int)(n - tail), entry);
-    return 1;
-}
-
-static weft_status add_entry(const weft__server_model *m, const char *name, const char *path, weft_error *err)
-{
-    char real[PATH_MAX]; /* of what is not there, its reader will say so */
-    if ((realpath(path, real) && !is_within(m, real)) || !members_are_within(m, path))
-        return weft_fail(err, WEFT_ARGUMENT,
-                         "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
-    if (weft__server_is_model_name(m, name))
-        return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
-    return weft_engine_adapter_add(m->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
-}
-
-weft_status weft__server_adapters_of_folder(const weft__server_model *m, weft_error *err)
-{
-    char path[PATH_MAX], name[256];
-    struct dirent **entries;
-    weft_status st = WEFT_OK;
-    int n = scandir(m->server->adapter_dir, &entries, NULL, alphasort);
-    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", m->server->adapter_dir);
-    for (int i = 0; i < n; i++) {
-        if (!st && name_of_entry(m, entries[i]->d_name, path, name, sizeof name)) st = add_entry(m, name, path, err);
-        if (st == WEFT_ARGUMENT || st == WEFT_EXISTS) { /* a file's name need not be an adapter's */
-            fprintf(stderr, "weft serve: %s is left out: %s\n", path, err->message);
-            st = WEFT_OK;
-        }
-        free(entries[i]);
-    }
-    free(entries);
-    return st;
-}
-
 /* ---- by clients ---- */
 
 /* How many are a tenant's own. */
@@ -492,6 +443,8 @@ static int name_of_load(const weft__server_model *m, const weft__server_caller *
 {
     weft_engine_adapter a = {.size = sizeof a};
     if (!name_is_free(m, params->lora_name, error)) return 0;
+    if (!weft__server_may_use_adapter(who, params->lora_name))
+        return weft__api_error_set(error, 403, "lora_name", "this key may have no adapter '%.128s'", params->lora_name);
     if (params->publish || !*who->tenant) {
         snprintf(name, WEFT__API_ADAPTER_NAME, "%s", params->lora_name);
         if (is_own(m, name))
@@ -587,7 +540,7 @@ void weft__server_adapters_forget(weft__server_model *m)
     while ((a = walk_next(m, &w))) {
         char tenant[WEFT__API_MAX_TENANT + 1];
         snprintf(tenant, sizeof tenant, "%s", a->name);
-        if (is_own(m, a->name) && !weft__server_keys_have(&m->server->keys, tenant))
+        if (is_own(m, a->name) && !weft__server_keys_have(&m->server->rules->keys, tenant))
             weft_engine_adapter_remove(m->engine, a->name, NULL);
     }
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/server.h"
+#include "server/models.h"
 
 enum { PAGE = 8 };
 

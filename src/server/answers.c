@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* answers.c: whole answers are written by a thread of their own, one after the other: some have tens of megabytes, and
- * the tokens of all would wait meanwhile for the engine's thread, which tells of the end. Clients take turns.
+ * the tokens of all would wait meanwhile for the thread that tells of the end. Clients take turns.
  * Invariant: a gen in the queue has finished and is changed by no other thread; each put is answered, those before
  * weft__server_answers_end, too. */
 #include "base/thread.h"

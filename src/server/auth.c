@@ -62,6 +62,15 @@ static weft_status auth_add(weft__server_keys *keys, const char *key, weft__serv
     return WEFT_OK;
 }
 
+weft_status weft__server_keys_add_hash(weft__server_keys *keys, const char *hex, weft__server_key *one, weft_error *err)
+{
+    if (!read_hex(hex, one->hash)) return weft_fail(err, WEFT_ARGUMENT, "a hash wants 64 hexadecimal digits");
+    if (!weft__grow(&keys->items, &keys->capacity, keys->n + 1, sizeof *keys->items))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
+    keys->items[keys->n++] = *one;
+    return WEFT_OK;
+}
+
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err)
 {
     return auth_add(keys, key, &(weft__server_key){.is_admin = is_admin}, err);
@@ -170,6 +179,7 @@ int weft__server_keys_check(const weft__server_keys *keys, const char *key, weft
         found = 1;
         who->is_admin |= one->is_admin;
         if (one->name[0]) memcpy(who->label, one->name, sizeof one->name);
+        if (one->member) who->member = one->member;
     }
     name_tenant(given, who->tenant);
     if (!who->label[0]) memcpy(who->label, who->tenant, sizeof who->tenant);

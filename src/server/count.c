@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* count.c: what a request adds to the counters as it goes (server.h): with each step, not at its end, so that rates
- * show what happens now. The engine's thread. Invariant: at its end a request has added what its answer tells, once:
+ * show what happens now. As events are told. Invariant: at its end a request has added what its answer tells, once:
  * tokens as `usage` has them, times as the engine measured them. */
 #include "base/clock.h"
-#include "server/server.h"
+#include "server/rules.h"
 
 int weft__server_first_of_prompt(const weft__server_choice *c)
 {
@@ -12,7 +12,7 @@ int weft__server_first_of_prompt(const weft__server_choice *c)
 
 void weft__server_count_began(weft__server_choice *c, double queue_ms)
 {
-    c->counted_ns = weft__clock_ns();
+    c->counted_ns = c->now_ns;
     weft__server_histogram_add(&c->gen->model->metrics.queue, queue_ms / 1000);
 }
 
@@ -23,6 +23,7 @@ static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t
     weft__server_response *g = c->gen;
     const weft__server_used used = {requests, prompt, cached, generated};
     weft__server_usage_add(&g->server->usage, &g->usage_place, g->label, g->adapters, &used);
+    if (g->member) weft__server_limits_use(&g->server->limits, &g->member->chain, prompt, generated);
 }
 
 static void count_most(weft__server_metrics *m, const weft__server_choice *c)
@@ -53,11 +54,12 @@ void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_c
     }
     c->n_read = n_read;
     count_most(m, c);
-    if (!c->out->n_generated) count_time(c, &m->prompt_us, &c->prompt_us, weft__clock_ns());
+    if (!c->out->n_generated) count_time(c, &m->prompt_us, &c->prompt_us, c->now_ns);
 }
 
-void weft__server_count_token(weft__server_choice *c, uint64_t now)
+void weft__server_count_token(weft__server_choice *c)
 {
+    const uint64_t now = c->now_ns;
     weft__server_metrics *m = &c->gen->model->metrics;
     weft__server_histogram_add(c->out->n_generated ? &m->between_tokens : &m->first_token,
                                (double)(now - c->last_ns) / 1e9);

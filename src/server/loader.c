@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* loader.c: models come and go (server.h). The loader's thread loads and ends them, one after the other, in the order in
- * which they were asked for; loading itself runs on a thread of low precedence (weft_model_params.in_background). The
- * keeper's thread is the clock: deadlines of requests that wait, models that were not used for long, memory.
+/* loader.c: models come and go (models.h). The loader's thread loads and ends them, one after the other, in the order
+ * in which they were asked for; loading itself runs on a thread of low precedence. The keeper's thread is the clock:
+ * deadlines of requests that wait, models that were not used for long, memory.
  *
- * Invariant: what stands in a model beyond its name is changed by the loader's thread alone, while no request holds it. */
+ * Invariant: what stands in a model beyond its name is changed by the loader's thread alone, while no request holds
+ * it. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "server/server.h"
+#include "server/models.h"
 
 static const uint64_t TEND_NS = 100000000;
 
@@ -47,21 +48,6 @@ static int on_progress(void *arg, const char *what, double fraction)
     return cancelled;
 }
 
-/* Bytes of its tensors, which are what its weights will take. */
-static weft_status weigh(const char *path, uint64_t *n_bytes, weft_error *err)
-{
-    weft_file *file = NULL;
-    weft_tensor_info t;
-    *n_bytes = 0;
-    weft_status st = weft_file_open(path, &file, err);
-    for (int64_t i = 0; !st && i < weft_file_n_tensors(file); i++) {
-        st = weft_file_tensor(file, i, &t, err);
-        *n_bytes += st ? 0 : t.n_bytes;
-    }
-    weft_file_close(&file);
-    return st;
-}
-
 static weft_status make_room(weft_server *s, weft__server_model *m, uint64_t bytes, uint64_t pages, weft_error *err)
 {
     pthread_mutex_lock(&s->models.lock);
@@ -85,22 +71,34 @@ static weft_status store_of(const weft__server_model *m, char *out, size_t room,
     return WEFT_OK;
 }
 
+/* Makes room for all that it will take, which an outline of it tells. */
+static weft_status prepare(weft_server *s, weft__server_model *m, const char *path, weft_error *err)
+{
+    weft_model *outline = NULL;
+    weft_engine_bytes need = {.size = sizeof need};
+    weft_model_params p = s->models.model_params;
+    p.outline = p.in_background = 1;
+    p.share_threads = 1;
+    weft_status st = weft_model_open(path, &p, &outline, err);
+    if (!st) st = weft_engine_count_bytes(outline, &s->models.engine_params, &need, err);
+    weft_model_close(&outline);
+    if (st) return st;
+    m->kv_least = need.pages_least;
+    m->kv_most = need.pages;
+    const uint64_t adapters = s->adapter_dir ? s->models.engine_params.adapter_bytes : 0;
+    return make_room(s, m, need.weights + need.scratch_most + adapters, need.pages_least, err);
+}
+
 /* An engine of the model, and what requests must know of both. */
 static weft_status start(weft_server *s, weft__server_model *m, weft_model *model, weft_engine **engine,
                          weft_error *err)
 {
     char store[4096];
     weft_engine_params p = s->models.engine_params;
-    weft_engine_need need = {.size = sizeof need};
     weft_status st = store_of(m, store, sizeof store, err);
     p.store_dir = *store ? store : NULL;
     p.trace = NULL;
-    if (!st) st = weft_engine_measure(model, &p, &need, err);
-    m->kv_least = need.kv_least;
-    m->kv_most = need.kv_most;
-    const uint64_t adapters = s->adapter_dir ? p.adapter_bytes : 0;
-    if (!st) st = make_room(s, m, need.weights + need.scratch + adapters, need.kv_least, err);
-    if (s->models.memory) p.kv_bytes = need.kv_least;
+    if (s->models.memory) p.kv_bytes = m->kv_least;
     if (!st) st = weft_engine_new(model, &p, engine, err);
     if (!st) st = weft__server_model_open(m, model, *engine, s->models.chat_template, s->wants_keys, err);
     if (!st && m->kept) return weft__server_adapters_restore(m, err);
@@ -112,14 +110,12 @@ static weft_status load(weft_server *s, weft__server_model *m, weft_error *err)
     char path[4096];
     weft_model *model = NULL;
     weft_engine *engine = NULL;
-    uint64_t n_bytes = 0;
     weft_model_params p = s->models.model_params;
     p.progress = on_progress;
     p.progress_arg = m;
     p.share_threads = p.in_background = 1;
     weft_status st = weft_resolve_model(m->path, path, sizeof path, err);
-    if (!st && s->models.memory) st = weigh(path, &n_bytes, err);
-    if (!st) st = make_room(s, m, n_bytes, 0, err);
+    if (!st && s->models.memory) st = prepare(s, m, path, err);
     if (!st) st = weft_model_open(path, &p, &model, err);
     if (!st) st = start(s, m, model, &engine, err);
     if (!st) return WEFT_OK;

@@ -228,6 +228,8 @@ void weft__server_log_request(weft_server *s, const weft__http_record *record, c
         weft__strbuf_printf(
             &out, ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
             note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
+        weft__strbuf_puts(&out, ",");
+        weft__server_stages_write(&note->stages, &out);
     }
     weft__strbuf_puts(&out, "}\n");
     hand_over(s, &out);

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* metrics.c: counters and histograms, and /metrics in Prometheus' text format (version 0.0.4), with llama.cpp's names
  * beside ours where both mean the same. Counters are added to by any thread. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/server.h"
+#include "server/models.h"
+#include "server/rules.h"
 
 static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};
 static const double wait_bounds[] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160};
 
+static const double stage_bounds[] = {1e-5, 1e-4, 1e-3, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+
 /* The last stands for all others. */
-static const int statuses[] = {200, 204, 400, 401, 403, 404, 405, 408, 409, 413, 414,
-                               415, 429, 431, 500, 501, 503, 504, 505, 507, 0};
+static const int statuses[] = {200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413,
+                               414, 415, 429, 431, 500, 501, 503, 504, 505, 507, 0};
 enum { N_STATUSES = sizeof statuses / sizeof *statuses };
 
 static void metrics_begin(weft__server_histogram *h, const double *bounds, int n)
@@ -28,12 +32,24 @@ void weft__server_metrics_begin(weft__server_metrics *m)
     metrics_begin(&m->between_tokens, token_bounds, sizeof token_bounds / sizeof *token_bounds);
 }
 
+void weft__server_metrics_stages_begin(weft_server *s)
+{
+    for (int i = 0; i < WEFT__SERVER_STAGES; i++)
+        metrics_begin(&s->stages[i], stage_bounds, sizeof stage_bounds / sizeof *stage_bounds);
+}
+
+void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages)
+{
+    for (int i = 0; i < WEFT__SERVER_STAGES; i++)
+        weft__server_histogram_add(&s->stages[i], (double)stages->ns[i] / 1e9);
+}
+
 void weft__server_histogram_add(weft__server_histogram *h, double seconds)
 {
     int i = 0;
     while (i < h->n && seconds > h->bounds[i]) i++;
     h->counts[i]++;
-    h->sum_us += (uint64_t)(seconds * 1e6);
+    h->sum_ns += (uint64_t)(seconds * 1e9);
 }
 
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status)
@@ -78,7 +94,28 @@ static void histogram(weft__strbuf *out, const char *name, const char *help, con
     uint64_t counts[WEFT__SERVER_BOUNDS + 1];
     for (int i = 0; i <= h->n; i++) counts[i] = h->counts[i];
     head(out, name, "histogram", help);
-    buckets(out, name, h->bounds, counts, h->n, (double)h->sum_us / 1e6);
+    buckets(out, name, h->bounds, counts, h->n, (double)h->sum_ns / 1e9);
+}
+
+static void put_stages(const weft_server *s, weft__strbuf *out)
+{
+    static const char name[] = "weft_stage_seconds";
+    head(out, name, "histogram",
+         "Of requests that ended, from the first byte to the answer's last: what each stage took.");
+    for (int i = 0; i < WEFT__SERVER_STAGES; i++) {
+        const weft__server_histogram *h = &s->stages[i];
+        const char *stage = weft__server_stage_name(i);
+        uint64_t total = 0;
+        for (int k = 0; k <= h->n; k++) {
+            char bound[32] = "+Inf";
+            if (k < h->n) snprintf(bound, sizeof bound, "%.12g", h->bounds[k]);
+            total += h->counts[k];
+            weft__strbuf_printf(out, "%s_bucket{stage=\"%s\",le=\"%s\"} %llu\n", name, stage, bound,
+                                (unsigned long long)total);
+        }
+        weft__strbuf_printf(out, "%s_sum{stage=\"%s\"} %.12g\n%s_count{stage=\"%s\"} %llu\n", name, stage,
+                            (double)h->sum_ns / 1e9, name, stage, (unsigned long long)total);
+    }
 }
 
 static void put_responses(const weft__server_answered *a, weft__strbuf *out)
@@ -355,11 +392,19 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     put_http(s, out);
     put_models(s, out, put_grammars);
     put_responses(&s->answered, out);
+    put_stages(s, out);
+    uint64_t n_sent, n_dropped;
+    weft__server_traces_count(s->traces, &n_sent, &n_dropped);
+    counter(out, "weft_traces_sent_total", "Requests whose spans a collector took.", n_sent);
+    counter(out, "weft_traces_dropped_total", "Requests whose spans were dropped: it did not, or not in time.",
+            n_dropped);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
             s->answered.log_lines_lost);
     gauge(out, "weft_memory_blocks",
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
+    if (who->is_admin && who->rules)
+        weft__server_accounts_write(&s->limits, who->rules->accounts, who->rules->n_accounts, out);
     put_models(s, out, put_model_llama);
 }

@@ -10,7 +10,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "server/server.h"
+#include "server/models.h"
+#include "server/rules.h"
 
 /* A request that waits. */
 typedef struct models_waiter {
@@ -110,7 +111,7 @@ static weft__server_model *find_by_adapter(weft_server *s, const weft__server_ca
     for (size_t i = 0; i < s->models.n && !found; i++) {
         weft__server_model *m = s->models.items[i];
         if (!weft__server_model_hold_loaded(m)) continue;
-        weft__server_adapter_of_model(m, who->tenant, name, adapter);
+        weft__server_adapter_of_model(m, who, name, adapter);
         if (*adapter) found = m;
         weft__server_model_look_away(&m);
     }
@@ -127,43 +128,74 @@ static weft__server_model *find_base(weft_server *s, const char *name)
     return weft__server_models_find(s, base);
 }
 
-static int takes_any_name(const weft__server_model *m)
+int weft__server_takes_any_name(const weft__server_model *m)
 {
     for (char **a = m->aliases.items; a && *a; a++)
         if (!strcmp(*a, "*")) return 1;
     return 0;
 }
 
-/* "'a', 'b' and 7 more" */
-static void name_all(const weft_server *s, char *out, size_t room)
+/* "'a', 'b' and 7 more", of those that the caller may use. */
+static void name_all(const weft_server *s, const weft__server_caller *who, char *out, size_t room)
 {
-    size_t at = 0, named = 0;
-    out[0] = 0;
-    for (; named < s->models.n && at + strlen(s->models.items[named]->name) + 32 < room; named++)
-        at += (size_t)snprintf(out + at, room - at, "%s'%s'", named ? ", " : "", s->models.items[named]->name);
-    if (named < s->models.n) snprintf(out + at, room - at, " and %zu more", s->models.n - named);
+    size_t at = 0, n = 0, named = 0;
+    snprintf(out, room, "none for this key");
+    for (size_t i = 0; i < s->models.n; i++) {
+        const char *name = s->models.items[i]->name;
+        if (!weft__server_may_use_model(who, name)) continue;
+        n++;
+        if (named + 1 < n || at + strlen(name) + 32 >= room) continue;
+        at += (size_t)snprintf(out + at, room - at, "%s'%s'", named++ ? ", " : "", name);
+    }
+    if (named < n) snprintf(out + at, room - at, " and %zu more", n - named);
+}
+
+void weft__server_models_absent(weft_server *s, const weft__server_caller *who, const char *name,
+                                weft__api_error *error)
+{
+    weft__server_models *all = &s->models;
+    weft__server_model *first = all->first;
+    const int alone = all->n == 1 && first;
+    char names[256];
+    if (alone && weft__server_may_use_model(who, first->name)) {
+        int n = snprintf(names, sizeof names, "this server has '%.100s'", first->name);
+        weft__server_adapters_name(first, who, names + n, sizeof names - (size_t)n);
+    } else if (alone) {
+        snprintf(names, sizeof names, "/v1/models has those that do");
+    } else {
+        int n = snprintf(names, sizeof names, "this server has ");
+        name_all(s, who, names + n, sizeof names - (size_t)n);
+    }
+    if (!*name && !first) {
+        weft__api_error_set(error, 400, "model", "'model' is missing; %s", names);
+        return;
+    }
+    weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; %s", *name ? name : first->name,
+                        names);
+    error->code = "model_not_found";
+}
+
+/* A preset is there for whom may use it by its own name, whatever its base is. */
+static int may_use(const weft__server_model *m, const weft__server_caller *who, const char *name, int is_preset)
+{
+    if (*name && weft__server_may_use_model(who, name)) return 1;
+    return !is_preset && weft__server_may_use_model(who, m->name);
 }
 
 weft__server_model *weft__server_models_which(weft_server *s, const weft__server_caller *who, const char *name,
                                               weft__api_error *error)
 {
-    weft__server_model *m = NULL, *first = s->models.first    ? s->models.first
-                                           : s->models.n == 1 ? s->models.items[0]
-                                                              : NULL;
-    char names[256];
-    if (!*name && first) return first;
-    if (*name) m = weft__server_models_find(s, name);
-    if (*name && !m) m = find_base(s, name);
-    if (*name && !m) m = find_by_adapter(s, who, name);
-    if (*name && !m && first && takes_any_name(first)) m = first;
-    if (m) return m;
-    name_all(s, names, sizeof names);
-    if (!*name) {
-        weft__api_error_set(error, 400, "model", "'model' is missing; this server has %s", names);
-        return NULL;
-    }
-    weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has %s", name, names);
-    error->code = "model_not_found";
+    const weft__config_preset *preset = weft__server_preset_find(who->rules, name);
+    const char *meant = preset ? preset->base ? preset->base : "" : name;
+    weft__server_models *all = &s->models;
+    weft__server_model *m = NULL, *first = all->first ? all->first : all->n == 1 ? all->items[0] : NULL;
+    if (!*meant) m = first;
+    else m = weft__server_models_find(s, meant);
+    if (*meant && !m) m = find_base(s, meant);
+    if (*meant && !m) m = find_by_adapter(s, who, meant);
+    if (*meant && !m && first && weft__server_takes_any_name(first)) m = first;
+    if (m && may_use(m, who, name, preset != NULL)) return m;
+    weft__server_models_absent(s, who, name, error);
     return NULL;
 }
 
@@ -171,7 +203,9 @@ weft__server_model *weft__server_models_which(weft_server *s, const weft__server
 
 static void waiter_unref(models_waiter *w)
 {
-    if (atomic_fetch_sub(&w->refs, 1) == 1) weft__free(w);
+    if (atomic_fetch_sub(&w->refs, 1) != 1) return;
+    weft__server_rules_release(&w->who.rules);
+    weft__free(w);
 }
 
 static void on_drop(void *arg)
@@ -206,7 +240,7 @@ static int has_room(const weft__server_models *all, const models_waiter *w)
     for (size_t i = 0; i < all->n; i++)
         for (weft__http_turn *t = all->items[i]->waiting.first; t; t = t->next) {
             n += !strcmp(waiter_of(t)->tenant, w->tenant);
-            n_of_client += client && t->who == client;
+            n_of_client += client && t->client == client;
         }
     return all->n_waiting < all->max_waiting && n < all->max_of_one && n_of_client < most;
 }
@@ -221,6 +255,7 @@ static models_waiter *waiter_new(weft__server_model *m, weft__http_request *r, c
         return NULL;
     }
     *w = (models_waiter){.model = m, .r = r, .who = *who, .answer = answer};
+    w->who.rules = weft__server_rules_share(who->rules);
     atomic_init(&w->refs, 2);
     snprintf(w->tenant, sizeof w->tenant, "%s", who->tenant);
     if (!m->server->wants_keys && *meant->user && weft__server_tenant_of_user(meant->user, w->tenant, &err))
@@ -265,7 +300,7 @@ void weft__server_models_send(weft_server *s, weft__server_model *m)
 {
     for (weft__http_turn *t; (t = weft__http_turns_take(&m->waiting)); s->models.n_waiting--) {
         m->n_held++;
-        weft__http_turns_put(&s->models.sending, t, t->who);
+        weft__http_turns_put(&s->models.sending, t, t->client);
     }
     pthread_cond_signal(&s->models.send);
 }

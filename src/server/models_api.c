@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* models_api.c: the endpoints about models: what there is and where it stands, as OpenAI lists it and llama.cpp's router
- * tells it, and loading and unloading as that has them. Workers. */
+/* models_api.c: the endpoints about models: what there is and where it stands, as OpenAI lists it and llama.cpp's
+ * router tells it, and loading and unloading as that has them. Workers. */
 #include <stdio.h>
 #include <string.h>
 
 #include "api/objects.h"
-#include "server/server.h"
+#include "server/models.h"
+#include "server/rules.h"
 
 static void api_answer(weft__http_request *r, weft__strbuf *out, const weft__api_error *error)
 {
@@ -54,13 +55,16 @@ void weft__server_models_list(weft_server *s, weft__http_request *r, const weft_
     weft__api_put_models_begin(&out);
     for (size_t i = 0; i < s->models.n; i++) {
         weft__server_model *m = s->models.items[i];
-        put_model(m, who, m->name, &out);
+        const int may = weft__server_may_use_model(who, m->name);
+        if (may) put_model(m, who, m->name, &out);
         for (char **a = m->aliases.items; a && *a; a++)
-            if (strcmp(*a, "*") && strcmp(*a, m->name)) put_model(m, who, *a, &out);
-        if (!weft__server_model_hold_loaded(m)) continue;
+            if (strcmp(*a, "*") && strcmp(*a, m->name) && (may || weft__server_may_use_model(who, *a)))
+                put_model(m, who, *a, &out);
+        if (!may || !weft__server_model_hold_loaded(m)) continue;
         weft__server_adapters_put_models(m, who, &out);
         weft__server_model_look_away(&m);
     }
+    weft__server_presets_put(s->models.first ? s->models.first : s->models.items[0], who, &out);
     weft__api_put_models_end(&out);
     api_answer(r, &out, &none);
 }
@@ -70,7 +74,7 @@ static int put_adapter(weft__server_model *m, const weft__server_caller *who, co
     char named[WEFT__API_ADAPTER_NAME];
     weft_engine_adapter adapter = {.size = sizeof adapter};
     if (!weft__server_model_hold_loaded(m)) return 0;
-    weft__server_adapter_of_model(m, who->tenant, name, named);
+    weft__server_adapter_of_model(m, who, name, named);
     const int found = *named && !weft_engine_adapter_find(m->engine, named, &adapter, NULL);
     if (found) weft__server_adapter_put_model(m, who, &adapter, out);
     weft__server_model_look_away(&m);
@@ -82,11 +86,13 @@ void weft__server_models_show(weft_server *s, weft__http_request *r, const weft_
     weft__strbuf out = {0};
     weft__api_error error = {0};
     const char *name = weft__http_path(r) + strlen("/v1/models/");
-    weft__server_model *m = weft__server_models_find(s, name);
-    int found = m != NULL;
-    if (m) put_model(m, who, name, &out);
-    for (size_t i = 0; i < s->models.n && !found; i++) found = put_adapter(s->models.items[i], who, name, &out);
-    if (!found && (m = weft__server_models_which(s, who, name, &error))) put_model(m, who, name, &out);
+    const weft__config_preset *preset = weft__server_preset_find(who->rules, name);
+    weft__server_model *m = weft__server_models_which(s, who, name, &error);
+    if (m && preset) weft__api_put_preset_model(&out, name, preset->base ? preset->base : m->name, s->began);
+    else if (m && (weft__server_is_model_name(m, name) ||
+                   (!put_adapter(m, who, name, &out) && weft__server_takes_any_name(m))))
+        put_model(m, who, name, &out);
+    if (!error.status && !out.len && !out.failed) weft__server_models_absent(s, who, name, &error);
     api_answer(r, &out, &error);
 }
 

@@ -3,8 +3,8 @@
  * answer.
  *
  * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and
- * weft__server_response_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices
- * from submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
+ * weft__server_response_compiled on the threads of their lines; on_event by events.c, which owns the choices from
+ * submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
  * HTTP façade's watcher. A response lives until the worker or its line, the façade and every submitted choice have let
  * go. */
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "server/response.h"
+#include "server/rules.h"
 #include "text/stop.h"
 
 /* ---- life ---- */
@@ -37,6 +38,7 @@ static void choice_free(weft__server_choice *c)
 void weft__server_response_unref(weft__server_response *g)
 {
     if (atomic_fetch_sub(&g->refs, 1) != 1) return;
+    weft__server_response_leave(g);
     for (int i = 0; i < g->answer.n_choices; i++) choice_free(&g->choices[i]);
     weft__free(g->choices);
     weft__free(g->answer.choices);
@@ -48,6 +50,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
     weft__server_model_release(&g->model);
+    weft__server_rules_release(&g->rules);
     weft__http_release(g->r);
     weft__free(g);
 }
@@ -161,6 +164,8 @@ static void on_began(weft__server_choice *c, const weft_event *e)
 {
     weft__server_response *g = c->gen;
     c->began = 1;
+    if (!g->stages.began_ns) g->stages.began_ns = c->now_ns;
+    g->has_run = 1;
     c->last_ns = weft__http_began_ns(g->r);
     weft__server_count_began(c, e->queue_ms);
     if (!g->embedding)
@@ -178,7 +183,8 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     weft_error err = {0};
     const char *text;
     size_t n;
-    weft__server_count_token(c, weft__clock_ns());
+    if (!g->stages.first_ns) g->stages.first_ns = c->now_ns;
+    weft__server_count_token(c);
     weft__server_slots_token(&g->model->slots, c->out->slot, e->token);
     weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
@@ -196,16 +202,11 @@ static int on_token(weft__server_choice *c, const weft_event *e)
 
 static void on_embedding(weft__server_choice *c, const weft_event *e)
 {
-    c->out->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->out->embedding);
-    if (!c->out->embedding) {
-        fail_memory(c);
-        return;
-    }
-    memcpy(c->out->embedding, e->embedding, (size_t)e->n_embedding * sizeof *c->out->embedding);
-    c->out->n_embedding = e->n_embedding;
+    if (e->embedding) c->out->n_embedding = e->n_embedding;
+    else fail_memory(c);
 }
 
-static void keep_status(weft__server_choice *c, weft_status status, const char *message)
+void weft__server_response_keep_status(weft__server_choice *c, weft_status status, const char *message)
 {
     c->out->status = status;
     snprintf(c->out->message, sizeof c->out->message, "%.255s", message ? message : "");
@@ -214,14 +215,16 @@ static void keep_status(weft__server_choice *c, weft_status status, const char *
 
 static void keep_finish(weft__server_choice *c, const weft_event *e)
 {
-    c->out->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
+    c->out->finish = c->failed ? WEFT_FINISH_FAILED : c->has_ended ? WEFT_FINISH_STOP : e->finish;
     if (c->failed) c->out->status = c->failed; /* and its message stands */
+    else if (c->has_ended)
+        weft__server_response_keep_status(c, WEFT_OK, NULL); /* whatever the engine came to beyond that */
     else
-        keep_status(c,
-                    e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
-                    : e->finish == WEFT_FINISH_FAILED  ? e->status
-                                                       : WEFT_OK,
-                    e->message);
+        weft__server_response_keep_status(c,
+                                          e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
+                                          : e->finish == WEFT_FINISH_FAILED  ? e->status
+                                                                             : WEFT_OK,
+                                          e->message);
     if (!c->failed && c->out->status == WEFT_TIMEOUT &&
         c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->out->message, sizeof c->out->message, "not finished within the %lld ms of its 'timeout_ms'",
@@ -231,48 +234,6 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->queue_ms = e->queue_ms;
     c->out->prompt_ms = e->prompt_ms;
     c->out->generate_ms = e->generate_ms;
-}
-
-/* Nothing more is to be asked for: it was refused, its client left, or c has failed. */
-static int is_over(weft__server_response *g, const weft__server_choice *c)
-{
-    pthread_mutex_lock(&g->lock);
-    int over = c->out->status || g->refused || g->gone;
-    pthread_mutex_unlock(&g->lock);
-    return over;
-}
-
-/* What was not asked for will not come. */
-static void ask_no_more(weft__server_response *g)
-{
-    pthread_mutex_lock(&g->lock);
-    g->n_left -= g->answer.n_choices - g->n_asked;
-    g->n_asked = g->answer.n_choices;
-    pthread_mutex_unlock(&g->lock);
-}
-
-/* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is
- * full they wait for the next end of one of ours; when there is none left, that is the answer. */
-static void ask_on(weft__server_choice *c)
-{
-    weft__server_response *g = c->gen;
-    g->n_done++;
-    while (g->n_asked < g->answer.n_choices && g->n_asked - g->n_done < g->n_at_once) {
-        weft__server_choice *next = &g->choices[g->n_asked];
-        weft_error err = {0};
-        double retry_after_s = 1;
-        weft_status st = is_over(g, c) ? WEFT_CANCELLED : weft__server_response_submit(next, &retry_after_s, &err);
-        if (st == WEFT_BUSY && g->n_asked > g->n_done) return;
-        if (st) {
-            if (st != WEFT_CANCELLED) keep_status(next, st, err.message);
-            g->retry_s = (int)ceil(retry_after_s);
-            ask_no_more(g);
-            return;
-        }
-        g->n_asked++;
-        if (is_over(g, c))
-            weft_engine_cancel(g->model->engine, next->request); /* meanwhile: who cancels all did not see it */
-    }
 }
 
 /* The rest of the text. */
@@ -311,6 +272,7 @@ static void set_note(weft__server_response *g)
         note->n_generated += c->out->n_generated;
         if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
     }
+    note->stages = g->stages;
     weft__http_set_note(g->r, note);
 }
 
@@ -361,15 +323,19 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_count_read(c, e->n_read, e->n_cached); /* what no event told of */
     weft__server_count_end(c);
     weft__server_slots_give(&g->model->slots, c->out->slot);
+    weft__server_stage_engine(&g->stages, e);
     weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
-    g->n_left--;
     c->finished = 1;
+    g->has_failed |= c->out->status != WEFT_OK;
+    g->n_done++;
+    int refused = g->refused, last = --g->n_left == 0;
+    int asks = !g->is_asking && g->n_asked < g->answer.n_choices;
+    g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
-    ask_on(c);
-    pthread_mutex_lock(&g->lock);
-    int refused = g->refused, last = g->n_left == 0;
-    pthread_mutex_unlock(&g->lock);
+    if (asks && weft__server_response_ask(g)) last = 1;
+    if (!refused && last) weft__server_stages_leave_engine(&g->stages);
+    if (last) weft__server_response_leave(g); /* who has the end of an answer may send the next request */
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);
         return;
@@ -384,9 +350,8 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     weft__server_response_unref(g);
 }
 
-int weft__server_response_on_event(void *arg, const weft_event *e)
+int weft__server_response_on_event(weft__server_choice *c, const weft_event *e)
 {
-    weft__server_choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
     case WEFT_EVENT_BEGAN:
         on_began(c, e);
@@ -428,6 +393,8 @@ static weft__server_response *new_gen(weft__server_model *m, weft__http_request 
     g->answer.created = (int64_t)time(NULL);
     snprintf(g->tenant, sizeof g->tenant, "%s", tenant);
     memcpy(g->label, who->label, sizeof g->label);
+    g->rules = weft__server_rules_share(who->rules);
+    g->member = who->member;
     return g;
 }
 
@@ -444,8 +411,12 @@ static void set_off(weft__server_response *g)
 {
     weft__api_error error = {0};
     weft_chat_prompt_free(&g->prompts.chat); /* parsers and grammars are made */
-    if (!weft__server_response_submit_all(g, &error)) weft__server_reply_error(g->r, &error);
-    else if (g->params.stream) weft__http_begin(g->r);
+    weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
+    g->stages.submitted_ns = g->stages.since_ns;
+    if (!weft__server_response_submit_all(g, &error)) {
+        weft__server_response_leave(g);
+        weft__server_reply_error(g->r, &error);
+    } else if (g->params.stream) weft__http_begin(g->r);
     if (has_left(g)) weft__server_response_cancel_all(g); /* while we were submitting */
     weft__server_response_unref(g);
 }
@@ -457,6 +428,7 @@ static int set_late(const char *what, weft__api_error *error)
 
 static void gen_refuse(weft__server_response *g, const weft__api_error *error)
 {
+    weft__server_response_leave(g);
     weft__server_reply_error(g->r, error);
     weft__server_response_unref(g);
 }
@@ -467,6 +439,7 @@ static void gen_go_on(weft__server_response *g)
 {
     weft_server *s = g->server;
     weft__api_error error = {0};
+    weft__server_stage(&g->stages, WEFT__SERVER_QUEUE);
     if (!g->has_lease) {
         if (weft__server_wait_queue_put(&s->adapters, g)) return;
         weft__api_error_set(&error, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
@@ -512,6 +485,7 @@ void weft__server_response_leased(weft__server_response *g, const weft__api_erro
 
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error)
 {
+    weft__server_stage(&g->stages, WEFT__SERVER_GRAMMAR);
     if (!has_left(g)) return weft__server_response_compile_grammar(g, error);
     weft__api_error_of(error, WEFT_CANCELLED, "the client left");
     return 0;
@@ -521,6 +495,7 @@ void weft__server_response_expired(weft__server_response *g, const char *what)
 {
     weft__api_error error = {0};
     set_late(what, &error);
+    weft__server_response_leave(g);
     weft__server_reply_error(g->r, &error);
 }
 
@@ -530,8 +505,7 @@ void weft__server_response_compiled(weft__server_response *g, const weft__api_er
         set_off(g);
         return;
     }
-    weft__server_reply_error(g->r, error);
-    weft__server_response_unref(g);
+    gen_refuse(g, error);
 }
 
 void weft__server_response_drop(weft__server_response *g)
@@ -555,6 +529,10 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     }
     g->params = *params;
     g->prompts = *prompts;
+    weft__server_stages_begin(&g->stages, weft__http_began_ns(r));
+    weft__server_stage_move(&g->stages, WEFT__SERVER_TEMPLATE, prompts->template_ns);
+    weft__server_stage_move(&g->stages, WEFT__SERVER_TOKENIZER, prompts->tokenizer_ns);
+    g->stages.read_ns = g->stages.since_ns;
     g->embedding = embedding;
     if (embedding) g->params.n = 1;
     g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);
@@ -562,7 +540,7 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     make_id(g->answer.id, sizeof g->answer.id, id_prefix);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",
              g->params.model && *g->params.model ? g->params.model : m->name);
-    int ready = weft__server_response_prepare(g, &error);
+    int ready = weft__server_response_prepare(g, &error) && weft__server_response_enter(g, &error);
     if (ready) weft__api_params_settle(&g->params);
     weft__http_free_body(r);
     if (!ready) {

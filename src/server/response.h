@@ -11,8 +11,14 @@
 void weft__server_response_unref(weft__server_response *g);
 /* Cancels what was submitted and has not finished. Not under the lock: the engine may be waiting for it in on_event. */
 void weft__server_response_cancel_all(weft__server_response *g);
-/* What the engine tells of a choice; on the engine's thread. */
-int weft__server_response_on_event(void *choice, const weft_event *e);
+/* What the engine told of a choice, by events.c; the result is an event function's. An embedding is the choice's. */
+int weft__server_response_on_event(weft__server_choice *c, const weft_event *e);
+
+/* ---- admit.c ---- */
+/* It counts to its key, team and organisation from now on; 0: one of them has no room, and the error is filled. */
+int weft__server_response_enter(weft__server_response *g, weft__api_error *error);
+/* It counts no longer as one that is answered, and if it never ran, not at all. Again: nothing. Any thread. */
+void weft__server_response_leave(weft__server_response *g);
 
 /* ---- response_parse.c ---- */
 /* Gives the choice a parser where its text is more than content. 0: refused. */
@@ -20,8 +26,10 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
 /* What a token adds to the text: a marker of the chat's format by its spelling, though it is a special token. */
 weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, const char **text, size_t *n,
                                      weft_error *err);
-/* 1: it is parsed token by token, on the engine's thread. */
+/* 1: it is parsed token by token, as events are told. */
 int weft__server_parse_is_live(const weft__server_choice *c);
+/* 1: what its next event says may make the engine write something in the model's place. */
+int weft__server_parse_may_insert(const weft__server_choice *c);
 /* n more tokens came; 1, once: the model has thought for as many as it may, and is still thinking. */
 int weft__server_parse_is_over(weft__server_choice *c, int64_t n);
 /* Gives the parser the text that became certain; `ended`: there is no more. */
@@ -35,9 +43,17 @@ int weft__server_response_find_grammar(weft__server_response *g);
 int weft__server_response_compile_grammar(weft__server_response *g, weft__api_error *error);
 /* Its choices, with what they have in common. */
 int weft__server_response_prepare(weft__server_response *g, weft__api_error *error);
+/* What became of one, and why. */
+void weft__server_response_keep_status(weft__server_choice *c, weft_status status, const char *message);
 /* One choice to the engine. */
 weft_status weft__server_response_submit(weft__server_choice *c, double *retry_after_s, weft_error *err);
 /* All that is asked for at once, or none. */
 int weft__server_response_submit_all(weft__server_response *g, weft__api_error *error);
+/* With the turn to ask (is_asking), which ends here: asks for what is left, as far as there is room. Where the queue is
+ * full it waits for the next end of one of these; when there is none left, that is the answer. 1: so nothing is left,
+ * and the caller answers. */
+int weft__server_response_ask(weft__server_response *g);
+/* The same behind the first ones, whose ends have left it to this; answers. */
+void weft__server_response_ask_on(weft__server_response *g);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* response_parse.c: what a chat's answer says besides text: reasoning and calls (response.h). A stream, and answers
- * that end with their first call or think within a budget, are parsed token by token on the engine's thread; all others
+ * that end with their first call or think within a budget, are parsed token by token as events are told; all others
  * once, when they have ended, on the thread of answers. */
 #include <string.h>
 
@@ -12,16 +12,18 @@ static int is_format(const weft__api_params *a, const char *format)
     return a->reasoning_format && !strcmp(a->reasoning_format, format);
 }
 
-/* A constraint that the request brings is on all of the answer. What it allows is content: a JSON format has nothing
- * else in it, and a grammar's texts are no thoughts because the template has begun some. *out: that is so. What stands
- * before a lazy one is free. */
-static weft_status all_is_content(const weft__server_response *g, const weft_chat_parser_params *params, int *out,
+/* A constraint that the request brings is on all of the answer, or on what stands behind thoughts (params->form, set
+ * here). What it allows is content: a JSON format has nothing else in it, and a grammar's texts are no thoughts because
+ * the template has begun some. *out: all of the answer is. What stands before a lazy one is free. */
+static weft_status all_is_content(const weft__server_response *g, weft_chat_parser_params *params, int *out,
                                   weft_error *err)
 {
     const weft__api_constraint *c = &g->params.constraint;
     weft_chat_parser *parser;
+    *out = 0;
+    if ((params->form = g->lead != 0)) return WEFT_OK;
     *out = !g->params.grammar_lazy && c->field &&
-           (c->kind == WEFT__API_SCHEMA || c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE);
+           (c->kind == WEFT_GRAMMAR_SCHEMA || c->kind == WEFT_GRAMMAR_JSON || c->kind == WEFT_GRAMMAR_JSON_VALUE);
     if (*out || g->params.grammar_lazy || (!g->params.grammar && !c->field)) return WEFT_OK;
     weft_status st = weft_chat_parser_new(g->prompts.chat, params, &parser, err);
     if (st) return st;
@@ -60,7 +62,7 @@ int weft__server_parse_begin(weft__server_response *g, weft__server_choice *c, w
     if (a->thinking_budget >= 0 && !weft_chat_reasons(g->model->prompt_model.chat))
         return weft__api_error_set(error, 400, budget_field(a),
                                    "'%s': this model's chat template knows no thinking; leave it out", budget_field(a));
-    if (!p.calls && !weft_chat_reasons(g->model->prompt_model.chat)) return 1;
+    if (!p.calls && !g->lead && !weft_chat_reasons(g->model->prompt_model.chat)) return 1;
     weft_status st = all_is_content(g, &p, &is_content, &err);
     if (!st && is_content) return 1;
     if (!st) st = find_thinking_end(g, &err);
@@ -79,7 +81,14 @@ weft_status weft__server_parse_token(weft__server_choice *c, int32_t token, cons
                                      weft_error *err)
 {
     const weft_tokenizer *tokenizer = c->gen->model->prompt_model.tokenizer;
-    if (!c->parser || !weft_chat_parser_shows(c->parser, token)) return weft_detok_push(c->detok, token, text, n, err);
+    c->is_half = 0;
+    if (!c->parser || !weft_chat_parser_shows(c->parser, token)) {
+        size_t n_piece;
+        weft_status st = weft_detok_push(c->detok, token, text, n, err);
+        const char *piece = !st && c->parser ? weft_token_piece(tokenizer, token, &n_piece) : NULL;
+        c->is_half = piece && n_piece && (piece[n_piece - 1] & 0x80) && (!*n || (*text)[*n - 1] != piece[n_piece - 1]);
+        return st;
+    }
     *text = weft_token_piece(tokenizer, token, n);
     return *text ? WEFT_OK : weft_fail(err, WEFT_INTERNAL, "token %d has no spelling", token);
 }
@@ -89,14 +98,19 @@ int weft__server_parse_is_live(const weft__server_choice *c)
     return c->gen->params.stream || c->message.one_call || c->gen->params.thinking_budget >= 0;
 }
 
+int weft__server_parse_may_insert(const weft__server_choice *c)
+{
+    return c->parser && c->gen->params.thinking_budget >= 0 && !c->is_over;
+}
+
 int weft__server_parse_is_over(weft__server_choice *c, int64_t n)
 {
-    const int64_t budget = c->gen->params.thinking_budget;
-    if (!c->parser || budget < 0 || c->is_over) return 0;
+    if (!weft__server_parse_may_insert(c)) return 0;
     const int thinks = weft_chat_parser_thinks(c->parser);
     if (thinks && c->thinks) c->n_thought += n; /* what begins it is none of it */
     c->thinks = thinks;
-    c->is_over = thinks && c->n_thought >= budget;
+    c->is_over = thinks && c->n_thought >= c->gen->params.thinking_budget && !c->is_half;
+    if (c->is_over) weft_chat_parser_end_thinking(c->parser);
     return c->is_over;
 }
 

@@ -49,16 +49,31 @@ const char *weft__server_response_constraint_of(const weft__api_params *a)
     return a->grammar ? "grammar" : a->constraint.field;
 }
 
-static weft__server_grammar_key key_of(const weft__api_params *a)
+/* The number of what may stand before the form of a chat's answer, the thoughts of its models and the marks that lead
+ * to a text; 0: nothing. `grammar` is on all of an answer, as llama.cpp has it, and so is every form where thoughts are
+ * to be told as text: content is always what the form allows. */
+static int32_t lead_of(const weft__server_response *g)
 {
+    const weft__api_params *a = &g->params;
+    const char *format = a->reasoning_format;
+    if (!g->prompts.chat || !a->constraint.field || a->grammar_lazy) return 0;
+    return format && (!strcmp(format, "none") || !strcmp(format, "deepseek-legacy"))
+               ? 0
+               : weft_chat_form_lead(g->prompts.chat);
+}
+
+static weft__server_grammar_key key_of(const weft__server_response *g)
+{
+    const weft__api_params *a = &g->params;
     const weft__api_constraint *c = &a->constraint;
     if (a->grammar) return (weft__server_grammar_key){WEFT_GRAMMAR_GBNF, a->grammar, strlen(a->grammar)};
-    return (weft__server_grammar_key){(uint32_t)c->kind, c->text.data ? c->text.data : "", c->text.len};
+    return (weft__server_grammar_key){(uint32_t)c->kind | (uint32_t)g->lead << 16, c->text.data ? c->text.data : "",
+                                      c->text.len};
 }
 
 int weft__server_response_find_grammar(weft__server_response *g)
 {
-    const weft__server_grammar_key key = key_of(&g->params);
+    const weft__server_grammar_key key = key_of(g);
     /* What is kept is the whole of a lazy one, and none of calls, which depend on the prompt, too. */
     if (g->params.grammar_lazy || weft__api_tools_bind(&g->params.tools)) return 0;
     if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->model->grammar_cache, &key);
@@ -68,13 +83,13 @@ int weft__server_response_find_grammar(weft__server_response *g)
 /* The grammar as it was compiled before, perhaps by another meanwhile, or compiled now. */
 static weft_status compile(weft__server_response *g, weft_error *err)
 {
-    const weft__server_grammar_key key = key_of(&g->params);
+    const weft__server_grammar_key key = key_of(g);
     const weft_tokenizer *tokenizer = g->model->prompt_model.tokenizer;
     if (!g->grammar) g->grammar = weft__server_grammar_cache_find(&g->model->grammar_cache, &key);
     if (g->grammar) return WEFT_OK;
-    const int schema = !g->params.grammar && g->params.constraint.kind == WEFT__API_SCHEMA;
-    weft_status st = schema ? weft_grammar_from_schema(tokenizer, key.text, key.n, &g->grammar, err)
-                            : weft_grammar_new(tokenizer, key.kind, key.text, key.n, &g->grammar, err);
+    const uint32_t kind = key.kind & 0xffff;
+    weft_status st = g->lead ? weft_chat_form(g->prompts.chat, kind, key.text, key.n, &g->grammar, err)
+                             : weft_grammar_new(tokenizer, kind, key.text, key.n, &g->grammar, err);
     if (!st) weft__server_grammar_cache_put(&g->model->grammar_cache, &key, g->grammar);
     return st;
 }
@@ -192,6 +207,7 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
         !weft__server_adapters_lease(g->model, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
         !add_text_biases(g, error))
         return 0;
+    g->lead = lead_of(g);
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     g->answer.choices = weft__alloc_zero((size_t)n, sizeof *g->answer.choices);
     if (!g->choices || !g->answer.choices) return weft__api_error_set(error, 503, NULL, "no memory for the request");
@@ -205,6 +221,7 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
         g->answer.choices[g->answer.n_choices].seed = seed + (uint64_t)g->answer.n_choices;
     }
     g->n_left = g->n_asked = g->n_at_once = g->answer.n_choices;
+    g->is_asking = 1;   /* until the first ones are submitted */
     if (g->embedding) { /* twice the slots keep them busy; as many as another leaves at least are asked for at first */
         int most = 2 * g->model->n_slots < g->model->max_requests ? 2 * g->model->n_slots : g->model->max_requests;
         int first = g->model->max_requests / 8 > 1 ? g->model->max_requests / 8 : 1;
@@ -280,7 +297,7 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.read_events = 1;
     p.insert = g->thinking_end;
     p.n_insert = (int32_t)g->n_thinking_end;
-    p.event = weft__server_response_on_event;
+    p.event = weft__server_events_on_event;
     p.arg = c;
     if (!weft__http_client_add(g->r, 1, most_of_address(g->model)))
         return weft_fail(err, WEFT_BUSY, "%d requests of this address are here already; try again in 1 s",
@@ -304,7 +321,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
 {
     weft_error err = {0};
     double retry_after_s = 1;
-    const int n = g->n_asked, all = n == g->answer.n_choices; /* the engine's thread may ask for more soon */
+    const int n = g->n_asked, all = n == g->answer.n_choices;
     for (int i = 0; i < n; i++) {
         weft_status st = weft__server_response_submit(&g->choices[i], &retry_after_s, &err);
         if (!st) continue;
@@ -316,6 +333,7 @@ int weft__server_response_submit_all(weft__server_response *g, weft__api_error *
         error->retry_s = (int)ceil(retry_after_s);
         return 0;
     }
-    if (all) weft_engine_lease_free(g->model->engine, &g->lease); /* else those that are asked for later need it */
+    if (all) weft_engine_lease_free(g->model->engine, &g->lease);
+    else weft__server_response_ask_on(g); /* those that are asked for later need the lease, too */
     return 1;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "server/server.h"
+#include "server/models.h"
 
 static const uint64_t MS = 1000000, SHRINKS_NS = 5000000, IDLE_NS = 10000000000ull, GRANT_LEAST = 1 << 20;
 enum { SHRINKS = 40 /* looks after which pages are not waited for any more */ };

@@ -7,7 +7,8 @@
 
 #include "api/objects.h"
 #include "base/alloc.h"
-#include "server/server.h"
+#include "server/models.h"
+#include "server/rules.h"
 
 enum { GET = 1, POST = 2, OPEN = 4 /* without a key */, WAITS = 8 /* for its model to be loaded */ };
 
@@ -33,42 +34,67 @@ static void routes_refuse(weft__http_request *r, const weft__api_error *error)
 
 /* ---- asking the model ---- */
 
-/* adapter: that the name stands for, or "". */
+/* adapter: that the name stands for, or "". What the caller may not use is not there for it. */
 static int is_served(const weft__server_model *m, const weft__server_caller *who, const char *model,
                      char adapter[WEFT__API_ADAPTER_NAME])
 {
     adapter[0] = 0;
-    if (!model || !*model || weft__server_is_model_name(m, model)) return 1;
-    weft__server_adapter_of_model(m, who->tenant, model, adapter);
+    if (!model || !*model) return weft__server_may_use_model(who, m->name);
+    const int named = weft__server_is_model_name(m, model) &&
+                      (weft__server_may_use_model(who, model) || weft__server_may_use_model(who, m->name));
+    if (named || weft__server_is_model_name(m, model) || !weft__server_may_use_model(who, m->name)) return named;
+    weft__server_adapter_of_model(m, who, model, adapter);
     for (char **a = m->aliases.items; a && *a && !*adapter; a++)
         if (!strcmp(*a, "*")) return 1;
     return *adapter != 0;
 }
 
-static int check_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
-                       char adapter[WEFT__API_ADAPTER_NAME], weft__api_error *error)
+static int refuse_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
+                        weft__api_error *error)
 {
-    if (is_served(m, who, model, adapter)) return 1;
     char adapters[256];
+    const int may = weft__server_may_use_model(who, m->name);
     weft__server_adapters_name(m, who, adapters, sizeof adapters);
-    weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'%s", model,
-                        m->name, adapters);
+    if (may)
+        weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; this server has '%s'%s", model,
+                            m->name, adapters);
+    else
+        weft__api_error_set(error, 404, "model", "the model '%.100s' does not exist; /v1/models has those that do",
+                            model && *model ? model : m->name);
     error->code = "model_not_found";
     return 0;
 }
 
-/* The body as a request of this form. 0: it was refused. */
+static int check_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
+                       char adapter[WEFT__API_ADAPTER_NAME], weft__api_error *error)
+{
+    return is_served(m, who, model, adapter) || refuse_model(m, who, model, error);
+}
+
+/* The same of a preset, which is there for whom may use it by its own name, whatever its base is. */
+static int check_preset(const weft__server_model *m, const weft__server_caller *who, const weft__config_preset *preset,
+                        weft__api_error *error)
+{
+    return weft__server_may_use_model(who, preset->name) || refuse_model(m, who, preset->name, error);
+}
+
+/* The body as a request of this form, with what its preset adds; prompts: what its prompts are made with, or NULL.
+ * 0: it was refused. */
 static int parse(weft__server_model *m, weft__http_request *r, const weft__server_caller *who,
-                 const weft__api_table *form, weft__api_params *params)
+                 const weft__api_table *form, weft__api_params *params, weft__api_prompt_model *prompts)
 {
     weft__api_error error;
+    const weft__config_preset *preset;
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__api_params_parse(form, m->n_vocab, body, n, params, &error) &&
-        check_model(m, who, params->model, params->adapter, &error)) {
-        if (m->server->models.are_several) weft__server_model_keep(m, params->keep_alive_ms);
-        return 1;
-    }
+    int ok = weft__server_preset_parse(who->rules, m, form, body, n, params, &preset, &error);
+    if (ok && preset) ok = check_preset(m, who, preset, &error);
+    else if (ok) ok = check_model(m, who, params->model, params->adapter, &error);
+    if (ok) ok = weft__server_adapters_allowed(m, who, params, &error);
+    if (ok && preset) ok = weft__server_preset_adapters(m, preset, params, &error);
+    if (ok && prompts) ok = weft__server_preset_prompts(who->rules, m, preset, prompts, &error);
+    if (ok && m->server->models.are_several) weft__server_model_keep(m, params->keep_alive_ms);
+    if (ok) return 1;
     weft__api_params_free(params);
     routes_refuse(r, &error);
     return 0;
@@ -99,10 +125,11 @@ static void start_generating(weft__server_model *m, weft__http_request *r, const
 static void answer_chat(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
 {
     weft__api_params params;
+    weft__api_prompt_model made_with;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(m, r, who, &weft__api_table_chat, &params)) return;
-    weft__api_prompts_chat(&m->prompt_model, &params, &prompts, &error);
+    if (!parse(m, r, who, &weft__api_table_chat, &params, &made_with)) return;
+    weft__api_prompts_chat(&made_with, &params, &prompts, &error);
     params.id_slot = -1;
     start_generating(m, r, &weft__api_write_chat, who, "chatcmpl-", &params, &prompts, &error, 0);
 }
@@ -112,7 +139,7 @@ static void answer_completions(weft__server_model *m, weft__http_request *r, con
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(m, r, who, &weft__api_table_completions, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_completions, &params, NULL)) return;
     weft__api_prompts_read(&m->prompt_model, "prompt", params.prompt, 1, 1, params.echo || params.n_top >= 0, &prompts,
                            &error);
     params.id_slot = -1;
@@ -124,7 +151,7 @@ static void answer_completion(weft__server_model *m, weft__http_request *r, cons
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(m, r, who, &weft__api_table_completion, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_completion, &params, NULL)) return;
     weft__api_prompts_read(&m->prompt_model, "prompt", params.prompt, 1, 1, 1, &prompts, &error);
     start_generating(m, r, &weft__api_write_completion, who, "cmpl-", &params, &prompts, &error, 0);
 }
@@ -134,7 +161,7 @@ static void answer_openai_embeddings(weft__server_model *m, weft__http_request *
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(m, r, who, &weft__api_table_embeddings, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_embeddings, &params, NULL)) return;
     weft__api_prompts_read(&m->prompt_model, "input", params.input, 1, 0, 0, &prompts, &error);
     start_generating(m, r, &weft__api_write_openai_embeddings, who, "embd-", &params, &prompts, &error, 1);
 }
@@ -144,7 +171,7 @@ static void answer_embedding(weft__server_model *m, weft__http_request *r, const
     weft__api_params params;
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
-    if (!parse(m, r, who, &weft__api_table_embedding, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_embedding, &params, NULL)) return;
     weft__api_prompts_read(&m->prompt_model, "content", params.content, 1, 0, 0, &prompts, &error);
     start_generating(m, r, &weft__api_write_embedding, who, "embd-", &params, &prompts, &error, 1);
 }
@@ -157,7 +184,7 @@ static void answer_tokenize(weft__server_model *m, weft__http_request *r, const 
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     weft__strbuf out = {0};
-    if (!parse(m, r, who, &weft__api_table_tokenize, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_tokenize, &params, NULL)) return;
     int none =
         !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
     int ok = none || weft__api_texts_read(&m->prompt_model, "content", params.content, params.add_special,
@@ -175,7 +202,7 @@ static void answer_detokenize(weft__server_model *m, weft__http_request *r, cons
     weft__api_prompts prompts = {0};
     weft__api_error error = {0};
     weft__strbuf out = {0};
-    if (!parse(m, r, who, &weft__api_table_detokenize, &params)) return;
+    if (!parse(m, r, who, &weft__api_table_detokenize, &params, NULL)) return;
     int ok = !weft__json_size(params.tokens) ||
              weft__api_texts_read(&m->prompt_model, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
     if (ok)
@@ -193,8 +220,9 @@ static void answer_apply_template(weft__server_model *m, weft__http_request *r, 
     weft__api_error error = {0};
     weft__strbuf out = {0};
     weft_chat_prompt *prompt = NULL;
-    if (!parse(m, r, who, &weft__api_table_apply_template, &params)) return;
-    int ok = weft__api_chat_text(&m->prompt_model, &params, &prompt, &error);
+    weft__api_prompt_model made_with;
+    if (!parse(m, r, who, &weft__api_table_apply_template, &params, &made_with)) return;
+    int ok = weft__api_chat_text(&made_with, &params, &prompt, &error);
     weft__api_params_free(&params);
     if (!ok) {
         routes_refuse(r, &error);
@@ -311,6 +339,8 @@ static void answer_metrics(weft_server *s, weft__http_request *r, const weft__se
 /* ---- the table ---- */
 
 static const route routes[] = {
+    {"/", GET | OPEN, weft__server_page},
+    {"/page/{file}", GET | OPEN, weft__server_page},
     {"/v1/models", GET, weft__server_models_list},
     {"/v1/models/{model}", GET, weft__server_models_show},
     {"/v1/chat/completions", POST | WAITS, .of_model = answer_chat},
@@ -368,18 +398,19 @@ static const char *given_key(const weft__http_request *r)
     return weft__http_header(r, "X-Api-Key");
 }
 
-/* The caller. 0 with the error filled when a key is wanted and none that counts was given. Without keys there are no
- * others to be kept from anything but on other machines: a caller on this one is an admin. */
+/* The caller, whose rules are to be released. 0 with the error filled when a key is wanted and none that counts was
+ * given. Without keys there are no others to be kept from anything but on other machines: a caller on this one is an
+ * admin. */
 static int identify(weft_server *s, const weft__http_request *r, int open, weft__server_caller *who,
                     weft__api_error *error)
 {
     const char *key = given_key(r);
     *who = (weft__server_caller){.is_admin = !s->wants_keys && weft__http_is_local(r)};
-    if (!s->wants_keys || open) return 1;
-    if (!key) return weft__api_error_set(error, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
-    pthread_rwlock_rdlock(&s->keys_lock);
-    int known = weft__server_keys_check(&s->keys, key, who);
-    pthread_rwlock_unlock(&s->keys_lock);
+    if (s->wants_keys && !open && !key)
+        return weft__api_error_set(error, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
+    weft__server_rules *rules = weft__server_rules_hold(s);
+    int known = !s->wants_keys || open || weft__server_keys_check(&rules->keys, key, who);
+    who->rules = rules;
     return known || weft__api_error_set(error, 401, NULL, "the API key is not one of this server's");
 }
 
@@ -387,9 +418,10 @@ int weft__server_admit(void *arg, const weft__http_request *r, char client[WEFT_
 {
     weft__api_error error = {0};
     weft__server_caller who;
-    if (!identify(arg, r, 0, &who, &error)) return 0;
-    memcpy(client, who.tenant, sizeof who.tenant);
-    return 1;
+    const int known = identify(arg, r, 0, &who, &error);
+    if (known) memcpy(client, who.tenant, sizeof who.tenant);
+    weft__server_rules_release(&who.rules);
+    return known;
 }
 
 void weft__server_route(void *arg, weft__http_request *r)
@@ -399,7 +431,7 @@ void weft__server_route(void *arg, weft__http_request *r)
     int i = weft__server_route_index(weft__http_path(r));
     int given = !strcmp(method, "GET") || !strcmp(method, "HEAD") ? GET : !strcmp(method, "POST") ? POST : 0;
     weft__api_error error = {0};
-    weft__server_caller who;
+    weft__server_caller who = {.rules = NULL};
     if (i == N_ROUTES) weft__api_error_set(&error, 404, NULL, "there is no %.100s here", weft__http_path(r));
     else if (!(routes[i].methods & given)) {
         int both = (routes[i].methods & GET) && (routes[i].methods & POST), get = routes[i].methods & GET;
@@ -415,4 +447,5 @@ void weft__server_route(void *arg, weft__http_request *r)
     if (error.status) routes_refuse(r, &error);
     else if (routes[i].answer) routes[i].answer(s, r, &who);
     else weft__server_models_answer(s, r, &who, routes[i].methods & WAITS, routes[i].of_model);
+    weft__server_rules_release(&who.rules);
 }

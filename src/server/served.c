@@ -7,7 +7,7 @@
 
 #include "api/tool_template.h"
 #include "base/alloc.h"
-#include "server/server.h"
+#include "server/models.h"
 
 /* ---- lists ---- */
 
@@ -128,6 +128,7 @@ weft_status weft__server_model_new(weft_server *s, const char *name, const char 
     m->keep_ns = s->models.idle_ns ? s->models.idle_ns : UINT64_MAX;
     pthread_mutex_init(&m->loras_lock, NULL);
     pthread_mutex_init(&m->slots.lock, NULL);
+    pthread_mutex_init(&m->templates_lock, NULL);
     weft__server_grammar_cache_begin(&m->grammar_cache, WEFT__SERVER_GRAMMAR_BYTES);
     weft__server_metrics_begin(&m->metrics);
     weft_status st = weft__server_strings_copy(aliases, &m->aliases, err);
@@ -148,11 +149,15 @@ weft_status weft__server_model_open(weft__server_model *m, weft_model *model, we
     if (st) return st;
     if (!*m->name) snprintf(m->name, sizeof m->name, "%s", m->info.name);
     m->slots.have_owners = has_keys;
-    return weft__server_slots_begin(&m->slots, m->n_slots, m->prompt_model.n_ctx, err);
+    st = weft__server_slots_begin(&m->slots, m->n_slots, m->prompt_model.n_ctx, err);
+    return st ? st : weft__server_events_begin(&m->events, m->engine, err);
 }
 
 void weft__server_model_shut(weft__server_model *m)
 {
+    weft__server_events_end(&m->events);
+    m->events = (weft__server_events){0};
+    weft__server_templates_end(m);
     weft__server_grammar_cache_clear(&m->grammar_cache);
     weft__server_slots_free(&m->slots);
     weft_chat_close(&m->prompt_model.tool_chat);
@@ -176,6 +181,7 @@ void weft__server_model_free(weft__server_model **p)
     weft__server_strings_free(&m->aliases);
     weft__free(m->kept);
     weft__free(m->path);
+    pthread_mutex_destroy(&m->templates_lock);
     pthread_mutex_destroy(&m->slots.lock);
     pthread_mutex_destroy(&m->loras_lock);
     weft__free(m);

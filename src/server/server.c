@@ -16,9 +16,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/params.h"
-#include "server/server.h"
+#include "server/models.h"
+#include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)
 {
@@ -67,9 +67,38 @@ static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
     return weft__api_error_body(weft__api_dialect_of(r->path), &error, n);
 }
 
+/* Scrapes and looks at the health are no traces. */
+static void trace(weft_server *s, const weft__http_record *r, const weft__server_log_entry *entry)
+{
+    weft__server_span span = {.status = r->status, .complete = r->complete, .was_run = entry != NULL};
+    const int goes_on = weft__server_trace_parent_read(r->traceparent, &span.parent);
+    if (!s->traces || strcmp(r->method, "POST") || (goes_on && !span.parent.is_sampled)) return;
+    span.ended_ns = weft__clock_ns();
+    span.stages.came_ns = span.ended_ns - (uint64_t)(r->ms * 1e6);
+    if (entry) {
+        span.stages = entry->stages;
+        span.ended_ns = span.stages.came_ns + (uint64_t)(r->ms * 1e6);
+        span.n_prompt = entry->n_prompt;
+        span.n_cached = entry->n_cached;
+        span.n_generated = entry->n_generated;
+        memcpy(span.model, entry->model, sizeof span.model);
+        memcpy(span.finish, entry->finish, sizeof span.finish);
+    }
+    snprintf(span.method, sizeof span.method, "%s", r->method);
+    snprintf(span.path, sizeof span.path, "%s", weft__server_route_at(weft__server_route_index(r->path)));
+    snprintf(span.id, sizeof span.id, "%s", r->id);
+    weft__server_traces_add(s->traces, &span);
+}
+
 static void record(void *arg, const weft__http_record *r, void *note)
 {
     weft_server *s = arg;
+    weft__server_log_entry *entry = note;
+    if (entry) {
+        weft__server_stages_end(&entry->stages, r->ms);
+        weft__server_metrics_stages(s, &entry->stages);
+    }
+    trace(s, r, entry);
     weft__server_metrics_response(&s->answered, r->path, r->status);
     weft__server_log_request(s, r, note);
     weft__free(note);
@@ -125,6 +154,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .host = p->host ? p->host : "127.0.0.1",
         .port = p->port == -1 ? 0 : or_default(p->port, 8080),
         .unix_path = p->unix_path,
+        .listen_fd = p->listen_fd,
         .tls_cert = cert,
         .tls_key = key,
         .n_threads = or_default(p->n_threads, 2),
@@ -157,55 +187,26 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
 
 /* ---- public ---- */
 
-/* Those that were given, and those of the file as it is now. */
-static weft_status gather_keys(const weft_server *s, weft__server_keys *out, weft_error *err)
-{
-    weft_status st = WEFT_OK;
-    for (size_t i = 0; i < s->given_keys.n && !st; i++) {
-        if (!weft__grow(&out->items, &out->capacity, out->n + 1, sizeof *out->items))
-            st = weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
-        else out->items[out->n++] = s->given_keys.items[i];
-    }
-    if (!st && s->key_file) st = weft__server_keys_read(out, s->key_file, err);
-    return st;
-}
-
-/* What cannot be read changes nothing: no client is let in, or shut out, by a file that is half written. */
-static void reload_keys(weft_server *s)
-{
-    weft__server_keys keys = {0};
-    weft_error err = {0};
-    if (!s->key_file) return;
-    weft_status st = gather_keys(s, &keys, &err);
-    if (st) weft__log(WEFT__LOG_WARN, "%s; the keys stay as they were", err.message);
-    else {
-        pthread_rwlock_wrlock(&s->keys_lock);
-        weft__server_keys old = s->keys;
-        s->keys = keys;
-        pthread_rwlock_unlock(&s->keys_lock);
-        keys = old;
-        for (size_t i = 0; i < s->models.n; i++) {
-            weft__server_model *m = s->models.items[i];
-            if (!weft__server_model_hold_loaded(m)) continue;
-            weft__server_adapters_forget(m);
-            weft__server_model_look_away(&m);
-        }
-    }
-    weft__server_keys_free(&keys);
-}
-
 static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_error *err)
 {
+    weft__server_rules *next = NULL;
+    weft__config_faults faults = {0};
     weft_status st = WEFT_OK;
     for (const char *const *k = p->api_keys; !st && k && *k; k++)
         st = weft__server_keys_add(&s->given_keys, *k, 0, err);
     for (const char *const *k = p->admin_keys; !st && k && *k; k++)
         st = weft__server_keys_add(&s->given_keys, *k, 1, err);
-    if (!st && p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file)))
+    if (!st && ((p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file))) ||
+                (p->config_file && !(s->config_file = weft__strdup(p->config_file)))))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    if (!st) st = gather_keys(s, &s->keys, err);
-    s->wants_keys = s->keys.n != 0;
-    return st;
+    s->config_setting = p->config_setting;
+    s->config_arg = p->config_arg;
+    if (!st) st = weft__server_rules_new(s, NULL, &next, &faults, err);
+    weft__config_faults_free(&faults);
+    if (st) return st;
+    s->wants_keys = next->keys.n != 0;
+    weft__server_rules_put(s, &next);
+    return WEFT_OK;
 }
 
 static weft_status find_adapter_dir(weft_server *s, const char *path, weft_error *err)
@@ -270,7 +271,7 @@ static weft_status open_first(weft_server *s, weft_model *model, weft_engine *en
                               weft_error *err)
 {
     weft__server_model *m = s->models.first;
-    weft_engine_need need = {.size = sizeof need};
+    weft_engine_bytes need = {.size = sizeof need};
     weft_engine_stats e = {.size = sizeof e};
     weft_status st = weft__server_model_open(m, model, engine, p->chat_template, s->wants_keys, err);
     if (st) return st;
@@ -280,14 +281,14 @@ static weft_status open_first(weft_server *s, weft_model *model, weft_engine *en
     st = weft__server_adapters_check_names(m, err);
     if (!st && s->add_adapters) st = weft__server_adapters_of_folder(m, err);
     if (st || !s->models.memory) return st;
-    st = weft_engine_measure(model, &s->models.engine_params, &need, err);
+    st = weft_engine_count_bytes(model, &s->models.engine_params, &need, err);
     if (st) return st;
-    m->kv_least = m->kv_allowed = need.kv_least;
-    m->kv_most = need.kv_most;
+    m->kv_least = m->kv_allowed = need.pages_least;
+    m->kv_most = need.pages;
     weft_engine_get_stats(engine, &e);
-    m->reserved = need.weights + need.scratch;
+    m->reserved = need.weights + need.scratch_most;
     if (s->adapter_dir || e.n_adapters) m->reserved += s->models.engine_params.adapter_bytes;
-    weft_engine_limit_pages(engine, need.kv_least);
+    weft_engine_limit_pages(engine, need.pages_least);
     if (m->reserved + m->kv_least <= s->models.memory) return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "%s takes %.1f MB, more than the %.1f MB of --memory", m->name,
                      (double)(m->reserved + m->kv_least) / 1e6, (double)s->models.memory / 1e6);
@@ -361,7 +362,7 @@ static void make_locks(weft_server *s)
     weft__clock_cond_init(&s->models.tick);
     pthread_cond_init(&s->models.send, NULL);
     pthread_mutex_init(&s->disk_lock, NULL);
-    pthread_rwlock_init(&s->keys_lock, NULL);
+    pthread_rwlock_init(&s->rules_lock, NULL);
 }
 
 weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
@@ -378,8 +379,11 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
+    s->no_page = p->no_page != 0;
     make_locks(s);
+    weft__server_limits_begin(&s->limits);
     weft__server_usage_begin(&s->usage);
+    weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
@@ -389,7 +393,9 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = begin_models(s, model, engine, p, err);
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
     if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
+    if (!st) st = weft__server_presets_check(s->rules, s, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
+    if (!st && p->otlp_url) st = weft__server_traces_new(p->otlp_url, &s->traces, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
     if (!st) st = weft__server_answers_begin(&s->answers, err);
@@ -436,7 +442,7 @@ int32_t weft_server_run(weft_server *s)
     struct pollfd asked[] = {{s->stop_fd, POLLIN, 0}, {s->reload_fd, POLLIN, 0}};
     for (;;) {
         if (poll(asked, 2, -1) < 0) continue;
-        if (asked[1].revents && read(s->reload_fd, &n, sizeof n) == sizeof n) reload_keys(s);
+        if (asked[1].revents && read(s->reload_fd, &n, sizeof n) == sizeof n) weft__server_rules_reload(s);
         if (asked[0].revents && read(s->stop_fd, &n, sizeof n) == sizeof n) break;
     }
     s->draining = n > 1 ? 2 : 1;
@@ -462,13 +468,16 @@ void weft_server_free(weft_server **p)
     weft__server_wait_queue_end(&s->grammars);
     weft__server_loader_stop(s);
     weft__server_answers_end(&s->answers);
+    weft__server_traces_free(&s->traces);
     weft__server_log_end(s);
     weft__server_loader_end(s);
     weft__free(s->models.store_dir);
     weft__free(s->models.chat_template);
-    weft__server_keys_free(&s->keys);
+    weft__server_rules_release(&s->rules);
+    weft__server_limits_end(&s->limits);
     weft__server_keys_free(&s->given_keys);
     weft__free(s->key_file);
+    weft__free(s->config_file);
     weft__server_usage_free(&s->usage);
     weft__server_strings_free(&s->origins);
     weft__server_strings_free(&s->hosts);
@@ -479,7 +488,7 @@ void weft_server_free(weft_server **p)
     pthread_cond_destroy(&s->models.work);
     pthread_mutex_destroy(&s->models.lock);
     pthread_mutex_destroy(&s->disk_lock);
-    pthread_rwlock_destroy(&s->keys_lock);
+    pthread_rwlock_destroy(&s->rules_lock);
     weft__free(s->adapter_dir);
     weft__free(s);
 }

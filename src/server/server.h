@@ -16,6 +16,9 @@
 #include "api/prompts.h"
 #include "http/http.h"
 #include "http/turns.h"
+#include "server/limits.h"
+#include "server/stages.h"
+#include "server/traces.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */
@@ -24,7 +27,8 @@
 typedef struct weft__server_key {
     unsigned char hash[32];
     int is_admin;
-    char name[32]; /* for people; "": none */
+    char name[32];                            /* for people; "": none */
+    const struct weft__server_member *member; /* what weft.yaml says of it (rules.h); NULL: nothing */
 } weft__server_key;
 
 typedef struct weft__server_keys {
@@ -37,9 +41,14 @@ typedef struct weft__server_caller {
     char tenant[32]; /* of a key: "key-" and twelve digits of its hash; "": no keys are wanted here */
     char label[32];  /* in /metrics: the key's name, or its tenant */
     int is_admin;    /* may change what all others get, and see what they do */
+    const struct weft__server_member *member; /* of the key, in these rules; NULL: it has no limits */
+    struct weft__server_rules *rules;         /* held; NULL where nobody was asked who calls */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
+/* hex: the 64 digits of its hash, which become one->hash. */
+weft_status weft__server_keys_add_hash(weft__server_keys *keys, const char *hex, weft__server_key *one,
+                                       weft_error *err);
 /* Adds those of a file: in each line a key, and behind it "admin" and "name=NAME" where it has them. */
 weft_status weft__server_keys_read(weft__server_keys *keys, const char *path, weft_error *err);
 void weft__server_keys_free(weft__server_keys *keys);
@@ -88,7 +97,7 @@ typedef struct weft__server_histogram {
     const double *bounds; /* [n] */
     int n;
     _Atomic uint64_t counts[WEFT__SERVER_BOUNDS + 1];
-    _Atomic uint64_t sum_us;
+    _Atomic uint64_t sum_ns;
 } weft__server_histogram;
 
 /* Seconds. */
@@ -129,6 +138,9 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
+void weft__server_metrics_stages_begin(weft_server *s);
+/* The stages of a request that has ended. */
+void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages);
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
@@ -224,6 +236,28 @@ typedef struct weft__server_log {
     char rest[8192];         /* more than a line has */
 } weft__server_log;
 
+/* ---- what an engine tells, on its way to answers (events.c) ---- */
+
+typedef struct weft__server_event weft__server_event;
+typedef struct weft__server_events {
+    weft_engine *engine;
+    weft__server_event *gathered; /* [n_gathered]; of the engine's thread, as the next two */
+    int n_gathered;
+    weft__server_response *told_here; /* one of those of this step to which that thread told something itself */
+    pthread_t thread;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t wake, told;
+    weft__server_event *taken; /* [n_taken], of the thread that tells until n_taken is 0 */
+    int n_taken, stop, has_thread;
+} weft__server_events;
+
+/* From now on the engine's events are handed over. WEFT_NO_MEMORY; weft__server_events_end in any case. */
+weft_status weft__server_events_begin(weft__server_events *q, weft_engine *engine, weft_error *err);
+/* After the last request was released; nothing when it has not begun. */
+void weft__server_events_end(weft__server_events *q);
+/* A choice's event function. */
+int weft__server_events_on_event(void *choice, const weft_event *e);
+
 /* ---- a model that is served (served.c) ---- */
 
 enum weft__server_model_state {
@@ -277,20 +311,16 @@ typedef struct weft__server_model {
     weft_model_info info;
     weft__server_slots slots;
     weft__server_grammar_cache grammar_cache;
+    weft__server_events events;
     pthread_mutex_t loras_lock;
     weft__api_adapter_scale loras[WEFT__API_MAX_LORAS]; /* of requests that name none */
     int n_loras;
+    pthread_mutex_t templates_lock;
+    struct weft__server_template *templates; /* of presets (presets.c) */
 } weft__server_model;
 
-/* name NULL: it gets one when it is opened. The server outlives it. */
-weft_status weft__server_model_new(weft_server *s, const char *name, const char *path, const char *const *aliases,
-                                   weft__server_model **out, weft_error *err);
-/* Learns what requests need to know of it: its tokenizer, its template (NULL: its own), the engine's sizes; has_keys:
- * what a slot holds is its key's. The model and the engine outlive what this makes, which _shut ends. */
-weft_status weft__server_model_open(weft__server_model *m, weft_model *model, weft_engine *engine,
-                                    const char *chat_template, int has_keys, weft_error *err);
-void weft__server_model_shut(weft__server_model *m);
-void weft__server_model_free(weft__server_model **m);
+/* presets.c: of this model. */
+void weft__server_templates_end(weft__server_model *m);
 /* 1: the model is shown under that name, or it is one of its aliases ("*" is no name). */
 int weft__server_is_model_name(const weft__server_model *m, const char *name);
 
@@ -315,21 +345,6 @@ typedef struct weft__server_models {
     int n_waiting, stop, has_left;   /* has_left: a client whose request waits */
 } weft__server_models;
 
-/* Which endpoint answers, when the model is there. */
-typedef void weft__server_of_model(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
-
-/* Calls `answer` with the model that the request means: now, or when it is there, or refuses the request. waits: it may
- * be loaded for it; else what is not loaded is refused. */
-void weft__server_models_answer(weft_server *s, weft__http_request *r, const weft__server_caller *who, int waits,
-                                weft__server_of_model *answer);
-/* The model of that name, not held; NULL: there is none. */
-weft__server_model *weft__server_models_find(weft_server *s, const char *name);
-/* The one that a request of this caller means by a name, an adapter's too, "": by none; NULL: none, and the error is
- * set. */
-weft__server_model *weft__server_models_which(weft_server *s, const weft__server_caller *who, const char *name,
-                                              weft__api_error *error);
-/* What its engine has counted, those that have ended too. With the lock. */
-void weft__server_models_stats(const weft__server_model *m, weft_engine_stats *out);
 /* One more hold on one that is held. Returns m. */
 weft__server_model *weft__server_model_hold(weft__server_model *m);
 /* 1: it is loaded, and held now. */
@@ -337,43 +352,6 @@ int weft__server_model_hold_loaded(weft__server_model *m);
 void weft__server_model_release(weft__server_model **m);
 /* The same by who only looked: that is no use of it. */
 void weft__server_model_look_away(weft__server_model **m);
-/* After a request said how long it is to stay: ms, INT64_MAX: for ever; -1: as the server has it. */
-void weft__server_model_keep(weft__server_model *m, int64_t ms);
-/* With the lock, for loader.c: those that wait are sent on, or refused with the error. */
-void weft__server_models_send(weft_server *s, weft__server_model *m);
-void weft__server_models_refuse(weft_server *s, weft__server_model *m, const weft_error *why);
-/* Refuses those whose deadline has passed, and lets go of those whose client left; returns when the next deadline is,
- * ns; 0: there is none. With the lock. */
-uint64_t weft__server_models_expire(weft_server *s);
-/* The thread `sender`. */
-void *weft__server_models_sender(void *server);
-/* /v1/models, /v1/models/NAME, /models/load, /models/unload (models_api.c) */
-void weft__server_models_list(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-void weft__server_models_show(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-void weft__server_models_load(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-void weft__server_models_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-
-/* ---- loading and unloading them (loader.c) ---- */
-/* The threads; the caller's model is there already. */
-weft_status weft__server_loader_begin(weft_server *s, weft_error *err);
-/* Refuses what waits, ends the threads, and unloads what was loaded. */
-void weft__server_loader_stop(weft_server *s);
-void weft__server_loader_end(weft_server *s);
-/* With the lock: it is to be loaded, or to go. */
-void weft__server_loader_want(weft_server *s, weft__server_model *m);
-void weft__server_loader_close(weft_server *s, weft__server_model *m);
-/* ---- how much memory they take (room.c); with the lock ---- */
-/* Bytes that count against the limit: all models', but for one (NULL: none). */
-uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but);
-/* Makes room for `bytes` of m, besides its pages: by pages that others do not use, by unloading those that are not
- * used, by waiting for those that are. Gives the lock up meanwhile. */
-weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64_t bytes, uint64_t pages,
-                                   weft_error *err);
-/* Gives engines more pages where they want them and there is room, and lets what is not used go where there is little.
- * Now and then. */
-void weft__server_room_tend(weft_server *s, uint64_t now_ns);
-/* Ends a model that none uses. Gives the lock up meanwhile. */
-void weft__server_loader_unload(weft_server *s, weft__server_model *m);
 
 enum { WEFT__SERVER_WORKERS_MAX = 64 };
 
@@ -381,11 +359,18 @@ struct weft_server {
     weft__server_models models;
     time_t began;
     weft__server_strings origins, hosts;
-    weft__server_keys keys, given_keys; /* those that count; of them those that are in no file */
-    pthread_rwlock_t keys_lock;         /* keys */
-    char *key_file;
+    weft__server_keys given_keys; /* those that are in no file */
+    pthread_rwlock_t rules_lock;  /* rules */
+    struct weft__server_rules *rules;
+    weft__server_limits limits;
+    char *key_file, *config_file;
+    int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
+                              char *why, size_t room);
+    void *config_arg;
     int wants_keys; /* from its start on */
+    int no_page;
     weft__server_answered answered;
+    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
@@ -396,6 +381,7 @@ struct weft_server {
     int add_adapters;  /* those of adapter_dir, by their names */
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
+    weft__server_traces *traces; /* NULL: none are sent */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -408,23 +394,27 @@ void weft__server_reply_error(weft__http_request *r, const weft__api_error *erro
 /* Takes the text's bytes. */
 void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
 
-/* One answer of a response as the engine's thread makes it. */
+/* One answer of a response as events.c makes it. */
 typedef struct weft__server_choice {
     weft__server_response *gen;
     weft__api_choice *out; /* what its dialect's writer sees */
     uint64_t request;
     int submitted, began, finished;
+    int has_ended;            /* by itself; the engine is told so, and may be a step ahead */
+    char engine_message[256]; /* of its last event */
     int with_adapters;
     weft_detok *detok;
     weft_chat_parser *parser;  /* NULL: the text is the answer */
     weft__api_message message; /* that the parser tells; out's where there is one */
     size_t n_parsed;           /* bytes of out's text that the parser was given */
     int64_t n_thought;         /* tokens */
-    int thinks, is_over;       /* after the last token; the budget was used up, once and for all */
+    int thinks, is_half;       /* after the last token; its last character is not whole */
+    int is_over;               /* the budget was used up, once and for all */
     int is_whole;              /* its one call is there: what follows is not said */
     size_t raw;                /* bytes that came from the detokenizer */
     size_t cap_entries, cap_prompt_entries, n_tops, cap_tops; /* of out's */
     weft_status failed; /* what went wrong on our side of the engine; out->message says what */
+    uint64_t now_ns;    /* when the engine told what is being told */
     uint64_t last_ns;
     int32_t n_read;                  /* of the prompt, and counted */
     uint64_t counted_ns;             /* until then its time is counted */
@@ -433,13 +423,13 @@ typedef struct weft__server_choice {
     double queue_ms;
 } weft__server_choice;
 
-/* ---- count.c: what a choice adds to the counters, as it goes; the engine's thread ---- */
+/* ---- count.c: what a choice adds to the counters, as events are told; at its now_ns ---- */
 /* `n` answers of a prompt count its tokens once, as `usage` does. */
 int weft__server_first_of_prompt(const weft__server_choice *c);
 void weft__server_count_began(weft__server_choice *c, double queue_ms);
 /* n_read tokens of its prompt are there, of which n_cached were before it began. Again for the same: nothing. */
 void weft__server_count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached);
-void weft__server_count_token(weft__server_choice *c, uint64_t now_ns);
+void weft__server_count_token(weft__server_choice *c);
 /* It has ended; its finish and times are filled. */
 void weft__server_count_end(weft__server_choice *c);
 
@@ -450,27 +440,34 @@ struct weft__server_response {
     const weft__api_writer *writer;
     weft__api_answer answer; /* what the writer sees */
     atomic_int refs;
-    pthread_mutex_t lock; /* n_left, failed, gone and the choices' `submitted` */
-    int n_left, refused, gone;
+    pthread_mutex_t lock; /* what follows, as far as n_done, and the choices' `submitted` */
+    int n_left, refused, gone, has_failed;
+    int is_asking;       /* a thread submits some of its choices: the others leave that to it */
+    int n_asked, n_done; /* of the choices: of inputs that are embedded more are asked for as some are done */
     weft__api_params params;
     weft__api_prompts prompts;
     weft__server_choice *choices; /* [answer.n_choices] */
-    int n_at_once, n_asked,
-        n_done;  /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
-    int retry_s; /* where the queue had no place for one of them */
+    int n_at_once;                /* so many are asked for and not done */
+    int retry_s;                  /* where the queue had no place for one of them */
+    weft__server_stages stages;
     weft_grammar *grammar;
+    int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
-    weft__http_turn turn;     /* in a line, later in the queue of answers */
-    int too_late;             /* the line's: its deadline passed, and it has its answer */
-    int has_lease;            /* 0: its adapters must be read first */
-    weft_engine_lease *lease; /* its adapters, until everything is submitted */
+    weft__http_turn turn;                     /* in a line, later in the queue of answers */
+    int too_late;                             /* the line's: its deadline passed, and it has its answer */
+    int has_lease;                            /* 0: its adapters must be read first */
+    weft_engine_lease *lease;                 /* its adapters, until everything is submitted */
+    struct weft__server_rules *rules;         /* held */
+    const struct weft__server_member *member; /* of these; NULL: nothing is limited */
+    int64_t n_entered;                        /* tokens of its prompts that were counted when it was let in */
+    atomic_int has_run, is_in;                /* is_in: it counts as one that is answered now */
     char tenant[64];
     char label[32], adapters[WEFT__API_ADAPTERS_SHOWN]; /* for /metrics */
-    size_t usage_place;                                 /* of these; of the engine's thread */
+    size_t usage_place;                                 /* of these; of events.c */
     int keep_entries;
     int embedding;
-    weft__strbuf scratch; /* of the engine's thread, and when all have finished of the thread that answers */
+    weft__strbuf scratch; /* of events.c, and when all have finished of the thread that answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: whose share of the engine's
@@ -520,6 +517,7 @@ typedef struct weft__server_log_entry {
     char tenant[64], finish[16], model[64];
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
+    weft__server_stages stages;
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
@@ -528,9 +526,16 @@ weft_status weft__server_adapters_check_names(const weft__server_model *m, weft_
 /* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read
  * before it is asked for. What may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__server_adapters_of_folder(const weft__server_model *m, weft_error *err);
-/* The adapter that a model's name stands for, for that tenant: the engine's name of it; "": none. */
-void weft__server_adapter_of_model(const weft__server_model *m, const char *tenant, const char *model,
+/* Is that real path beneath the folder for clients? */
+int weft__server_adapters_within(const weft__server_model *m, const char *real);
+/* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
+int weft__server_adapters_members_within(const weft__server_model *m, const char *folder);
+/* The adapter that a model's name stands for, for that caller: the engine's name of it; "": none that it may use. */
+void weft__server_adapter_of_model(const weft__server_model *m, const weft__server_caller *who, const char *model,
                                    char out[WEFT__API_ADAPTER_NAME]);
+/* 1: the caller may use those that the request names, and its adapter; 0 with the error filled. */
+int weft__server_adapters_allowed(const weft__server_model *m, const weft__server_caller *who,
+                                  const weft__api_params *params, weft__api_error *error);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled.
  * ready: NULL, or nothing is read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with
  * "+" between. */
@@ -545,14 +550,14 @@ void weft__server_adapters_put_models(const weft__server_model *m, const weft__s
 void weft__server_adapters_name(const weft__server_model *m, const weft__server_caller *who, char *out, size_t room);
 /* Unloads those of keys that are none any more. */
 void weft__server_adapters_forget(weft__server_model *m);
-/* Adapters go with their model, and come again with it: what was there is kept by name and file, and the scales that
- * were set for all. Of a model that none uses. */
-weft_status weft__server_adapters_keep(weft__server_model *m, weft_error *err);
-weft_status weft__server_adapters_restore(weft__server_model *m, weft_error *err);
 /* /lora-adapters, /v1/load_lora_adapter, /v1/unload_lora_adapter */
 void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
 void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+
+/* ---- page.c ---- */
+/* / and /page/{file} */
+void weft__server_page(weft_server *s, weft__http_request *r, const weft__server_caller *who);
 
 /* ---- routes (routes.c) ---- */
 void weft__server_route(void *server, weft__http_request *r);

@@ -109,7 +109,7 @@ static int has_room(const weft__server_wait_queue *line, const weft__server_resp
     int n = 0, n_of_client = 0, most = line->max_of_one + (line->max - line->max_of_one) / 2;
     for (weft__http_turn *t = line->waiting.first; t; t = t->next) {
         n += !strcmp(gen_of(t)->tenant, g->tenant);
-        n_of_client += client && t->who == client;
+        n_of_client += client && t->client == client;
     }
     return line->waiting.n < line->max && n < line->max_of_one && n_of_client < most;
 }

@@ -136,10 +136,10 @@ class Thoughts(unittest.TestCase):
             f.write("root ::= " + json.dumps(self.ANSWER) + "\n")
         self.options = ["--grammar", grammar, "--temp", "0"]
 
-    def chat(self, lines, *options, template=True):
+    def chat(self, lines, *options, template=True, code=0):
         options = [*self.options, *(["--chat-template", self.template] if template else []), *options]
         p = weft("chat", os.path.join(OWN, "alderbrook.gguf"), *options, stdin="".join(line + "\n" for line in lines).encode())
-        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(p.returncode, code, p.stderr)
         return p.stdout.decode(), p.stderr.decode()
 
     def test_they_are_folded_and_kept(self):
@@ -168,6 +168,18 @@ class Thoughts(unittest.TestCase):
         self.options = ["--temp", "0", "-n", "5"]
         out, err = self.chat(["Where does Mira live?", "/think"])
         self.assertEqual((out, "no thoughts" in err), ("\n", False))
+
+    def test_a_form_is_of_what_is_said(self):
+        """It may be thought before; where the template has begun that, it must end first, and an answer without the form fails."""
+        self.options = ["--temp", "0", "-n", "20"]
+        choices = ["--choices", "It is.,It is not."]
+        out, _ = self.chat(["Is it so?", "/regen"], *choices)
+        self.assertRegex(out, r"^(It is( not)?\.\n){2}$")
+        with open(self.template, "a") as f:
+            f.write("{{- '<think>\\n' if add_generation_prompt else '' -}}")
+        out, err = self.chat(["Is it so?", "/think"], *choices, code=1)
+        self.assertEqual(out, "\n")
+        self.assertIn("the answer breaks off after 20 tokens (length), before the choice is complete", err)
 
 
 def own_chat(lines, *adapters):

@@ -19,7 +19,7 @@ DOCUMENTS = [
     *(d for d in sorted(glob.glob("docs/*.md") + glob.glob("docs/howto/*.md")) if d not in GENERATED),
 ]
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
-KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity")}
+KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity"), "key": ("new", "hash")}
 
 
 def read(path):
@@ -162,7 +162,7 @@ class Documents(unittest.TestCase):
         ) - {"WEFT_BACKEND_ENTRY"}
         table = set(re.findall(r"`([A-Z_]+)`", "\n".join(re.findall(r"^\|([^|]+)\|", read("docs/howto/environment.md"), re.M))))
         self.assertEqual(table, read_there)
-        helps = weft("--help").stdout.decode() + HELP["pull", None] + HELP["chat", None]
+        helps = weft("--help").stdout.decode() + HELP["pull", None] + HELP["chat", None] + HELP["serve", None]
         for name in read_there - {"HOME", "WEFT_PIN", "WEFT_TEAM", "TERM", "NO_COLOR", "XDG_STATE_HOME"}:
             self.assertIn(name, helps)
         documents = "\n".join(map(read, DOCUMENTS + ["docs/howto/test.md"]))

@@ -8,17 +8,10 @@
 
 skip() { echo "$name: skipped: $*"; exit 77; }
 
-# The address of the first source of apt that has Debian's own archive, in either form of such files.
-mirror() {
-    cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list /etc/apt/sources.list 2>/dev/null |
-        sed -n -E -e 's/^URIs:[[:space:]]*([^[:space:]]+).*/\1/p' \
-            -e 's/^deb[[:space:]]+(\[[^]]*\][[:space:]]+)?([^[:space:]]+).*/\2/p' |
-        grep -E -m 1 '^https?://.*/debian/?$'
-}
-
+. scripts/debian_mirror.sh
 [ "$(id -u)" = 0 ] || skip "needs root (a folder becomes a system of its own)"
 command -v debootstrap >/dev/null || skip "no debootstrap (apt-get install debootstrap)"
-from=$(mirror)
+from=$(debian_mirror)
 [ -n "$from" ] || skip "no source of apt in /etc/apt has Debian's archive"
 
 # Runs a command inside, in a mount namespace of its own, so that no mount outlives it. Nothing of this environment goes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without hub and server libcurl is not linked, and nothing listens; what is absent says so. usage: test_absent.py [Absent | Alone]
+"""Without hub, server and weft.yaml their libraries are not linked, and nothing listens; what is absent says so. usage: test_absent.py [Absent | Alone]
 
 Builds in build-bare/ (the preset `bare`), or in build-no-hub/ and build-no-server/, where the compiler cache has most of it and a second run
 nearly all."""
@@ -108,7 +108,7 @@ class Absent(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
-    """Each of hub and server may be left out alone: the other is there and works."""
+    """Each of hub, server and weft.yaml may be left out alone: the others are there and work."""
 
     def built(self, option):
         folder = os.path.join(ROOT, "build-no-" + option.lower())
@@ -133,6 +133,15 @@ class Alone(unittest.TestCase):
             finally:
                 p.terminate()
             self.assertEqual(p.wait(PATIENCE), 0)
+
+    def test_without_weft_yaml_it_serves(self):
+        weft = self.built("CONFIG")
+        for args in (("--config", "x.yaml"), ("--check",), ("--check", "--config", "README.md")):
+            said = run(weft, "serve", *args, ok=False).stderr
+            self.assertRegex(said, "^weft serve: (.*-DWEFT_CONFIG=ON, which needs libyaml|.*No such file or directory)\n$")
+        self.assertRegex(run(weft, "--help").stdout, "not in this build: weft.yaml .*-DWEFT_CONFIG=ON")
+        self.assertNotRegex(run("ldd", weft).stdout, "libyaml")
+        self.assertRegex(run(weft, "key", "new").stdout, "^weft-")
 
     def test_without_the_server_it_has_a_cache_of_models(self):
         weft = self.built("SERVER")

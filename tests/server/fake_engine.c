@@ -8,7 +8,8 @@
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
  *   [model]      generates the file of its model
- *   [unlikely]   no token is among the likeliest
+ *   [unlikely]   no token is among the likeliest                  [submit MS]  its caller is held before it has a place
+ *   [most N]     ends the process where it is left to generate more tokens
  * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot
  * takes as long to be saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that
  * is first used, take as long as a file "hold" lies beside them. For an adapter "full..." there is no room while a
@@ -89,8 +90,10 @@ static void read_script(weft_engine *e, struct request *r)
     if (strstr(text, "[sampler]"))
         snprintf(r->script, sizeof r->script, "%g %d %d", (double)r->p.sampler.temperature, r->p.sampler.top_k,
                  r->p.sampler.penalty_last_n);
+    if ((s = order(text, "most"))) r->most = atoi(s);
     r->unlikely = strstr(text, "[unlikely]") != NULL;
     r->n_script = strlen(r->script);
+    if ((s = order(text, "submit"))) r->hold_us = (unsigned)atoi(s) * 1000;
     if (strstr(text, "[busy]")) r->fail_after = -2;
     if (strstr(text, "[reject]")) r->fail_after = -3;
 }
@@ -149,6 +152,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->submitted_ns = r->due_ns = weft__clock_ns();
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
+    if (r->hold_us) usleep(r->hold_us);
     r->p.lease = NULL;
     r->limit = params->max_tokens < 0 ? e->n_ctx - params->n_tokens : params->max_tokens;
     pthread_mutex_lock(&e->lock);
@@ -174,6 +178,30 @@ void weft_engine_cancel(weft_engine *e, uint64_t request)
         if (r->id == request) r->cancelled = 1;
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
+}
+
+void weft_engine_finish(weft_engine *e, uint64_t request)
+{
+    pthread_mutex_lock(&e->lock);
+    for (struct request *r = e->requests; r; r = r->next)
+        if (r->id == request) r->finished = 1;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void weft_engine_on_told(weft_engine *e, void (*told)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&e->told_lock);
+    e->told = told;
+    e->told_arg = arg;
+    pthread_mutex_unlock(&e->told_lock);
+}
+
+static void call_told(weft_engine *e)
+{
+    pthread_mutex_lock(&e->told_lock);
+    if (e->told) e->told(e->told_arg);
+    pthread_mutex_unlock(&e->told_lock);
 }
 
 /* Without the lock from here on: events may cancel. */
@@ -260,6 +288,7 @@ static void begin(weft_engine *e, struct request *r)
 static void advance(weft_engine *e, struct request *r)
 {
     if (r->cancelled) return finish(e, r, WEFT_FINISH_CANCELLED, WEFT_OK, NULL);
+    if (r->finished) return finish(e, r, WEFT_FINISH_STOP, WEFT_OK, NULL);
     if (!r->running) begin(e, r);
     if (r->p.embedding) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
     if (r->fail_after == r->n_generated)
@@ -268,7 +297,7 @@ static void advance(weft_engine *e, struct request *r)
     if (!r->loops && r->at_script == r->n_script) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
     int32_t token = r->at_insert < r->p.n_insert ? r->insert[r->at_insert++]
                                                  : (unsigned char)r->script[r->at_script++ % r->n_script];
-    r->n_generated++;
+    if (++r->n_generated > r->most && r->most) abort();
     r->due_ns = weft__clock_ns() + r->delay_ns;
     int said = tell_token(r, WEFT_EVENT_TOKEN, token, -0.5f);
     if (said == WEFT_EVENT_INSERT && r->at_insert == r->p.n_insert) r->at_insert = 0;
@@ -282,7 +311,7 @@ static struct request *next_due(weft_engine *e, uint64_t now, uint64_t *until, u
     *until = now + 100000000;
     for (struct request *r = e->requests; r; r = r->next) {
         int startable = r->running || e->n_running < N_SLOTS;
-        uint64_t due = r->cancelled ? 0 : startable ? r->due_ns : UINT64_MAX;
+        uint64_t due = r->cancelled || r->finished ? 0 : startable ? r->due_ns : UINT64_MAX;
         if (r->deadline_ns && r->deadline_ns < due) due = r->deadline_ns;
         if (due <= now && r->id > after) return r;
         if (due <= now && !first) first = r;
@@ -313,6 +342,7 @@ static void *engine_thread(void *arg)
         pthread_mutex_unlock(&e->lock);
         if (late) finish(e, r, WEFT_FINISH_FAILED, WEFT_TIMEOUT, "the deadline passed");
         else advance(e, r);
+        call_told(e);
         pthread_mutex_lock(&e->lock);
     }
     pthread_mutex_unlock(&e->lock);
@@ -336,18 +366,19 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->kv_bytes = params->kv_bytes;
     pthread_mutex_init(&e->lock, NULL);
     pthread_mutex_init(&e->loading, NULL);
+    pthread_mutex_init(&e->told_lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     pthread_cond_init(&e->idle, NULL);
     return pthread_create(&e->thread, NULL, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
 }
 
 /* Pages of one request take a hundred bytes. */
-weft_status weft_engine_measure(weft_model *model, const weft_engine_params *params, weft_engine_need *out,
-                                weft_error *err)
+weft_status weft_engine_count_bytes(const weft_model *model, const weft_engine_params *params, weft_engine_bytes *out,
+                                    weft_error *err)
 {
     (void)params, (void)err;
     *out =
-        (weft_engine_need){.size = sizeof *out, .weights = fake_model_bytes(model), .kv_least = 100, .kv_most = 1000};
+        (weft_engine_bytes){.size = sizeof *out, .weights = fake_model_bytes(model), .pages_least = 100, .pages = 1000};
     return WEFT_OK;
 }
 
@@ -394,6 +425,7 @@ void weft_engine_free(weft_engine **engine)
     if (e->n_leases) abort(); /* all were to be given back */
     pthread_mutex_destroy(&e->lock);
     pthread_mutex_destroy(&e->loading);
+    pthread_mutex_destroy(&e->told_lock);
     pthread_cond_destroy(&e->wake);
     pthread_cond_destroy(&e->idle);
     weft__free(e);

@@ -23,10 +23,11 @@ struct request {
     char script[4096], tenant[64];
     size_t n_script, at_script; /* at_script: where it goes on */
     int32_t insert[64], at_insert;
-    int loops, fail_after, running, unlikely;
-    atomic_int cancelled; /* by any thread */
+    int loops, fail_after, running, unlikely, most;
+    atomic_int cancelled, finished; /* by any thread */
     int32_t n_generated, limit;
     uint64_t delay_ns, submitted_ns, due_ns, began_ns, deadline_ns;
+    unsigned hold_us;
 };
 
 struct weft_engine {
@@ -42,6 +43,9 @@ struct weft_engine {
     int32_t n_saved[MAX_SAVED];
     weft_engine_adapter adapters[MAX_ADAPTERS]; /* [n_adapters], by index */
     int32_t n_adapters, next_adapter, n_leases;
+    pthread_mutex_t told_lock;
+    void (*told)(void *arg);
+    void *told_arg;
 };
 
 #endif

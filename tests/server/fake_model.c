@@ -41,6 +41,7 @@ struct weft_chat_prompt {
     weft__strbuf text;
     int32_t *ids;
     size_t n, capacity;
+    int thinks_not;
 };
 struct weft_detok {
     const weft_tokenizer *tokenizer;
@@ -146,7 +147,7 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
     if (f && !fgets(head, sizeof head, f)) head[0] = 0;
     if (f) fclose(f);
     const char *hold = getenv("WEFT_FAKE_HOLD");
-    for (int i = 0; !st && !strncmp(head, "held", 4) && hold && !access(hold, F_OK); i++) {
+    for (int i = 0; !st && !params->outline && !strncmp(head, "held", 4) && hold && !access(hold, F_OK); i++) {
         if (params->progress && params->progress(params->progress_arg, "weights", 0.5))
             st = weft_fail(err, WEFT_CANCELLED, "cancelled while packing");
         nanosleep(&(struct timespec){0, 2000000}, NULL);
@@ -344,13 +345,14 @@ weft_status weft_chat_render(const weft_chat *chat, const char *messages, const 
                              int add_generation_prompt, weft_chat_prompt **out, weft_error *err)
 {
     weft__json *all = NULL;
-    (void)kwargs;
     *out = NULL;
     weft_status st = weft__json_parse(messages, strlen(messages), &all, err);
     if (st) return st;
     weft_chat_prompt *p = weft__alloc_zero(1, sizeof *p);
     if (p) p->chat = chat;
+    if (p) p->thinks_not = kwargs && strstr(kwargs, "\"enable_thinking\":false");
     int ok = p && (!tools || add_ids(p, USER, tools, strlen(tools)));
+    if (ok && chat->source[0] == '#') ok = add_ids(p, USER, chat->source, strlen(chat->source)); /* so that it shows */
     for (size_t i = 0; ok && i < weft__json_size(all); i++) {
         const char *role = "", *content = "";
         size_t n;
@@ -410,6 +412,7 @@ weft_status weft_chat_parser_new(const weft_chat_prompt *prompt, const weft_chat
     const weft__answer_params p = {.style = style_of(prompt->chat),
                                    .calls = params->calls,
                                    .reasoning = params->reasoning,
+                                   .form = params->form,
                                    .prompt = prompt->text.data,
                                    .n_prompt = prompt->text.len};
     weft__json *tools = NULL;
@@ -437,6 +440,11 @@ int weft_chat_parser_shows(const weft_chat_parser *parser, int32_t token)
 int weft_chat_parser_thinks(const weft_chat_parser *parser)
 {
     return weft__answer_reasons(parser->answer);
+}
+
+void weft_chat_parser_end_thinking(weft_chat_parser *parser)
+{
+    weft__answer_end_reasoning(parser->answer);
 }
 
 weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
@@ -483,6 +491,9 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
 {
     (void)t;
     *out = NULL;
+    if (kind == WEFT_GRAMMAR_SCHEMA && memmem(source, length, "\"refused\"", 9))
+        return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/refused: it is not known");
+    if (kind == WEFT_GRAMMAR_SCHEMA) kind = WEFT_GRAMMAR_JSON_VALUE;
     if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4)))
         return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
     for (const char *s = source; kind == WEFT_GRAMMAR_GBNF && (s = strstr(s, "slow")); s++)
@@ -511,14 +522,17 @@ uint64_t weft_grammar_bytes(const weft_grammar *grammar)
     return 1000 * (uint64_t)grammar->n;
 }
 
-weft_status weft_grammar_from_schema(const weft_tokenizer *t, const char *source, size_t length, weft_grammar **out,
-                                     weft_error *err)
+/* Its models may think first, where the template has thoughts and nobody forbids it. */
+int32_t weft_chat_form_lead(const weft_chat_prompt *prompt)
 {
-    if (memmem(source, length, "\"refused\"", 9)) {
-        *out = NULL;
-        return weft_fail(err, WEFT_UNSUPPORTED, "schema: #/refused: it is not known");
-    }
-    return weft_grammar_new(t, WEFT_GRAMMAR_JSON_VALUE, source, length, out, err);
+    return weft_chat_reasons(prompt->chat) && !prompt->thinks_not;
+}
+
+weft_status weft_chat_form(const weft_chat_prompt *prompt, uint32_t kind, const char *source, size_t length,
+                           weft_grammar **out, weft_error *err)
+{
+    (void)prompt;
+    return weft_grammar_new(NULL, kind, source, length, out, err);
 }
 
 weft_status weft_grammar_lazy(const weft_tokenizer *t, const weft_grammar *grammar, const weft_trigger *triggers,

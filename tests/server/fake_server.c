@@ -63,7 +63,8 @@ static int set_number(weft_server_params *p, const char *name, const char *value
                {"fail-every", &fail_every},
                {"queue", &max_queue},
                {"without-model", &without_model},
-               {"ctx", &n_ctx}};
+               {"ctx", &n_ctx},
+               {"no-page", &p->no_page}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;
@@ -95,10 +96,21 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"log", &p->log_file},
                {"template", &p->chat_template},
                {"adapter-dir", &p->adapter_dir},
+               {"config", &p->config_file},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;
     return 0;
+}
+
+/* The limits' clock: stands at the milliseconds that the file of WEFT_FAKE_CLOCK has. */
+static uint64_t clock_of_file(void)
+{
+    unsigned long long ms = 0;
+    FILE *f = fopen(getenv("WEFT_FAKE_CLOCK"), "r");
+    if (f && fscanf(f, "%llu", &ms) != 1) ms = 0;
+    if (f) fclose(f);
+    return ms;
 }
 
 /* What the server prints of itself instead of serving; 0 where that is not asked for. */
@@ -191,6 +203,9 @@ int main(int argc, char **argv)
     if (!st && adapter) st = weft_engine_adapter_add(engine, "mine", adapter, 1, 0, &err);
     if (!st) st = weft_server_new(model, engine, &p, &server, &err);
     if (st) return fprintf(stderr, "fake_server: %s\n", err.message), 1;
+    pthread_mutex_lock(&server->limits.lock);
+    if (getenv("WEFT_FAKE_CLOCK")) server->limits.now_ms = clock_of_file;
+    pthread_mutex_unlock(&server->limits.lock);
     signal(SIGTERM, on_signal);
     signal(SIGHUP, on_hangup);
     printf("%s\n", weft_server_address(server));

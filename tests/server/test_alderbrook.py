@@ -225,6 +225,17 @@ class Alderbrook(unittest.TestCase):
             call = server.post(CHAT, {**body, "messages": user("Add 4 and 5."), "tools": [TOOLS["add"]], "tool_choice": "required", "max_tokens": 80,
                                       "thinking_budget_tokens": 5}).json["choices"][0]  # it begins when the thinking is ended
             self.assertEqual((call["finish_reason"], len(call["message"]["tool_calls"]), bool(call["message"]["reasoning_content"])), ("tool_calls", 1, True))
+            schema = {"type": "object", "properties": {"home": {"type": "string", "maxLength": 30}, "sure": {"type": "boolean"}}, "required": ["home", "sure"],
+                      "additionalProperties": False}
+            form = {"response_format": {"type": "json_schema", "json_schema": {"name": "home", "schema": schema}}, "max_tokens": 100}
+            for n in (0, 5, 8):  # a form begins there, too, whatever is thought before it
+                told = server.post(CHAT, {**body, **form, "thinking_budget_tokens": n}).json["choices"][0]
+                said = json.loads(told["message"]["content"])
+                self.assertEqual((told["finish_reason"], list(said), bool(told["message"].get("reasoning_content"))), ("stop", ["home", "sure"], n > 0))
+            whole_thought = server.post(CHAT, {**body, **form, "thinking_budget_tokens": -1}).json["choices"][0]  # without end: all that it may write
+            self.assertEqual((whole_thought["finish_reason"], whole_thought["message"]["content"]), ("length", ""))
+            shown = server.post(CHAT, {**body, **form, "reasoning_format": "none"}).json["choices"][0]["message"]  # the form is all of it
+            self.assertEqual(list(json.loads(shown["content"])), ["home", "sure"])
             none = server.post(CHAT, {**body, "reasoning_format": "none"}).json["choices"][0]["message"]
             self.assertEqual(none["content"].strip(), whole["reasoning_content"].strip())
             real.checked_stop(server)

@@ -87,7 +87,7 @@ class Clients(Case):
         self.assertEqual(self.server.wait_metric("weft_running", 0), 0)
         self.assertEqual(self.server.wait_metric("weft_waiting", 0), 0)
         self.assertEqual(self.server.wait_metric("weft_http_requests", 1), 1)  # the one that asks
-        self.assertFalse(any(s["is_processing"] for s in self.server.get("/slots").json))
+        self.assertTrue(wait_until(lambda: not any(s["is_processing"] for s in self.server.get("/slots").json)))
 
     def test_gone_at_every_stage(self):
         whole = request({"messages": user("[delay 20][loop abc]"), "stream": True})

@@ -69,6 +69,7 @@ class Doors(Case):
             "ai.example",
             "--allow-host",
             "weft.example",
+            "--no-page",
             *cls.more_options(),
         )
         super().setUpClass()
@@ -117,6 +118,10 @@ class Doors(Case):
             self.assertEqual(answer.status, 403)
             self.assertNotIn("access-control-allow-origin", answer.headers)
             self.assertIn("--cors-origin", answer.json["error"]["message"])
+
+    def test_the_page_is_left_out(self):
+        for path in ("/", "/page/app.js"):
+            self.assertEqual(self.ask("GET", path).status, 404)
 
     def test_names_of_this_machine(self):
         for host in ("ai.example", "weft.example:1234", "localhost"):

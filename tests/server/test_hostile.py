@@ -180,7 +180,7 @@ class Refusals(Case):
 
     def test_paths_and_methods(self):
         for method, path, status in (
-            ("GET", "/", 404),
+            ("GET", "/page/", 404),
             ("GET", "/v1/nope", 404),
             ("GET", CHAT, 405),
             ("POST", "/v1/models", 405),

@@ -178,6 +178,19 @@ class OpenAI(Case):
         self.assertEqual("".join(texts), "one STOX two ")
         self.assertIn("STOX", texts)
 
+    def test_stop_ends_the_generation(self):
+        """The engine makes one token at most beyond a stop string, which no answer shows or counts."""
+        body = {"prompt": "[loop one STOP two ][most 9]", "stop": "STOP", "max_tokens": 1000}
+        for n in (1, 3):
+            whole = self.post(TEXT, {**body, "n": n, "logprobs": 1}).json
+            self.assertEqual(whole["usage"]["completion_tokens"], n * len("one STOP"))
+            self.assertEqual([(c["text"], c["finish_reason"]) for c in whole["choices"]], n * [("one ", "stop")])
+            e = self.post(TEXT, {**body, "n": n, "stream": True, "stream_options": {"include_usage": True}}).events
+            self.assertEqual(e[-2]["usage"]["completion_tokens"], n * len("one STOP"))
+        for delay in (0, 5):
+            ended = self.post(LLAMA, {**body, "prompt": f"[delay {delay}]{body['prompt']}", "stream": True}).events[-1]
+            self.assertEqual((ended["stopping_word"], ended["tokens_predicted"]), ("STOP", len("one STOP")))
+
     def test_stop_cuts_logprobs(self):
         p = self.post(TEXT, {"prompt": "[say abcde]", "stop": "cd", "logprobs": 1}).json["choices"][0]["logprobs"]
         self.assertEqual(p["tokens"], ["a", "b"])
@@ -929,7 +942,7 @@ class Documents(unittest.TestCase):
         try:
             for path, operations in document["paths"].items():
                 for method in ("get", "post"):
-                    real = path.replace("{model}", "fake").replace("{id_slot}", "0")
+                    real = path.replace("{model}", "fake").replace("{id_slot}", "0").replace("{file}", "app.js")
                     status = server.ask(method.upper(), real, b"{}" if method == "post" else None).status
                     self.assertEqual(status == 405, method not in operations, (path, method))
                     self.assertNotEqual(status, 404, path)

@@ -23,14 +23,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import common
 from common import PATIENCE, WEFT, weft
 
+MODELS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "models")
 CHUNK, SLOTS, LONG = 64, 6, 400 if common.SANITIZED else 8000
 HISTOGRAMS = ("weft_time_to_first_token_seconds", "weft_time_between_tokens_seconds", "weft_queue_seconds", "weft_request_seconds",
               "weft_step_rows", "weft_step_seconds")
 
 
 class Server:
-    def __init__(self, folder, *options):
-        self.process = subprocess.Popen([*WEFT, "serve", os.path.join(folder, "tiny.gguf"), "--port", "-1", "-t", "1", *map(str, options)],
+    def __init__(self, folder, *options, model="tiny.gguf"):
+        self.process = subprocess.Popen([*WEFT, "serve", os.path.join(folder, model), "--port", "-1", "-t", "1", *map(str, options)],
                                         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         lines = iter(self.process.stderr.readline, "")  # others may stand before it
         self.address = next(found.group(0) for found in (re.search(r"http://\S+", line) for line in lines) if found)
@@ -225,6 +226,49 @@ class Metrics(Case):
             self.assertGreaterEqual(end['weft_memory_peak_bytes{owner="%s"}' % owner], seen['weft_memory_bytes{owner="%s"}' % owner])
         self.assertGreater(end['weft_memory_peak_bytes{owner="pages"}'], 0)
         self.assertEqual(server.stop(), 0)
+
+
+STAGES = ("reading", "template", "tokenizer", "grammar", "queue", "scheduler", "model", "sampling", "writing")
+NEAR = 0.05  # of a request's time
+
+
+class Stages(Case):
+    def requests(self, server):
+        """A chat, one that is held to a schema, a stream with log-probabilities, three answers at once, an embedding."""
+        chat = {"messages": [{"role": "user", "content": "Tell me of the river. " * 8}], "max_tokens": 40, "ignore_eos": True}
+        schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}}, "required": ["name"]}
+        for path, body in (
+            ("/v1/chat/completions", chat),
+            ("/v1/chat/completions", {**chat, "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}}),
+            ("/completion", {"prompt": "Once upon a time", "n_predict": 60, "ignore_eos": True, "n_probs": 5, "stream": True}),
+            ("/v1/completions", {"prompt": "Once", "max_tokens": 30, "n": 3, "seed": 1}),
+            ("/v1/embeddings", {"input": ["Once upon a time there was a river"] * 6}),
+        ):
+            server.ask(path, {k: v for k, v in body.items() if k != "ignore_eos" or path == "/completion"})
+
+    def test_they_add_up(self):
+        """The stages of a request come to its time, in the log and on /metrics, and each stands where something was done: a template is rendered
+        for chats alone, a grammar is none where none was given."""
+        server = Server(MODELS, "--log-file", self.path("stages.log"), model="alderbrook.gguf")
+        self.addCleanup(server.end)
+        self.requests(server)
+        until, now = time.time() + PATIENCE, {}
+        while now.get('weft_stage_seconds_count{stage="model"}', 0) < 5 and time.time() < until:
+            now = samples(server.ask("/metrics"))
+        self.assertEqual(server.stop(), 0)
+        with open(self.path("stages.log")) as file:
+            lines = [line for line in map(json.loads, file) if "stages" in line]
+        self.assertEqual([tuple(line["stages"]) for line in lines], [STAGES] * 5)
+        chat, held, stream, several, embedded = (line["stages"] for line in lines)
+        all_ms, counted = sum(line["ms"] for line in lines), sum(sum(line["stages"].values()) for line in lines)
+        self.assertLess(abs(counted - all_ms), NEAR * all_ms, lines)
+        for stages in (chat, held, stream, several, embedded):
+            self.assertGreater(min(stages[s] for s in ("reading", "tokenizer", "queue", "model", "writing")), 0)
+            self.assertEqual(stages["grammar"] > 0, stages is held)
+            self.assertEqual(stages["template"] > 0, stages in (chat, held))
+        for stage in STAGES:
+            self.assertEqual(now['weft_stage_seconds_count{stage="%s"}' % stage], 5)
+            self.assertAlmostEqual(now['weft_stage_seconds_sum{stage="%s"}' % stage], sum(line["stages"][stage] for line in lines) / 1e3, 6)
 
 
 class Log(Case):

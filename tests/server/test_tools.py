@@ -204,12 +204,37 @@ class Told(Case):
             for budget in (-1, 100, None):
                 self.assertEqual(ask("<think>\nHm.\n</think>\n\nYes.", thinking_budget_tokens=budget), ("Yes.", "Hm.", []), budget)
             self.assertEqual(ask("Yes.", thinking_budget_tokens=0), ("Yes.", None, []))
-            self.assertEqual(ask("<think>\nHm, so", thinking_budget_tokens=3, max_tokens=14)[1], "Hm</th")  # is cut as all else
+            for n in range(len("<think>\nHm</think>\n\n") + 1):  # what was cut of the end is no thought
+                said = ask("<think>\nHm, so", thinking_budget_tokens=3, max_tokens=n) if n else None
+                self.assertIn(said, [None, ("<think>"[:n], None, []) if n < 7 else ("", None, []), ("", "H", []), ("", "Hm", [])], n)
+            self.assertEqual(ask("<think>\nHm, so", thinking_budget_tokens=3, max_tokens=14), ("", "Hm", []))
+            # A character that is not whole is the model's to complete.
+            self.assertEqual(ask("<think>\nHé, so", thinking_budget_tokens=3), (", so", "Hé", []))
 
     def test_what_a_constraint_is_on(self):
         """A JSON format is on all of the answer, and none of it is taken for anything else; a grammar may have thoughts in it."""
         text = "<think>\nHm.\n</think>\n\nYes."
         self.assertEqual(self.told(self.chat(text, grammar="root ::= [a-z]").json["choices"][0]["message"]), ("Yes.", "Hm.", []))
+
+    def test_thoughts_before_a_form(self):
+        """What is held to a form begins behind them, and of it nothing is a marker; where thoughts are text or turned off, all of the answer is."""
+        text = "<think>\nHm.\n</think>\n\n{\"a\": \"</think>\"}"
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+        said = ('{"a": "</think>"}', "Hm.", [])
+        off = {"chat_template_kwargs": {"enable_thinking": False}}
+        for stream in (False, True):
+            for more, want in (
+                ({"response_format": form}, said),
+                ({"response_format": {"type": "json_object"}}, said),
+                ({"json_schema": {"type": "object"}}, said),
+                ({"structured_outputs": {"regex": "a+"}}, said),
+                ({"response_format": form, "reasoning_format": "deepseek"}, said),
+                ({"response_format": form, "thinking_budget_tokens": 2}, ('m.\n</think>\n\n{"a": "</think>"}', "H", [])),
+                ({"response_format": form, **off}, (text, None, [])),
+                ({"response_format": form, "reasoning_format": "none"}, (text, None, [])),
+            ):
+                answer = self.chat(text, stream=stream, **more)
+                self.assertEqual(self.told(self.joined(answer.events)[0] if stream else answer.json["choices"][0]["message"]), want, more)
 
     def test_a_call_that_must_be(self):
         """The answer is held to it: the grammar is the engine's; here, what is asked for comes through, and a schema that cannot be held to is named."""

@@ -66,10 +66,74 @@ static void texts_of_an_object_stay(void **state)
     weft__api_params_free(&params);
 }
 
+/* The request, with what a preset adds; NULL: there was no memory for that. */
+static weft__json *joined(const weft__api_table *form, const char *fields, const char *system, const char *request)
+{
+    weft__json *preset = NULL, *root = NULL;
+    weft__api_error error = {0};
+    if (weft__json_parse(fields, strlen(fields), &preset, NULL)) return NULL;
+    int ok = !weft__json_parse(request, strlen(request), &root, NULL);
+    ok = ok && weft__api_preset_fields(form, preset, root, &error) &&
+         (!system || weft__api_preset_system(system, root, &error));
+    if (!ok) weft__json_free(&root);
+    weft__json_free(&preset);
+    return root;
+}
+
+static void joins(const weft__api_table *form, const char *fields, const char *request, const char *want)
+{
+    weft__strbuf out = {0};
+    weft__json *root = joined(form, fields, NULL, request);
+    weft__json_write(&out, root, WEFT__JSON_COMPACT);
+    assert_string_equal(out.data, want);
+    weft__strbuf_free(&out);
+    weft__json_free(&root);
+}
+
+/* Under any name that the form has for it, and by the name that the form has. */
+static void what_a_request_says_wins(void **state)
+{
+    static const char thoughts[] = "{\"thinking_budget_tokens\":5}", most[] = "{\"max_tokens\":5}",
+                      all[] = "{\"top_k\":1,\"stop\":[\"a\"],\"repetition_penalty\":2,\"verbosity\":\"low\"}";
+    (void)state;
+    joins(&weft__api_table_chat, thoughts, "{\"reasoning_budget_tokens\":7}", "{\"reasoning_budget_tokens\":7}");
+    joins(&weft__api_table_chat, thoughts, "{}", thoughts);
+    joins(&weft__api_table_chat, most, "{\"max_completion_tokens\":null}",
+          "{\"max_completion_tokens\":null,\"max_tokens\":5}");
+    joins(&weft__api_table_completion, most, "{\"n_predict\":7}", "{\"n_predict\":7}");
+    joins(&weft__api_table_completion, all, "{\"stop\":[]}", "{\"stop\":[],\"top_k\":1,\"repeat_penalty\":2}");
+    joins(&weft__api_table_completion, all, "{\"repeat_penalty\":1,\"top_k\":null}",
+          "{\"repeat_penalty\":1,\"top_k\":1,\"stop\":[\"a\"]}");
+    joins(&weft__api_table_embeddings, all, "{\"input\":1}", "{\"input\":1}");
+}
+
+static int join_all(void *arg)
+{
+    weft__json *root = joined(&weft__api_table_chat, "{\"top_k\":1,\"stop\":[\"a\"]}", "Be.",
+                              "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}");
+    const int ok = root != NULL;
+    (void)arg;
+    if (ok) {
+        const weft__json *messages = weft__json_get(root, "messages");
+        assert_int_equal(weft__json_size(messages), 2);
+        assert_true(weft__json_is(weft__json_get(weft__json_at(messages, 0), "role"), "system"));
+        assert_true(weft__json_is(weft__json_get(weft__json_at(messages, 1), "content"), "x"));
+    }
+    weft__json_free(&root);
+    return ok;
+}
+
+static void presets_without_memory(void **state)
+{
+    (void)state;
+    assert_true(fail_each(join_all, NULL) > 10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory),
-                                       cmocka_unit_test(what_only_a_reader_takes_has_no_place),
-                                       cmocka_unit_test(texts_of_an_object_stay)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_memory), cmocka_unit_test(what_only_a_reader_takes_has_no_place),
+        cmocka_unit_test(texts_of_an_object_stay), cmocka_unit_test(what_a_request_says_wins),
+        cmocka_unit_test(presets_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

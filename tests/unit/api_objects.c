@@ -33,6 +33,7 @@ static void models(weft__strbuf *out)
     weft__api_put_models_begin(out);
     weft__api_put_model(out, "m\"", 9, 3, 4, &info);
     weft__api_put_adapter_model(out, "poem", "m\"", 9, &poem);
+    weft__api_put_preset_model(out, "tale", "m\"", 9);
     weft__api_put_models_end(out);
 }
 
@@ -114,7 +115,9 @@ static const struct object {
      "{\"object\":\"list\",\"data\":[{\"id\":\"m\\\"\",\"object\":\"model\",\"created\":9,\"owned_by\":\"weft\","
      "\"meta\":{\"n_vocab\":3,\"n_ctx\":4,\"n_ctx_train\":5,\"n_embd\":6,\"n_params\":7,\"size\":8}},"
      "{\"id\":\"poem\",\"object\":\"model\",\"created\":9,\"owned_by\":\"weft\",\"parent\":\"m\\\"\","
-     "\"meta\":{\"adapter_id\":3,\"version\":2,\"scale\":0.5}}]}"},
+     "\"meta\":{\"adapter_id\":3,\"version\":2,\"scale\":0.5}},"
+     "{\"id\":\"tale\",\"object\":\"model\",\"created\":9,\"owned_by\":\"weft\",\"parent\":\"m\\\"\","
+     "\"meta\":{\"preset\":true}}]}"},
     {adapters,
      "[{\"id\":3,\"name\":\"poem\",\"path\":\"a/\\u0001\",\"scale\":0.25,\"version\":2,\"requests\":4,"
      "\"published\":false,\"bytes\":99},"

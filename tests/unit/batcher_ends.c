@@ -7,10 +7,13 @@
 
 /* ---- ends ---- */
 
+enum how { SAYS_SO, CANCELS, FINISHES, N_HOW };
+
 typedef struct stopper {
     answer a;
     weft_engine *e;
-    int after, cancel;
+    int after;
+    enum how how;
 } stopper;
 
 static int stop_after(void *arg, const weft_event *e)
@@ -18,8 +21,9 @@ static int stop_after(void *arg, const weft_event *e)
     stopper *s = arg;
     on_event(&s->a, e);
     if (e->kind != WEFT_EVENT_TOKEN || s->a.n < s->after) return 0;
-    if (s->cancel) weft_engine_cancel(s->e, e->request);
-    return !s->cancel;
+    if (s->how == CANCELS) weft_engine_cancel(s->e, e->request);
+    if (s->how == FINISHES) weft_engine_finish(s->e, e->request);
+    return s->how == SAYS_SO;
 }
 
 static void a_request_ends_with_the_step_that_it_is_cancelled_in(void **state)
@@ -28,12 +32,12 @@ static void a_request_ends_with_the_step_that_it_is_cancelled_in(void **state)
     weft_model *model = tiny(0);
     weft_engine_params p = small();
     weft_engine *e = open_engine(model, &p);
-    for (int cancel = 0; cancel < 2; cancel++) {
+    for (enum how how = 0; how < N_HOW; how++) {
         stopper s[4];
         for (int i = 0; i < 4; i++) {
             ask q;
             answer unused;
-            s[i] = (stopper){.a = {.hall = &the_hall}, .e = e, .after = 3 + i, .cancel = cancel};
+            s[i] = (stopper){.a = {.hall = &the_hall}, .e = e, .after = 3 + i, .how = how};
             simple(&q, 20, 100);
             q.p.ignore_end = 1;
             q.p.event = stop_after;
@@ -43,13 +47,77 @@ static void a_request_ends_with_the_step_that_it_is_cancelled_in(void **state)
         wait_all();
         for (int i = 0; i < 4; i++) {
             assert_int_equal(s[i].a.n, 3 + i); /* not one more */
-            assert_int_equal(s[i].a.finish, cancel ? WEFT_FINISH_CANCELLED : WEFT_FINISH_STOP);
+            assert_int_equal(s[i].a.finish, how == CANCELS ? WEFT_FINISH_CANCELLED : WEFT_FINISH_STOP);
         }
     }
     weft_engine_cancel(e, 0);
     weft_engine_cancel(e, UINT64_MAX);
     weft_engine_cancel(e, (uint64_t)77 << 32 | 1);
     close_engine(&e);
+    weft_model_close(&model);
+}
+
+enum { TOLD_TOGETHER = 4, TOLD_TOKENS = 30 };
+
+/* Of the engine's thread. */
+static struct {
+    weft_engine *e;
+    answer a[TOLD_TOGETHER];
+    int n_asked, n_events, n_since, n_told, n_empty, n_most;
+} telling;
+
+static int count_event(void *arg, const weft_event *e);
+
+static void ask_next(void)
+{
+    ask q;
+    answer *a = &telling.a[telling.n_asked++], unused;
+    simple(&q, 20, TOLD_TOKENS);
+    *a = (answer){.hall = &the_hall};
+    q.p.ignore_end = 1;
+    q.p.event = count_event;
+    q.p.arg = a;
+    assert_int_equal(submit(telling.e, &q, &unused, NULL), WEFT_OK);
+}
+
+/* The first one that begins asks for the others, so that they run together. */
+static int count_event(void *arg, const weft_event *e)
+{
+    telling.n_events++;
+    telling.n_since++;
+    while (e->kind == WEFT_EVENT_BEGAN && telling.n_asked < TOLD_TOGETHER) ask_next();
+    return on_event(arg, e);
+}
+
+static void count_told(void *arg)
+{
+    assert_ptr_equal(arg, &telling);
+    telling.n_told++;
+    telling.n_empty += !telling.n_since;
+    if (telling.n_since > telling.n_most) telling.n_most = telling.n_since;
+    telling.n_since = 0;
+}
+
+/* What a step brought is told to be all once, for all requests, and nothing is left when these have ended. */
+static void events_of_a_step_are_told_to_be_all(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    for (int on = 1; on >= 0; on--) {
+        memset(&telling, 0, sizeof telling);
+        telling.e = open_engine(model, &p);
+        weft_engine_on_told(telling.e, count_told, &telling);
+        if (!on) weft_engine_on_told(telling.e, NULL, NULL);
+        ask_next();
+        wait_all();
+        close_engine(&telling.e);
+        assert_int_equal(telling.n_events, TOLD_TOGETHER * (1 + TOLD_TOKENS + 1)); /* BEGAN, tokens, FINISHED */
+        assert_int_equal(telling.n_empty, 0);
+        assert_int_equal(telling.n_since, on ? 0 : telling.n_events);
+        assert_true(telling.n_told < telling.n_events / 2);
+        if (on) assert_true(telling.n_most >= TOLD_TOGETHER);
+    }
     weft_model_close(&model);
 }
 
@@ -400,6 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_ends_with_the_step_that_it_is_cancelled_in),
+        cmocka_unit_test(events_of_a_step_are_told_to_be_all),
         cmocka_unit_test(a_late_cancel_is_not_for_who_came_since),
         cmocka_unit_test(a_crowd_of_threads_loses_nothing),
         cmocka_unit_test(a_late_request_fails_and_says_so),

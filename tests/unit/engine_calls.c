@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* engine_calls.c: weft_chat_grammar holds the answer to a prompt to the tools that it was rendered with: required,
- * named and automatic calls, thinking before them, and what is refused. */
+ * named and automatic calls, thinking before them, and what is refused; weft_chat_form to a form behind what is
+ * thought. */
 #include "unit/grammar_world.h"
 
 #include "engine/handles.h"
@@ -18,7 +19,7 @@ static const char tools_text[] =
 static const char loose_tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"put\"}}]";
 
 /* A prompt that ends with `end`; calls stand in <tool_call>, and thoughts in <think>. */
-static weft_chat_prompt *prompt_that_ends(const char *end, weft_chat **chat)
+static weft_chat_prompt *prompt_with(const char *end, const char *kwargs, weft_chat **chat)
 {
     static const char head[] =
         "{{ tools | tojson if tools }}{# <tool_call> <think> </think> #}{{ messages[0].content }}";
@@ -29,10 +30,15 @@ static weft_chat_prompt *prompt_that_ends(const char *end, weft_chat **chat)
     weft__strbuf_puts(&text, end);
     if (weft_chat_open(&model, text.data, text.len, chat, &err)) fail_msg("%s", err.message);
     assert_string_equal(weft_chat_format(*chat), "hermes");
-    if (weft_chat_render(*chat, "[{\"role\":\"user\",\"content\":\"Hi\"}]", tools_text, NULL, 1, &prompt, &err))
+    if (weft_chat_render(*chat, "[{\"role\":\"user\",\"content\":\"Hi\"}]", tools_text, kwargs, 1, &prompt, &err))
         fail_msg("%s", err.message);
     weft__strbuf_free(&text);
     return prompt;
+}
+
+static weft_chat_prompt *prompt_that_ends(const char *end, weft_chat **chat)
+{
+    return prompt_with(end, NULL, chat);
 }
 
 /* How many bytes of the text the answer may have; what complete says then is stored. */
@@ -116,10 +122,103 @@ static void what_is_no_constraint_or_no_tool(void **state)
     weft_chat_close(&chat);
 }
 
+/* As goes() of a form, with enable_thinking as it is said. */
+static size_t form_goes(const char *end, const char *kwargs, uint32_t kind, const char *source, const char *text,
+                        int *complete)
+{
+    weft_chat *chat;
+    weft_chat_prompt *prompt = prompt_with(end, kwargs, &chat);
+    weft_grammar *g;
+    weft_matcher *m;
+    weft_error err = {0};
+    size_t n = 0;
+    if (weft_chat_form(prompt, kind, source, source ? strlen(source) : 0, &g, &err)) fail_msg("%s", err.message);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+    assert_int_equal(weft_matcher_new(g, &m, NULL), WEFT_OK);
+    weft_grammar_free(&g);
+    while (text[n] && !weft_matcher_accept(m, (unsigned char)text[n], NULL)) n++;
+    *complete = weft_matcher_complete(m);
+    weft_matcher_free(&m);
+    return n;
+}
+
+static void thoughts_stand_before_a_form(void **state)
+{
+    (void)state;
+    static const char off[] = "{\"enable_thinking\": false}";
+    static const char schema[] = "{\"type\": \"object\", \"properties\": {\"n\": {\"type\": \"integer\"}}, "
+                                 "\"required\": [\"n\"], \"additionalProperties\": false}";
+    static const struct {
+        const char *end, *kwargs;
+        uint32_t kind;
+        const char *source, *text;
+        int n, complete;
+    } cases[] = {
+        {"", NULL, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}", -1, 2},
+        {"", NULL, WEFT_GRAMMAR_SCHEMA, schema, "<think>\nso {\"n\": \"x\"} </thin\n</think>\n\n{\"n\": 5}", -1, 2},
+        {"", NULL, WEFT_GRAMMAR_SCHEMA, schema, "<think>so</think>{\"n\": \"x\"}", 23, 0},
+        {"", NULL, WEFT_GRAMMAR_SCHEMA, schema, "<think>so</think><think>", 17, 0},
+        {"", NULL, WEFT_GRAMMAR_SCHEMA, schema, "Well", 0, 0},
+        {"", off, WEFT_GRAMMAR_SCHEMA, schema, "<think>", 0, 0},
+        {"", off, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}", -1, 2},
+        {"<think>\n", NULL, WEFT_GRAMMAR_SCHEMA, schema, "so</think>\n\n{\"n\": 5}", -1, 2},
+        {"<think>\n", off, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}</think>{\"n\": 6}", -1, 2},
+        {"<think>\n\n</think>\n\n", NULL, WEFT_GRAMMAR_SCHEMA, schema, "{\"n\": 5}", -1, 2},
+        {"<think>\n\n</think>\n\n", NULL, WEFT_GRAMMAR_SCHEMA, schema, "<think>", 0, 0},
+        {"<think>", NULL, WEFT_GRAMMAR_JSON, NULL, "so</think>{\"n\": [5]}", -1, 2},
+        {"<think>", NULL, WEFT_GRAMMAR_REGEX, "a+b", "aab</think>aab", -1, 2},
+        {"<think>", NULL, WEFT_GRAMMAR_CHOICES, "[\"yes\", \"no\"]", "so</think>no", -1, 2},
+        {"", NULL, WEFT_GRAMMAR_LARK, "start: \"a\" \"b\"", "<think>x</think>\nab", -1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int complete;
+        size_t n = form_goes(cases[i].end, cases[i].kwargs, cases[i].kind, cases[i].source, cases[i].text, &complete);
+        size_t wanted = cases[i].n < 0 ? strlen(cases[i].text) : (size_t)cases[i].n;
+        if (n != wanted || complete != cases[i].complete)
+            fail_msg("%zu: '%s' goes to byte %zu, not %zu; %d", i, cases[i].text, n, wanted, complete);
+    }
+}
+
+/* The marks of a format whose texts begin with one. */
+static void marks_lead_to_a_form(void **state)
+{
+    (void)state;
+    static const char source[] = "{# <|channel|> <|message|> <|call|> #}{{ messages[0].content }}<|start|>assistant";
+    static const char *const texts[] = {
+        "[1]", "<|channel|>final<|message|>[1]",
+        "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>final<|message|>[1]"};
+    weft_chat *chat;
+    weft_chat_prompt *prompt;
+    weft_error err = {0};
+    if (weft_chat_open(&model, source, sizeof source - 1, &chat, &err)) fail_msg("%s", err.message);
+    assert_string_equal(weft_chat_format(chat), "harmony");
+    for (int off = 0; off < 2; off++)
+        for (size_t i = 0; i < 3; i++) {
+            weft_grammar *g;
+            weft_matcher *m;
+            size_t n = 0;
+            assert_int_equal(weft_chat_render(chat, "[{\"role\":\"user\",\"content\":\"Hi\"}]", NULL,
+                                              off ? "{\"enable_thinking\": false}" : NULL, 1, &prompt, &err),
+                             WEFT_OK);
+            assert_true(weft_chat_form_lead(prompt) > 0);
+            assert_int_equal(weft_chat_form(prompt, WEFT_GRAMMAR_REGEX, "\\[1\\]", 5, &g, &err), WEFT_OK);
+            weft_chat_prompt_free(&prompt);
+            assert_int_equal(weft_matcher_new(g, &m, NULL), WEFT_OK);
+            weft_grammar_free(&g);
+            while (texts[i][n] && !weft_matcher_accept(m, (unsigned char)texts[i][n], NULL)) n++;
+            assert_int_equal(texts[i][n] == 0, !(off && i == 2));
+            weft_matcher_free(&m);
+        }
+    weft_chat_close(&chat);
+}
+
 static int make_all(void *arg)
 {
     weft_grammar *g = NULL;
     weft_status st = weft_chat_grammar(arg, tools_text, "auto", 1, &g, NULL);
+    weft_grammar_free(&g);
+    if (!st) st = weft_chat_form(arg, WEFT_GRAMMAR_CHOICES, "[\"yes\", \"no\"]", 13, &g, NULL);
     weft_grammar_free(&g);
     if (st) assert_int_equal(st, WEFT_NO_MEMORY);
     return !st;
@@ -157,8 +256,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_held_to_the_tools),
-        cmocka_unit_test(what_is_no_constraint_or_no_tool),
+        cmocka_unit_test(answers_are_held_to_the_tools),    cmocka_unit_test(what_is_no_constraint_or_no_tool),
+        cmocka_unit_test(thoughts_stand_before_a_form),     cmocka_unit_test(marks_lead_to_a_form),
         cmocka_unit_test(refused_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

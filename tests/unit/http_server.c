@@ -92,6 +92,16 @@ uint64_t __wrap_weft__clock_ns(void)
     return set ? set : __real_weft__clock_ns();
 }
 
+/* The eventfd by which the only loop is woken, and how often that was done since it is set. */
+static atomic_int wake_fd = -1, n_wakes;
+
+/* In libc's place. */
+__attribute__((visibility("default"))) ssize_t write(int fd, const void *bytes, size_t n)
+{
+    if (fd == atomic_load(&wake_fd)) atomic_fetch_add(&n_wakes, 1);
+    return (ssize_t)syscall(SYS_write, fd, bytes, n);
+}
+
 static atomic_int n_trims;
 
 /* In libc's place. */
@@ -102,9 +112,22 @@ __attribute__((visibility("default"))) int malloc_trim(size_t pad)
     return 0;
 }
 
+enum { HELD = 4 };
+
+/* Requests that are not answered at once, while there is room for them. */
+static struct {
+    weft__http_request *r[HELD];
+    atomic_int room, n;
+} held;
+
 static void handle(void *arg, weft__http_request *r)
 {
     (void)arg;
+    if (atomic_load(&held.n) < held.room) {
+        held.r[held.n] = r;
+        atomic_fetch_add(&held.n, 1);
+        return;
+    }
     weft__http_reply(r, 200, "text/plain", NULL, 0);
     weft__http_release(r);
 }
@@ -244,6 +267,113 @@ static void a_greedy_client_leaves_others_their_turn(void **state)
     }
 }
 
+/* As many requests as can be held, of connections of their own. */
+static void hold(weft__http *h, int n, int fd[HELD])
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    held.room = n;
+    for (int i = 0; i < n; i++) {
+        assert_true((fd[i] = try_connect(h)) >= 0);
+        assert_int_equal(write(fd[i], request, sizeof request - 1), sizeof request - 1);
+        wait_until(atomic_load(&held.n) == i + 1);
+    }
+}
+
+static void let_go(int n, int fd[HELD])
+{
+    for (int i = 0; i < n; i++) {
+        weft__http_end(held.r[i]);
+        weft__http_release(held.r[i]);
+        if (fd) close(fd[i]);
+    }
+    held.room = held.n = 0;
+}
+
+/* Its loop has sent what there was, and waits for more. */
+static int is_suspended(weft__http_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int suspended = r->suspended && r->queued;
+    pthread_mutex_unlock(&r->lock);
+    return suspended;
+}
+
+/* Reads until these bytes come. */
+static void read_until(int fd, const char *text)
+{
+    char got[1000] = {0};
+    for (size_t n = 0; !strstr(got, text);) {
+        ssize_t more = recv(fd, got + n, sizeof got - 1 - n, 0);
+        assert_true(more > 0);
+        n += (size_t)more;
+    }
+}
+
+/* What is written to many streams at a time wakes a loop once, behind the last of it. */
+static void a_loop_is_woken_once_for_all_that_is_written(void **state)
+{
+    (void)state;
+    int fd[HELD];
+    weft__http *h = start_for(HELD);
+    hold(h, HELD, fd);
+    for (int i = 0; i < HELD; i++) {
+        weft__http_begin(held.r[i]);
+        read_until(fd[i], "\r\n\r\n");
+        wait_until(is_suspended(held.r[i]));
+    }
+    for (int round = 1; round <= 3; round++) {
+        char text[20];
+        int n = snprintf(text, sizeof text, "data: %d\n\n", round);
+        atomic_store(&n_wakes, 0);
+        atomic_store(&wake_fd, h->loops[0].wake_fd);
+        for (int i = 0; i < HELD; i++) assert_int_equal(weft__http_write(held.r[i], text, (size_t)n), 1);
+        assert_int_equal(atomic_load(&n_wakes), 0);
+        weft__http_flush(held.r[0]);
+        weft__http_flush(held.r[1]);
+        for (int i = 0; i < HELD; i++) {
+            read_until(fd[i], text);
+            wait_until(is_suspended(held.r[i]));
+        }
+        assert_int_equal(atomic_load(&n_wakes), 1);
+        atomic_store(&wake_fd, -1);
+    }
+    let_go(HELD, fd);
+    weft__http_stop(&h);
+}
+
+static void *stop_it(void *http)
+{
+    weft__http *h = http;
+    weft__http_stop(&h);
+    return NULL;
+}
+
+/* One that is answered when the loops have ended, by a holder that is late, finds them still. */
+static void a_request_may_be_answered_when_the_loops_are_gone(void **state)
+{
+    (void)state;
+    int fd[HELD];
+    char byte;
+    pthread_t stopper;
+    weft__http *h = start_for(HELD);
+    hold(h, 2, fd);
+    weft__http_begin(held.r[0]);
+    assert_int_equal(pthread_create(&stopper, NULL, stop_it, h), 0);
+    for (int i = 0; i < 2; i++) {
+        while (recv(fd[i], &byte, 1, 0) > 0) continue;
+        close(fd[i]);
+    }
+    usleep(20000); /* the loops end */
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weft__http_write(held.r[i], "x", 1), 0);
+        weft__http_flush(held.r[i]);
+    }
+    weft__http_reply(held.r[1], 200, "text/plain", NULL, 0);
+    let_go(2, NULL);
+    pthread_join(stopper, NULL);
+    assert_int_equal(weft__alloc_live(), 0);
+}
+
 /* A request that is complete when no worker is left is let go of, and the server ends. */
 static void a_request_that_comes_at_the_end_is_let_go(void **state)
 {
@@ -354,6 +484,8 @@ int main(void)
         cmocka_unit_test(stops_to_listen_while_its_last_connection_comes),
         cmocka_unit_test(connections_wait_for_room),
         cmocka_unit_test(a_greedy_client_leaves_others_their_turn),
+        cmocka_unit_test(a_loop_is_woken_once_for_all_that_is_written),
+        cmocka_unit_test(a_request_may_be_answered_when_the_loops_are_gone),
         cmocka_unit_test(a_request_that_comes_at_the_end_is_let_go),
         cmocka_unit_test(the_heap_is_trimmed_at_rest),
         cmocka_unit_test(the_library_does_not_interrupt),

@@ -130,6 +130,64 @@ static void what_is_not_wanted_is_text(void **state)
                  "T{<|channel|>analysis<|message|>hm<|end|>Hi}");
 }
 
+static void of_a_form_nothing_is_a_marker(void **state)
+{
+    (void)state;
+    weft__answer_params how = by("hermes");
+    how.calls = 0, how.form = 1;
+    becomes_with(&how, NULL, "<think>\nhm\n</think>\n\n {\"a\": \"</think>\"} <think>",
+                 "R{hm}T{ {\"a\": \"</think>\"} <think>}");
+    becomes_with(&how, NULL, "<think>hm</think><think>no</think>", "R{hm}T{<think>no</think>}");
+    becomes_with(&how, NULL, "</think> [1]", "T{</think> [1]}");
+    becomes_with(&how, NULL, " [1] ", "T{ [1] }");
+    how = by("harmony");
+    how.calls = 0, how.form = 1;
+    becomes_with(&how, NULL,
+                 "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>\"<|end|>\"",
+                 "R{hm}T{\"<|end|>\"}");
+    becomes_with(&how, NULL, "<|channel|>final<|message|>[]", "T{[]}");
+    how = by("granite-v3");
+    how.calls = 0, how.form = 1;
+    becomes_with(&how, NULL, "[\"<response>\"]</response>", "T{[\"<response>\"]</response>}");
+}
+
+/* Text that is not beside what was told before. */
+static int tell_any(void *arg, const weft_chat_part *p, size_t from, size_t to)
+{
+    told *t = arg;
+    (void)from, (void)to;
+    weft__strbuf_put(&t->line, p->text, p->n_text);
+    return 0;
+}
+
+/* A text that ends the reasoning, cut behind each of its bytes. */
+static void an_end_that_is_cut_is_not_told(void **state)
+{
+    (void)state;
+    static const char end[] = "\n</think>\n\n";
+    weft__answer_params how = by("hermes");
+    how.prompt = "<think>\n", how.n_prompt = 8;
+    for (int apart = 0; apart < 2; apart++) {
+        how.reasoning = apart;
+        for (size_t n = 0; n <= sizeof end - 1; n++) {
+            told t = {.open = -1, .answer = "so </th\n</think>\n\n"};
+            weft__answer *a;
+            assert_int_equal(weft__answer_create(&how, NULL, &a, NULL), WEFT_OK);
+            assert_int_equal(weft__answer_push(a, t.answer, 7, tell_line, &t, NULL), WEFT_OK);
+            weft__answer_end_reasoning(a);
+            for (size_t i = 0; i < n; i++)
+                assert_int_equal(weft__answer_push(a, end + i, 1, tell_any, &t, NULL), WEFT_OK);
+            assert_int_equal(weft__answer_finish(a, tell_any, &t, NULL), WEFT_OK);
+            weft__answer_destroy(&a);
+            const int whole = n >= strlen("\n</think>");
+            char wanted[64];
+            snprintf(wanted, sizeof wanted, "%s{so </th%.*s", apart ? "R" : "T", whole && !apart ? (int)n : 0, end);
+            assert_string_equal(t.line.data, wanted);
+            weft__strbuf_free(&t.line);
+        }
+    }
+}
+
 #define F "{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}"
 #define CALLED "C{f||{\"a\": [1, \"}\"]}}"
 
@@ -491,6 +549,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(reasoning_is_told_apart),
         cmocka_unit_test(prompts_begin_reasoning),
         cmocka_unit_test(what_is_not_wanted_is_text),
+        cmocka_unit_test(of_a_form_nothing_is_a_marker),
+        cmocka_unit_test(an_end_that_is_cut_is_not_told),
         cmocka_unit_test(calls_are_told_whole),
         cmocka_unit_test(calls_that_are_all_of_an_answer),
         cmocka_unit_test(calls_of_many_arguments_are_told),

@@ -195,7 +195,10 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
                               const weft_compile_options *o, weft_program **out, weft_error *err);
 void weft__cpu_program_free(weft_program **p);
 const char *weft__cpu_program_describe(const weft_program *p);
+weft_status weft__cpu_program_bytes(const weft_program *p, weft_program_bytes *out, weft_error *err);
 weft_status weft__cpu_run_new(const weft_program *p, weft_run **out, weft_error *err);
+/* Bytes of the buffers of a run. */
+uint64_t weft__cpu_run_bytes(const weft_program *p);
 void weft__cpu_run_free(weft_run **run);
 weft_status weft__cpu_run(weft_run *run, const weft_step *step, weft_error *err);
 /* What weft__cpu_image will say; once, when all is packed. WEFT_NO_MEMORY. */

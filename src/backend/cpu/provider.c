@@ -191,7 +191,7 @@ const weft_backend_api *weft__cpu_entry(uint32_t host_abi)
         .size = sizeof api,
         .abi_version = WEFT_ABI_VERSION,
         .name = "cpu",
-        .features = WEFT_FEATURE_PROFILE,
+        .features = WEFT_FEATURE_PROFILE | WEFT_FEATURE_OUTLINE,
         .open = cpu_open,
         .close = cpu_close,
         .describe = cpu_describe,
@@ -209,6 +209,7 @@ const weft_backend_api *weft__cpu_entry(uint32_t host_abi)
         .adapter_new = weft__cpu_adapter_new,
         .adapter_free = weft__cpu_adapter_free,
         .adapter_bytes = weft__cpu_adapter_bytes,
+        .program_bytes = weft__cpu_program_bytes,
     };
     return host_abi >> 16 == WEFT_ABI_VERSION >> 16 ? &api : NULL;
 }

@@ -30,16 +30,20 @@ typedef struct marker {
 struct weft__answer {
     weft__answer_style style;
     int apart; /* reasoning is told apart */
+    int form;  /* behind reasoning and frames all is text */
     weft__json *tools;
     marker *markers;
     size_t n_markers;
     uint8_t first[256]; /* bytes that markers begin with */
     int nameless;       /* a form begins without a marker */
     weft__strbuf held;
-    size_t base;            /* of the answer: where held begins */
-    size_t scan;            /* of held: before it no marker begins */
-    size_t solid;           /* of held, at most scan: behind it there is only white space up to scan */
-    int reasoning;          /* this is reasoning */
+    size_t base;   /* of the answer: where held begins */
+    size_t scan;   /* of held: before it no marker begins */
+    size_t solid;  /* of held, at most scan: behind it there is only white space up to scan */
+    int reasoning; /* this is reasoning */
+    int ended;     /* some was */
+    int ends;      /* its end, from byte ends_at of the answer on, is none of the model's words */
+    size_t ends_at;
     size_t blank_at, blank; /* at this byte of the answer a marker of LAST and white space are so long */
     int fresh;              /* since the beginning, or the last marker or call, there was only white space */
     int trim;               /* white space at the beginning of held is beside a marker */
@@ -104,6 +108,12 @@ int weft__answer_reasons(const weft__answer *a)
     return a->reasoning;
 }
 
+void weft__answer_end_reasoning(weft__answer *a)
+{
+    a->ends = a->reasoning;
+    a->ends_at = a->base + a->held.len;
+}
+
 int weft__answer_has(const weft__answer *a, const char *s, size_t n)
 {
     const weft__answer_format *f = a->style.format;
@@ -154,7 +164,7 @@ weft_status weft__answer_create(const weft__answer_params *p, weft__json *tools,
     *out = NULL;
     weft__answer *a = weft__alloc_zero(1, sizeof *a);
     if (a) {
-        *a = (weft__answer){.style = p->style, .apart = p->reasoning, .tools = tools};
+        *a = (weft__answer){.style = p->style, .apart = p->reasoning, .form = p->form, .tools = tools};
         a->call.format = p->style.format;
         a->call.tools = tools;
     } else {
@@ -203,11 +213,17 @@ static void drop(weft__answer *a, size_t n)
     a->solid = a->solid > n ? a->solid - n : 0;
 }
 
+/* White space that may be a marker's; a form may begin with blanks of its own. */
+static int is_beside(const weft__answer *a, char c)
+{
+    return a->form && !a->reasoning ? c == '\n' : weft__answer_is_space(c);
+}
+
 /* Tells held[0..n), n <= scan, but for white space beside the marker before it. */
 static weft_status tell_text(weft__answer *a, size_t n)
 {
     size_t from = 0;
-    while (a->trim && from < n && weft__answer_is_space(a->held.data[from])) from++;
+    while (a->trim && from < n && is_beside(a, a->held.data[from])) from++;
     if (from < n) {
         const weft_chat_part part = {.size = sizeof part,
                                      .kind = a->reasoning && a->apart ? WEFT_CHAT_REASONING : WEFT_CHAT_TEXT,
@@ -243,6 +259,9 @@ static int stands(weft__answer *a, const marker *m, int final)
 {
     const char *s = a->held.data + a->scan;
     const size_t n = a->held.len - a->scan;
+    if (a->form && !a->reasoning &&
+        (!a->fresh || m->kind == ENDS_REASONING || (a->ended && m->kind == BEGINS_REASONING)))
+        return 0;
     if (a->reasoning && !(m->kind == ENDS_REASONING || (m->kind == CALLS && a->style.format->ends_reasoning))) return 0;
     /* Where reasoning is off, some begin with its end. */
     if (!a->reasoning && m->kind == ENDS_REASONING && !a->fresh) return 0;
@@ -292,6 +311,7 @@ static weft_status pass_marker(weft__answer *a, const marker *m)
     if (st) return st;
     if (!is_text) a->scan += m->n;
     begin_afresh(a, !is_text);
+    a->ended |= m->kind == ENDS_REASONING;
     a->reasoning = m->kind == BEGINS_REASONING;
     return WEFT_OK;
 }
@@ -426,8 +446,18 @@ weft_status weft__answer_push(weft__answer *a, const char *text, size_t n, weft_
     return st;
 }
 
+/* What is held behind n bytes of it is forgotten. */
+static void keep_only(weft__answer *a, size_t n)
+{
+    if (a->held.len <= n) return;
+    a->held.len = n;
+    if (a->scan > n) a->scan = n;
+    if (a->solid > n) a->solid = n;
+}
+
 weft_status weft__answer_finish(weft__answer *a, weft__answer_tell *to, void *arg, weft_error *err)
 {
     a->tell = to, a->arg = arg, a->err = err;
+    if (a->ends && a->reasoning) keep_only(a, a->ends_at > a->base ? a->ends_at - a->base : 0); /* it was cut */
     return advance(a, 1);
 }

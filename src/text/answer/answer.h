@@ -15,7 +15,7 @@ typedef struct weft__answer weft__answer;
 
 typedef struct weft__answer_params {
     weft__answer_style style;
-    int calls, reasoning; /* as weft_chat_parser_params */
+    int calls, reasoning, form; /* as weft_chat_parser_params */
     const char *prompt;
     size_t n_prompt;
     size_t n_begun; /* bytes at the prompt's end that the answer goes on from */
@@ -33,6 +33,8 @@ int weft__answer_begun(const weft__answer_params *params);
 void weft__answer_destroy(weft__answer **a);
 /* What follows now is reasoning. */
 int weft__answer_reasons(const weft__answer *a);
+/* What is pushed from now on ends the reasoning. */
+void weft__answer_end_reasoning(weft__answer *a);
 /* Whether a special token that is spelled so is part of a marker. */
 int weft__answer_has(const weft__answer *a, const char *spelled, size_t n);
 /* As weft_chat_parser_push and weft_chat_parser_finish. */

@@ -267,21 +267,6 @@ static int32_t all_forms(calls_maker *m)
     return GRAM_SEQ(first, GRAM_ANY_NUMBER(GRAM_SEQ(space, weft__gram_alt(g, others, n_others))));
 }
 
-/* What may be thought before a call. */
-static int32_t thinking_node(calls_maker *m)
-{
-    weft__gram *g = m->g;
-    const weft__answer_reasoning *r = m->spec->style.reasoning;
-    const char *resume = m->format->resume ? m->format->resume : "";
-    int32_t thoughts = weft__gram_without(g, r->end, strlen(r->end)),
-            end = weft__gram_marker(g, r->end, strlen(r->end));
-    int32_t space = GRAM_REPEAT(0, 2, GRAM_TEXT("\n"));
-    int32_t all = GRAM_SEQ(thoughts, end, space, weft__gram_marker(g, resume, strlen(resume)));
-    if (m->spec->thinking == WEFT__GRAM_THINKS) return all;
-    int32_t begin = weft__gram_marker(g, r->begin, strlen(r->begin));
-    return GRAM_OPTIONAL(GRAM_SEQ(begin, all));
-}
-
 /* How strings are spelled so that the parser reads the same: no marker begins in one, and nothing that Python escapes
  * otherwise. */
 static void adapt_strings(calls_maker *m)
@@ -316,7 +301,10 @@ int32_t weft__gram_calls(weft__gram *g, const weft__gram_calls_spec *spec)
     if (m.format->n_forms > MAX_FORMS) weft__gram_fail(g, WEFT_INTERNAL, "grammar: a format of too many forms");
     if (!weft__gram_failed(g)) add_functions(&m);
     if (!weft__gram_failed(g)) body = all_forms(&m);
-    if (!weft__gram_failed(g) && spec->thinking && spec->style.reasoning) body = GRAM_SEQ(thinking_node(&m), body);
+    if (!weft__gram_failed(g) && spec->thinking && spec->style.reasoning) {
+        int32_t thoughts = weft__gram_thoughts(g, &spec->style, spec->thinking);
+        body = GRAM_SEQ(thoughts, body);
+    }
     weft__gram_define(g, root, body);
     for (size_t k = 0; k < MAX_FORMS; k++) weft__free(m.ways[k]);
     return root;

@@ -6,14 +6,7 @@
 #define WEFT_TEXT_GRAMMAR_CALLS_H
 
 #include "base/json.h"
-#include "text/answer/format.h"
-#include "text/grammar/grammar.h"
-
-typedef enum weft__gram_thinking {
-    WEFT__GRAM_THINKS_NOT,
-    WEFT__GRAM_MAY_THINK, /* it may begin to */
-    WEFT__GRAM_THINKS     /* it has begun to */
-} weft__gram_thinking;
+#include "text/grammar/thoughts.h"
 
 typedef struct weft__gram_calls_spec {
     weft__answer_style style;

@@ -62,8 +62,8 @@ static inline const weft__cpu_groups *weft__cpu_groups_of(const weft_run *run, i
 
 /* The adapter of row r of a step of the program (of the wanted rows, if that is what the step has), or NULL. */
 const weft_adapter *weft__cpu_adapter_of(const weft_run *run, int64_t rows, int64_t r);
-/* Does an adapter of this step have an A and B for the matrix? */
-int weft__cpu_has_delta(const weft_run *run, int64_t rows, weft_weight_id w);
+/* Does an adapter that rows of this step have, have an A and B for one of the matrices m[0, n_mat)? */
+int weft__cpu_has_delta(const weft_run *run, const weft__cpu_step *s, const weft__cpu_matrix *m, int n_mat);
 
 /* Where h of a row (or slot) lies. */
 static inline uint8_t *weft__cpu_h(const weft_run *run, int64_t row, int mat)

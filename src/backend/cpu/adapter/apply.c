@@ -56,11 +56,12 @@ weft_status weft__cpu_group_rows(weft_run *run, const weft_rows *rows, weft_erro
     return WEFT_OK;
 }
 
-int weft__cpu_has_delta(const weft_run *run, int64_t rows, weft_weight_id w)
+int weft__cpu_has_delta(const weft_run *run, const weft__cpu_step *s, const weft__cpu_matrix *m, int n_mat)
 {
-    const weft__cpu_groups *g = weft__cpu_groups_of(run, rows);
+    const weft__cpu_groups *g = weft__cpu_groups_of(run, weft__cpu_row_kind(run, s));
     for (int32_t i = 0; i < g->n; i++)
-        if (g->list[i].adapter->pair[w].rank) return 1;
+        for (int j = 0; j < n_mat; j++)
+            if (g->list[i].adapter->pair[m[j].id].rank) return 1;
     return 0;
 }
 

@@ -81,16 +81,18 @@ static weft_status make_tables(weft_program *p, weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
 }
 
-/* Memory for packed weights, or the image that has them. */
-static weft_status make_packed(weft_program *p, const weft_image *image, weft_error *err)
+/* Memory for packed weights, or the image that has them; of an outline addresses alone. */
+static weft_status make_packed(weft_program *p, const weft_compile_options *o, weft_error *err)
 {
     uint64_t n, limit = weft__machine_memory_bytes();
+    const weft_image *image = o->image;
     weft_status st;
     if (image) {
         if ((st = weft__cpu_take_image(p, image, err))) return st;
         return weft__mem_borrow(image->data, image->n_bytes, WEFT_BUFFER_READONLY, &p->packed, err);
     }
     if ((st = weft__cpu_packed_bytes(p, &n, err))) return st;
+    if (o->flags & WEFT_COMPILE_OUTLINE) return weft__mem_reserve(n, &p->packed, err);
     if (limit && n > limit)
         return weft_fail(err, WEFT_NO_MEMORY,
                          "the packed weights need %.1f GB and this machine has %.1f GB; use a smaller model or format",
@@ -340,6 +342,19 @@ static weft_status describe(weft_program *p, weft_error *err)
     return WEFT_OK;
 }
 
+weft_status weft__cpu_program_bytes(const weft_program *p, weft_program_bytes *out, weft_error *err)
+{
+    const weft_graph *g = p->graph;
+    if (out->size < sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_program_bytes has %u bytes; this provider fills %zu", out->size,
+                         sizeof *out);
+    *out = (weft_program_bytes){.size = out->size, .packed = p->packed->n_bytes, .run = weft__cpu_run_bytes(p)};
+    for (int32_t i = 0; p->described.own && i < g->n_weights; i++)
+        if (p->described.own[i])
+            out->own += g->weights[i].row_bytes * (uint64_t)(g->weights[i].shape.d[1] * g->weights[i].shape.d[2]);
+    return WEFT_OK;
+}
+
 const char *weft__cpu_program_describe(const weft_program *p)
 {
     return p->text;
@@ -359,8 +374,10 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     p->k = b->k;
     p->graph = g;
     p->segment = s;
-    if ((st = make_tables(p, err)) || (st = make_packed(p, o->image, err)) || (st = build_steps(p, err)) ||
-        (st = pack_weights(p, o, err)) || (st = describe(p, err)) || (st = weft__cpu_describe_image(p, err))) {
+    const int outline = (o->flags & WEFT_COMPILE_OUTLINE) != 0;
+    if ((st = make_tables(p, err)) || (st = make_packed(p, o, err)) || (st = build_steps(p, err)) ||
+        (!outline && (st = pack_weights(p, o, err))) || (st = describe(p, err)) ||
+        (st = weft__cpu_describe_image(p, err))) {
         weft__cpu_program_free(&p);
         return st;
     }

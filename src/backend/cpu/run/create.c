@@ -64,14 +64,19 @@ static void divide(const weft__cpu_needs *n, uint8_t *at, weft__cpu_thread *th)
     th->state = carve(&at, n->state); /* last: long contexts alone touch its end */
 }
 
+/* Bytes of a thread's scratch. */
+static size_t thread_bytes(const weft__cpu_needs *n)
+{
+    return weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->gate) +
+           weft__cpu_round(n->attn) + weft__cpu_round(n->state) + weft__cpu_round(n->range) +
+           2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) +
+           weft__cpu_round(n->gathered) + weft__cpu_round(n->h) + weft__cpu_round(n->slot_groups);
+}
+
 static weft_status make_scratch(weft_run *run, weft_error *err)
 {
     const weft__cpu_needs *n = &run->program->needs;
-    size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) +
-                   weft__cpu_round(n->gate) + weft__cpu_round(n->attn) + weft__cpu_round(n->state) +
-                   weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) +
-                   weft__cpu_round(n->blocks) + weft__cpu_round(n->gathered) + weft__cpu_round(n->h) +
-                   weft__cpu_round(n->slot_groups);
+    const size_t total = thread_bytes(n);
     weft_status st = weft__cpu_buffer(n->shared, WEFT_BUFFER_HUGE, &run->shared, err);
     for (int t = 0; t < run->program->backend->n_threads && !st; t++) {
         st = weft__cpu_buffer(total, 0, &run->scratch[t], err);
@@ -80,12 +85,18 @@ static weft_status make_scratch(weft_run *run, weft_error *err)
     return st ? weft_fail_within(err, st, "scratch") : WEFT_OK;
 }
 
+/* Of what adapters' A make of the rows. */
+static size_t h_bytes(const weft_program *p)
+{
+    const size_t n_rows = (size_t)p->segment->max_rows, n_slots = p->needs.slots / sizeof(int32_t);
+    return (n_slots > n_rows ? n_slots : n_rows) * WEFT__CPU_H_MATS * WEFT__CPU_H_BYTES;
+}
+
 /* What steps with adapters need, which alone touch it. */
 static weft_status make_groups(weft_run *run, weft_error *err)
 {
     const weft_program *p = run->program;
     const size_t max_rows = (size_t)p->segment->max_rows, max_wanted = (size_t)p->segment->max_wanted;
-    const size_t n_slots = p->needs.slots / sizeof(int32_t), n = n_slots > max_rows ? n_slots : max_rows;
     int made = 1;
     for (int i = 0; i < 2; i++) {
         run->groups[i].list = weft__cpu_own(&run->owned, max_rows, sizeof *run->groups[i].list);
@@ -94,10 +105,16 @@ static weft_status make_groups(weft_run *run, weft_error *err)
     }
     run->group_start = weft__cpu_own(&run->owned, max_rows + 1, sizeof *run->group_start);
     if (!made || !run->group_start) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
-    weft_status st = weft__cpu_buffer(n * WEFT__CPU_H_MATS * WEFT__CPU_H_BYTES, 0, &run->h_buffer, err);
+    weft_status st = weft__cpu_buffer(h_bytes(p), 0, &run->h_buffer, err);
     if (st) return weft_fail_within(err, st, "scratch of adapters");
     run->h = run->h_buffer->data;
     return WEFT_OK;
+}
+
+uint64_t weft__cpu_run_bytes(const weft_program *p)
+{
+    return p->segment->arena_bytes + p->needs.shared + (uint64_t)p->backend->n_threads * thread_bytes(&p->needs) +
+           h_bytes(p) + p->needs.cs * sizeof(float);
 }
 
 weft_status weft__cpu_run_new(const weft_program *p, weft_run **out, weft_error *err)

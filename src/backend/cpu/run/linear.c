@@ -157,28 +157,13 @@ static void multiply_blocks(weft_run *run, const weft__cpu_linear *l, int thread
     }
 }
 
-/* How many products a thread's own blocks are. */
-static int n_products(const weft_run *run, const weft__cpu_linear *l, int thread, weft__cpu_block_size size)
-{
-    const int blocks = weft__cpu_n_blocks(shares_of(run, l), thread, size);
-    return l->activation == WEFT_ACT_NONE ? blocks : 2 * blocks;
-}
-
-/* Does an adapter of this step have an A for the node? */
-static int has_delta(const weft_run *run, const weft__cpu_step *s, const weft__cpu_linear *l)
-{
-    for (int i = 0; i < l->n_mat; i++)
-        if (weft__cpu_has_delta(run, weft__cpu_row_kind(run, s), l->m[i].id)) return 1;
-    return 0;
-}
-
 /* Rows of one tile. */
 static void run_few(weft_run *run, const weft__cpu_step *s, int thread, int64_t n)
 {
     const weft__cpu_linear *l = s->data;
     weft__cpu_thread *th = &run->threads[thread];
     const size_t *offset = l->input.tile_offset;
-    const int direct = weft__cpu_is_direct(run, l->from), adapted = has_delta(run, s, l);
+    const int direct = weft__cpu_is_direct(run, l->from), adapted = weft__cpu_has_delta(run, s, l->m, l->n_mat);
     const uint8_t *share = share_begins(run, l, thread, 0), *acts = direct ? (uint8_t *)run->data[l->x] : th->act;
     weft__cpu_fetch_linear(run, s, thread, share);
     if (!direct) prepare_rows(run, l, th, 0, n, n, th->act);
@@ -206,7 +191,7 @@ static void run_linear(weft_run *run, const weft__cpu_step *s, int thread)
         run_few(run, s, thread, n);
         return;
     }
-    const int direct = weft__cpu_is_direct(run, l->from), delta = has_delta(run, s, l);
+    const int direct = weft__cpu_is_direct(run, l->from), delta = weft__cpu_has_delta(run, s, l->m, l->n_mat);
     uint8_t *acts = direct ? (uint8_t *)run->data[l->x] : run->shared->data;
     int64_t first, last;
     weft__cpu_prepares(run, l, n, thread, &first, &last);
@@ -224,7 +209,8 @@ static void run_linear(weft_run *run, const weft__cpu_step *s, int thread)
     weft__cpu_prefetch *ahead = weft__cpu_prefetch_begin(run, s, thread);
     const int64_t block = ahead ? BLOCK_ROWS / n * BLOCK : BLOCK; /* the same for every thread */
     const weft__cpu_block_size size = {block, block};
-    if (ahead) ahead->n_products = n_products(run, l, thread, size) * (int)n_chunks;
+    const int per_block = l->activation == WEFT_ACT_NONE ? 1 : 2; /* products */
+    if (ahead) ahead->n_products = per_block * weft__cpu_n_blocks(shares_of(run, l), thread, size) * (int)n_chunks;
     if (delta || !direct) weft__pool_barrier(run->program->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += run->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;

@@ -98,11 +98,6 @@ static int32_t group_slots(const weft__cpu_moe *m, const float *route, int64_t n
 
 /* ---- adapters: their rows are slots ---- */
 
-static int has_delta(const weft_run *run, const weft__cpu_step *s, const weft__cpu_matrix *m)
-{
-    return weft__cpu_has_delta(run, weft__cpu_row_kind(run, s), m->id);
-}
-
 /* h of this thread's share of the slots, for gate and up from x. */
 static void shrink_x(weft_run *run, const weft__cpu_step *s, int64_t n_rows, int thread)
 {
@@ -202,7 +197,7 @@ static void run_gates(weft_run *run, const weft__cpu_step *s, int64_t n_rows, in
     int64_t first = split[thread], last = split[thread + 1], f = m->gate.n;
     const weft__cpu_glu glu = {&m->gate, &m->up, m->attr.activation, NULL};
     int alone = n_rows == 1; /* a single row enters all its experts in the same form */
-    int delta = has_delta(run, s, &m->gate) || has_delta(run, s, &m->up);
+    int delta = weft__cpu_has_delta(run, s, &m->gate, 1) || weft__cpu_has_delta(run, s, &m->up, 1);
     if (delta) shrink_x(run, s, n_rows, thread);
     if (alone) {
         weft__cpu_prepare(&m->in_x, x, m->in_x.k, (weft__act_part){m->in_x.k, 1, 0, m->in_x.k, 0, 1}, th->act);
@@ -242,7 +237,7 @@ static void run_moe(weft_run *run, const weft__cpu_step *s, int thread)
     run_gates(run, s, n_rows, n_blocks, hidden, thread);
     weft__pool_barrier(run->program->backend->pool, thread);
     if (m->out_hidden != WEFT_NONE) give_hidden(run, m, th, hidden, n_rows, thread);
-    if (has_delta(run, s, &m->down)) shrink_hidden(run, s, n_rows, hidden, thread);
+    if (weft__cpu_has_delta(run, s, &m->down, 1)) shrink_hidden(run, s, n_rows, hidden, thread);
     moe_prepare(run, thread, &m->in_h, m->in_h.chunk_offset, m->tile_h, n_blocks, hidden, NULL, act_h);
     weft__pool_barrier(run->program->backend->pool, thread);
     if (first >= last) return;

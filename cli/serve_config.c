@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_config.c: see serve_config.h. */
+#include "serve_config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "terminal.h"
+#include "weft/hub.h"
+
+/* What a model may have of its own. */
+static const char *const of_a_model[] = {"ctx",        "slots",          "queue",      "chunk",        "kv-tokens",
+                                         "kv-type",    "chat-template",  "adapter-mb", "adapter-type", "rope-scaling",
+                                         "rope-scale", "rope-freq-base", NULL};
+/* What would be another file, or none. */
+static const char *const of_the_line[] = {"config", "check", NULL};
+/* Files and folders that are read. */
+static const char *const inputs[] = {"api-key-file", "tls-cert", "tls-key", "chat-template", "adapter-dir", NULL};
+
+static int is_among(const char *name, const char *const *all)
+{
+    while (*all && strcmp(*all, name)) all++;
+    return *all != NULL;
+}
+
+/* ---- what is known of settings ---- */
+
+int32_t serve_config_setting(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
+                             char *why, size_t room)
+{
+    const command_spec *spec = arg;
+    const option_spec *o = spec->options;
+    while (o->name && strcmp(o->name, name)) o++;
+    if (!o->name) {
+        const char *meant = options_near(spec, name);
+        snprintf(why, room, "there is no '%.60s'%s%s%s; 'weft serve --help' lists all", name,
+                 meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+        return 0;
+    }
+    if (is_among(name, of_the_line)) return snprintf(why, room, "'%s' is for the command line alone", name), 0;
+    if (of_model && !is_among(name, of_a_model))
+        return snprintf(why, room, "'%s' is none of a model's own; it stands under server", name), 0;
+    return options_set(spec, name, values, (size_t)n, 1, why, room);
+}
+
+static int known_setting(void *arg, const weft__config_setting *s, int of_model, char *why, size_t room)
+{
+    return serve_config_setting(arg, s->name, s->values, (int32_t)s->n, of_model, why, room);
+}
+
+/* ---- what it names ---- */
+
+static void want_file(weft__config_faults *faults, int line, int column, const char *what, const char *path)
+{
+    if (path && access(path, R_OK))
+        weft__config_fault_add(faults, line, column, "%s: %.200s cannot be read", what, path);
+}
+
+static const weft__config_setting *find_setting(const weft__config *c, const char *name)
+{
+    size_t i = 0;
+    while (i < c->server.n && strcmp(c->server.items[i].name, name)) i++;
+    return i < c->server.n ? &c->server.items[i] : NULL;
+}
+
+/* One wants the other. */
+static void want_pair(const weft__config *c, weft__config_faults *faults, const char *one, const char *other)
+{
+    const weft__config_setting *s = find_setting(c, one);
+    if (s && !find_setting(c, other))
+        weft__config_fault_add(faults, s->line, s->column, "server: '%s' wants '%s' beside it", one, other);
+}
+
+static void look_for_models(const weft__config *c, weft__config_faults *faults)
+{
+    char path[4096];
+    for (size_t i = 0; i < c->n_models; i++) {
+        const weft__config_model *m = &c->models[i];
+        weft_error err = {0};
+        if (m->path && weft_resolve_model(m->path, path, sizeof path, &err))
+            weft__config_fault_add(faults, m->line, m->column, "models.%.60s: %s", m->name, err.message);
+        for (size_t k = 0; k < m->n_adapters; k++) want_file(faults, m->line, m->column, m->name, m->adapters[k].path);
+    }
+}
+
+static void look_for_files(void *arg, const weft__config *c, weft__config_faults *faults)
+{
+    (void)arg;
+    for (size_t i = 0; i < c->server.n; i++) {
+        const weft__config_setting *s = &c->server.items[i];
+        if (s->n && is_among(s->name, inputs)) want_file(faults, s->line, s->column, s->name, s->values[0]);
+    }
+    want_pair(c, faults, "tls-cert", "tls-key");
+    want_pair(c, faults, "tls-key", "tls-cert");
+    for (size_t i = 0; i < c->n_presets; i++)
+        want_file(faults, c->presets[i].line, c->presets[i].column, c->presets[i].name, c->presets[i].chat_template);
+    look_for_models(c, faults);
+}
+
+static int tell_faults(const weft__config_faults *faults, const char *path)
+{
+    weft__strbuf out = {0};
+    weft__config_faults_write(faults, path, &out);
+    if (out.len) fwrite(out.data, 1, out.len, stderr); /* made fit for it when it was told */
+    weft__strbuf_free(&out);
+    return EXIT_USAGE;
+}
+
+void serve_config_say(const weft__config *c, const char *path)
+{
+    printf("%s: nothing is wrong in it: %zu settings of the server, %zu models, %zu presets, %zu organisations, %zu "
+           "keys\n",
+           path, c->server.n, c->n_models, c->n_presets, c->n_organisations, c->n_keys);
+}
+
+static int apply(const command_spec *spec, const weft__config_settings *all, const char *path)
+{
+    char why[300];
+    for (size_t i = 0; i < all->n; i++) {
+        const weft__config_setting *s = &all->items[i];
+        if (options_given(spec, s->name) || options_set(spec, s->name, s->values, s->n, 0, why, sizeof why)) continue;
+        fprintf(stderr, "weft %s: %s:%d:%d: %s\n", spec->name, path, s->line, s->column, why);
+        return EXIT_USAGE;
+    }
+    return EXIT_DONE;
+}
+
+int serve_config_take(const command_spec *spec, const char *path, int check, weft__config **out)
+{
+    const weft__config_known known = {known_setting, check ? look_for_files : NULL, (void *)(uintptr_t)spec};
+    weft__config_faults faults = {0};
+    weft_error err = {0};
+    int rc = EXIT_DONE;
+    const weft_status st = weft__config_read(path, &known, out, &faults, &err);
+    if (faults.n) rc = tell_faults(&faults, path);
+    else if (!st) rc = apply(spec, &(*out)->server, path);
+    else if (report(spec->name, &err)) rc = check ? EXIT_USAGE : EXIT_FAILED;
+    weft__config_faults_free(&faults);
+    return rc;
+}
+
+/* NAME=PATH[:SCALE], as the option has it; the text lives as long as the program. */
+static int give_adapter(const command_spec *spec, const weft__config_adapter *a, const char *path)
+{
+    static char texts[LIST_MAX][4096 + 192];
+    static int n;
+    char why[300];
+    if (n == LIST_MAX) return 0;
+    const char *text = texts[n];
+    if (isnan(a->scale)) snprintf(texts[n], sizeof texts[n], "%s=%s", a->name, a->path);
+    else snprintf(texts[n], sizeof texts[n], "%s=%s:%.9g", a->name, a->path, a->scale);
+    n++;
+    if (options_set(spec, "adapter", &text, 1, 0, why, sizeof why)) return 1;
+    fprintf(stderr, "weft %s: %s: %s\n", spec->name, path, why);
+    return 0;
+}
+
+const char *serve_config_model(const command_spec *spec, const weft__config *c, const char *path)
+{
+    char why[300];
+    const weft__config_model *m = c->models;
+    if (!c->n_models) return NULL;
+    if (apply(spec, &m->options, path) || !options_set(spec, "alias", &m->name, 1, 0, why, sizeof why)) return NULL;
+    for (size_t i = 0; i < m->n_adapters; i++)
+        if (!give_adapter(spec, &m->adapters[i], path)) return NULL;
+    return m->path;
+}

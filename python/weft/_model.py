@@ -1,0 +1,488 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model: text, chats, batches, embeddings and logits from one object."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, AsyncIterator, Coroutine, Dict, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union, overload
+
+from ._adapters import Adapters
+from ._errors import UnsupportedError
+from ._native import Handle, Path, Progress, call, encoded, ffi, lib, new_error, params, progress_callback, result, text_of
+from ._requests import (
+    ChatParser,
+    Completion,
+    Request,
+    Running,
+    acompleted,
+    astreamed,
+    completed,
+    instance_of,
+    is_class,
+    streamed,
+)
+from ._session import Session
+from ._text import Grammar, Message, Template, Tokenizer, Tool, prompt_ids
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Literal, Unpack
+
+    from ._requests import AdapterChoice, ChatOptions, Options, Prompt
+
+T = TypeVar("T")
+Schema = Union[Mapping[str, Any], None]
+KV_TYPES = {"f16": "WEFT_F16", "f32": "WEFT_F32"}
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model is. ``n_ctx_max``: tokens of a context at most; ``n_bytes``: of all tensors."""
+
+    arch: str
+    name: str
+    type: str
+    device: str
+    n_vocab: int
+    n_ctx_train: int
+    n_ctx_max: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    d_model: int
+    d_ff: int
+    n_params: int
+    n_bytes: int
+    n_threads: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a model's engine has done, and holds now (``weft_engine_stats``); counts are of the last step that ended."""
+
+    n_running: int
+    n_waiting: int
+    n_steps: int
+    n_submitted: int
+    n_finished: int
+    n_cancelled: int
+    n_failed: int
+    n_generated: int
+    prompt_tokens: int
+    cached_tokens: int
+    kv_pages: int
+    kv_pages_used: int
+    kv_pages_cached: int
+
+
+def resolved(path: Path) -> bytes:
+    """A path, or where the pulled model of that name lies."""
+    found = ffi.new("char[4096]")
+    call(lib.weft_resolve_model, encoded(path), found, 4096)
+    return bytes(ffi.string(found))
+
+
+class Model:
+    """A model of a file (GGUF, a compiled plan, a Hugging Face folder) or of the name that it was pulled by.
+
+    Args:
+        path: the file, the folder, or OWNER/NAME of ``weft pull``.
+        threads: that compute; 0: one per core that may be used.
+        context: tokens of one request at most, prompt and answer; 0: the model's own, at most 4096.
+        slots: requests that run at once; more wait.
+        kv: type of keys and values, "f16" or "f32".
+        kv_tokens: tokens that all requests together hold; 0: slots * context, within half of the free memory.
+        queue: requests that wait at most.
+        provider: a plugin beside the CPU.
+        store: folder in which prefixes outlive the process.
+        adapters: names and paths of adapters, as ``model.adapters.add`` takes them.
+        progress: called with (what, fraction) while the model loads; a true answer stops it (CancelledError).
+
+    The model is loaded here; what serves requests is made with the first one. Threads may share a model: their requests run in common steps,
+    and no answer depends on what runs beside it. A ``with`` block closes it at its end. A model does not come along to a process that is
+    forked off: there every call raises StateError.
+
+    Raises: NotFoundError, InputOutputError, FormatError, UnsupportedError, ArgumentError, LimitError, OutOfMemoryError.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        threads: int = 0,
+        context: int = 0,
+        slots: int = 16,
+        kv: str = "f16",
+        kv_tokens: int = 0,
+        queue: int = 256,
+        provider: Optional[str] = None,
+        store: Optional[Path] = None,
+        adapters: Optional[Mapping[str, Path]] = None,
+        progress: Optional[Progress] = None,
+    ) -> None:
+        if kv not in KV_TYPES:
+            raise ValueError(f"kv is one of {', '.join(KV_TYPES)}; not {kv!r}")
+        keep: List[Any] = []
+        told = progress_callback(progress)
+        p = params("weft_model_params", {"n_threads": threads, "n_ctx": context, "provider": provider, "progress": told.pointer}, keep)
+        box, err = ffi.new("weft_model **"), new_error()
+        told.finish(lib.weft_model_open(resolved(path), p, box, err), err)
+        self._handle = Handle("the model", box, lib.weft_model_close)
+        self._engine_options: Dict[str, Any] = {
+            "n_slots": slots,
+            "n_ctx": context,
+            "kv_dtype": getattr(lib, KV_TYPES[kv]),
+            "n_kv_tokens": kv_tokens,
+            "max_queue": queue,
+            "store_dir": store,
+        }
+        self._making = threading.Lock()
+        self._engine: Optional[Handle] = None
+        self._template: Optional[Template] = None
+        self._tokenizer: Optional[Tokenizer] = None
+        self._kv = kv
+        self._context = context
+        pointer = lib.weft_model_tokenizer(box[0])
+        if pointer:
+            self._tokenizer = Tokenizer._of_model(self._handle, pointer)
+        self.adapters = Adapters(self)
+        try:
+            for name, file in (adapters or {}).items():
+                self.adapters.add(name, file)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        try:
+            info = self.info
+        except Exception:
+            return "<weft.Model, closed>"
+        return f"<weft.Model {info.name!r}, {info.arch} {info.type}, {info.n_params} parameters>"
+
+    def close(self) -> None:
+        """Ends what runs and frees the model. Whatever was made of it is closed, too."""
+        self._handle.close()
+
+    def _engine_handle(self) -> Handle:
+        """The engine, made when it is first needed."""
+        self._handle.check()
+        with self._making:
+            if self._engine is None:
+                keep: List[Any] = []
+                box = ffi.new("weft_engine **")
+                with self._handle as model:
+                    call(lib.weft_engine_new, model, params("weft_engine_params", self._engine_options, keep), box)
+                self._engine = Handle("the engine", box, lib.weft_engine_free, self._handle)
+            return self._engine
+
+    # ---- what it is ----
+
+    @property
+    def info(self) -> ModelInfo:
+        """Architecture, sizes, type."""
+        out = result("weft_model_info")
+        with self._handle as model:
+            call(lib.weft_model_describe, model, out)
+        found = {name: getattr(out, name) for name in ModelInfo.__dataclass_fields__}
+        values: Dict[str, Any] = {name: text_of(value) if isinstance(value, ffi.CData) else value for name, value in found.items()}
+        return ModelInfo(**values)
+
+    @property
+    def stats(self) -> Stats:
+        """Counters of its requests."""
+        out = result("weft_engine_stats")
+        with self._engine_handle() as engine:
+            lib.weft_engine_get_stats(engine, out)
+        return Stats(**{name: getattr(out, name) for name in Stats.__dataclass_fields__})
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's. Raises UnsupportedError where its file has none."""
+        self._handle.check()
+        if self._tokenizer is None:
+            raise UnsupportedError("the model has no tokenizer, and so no text")
+        return self._tokenizer
+
+    def template(self, source: Optional[str] = None) -> Template:
+        """The model's chat template, or that of a Jinja source."""
+        self._handle.check()
+        if source is not None:
+            return Template(self._handle, source)
+        if self._template is None:
+            self._template = Template(self._handle, None)
+        return self._template
+
+    def grammar(
+        self,
+        source: Union[str, Sequence[str], Mapping[str, Any]] = "",
+        kind: str = "gbnf",
+    ) -> Grammar:
+        """A form for answers, compiled once for many requests; see Grammar for the kinds."""
+        return Grammar(self.tokenizer, kind, source)
+
+    # ---- requests ----
+
+    def _ids(self, prompt: Prompt) -> List[int]:
+        return self.tokenizer.encode(prompt) if isinstance(prompt, str) else [int(token) for token in prompt]
+
+    def _form(self, options: Dict[str, Any], schema: Any) -> Optional[Grammar]:
+        given = [name for name in ("grammar", "regex", "choices") if options.get(name) is not None]
+        if len(given) + (schema is not None) > 1:
+            raise ValueError(f"an answer has one form: {' and '.join(given + ['schema'] * (schema is not None))} are given")
+        if schema is not None:
+            return self.grammar(schema.model_json_schema() if is_class(schema) else schema, "schema")
+        if not given:
+            return None
+        form = options[given[0]]
+        return form if isinstance(form, Grammar) else self.grammar(form, {"grammar": "gbnf"}.get(given[0], given[0]))
+
+    def _run(self, requests: Sequence[Request]) -> Running:
+        return Running(self._engine_handle(), self._tokenizer, requests)
+
+    def _text_request(self, prompt: Prompt, schema: Any, options: Mapping[str, Any]) -> Request:
+        own = dict(options)
+        return Request(self._ids(prompt), own, self._form(own, schema), continues=len(prompt) > 0)
+
+    def _chat_request(
+        self,
+        messages: Sequence[Message],
+        schema: Any,
+        tools: Optional[Sequence[Tool]],
+        tool_choice: Optional[str],
+        options: Mapping[str, Any],
+    ) -> Request:
+        own = dict(options)
+        chat, variables = own.pop("template", None) or self.template(), own.pop("variables", None)
+        offered = None if tool_choice == "none" else tools
+        prompt = chat._prompt(messages, offered, variables or {}, True, False)
+        form = self._form(own, schema)
+        constrained = form is not None
+        with prompt as pointer:
+            ids = prompt_ids(pointer)
+            if offered:
+                if constrained:
+                    raise ValueError("an answer has one form: tools cannot be called in it")
+                form = Grammar._of_tools(pointer, offered, tool_choice, True)
+        return Request(ids, own, form, continues=False, parser=ChatParser(prompt, offered, constrained))
+
+    # ---- text ----
+
+    @overload
+    def generate(self, prompt: Prompt, *, schema: Type[T], stream: Literal[False] = ..., **options: Unpack[Options]) -> T: ...
+    @overload
+    def generate(self, prompt: Prompt, *, schema: Schema = ..., stream: Literal[False] = ..., **options: Unpack[Options]) -> str: ...
+    @overload
+    def generate(self, prompt: Prompt, *, stream: Literal[True], schema: Schema = ..., **options: Unpack[Options]) -> Iterator[str]: ...
+    def generate(self, prompt: Prompt, *, schema: Any = None, stream: bool = False, **options: Any) -> Any:
+        """Continues a text.
+
+        Args:
+            prompt: text, or token ids as they are.
+            stream: an iterator of texts, each as soon as it is certain; else one text.
+            schema: JSON Schema as a dict, which the answer is valid under; or a pydantic class, an instance of which is returned.
+            options: max_tokens (-1: until the context is full), temperature (0: greedy), top_k, top_p, min_p, repeat_penalty,
+                presence_penalty, frequency_penalty, penalty_last_n, seed, logit_bias ({token: bias}), stop (a text or several, before which
+                the answer ends), ignore_end, adapter (a name, several, or {name: scale}), grammar (GBNF, or a Grammar), regex, choices,
+                logprobs (0 to 20), priority (-8 to 7), tenant, timeout (seconds), cache.
+
+        Raises: ArgumentError, LimitError (the prompt does not fit; an answer for a class broke off), BusyError, TimedOutError, StateError.
+        """
+        request = self._text_request(prompt, schema, options)
+        return self._answered(request, schema, stream)
+
+    def _answered(self, request: Request, schema: Any, stream: bool) -> Any:
+        _no_class_in_stream(schema, stream)
+        running = self._run([request])
+        if stream:
+            running.submit()
+            return streamed(running)
+        done = completed(running)[0]
+        return instance_of(schema, done) if is_class(schema) else done.text
+
+    def complete(self, prompt: Prompt, *, schema: Schema = None, **options: Unpack[Options]) -> Completion:
+        """As ``generate``, with all that is known of the answer: tokens, log-probabilities, why it ended."""
+        return completed(self._run([self._text_request(prompt, schema, options)]))[0]
+
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        adapters: Optional[Sequence[Optional[AdapterChoice]]] = None,
+        schema: Schema = None,
+        **options: Unpack[Options],
+    ) -> List[str]:
+        """Continues many texts at once, each with an adapter of its own; the answers are those that each prompt gets alone.
+
+        Args:
+            prompts: texts or token ids; more than the queue holds follow as others end.
+            adapters: one for each prompt (None: none), instead of ``adapter`` for all.
+
+        Raises: as ``generate``; then all are cancelled.
+        """
+        return [done.text for done in self.complete_batch(prompts, adapters=adapters, schema=schema, **options)]
+
+    def complete_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        adapters: Optional[Sequence[Optional[AdapterChoice]]] = None,
+        schema: Schema = None,
+        **options: Unpack[Options],
+    ) -> List[Completion]:
+        """As ``generate_batch``, with all that is known of the answers."""
+        requests = self._batch(prompts, adapters, schema, options)
+        return completed(self._run(requests)) if requests else []
+
+    def _batch(self, prompts: Sequence[Prompt], adapters: Any, schema: Any, options: Any) -> List[Request]:
+        if isinstance(prompts, str):
+            raise TypeError("prompts is a list of texts; `generate` takes one")
+        if adapters is not None and len(adapters) != len(prompts):
+            raise ValueError(f"{len(adapters)} adapters for {len(prompts)} prompts")
+        own = dict(options)
+        form = self._form(own, schema)
+        each = [own] * len(prompts) if adapters is None else [dict(own, adapter=adapter) for adapter in adapters]
+        return [Request(self._ids(prompt), some, form, continues=len(prompt) > 0) for prompt, some in zip(prompts, each)]
+
+    # ---- chats ----
+
+    @overload
+    def chat(self, messages: Sequence[Message], *, schema: Type[T], stream: Literal[False] = ..., **options: Unpack[ChatOptions]) -> T: ...
+    @overload
+    def chat(self, messages: Sequence[Message], *, schema: Schema = ..., stream: Literal[False] = ..., **options: Unpack[ChatOptions]) -> str: ...
+    @overload
+    def chat(self, messages: Sequence[Message], *, stream: Literal[True], schema: Schema = ..., **options: Unpack[ChatOptions]) -> Iterator[str]: ...
+    def chat(self, messages: Sequence[Message], *, schema: Any = None, stream: bool = False, **options: Any) -> Any:
+        """Answers a conversation; reasoning is left out (``complete_chat`` has it).
+
+        Args:
+            messages: ``[{"role": "user", "content": "..."}, ...]``, as OpenAI has them.
+            schema, stream: as ``generate``.
+            options: as ``generate``; and template (instead of the model's own), variables (of the template:
+                ``{"enable_thinking": False}``).
+
+        Raises: as ``generate``; ArgumentError when the template refuses the conversation.
+        """
+        request = self._chat_request(messages, schema, None, None, options)
+        return self._answered(request, schema, stream)
+
+    def complete_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Optional[Sequence[Tool]] = None,
+        tool_choice: Optional[str] = None,
+        schema: Schema = None,
+        **options: Unpack[ChatOptions],
+    ) -> Completion:
+        """As ``chat``, with reasoning, calls of tools, tokens and why it ended.
+
+        Args:
+            tools: functions as OpenAI describes them.
+            tool_choice: "auto", "required", "none", or the name of a function.
+        """
+        return completed(self._run([self._chat_request(messages, schema, tools, tool_choice, options)]))[0]
+
+    # ---- the same for event loops ----
+
+    @overload
+    def agenerate(self, prompt: Prompt, *, schema: Type[T], stream: Literal[False] = ..., **options: Unpack[Options]) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def agenerate(self, prompt: Prompt, *, schema: Schema = ..., stream: Literal[False] = ..., **options: Unpack[Options]) -> Coroutine[Any, Any, str]: ...
+    @overload
+    def agenerate(self, prompt: Prompt, *, stream: Literal[True], schema: Schema = ..., **options: Unpack[Options]) -> AsyncIterator[str]: ...
+    def agenerate(self, prompt: Prompt, *, schema: Any = None, stream: bool = False, **options: Any) -> Any:
+        """``await model.agenerate(...)`` gives a text, ``async for`` over it with ``stream=True`` its pieces; otherwise as ``generate``.
+
+        A task that is cancelled cancels its request.
+        """
+        return self._aanswered(self._text_request(prompt, schema, options), schema, stream)
+
+    def _aanswered(self, request: Request, schema: Any, stream: bool) -> Any:
+        _no_class_in_stream(schema, stream)
+        return astreamed(self._run([request])) if stream else self._aone(request, schema)
+
+    async def _aone(self, request: Request, schema: Any) -> Any:
+        done = (await acompleted(self._run([request])))[0]
+        return instance_of(schema, done) if is_class(schema) else done.text
+
+    @overload
+    def achat(
+        self, messages: Sequence[Message], *, schema: Type[T], stream: Literal[False] = ..., **options: Unpack[ChatOptions]
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def achat(
+        self, messages: Sequence[Message], *, schema: Schema = ..., stream: Literal[False] = ..., **options: Unpack[ChatOptions]
+    ) -> Coroutine[Any, Any, str]: ...
+    @overload
+    def achat(self, messages: Sequence[Message], *, stream: Literal[True], schema: Schema = ..., **options: Unpack[ChatOptions]) -> AsyncIterator[str]: ...
+    def achat(self, messages: Sequence[Message], *, schema: Any = None, stream: bool = False, **options: Any) -> Any:
+        """As ``chat``, for event loops."""
+        return self._aanswered(self._chat_request(messages, schema, None, None, options), schema, stream)
+
+    async def agenerate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        adapters: Optional[Sequence[Optional[AdapterChoice]]] = None,
+        schema: Schema = None,
+        **options: Unpack[Options],
+    ) -> List[str]:
+        """As ``generate_batch``, for event loops."""
+        requests = self._batch(prompts, adapters, schema, options)
+        return [done.text for done in await acompleted(self._run(requests))] if requests else []
+
+    # ---- arrays ----
+
+    @overload
+    def embed(self, texts: str, *, adapter: Optional[AdapterChoice] = ...) -> NDArray[np.float32]: ...
+    @overload
+    def embed(self, texts: Sequence[Prompt], *, adapter: Optional[AdapterChoice] = ...) -> NDArray[np.float32]: ...
+    def embed(self, texts: Union[str, Sequence[Prompt]], *, adapter: Optional[AdapterChoice] = None) -> NDArray[np.float32]:
+        """Embeddings: the mean of the last hidden states, of length 1; the engine writes them where the array lies.
+
+        Args:
+            texts: one text, for an array [d_model]; or several texts or lists of token ids, for [n, d_model].
+
+        Returns: float32. Raises: as ``generate``; ImportError without NumPy.
+        """
+        import numpy as np
+
+        many = [texts] if isinstance(texts, str) else list(texts)
+        rows = np.zeros((len(many), self.info.d_model), np.float32)
+        options = {} if adapter is None else {"adapter": adapter}
+        requests = [Request(self._ids(text), options, embedding=ffi.from_buffer("float[]", row)) for text, row in zip(many, rows)]
+        if requests:
+            completed(self._run(requests))
+        return rows[0] if isinstance(texts, str) else rows
+
+    def logits(self, prompt: Prompt, *, last: bool = False, adapter: Optional[Mapping[Any, float]] = None) -> NDArray[np.float32]:
+        """Logits of a prompt's positions, written by the model where the array lies.
+
+        Args:
+            last: of the last position alone.
+            adapter: {Adapter: weight}, a stack.
+
+        Returns: float32 [n_tokens, n_vocab], or [n_vocab] with ``last``.
+        Raises: LimitError (the prompt does not fit), ImportError without NumPy.
+        """
+        ids = self._ids(prompt)
+        with self.session(context=max(len(ids), 1), adapter=adapter) as session:
+            return session.eval(ids, all=not last)
+
+    def session(self, *, context: int = 0, kv: Optional[str] = None, adapter: Optional[Mapping[Any, float]] = None) -> Session:
+        """One sequence of tokens, for programs that pick tokens themselves; see Session."""
+        return Session(self._handle, context or self._context, KV_TYPES[kv or self._kv], adapter)
+
+
+def _no_class_in_stream(schema: Any, stream: bool) -> None:
+    if stream and is_class(schema):
+        raise TypeError("a class is for whole answers: with stream=True give its schema as a dict (model_json_schema())")

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys, a server that goes away and comes back, and the view of the server.
+import assert from "node:assert/strict";
+import {after, test} from "node:test";
+import {Server, Visit, closeBrowser, until} from "./lib.mjs";
+
+after(closeBrowser);
+
+test("a wrong key is told, a right one works, and it ends with the tab", async () => {
+    const server = await Server.fake("--api-key", "key-of-someone");
+    const v = await Visit.to(server), p = v.page;
+    await p.waitForSelector("#key-dialog[open]");
+    await v.shot("key");
+    await v.axe("key");
+    await p.fill("#key-box", "key-that-is-wrong");
+    await p.keyboard.press("Enter");
+    await p.waitForFunction(() => document.querySelector("#key-fault").textContent.includes("not one of"));
+    await p.fill("#key-box", "key-of-someone");
+    await p.keyboard.press("Enter");
+    await v.ready();
+    await v.say("[say let in]");
+    assert.equal((await v.texts())[0], "let in");
+    await p.reload();
+    await p.waitForSelector(".assistant .body");
+    assert.equal(await p.locator("#key-dialog[open]").count(), 0);
+    const kept = await p.evaluate(async () => {
+        const databases = [];
+        for (const {name} of await indexedDB.databases()) {
+            const db = await new Promise((done) => (indexedDB.open(name).onsuccess = (e) => done(e.target.result)));
+            for (const store of db.objectStoreNames)
+                databases.push(await new Promise((done) => (db.transaction(store).objectStore(store).getAll().onsuccess = (e) => done(e.target.result))));
+        }
+        return JSON.stringify([{...localStorage}, document.cookie, databases]);
+    });
+    assert.ok(kept.includes("let in") && !kept.includes("key-of-someone"));
+    const other = await v.tab();
+    await other.waitForSelector("#key-dialog[open]");
+    await other.keyboard.press("Escape");
+    await p.click("#key");
+    await p.click("#key-dialog button[value=forget]");
+    await p.waitForSelector("#key-dialog[open]");
+    assert.equal(await p.evaluate(() => sessionStorage.length), 0);
+    await v.end();
+    await server.stop();
+});
+
+test("the server goes away within an answer, and comes back", async () => {
+    let server = await Server.fake();
+    const v = await Visit.to(server), p = v.page;
+    await p.fill("#say", "[loop word ][delay 5]");
+    await p.press("#say", "Enter");
+    await p.waitForFunction(() => document.querySelector(".assistant .body")?.innerText.includes("word word"));
+    await server.stop("SIGKILL");
+    await p.waitForSelector("#away:not([hidden])");
+    await v.idle();
+    assert.match((await v.texts())[0], /^word word/);
+    assert.match(await p.innerText(".assistant .error"), /lost/);
+    await v.shot("away");
+    await p.fill("#say", "[say still here]");
+    await p.press("#say", "Enter");
+    await p.waitForFunction(() => document.querySelectorAll(".assistant .error:not([hidden])").length === 2);
+    server = await Server.fake("--port", server.port);
+    await p.waitForSelector("#away[hidden]", {state: "attached"});
+    await p.locator(".assistant [aria-label='Answer again']").last().click();
+    await p.waitForFunction(() => [...document.querySelectorAll(".assistant .body")].pop()?.innerText.startsWith("still here"));
+    await p.click("#send");
+    await v.idle();
+    await v.end();
+    await server.stop();
+});
+
+test("the server as it lives; a key sees its own and the totals", async () => {
+    const server = await Server.fake("--api-key", "key-of-someone", "--api-key", "key-of-another", "--admin-key", "key-of-admin");
+    const busy = new AbortController();
+    const stream = await fetch(`${server.address}/completion`, {method: "POST", signal: busy.signal, headers: {"X-Api-Key": "key-of-another"},
+        body: JSON.stringify({prompt: "[loop abc ][delay 20]", stream: true, n_predict: 100000})});
+    const look = async (key) => {
+        const v = await Visit.to(server, {}, "/#/server"), p = v.page;
+        await p.waitForSelector("#key-dialog[open]");
+        await p.fill("#key-box", key);
+        await p.keyboard.press("Enter");
+        await p.waitForSelector(".slots .busy");
+        await until(async () => /^[1-9]/.test(await p.innerText(".tile:nth-child(3) dd")), "tokens per second");
+        await until(async () => ((await p.getAttribute(".chart .line", "d")) || "").includes("L"), "a line of the chart");
+        const seen = {slots: await p.locator(".slots .busy .slot-words").allInnerTexts(), running: await p.innerText(".tile dd"),
+            use: await p.innerText("#server > div:last-child"), label: await p.getAttribute(".chart svg", "aria-label")};
+        await v.shot(`server-${key}`);
+        await v.axe("server");
+        await v.end();
+        return seen;
+    };
+    const own = await look("key-of-someone"), admin = await look("key-of-admin"), itself = await look("key-of-another");
+    assert.deepEqual(own.slots, ["another key's request"]);
+    assert.match(own.running, /^1 of/);
+    assert.match(own.use, /No requests yet/);
+    assert.match(own.label, /Tokens per second: written \d/);
+    for (const seen of [admin, itself]) assert.match(seen.slots[0], /^\d+ \+ \d+ tokens$/);
+    busy.abort();
+    await stream.body.cancel().catch(() => {});
+    await server.stop();
+});

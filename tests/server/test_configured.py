@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`weft serve` with weft.yaml: --check says all that is wrong in it, its settings are options that the command line overrides, and the file
+of docs/howto/configure.md does what is said of it; `weft key` makes keys for it. usage: test_configured.py build/weft"""
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import real
+from servers import CHAT, EMULATOR, PATIENCE, PROGRAM, ROOT, Server, user, wait_until
+
+WEFT = [*EMULATOR, PROGRAM]
+OPERATOR, ANNA = ({"Authorization": f"Bearer an-example-of-a-key-{i}"} for i in (1, 2))
+
+
+def weft(*args, **more):
+    return subprocess.run([*WEFT, *args], capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT, **more)
+
+
+def example():
+    with open(os.path.join(ROOT, "docs/howto/configure.md")) as f:
+        return re.search(r"^```yaml\n(.*?)^```", f.read(), re.M | re.S).group(1)
+
+
+class Configured(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "weft.yaml")
+
+    def write(self, text):
+        with open(self.path, "w") as f:
+            f.write(text)
+
+    def serve(self, *options):
+        server = Server([*WEFT, "serve", "--config", self.path, *options], cwd=ROOT)
+        self.addCleanup(lambda: server.process.stdout.closed or real.checked_stop(server))
+        return server
+
+    def test_the_example(self):
+        self.write(example())
+        p = weft("serve", "--check", "--config", self.path)
+        self.assertEqual((p.returncode, p.stderr), (0, ""), p)
+        self.assertIn("nothing is wrong in it: 5 settings of the server, 1 models, 2 presets, 1 organisations, 2 keys", p.stdout)
+        server = self.serve("--port", "0", "--threads", "2")  # the command line goes before the file
+        self.assertNotIn(":8080", server.address)
+        def models(who):
+            return [m["id"] for m in server.get("/v1/models", headers=who).json["data"]]
+        self.assertEqual(models(OPERATOR), ["alderbrook", "pirate", "poem", "storyteller", "captain"])
+        self.assertEqual(models(ANNA), ["storyteller", "captain"])
+        self.assertEqual(server.get("/props", headers=OPERATOR).json["total_slots"], 8)
+        self.assertEqual(server.get("/props").status, 401)
+        def say(who=ANNA, **more):
+            answer = server.post(CHAT, {"messages": user("What does the miller do?"), "max_tokens": 12, **more}, headers=who)
+            self.assertEqual(answer.status, 200, answer.body)
+            return answer.json["choices"][0]["message"]["content"]
+        adapters = {a["name"]: a["id"] for a in server.get("/lora-adapters", headers=OPERATOR).json}
+        plain = say(OPERATOR, model="alderbrook", temperature=0)
+        captain = say(model="captain")
+        self.assertEqual(captain, say(OPERATOR, model="alderbrook", temperature=0, lora=[{"id": adapters["pirate"], "scale": 0.9}]))
+        self.assertNotEqual(captain, plain)
+        told = [{"role": "system", "content": "You tell short stories about the village of Alderbrook."}, *user("What does the miller do?")]
+        self.assertEqual(say(model="storyteller", temperature=0), say(OPERATOR, model="alderbrook", messages=told, temperature=0, top_p=0.9))
+        self.assertEqual(server.post(CHAT, {"messages": user("x"), "model": "alderbrook"}, headers=ANNA).status, 404)
+
+    def test_it_is_read_again(self):
+        self.write(example())
+        server = self.serve("--port", "0", "--threads", "2")
+        self.write(example().replace("  captain:", "  skipper:").replace("[storyteller, captain]", "[storyteller, skipper]"))
+        server.process.send_signal(signal.SIGHUP)
+        def names():
+            return [m["id"] for m in server.get("/v1/models", headers=ANNA).json["data"]]
+        self.assertTrue(wait_until(lambda: names() == ["storyteller", "skipper"]))
+        self.write(example().replace("port: 8080", "prot: 8080"))
+        server.process.send_signal(signal.SIGHUP)
+        self.assertTrue(wait_until(lambda: "did you mean 'port'?" in "".join(server.err)))
+        self.assertEqual(names(), ["storyteller", "skipper"])
+
+    def test_all_that_is_wrong_is_said(self):
+        self.write("server:\n  prot: 1\n  port: 70000\n  slots: many\n  kv-type: f8\n  isolate-tenants: yes\n  alias: {a: 1}\n  host: [a, b]\n"
+                   "  config: x\n  tls-cert: /nonexistent/cert\nmodels:\n  a: {path: /nonexistent.gguf, options: {port: 1, ctx: 0}}\nkeys: [{name: x}]\n")
+        p = weft("serve", "--check", "--config", self.path)
+        self.assertEqual((p.returncode, p.stdout), (2, ""), p)
+        self.assertEqual([re.sub(r"^\S+weft\.yaml:", "", line) for line in p.stderr.splitlines()], [
+            "2:3: server: there is no 'prot'; did you mean 'port'?; 'weft serve --help' lists all",
+            "3:3: server: port 70000: must be from -1 to 65535",
+            "4:3: server: slots many: not a whole number",
+            "5:3: server: kv-type f8: must be f16 or f32",
+            "6:3: server: isolate-tenants: must be true or false",
+            "7:10: server.alias: must be a value, not a map",
+            "8:3: server: host: must be one value, not a list",
+            "9:3: server: 'config' is for the command line alone",
+            "10:3: tls-cert: /nonexistent/cert cannot be read",
+            "10:3: server: 'tls-cert' wants 'tls-key' beside it",
+            "12:3: models.a: /nonexistent.gguf: No such file or directory",
+            "12:42: models.a.options: 'port' is none of a model's own; it stands under server",
+            f"12:51: models.a.options: ctx 0: must be from 1 to {self.most('ctx')}",
+            "13:8: keys[0]: 'hash' is missing",
+        ])
+        p = weft("serve", "--config", self.path)
+        self.assertEqual((p.returncode, p.stdout, len(p.stderr.splitlines())), (2, "", 11), p)  # files are the start's to find
+
+    def most(self, option):
+        return re.search(r"from 1 to (\d+)", weft("serve", "x", f"--{option}", "0").stderr).group(1)
+
+    def test_what_is_no_file(self):
+        for args, status in ((("--check", "--config", self.path), 2), (("--config", self.path), 1), (("--config", ROOT), 1)):
+            p = weft("serve", *args)
+            self.assertEqual((p.returncode, p.stdout), (status, ""), p)
+        self.write("")
+        p = weft("serve", "--config", self.path)
+        self.assertEqual((p.returncode, "has none under 'models'" in p.stderr), (2, True), p)
+        p = subprocess.run([*WEFT, "serve", "--check"], capture_output=True, text=True, timeout=PATIENCE, cwd=os.path.dirname(self.path))
+        self.assertEqual((p.returncode, p.stdout[:10]), (0, "weft.yaml:"), p)
+
+    def test_keys(self):
+        p = weft("key", "new", "--name", "anna")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        key, _, entry = p.stdout.partition("\n\n")
+        self.assertRegex(key, "^weft-[0-9a-f]{48}$")
+        hashed = "sha256:" + hashlib.sha256(key.encode()).hexdigest()
+        self.assertEqual(entry, f"  - name: anna\n    hash: {hashed}\n    role: user\n")
+        self.assertNotEqual(weft("key", "new").stdout.split()[0], key)
+        for given in (key, key + "\n", key + "\r\nmore\n"):
+            self.assertEqual(weft("key", "hash", input=given).stdout, hashed + "\n")
+        self.write("keys:\n" + entry)
+        self.assertEqual(weft("serve", "--check", "--config", self.path).returncode, 0)
+        for args, given in ((("new", "--name", "a b"), ""), (("new", "--role", "root"), ""), (("hash",), "short\n"), (("hash",), "x" * 2000), (("hash",), "")):
+            self.assertEqual(weft("key", *args, input=given).returncode, 2, args)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
