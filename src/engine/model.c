@@ -103,13 +103,17 @@ const weft_image *weft__engine_model_image(const weft_model *m)
     return m->file && m->file->plan ? &weft__plan_file_info(m->file->plan)->image : NULL;
 }
 
-static weft_status open_providers(weft_model *m, const weft_model_params *p, weft_error *err)
+static weft_status open_cpu(const weft_model_params *p, weft__provider **out, weft_error *err)
 {
-    char options[32];
+    char options[48];
     snprintf(options, sizeof options, "threads=%d,shared=%d", p->n_threads > 0 ? p->n_threads : 0,
              p->share_threads != 0);
-    weft_status st =
-        weft__provider_open("cpu", p->n_threads > 0 || p->share_threads ? options : NULL, &m->provider, err);
+    return weft__provider_open("cpu", p->n_threads > 0 || p->share_threads ? options : NULL, out, err);
+}
+
+static weft_status open_providers(weft_model *m, const weft_model_params *p, weft_error *err)
+{
+    weft_status st = open_cpu(p, &m->provider, err);
     if (st || !p->provider || !strcmp(p->provider, "cpu")) return st;
     if (weft__engine_model_image(m))
         return weft_fail(
@@ -234,8 +238,13 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
     *out = NULL;
     weft_status st = read_params(params, &p, err);
     if (st || !p.in_background) return st ? st : open_file(path, &p, out, err);
+    /* Threads that compute are begun here, where they are to be shared: begun in the background, they would keep its
+     * precedence. */
+    weft__provider *threads = NULL;
+    if (p.share_threads && (st = open_cpu(&p, &threads, err))) return st;
     model_opening o = {path, &p, out, err, WEFT_OK};
     weft__background_run(open_behind, &o);
+    weft__provider_close(&threads);
     return o.status;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -207,20 +208,27 @@ void weft__server_models_stats(const weft__server_model *m, weft_engine_stats *o
     }
 }
 
+/* In the background: much memory goes back to the system. */
+static void end_model(void *arg)
+{
+    weft__server_model *m = arg;
+    weft_model *model = m->model;
+    weft_engine *engine = m->engine;
+    weft__server_model_shut(m);
+    weft_engine_free(&engine);
+    weft_model_close(&model);
+}
+
 void weft__server_loader_unload(weft_server *s, weft__server_model *m)
 {
     weft_error err = {0};
     weft_engine_stats e = {.size = sizeof e};
-    weft_model *model = m->model;
-    weft_engine *engine = m->engine;
-    weft_engine_get_stats(engine, &e);
+    weft_engine_get_stats(m->engine, &e);
     if (e.kv_limit_bytes > m->kv_allowed) m->kv_allowed = e.kv_limit_bytes;
     m->state = WEFT__SERVER_UNLOADING; /* of no use to anyone, and counted until it has gone */
     pthread_mutex_unlock(&s->models.lock);
     if (weft__server_adapters_keep(m, &err)) weft__log(WEFT__LOG_WARN, "%s", err.message);
-    weft__server_model_shut(m);
-    weft_engine_free(&engine);
-    weft_model_close(&model);
+    weft__background_run(end_model, m);
     pthread_mutex_lock(&s->models.lock);
     keep_counters(&m->past, &e);
     m->state = WEFT__SERVER_UNLOADED;
