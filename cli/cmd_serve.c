@@ -138,10 +138,13 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 static weft_status find_models(struct serve_options *o, const char *path, weft_error *err)
 {
     weft_status st = WEFT_OK;
-    for (size_t i = 1; o->config && i < o->config->n_models && !st; i++) /* the first is the command's */
-        if (o->config->models[i].path)
-            st = served_models_add(&o->sources, o->config->models[i].name, o->config->models[i].path,
-                                   o->config->models[i].pinned, err);
+    for (size_t i = 1; o->config && i < o->config->n_models && !st; i++) { /* the first is the command's */
+        const weft__config_model *m = &o->config->models[i];
+        if (m->options.n || m->n_adapters)
+            st = weft_fail(err, WEFT_ARGUMENT, "models.%s: the first model alone has options and adapters of its own",
+                           m->name);
+        else if (m->path) st = served_models_add(&o->sources, m->name, m->path, m->pinned, err);
+    }
     if (!st) st = served_models_find(&o->sources, &o->models, &o->folders, !path && !o->config, err);
     if (!st) st = served_models_pin(&o->sources, &o->pins, err);
     o->server.sources = o->sources.items;
