@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
-	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
+	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -106,7 +106,9 @@ help:
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
 	@echo 'make bench-neighbour what a process that takes a core away costs; ARGS=... go to bench/neighbour'
+	@echo 'make bench-models    what loading models, and adapters on little room, costs others (bench/models)'
 	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve (--check: fails where a bound is missed)'
+	@echo 'make soak-models     five models with room for two, and 32 clients, for five minutes'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
 	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT and jsonschema, where they can be installed; ARGS=... go to tests/peers/run'
@@ -176,9 +178,13 @@ bench-grammar:
 	@scripts/build weft bench_grammar
 	@bench/grammar build/weft build/bench_grammar $(ARGS) || [ $$? = 77 ]
 
-soak bench-serve:
+soak bench-serve bench-models:
 	@scripts/build weft bench_load
 	@bench/$(@:bench-%=%) build/weft build/bench_load $(if $(filter soak,$@),--seconds $(SOAK_SECONDS)) $(ARGS)
+
+soak-models:
+	@scripts/build weft
+	@python3 tests/server/test_models_real.py build/weft --seconds 300 --clients 32 $(ARGS)
 
 model: all
 	@scripts/make-model $(ARGS)

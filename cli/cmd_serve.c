@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew
  * and reads its keys again. */
+#include <errno.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include "pull.h"
 #include "provider.h"
 #include "rope.h"
+#include "served.h"
 #include "serve_config.h"
 #include "service.h"
 #include "terminal.h"
@@ -34,7 +36,9 @@ struct serve_options {
     const char *kv_type, *adapter_type, *template_file, *config_file;
     int check;
     weft__config *config;
-    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters;
+    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;
+    const char *memory;
+    struct served_models sources;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
     weft_engine_params engine;
@@ -98,7 +102,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 {
     weft_engine *engine = NULL;
     weft_server *server = NULL;
-    weft_status st = weft_engine_new(model, &o->engine, &engine, err);
+    weft_status st = model ? weft_engine_new(model, &o->engine, &engine, err) : WEFT_OK;
     if (!st) st = add_adapters(o, engine, err);
     o->server.add_adapters = 1;
     if (!st) { /* before it answers: a client that has an answer may send one */
@@ -111,7 +115,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
     if (!st && !(st = service_watch(weft_server_address(server), err))) {
         atomic_store(&running, server);
         pass_on();
-        service_tell_status("serving %s at %s", o->path, weft_server_address(server));
+        service_tell_status("serving %s at %s", o->path ? o->path : "models", weft_server_address(server));
         service_tell("READY=1");
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
         if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && !(o->config && o->config->n_keys) &&
@@ -131,11 +135,31 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
     return st;
 }
 
+/* Without a model of its own, a server has those that were named, of the file too, or all that were pulled. */
+static weft_status find_models(struct serve_options *o, const char *path, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = 1; o->config && i < o->config->n_models && !st; i++) { /* the first is the command's */
+        const weft__config_model *m = &o->config->models[i];
+        if (m->options.n || m->n_adapters)
+            st = weft_fail(err, WEFT_ARGUMENT, "models.%s: the first model alone has options and adapters of its own",
+                           m->name);
+        else if (m->path) st = served_models_add(&o->sources, m->name, m->path, m->pinned, err);
+    }
+    if (!st) st = served_models_find(&o->sources, &o->models, &o->folders, !path && !o->config, err);
+    if (!st) st = served_models_pin(&o->sources, &o->pins, err);
+    o->server.sources = o->sources.items;
+    o->server.n_sources = o->sources.n;
+    return st;
+}
+
 static const command_spec SPEC;
 
+/* PATH NULL: none of its own. */
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
 {
     weft_model *model = NULL;
+    weft_model_params opened;
     char *template = NULL;
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     size_t n = 0;
@@ -155,8 +179,16 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
     weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
     o->server.chat_template = template;
-    if (!st) st = pull_if_missing(path, err);
-    if (!st) st = open_shown(path, threads_to_use(o->threads), o->engine.n_ctx, &o->rope.params, &model, err);
+    if (!st && path) st = pull_if_missing(path, err);
+    weft_model_params_default(&opened);
+    opened.n_threads = threads_to_use(o->threads);
+    opened.n_ctx = o->engine.n_ctx;
+    opened.rope = o->rope.params;
+    opened.share_threads = o->sources.n > 0;
+    opened.provider = provider_given;
+    o->server.model_params = &opened;
+    o->server.engine_params = &o->engine;
+    if (!st && path) st = open_shown_with(path, &opened, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     free(template);
@@ -215,6 +247,17 @@ static const option_spec OPTIONS[] = {
     {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0,
      NULL},
     PULL_OPTION,
+    {"models", 0, OPT_LIST, &given.folders, "DIR",
+     "serves the models in this folder, too, by name, loaded when they are asked for; may be repeated; without MODEL, "
+     "--models and --model: all that were pulled",
+     0, 0, NULL},
+    {"model", 0, OPT_LIST, &given.models, "M", "NAME=PATH: the same of one model; may be repeated", 0, 0, NULL},
+    {"pin", 0, OPT_LIST, &given.pins, "NAME", "this one of them is loaded at the start, and stays; may be repeated", 0,
+     0, NULL},
+    {"memory", 0, OPT_TEXT, &given.memory, "BYTES",
+     "(12G, 500M) of weights, contexts and adapters together; models that are not used go for others", 0, 0, NULL},
+    {"idle-unload", 0, OPT_INT, &given.server.idle_unload_s, "S", "seconds unused after which a model goes (never)", 1,
+     31536000, NULL},
     PROVIDER_OPTION,
     {"threads", 't', OPT_INT, &given.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX,
      NULL},
@@ -267,7 +310,7 @@ static const option_spec OPTIONS[] = {
 static const command_spec SPEC = {
     "serve",
     "[MODEL] [options]",
-    "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
+    "Serves the model, or several, over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
     "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
     "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
     "file anew and reads the files of keys and of settings again.\n"
@@ -284,27 +327,42 @@ static const command_spec SPEC = {
     0,
     1};
 
+/* "12G", "500M", "64K" or bytes. */
+static int memory_bytes(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    const char *unit = *end && end > text ? strchr(units, *end) : NULL;
+    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (end == text || *text == '-' || errno || n == 0 || n > UINT64_MAX >> (shift + 1) || (unit ? end[1] : *end)) {
+        fprintf(stderr, "weft serve: --memory %s: must be bytes, as 12G, 500M or 64K\n", text);
+        return 0;
+    }
+    *out = (uint64_t)n << shift;
+    return 1;
+}
+
 /* Whether each option has a value that it may have; says which has not. */
 static int values_are_known(const struct serve_options *o)
 {
     if (full(&o->keys, "--api-key") || full(&o->admins, "--admin-key") || full(&o->proxies, "--proxy") ||
-        full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias"))
+        full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias") ||
+        full(&o->folders, "--models") || full(&o->models, "--model") || full(&o->pins, "--pin"))
         return 0;
     return 1;
 }
 
-/* The model that is served, after what the file says; NULL after a message: *rc is the exit status. */
+/* The model that is the command's own, after what the file says, "": none; NULL after a message: *rc is the exit
+ * status. */
 static const char *settle_model(struct serve_options *o, const char *named, int *rc)
 {
     const char *file = o->config_file ? o->config_file : o->check ? "weft.yaml" : NULL;
     *rc = file ? serve_config_take(&SPEC, file, o->check, &o->config) : EXIT_DONE;
     if (*rc) return NULL;
     const char *model = named ? named : o->config ? serve_config_model(&SPEC, o->config, file) : NULL;
-    if (model || o->check) return model ? model : "";
-    fprintf(stderr, "weft serve: an argument is missing: which model%s\nTry 'weft serve --help'.\n",
-            o->config ? "; the file has none under 'models'" : "");
-    *rc = EXIT_USAGE;
-    return NULL;
+    return model ? model : "";
 }
 
 int cmd_serve(int argc, char **argv)
@@ -321,14 +379,24 @@ int cmd_serve(int argc, char **argv)
     if (!model) return rc;
     if (!values_are_known(&given)) return EXIT_USAGE;
     if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
+    if (given.memory && !memory_bytes(given.memory, &s->memory)) return EXIT_USAGE;
+    const char *path = *model ? model : NULL;
+    if (!path && !given.check && (given.adapters.n || given.aliases.n)) {
+        fprintf(stderr, "weft serve: --adapter and --alias are about MODEL; name one\n");
+        return EXIT_USAGE;
+    }
     if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;
     if (output_refused("serve", e->trace) || output_refused("serve", s->metrics_file)) return EXIT_FAILED;
-    if (writes_over_input(&given, model)) return EXIT_FAILED;
+    if (writes_over_input(&given, path)) return EXIT_FAILED;
     e->store_bytes = (uint64_t)given.store_mb << 20;
     e->n_kv_tokens = given.kv_tokens;
     if (given.check) {
         serve_config_say(given.config, given.config_file ? given.config_file : "weft.yaml");
         return EXIT_DONE;
+    }
+    if (s->memory) { /* the server gives it more as there is room */
+        e->kv_bytes = 1;
+        if (!given.adapter_mb) given.adapter_mb = (int32_t)(s->memory >> 24) + 1;
     }
     if (s->port == 0) s->port = -1; /* to the library it is the default; on a command line, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
@@ -336,7 +404,17 @@ int cmd_serve(int argc, char **argv)
             LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif
     weft_error err = {0};
-    if (service_begin(&s->listen_fd, &err)) return report("serve", &err);
-    service_tell_status("reading %s", model);
-    return serve_model(&given, model, &err) ? report("serve", &err) : EXIT_DONE;
+    weft_status st = find_models(&given, path, &err);
+    if (!st && !path && !given.sources.n) {
+        fprintf(
+            stderr,
+            "weft serve: an argument is missing: which model%s; --models DIR has several\nTry 'weft serve --help'.\n",
+            given.config ? "; the file has none under 'models'" : "; none was pulled");
+        return EXIT_USAGE;
+    }
+    if (!st) st = service_begin(&s->listen_fd, &err);
+    if (!st) service_tell_status("reading %s", path ? path : "models");
+    if (!st) st = serve_model(&given, path, &err);
+    served_models_free(&given.sources);
+    return st ? report("serve", &err) : EXIT_DONE;
 }

@@ -133,15 +133,21 @@ weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const w
                        weft_model **model, weft_error *err)
 {
     weft_model_params params;
-    progress bar = {0};
     weft_model_params_default(&params);
     params.n_threads = threads;
     params.n_ctx = n_ctx;
     params.provider = provider_given;
     params.rope = *rope;
-    params.progress = progress_update;
-    params.progress_arg = &bar;
-    weft_status st = weft_model_open(path, &params, model, err);
+    return open_shown_with(path, &params, model, err);
+}
+
+weft_status open_shown_with(const char *path, const weft_model_params *params, weft_model **model, weft_error *err)
+{
+    weft_model_params with_bar = *params;
+    progress bar = {0};
+    with_bar.progress = progress_update;
+    with_bar.progress_arg = &bar;
+    weft_status st = weft_model_open(path, &with_bar, model, err);
     progress_end(&bar);
     return st;
 }

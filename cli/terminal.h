@@ -37,6 +37,8 @@ void progress_end(progress *p);
 /* weft_model_open with a bar; threads, n_ctx and rope as in weft_model_params. */
 weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const weft_rope_params *rope,
                        weft_model **model, weft_error *err);
+/* The same with all of them. */
+weft_status open_shown_with(const char *path, const weft_model_params *params, weft_model **model, weft_error *err);
 
 uint64_t now_ns(void);
 

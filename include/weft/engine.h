@@ -45,6 +45,7 @@ typedef struct weft_engine_params {
     uint32_t disk_wait_ms;
     /* 1: weights and pages stay in memory from their first use on; WEFT_LIMIT where RLIMIT_MEMLOCK does not allow it */
     int32_t lock_memory;
+    uint64_t kv_bytes; /* as weft_engine_limit_pages, from the start on; 0: no limit */
 } weft_engine_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -62,13 +63,20 @@ typedef struct weft_engine_bytes {
     int32_t n_slots, n_ctx;
     int32_t kv_pages;
     int64_t n_kv_tokens;
-    uint64_t pages;   /* of keys and values, when all pages are used */
-    uint64_t scratch; /* activations and logits, as weft_engine_stats counts them before a request runs */
+    uint64_t pages;        /* of keys and values, when all pages are used */
+    uint64_t scratch;      /* activations and logits, as weft_engine_stats counts them before a request runs */
+    uint64_t weights;      /* the model's, as weft_engine_stats counts them */
+    uint64_t scratch_most; /* with as many requests as there are slots */
+    uint64_t pages_least;  /* of one request that fills its context */
 } weft_engine_bytes;
 /* Of an engine that is not made: of an outline, too. Fails as weft_engine_new does for a parameter. out->size set by
  * the caller. */
 WEFT_API weft_status weft_engine_count_bytes(const weft_model *model, const weft_engine_params *params,
                                              weft_engine_bytes *out, weft_error *err);
+/* Pages take so many bytes at most from now on, but always as many as one request of n_ctx tokens needs. What goes
+ * beyond is given back to the system as requests end, cached prefixes at once: stats.kv_limit_bytes tells what holds
+ * now. From any thread; does not wait. */
+WEFT_API void weft_engine_limit_pages(weft_engine *engine, uint64_t n_bytes);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
@@ -314,8 +322,9 @@ typedef struct weft_engine_stats {
     uint64_t n_put_off;
     /* prefixes and slots that are yet to be written to the disk, and take memory until then */
     int64_t store_waiting;
-    uint64_t n_generated; /* tokens */
-    weft_memory memory;   /* how much of it each part holds */
+    uint64_t n_generated;    /* tokens */
+    weft_memory memory;      /* how much of it each part holds */
+    uint64_t kv_limit_bytes; /* that pages may take now, or do where that is more */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -93,6 +93,10 @@ typedef struct weft_model_params {
      * bytes and steps counted, the machine measured; sessions, engines and what else needs its weights are refused
      * (WEFT_STATE) */
     int32_t outline;
+    /* 1: it computes on the threads of all models of this process that say so and have as many; they take turns */
+    int32_t share_threads;
+    /* 1: it is loaded so that models that compute meanwhile hardly notice: on one thread, of low precedence */
+    int32_t in_background;
     int32_t reserved;
 } weft_model_params;
 

@@ -10,12 +10,20 @@
 #define WEFT_SERVER_H
 
 #include "weft/engine.h"
+#include "weft/model.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct weft_server weft_server;
+
+/* A model that is loaded when a request asks for it. */
+typedef struct weft_server_source {
+    const char *name, *path; /* path: or the name of a pulled model */
+    int32_t is_pinned;       /* 1: it is loaded at the start, and stays */
+    int32_t reserved;
+} weft_server_source;
 
 /* Strings and lists (NULL-terminated, or NULL) are copied. 0 where a number stands: the default that is named. */
 typedef struct weft_server_params {
@@ -57,6 +65,15 @@ typedef struct weft_server_params {
     const char *const *admin_keys;
     /* addresses in digits that many call from: what one address may hold is no limit for them */
     const char *const *proxies;
+    /* [n_sources]: further models, by name; the least recently used go where there is no memory for all */
+    const weft_server_source *sources;
+    int32_t n_sources;
+    int32_t idle_unload_s; /* they go when they were not used for so long; 0: never for that */
+    /* bytes that models, pages and adapters may take together, as weft_engine_stats.memory counts them; 0: no limit */
+    uint64_t memory;
+    /* with which they are opened, and with which the engine that is given was made; NULL: the defaults */
+    const weft_model_params *model_params;
+    const weft_engine_params *engine_params;
     int32_t no_page; /* not 0: / has no web page */
     /* a listening stream socket, TCP's or unix, that a service manager or a parent opened, instead of host, port and
      * unix_path; copied, and the caller's to close. 0: none */
@@ -80,7 +97,8 @@ typedef struct weft_server_params {
 WEFT_API void weft_server_params_default(weft_server_params *params);
 WEFT_API void weft_server_params_init(weft_server_params *params, uint32_t size);
 #define weft_server_params_default(params) weft_server_params_init(params, sizeof *(params))
-/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called
+/* model and engine: what requests mean that name no model; it stays. NULL, both: each request names one of sources.
+ * Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called
  * as the model is), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
  * WEFT_LIMIT, WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params,

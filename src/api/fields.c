@@ -246,6 +246,7 @@ int weft__api_params_take(const weft__api_table *form, int32_t n_vocab, weft__js
     *params = (weft__api_params){.form = form, .n_vocab = n_vocab, .root = *root};
     *root = NULL;
     for (const weft__api_field *f = form->fields; f->name; f++) set_default(params, f);
+    params->keep_alive_ms = -1;
     if (weft__json_kind_of(params->root) != WEFT__JSON_OBJECT)
         return weft__api_error_set(error, 400, NULL, "the body must be a JSON object, not %s", kind_text(params->root));
     return read_members(form, params, error);

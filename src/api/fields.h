@@ -50,6 +50,7 @@ enum {
 /* Tokens that the answers of a request keep until the last one ends, and the likeliest ones with each: fifty megabytes
  * of JSON. An answer whose length the request does not limit is to have WEFT__API_FEW_TOKENS at least. */
 enum { WEFT__API_MAX_ENTRIES = 1 << 20, WEFT__API_FEW_TOKENS = 4096 };
+enum { WEFT__API_TIMEOUT_MAX = 86400000 /* ms */ };
 enum { WEFT__API_MAX_TENANT = 16 /* of a key */, WEFT__API_MAX_FILENAME = 111 };
 
 typedef struct weft__api_bias_text {
@@ -106,6 +107,7 @@ typedef struct weft__api_params {
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
+    int64_t keep_alive_ms; /* of the model, after the request; -1: as the server has it; INT64_MAX: for ever */
     weft__api_constraint constraint;
     int base64;
     int generation_prompt;
@@ -164,6 +166,14 @@ int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__ap
 int weft__api_params_parse(const weft__api_table *form, int32_t n_vocab, const char *body, size_t n,
                            weft__api_params *params, weft__api_error *error);
 
+/* Which model a request means, and how long it waits for it; of any body that is a JSON object. */
+typedef struct weft__api_meant {
+    char model[257]; /* "": none is named */
+    char user[257];
+    int64_t timeout_ms; /* 0: none */
+} weft__api_meant;
+/* Of what is no such body nothing is known: its reader will say what is wrong. */
+void weft__api_meant_read(const char *body, size_t n, weft__api_meant *out);
 /* The same of a body that was parsed, whose root it takes. */
 int weft__api_params_take(const weft__api_table *form, int32_t n_vocab, weft__json **root, weft__api_params *params,
                           weft__api_error *error);
@@ -185,6 +195,7 @@ extern const weft__api_table weft__api_table_completion, weft__api_table_tokeniz
     weft__api_table_detokenize, /* llama.cpp's */
     weft__api_table_apply_template, weft__api_table_embedding, weft__api_table_slot;
 extern const weft__api_table weft__api_table_load_adapter, weft__api_table_unload_adapter; /* vLLM's */
+extern const weft__api_table weft__api_table_load_model, weft__api_table_unload_model;     /* of llama.cpp's router */
 /* All of them; NULL-terminated. */
 extern const weft__api_table *const weft__api_tables[];
 

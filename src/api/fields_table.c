@@ -66,6 +66,9 @@
         READ("guided_choice", "array of strings", weft__api_read_guided_choice),                                       \
         READ("guided_grammar", "string", weft__api_read_guided_grammar)
 
+/* ollama's: how long the model stays after the request. */
+#define KEEP_ALIVE READ("keep_alive", "seconds, or string as '5m'", weft__api_read_keep_alive)
+
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                \
     INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),  \
@@ -81,7 +84,7 @@
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
         BOOL("grammar_lazy", grammar_lazy, 0), READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),            \
         READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
-        INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
+        INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX), KEEP_ALIVE
 
 #define TOOLS                                                                                                          \
     JSON("tools", 0, tools.given, "array of tools", weft__api_read_tools),                                             \
@@ -135,6 +138,7 @@ static const weft__api_field embeddings_fields[] = {
     JSON("input", 1, input, PROMPT, weft__api_read_prompt),
     READ("encoding_format", "'float' or 'base64'", weft__api_read_encoding),
     EMPTY("dimensions"),
+    KEEP_ALIVE,
     STRING("model", model, MAX_NAME),
     STRING("user", user, MAX_NAME),
     END,
@@ -175,7 +179,8 @@ static const weft__api_field completion_fields[] = {
     STRING("user", user, MAX_NAME),
     STRING("model", model, MAX_NAME),
     INT("priority", priority, 0, -8, 0),
-    INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
+    INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX),
+    KEEP_ALIVE,
     READ("json_schema", "object", weft__api_read_json_schema),
     READ("samplers", "array of strings, or string of letters", weft__api_read_samplers),
     READ("lora", LORAS, weft__api_read_adapter_scales),
@@ -246,6 +251,11 @@ static const weft__api_field unload_adapter_fields[] = {
     END,
 };
 
+static const weft__api_field model_fields[] = {
+    {"model", WEFT__FIELD_STRING, 1, AT(model), NONE, 0, MAX_NAME, NULL, NULL},
+    END,
+};
+
 const weft__api_table weft__api_table_chat = {.name = "chat",
                                               .path = "/v1/chat/completions",
                                               .strict = 1,
@@ -283,9 +293,15 @@ const weft__api_table weft__api_table_load_adapter = {"load_lora_adapter", "/v1/
 const weft__api_table weft__api_table_unload_adapter = {"unload_lora_adapter", "/v1/unload_lora_adapter", 0,
                                                         unload_adapter_fields, NULL};
 
+const weft__api_table weft__api_table_load_model = {"load_model", "/models/load", 0, model_fields, NULL};
+const weft__api_table weft__api_table_unload_model = {"unload_model", "/models/unload", 0, model_fields, NULL};
+
 const weft__api_table *const weft__api_tables[] = {
-    &weft__api_table_chat,           &weft__api_table_completions,    &weft__api_table_embeddings,
-    &weft__api_table_completion,     &weft__api_table_tokenize,       &weft__api_table_detokenize,
-    &weft__api_table_apply_template, &weft__api_table_embedding,      &weft__api_table_slot,
-    &weft__api_table_load_adapter,   &weft__api_table_unload_adapter, NULL,
+    &weft__api_table_chat,           &weft__api_table_completions,
+    &weft__api_table_embeddings,     &weft__api_table_completion,
+    &weft__api_table_tokenize,       &weft__api_table_detokenize,
+    &weft__api_table_apply_template, &weft__api_table_embedding,
+    &weft__api_table_slot,           &weft__api_table_load_adapter,
+    &weft__api_table_unload_adapter, &weft__api_table_load_model,
+    &weft__api_table_unload_model,   NULL,
 };

@@ -49,6 +49,36 @@ void weft__api_put_model(weft__strbuf *out, const char *id, int64_t created, int
                         (unsigned long long)info->n_params, (unsigned long long)info->n_bytes);
 }
 
+void weft__api_put_model_state(weft__strbuf *out, const char *id, int64_t created, int32_t n_vocab, int32_t n_ctx,
+                               const weft_model_info *info, const weft__api_model_state *state)
+{
+    begin_object(out);
+    weft__strbuf_puts(out, "\"id\":");
+    put_string(out, id);
+    weft__strbuf_printf(
+        out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"status\":{\"value\":", (long long)created);
+    put_string(out, state->value);
+    if (!strcmp(state->value, "loading")) weft__strbuf_printf(out, ",\"progress\":%.3f", state->progress);
+    if (state->fault) {
+        weft__strbuf_puts(out, ",\"failed\":true,\"message\":");
+        put_string(out, state->fault);
+    }
+    weft__strbuf_puts(out, "}");
+    if (state->path) {
+        weft__strbuf_puts(out, ",\"path\":");
+        put_string(out, state->path);
+    }
+    if (state->is_pinned) weft__strbuf_puts(out, ",\"pinned\":true");
+    if (state->n_bytes) weft__strbuf_printf(out, ",\"memory\":%llu", (unsigned long long)state->n_bytes);
+    if (info)
+        weft__strbuf_printf(out,
+                            ",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,"
+                            "\"n_params\":%llu,\"size\":%llu}",
+                            n_vocab, n_ctx, info->n_ctx_train, info->d_model, (unsigned long long)info->n_params,
+                            (unsigned long long)info->n_bytes);
+    weft__strbuf_puts(out, "}");
+}
+
 void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
                                  const weft_engine_adapter *a)
 {

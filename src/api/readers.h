@@ -18,6 +18,9 @@ weft__api_reader weft__api_read_stop, weft__api_read_bias, weft__api_read_bias_l
 /* Those that `samplers` does not name do nothing, whatever their own fields say. */
 void weft__api_switch_samplers_off(weft__api_params *params);
 
+/* read_model.c */
+weft__api_reader weft__api_read_keep_alive;
+
 /* read_format.c */
 weft__api_reader weft__api_read_stream_options, weft__api_read_response_format, weft__api_read_json_schema,
     weft__api_read_encoding, weft__api_read_modalities, weft__api_read_triggers, weft__api_read_reasoning_format;

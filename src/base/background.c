@@ -51,6 +51,11 @@ static void rest(void)
     background_go_on(0);
 }
 
+int weft__background_is(void)
+{
+    return self.is_one;
+}
+
 void weft__background_did(uint64_t n_bytes)
 {
     if (!self.is_one || (self.n_bytes += n_bytes) < LOOK_BYTES) return;

@@ -17,6 +17,8 @@ enum { WEFT__BACKGROUND_NICE = 10 };
 
 /* Calls fn(arg) and returns after it: on a thread of low precedence, or, where the system refuses one, here. */
 void weft__background_run(void (*fn)(void *arg), void *arg);
+/* Is the calling thread one? */
+int weft__background_is(void);
 /* Says that n_bytes were worked on since the last call, and may rest; nothing in any other thread. Costs an addition
  * for most calls. */
 void weft__background_did(uint64_t n_bytes);

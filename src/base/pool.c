@@ -7,7 +7,7 @@
  * announces it in a counter and then looks again; one that changes the word looks at the counter afterwards; both
  * sequentially consistent, so one of the two always notices the other. Spinning and then sleeping, but never
  * sched_yield: beside a busy process that hands over a whole time slice, while a sleeper that is woken goes first.
- * Owner: the thread that calls weft__pool_run is thread 0; from the beginning of its job to the end it holds `turn`,
+ * Owner: the thread that calls weft__pool_run is thread 0; from the beginning of its job to the end it has the turn,
  * and what jobs are made of is its own. */
 #include "base/pool.h"
 
@@ -58,7 +58,13 @@ struct weft__pool {
     int stop;
     int n_threads, n_started;
     unsigned spin_rounds;
-    pthread_mutex_t turn; /* held while a job runs */
+    int n_shares;     /* who has it from weft__pool_share; 0: it is its creator's. Under `shared.lock` */
+    weft__pool *next; /* of those that are shared */
+    struct {
+        pthread_mutex_t lock;
+        pthread_cond_t next;
+        uint64_t drawn, now; /* tickets: whoever has `now` may run a job */
+    } turn;
     weft__team team;
     atomic_int n_team; /* team.n, for those who do not hold it */
     weft__placement *places;
@@ -208,7 +214,8 @@ weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
     if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);
     memset(pool, 0, sizeof *pool);
     pthread_once(&once, count_spin_rounds);
-    pthread_mutex_init(&pool->turn, NULL);
+    pthread_mutex_init(&pool->turn.lock, NULL);
+    pthread_cond_init(&pool->turn.next, NULL);
     pool->n_threads = pool->n = n_threads;
     /* Spinning for a thread that has no CPU to run on only keeps it from running. */
     pool->spin_rounds = n_threads <= weft__machine_cpus() ? spin_rounds : 0;
@@ -233,11 +240,50 @@ failed:
     return status;
 }
 
+/* Pools that several use. */
+static struct {
+    pthread_mutex_t lock;
+    weft__pool *first;
+} shared = {PTHREAD_MUTEX_INITIALIZER, NULL};
+
+weft_status weft__pool_share(int n_threads, weft__pool **out, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    *out = NULL;
+    if (n_threads == 0) n_threads = weft__machine_default_threads();
+    pthread_mutex_lock(&shared.lock);
+    for (weft__pool *p = shared.first; p; p = p->next)
+        if (p->n_threads == n_threads) *out = p;
+    if (!*out && !(st = weft__pool_create(n_threads, out, err))) {
+        (*out)->next = shared.first;
+        shared.first = *out;
+    }
+    if (*out) (*out)->n_shares++;
+    pthread_mutex_unlock(&shared.lock);
+    return st;
+}
+
+/* 1: others have it still. */
+static int pool_is_shared(weft__pool *pool)
+{
+    int others = 0;
+    pthread_mutex_lock(&shared.lock);
+    if (pool->n_shares) {
+        others = --pool->n_shares > 0;
+        weft__pool **at = &shared.first;
+        while (*at != pool) at = &(*at)->next;
+        if (!others) *at = pool->next;
+    }
+    pthread_mutex_unlock(&shared.lock);
+    return others;
+}
+
 void weft__pool_destroy(weft__pool **pp)
 {
     weft__pool *pool = *pp;
     if (!pool) return;
     *pp = NULL;
+    if (pool_is_shared(pool)) return;
     pool->stop = 1;
     for (int i = 0; i < pool->n_started; i++) {
         atomic_fetch_add(&pool->workers[i].job.word, 1);
@@ -246,7 +292,8 @@ void weft__pool_destroy(weft__pool **pp)
     for (int i = 0; i < pool->n_started; i++) pthread_join(pool->workers[i].thread, NULL);
     weft__placement_destroy(&pool->places);
     weft__free(pool->workers);
-    pthread_mutex_destroy(&pool->turn);
+    pthread_cond_destroy(&pool->turn.next);
+    pthread_mutex_destroy(&pool->turn.lock);
     weft__free(pool);
 }
 
@@ -260,7 +307,30 @@ int weft__pool_node(const weft__pool *pool, int thread)
     return weft__placement_of(pool->places, thread)->node;
 }
 
-/* One job on the first n threads; the caller holds pool->turn. */
+void weft__pool_stand_beside(const weft__pool *pool, int thread)
+{
+    if (pool->may_bind) (void)weft__placement_loosen(pool->places, thread, pthread_self());
+}
+
+/* In the order in which callers came: one that has much to do, job after job, keeps none of the others waiting for more
+ * than one of its jobs. */
+static void take_turn(weft__pool *pool)
+{
+    pthread_mutex_lock(&pool->turn.lock);
+    const uint64_t mine = pool->turn.drawn++;
+    while (pool->turn.now != mine) pthread_cond_wait(&pool->turn.next, &pool->turn.lock);
+    pthread_mutex_unlock(&pool->turn.lock);
+}
+
+static void give_turn(weft__pool *pool)
+{
+    pthread_mutex_lock(&pool->turn.lock);
+    const int others = ++pool->turn.now != pool->turn.drawn;
+    pthread_mutex_unlock(&pool->turn.lock);
+    if (others) pthread_cond_broadcast(&pool->turn.next);
+}
+
+/* One job on the first n threads; the caller has its turn. */
 static void run_job(weft__pool *pool, int n, int measured, weft__pool_fn fn, void *arg)
 {
     if (pool->bound) weft__placement_visit(pool->places, 0);
@@ -299,9 +369,9 @@ void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)
         run_alone(fn, arg);
         return;
     }
-    pthread_mutex_lock(&pool->turn);
+    take_turn(pool);
     run_job(pool, pool->n_threads, 0, fn, arg);
-    pthread_mutex_unlock(&pool->turn);
+    give_turn(pool);
 }
 
 int weft__pool_team(const weft__pool *pool)
@@ -330,9 +400,9 @@ void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn
         run_alone(fn, arg);
         return;
     }
-    pthread_mutex_lock(&pool->turn);
+    take_turn(pool);
     run_team(pool, n, kind, fn, arg);
-    pthread_mutex_unlock(&pool->turn);
+    give_turn(pool);
 }
 
 /* The last but one to arrive waits for the last one only: what that costs is the team's loss. */

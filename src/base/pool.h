@@ -21,8 +21,13 @@ typedef void (*weft__pool_fn)(void *arg, int thread, int n_threads);
 /* n_threads >= 1; 0 means weft__machine_default_threads(). Fails with WEFT_NO_MEMORY, or with WEFT_LIMIT when the
  * system refuses threads. */
 weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err);
+/* The pool of so many threads that the process has already, or a new one: those who share it take turns, in the order
+ * in which they came. Each gives it back with weft__pool_destroy. */
+weft_status weft__pool_share(int n_threads, weft__pool **out, weft_error *err);
 void weft__pool_destroy(weft__pool **pool);
 int weft__pool_size(const weft__pool *pool);
+/* Binds the calling thread, not one of the pool's, to the NUMA node of thread i, as far as the pool binds at all. */
+void weft__pool_stand_beside(const weft__pool *pool, int thread);
 /* NUMA node beside thread i, 0 <= i < weft__pool_size; 0 where unknown. */
 int weft__pool_node(const weft__pool *pool, int thread);
 void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg);

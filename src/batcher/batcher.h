@@ -173,6 +173,7 @@ struct weft_engine {
         batcher_command *first, *last;
         batcher_command *abandoned; /* wherever they are: in the line, or with the store */
     } commands;
+    uint64_t kv_bytes;        /* that pages may take, as it was asked for last */
     int draining, stop, work; /* work: something was asked for since the loop looked last */
     weft_engine_stats stats;  /* gauges of the scheduler are filled when asked */
 
@@ -277,6 +278,10 @@ void weft__batcher_close_pages(weft_engine *e);
 /* Gives one page memory ahead of need, while fewer have it than a prompt and what follows it take in every slot; 0:
  * they do. Done at the start, and while there is nothing else to do. Engine's thread. */
 int weft__batcher_warm_page(weft_engine *e);
+/* Holds the pages to e->kv_bytes, as far as those in use allow. Returns 1 where some were evicted. With the lock. */
+int weft__batcher_limit_pages(weft_engine *e);
+/* Of n_pages of a group, those that one request of n_ctx tokens needs. The parameters are complete. */
+int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params *p, int32_t group, int32_t n_pages);
 weft__sched_store weft__batcher_store(weft_engine *e);
 /* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
 weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,

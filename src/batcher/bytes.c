@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/params.h"
 #include "batcher/batcher.h"
+#include "sample/sampler.h"
 
 weft_status weft_engine_count_bytes(const weft_model *m, const weft_engine_params *params, weft_engine_bytes *out,
                                     weft_error *err)
@@ -18,14 +19,18 @@ weft_status weft_engine_count_bytes(const weft_model *m, const weft_engine_param
                              .n_slots = p.n_slots,
                              .n_ctx = p.n_ctx,
                              .n_kv_tokens = p.n_kv_tokens,
+                             .weights = m->info.n_bytes,
                              .scratch = weft__batcher_scratch(m, weft__batcher_max_wanted(m, p.n_slots))};
+    own.scratch_most = own.scratch + (uint64_t)p.n_slots * ((uint64_t)p.n_ctx * sizeof(int32_t) +
+                                                            weft__sample_bytes_most(m->hp.n_vocab, p.n_ctx));
     for (int32_t g = 0; g < m->graph->n_kv_groups; g++) {
-        uint64_t page_bytes;
-        if (!weft__kv_page_bytes(&m->graph->kv_groups[g], p.kv_dtype, &page_bytes) ||
-            !weft__checked_mul(page_bytes, (uint64_t)n_pages[g], &page_bytes) ||
+        uint64_t page_bytes, one;
+        if (!weft__kv_page_bytes(&m->graph->kv_groups[g], p.kv_dtype, &one) ||
+            !weft__checked_mul(one, (uint64_t)n_pages[g], &page_bytes) ||
             !weft__checked_add(own.pages, page_bytes, &own.pages))
             return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of %d pages overflows", g, n_pages[g]);
         own.kv_pages += n_pages[g];
+        own.pages_least += one * (uint64_t)weft__batcher_least_pages(m, &p, g, n_pages[g]);
     }
     return weft__params_write(WEFT__PARAMS_TYPE(weft_engine_bytes), out, &own, err);
 }

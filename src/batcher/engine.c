@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "batcher/batcher.h"
 #include "mem/owners.h"
+#include "sample/sampler.h"
 #include "base/params.h"
 
 enum {
@@ -261,6 +262,15 @@ void weft_engine_free(weft_engine **p)
     pthread_join(e->thread, NULL);
     discard(e);
     *p = NULL;
+}
+
+void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
+{
+    pthread_mutex_lock(&e->lock);
+    e->kv_bytes = n_bytes ? n_bytes : 1; /* 0 is none that was asked for */
+    e->work = 1;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
 }
 
 void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)

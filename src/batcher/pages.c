@@ -135,6 +135,38 @@ static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft
         (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
 }
 
+/* ---- a limit on them ---- */
+
+int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params *p, int32_t group, int32_t n_pages)
+{
+    int32_t n = weft__kv_pages_needed(&m->graph->kv_groups[group], p->n_ctx, p->step_rows);
+    return n < n_pages ? n : n_pages;
+}
+
+/* Of what is beyond the least, all groups get the same part. */
+int weft__batcher_limit_pages(weft_engine *e)
+{
+    const weft_graph *g = e->model->graph;
+    const weft_kv_binding *pages = weft__kv_pool_bindings(e->pool);
+    int32_t least_of[WEFT__KV_SNAPSHOT_GROUPS];
+    uint64_t least = 0, most = 0;
+    int evicted = 0;
+    if (!e->kv_bytes) return 0;
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        least_of[i] = weft__batcher_least_pages(e->model, &e->params, i, pages[i].n_pages);
+        least += (uint64_t)least_of[i] * pages[i].page_bytes;
+        most += (uint64_t)pages[i].n_pages * pages[i].page_bytes;
+    }
+    double part = e->kv_bytes <= least  ? 0
+                  : e->kv_bytes >= most ? 1
+                                        : (double)(e->kv_bytes - least) / (double)(most - least);
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        const int32_t n = least_of[i];
+        evicted |= weft__kv_pool_limit(e->pool, i, n + (int32_t)(part * (pages[i].n_pages - n))) > 0;
+    }
+    return evicted;
+}
+
 weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err)
 {
     const weft_graph *g = m->graph;
@@ -158,6 +190,8 @@ weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
     e->root = model_key(e->model, e->params.store_dir != NULL);
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
+    e->kv_bytes = e->params.kv_bytes;
+    (void)weft__batcher_limit_pages(e);
     while (weft__batcher_warm_page(e)) continue;
     return weft__kv_layout_of(e->pool, e->root, &e->layout, err);
 }

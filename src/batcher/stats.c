@@ -59,20 +59,22 @@ static void count_bytes(weft_engine *e, uint64_t pages)
 
 void weft__batcher_count_pages(weft_engine *e)
 {
-    int32_t all = 0, cached = 0, unused = 0;
-    uint64_t bytes = 0;
+    int32_t all = 0, cached = 0, held = 0;
+    uint64_t bytes = 0, limit = 0;
     for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++) {
-        int32_t n_free = weft__kv_pool_free_pages(e->pool, g);
+        const int32_t n = weft__kv_pool_held_pages(e->pool, g);
         const weft_kv_binding *b = &weft__kv_pool_bindings(e->pool)[g];
         all += b->n_pages;
-        bytes += (uint64_t)(b->n_pages - n_free) * b->page_bytes;
-        unused += n_free;
-        cached += weft__kv_pool_available_pages(e->pool, g) - n_free;
+        bytes += (uint64_t)n * b->page_bytes;
+        limit += (uint64_t)(n + weft__kv_pool_free_pages(e->pool, g)) * b->page_bytes;
+        held += n;
+        cached += weft__kv_pool_idle_pages(e->pool, g);
     }
     count_bytes(e, bytes);
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
-    e->stats.kv_pages_used = all - unused - cached;
+    e->stats.kv_pages_used = held - cached;
+    e->stats.kv_limit_bytes = limit;
     weft__kv_prefix_stats tree;
     weft__kv_prefix_get_stats(e->prefix, &tree);
     e->stats.prefix_tokens = (uint64_t)tree.n_tokens;

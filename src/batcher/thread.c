@@ -220,12 +220,14 @@ void *weft__batcher_thread(void *arg)
         pthread_mutex_lock(&e->lock);
         e->work = 0;
         e->copy_left = COPY_BYTES;
+        int evicted = weft__batcher_limit_pages(e);
         weft__batcher_commands(e);
         weft__batcher_pending(e);
         const weft__sched_plan *plan = weft__sched_next(e->sched, now_us());
         int busy = plan->n_items > 0, stopping = e->stop;
         weft__batcher_count_pages(e);
         pthread_mutex_unlock(&e->lock);
+        if (evicted) weft__kv_pool_give_back(e->pool);
         tell_all(e);
         if (busy) thread_run(e, plan);
         if (!busy || weft__batcher_persist_due(e)) weft__batcher_persist_some(e, stopping);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/text.h"
@@ -102,11 +103,17 @@ const weft_image *weft__engine_model_image(const weft_model *m)
     return m->file && m->file->plan ? &weft__plan_file_info(m->file->plan)->image : NULL;
 }
 
+static weft_status open_cpu(const weft_model_params *p, weft__provider **out, weft_error *err)
+{
+    char options[48];
+    snprintf(options, sizeof options, "threads=%d,shared=%d", p->n_threads > 0 ? p->n_threads : 0,
+             p->share_threads != 0);
+    return weft__provider_open("cpu", p->n_threads > 0 || p->share_threads ? options : NULL, out, err);
+}
+
 static weft_status open_providers(weft_model *m, const weft_model_params *p, weft_error *err)
 {
-    char options[32];
-    snprintf(options, sizeof options, "threads=%d", p->n_threads);
-    weft_status st = weft__provider_open("cpu", p->n_threads > 0 ? options : NULL, &m->provider, err);
+    weft_status st = open_cpu(p, &m->provider, err);
     if (st || !p->provider || !strcmp(p->provider, "cpu")) return st;
     if (weft__engine_model_image(m))
         return weft_fail(
@@ -190,13 +197,10 @@ static weft_model *model_new(void)
     return m;
 }
 
-weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err)
+static weft_status open_file(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
 {
     uint64_t start = weft__clock_ns();
-    weft_model_params own, *p = &own;
-    *out = NULL;
-    weft_status st = read_params(params, p, err);
-    if (st) return st;
+    weft_status st;
     weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     if ((st = weft_file_open(path, &m->file, err))) goto fail;
@@ -212,6 +216,36 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
 fail:
     weft_model_close(&m);
     return st;
+}
+
+typedef struct model_opening {
+    const char *path;
+    const weft_model_params *params;
+    weft_model **out;
+    weft_error *err;
+    weft_status status;
+} model_opening;
+
+static void open_behind(void *arg)
+{
+    model_opening *o = arg;
+    o->status = open_file(o->path, o->params, o->out, o->err);
+}
+
+weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err)
+{
+    weft_model_params p;
+    *out = NULL;
+    weft_status st = read_params(params, &p, err);
+    if (st || !p.in_background) return st ? st : open_file(path, &p, out, err);
+    /* Threads that compute are begun here, where they are to be shared: begun in the background, they would keep its
+     * precedence. */
+    weft__provider *threads = NULL;
+    if (p.share_threads && (st = open_cpu(&p, &threads, err))) return st;
+    model_opening o = {path, &p, out, err, WEFT_OK};
+    weft__background_run(open_behind, &o);
+    weft__provider_close(&threads);
+    return o.status;
 }
 
 weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,

@@ -120,6 +120,10 @@ void weft__http_set_note(weft__http_request *r, void *note);
  * once, after which gone is not called. Neither may release the request. */
 void weft__http_on_gone(weft__http_request *r, void (*gone)(void *arg), void (*drop)(void *arg), void *arg);
 
+/* Takes back what was given to weft__http_on_gone, neither function of which is called then: 1. 0: both were, or are
+ * now, or there was nothing. */
+int weft__http_off_gone(weft__http_request *r);
+
 /* A header of the answer; before it begins. Values are copied. */
 void weft__http_add_header(weft__http_request *r, const char *name, const char *value);
 /* A whole answer, whose bytes count until they are sent; `body` (alloc.h, may be NULL with n 0) is taken over. A second

@@ -256,6 +256,15 @@ void weft__http_on_gone(weft__http_request *r, void (*gone)(void *), void (*drop
     if (left || done) drop(arg);
 }
 
+int weft__http_off_gone(weft__http_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int had = r->on_drop != NULL;
+    r->on_gone = r->on_drop = NULL;
+    pthread_mutex_unlock(&r->lock);
+    return had;
+}
+
 void weft__http_add_header(weft__http_request *r, const char *name, const char *value)
 {
     pthread_mutex_lock(&r->lock);

@@ -20,7 +20,16 @@ weft_status weft__kv_pool_create(const weft_kv_group *groups, int n_groups, cons
                                  weft__kv_pool **out, weft_error *err);
 void weft__kv_pool_destroy(weft__kv_pool **pool);
 const weft_kv_binding *weft__kv_pool_bindings(const weft__kv_pool *pool); /* [n_groups] */
+/* Pages that may be taken without evicting. */
 int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group);
+/* Pages that sequences or the prefix tree hold; those of them that the tree holds alone. */
+int32_t weft__kv_pool_held_pages(const weft__kv_pool *pool, int group);
+int32_t weft__kv_pool_idle_pages(const weft__kv_pool *pool, int group);
+/* At most n_pages of the group are held from now on, from 1 to all there are. Those beyond it go as soon as the tree
+ * holds them alone: with this call, or with the next one after they became idle. Returns how many were evicted. */
+int32_t weft__kv_pool_limit(weft__kv_pool *pool, int group, int32_t n_pages);
+/* Gives the memory of all free pages back to the system; what takes them later waits for it again. */
+void weft__kv_pool_give_back(weft__kv_pool *pool);
 /* Pages that are free, or would be after evicting everything that the prefix tree alone holds. Exact, for all groups at
  * once, and O(1): a reserve that needs no more than this in every group succeeds. What admission counts with. */
 int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);

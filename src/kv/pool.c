@@ -94,9 +94,51 @@ const weft_kv_binding *weft__kv_pool_bindings(const weft__kv_pool *pool)
     return pool->bindings;
 }
 
+/* Of n free pages those that are not withheld. */
+static int32_t pool_given(const struct weft__kv_group_pool *gp, int32_t n)
+{
+    return n > gp->n_withheld ? n - gp->n_withheld : 0;
+}
+
 int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group)
 {
-    return pool->groups[group].n_free;
+    return pool_given(&pool->groups[group], pool->groups[group].n_free);
+}
+
+int32_t weft__kv_pool_held_pages(const weft__kv_pool *pool, int group)
+{
+    return pool->bindings[group].n_pages - pool->groups[group].n_free;
+}
+
+int32_t weft__kv_pool_idle_pages(const weft__kv_pool *pool, int group)
+{
+    return pool->groups[group].n_idle;
+}
+
+int32_t weft__kv_pool_limit(weft__kv_pool *pool, int group, int32_t n_pages)
+{
+    struct weft__kv_group_pool *gp = &pool->groups[group];
+    const int32_t before = gp->n_free;
+    gp->n_withheld = pool->bindings[group].n_pages - n_pages;
+    while (gp->n_free < gp->n_withheld && pool->reclaim && pool->reclaim(pool->reclaim_arg, group)) continue;
+    return gp->n_free - before;
+}
+
+void weft__kv_pool_give_back(weft__kv_pool *pool)
+{
+    for (int g = 0; g < pool->n_groups; g++) {
+        struct weft__kv_group_pool *gp = &pool->groups[g];
+        const int32_t n_pages = pool->bindings[g].n_pages;
+        const uint64_t page_bytes = pool->bindings[g].page_bytes;
+        for (int32_t first = 0, end; first < n_pages; first = end) {
+            end = first + 1;
+            if (gp->count[first]) continue;
+            while (end < n_pages && !gp->count[end]) end++;
+            if (first >= gp->n_warm) break; /* they never had any */
+            (void)weft__mem_advise(gp->buffer, (uint64_t)first * page_bytes, (uint64_t)(end - first) * page_bytes,
+                                   WEFT__MEM_ADVICE_LOSE, NULL); /* a wish */
+        }
+    }
 }
 
 int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows)
@@ -111,7 +153,7 @@ int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t
 
 int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group)
 {
-    return pool->groups[group].n_free + pool->groups[group].n_idle;
+    return pool_given(&pool->groups[group], pool->groups[group].n_free + pool->groups[group].n_idle);
 }
 
 static void idle_enter(struct weft__kv_group_pool *gp, int32_t page)
@@ -134,7 +176,8 @@ static void idle_leave(struct weft__kv_group_pool *gp, int32_t page)
 int32_t weft__kv_page_take(weft__kv_pool *pool, int group)
 {
     struct weft__kv_group_pool *gp = &pool->groups[group];
-    if (gp->n_free == 0 && !(pool->reclaim && pool->reclaim(pool->reclaim_arg, group))) return -1;
+    while (!pool_given(gp, gp->n_free))
+        if (!(pool->reclaim && pool->reclaim(pool->reclaim_arg, group))) return -1;
     int32_t page = gp->free[--gp->n_free];
     if (page >= gp->n_used) gp->n_used = page + 1;
     if (page >= gp->n_warm) gp->n_warm = page + 1;

@@ -15,6 +15,7 @@ struct weft__kv_group_pool {
     int32_t *count; /* references per page */
     int32_t *free;  /* stack of free pages; those that were never taken lie at its bottom, the lowest on top */
     int32_t n_free;
+    int32_t n_withheld;     /* free pages, or such as become free, that nobody gets (weft__kv_pool_limit) */
     int32_t n_used, n_warm; /* pages [0, n_used) were taken before; [0, n_warm) are in memory, n_used <= n_warm */
     void **owner;           /* per page: the tree's node, or NULL */
     int32_t *next, *prev;   /* per page: neighbours in the list of idle pages; -1 at its ends */

@@ -84,8 +84,9 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice,
                              weft_error *err)
 {
-    static const int to_system[] = {MADV_NORMAL,   MADV_SEQUENTIAL, MADV_RANDOM,  MADV_WILLNEED,
-                                    MADV_DONTNEED, HUGE_PAGES,      NO_HUGE_PAGES};
+    static const int to_system[] = {MADV_NORMAL,   MADV_SEQUENTIAL, MADV_RANDOM,   MADV_WILLNEED,
+                                    MADV_DONTNEED, HUGE_PAGES,      NO_HUGE_PAGES, MADV_DONTNEED};
+    const int inwards = advice == WEFT__MEM_ADVICE_DONTNEED || advice == WEFT__MEM_ADVICE_LOSE;
     unsigned long long from = offset, n = n_bytes;
     if ((unsigned)advice >= sizeof to_system / sizeof *to_system)
         return weft_fail(err, WEFT_ARGUMENT, "unknown advice %d", (int)advice);
@@ -94,11 +95,13 @@ weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_b
                          from, from, n, (unsigned long long)b->n_bytes);
     if (advice == WEFT__MEM_ADVICE_DONTNEED && b->domain != WEFT_DOMAIN_MAPPED)
         return weft_fail(err, WEFT_ARGUMENT, "dropping pages of memory domain %u would lose their contents", b->domain);
+    if (advice == WEFT__MEM_ADVICE_LOSE && b->domain != WEFT_DOMAIN_HOST)
+        return weft_fail(err, WEFT_ARGUMENT, "the contents of memory domain %u are not to be lost", b->domain);
     uintptr_t mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     uintptr_t first = (uintptr_t)b->data + offset, last = first + n_bytes;
-    if (advice == WEFT__MEM_ADVICE_DONTNEED) {
+    if (inwards) {
         /* The page that holds the end of the file belongs to no other. */
-        if (offset + n_bytes == b->n_bytes) last = (last + mask) & ~mask;
+        if (advice == WEFT__MEM_ADVICE_DONTNEED && offset + n_bytes == b->n_bytes) last = (last + mask) & ~mask;
         first = (first + mask) & ~mask;
         last &= ~mask;
     } else {

@@ -17,7 +17,8 @@ typedef enum weft__mem_advice {
     WEFT__MEM_ADVICE_WILLNEED, /* start reading it now */
     WEFT__MEM_ADVICE_DONTNEED, /* its pages may be dropped; they are read again from the file when touched */
     WEFT__MEM_ADVICE_HUGE,     /* huge pages here, as many as the system gives */
-    WEFT__MEM_ADVICE_SMALL     /* no huge pages here, whatever was asked for when the buffer was made */
+    WEFT__MEM_ADVICE_SMALL,    /* no huge pages here, whatever was asked for when the buffer was made */
+    WEFT__MEM_ADVICE_LOSE      /* the system may have them back: they read as zeros, or as before, until written */
 } weft__mem_advice;
 
 /* A buffer of spec->n_bytes in WEFT_DOMAIN_HOST. Buffers of a mebibyte and more are mapped from the system, whole pages
@@ -40,9 +41,10 @@ weft_status weft__mem_reserve(uint64_t n_bytes, weft_buffer **out, weft_error *e
  * WEFT_NO_MEMORY; the message names the path and the system's reason. */
 weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err);
 
-/* Tells the system how [offset, offset + n_bytes) will be used. DONTNEED is rounded inwards to whole pages, so that
- * neighbours stay, and is refused outside WEFT_DOMAIN_MAPPED, where it would lose data; all other advice is rounded
- * outwards. Fails with WEFT_ARGUMENT (range, domain) or WEFT_IO (the system refused). */
+/* Tells the system how [offset, offset + n_bytes) will be used. DONTNEED and LOSE are rounded inwards to whole pages:
+ * neighbours stay. DONTNEED is refused outside WEFT_DOMAIN_MAPPED, where it would lose data, LOSE outside
+ * WEFT_DOMAIN_HOST. All other advice is rounded outwards. Fails with WEFT_ARGUMENT (range, domain) or WEFT_IO (the
+ * system refused). */
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice,
                              weft_error *err);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "mem/mem.h"
 #include "mem/owners.h"
 #include "model/hf_parts.h"
@@ -29,12 +30,19 @@ static void fill_vector(const weft__tensor_desc *t, const weft__hf_tensor *how, 
     for (uint64_t i = 0; how->plus_one && i < t->n_elems; i++) dst[i] += 1;
 }
 
+enum { PIECE = 1 << 16 };
+
 /* The parts one behind another; their pages may go when they have been read. */
 static void fill_parts(const weft__hf_tensor *how, uint8_t *dst)
 {
     for (size_t i = 0; i < how->n_parts; i++) {
         const weft__tensor_desc *part = how->parts[i];
-        memcpy(dst, weft__tensor_data(part), (size_t)part->n_bytes);
+        const uint8_t *src = weft__tensor_data(part);
+        for (uint64_t at = 0, n; at < part->n_bytes; at += n) { /* in pieces, so that it may rest in between */
+            n = part->n_bytes - at < PIECE ? part->n_bytes - at : PIECE;
+            memcpy(dst + at, src + at, (size_t)n);
+            weft__background_did(n);
+        }
         dst += part->n_bytes;
         if (part->buffer->domain == WEFT_DOMAIN_MAPPED)
             weft__mem_advise(part->buffer, part->offset, part->n_bytes, WEFT__MEM_ADVICE_DONTNEED, NULL);

@@ -142,6 +142,14 @@ uint64_t weft__sample_bytes(const weft_sampler *s)
            (uint64_t)s->params.n_bias * sizeof *s->bias + (uint64_t)s->n_nameless * sizeof *s->nameless;
 }
 
+uint64_t weft__sample_bytes_most(int32_t n_vocab, int32_t n_ctx)
+{
+    enum { BIASES = 4096 };
+    const weft_sampler *s = NULL;
+    return sizeof *s + (uint64_t)n_vocab * (sizeof *s->items + sizeof *s->count + sizeof *s->nameless) +
+           (uint64_t)n_ctx * sizeof *s->history + BIASES * sizeof *s->bias;
+}
+
 uint64_t weft_sampler_seed(const weft_sampler *s)
 {
     return s->params.seed;

@@ -33,10 +33,7 @@ static void free_entry(entry *e)
 
 void weft__server_grammar_cache_end(weft__server_grammar_cache *c)
 {
-    for (entry *e = c->first, *next; e; e = next) {
-        next = e->next;
-        free_entry(e);
-    }
+    weft__server_grammar_cache_clear(c);
     pthread_mutex_destroy(&c->lock);
 }
 
@@ -83,6 +80,16 @@ static void free_list(entry *e)
         next = e->next;
         free_entry(e);
     }
+}
+
+void weft__server_grammar_cache_clear(weft__server_grammar_cache *c)
+{
+    pthread_mutex_lock(&c->lock);
+    entry *all = c->first;
+    c->first = NULL;
+    c->n = c->n_bytes = 0;
+    pthread_mutex_unlock(&c->lock);
+    free_list(all);
 }
 
 weft_grammar *weft__server_grammar_cache_find(weft__server_grammar_cache *c, const weft__server_grammar_key *key)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "server/models.h"
 #include "server/rules.h"
 
 static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};
@@ -275,16 +276,127 @@ static void put_llama(const weft__server_metrics *m, const weft_engine_stats *e,
     gauge(out, "llamacpp:requests_deferred", "Number of requests deferred.", e->n_waiting);
 }
 
-void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out)
+/* ---- of several models ---- */
+
+static void put_model(weft__server_model *m, weft__strbuf *out)
 {
-    weft__server_model *m = &s->first;
-    weft_engine_stats e = {.size = sizeof e};
-    weft_engine_get_stats(m->engine, &e);
+    weft_engine_stats e;
+    weft__server_models_stats(m, &e);
     put_requests(&m->metrics, out);
     put_engine(&e, out);
     put_memory(&e.memory, out);
+}
+
+static void put_model_llama(weft__server_model *m, weft__strbuf *out)
+{
+    weft_engine_stats e;
+    weft__server_models_stats(m, &e);
+    put_llama(&m->metrics, &e, out);
+}
+
+/* The text of a label's value. */
+static void put_label(weft__strbuf *out, const char *value)
+{
+    for (const char *c = value; *c; c++) {
+        if (*c == '\\' || *c == '"') weft__strbuf_putc(out, '\\');
+        weft__strbuf_putc(out, *c == '\n' ? ' ' : *c);
+    }
+}
+
+/* One line of a metric, up to its end, with the label `model` before all others. */
+static void put_labelled(weft__strbuf *out, const char *line, size_t n, const char *model)
+{
+    const size_t name = strcspn(line, "{ ");
+    weft__strbuf_put(out, line, name);
+    weft__strbuf_puts(out, "{model=\"");
+    put_label(out, model);
+    weft__strbuf_puts(out, line[name] == '{' ? "\"," : "\"}");
+    weft__strbuf_put(out, line + name + (line[name] == '{'), n - name - (line[name] == '{'));
+}
+
+/* What each has said, metric by metric: all have the same ones, in the same order, each with its two lines of heads. */
+static void interleave(weft__server_model *const *models, const weft__strbuf *said, const char **at, int n,
+                       weft__strbuf *out)
+{
+    for (int i = 0; i < n; i++) {
+        out->failed |= said[i].failed;
+        at[i] = said[i].data;
+    }
+    if (out->failed || !at[0]) return;
+    while (*at[0]) {
+        for (int i = 0; i < n; i++) {
+            for (int heads = 0; *at[i]; heads++) {
+                const char *end = strchr(at[i], '\n');
+                if (*at[i] == '#' && heads >= 2) break;
+                if (*at[i] != '#') put_labelled(out, at[i], (size_t)(end + 1 - at[i]), models[i]->name);
+                else if (!i) weft__strbuf_put(out, at[i], (size_t)(end + 1 - at[i]));
+                at[i] = end + 1;
+            }
+        }
+    }
+}
+
+/* What `put` says of each model that ever was there; names as they are where the server has one model. */
+static void put_models(weft_server *s, weft__strbuf *out, void (*put)(weft__server_model *m, weft__strbuf *out))
+{
+    weft__server_models *all = &s->models;
+    weft__server_model **models = weft__alloc_array(all->n, sizeof *models);
+    weft__strbuf *said = weft__alloc_zero(all->n, sizeof *said);
+    const char **at = weft__alloc_array(all->n, sizeof *at);
+    int n = 0;
+    if (!models || !said || !at) out->failed = 1;
+    pthread_mutex_lock(&all->lock);
+    for (size_t i = 0; i < all->n && !out->failed; i++) {
+        weft__server_model *m = all->items[i];
+        if (!m->n_loads && all->n > 1) continue;
+        put(m, all->n > 1 ? &said[n] : out);
+        if (all->n > 1) models[n++] = m;
+    }
+    pthread_mutex_unlock(&all->lock);
+    if (n) interleave(models, said, at, n, out);
+    for (int i = 0; i < n; i++) weft__strbuf_free(&said[i]);
+    weft__free(at);
+    weft__free(said);
+    weft__free(models);
+}
+
+static void put_of_model(weft__strbuf *out, const char *name, const weft__server_model *m, double value)
+{
+    weft__strbuf_printf(out, "%s{model=\"", name);
+    put_label(out, m->name);
+    weft__strbuf_printf(out, "\"} %.12g\n", value);
+}
+
+static void put_states(weft_server *s, weft__strbuf *out)
+{
+    weft__server_models *all = &s->models;
+    pthread_mutex_lock(&all->lock);
+    gauge(out, "weft_memory_limit_bytes", "What models, pages and adapters may take together; 0: no limit.",
+          (double)all->memory);
+    gauge(out, "weft_memory_reserved_bytes", "What those that are there may take of it.",
+          (double)weft__server_room_used(s, NULL));
+    gauge(out, "weft_models_waiting", "Requests that wait for their model to be loaded.", all->n_waiting);
+    head(out, "weft_model_loaded", "gauge", "1: the model is there.");
+    for (size_t i = 0; i < all->n; i++)
+        put_of_model(out, "weft_model_loaded", all->items[i], all->items[i]->state == WEFT__SERVER_LOADED);
+    head(out, "weft_model_loads_total", "counter", "Times that it was loaded.");
+    for (size_t i = 0; i < all->n; i++)
+        put_of_model(out, "weft_model_loads_total", all->items[i], (double)all->items[i]->n_loads);
+    head(out, "weft_model_unloads_total", "counter", "Times that it was unloaded.");
+    for (size_t i = 0; i < all->n; i++)
+        put_of_model(out, "weft_model_unloads_total", all->items[i], (double)all->items[i]->n_unloads);
+    head(out, "weft_model_load_seconds", "gauge", "How long its last loading took, from its turn on.");
+    for (size_t i = 0; i < all->n; i++)
+        put_of_model(out, "weft_model_load_seconds", all->items[i], (double)all->items[i]->load_ms / 1000);
+    pthread_mutex_unlock(&all->lock);
+}
+
+void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, weft__strbuf *out)
+{
+    if (s->models.are_several) put_states(s, out);
+    put_models(s, out, put_model);
     put_http(s, out);
-    put_grammars(m, out);
+    put_models(s, out, put_grammars);
     put_responses(&s->answered, out);
     put_stages(s, out);
     uint64_t n_sent, n_dropped;
@@ -300,5 +412,5 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
     if (who->is_admin && who->rules)
         weft__server_accounts_write(&s->limits, who->rules->accounts, who->rules->n_accounts, out);
-    put_llama(&m->metrics, &e, out);
+    put_models(s, out, put_model_llama);
 }

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "format/out_file.h"
-#include "server/server.h"
+#include "server/models.h"
 
 static const char header[] =
     "time,requests,prompt_tokens,cached_tokens,generated_tokens,running,waiting,refused,preempted,steps,model_seconds,"
@@ -31,16 +31,17 @@ static uint64_t resident_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void put_row(weft_server *s, weft__strbuf *out)
+/* What all models have counted, and hold now. */
+typedef struct metrics_sums {
+    uint64_t numbers[9];
+    uint64_t model_ns;
+    uint64_t more[8];
+} metrics_sums;
+
+static void add_model(metrics_sums *to, weft__server_model *m)
 {
-    weft__server_model *m = &s->first;
     weft_engine_stats e = {.size = sizeof e};
-    char stamp[40];
-    struct tm utc;
-    const time_t now = time(NULL);
-    weft_engine_get_stats(m->engine, &e);
-    gmtime_r(&now, &utc);
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    weft__server_models_stats(m, &e);
     const uint64_t numbers[] = {e.n_finished,
                                 m->metrics.prompt_tokens,
                                 m->metrics.cached_tokens,
@@ -52,14 +53,30 @@ static void put_row(weft_server *s, weft__strbuf *out)
                                 e.n_steps},
                    more[] = {(uint64_t)e.kv_pages,         (uint64_t)e.kv_pages_used, (uint64_t)e.kv_pages_cached,
                              (uint64_t)e.n_adapters_ready, e.memory.weights.bytes,    e.memory.pages.bytes,
-                             e.memory.adapters.bytes,      e.memory.scratch.bytes,    resident_bytes()};
+                             e.memory.adapters.bytes,      e.memory.scratch.bytes};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) to->numbers[i] += numbers[i];
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) to->more[i] += more[i];
+    to->model_ns += e.model_ns;
+}
+
+static void put_row(weft_server *s, weft__strbuf *out)
+{
+    metrics_sums sums = {0};
+    char stamp[40];
+    struct tm utc;
+    const time_t now = time(NULL);
+    pthread_mutex_lock(&s->models.lock);
+    for (size_t i = 0; i < s->models.n; i++) add_model(&sums, s->models.items[i]);
+    pthread_mutex_unlock(&s->models.lock);
+    gmtime_r(&now, &utc);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
     weft__strbuf_puts(out, stamp);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        weft__strbuf_printf(out, ",%llu", (unsigned long long)numbers[i]);
-    weft__strbuf_printf(out, ",%.6f", (double)e.model_ns / 1e9);
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        weft__strbuf_printf(out, ",%llu", (unsigned long long)more[i]);
-    weft__strbuf_puts(out, "\n");
+    for (size_t i = 0; i < sizeof sums.numbers / sizeof *sums.numbers; i++)
+        weft__strbuf_printf(out, ",%llu", (unsigned long long)sums.numbers[i]);
+    weft__strbuf_printf(out, ",%.6f", (double)sums.model_ns / 1e9);
+    for (size_t i = 0; i < sizeof sums.more / sizeof *sums.more; i++)
+        weft__strbuf_printf(out, ",%llu", (unsigned long long)sums.more[i]);
+    weft__strbuf_printf(out, ",%llu\n", (unsigned long long)resident_bytes());
 }
 
 /* A row, or nothing of it. */

@@ -9,6 +9,7 @@
 
 #include "api/objects.h"
 #include "base/alloc.h"
+#include "server/models.h"
 #include "server/rules.h"
 
 enum { MOST = 256 };
@@ -180,29 +181,47 @@ static weft_status check_sampling(const weft__config_preset *p, const weft__serv
                      error.message);
 }
 
-static int is_name_of(const weft__server_model *m, const char *name)
+/* The model of a preset: its base, or the one that is meant by no name. NULL: none is served so. */
+static weft__server_model *base_of(weft_server *s, const weft__config_preset *p)
 {
-    for (char **a = m->aliases.items; a && *a; a++)
-        if (!strcmp(*a, "*")) return 1;
-    return weft__server_is_model_name(m, name);
+    weft__server_model *first = s->models.first ? s->models.first : s->models.n == 1 ? s->models.items[0] : NULL;
+    weft__server_model *m = p->base ? weft__server_models_find(s, p->base) : first;
+    for (char **a = first && !m ? first->aliases.items : NULL; a && *a; a++)
+        if (!strcmp(*a, "*")) return first;
+    return m;
 }
 
-weft_status weft__server_presets_check(weft__server_rules *rules, weft__server_model *m, weft_error *err)
+/* What can be said of it once its model is there. */
+static weft_status check_with_model(weft__server_rules *rules, weft__server_model *m, const weft__config_preset *p,
+                                    weft_error *err)
+{
+    const char *source = rules->templates[p - rules->config->presets];
+    weft_engine_adapter a = {.size = sizeof a};
+    if (!weft_engine_adapter_find(m->engine, p->name, &a, NULL))
+        return weft_fail(err, WEFT_ARGUMENT, "presets.%s: a model or an adapter has that name; give it another",
+                         p->name);
+    weft_status st = p->sampling ? check_sampling(p, m, err) : WEFT_OK;
+    if (!st && source && !template_of(m, source, err))
+        st = weft_fail_within(err, (weft_status)err->status, "presets.%s: %s", p->name, p->chat_template);
+    return st;
+}
+
+weft_status weft__server_presets_check(weft__server_rules *rules, weft_server *s, weft_error *err)
 {
     const weft__config *c = rules->config;
-    for (size_t i = 0; c && i < c->n_presets; i++) {
+    weft_status st = WEFT_OK;
+    for (size_t i = 0; c && i < c->n_presets && !st; i++) {
         const weft__config_preset *p = &c->presets[i];
-        weft_engine_adapter a = {.size = sizeof a};
-        if (weft__server_is_model_name(m, p->name) || !weft_engine_adapter_find(m->engine, p->name, &a, NULL))
+        weft__server_model *m = base_of(s, p);
+        if (weft__server_models_find(s, p->name))
             return weft_fail(err, WEFT_ARGUMENT, "presets.%s: a model or an adapter has that name; give it another",
                              p->name);
-        if (p->base && !is_name_of(m, p->base))
+        if (!m)
             return weft_fail(err, WEFT_ARGUMENT, "presets.%s: its base '%s' is not served; this server has '%s'",
-                             p->name, p->base, m->name);
-        weft_status st = p->sampling ? check_sampling(p, m, err) : WEFT_OK;
-        if (!st && rules->templates[i] && !template_of(m, rules->templates[i], err))
-            st = weft_fail_within(err, (weft_status)err->status, "presets.%s: %s", p->name, p->chat_template);
-        if (st) return st;
+                             p->name, p->base ? p->base : "", s->models.items[0]->name);
+        if (!weft__server_model_hold_loaded(m)) continue;
+        st = check_with_model(rules, m, p, err);
+        weft__server_model_look_away(&m);
     }
-    return WEFT_OK;
+    return st;
 }

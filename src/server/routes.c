@@ -7,16 +7,17 @@
 
 #include "api/objects.h"
 #include "base/alloc.h"
+#include "server/models.h"
 #include "server/rules.h"
 
-enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
+enum { GET = 1, POST = 2, OPEN = 4 /* without a key */, WAITS = 8 /* for its model to be loaded */ };
 
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
     int methods;
     /* one of them: of the server, or of a model, which is held meanwhile */
     void (*answer)(weft_server *s, weft__http_request *r, const weft__server_caller *who);
-    void (*of_model)(weft__server_model *m, weft__http_request *r, const weft__server_caller *who);
+    weft__server_of_model *of_model;
 } route;
 
 static void reply(weft__http_request *r, weft__strbuf *out)
@@ -92,6 +93,7 @@ static int parse(weft__server_model *m, weft__http_request *r, const weft__serve
     if (ok) ok = weft__server_adapters_allowed(m, who, params, &error);
     if (ok && preset) ok = weft__server_preset_adapters(m, preset, params, &error);
     if (ok && prompts) ok = weft__server_preset_prompts(who->rules, m, preset, prompts, &error);
+    if (ok && m->server->models.are_several) weft__server_model_keep(m, params->keep_alive_ms);
     if (ok) return 1;
     weft__api_params_free(params);
     routes_refuse(r, &error);
@@ -249,46 +251,6 @@ static void answer_health(weft_server *s, weft__http_request *r, const weft__ser
     reply(r, &out);
 }
 
-static void put_model(const weft__server_model *m, const char *name, weft__strbuf *out)
-{
-    weft__api_put_model(out, name, m->server->began, m->n_vocab, m->prompt_model.n_ctx, &m->info);
-}
-
-static void answer_models(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
-{
-    weft__strbuf out = {0};
-    weft__api_put_models_begin(&out);
-    const int may = weft__server_may_use_model(who, m->name);
-    if (may) put_model(m, m->name, &out);
-    for (char **a = m->aliases.items; a && *a; a++)
-        if (strcmp(*a, "*") && strcmp(*a, m->name) && (may || weft__server_may_use_model(who, *a)))
-            put_model(m, *a, &out);
-    if (may) weft__server_adapters_put_models(m, who, &out);
-    weft__server_presets_put(m, who, &out);
-    weft__api_put_models_end(&out);
-    reply(r, &out);
-}
-
-static void answer_model(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
-{
-    weft__strbuf out = {0};
-    weft__api_error error = {0};
-    const char *name = weft__http_path(r) + strlen("/v1/models/");
-    char named[WEFT__API_ADAPTER_NAME];
-    weft_engine_adapter adapter = {.size = sizeof adapter};
-    const weft__config_preset *preset = weft__server_preset_find(who->rules, name);
-    *named = 0;
-    if (preset ? !check_preset(m, who, preset, &error) : !check_model(m, who, name, named, &error)) {
-        routes_refuse(r, &error);
-        return;
-    }
-    if (*named && !weft_engine_adapter_find(m->engine, named, &adapter, NULL))
-        weft__server_adapter_put_model(m, who, &adapter, &out);
-    else if (preset) weft__api_put_preset_model(&out, name, preset->base ? preset->base : m->name, m->server->began);
-    else put_model(m, name, &out);
-    reply(r, &out);
-}
-
 static void answer_openapi(weft_server *s, weft__http_request *r, const weft__server_caller *who)
 {
     weft__strbuf out = {0};
@@ -379,24 +341,26 @@ static void answer_metrics(weft_server *s, weft__http_request *r, const weft__se
 static const route routes[] = {
     {"/", GET | OPEN, weft__server_page},
     {"/page/{file}", GET | OPEN, weft__server_page},
-    {"/v1/models", GET, .of_model = answer_models},
-    {"/v1/models/{model}", GET, .of_model = answer_model},
-    {"/v1/chat/completions", POST, .of_model = answer_chat},
-    {"/v1/completions", POST, .of_model = answer_completions},
-    {"/v1/embeddings", POST, .of_model = answer_openai_embeddings},
-    {"/models", GET, .of_model = answer_models},
-    {"/chat/completions", POST, .of_model = answer_chat},
-    {"/completion", POST, .of_model = answer_completion},
-    {"/completions", POST, .of_model = answer_completion},
-    {"/embedding", POST, .of_model = answer_embedding},
-    {"/embeddings", POST, .of_model = answer_embedding},
-    {"/tokenize", POST, .of_model = answer_tokenize},
-    {"/detokenize", POST, .of_model = answer_detokenize},
-    {"/apply-template", POST, .of_model = answer_apply_template},
+    {"/v1/models", GET, weft__server_models_list},
+    {"/v1/models/{model}", GET, weft__server_models_show},
+    {"/v1/chat/completions", POST | WAITS, .of_model = answer_chat},
+    {"/v1/completions", POST | WAITS, .of_model = answer_completions},
+    {"/v1/embeddings", POST | WAITS, .of_model = answer_openai_embeddings},
+    {"/models", GET, weft__server_models_list},
+    {"/models/load", POST, weft__server_models_load},
+    {"/models/unload", POST, weft__server_models_unload},
+    {"/chat/completions", POST | WAITS, .of_model = answer_chat},
+    {"/completion", POST | WAITS, .of_model = answer_completion},
+    {"/completions", POST | WAITS, .of_model = answer_completion},
+    {"/embedding", POST | WAITS, .of_model = answer_embedding},
+    {"/embeddings", POST | WAITS, .of_model = answer_embedding},
+    {"/tokenize", POST | WAITS, .of_model = answer_tokenize},
+    {"/detokenize", POST | WAITS, .of_model = answer_detokenize},
+    {"/apply-template", POST | WAITS, .of_model = answer_apply_template},
     {"/health", GET | OPEN, answer_health},
     {"/v1/health", GET | OPEN, answer_health},
     {"/openapi.json", GET | OPEN, answer_openapi},
-    {"/props", GET, .of_model = answer_props},
+    {"/props", GET | WAITS, .of_model = answer_props},
     {"/slots", GET, .of_model = answer_slots},
     {"/slots/{id_slot}", POST, .of_model = answer_slot_action},
     {"/metrics", GET, answer_metrics},
@@ -482,10 +446,6 @@ void weft__server_route(void *arg, weft__http_request *r)
     else if (s->draining && given == POST) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
     if (error.status) routes_refuse(r, &error);
     else if (routes[i].answer) routes[i].answer(s, r, &who);
-    else {
-        weft__server_model *m = weft__server_model_hold(&s->first);
-        routes[i].of_model(m, r, &who);
-        weft__server_model_release(&m);
-    }
+    else weft__server_models_answer(s, r, &who, routes[i].methods & WAITS, routes[i].of_model);
     weft__server_rules_release(&who.rules);
 }

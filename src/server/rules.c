@@ -261,7 +261,7 @@ static weft_status check_next(weft_server *s, weft__server_rules *next, weft_err
         return weft_fail(err, WEFT_ARGUMENT, "no key is left, and all would be let in: that wants a new start");
     if (!s->wants_keys && next->keys.n)
         return weft_fail(err, WEFT_ARGUMENT, "the first keys of a server want a new start");
-    return weft__server_presets_check(next, &s->first, err);
+    return weft__server_presets_check(next, s, err);
 }
 
 /* What cannot be read changes nothing: no client is let in, or shut out, by a file that is half written. */
@@ -283,7 +283,12 @@ void weft__server_rules_reload(weft_server *s)
     else {
         tell_what_waits(s->rules->config, next->config);
         weft__server_rules_put(s, &next);
-        weft__server_adapters_forget(&s->first);
+        for (size_t i = 0; i < s->models.n; i++) {
+            weft__server_model *m = s->models.items[i];
+            if (!weft__server_model_hold_loaded(m)) continue;
+            weft__server_adapters_forget(m);
+            weft__server_model_look_away(&m);
+        }
     }
     weft__server_rules_release(&next);
 }

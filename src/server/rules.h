@@ -48,8 +48,8 @@ int weft__server_may_use_adapter(const weft__server_caller *who, const char *nam
 /* ---- presets.c ---- */
 /* NULL: none is called so. */
 const weft__config_preset *weft__server_preset_find(const weft__server_rules *rules, const char *name);
-/* Is each of them one of this model, with a template that can be read? */
-weft_status weft__server_presets_check(weft__server_rules *rules, weft__server_model *m, weft_error *err);
+/* Is each of them one of a model of the server's, and of one that is there with a template that can be read? */
+weft_status weft__server_presets_check(weft__server_rules *rules, weft_server *s, weft_error *err);
 /* The body as a request of this form, with what its model adds where that is a preset (*preset; else NULL). 1, or 0
  * with the error filled. The parameters are to be freed either way. */
 int weft__server_preset_parse(const weft__server_rules *rules, weft__server_model *m, const weft__api_table *form,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* served.c: a model as it is served: with the engine that runs it, what requests must know of it, and what is kept for
- * them. Invariant: what stands in it is set before the first request sees it, and stays while one holds it; what
- * changes has a lock of its own. Any thread. */
+ * them. Invariant: what _open sets is there before the first request holds the model, and stays while one does; what
+ * changes has a lock of its own. _open and _shut: one thread. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/server.h"
+#include "server/models.h"
 
 /* ---- lists ---- */
 
@@ -118,56 +118,72 @@ static weft_status learn(weft__server_model *m, weft_error *err)
 
 /* ---- life ---- */
 
-void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model *model, weft_engine *engine)
+weft_status weft__server_model_new(weft_server *s, const char *name, const char *path, const char *const *aliases,
+                                   weft__server_model **out, weft_error *err)
 {
-    *m = (weft__server_model){.server = s, .model = model, .engine = engine};
+    weft__server_model *m = *out = weft__alloc_zero(1, sizeof *m);
+    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    m->server = s;
+    m->keep_ns = s->models.idle_ns ? s->models.idle_ns : UINT64_MAX;
     pthread_mutex_init(&m->loras_lock, NULL);
     pthread_mutex_init(&m->slots.lock, NULL);
     pthread_mutex_init(&m->templates_lock, NULL);
     weft__server_grammar_cache_begin(&m->grammar_cache, WEFT__SERVER_GRAMMAR_BYTES);
     weft__server_metrics_begin(&m->metrics);
-}
-
-weft_status weft__server_model_open(weft__server_model *m, const char *const *aliases, const char *chat_template,
-                                    int has_keys, weft_error *err)
-{
-    weft_status st = learn(m, err);
-    if (!st) st = open_chat(m, chat_template, err);
-    if (!st) st = weft__server_strings_copy(aliases, &m->aliases, err);
+    weft_status st = weft__server_strings_copy(aliases, &m->aliases, err);
     if (st) return st;
     const char *first = m->aliases.items[0];
-    snprintf(m->name, sizeof m->name, "%s", first && strcmp(first, "*") ? first : m->info.name);
+    snprintf(m->name, sizeof m->name, "%s", first && strcmp(first, "*") ? first : name ? name : "");
+    if (path && !(m->path = weft__strdup(path))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    return WEFT_OK;
+}
+
+weft_status weft__server_model_open(weft__server_model *m, weft_model *model, weft_engine *engine,
+                                    const char *chat_template, int has_keys, weft_error *err)
+{
+    m->model = model;
+    m->engine = engine;
+    weft_status st = learn(m, err);
+    if (!st) st = open_chat(m, chat_template, err);
+    if (st) return st;
+    if (!*m->name) snprintf(m->name, sizeof m->name, "%s", m->info.name);
     m->slots.have_owners = has_keys;
     st = weft__server_slots_begin(&m->slots, m->n_slots, m->prompt_model.n_ctx, err);
     return st ? st : weft__server_events_begin(&m->events, m->engine, err);
 }
 
-void weft__server_model_end(weft__server_model *m)
+void weft__server_model_shut(weft__server_model *m)
 {
     weft__server_events_end(&m->events);
+    m->events = (weft__server_events){0};
     weft__server_templates_end(m);
-    pthread_mutex_destroy(&m->templates_lock);
-    weft__server_grammar_cache_end(&m->grammar_cache);
+    weft__server_grammar_cache_clear(&m->grammar_cache);
     weft__server_slots_free(&m->slots);
-    weft__server_strings_free(&m->aliases);
     weft_chat_close(&m->prompt_model.tool_chat);
     weft_chat_close(&m->prompt_model.chat);
     weft__free(m->prompt_model.tool_fault);
     weft__free(m->prompt_model.chat_fault);
     weft__free(m->chat_source);
+    m->prompt_model = (weft__api_prompt_model){0};
+    m->chat_source = NULL;
+    m->model = NULL;
+    m->engine = NULL;
+}
+
+void weft__server_model_free(weft__server_model **p)
+{
+    weft__server_model *m = *p;
+    if (!m) return;
+    *p = NULL;
+    weft__server_model_shut(m);
+    weft__server_grammar_cache_end(&m->grammar_cache);
+    weft__server_strings_free(&m->aliases);
+    weft__free(m->kept);
+    weft__free(m->path);
+    pthread_mutex_destroy(&m->templates_lock);
+    pthread_mutex_destroy(&m->slots.lock);
     pthread_mutex_destroy(&m->loras_lock);
-}
-
-weft__server_model *weft__server_model_hold(weft__server_model *m)
-{
-    atomic_fetch_add(&m->n_held, 1);
-    return m;
-}
-
-void weft__server_model_release(weft__server_model **m)
-{
-    if (*m) atomic_fetch_sub(&(*m)->n_held, 1);
-    *m = NULL;
+    weft__free(m);
 }
 
 int weft__server_is_model_name(const weft__server_model *m, const char *name)

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/params.h"
+#include "server/models.h"
 #include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -127,7 +128,9 @@ static weft_status check_params(const weft_server_params *p, weft_error *err)
                   {"slow_s", p->slow_s, 86400},
                   {"ping_s", p->ping_s, 86400},
                   {"drain_s", p->drain_s, 86400},
-                  {"metrics_every_s", p->metrics_every_s, 86400}};
+                  {"metrics_every_s", p->metrics_every_s, 86400},
+                  {"n_sources", p->n_sources, 65536},
+                  {"idle_unload_s", p->idle_unload_s, 31536000}};
     if (p->port < -1 || p->port > 65535)
         return weft_fail(err, WEFT_ARGUMENT, "port %d: must be from 1 to 65535, or -1 for any", p->port);
     if (!p->tls_cert_file != !p->tls_key_file)
@@ -219,15 +222,15 @@ enum { GRAMMARS = 64 /* of some 30 ms at most, on the machines we measured */, G
 
 static weft_status begin_lines(weft_server *s, weft_error *err)
 {
+    const int32_t max = s->models.max_waiting, max_of_one = s->models.max_of_one; /* as the engine's queue has it */
     s->grammars = (weft__server_wait_queue){.what = "its grammar",
                                             .max = GRAMMARS,
                                             .max_of_one = GRAMMARS_OF_ONE,
                                             .work = weft__server_response_compile,
                                             .go_on = weft__server_response_compiled};
     s->adapters = (weft__server_wait_queue){.what = "its adapter",
-                                            .max = s->first.max_requests,
-                                            .max_of_one = s->first.max_requests -
-                                                          s->first.max_requests / 9, /* as the engine's queue has it */
+                                            .max = max,
+                                            .max_of_one = max_of_one,
                                             .work = weft__server_response_lease,
                                             .go_on = weft__server_response_leased};
     weft_status st = weft__server_wait_queue_begin(&s->grammars, err);
@@ -262,6 +265,107 @@ void weft__server_disk_leave(weft_server *s, const weft__http_request *r)
     pthread_mutex_unlock(&s->disk_lock);
 }
 
+/* ---- models ---- */
+
+/* The caller's model, which is there and stays. */
+static weft_status open_first(weft_server *s, weft_model *model, weft_engine *engine, const weft_server_params *p,
+                              weft_error *err)
+{
+    weft__server_model *m = s->models.first;
+    weft_engine_bytes need = {.size = sizeof need};
+    weft_engine_stats e = {.size = sizeof e};
+    weft_status st = weft__server_model_open(m, model, engine, p->chat_template, s->wants_keys, err);
+    if (st) return st;
+    m->state = WEFT__SERVER_LOADED;
+    m->n_loads = 1;
+    s->models.max_waiting = m->max_requests;
+    st = weft__server_adapters_check_names(m, err);
+    if (!st && s->add_adapters) st = weft__server_adapters_of_folder(m, err);
+    if (st || !s->models.memory) return st;
+    st = weft_engine_count_bytes(model, &s->models.engine_params, &need, err);
+    if (st) return st;
+    m->kv_least = m->kv_allowed = need.pages_least;
+    m->kv_most = need.pages;
+    weft_engine_get_stats(engine, &e);
+    m->reserved = need.weights + need.scratch_most;
+    if (s->adapter_dir || e.n_adapters) m->reserved += s->models.engine_params.adapter_bytes;
+    weft_engine_limit_pages(engine, need.pages_least);
+    if (m->reserved + m->kv_least <= s->models.memory) return WEFT_OK;
+    return weft_fail(err, WEFT_NO_MEMORY, "%s takes %.1f MB, more than the %.1f MB of --memory", m->name,
+                     (double)(m->reserved + m->kv_least) / 1e6, (double)s->models.memory / 1e6);
+}
+
+static weft_status add_model(weft_server *s, const char *name, const char *path, const char *const *aliases,
+                             weft_error *err)
+{
+    weft__server_model *m;
+    if (name && weft__server_models_find(s, name))
+        return weft_fail(err, WEFT_ARGUMENT, "two models have the name '%s'; give one another", name);
+    weft_status st = weft__server_model_new(s, name, path, aliases, &m, err);
+    if (m) s->models.items[s->models.n++] = m;
+    return st;
+}
+
+/* Of the memory, for the adapters of each model where nothing else is said. */
+enum { ADAPTERS_PART = 16 };
+
+static weft_status copy_settings(weft_server *s, const weft_server_params *p, weft_error *err)
+{
+    weft__server_models *all = &s->models;
+    weft_model_params_default(&all->model_params);
+    weft_engine_params_default(&all->engine_params);
+    weft_status st = WEFT_OK;
+    if (p->model_params)
+        st = weft__params_read(WEFT__PARAMS_TYPE(weft_model_params), &all->model_params, p->model_params, err);
+    if (!st && p->engine_params)
+        st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &all->engine_params, p->engine_params, err);
+    if (st) return st;
+    if (all->engine_params.store_dir) all->store_dir = weft__strdup(all->engine_params.store_dir);
+    if (p->chat_template) all->chat_template = weft__strdup(p->chat_template);
+    if ((all->engine_params.store_dir && !all->store_dir) || (p->chat_template && !all->chat_template))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for the server's settings");
+    all->memory = p->memory;
+    if (p->memory && !all->engine_params.adapter_bytes) all->engine_params.adapter_bytes = p->memory / ADAPTERS_PART;
+    all->idle_ns = (uint64_t)p->idle_unload_s * 1000000000u;
+    all->max_waiting = or_default(all->engine_params.n_slots, 16) + or_default(all->engine_params.max_queue, 256);
+    return WEFT_OK;
+}
+
+/* The caller's first, then those that are loaded when they are asked for. */
+static weft_status begin_models(weft_server *s, weft_model *model, weft_engine *engine, const weft_server_params *p,
+                                weft_error *err)
+{
+    weft__server_models *all = &s->models;
+    if (!model && !p->n_sources) return weft_fail(err, WEFT_ARGUMENT, "a server without a model");
+    weft_status st = copy_settings(s, p, err);
+    all->are_several = p->n_sources > 0 || p->memory;
+    all->items = weft__alloc_zero((size_t)p->n_sources + 1, sizeof *all->items);
+    if (!st && !all->items) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    if (!st && model) {
+        st = add_model(s, NULL, NULL, p->aliases, err);
+        all->first = all->items[0];
+        if (!st) st = open_first(s, model, engine, p, err);
+    }
+    for (int32_t i = 0; i < p->n_sources && !st; i++) {
+        st = add_model(s, p->sources[i].name, p->sources[i].path, NULL, err);
+        if (st || !p->sources[i].is_pinned) continue;
+        all->items[all->n - 1]->is_pinned = 1;
+        weft__server_loader_want(s, all->items[all->n - 1]);
+    }
+    all->max_of_one = all->max_waiting - all->max_waiting / 9;
+    return st;
+}
+
+static void make_locks(weft_server *s)
+{
+    pthread_mutex_init(&s->models.lock, NULL);
+    weft__clock_cond_init(&s->models.work);
+    weft__clock_cond_init(&s->models.tick);
+    pthread_cond_init(&s->models.send, NULL);
+    pthread_mutex_init(&s->disk_lock, NULL);
+    pthread_rwlock_init(&s->rules_lock, NULL);
+}
+
 weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
                             weft_error *err)
 {
@@ -273,13 +377,11 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (st) return st;
     weft_server *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    weft__server_model_begin(&s->first, s, model, engine);
     s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     s->no_page = p->no_page != 0;
-    pthread_mutex_init(&s->disk_lock, NULL);
-    pthread_rwlock_init(&s->rules_lock, NULL);
+    make_locks(s);
     weft__server_limits_begin(&s->limits);
     pthread_mutex_init(&s->resident.lock, NULL);
     weft__server_usage_begin(&s->usage);
@@ -288,13 +390,12 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
     if (!st) st = read_keys(s, p, err);
-    if (!st) st = weft__server_model_open(&s->first, p->aliases, p->chat_template, s->wants_keys, err);
+    if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
+    s->add_adapters = p->adapter_dir && p->add_adapters;
+    if (!st) st = begin_models(s, model, engine, p, err);
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
     if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
-    if (!st) st = weft__server_adapters_check_names(&s->first, err);
-    if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
-    if (!st && p->adapter_dir && p->add_adapters) st = weft__server_adapters_of_folder(&s->first, err);
-    if (!st) st = weft__server_presets_check(s->rules, &s->first, err);
+    if (!st) st = weft__server_presets_check(s->rules, s, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
     if (!st && p->metrics_file)
         st = weft__server_metrics_file_begin(s, p->metrics_file, or_default(p->metrics_every_s, 10), err);
@@ -302,6 +403,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
     if (!st) st = weft__server_answers_begin(&s->answers, err);
+    if (!st) st = weft__server_loader_begin(s, err);
     if (!st) st = start_http(s, p, err);
     if (st) weft_server_free(&s);
     *out = s;
@@ -353,7 +455,9 @@ int32_t weft_server_run(weft_server *s)
     int left = weft__http_wait_idle(s->http, 0);
     while (left && s->draining == 1 && weft__clock_ns() < until && !asked_again(s))
         left = weft__http_wait_idle(s->http, 100);
-    if (left) weft_engine_drain(s->first.engine, 0); /* those are told that they were cancelled */
+    if (left) weft__server_loader_stop(s);
+    for (size_t i = 0; i < s->models.n && left; i++) /* those are told that they were cancelled */
+        if (s->models.items[i]->engine) weft_engine_drain(s->models.items[i]->engine, 0);
     if (left) weft__http_wait_idle(s->http, 2000);
     return left;
 }
@@ -366,11 +470,14 @@ void weft_server_free(weft_server **p)
     weft__http_stop(&s->http);
     weft__server_wait_queue_end(&s->adapters);
     weft__server_wait_queue_end(&s->grammars);
+    weft__server_loader_stop(s);
     weft__server_answers_end(&s->answers);
     weft__server_metrics_file_end(s);
     weft__server_traces_free(&s->traces);
     weft__server_log_end(s);
-    weft__server_model_end(&s->first);
+    weft__server_loader_end(s);
+    weft__free(s->models.store_dir);
+    weft__free(s->models.chat_template);
     weft__server_rules_release(&s->rules);
     weft__server_limits_end(&s->limits);
     weft__server_keys_free(&s->given_keys);
@@ -381,6 +488,10 @@ void weft_server_free(weft_server **p)
     weft__server_strings_free(&s->hosts);
     if (s->stop_fd >= 0) close(s->stop_fd);
     if (s->reload_fd >= 0) close(s->reload_fd);
+    pthread_cond_destroy(&s->models.send);
+    pthread_cond_destroy(&s->models.tick);
+    pthread_cond_destroy(&s->models.work);
+    pthread_mutex_destroy(&s->models.lock);
     pthread_mutex_destroy(&s->disk_lock);
     pthread_rwlock_destroy(&s->rules_lock);
     pthread_mutex_destroy(&s->resident.lock);

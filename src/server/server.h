@@ -81,7 +81,7 @@ typedef struct weft__server_slots {
     int have_owners; /* there are keys: what a slot holds is its key's */
 } weft__server_slots;
 
-/* The lock is there already. */
+/* The lock is there already, and stays. */
 weft_status weft__server_slots_begin(weft__server_slots *slots, int32_t n, int32_t n_ctx, weft_error *err);
 void weft__server_slots_free(weft__server_slots *slots);
 /* Takes a free one: `wanted` if that is free, else the one used least recently, so that what a client is about to save
@@ -176,6 +176,8 @@ typedef struct weft__server_grammar_cache {
 
 void weft__server_grammar_cache_begin(weft__server_grammar_cache *c, size_t most_bytes);
 void weft__server_grammar_cache_end(weft__server_grammar_cache *c);
+/* Lets go of all that are kept: those of a tokenizer that ends. */
+void weft__server_grammar_cache_clear(weft__server_grammar_cache *c);
 /* The grammar of this key, of which the caller becomes an owner; NULL: it is not there. */
 weft_grammar *weft__server_grammar_cache_find(weft__server_grammar_cache *c, const weft__server_grammar_key *key);
 /* Keeps one that was compiled, as one more owner, where there is memory and it fits. Copies the text. */
@@ -296,19 +298,56 @@ int weft__server_events_on_event(void *choice, const weft_event *e);
 
 /* ---- a model that is served (served.c) ---- */
 
+enum weft__server_model_state {
+    WEFT__SERVER_UNLOADED,
+    WEFT__SERVER_WANTED, /* it waits for its turn to be loaded */
+    WEFT__SERVER_LOADING,
+    WEFT__SERVER_LOADED,
+    WEFT__SERVER_UNLOADING,
+    WEFT__SERVER_FAILED /* as fault says; the next request tries again */
+};
+
+/* An adapter that goes and comes with its model. */
+typedef struct weft__server_kept_adapter {
+    int32_t index; /* in the engine that ended */
+    float scale;
+    char name[WEFT__API_ADAPTER_NAME], path[1024];
+} weft__server_kept_adapter;
+
 typedef struct weft__server_model {
     weft_server *server;
-    atomic_int n_held; /* requests and endpoints that use it */
+    char name[128];
+    char *path;                   /* it is loaded from; NULL: it is the caller's, and always there */
+    weft__server_strings aliases; /* never NULL within */
+    int is_pinned;                /* it stays once it is there */
+
+    /* Under the lock of models. */
+    enum weft__server_model_state state;
+    int n_held;       /* requests and endpoints that use it: it stays as it is meanwhile */
+    int closing;      /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    int is_cancelled; /* while it is loading */
+    uint64_t wanted_ns, loaded_ns, used_ns;
+    uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
+    uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
+    weft_error fault;
+    weft__http_turns waiting;        /* requests that wait for it */
+    weft__server_kept_adapter *kept; /* [n_kept] */
+    size_t n_kept;
+    uint64_t n_loads, n_unloads, load_ms;
+    atomic_int permille; /* of the loading */
+
+    weft__server_metrics metrics;
+    weft_engine_stats past; /* counters of engines that have ended */
+
+    /* While it is loaded and held. */
     weft_model *model;
     weft_engine *engine;
     weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
     char *chat_source;
     int32_t n_vocab, n_slots, max_requests;
-    char name[128], bos[64], eos[64];
+    char bos[64], eos[64];
     weft_model_info info;
-    weft__server_strings aliases;
     weft__server_slots slots;
-    weft__server_metrics metrics;
     weft__server_grammar_cache grammar_cache;
     weft__server_events events;
     pthread_mutex_t loras_lock;
@@ -318,25 +357,44 @@ typedef struct weft__server_model {
     struct weft__server_template *templates; /* of presets (presets.c) */
 } weft__server_model;
 
-/* The model and the engine outlive it; what can fail is done by _open. */
-void weft__server_model_begin(weft__server_model *m, weft_server *s, weft_model *model, weft_engine *engine);
-/* Learns what requests need to know of it: its tokenizer, its template (NULL: its own), the engine's sizes; has_keys:
- * what a slot holds is its key's. */
-weft_status weft__server_model_open(weft__server_model *m, const char *const *aliases, const char *chat_template,
-                                    int has_keys, weft_error *err);
-void weft__server_model_end(weft__server_model *m);
 /* presets.c: of this model. */
 void weft__server_templates_end(weft__server_model *m);
-/* While it is held it stays as it is. Returns m. */
-weft__server_model *weft__server_model_hold(weft__server_model *m);
-void weft__server_model_release(weft__server_model **m);
 /* 1: the model is shown under that name, or it is one of its aliases ("*" is no name). */
 int weft__server_is_model_name(const weft__server_model *m, const char *name);
+
+/* ---- all of them (models.c): which one a request means, and requests that wait for one ---- */
+
+typedef struct weft__server_models {
+    weft__server_model **items; /* [n], none comes or goes while the server runs */
+    size_t n;
+    weft__server_model *first; /* that is meant where a request names none; NULL: none */
+    int are_several;           /* some are loaded when they are asked for */
+    uint64_t memory, idle_ns;  /* 0: no limit; never */
+    weft_model_params model_params;
+    weft_engine_params engine_params;
+    char *store_dir, *chat_template;
+    int32_t max_waiting, max_of_one;
+
+    pthread_t loader, keeper, sender;
+    int has_loader, has_keeper, has_sender;
+    pthread_mutex_t lock;            /* all below, and what models say of it */
+    pthread_cond_t work, tick, send; /* of the three threads */
+    weft__http_turns sending;        /* requests whose model is there, and held for them */
+    int n_waiting, stop, has_left;   /* has_left: a client whose request waits */
+} weft__server_models;
+
+/* One more hold on one that is held. Returns m. */
+weft__server_model *weft__server_model_hold(weft__server_model *m);
+/* 1: it is loaded, and held now. */
+int weft__server_model_hold_loaded(weft__server_model *m);
+void weft__server_model_release(weft__server_model **m);
+/* The same by who only looked: that is no use of it. */
+void weft__server_model_look_away(weft__server_model **m);
 
 enum { WEFT__SERVER_WORKERS_MAX = 64 };
 
 struct weft_server {
-    weft__server_model first; /* that is meant where a request names none */
+    weft__server_models models;
     time_t began;
     weft__server_strings origins, hosts;
     weft__server_keys given_keys; /* those that are in no file */
@@ -358,6 +416,7 @@ struct weft_server {
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
+    int add_adapters;  /* those of adapter_dir, by their names */
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     weft__server_log log;
     weft__server_traces *traces; /* NULL: none are sent */

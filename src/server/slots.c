@@ -30,7 +30,8 @@ void weft__server_slots_free(weft__server_slots *s)
 {
     for (int32_t i = 0; i < s->n; i++) weft__free(s->all[i].tokens);
     weft__free(s->all);
-    pthread_mutex_destroy(&s->lock);
+    s->all = NULL;
+    s->n = 0;
 }
 
 /* With the lock: how many hold something of this tenant's. */

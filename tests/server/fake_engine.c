@@ -7,6 +7,7 @@
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
+ *   [model]      generates the file of its model
  *   [unlikely]   no token is among the likeliest                  [submit MS]  its caller is held before it has a place
  *   [most N]     ends the process where it is left to generate more tokens
  * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot
@@ -84,6 +85,7 @@ static void read_script(weft_engine *e, struct request *r)
         for (int32_t i = 0, at = 0; lease && i < lease->n; i++)
             at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%d.%d;", lease->adapters[i].index,
                            lease->adapters[i].version);
+    if (strstr(text, "[model]")) snprintf(r->script, sizeof r->script, "%s", fake_model_path(e->model));
     if (strstr(text, "[seed]")) snprintf(r->script, sizeof r->script, "%llu", (unsigned long long)r->p.sampler.seed);
     if (strstr(text, "[sampler]"))
         snprintf(r->script, sizeof r->script, "%g %d %d", (double)r->p.sampler.temperature, r->p.sampler.top_k,
@@ -361,12 +363,30 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->max_queue = params->max_queue ? params->max_queue : MAX_QUEUE;
     e->n_ctx = params->n_ctx ? params->n_ctx : FAKE_CTX;
     e->model = model;
+    e->kv_bytes = params->kv_bytes;
     pthread_mutex_init(&e->lock, NULL);
     pthread_mutex_init(&e->loading, NULL);
     pthread_mutex_init(&e->told_lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     pthread_cond_init(&e->idle, NULL);
     return pthread_create(&e->thread, NULL, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
+}
+
+/* Pages of one request take a hundred bytes. */
+weft_status weft_engine_count_bytes(const weft_model *model, const weft_engine_params *params, weft_engine_bytes *out,
+                                    weft_error *err)
+{
+    (void)params, (void)err;
+    *out =
+        (weft_engine_bytes){.size = sizeof *out, .weights = fake_model_bytes(model), .pages_least = 100, .pages = 1000};
+    return WEFT_OK;
+}
+
+void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
+{
+    pthread_mutex_lock(&e->lock);
+    e->kv_bytes = n_bytes;
+    pthread_mutex_unlock(&e->lock);
 }
 
 static void cancel_all(weft_engine *e)
@@ -423,6 +443,8 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->n_running = e->n_running;
     out->n_waiting = e->n_requests - e->n_running;
     out->kv_pages = 100;
+    out->memory.weights.bytes = fake_model_bytes(e->model);
+    out->kv_limit_bytes = e->kv_bytes;
     out->batch_rows.n = 2;
     out->batch_rows.bounds[0] = 1;
     out->batch_rows.bounds[1] = 8;

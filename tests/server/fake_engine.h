@@ -37,7 +37,7 @@ struct weft_engine {
     pthread_cond_t wake, idle;
     struct request *requests;
     int n_requests, n_running, stop, draining, max_queue, n_ctx;
-    uint64_t last_id;
+    uint64_t last_id, kv_bytes;
     weft_engine_stats stats;
     char saved[MAX_SAVED][132];
     int32_t n_saved[MAX_SAVED];

@@ -11,6 +11,9 @@ enum { FAKE_VOCAB = 300, FAKE_CTX = 2048, FAKE_EMBEDDING = 16, FAKE_BROKEN = 29 
 
 /* The caller's, until weft_model_close; ends the program when there is no memory. */
 weft_model *fake_model_new(void);
+/* Where it was loaded from, "" of one that was made; bytes of its weights. */
+const char *fake_model_path(const weft_model *model);
+uint64_t fake_model_bytes(const weft_model *model);
 /* Returns when no file lies where the variable WEFT_FAKE_HOLD says: so a test holds up what takes long elsewhere. */
 void fake_hold(void);
 /* Counts what a thread allocates: the engine's is to allocate little when a request ends. */

@@ -42,7 +42,7 @@ static int count_and_refuse_some(void *arg, size_t n_bytes)
     return !arg || !atomic_load(&serving) || (atomic_fetch_add(&n_asked, 1) + 1) % (unsigned long)(uintptr_t)arg != 0;
 }
 
-static int32_t fail_every, max_queue, n_ctx;
+static int32_t fail_every, max_queue, n_ctx, without_model;
 
 static int set_number(weft_server_params *p, const char *name, const char *value)
 {
@@ -59,8 +59,10 @@ static int set_number(weft_server_params *p, const char *name, const char *value
                {"slow", &p->slow_s},
                {"ping", &p->ping_s},
                {"drain", &p->drain_s},
+               {"idle-unload", &p->idle_unload_s},
                {"fail-every", &fail_every},
                {"queue", &max_queue},
+               {"without-model", &without_model},
                {"ctx", &n_ctx},
                {"no-page", &p->no_page}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -73,6 +75,7 @@ static int set_size(weft_server_params *p, const char *name, const char *value)
     uint64_t *to = !strcmp(name, "body")     ? &p->max_body
                    : !strcmp(name, "head")   ? &p->max_head
                    : !strcmp(name, "buffer") ? &p->max_buffer
+                   : !strcmp(name, "memory") ? &p->memory
                                              : NULL;
     if (to) *to = strtoull(value, NULL, 10);
     return to != NULL;
@@ -128,12 +131,28 @@ static int shown(const char *what)
 }
 
 static const char *keys[LIST_MAX], *origins[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX], *admins[LIST_MAX],
-    *proxies[LIST_MAX];
+    *proxies[LIST_MAX], *models[LIST_MAX], *pins[LIST_MAX];
 static const struct {
     const char *name;
     const char **list;
-} lists[] = {{"api-key", keys},  {"origin", origins},   {"allow-host", hosts},
-             {"alias", aliases}, {"admin-key", admins}, {"proxy", proxies}};
+} lists[] = {{"api-key", keys},     {"origin", origins}, {"allow-host", hosts}, {"alias", aliases},
+             {"admin-key", admins}, {"proxy", proxies},  {"model", models},     {"pin", pins}};
+
+/* NAME=PATH */
+static weft_server_source sources[LIST_MAX];
+static char names[LIST_MAX][64];
+
+static void take_models(weft_server_params *p)
+{
+    for (int i = 0; models[i]; i++) {
+        const char *equals = strchr(models[i], '=');
+        snprintf(names[i], sizeof names[i], "%.*s", (int)(equals - models[i]), models[i]);
+        sources[i] = (weft_server_source){.name = names[i], .path = equals + 1};
+        for (int k = 0; pins[k]; k++) sources[i].is_pinned |= !strcmp(pins[k], names[i]);
+        p->n_sources = i + 1;
+    }
+    p->sources = sources;
+}
 
 /* Takes the options; 0 where one is not known. */
 static int take_options(weft_server_params *p, int argc, char **argv)
@@ -177,8 +196,10 @@ int main(int argc, char **argv)
     ep.n_ctx = n_ctx;
     weft__alloc_set_gate(count_and_refuse_some,
                          fail_every > 0 ? (void *)(uintptr_t)fail_every : NULL); /* before there are threads */
-    weft_model *model = fake_model_new();
-    weft_status st = weft_engine_new(model, &ep, &engine, &err);
+    weft_model *model = without_model ? NULL : fake_model_new();
+    weft_status st = model ? weft_engine_new(model, &ep, &engine, &err) : WEFT_OK;
+    take_models(&p);
+    p.engine_params = &ep;
     if (!st && adapter) st = weft_engine_adapter_add(engine, "mine", adapter, 1, 0, &err);
     if (!st) st = weft_server_new(model, engine, &p, &server, &err);
     if (st) return fprintf(stderr, "fake_server: %s\n", err.message), 1;

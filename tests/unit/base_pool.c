@@ -329,6 +329,32 @@ static void a_pool_of_one_thread_has_no_turns(void **state)
     weft__pool_destroy(&p.pool);
 }
 
+/* Those that share have one pool for each number of threads; it ends with the last of them. */
+static void a_shared_pool_is_one(void **state)
+{
+    (void)state;
+    size_t live = weft__alloc_live();
+    board b = {0};
+    weft__pool *other, *larger, *own;
+    assert_int_equal(weft__pool_share(2, &b.pool, NULL), WEFT_OK);
+    assert_int_equal(weft__pool_share(2, &other, NULL), WEFT_OK);
+    assert_int_equal(weft__pool_share(3, &larger, NULL), WEFT_OK);
+    assert_int_equal(weft__pool_create(2, &own, NULL), WEFT_OK);
+    assert_ptr_equal(b.pool, other);
+    assert_ptr_not_equal(b.pool, larger);
+    assert_ptr_not_equal(b.pool, own);
+    weft__pool_destroy(&own);
+    weft__pool_destroy(&other);
+    assert_null(other);
+    weft__pool_run(b.pool, count_once, &b);
+    assert_int_equal(b.counts[1][0], 1);
+    weft__pool_destroy(&larger);
+    weft__pool_destroy(&b.pool);
+    assert_int_equal(weft__pool_share(2, &b.pool, NULL), WEFT_OK);
+    weft__pool_destroy(&b.pool);
+    assert_int_equal(weft__alloc_live(), live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +369,7 @@ int main(void)
         cmocka_unit_test(refused_memory_is_an_error),
         cmocka_unit_test(what_other_jobs_wait_for_does_not_count),
         cmocka_unit_test(callers_take_turns),
+        cmocka_unit_test(a_shared_pool_is_one),
         cmocka_unit_test(a_pool_of_one_thread_has_no_turns),
     };
     return cmocka_run_group_tests_name("base_pool", tests, NULL, NULL);

@@ -36,6 +36,47 @@ static int32_t insert(world *w, run *r, int32_t n)
 
 /* ---- single claims ---- */
 
+/* No more than that is held: idle pages go at once, those in use as soon as they are idle; what stays is as it was. */
+static void a_limit_is_kept_as_far_as_pages_are_not_in_use(void **state)
+{
+    (void)state;
+    size_t live = weft__alloc_live();
+    world w = {.n_groups = 1, .group = {full(16)}, .n_pages = {12}};
+    run a = {0}, b = {0}, c = {0};
+    int32_t t[CTX];
+    count_up(t, CTX);
+    open_world(&w);
+    begin(&w, &a, ROOT);
+    assert_true(extend(&w, &a, t, 64));
+    assert_int_equal(insert(&w, &a, 64), 64);
+    begin(&w, &b, OTHER);
+    assert_true(extend(&w, &b, t, 64));
+    assert_int_equal(insert(&w, &b, 64), 64);
+    weft__kv_seq_destroy(&b.seq); /* four pages are in use, four idle */
+    assert_int_equal(weft__kv_pool_limit(w.pool, 0, 6), 2);
+    assert_int_equal(weft__kv_pool_held_pages(w.pool, 0), 6);
+    assert_int_equal(weft__kv_pool_available_pages(w.pool, 0), 2);
+    assert_int_equal(weft__kv_pool_limit(w.pool, 0, 3), 2); /* and one too many is in use */
+    assert_int_equal(weft__kv_pool_held_pages(w.pool, 0), 4);
+    assert_int_equal(weft__kv_pool_free_pages(w.pool, 0), 0);
+    assert_int_equal(weft__kv_pool_available_pages(w.pool, 0), 0);
+    assert_int_equal(weft__kv_page_take(w.pool, 0), -1);
+    weft__kv_pool_give_back(w.pool);
+    check_run(&w, &a);
+    weft__kv_seq_destroy(&a.seq);
+    assert_int_equal(weft__kv_pool_limit(w.pool, 0, 3), 1);
+    begin(&w, &c, ROOT);
+    assert_false(extend(&w, &c, t, 64));
+    assert_true(extend(&w, &c, t, 48));
+    assert_int_equal(weft__kv_pool_held_pages(w.pool, 0), 3);
+    weft__kv_pool_limit(w.pool, 0, 12);
+    assert_true(extend(&w, &c, t, 48));
+    check_run(&w, &c);
+    weft__kv_seq_destroy(&c.seq);
+    close_world(&w);
+    assert_int_equal(weft__alloc_live(), live);
+}
+
 static void a_second_request_begins_where_the_first_was(void **state)
 {
     (void)state;
@@ -488,6 +529,7 @@ static void a_tree_that_never_evicts_forgets_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_is_kept_as_far_as_pages_are_not_in_use),
         cmocka_unit_test(a_second_request_begins_where_the_first_was),
         cmocka_unit_test(a_match_ends_inside_a_page),
         cmocka_unit_test(equal_pages_are_kept_once),

@@ -131,6 +131,33 @@ static void mapped_file_and_advice(void **state)
     weft_buffer_release(&b);
 }
 
+/* What is lost are whole pages inside the range; what a file maps is not lost. */
+static void what_may_be_lost_gives_its_memory_back(void **state)
+{
+    (void)state;
+    enum { N = 4 << 20 };
+    weft_error err;
+    weft_buffer *b;
+    char path[64];
+    assert_int_equal(weft__mem_create(&SPEC(.domain = WEFT_DOMAIN_HOST, .n_bytes = N), &b, &err), WEFT_OK);
+    unsigned char *data = b->data;
+    memset(data, 7, N);
+    assert_int_equal(weft__mem_advise(b, 4097, N / 2, WEFT__MEM_ADVICE_LOSE, &err), WEFT_OK);
+    size_t n_lost = 0;
+    for (size_t i = 0; i < N; i++) {
+        if (data[i] != 7 && (i < 4097 || i >= 4097 + N / 2)) fail_msg("byte %zu was lost", i);
+        n_lost += data[i] == 0;
+    }
+    assert_true(n_lost >= N / 2 - 2 * (size_t)sysconf(_SC_PAGESIZE));
+    weft_buffer_release(&b);
+    make_file(path, 50001);
+    assert_int_equal(weft__mem_map(path, &b, &err), WEFT_OK);
+    unlink(path);
+    assert_int_equal(weft__mem_advise(b, 0, 50001, WEFT__MEM_ADVICE_LOSE, &err), WEFT_ARGUMENT);
+    expect_text(&err, "not to be lost");
+    weft_buffer_release(&b);
+}
+
 /* Huge pages are a wish: memory comes without them. Advice that somebody asked for says that it was refused. */
 static void refused_advice(void **state)
 {
@@ -285,6 +312,7 @@ int main(void)
         cmocka_unit_test(refused_specs),
         cmocka_unit_test(mapped_file_and_advice),
         cmocka_unit_test(dontneed_keeps_neighbours),
+        cmocka_unit_test(what_may_be_lost_gives_its_memory_back),
         cmocka_unit_test(refused_advice),
         cmocka_unit_test(refused_files),
         cmocka_unit_test(failing_allocations),

@@ -15,6 +15,7 @@ enum { RANK = 100, PAGE_BLOCK = 16 };
 typedef struct settings {
     int n_threads;
     char cpu[64]; /* as WEFT_CPU; "": the environment decides */
+    int shared;   /* its threads are those of all that say so */
     int exact;    /* products in f32 from activations as they are; -1: the environment decides */
 } settings;
 
@@ -39,11 +40,16 @@ static weft_status set_option(settings *s, const char *text, size_t n, weft_erro
         memcpy(s->cpu, option + 4, n - 3);
         return WEFT_OK;
     }
+    if (!strcmp(option, "shared=0") || !strcmp(option, "shared=1")) {
+        s->shared = option[7] - '0';
+        return WEFT_OK;
+    }
     if (!strcmp(option, "exact=0") || !strcmp(option, "exact=1")) {
         s->exact = option[6] - '0';
         return WEFT_OK;
     }
-    return weft_fail(err, WEFT_ARGUMENT, "option '%s' is unknown; there are threads=N, cpu=TIER and exact=0|1", option);
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "option '%s' is unknown; there are threads=N, shared=0|1, cpu=TIER and exact=0|1", option);
 }
 
 static weft_status read_options(const char *options, settings *s, weft_error *err)
@@ -76,7 +82,7 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
     if (s.exact) tiers &= ~(1u << WEFT__TIER_AVX512BF16 | 1u << WEFT__TIER_AMXBF16);
     weft_backend *b = weft__alloc_zero(1, sizeof *b);
     if (!b) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a backend");
-    if ((st = weft__pool_create(s.n_threads, &b->pool, err))) {
+    if ((st = (s.shared ? weft__pool_share : weft__pool_create)(s.n_threads, &b->pool, err))) {
         weft__free(b);
         return st;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "text/tokenizer/parts.h"
 
 /* GPT-2's alphabet: printable Latin-1 bytes spell themselves, the other 68 follow from U+0100 in order. */
@@ -51,6 +52,8 @@ static void put_pair(weft__tok *tok, uint64_t key, uint32_t rank, int32_t id)
     tok->pairs[i] = (weft__tok_bpe_pair){key, rank, id};
 }
 
+enum { OF_MERGE = 256 /* bytes of memory that are worked on for one, about */ };
+
 static weft_status add_merge(weft__tok *tok, const weft__tok_merge_pair *merge, size_t rank, weft__strbuf *joined,
                              weft_error *err)
 {
@@ -82,7 +85,10 @@ weft_status weft__tok_bpe_build(weft__tok *tok, const weft__tok_spec *spec, weft
     tok->pairs = weft__alloc_array(tok->n_pairs, sizeof *tok->pairs);
     if (!tok->pairs) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     for (size_t i = 0; i < tok->n_pairs; i++) tok->pairs[i].key = UINT64_MAX;
-    for (size_t i = 0; !status && i < spec->n_merges; i++) status = add_merge(tok, &spec->merges[i], i, &joined, err);
+    for (size_t i = 0; !status && i < spec->n_merges; i++) {
+        status = add_merge(tok, &spec->merges[i], i, &joined, err);
+        weft__background_did(OF_MERGE);
+    }
     weft__strbuf_free(&joined);
     for (int b = 0; !status && b < 256; b++) {
         char spelled[4];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "text/tokenizer/parts.h"
 
 const char *weft__tok_quote(char out[WEFT__TOK_QUOTE], const char *s, size_t n)
@@ -67,6 +68,8 @@ static weft_status find_model(const weft__tok_spec *spec, weft__tok_model *model
     return weft_fail(err, WEFT_UNSUPPORTED, "tokenizer: unknown model '%s'; known are llama, gpt2, bert and t5",
                      weft__tok_quote(name, spec->model.data, spec->model.len));
 }
+
+enum { OF_TOKEN = 512 /* bytes of memory that are worked on for one, about */ };
 
 static weft_status check_tokens(const weft__tok_spec *spec, weft_error *err)
 {
@@ -144,6 +147,7 @@ static weft_status copy_tokens(weft__tok *tok, const weft__tok_spec *spec, weft_
     }
     for (size_t i = 0; i < spec->n_tokens; i++) {
         int type = spec->n_types ? spec->types[i] : WEFT__TOK_NORMAL;
+        weft__background_did(OF_TOKEN);
         if (type == 0) type = WEFT__TOK_NORMAL; /* "undefined" */
         tok->types[i] = (uint8_t)type;
         size_t n = spec->tokens[i].len;
@@ -224,6 +228,7 @@ static weft_status build_pieces(weft__tok *tok, weft_error *err)
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
         piece.len = 0;
+        weft__background_did(OF_TOKEN);
         if (is_free(tok->types[i], s, n, i)) {
             weft__strbuf_put(&piece, "", 0);
         } else if (tok->types[i] == WEFT__TOK_BYTE) {

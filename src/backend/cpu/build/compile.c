@@ -4,6 +4,7 @@
 
 #include "backend/cpu/adapter/adapter.h"
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "kernels/tune.h"
@@ -209,6 +210,22 @@ static pack_job job_of(const weft__cpu_step *s, int n_threads)
     return j;
 }
 
+/* The same on this thread alone, in bounded pieces, so that others get on with their steps. */
+static void pack_behind(const weft__pool *pool, const pack_job *j, int n_threads)
+{
+    for (int t = 0; t < n_threads; t++) {
+        weft__pool_stand_beside(pool, t);
+        for (int i = 0; i < j->n; i++) {
+            const weft__cpu_matrix *m = j->m[i];
+            const int64_t *split = j->split[i] + (ptrdiff_t)t * j->stride[i], rows = m->mm->panel_rows;
+            for (int64_t first = split[0], last = split[j->stride[i]]; first < last; first += rows) {
+                weft__cpu_pack(m, first, first + rows < last ? first + rows : last);
+                weft__background_did((uint64_t)m->stride * (uint64_t)m->w->shape.d[2]);
+            }
+        }
+    }
+}
+
 /* The file's pages of a packed weight are not needed any more. */
 static void drop_source(const weft_weight *w)
 {
@@ -267,7 +284,8 @@ static weft_status pack_weights(weft_program *p, const weft_compile_options *o, 
         if (o->progress && o->progress(o->progress_arg, j.m[0]->w->name, (double)done / (double)total))
             return weft_fail(err, WEFT_CANCELLED, "cancelled while packing %s", j.m[0]->w->name);
         part_nodes(p, &j);
-        weft__pool_run(p->backend->pool, pack, &j);
+        if (weft__background_is()) pack_behind(p->backend->pool, &j, p->backend->n_threads);
+        else weft__pool_run(p->backend->pool, pack, &j);
         for (int k = 0; k < j.n; k++) {
             done += (uint64_t)j.m[k]->expert_stride * (uint64_t)j.m[k]->w->shape.d[2];
             drop_source(j.m[k]->w);

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* room.c: how much memory the models of a server take together, and who gives way (server.h).
+ *
+ * A model counts with what it will hold at most: its weights, what steps and requests write, its adapters' budget, and
+ * the pages that its engine may take, a limit that is moved while it runs. The sum is never above the server's limit,
+ * so what is held is not either. What is in use never goes: pages of running requests, models that a request holds.
+ * Room comes first from pages that are not in use, then from models that none uses, the least recently used first; then
+ * the one that was loaded longest ago takes no more requests until it could go. All with the lock of models. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "server/models.h"
+
+static const uint64_t MS = 1000000, SHRINKS_NS = 5000000, IDLE_NS = 10000000000ull, GRANT_LEAST = 1 << 20;
+enum { SHRINKS = 40 /* looks after which pages are not waited for any more */ };
+static const double HIGH = 0.85, LOW = 0.70; /* of the limit: what is idle goes above the one until the other */
+
+static weft_engine_stats stats_of(const weft__server_model *m)
+{
+    weft_engine_stats e = {.size = sizeof e};
+    weft_engine_get_stats(m->engine, &e);
+    return e;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t pages_of(const weft__server_model *m)
+{
+    if (m->state != WEFT__SERVER_LOADED) return m->kv_allowed;
+    return most(m->kv_allowed, stats_of(m).kv_limit_bytes);
+}
+
+uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->models.n && s->models.memory; i++) {
+        const weft__server_model *m = s->models.items[i];
+        if (m != but &&
+            (m->state == WEFT__SERVER_LOADED || m->state == WEFT__SERVER_LOADING || m->state == WEFT__SERVER_UNLOADING))
+            sum += m->reserved + pages_of(m);
+    }
+    return sum;
+}
+
+static int is_free(const weft__server_model *m)
+{
+    return m->state == WEFT__SERVER_LOADED && m->path && !m->is_pinned && !m->n_held;
+}
+
+static weft__server_model *least_used(weft_server *s, const weft__server_model *but)
+{
+    weft__server_model *found = NULL;
+    for (size_t i = 0; i < s->models.n; i++) {
+        weft__server_model *m = s->models.items[i];
+        if (m != but && is_free(m) && (!found || m->used_ns < found->used_ns)) found = m;
+    }
+    return found;
+}
+
+static void allow(weft__server_model *m, uint64_t bytes)
+{
+    m->kv_allowed = bytes;
+    weft_engine_limit_pages(m->engine, bytes);
+}
+
+/* Takes pages back that no request uses. Returns 1 where some will be free soon. */
+static int shrink_pages(weft_server *s, const weft__server_model *but)
+{
+    int soon = 0;
+    for (size_t i = 0; i < s->models.n; i++) {
+        weft__server_model *m = s->models.items[i];
+        if (m == but || m->state != WEFT__SERVER_LOADED) continue;
+        weft_engine_stats e = stats_of(m);
+        const int32_t held = e.kv_pages_used + e.kv_pages_cached;
+        const uint64_t used = held ? e.memory.pages.bytes / (uint64_t)held * (uint64_t)e.kv_pages_used : 0;
+        const uint64_t wanted = e.n_running ? most(used + used / 4, m->kv_least) : m->kv_least;
+        if (wanted < m->kv_allowed) {
+            allow(m, wanted);
+            soon = 1;
+        }
+        soon |= e.kv_limit_bytes > m->kv_allowed && !e.n_running;
+    }
+    return soon;
+}
+
+/* The one that was loaded longest ago is to go when it can, unless one is already. */
+static void close_one(weft_server *s, const weft__server_model *but)
+{
+    weft__server_model *found = NULL;
+    for (size_t i = 0; i < s->models.n; i++) {
+        weft__server_model *m = s->models.items[i];
+        if (m == but || m->state != WEFT__SERVER_LOADED || !m->path || m->is_pinned) continue;
+        if (m->closing) return;
+        if (!found || m->loaded_ns < found->loaded_ns) found = m;
+    }
+    if (found) found->closing = 1;
+}
+
+/* Those that were to go for room, and are still there, stay. */
+static void close_none(weft_server *s)
+{
+    for (size_t i = 0; i < s->models.n; i++) {
+        weft__server_model *m = s->models.items[i];
+        if (m->closing != 1) continue;
+        m->closing = 0;
+        if (m->state == WEFT__SERVER_LOADED) weft__server_models_send(s, m);
+    }
+}
+
+/* Of the models that stay whatever happens. */
+static uint64_t pinned(const weft_server *s, const weft__server_model *but)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->models.n; i++) {
+        const weft__server_model *m = s->models.items[i];
+        if (m != but && m->state == WEFT__SERVER_LOADED && (m->is_pinned || !m->path)) sum += m->reserved + m->kv_least;
+    }
+    return sum;
+}
+
+weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64_t bytes, uint64_t pages,
+                                   weft_error *err)
+{
+    weft__server_models *all = &s->models;
+    weft_status st = WEFT_OK;
+    int n_shrinks = 0;
+    while (!st && all->memory) {
+        const uint64_t stays = pinned(s, m);
+        if (all->stop || m->is_cancelled) {
+            st = weft_fail(err, WEFT_CANCELLED, "it was unloaded before it was there");
+        } else if (bytes + pages > all->memory || stays > all->memory - bytes - pages) {
+            st = weft_fail(err, WEFT_NO_MEMORY, "%s takes %.1f MB, and --memory leaves %.1f MB beside what is pinned",
+                           m->name, (double)(bytes + pages) / 1e6,
+                           stays < all->memory ? (double)(all->memory - stays) / 1e6 : 0.0);
+        } else if (weft__server_room_used(s, m) + bytes + pages <= all->memory) {
+            break;
+        } else if (n_shrinks < SHRINKS && shrink_pages(s, m)) {
+            n_shrinks++;
+            weft__clock_wait(&all->work, &all->lock, weft__clock_ns() + SHRINKS_NS);
+        } else {
+            weft__server_model *idle = least_used(s, m);
+            if (idle) {
+                weft__server_loader_unload(s, idle);
+                continue;
+            }
+            close_one(s, m);
+            weft__clock_wait(&all->work, &all->lock, weft__clock_ns() + 100 * MS);
+        }
+    }
+    if (!st) {
+        m->reserved = bytes;
+        m->kv_allowed = pages;
+    }
+    close_none(s);
+    return st;
+}
+
+/* ---- now and then ---- */
+
+/* Pages for one that wants them, from what is below the higher mark. */
+static void grow(weft__server_model *m, const weft_engine_stats *e, uint64_t *used, uint64_t high)
+{
+    const int wants = e->n_waiting > 0 || e->memory.pages.bytes > m->kv_allowed - m->kv_allowed / 8;
+    if (!wants || m->kv_allowed >= m->kv_most || *used >= high) return;
+    uint64_t more = most(m->kv_allowed / 2, GRANT_LEAST);
+    if (more > high - *used) more = high - *used;
+    if (more > m->kv_most - m->kv_allowed) more = m->kv_most - m->kv_allowed;
+    allow(m, m->kv_allowed + more);
+    *used += more;
+}
+
+void weft__server_room_tend(weft_server *s, uint64_t now)
+{
+    weft__server_models *all = &s->models;
+    const uint64_t high = (uint64_t)((double)all->memory * HIGH), low = (uint64_t)((double)all->memory * LOW);
+    uint64_t used = weft__server_room_used(s, NULL);
+    if (used > high) {
+        (void)shrink_pages(s, NULL);
+        used = weft__server_room_used(s, NULL);
+        for (weft__server_model *m; used > low && (m = least_used(s, NULL)) && now - m->used_ns > IDLE_NS;) {
+            if (m->closing) return; /* one after the other */
+            weft__server_loader_close(s, m);
+            used -= m->reserved < used ? m->reserved : used;
+        }
+        return;
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        weft__server_model *m = all->items[i];
+        if (m->state != WEFT__SERVER_LOADED || m->closing) continue;
+        weft_engine_stats e = stats_of(m);
+        grow(m, &e, &used, high);
+    }
+}
