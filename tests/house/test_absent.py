@@ -84,7 +84,7 @@ class Absent(unittest.TestCase):
             self.assertEqual((p.returncode, p.stdout), (1, ""), command)
             self.assertRegex(p.stderr, f"^weft {command.split()[0]}: .*-DWEFT_{remedy}\n$")
         said = run(WEFT, "--help").stdout
-        self.assertRegex(said, "not in this build: pull, list, rm and top .*-DWEFT_HUB=ON")
+        self.assertRegex(said, "not in this build: pull, push, list, rm and top .*-DWEFT_HUB=ON")
         self.assertRegex(said, "not in this build: serve .*-DWEFT_SERVER=ON")
 
     def test_a_model_of_the_hub_is_refused_and_a_file_runs(self):

@@ -114,12 +114,13 @@ class Messages(unittest.TestCase):
             ({"chat_template_kwargs": {"enable_thinking": None}}, "as it likes|set here|medium"),
             ({"reasoning_effort": "low"}, "thinks|set here|low"),
             ({"reasoning_effort": None, "verbosity": None}, "thinks|set here|medium"),
-            ({"reasoning_effort": "high", "chat_template_kwargs": {"x": 1}}, "thinks|set here|high"),
+            ({"reasoning_effort": "high", "chat_template_kwargs": {"x": None}}, "thinks|set here|high"),
         ):
             answer = ask(**more)
             self.assertEqual((answer.status, answer.json.get("prompt")), (200, text), more)
         for more, field, words in (
             ({"verbosity": "low"}, "verbosity", "knows none; leave it out"),
+            ({"chat_template_kwargs": {"x": 1}}, "chat_template_kwargs", "'chat_template_kwargs.x'"),
             ({"reasoning_effort": "low", "chat_template_kwargs": {"reasoning_effort": "high"}}, "reasoning_effort", "stands in 'chat_template_kwargs' too"),
         ):
             for answer in ask(**more), server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1, **more}):
