@@ -190,8 +190,9 @@ static void add_fish(const command_kind *k, const command_spec *spec, void *arg)
         weft__strbuf_printf(out, "complete -c weft -f -n '__fish_seen_subcommand_from %s' -a '%s'\n", spec->name,
                             words_of(spec));
     if (takes_model(spec) && !kind_name)
-        weft__strbuf_printf(out, "complete -c weft -n '__fish_seen_subcommand_from %s' -a '(" LIST_MODELS ")'\n",
-                            spec->name);
+        weft__strbuf_printf(
+            out, "complete -c weft -n '__fish_seen_subcommand_from %s' -a '(command -q weft; and " LIST_MODELS ")'\n",
+            spec->name);
     for (const option_spec *o = spec->options; o->name; o++) {
         weft__strbuf_printf(out, "complete -c weft -n '__fish_seen_subcommand_from %.*s", (int)strcspn(spec->name, " "),
                             spec->name);

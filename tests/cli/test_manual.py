@@ -121,10 +121,11 @@ class Completion(unittest.TestCase):
         self.assertEqual({line.split(":")[0] for line in zsh("weft r").splitlines()}, set(COMMANDS) | {"help"})
         self.assertEqual({line.split(":")[0] for line in zsh("weft eval x").splitlines()}, set(KINDS["eval"]))
         self.assertIn(":word:(bash zsh fish)", zsh("weft completion x").splitlines())
+        words = r":.*:(_files|\([\w .-]+\))"
         for command in all_commands():
             given = zsh("weft " + " ".join(command) + " -")
             for _, name, value in helped(*command):
-                self.assertRegex(given, rf"(?m)^(\([^)]*\)|\*)?--{name}\[[^\n]+\]{':.*:_files' if value and name != 'help' else ''}$")
+                self.assertRegex(given, rf"(?m)^(\([^)]*\)|\*)?--{name}\[[^\n]+\]{words if value and name != 'help' else ''}$")
 
     def test_fish(self):
         script = self.script("fish")

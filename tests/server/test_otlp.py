@@ -5,6 +5,7 @@ opentelemetry-proto, where that can be had.
 
 usage: test_otlp.py build/weft"""
 import base64
+import glob
 import http.server
 import json
 import os
@@ -24,7 +25,7 @@ from test_telemetry import MODELS, STAGES, Server, samples
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CHAT = {"messages": [{"role": "user", "content": "Tell me of the river."}], "max_tokens": 20}
-ENVIRONMENT = os.path.join(os.path.dirname(MODELS), "build", "otlp")
+ENVIRONMENT = os.path.join(os.path.dirname(MODELS), "build", "clients")
 
 
 class Collector:
@@ -144,7 +145,8 @@ class Otlp(common.InFolder):
             self.assertEqual(p.returncode, 1)
             self.assertIn(b"must be http://HOST", p.stderr)
 
-    @common.needs(os.path.exists(ENVIRONMENT), "there is no environment in build/otlp: make deploy-check installs opentelemetry-proto there")
+    @common.needs(glob.glob(os.path.join(ENVIRONMENT, "lib", "*", "site-packages", "opentelemetry", "proto")),
+                  "there is no opentelemetry-proto in build/clients: make clients installs it there")
     def test_proto(self):
         """opentelemetry-proto reads all of it: every field is one that it knows, of the type it has."""
         collector = self.collector()
