@@ -58,8 +58,8 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
 {
     *out = NULL;
     mapped_buffer *m = weft__alloc_zero(1, sizeof *m);
-    weft_buffer *b = &m->b;
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to describe its mapping", path);
+    weft_buffer *b = &m->b;
     /* O_NONBLOCK: opening a pipe must be refused, not waited for. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     weft_status status;
