@@ -143,6 +143,8 @@ class TestManyModels(unittest.TestCase):
             t.start()
         for t in threads:
             t.join()
+        for name in names:  # each once more, one after the other: there is room for two of them
+            self.assertEqual(essence(completion(server, name, *self.asked[0])), self.alone[name][self.asked[0]])
         done.set()
         watcher.join()
         self.assertEqual(wrong[:3], [])
