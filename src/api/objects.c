@@ -79,8 +79,8 @@ void weft__api_put_model_state(weft__strbuf *out, const char *id, int64_t create
     weft__strbuf_puts(out, "}");
 }
 
-void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
-                                 const weft_engine_adapter *a)
+/* What is asked for by a name of its own, and answered by another model. */
+static void begin_child(weft__strbuf *out, const char *id, const char *parent, int64_t created)
 {
     begin_object(out);
     weft__strbuf_puts(out, "\"id\":");
@@ -88,18 +88,19 @@ void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *
     weft__strbuf_printf(out,
                         ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)created);
     put_string(out, parent);
+}
+
+void weft__api_put_adapter_model(weft__strbuf *out, const char *id, const char *parent, int64_t created,
+                                 const weft_engine_adapter *a)
+{
+    begin_child(out, id, parent, created);
     weft__strbuf_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version,
                         (double)a->scale);
 }
 
 void weft__api_put_preset_model(weft__strbuf *out, const char *id, const char *parent, int64_t created)
 {
-    begin_object(out);
-    weft__strbuf_puts(out, "\"id\":");
-    put_string(out, id);
-    weft__strbuf_printf(out,
-                        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)created);
-    put_string(out, parent);
+    begin_child(out, id, parent, created);
     weft__strbuf_puts(out, ",\"meta\":{\"preset\":true}}");
 }
 

@@ -49,16 +49,21 @@ static void limits(weft__config_reader *r, const weft__config_node *v, void *int
 
 /* ---- organisations ---- */
 
+static void one_group(weft__config_reader *r, const weft__config_node *v, const weft__config_field *table,
+                      weft__config_group *g)
+{
+    g->name = v->key;
+    weft__config_name_ok(r, v, v->key, WEFT__CONFIG_NAME, "._-");
+    if (v->kind != WEFT__CONFIG_NONE) weft__config_fields(r, v, table, g);
+}
+
 static void one_team(weft__config_reader *r, const weft__config_node *v, void *into)
 {
     static const weft__config_field table[] = {
         {"limits", limits, offsetof(weft__config_group, limits), 0},
         {0},
     };
-    weft__config_group *g = into;
-    g->name = v->key;
-    weft__config_name_ok(r, v, v->key, WEFT__CONFIG_NAME, "._-");
-    if (v->kind != WEFT__CONFIG_NONE) weft__config_fields(r, v, table, g);
+    one_group(r, v, table, into);
 }
 
 static void teams(weft__config_reader *r, const weft__config_node *v, void *into)
@@ -75,10 +80,7 @@ static void one_organisation(weft__config_reader *r, const weft__config_node *v,
         {"teams", teams, offsetof(weft__config_group, teams), 0},
         {0},
     };
-    weft__config_group *g = into;
-    g->name = v->key;
-    weft__config_name_ok(r, v, v->key, WEFT__CONFIG_NAME, "._-");
-    if (v->kind != WEFT__CONFIG_NONE) weft__config_fields(r, v, table, g);
+    one_group(r, v, table, into);
 }
 
 void weft__config_organisations(weft__config_reader *r, const weft__config_node *v)

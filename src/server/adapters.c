@@ -289,17 +289,6 @@ static void put_entry(const weft__server_model *m, const weft__server_caller *wh
 
 /* ---- endpoints ---- */
 
-static void answer(weft__http_request *r, weft__strbuf *out, const weft__api_error *error)
-{
-    if (error->status) {
-        weft__strbuf_free(out);
-        weft__server_reply_error(r, error);
-    } else {
-        weft__server_reply_json(r, 200, out);
-    }
-    weft__http_release(r);
-}
-
 /* What is there for all, an admin alone changes. */
 static int may_change_all(const weft__server_caller *who, const char *field, const char *what, weft__api_error *error)
 {
@@ -359,7 +348,7 @@ void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r
         while ((a = walk_next(m, &w))) put_entry(m, who, a, &out);
         weft__strbuf_putc(&out, ']');
     }
-    answer(r, &out, &error);
+    weft__server_reply_end(r, &out, &error);
 }
 
 /* Without a folder for clients, what the operator loaded stays as it is. */
@@ -496,7 +485,7 @@ void weft__server_adapter_load(weft__server_model *m, weft__http_request *r, con
         weft__server_disk_leave(m->server, r);
     }
     weft__api_params_free(&params);
-    answer(r, &out, &error);
+    weft__server_reply_end(r, &out, &error);
 }
 
 /* The engine's name of what this caller may unload: its own, or for an admin what was published, and by its full name
@@ -530,7 +519,7 @@ void weft__server_adapter_unload(weft__server_model *m, weft__http_request *r, c
         else weft__api_put_ok(&out);
     }
     weft__api_params_free(&params);
-    answer(r, &out, &error);
+    weft__server_reply_end(r, &out, &error);
 }
 
 void weft__server_adapters_forget(weft__server_model *m)

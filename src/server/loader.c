@@ -155,11 +155,6 @@ static void load_one(weft_server *s, weft__server_model *m)
 
 /* ---- unloading ---- */
 
-static void add(uint64_t *to, uint64_t value)
-{
-    *to += value;
-}
-
 static void add_histogram(weft_histogram *to, const weft_histogram *more)
 {
     to->n = more->n;
@@ -171,24 +166,24 @@ static void add_histogram(weft_histogram *to, const weft_histogram *more)
 /* Counters of an engine that ends go on where they are. */
 static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
 {
-    add(&to->n_steps, e->n_steps);
-    add(&to->model_ns, e->model_ns);
-    add(&to->n_rows_decode, e->n_rows_decode);
-    add(&to->n_rows_prompt, e->n_rows_prompt);
-    add(&to->n_refused, e->n_refused);
-    add(&to->n_preempted, e->n_preempted);
-    add(&to->n_put_off, e->n_put_off);
-    add(&to->prompt_tokens, e->prompt_tokens);
-    add(&to->cached_tokens, e->cached_tokens);
-    add(&to->prefix_evicted_pages, e->prefix_evicted_pages);
-    add(&to->adapter_loads, e->adapter_loads);
-    add(&to->adapter_evictions, e->adapter_evictions);
-    add(&to->store_written, e->store_written);
-    add(&to->store_write_failed, e->store_write_failed);
-    add(&to->store_read, e->store_read);
-    add(&to->store_read_tokens, e->store_read_tokens);
-    add(&to->store_damaged, e->store_damaged);
-    add(&to->store_removed, e->store_removed);
+    to->n_steps += e->n_steps;
+    to->model_ns += e->model_ns;
+    to->n_rows_decode += e->n_rows_decode;
+    to->n_rows_prompt += e->n_rows_prompt;
+    to->n_refused += e->n_refused;
+    to->n_preempted += e->n_preempted;
+    to->n_put_off += e->n_put_off;
+    to->prompt_tokens += e->prompt_tokens;
+    to->cached_tokens += e->cached_tokens;
+    to->prefix_evicted_pages += e->prefix_evicted_pages;
+    to->adapter_loads += e->adapter_loads;
+    to->adapter_evictions += e->adapter_evictions;
+    to->store_written += e->store_written;
+    to->store_write_failed += e->store_write_failed;
+    to->store_read += e->store_read;
+    to->store_read_tokens += e->store_read_tokens;
+    to->store_damaged += e->store_damaged;
+    to->store_removed += e->store_removed;
     add_histogram(&to->batch_rows, &e->batch_rows);
     add_histogram(&to->step_ms, &e->step_ms);
 }

@@ -8,17 +8,6 @@
 #include "server/models.h"
 #include "server/rules.h"
 
-static void api_answer(weft__http_request *r, weft__strbuf *out, const weft__api_error *error)
-{
-    if (error->status) {
-        weft__strbuf_free(out);
-        weft__server_reply_error(r, error);
-    } else {
-        weft__server_reply_json(r, 200, out);
-    }
-    weft__http_release(r);
-}
-
 /* With the lock. Paths are for admins: they tell how the machine's disk is laid out. */
 static void put_state(const weft__server_model *m, const weft__server_caller *who, const char *name, weft__strbuf *out)
 {
@@ -67,7 +56,7 @@ void weft__server_models_list(weft_server *s, weft__http_request *r, const weft_
     }
     weft__server_presets_put(s->models.first ? s->models.first : s->models.items[0], who, &out);
     weft__api_put_models_end(&out);
-    api_answer(r, &out, &none);
+    weft__server_reply_end(r, &out, &none);
 }
 
 static int put_adapter(weft__server_model *m, const weft__server_caller *who, const char *name, weft__strbuf *out)
@@ -94,7 +83,7 @@ void weft__server_models_show(weft_server *s, weft__http_request *r, const weft_
                    (!put_adapter(m, who, name, &out) && weft__server_takes_any_name(m))))
         put_model(m, who, name, &out);
     if (!error.status && !out.len && !out.failed) weft__server_models_absent(s, who, name, &error);
-    api_answer(r, &out, &error);
+    weft__server_reply_end(r, &out, &error);
 }
 
 /* The model that the body names, for an admin: what is there for all, no other loads or ends. NULL: refused. */
@@ -130,7 +119,7 @@ void weft__server_models_load(weft_server *s, weft__http_request *r, const weft_
     else if (m) weft__server_loader_want(s, m);
     pthread_mutex_unlock(&s->models.lock);
     if (!error.status) weft__api_put_success(&out);
-    api_answer(r, &out, &error);
+    weft__server_reply_end(r, &out, &error);
 }
 
 void weft__server_models_unload(weft_server *s, weft__http_request *r, const weft__server_caller *who)
@@ -155,5 +144,5 @@ void weft__server_models_unload(weft_server *s, weft__http_request *r, const wef
     }
     pthread_mutex_unlock(&s->models.lock);
     if (!error.status) weft__api_put_success(&out);
-    api_answer(r, &out, &error);
+    weft__server_reply_end(r, &out, &error);
 }

@@ -2,8 +2,7 @@
 /* reply.c: answers that are there at once: errors, and JSON that is whole. Any thread. */
 #include <stdio.h>
 
-#include "api/errors.h"
-#include "server/server.h"
+#include "server/reply.h"
 
 void weft__server_reply_error(weft__http_request *r, const weft__api_error *error)
 {
@@ -30,4 +29,15 @@ void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *bo
     }
     weft__http_reply(r, status, "application/json; charset=utf-8", body->data, body->len);
     *body = (weft__strbuf){0};
+}
+
+void weft__server_reply_end(weft__http_request *r, weft__strbuf *body, const weft__api_error *error)
+{
+    if (error->status) {
+        weft__strbuf_free(body);
+        weft__server_reply_error(r, error);
+    } else {
+        weft__server_reply_json(r, 200, body);
+    }
+    weft__http_release(r);
 }

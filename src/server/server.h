@@ -19,6 +19,7 @@
 #include "http/turns.h"
 #include "server/grammar_cache.h"
 #include "server/limits.h"
+#include "server/reply.h"
 #include "server/stages.h"
 #include "server/traces.h"
 #include "weft/server.h"
@@ -396,10 +397,6 @@ struct weft_server {
 };
 
 /* ---- one request (response.c): from submit to the last byte ---- */
-
-void weft__server_reply_error(weft__http_request *r, const weft__api_error *error);
-/* Takes the text's bytes. */
-void weft__server_reply_json(weft__http_request *r, int status, weft__strbuf *body);
 
 /* One answer of a response as events.c makes it. */
 typedef struct weft__server_choice {
