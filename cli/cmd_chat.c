@@ -11,6 +11,7 @@
 #include "pull.h"
 #include "provider.h"
 #include "shown.h"
+#include "spec.h"
 #include "terminal.h"
 #include "threads.h"
 #include "tty.h"
@@ -114,7 +115,8 @@ static void answer(chat *c, weft__json *before)
     const char *reason = "";
     struct text_list no_stops = {0};
     struct chat_view v = {.c = c};
-    generate_request q = {.model = c->c.model, .sampler = c->sampler, .n_max = c->o->n, .stop = &no_stops};
+    generate_request q = {
+        .model = c->c.model, .sampler = c->sampler, .n_max = c->o->n, .stop = &no_stops, .spec = spec_of(c->o->spec)};
     shown_begin(&v.text, stdout);
     c->c.on_part = show_part;
     c->c.on_part_arg = &v;
@@ -362,7 +364,7 @@ static int check_kwargs(const char *text)
 
 int cmd_chat(int argc, char **argv)
 {
-    static struct chat_options o = {.n = -1, .kv_type = "f16"};
+    static struct chat_options o = {.n = -1, .kv_type = "f16", .spec = "auto"};
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
@@ -385,6 +387,7 @@ int cmd_chat(int argc, char **argv)
         {"show-thinking", 0, OPT_FLAG, &o.show_thinking, NULL, "what a model thinks before it answers is shown", 0, 0,
          NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        SPEC_OPTION(&o.spec),
         {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
     };

@@ -21,6 +21,7 @@
 #include "provider.h"
 #include "rope.h"
 #include "served.h"
+#include "spec.h"
 #include "serve_config.h"
 #include "service.h"
 #include "terminal.h"
@@ -33,7 +34,7 @@ enum { LARGE = 256 << 10 };
 struct serve_options {
     const char *path; /* the model's */
     int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
-    const char *kv_type, *adapter_type, *template_file, *config_file;
+    const char *kv_type, *adapter_type, *spec, *template_file, *config_file;
     int check;
     weft__config *config;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;
@@ -167,6 +168,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->path = path;
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    o->engine.spec = spec_of(o->spec);
     o->server.max_body = (uint64_t)o->max_mb << 20;
     o->server.api_keys = o->keys.items;
     o->server.admin_keys = o->admins.items;
@@ -220,7 +222,7 @@ static int writes_over_input(const struct serve_options *o, const char *model)
 }
 
 /* What the options fill in: its address is known to the table. */
-static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto"};
+static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto", .spec = "auto"};
 
 static const option_spec OPTIONS[] = {
     {"config", 0, OPT_TEXT, &given.config_file, "FILE",
@@ -272,6 +274,7 @@ static const option_spec OPTIONS[] = {
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
     {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL, "f16 f32"},
+    SPEC_OPTION(&given.spec),
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
      "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",

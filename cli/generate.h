@@ -22,6 +22,7 @@ typedef struct generate_request {
     int continues;  /* the text goes on where the prompt's ended: a space that it begins with is part of it */
     int32_t n_max;  /* tokens; -1: until the context is full */
     int ignore_end; /* go on after an end token, unless the grammar ends with it */
+    int32_t spec;   /* weft_spec */
     const struct text_list *stop;
     generate_sink sink; /* may be NULL */
     void *sink_arg;
@@ -37,6 +38,7 @@ typedef struct generate_result {
     const char *finish_reason; /* "stop" (end token, end of the grammar or stop string), "length", "cancelled" */
     int broken_off;            /* the grammar wants more: the text is none of its texts */
     double prefill_ms, decode_ms;
+    int32_t n_drafted, n_accepted; /* tokens that were guessed; and rightly */
 } generate_result;
 
 /* On failure the result holds what there was until then; free it in any case. */

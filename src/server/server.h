@@ -459,6 +459,8 @@ struct weft__server_response {
     int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
+    int32_t *predicted; /* [n_predicted], tokens: what the request expects of the answers */
+    size_t n_predicted;
     weft__http_turn turn;                     /* in a line, later in the queue of answers */
     int too_late;                             /* the line's: its deadline passed, and it has its answer */
     int has_lease;                            /* 0: its adapters must be read first */
