@@ -9,6 +9,7 @@
 #include "batcher/batcher.h"
 
 #define N_PROMPTS CLAIMS_REPEATED(CLAIMS_SWEPT(2, 8), 1, 1)
+#define N_OF_MATERIAL CLAIMS_REPEATED(CLAIMS_SWEPT(1, 8), 1, 1)
 
 enum {
     ANSWER = CLAIMS_REPEATED(40, 24, 16),
@@ -68,10 +69,10 @@ static void shape(ask *q, int form, const weft_grammar *grammar)
 }
 
 /* Each prompt at each temperature in each form; PLAIN ones of a prompt are as the choices of one request with n. */
-static int make_asks(ask *all, const weft_grammar *grammar, int with_adapters)
+static int make_asks(ask *all, int n_prompts, const weft_grammar *grammar, int with_adapters)
 {
     int n = 0;
-    for (int prompt = 0; prompt < N_PROMPTS; prompt++)
+    for (int prompt = 0; prompt < n_prompts; prompt++)
         for (size_t t = 0; t < sizeof temperatures / sizeof *temperatures; t++)
             for (int form = 0; form < FORMS; form++) {
                 ask *q = &all[n];
@@ -204,7 +205,7 @@ static void same_answers(world *w)
     weft_engine_params p = small();
     weft_error err = {0};
     p.n_slots = 1;
-    w->n = make_asks(w->all, w->grammar, w->adapters != NULL);
+    w->n = make_asks(w->all, w->adapters ? N_PROMPTS : N_OF_MATERIAL, w->grammar, w->adapters != NULL);
     weft_engine *e = open_engine(w->model, &p);
     for (int i = 0; w->adapters && i < 2; i++)
         if (weft_engine_adapter_add(e, names[i], w->adapters[i], 1, 0, &err)) fail_msg("%s", err.message);
