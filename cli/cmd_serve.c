@@ -33,7 +33,7 @@ enum { LARGE = 256 << 10 };
 struct serve_options {
     const char *path; /* the model's */
     int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
-    const char *kv_type, *adapter_type, *template_file, *config_file;
+    const char *kv_type, *adapter_type, *template_file, *config_file, *overflow;
     int check;
     weft__config *config;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;
@@ -168,6 +168,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
+    o->server.shift = o->overflow && !strcmp(o->overflow, "shift");
     o->server.api_keys = o->keys.items;
     o->server.admin_keys = o->admins.items;
     o->server.proxies = o->proxies.items;
@@ -272,6 +273,9 @@ static const option_spec OPTIONS[] = {
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
     {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL, "f16 f32"},
+    {"overflow", 0, OPT_TEXT, &given.overflow, "HOW",
+     "where a context is full: stop, or shift: go on with its first tokens and its last; requests may say it (stop)", 0,
+     0, NULL, "stop shift"},
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
      "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",

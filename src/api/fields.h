@@ -107,6 +107,8 @@ typedef struct weft__api_params {
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
+    const char *overflow;  /* "stop" or "shift"; NULL: as the server has it */
+    int64_t n_keep;        /* first tokens that stay where it shifts; 0: as usual; -1: the prompt */
     int64_t keep_alive_ms; /* of the model, after the request; -1: as the server has it; INT64_MAX: for ever */
     weft__api_constraint constraint;
     int base64;

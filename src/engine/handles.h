@@ -76,6 +76,14 @@ void weft__engine_steps_free(weft__engine_steps *s);
 weft_status weft__engine_step(weft_model *m, weft__engine_steps *s, const weft_kv_binding *kv, float *logits,
                               weft_error *err);
 
+/* shift.c: the rule of what stays of n tokens where a context of n_most is full: the first n_keep, and of the others
+ * the last (n_most - n_keep) / 2, one at least. It depends on numbers of tokens alone. Moves them together, and returns
+ * how many there are then. n >= n_most > n_keep. */
+int32_t weft__engine_shift(int32_t *tokens, int32_t n, int32_t n_most, int32_t n_keep);
+/* The number of first tokens that was asked for, or is usual (0); WEFT_ARGUMENT where that is more than half of the
+ * context, whose rest would hardly be one. */
+weft_status weft__engine_shift_keep(int32_t asked, int32_t n_most, int32_t *n_keep, weft_error *err);
+
 /* What a group of sessions shares: the pages, and its steps; freed with the last of them. */
 struct weft__engine_shared_pool {
     weft__kv_pool *pool;
@@ -89,6 +97,7 @@ struct weft_session {
     struct weft__engine_shared_pool *shared;
     weft__kv_seq *seq;
     int32_t n_ctx, chunk;
+    int32_t *tokens;       /* [n_ctx], of which those that it holds are known */
     weft_adapter *adapter; /* NULL: none */
     char adapters[256];    /* "adapter x", or "adapters x, y", as far as there is room; "": none */
     uint64_t group_step;   /* the latest it takes part in, counted by shared->n_steps */

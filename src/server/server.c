@@ -381,6 +381,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     s->no_page = p->no_page != 0;
+    s->shift = p->shift != 0;
     make_locks(s);
     weft__server_limits_begin(&s->limits);
     pthread_mutex_init(&s->resident.lock, NULL);

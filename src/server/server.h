@@ -375,6 +375,7 @@ struct weft_server {
     void *config_arg;
     int wants_keys; /* from its start on */
     int no_page;
+    int shift; /* where requests do not say what becomes of a full context */
     weft__server_answered answered;
     weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;

@@ -132,8 +132,10 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     if (params->n_tokens < 1) abort(); /* the server checks */
     for (int32_t i = 0; i < params->n_tokens; i++)
         if (params->tokens[i] < 0 || params->tokens[i] >= FAKE_VOCAB) abort();
-    if (params->n_tokens + (params->max_tokens > 0) > e->n_ctx || params->max_tokens > e->n_ctx - params->n_tokens)
+    if (params->n_tokens + (params->max_tokens > 0) > e->n_ctx ||
+        (!params->shift && params->max_tokens > e->n_ctx - params->n_tokens))
         abort();
+    if (!params->shift && params->n_keep) abort();
     if (!params->cut_to_fit) abort(); /* pages are no reason to refuse what the context is none for */
     if (r) r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
     if (!r || !r->tokens) { /* --fail-every may refuse these, too */
@@ -217,6 +219,13 @@ static weft_event event(const struct request *r, uint32_t kind)
                         .logprob = NAN};
 }
 
+/* What goes beyond the context, but for what is to stay; not when it goes, as in an engine. */
+static int32_t dropped(const weft_engine *e, const struct request *r)
+{
+    const int32_t n = r->p.n_tokens + r->n_generated - e->n_ctx;
+    return r->p.shift && n > 0 ? n + r->p.n_keep : 0;
+}
+
 static _Thread_local size_t n_allocated;
 
 void fake_engine_allocated(size_t n_bytes)
@@ -233,6 +242,7 @@ static void finish(weft_engine *e, struct request *r, weft_finish why, weft_stat
     ev.message = message;
     ev.queue_ms = (double)((r->began_ns ? r->began_ns : now) - r->submitted_ns) / 1e6;
     ev.prompt_ms = 1;
+    ev.n_dropped = dropped(e, r);
     ev.generate_ms = r->began_ns ? (double)(now - r->began_ns) / 1e6 : 0;
     pthread_mutex_lock(&e->lock);
     struct request **at = &e->requests;
