@@ -14,6 +14,7 @@
 
 #include "adapters.h"
 #include "commands.h"
+#include "kv_quality.h"
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
@@ -190,6 +191,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.model_params = &opened;
     o->server.engine_params = &o->engine;
     if (!st && path) st = open_shown_with(path, &opened, &model, err);
+    if (!st && path) kv_gate_warn("serve", model, o->kv_type);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     free(template);
