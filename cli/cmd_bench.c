@@ -25,6 +25,7 @@ static weft_status open_model(const bench_options *o, const char *path, int32_t 
     params.rope = o->rope.params;
     params.progress = progress_update;
     params.progress_arg = &bar;
+    params.renew_plan = 1;
     weft_status st =
         o->synthetic ? weft_model_synthetic(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), &params, out, err)
                      : weft_model_open(path, &params, out, err);

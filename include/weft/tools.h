@@ -36,7 +36,8 @@ WEFT_API weft_status weft_convert(const char *in, const char *out, const weft_co
 /* ---- compiled plans ----
  * A model whose matrices are packed for one provider on one tier of processors. It is opened as any model is; its
  * pages are mapped, not packed, and shared by the processes that use it. On another tier, or by another version with
- * other layouts, it is refused with WEFT_UNSUPPORTED. */
+ * other layouts, it is refused with WEFT_UNSUPPORTED, or made again (weft_model_params.renew_plan). It names the model
+ * that it was made of, by its absolute path. */
 
 typedef struct weft_plan_params {
     uint32_t size;
