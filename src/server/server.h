@@ -20,6 +20,7 @@
 #include "server/grammar_cache.h"
 #include "server/limits.h"
 #include "server/reply.h"
+#include "server/settings.h"
 #include "server/stages.h"
 #include "server/traces.h"
 #include "weft/server.h"
@@ -288,6 +289,8 @@ typedef struct weft__server_model {
     char *path;                   /* it is loaded from; NULL: it is the caller's, and always there */
     weft__server_strings aliases; /* never NULL within */
     int is_pinned;                /* it stays once it is there */
+    weft__server_settings settings;
+    uint64_t idle_ns; /* how long it stays unused where no request says it; 0: for ever */
 
     /* Under the lock of models. */
     enum weft__server_model_state state;
@@ -337,10 +340,8 @@ typedef struct weft__server_models {
     size_t n;
     weft__server_model *first; /* that is meant where a request names none; NULL: none */
     int are_several;           /* some are loaded when they are asked for */
-    uint64_t memory, idle_ns;  /* 0: no limit; never */
-    weft_model_params model_params;
-    weft_engine_params engine_params;
-    char *store_dir, *chat_template;
+    uint64_t memory;           /* 0: no limit */
+    char *store_dir;
     int32_t max_waiting, max_of_one;
 
     pthread_t loader, keeper, sender;
@@ -384,8 +385,7 @@ struct weft_server {
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
-    int add_adapters;  /* those of adapter_dir, by their names */
-    char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
+    int add_adapters; /* those of folders for adapters, by their names */
     weft__server_log log;
     weft__server_traces *traces; /* NULL: none are sent */
     weft__server_metrics_file metrics_file;
