@@ -55,7 +55,8 @@ weft_status weft__counters_new(const weft__counter_system *system, int32_t n_eve
                                weft_error *err);
 void weft__counters_free(weft__counters **counters);
 /* Of the calling thread, number `thread` of its team: what it counted since its last mark is added to the event; to
- * none where there is no such event. Numbers begin at 0 and have no gaps. One may pass to another thread, whose first mark adds nothing. */
+ * none where there is no such event. Numbers begin at 0 and have no gaps. One may pass to another thread, whose first
+ * mark adds nothing. */
 void weft__counters_mark(weft__counters *counters, int32_t thread, int32_t event);
 /* Moves what all threads counted for an event into *out. */
 void weft__counters_take(weft__counters *counters, int32_t event, weft__counts *out);

@@ -56,7 +56,7 @@ int weft__engine_plan_origin(const char *model, char *path, size_t room, weft__p
     return 1;
 }
 
-/* The model that the plan names, or one of its name beside the plan, as it was; NULL: there is none, and why says so. */
+/* The model that the plan names, or one of its name beside the plan, as it was; NULL: why says what is missing. */
 static const char *find_model(const char *plan, const weft__plan_file_origin *was, char path[PATH_MAX], weft_error *why)
 {
     char beside[PATH_MAX];
