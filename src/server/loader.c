@@ -186,6 +186,10 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->prefix_evicted_pages += e->prefix_evicted_pages;
     to->adapter_loads += e->adapter_loads;
     to->adapter_evictions += e->adapter_evictions;
+    to->adapter_hits += e->adapter_hits;
+    to->adapter_disk_loads += e->adapter_disk_loads;
+    to->adapter_asked_ahead += e->adapter_asked_ahead;
+    to->adapter_ahead_hits += e->adapter_ahead_hits;
     to->store_written += e->store_written;
     to->store_write_failed += e->store_write_failed;
     to->store_read += e->store_read;

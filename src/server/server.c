@@ -224,6 +224,7 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
                                             .max = max,
                                             .max_of_one = max_of_one,
                                             .work = weft__server_response_lease,
+                                            .ahead = weft__server_response_ahead,
                                             .go_on = weft__server_response_leased};
     weft_status st = weft__server_wait_queue_begin(&s->grammars, err);
     return st ? st : weft__server_wait_queue_begin(&s->adapters, err);
