@@ -50,6 +50,7 @@ static void add_weights(weft__hash_state *h, const weft_model *m)
                            (size_t)(w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]));
     }
     if (image) weft__hash_add(h, image->data, (size_t)image->n_bytes);
+    weft__engine_model_drop_file(m);
 }
 
 /* Without a store its pages are seen by this engine alone, and the weights need not be read. */

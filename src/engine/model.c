@@ -176,6 +176,8 @@ static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64
                          m->source.label, weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
     if ((st = weft__engine_model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err)))
         return st;
+    m->held = weft__engine_weights_bytes(m);
+    weft__engine_model_drop_file(m);
     m->info.load_ms = (double)(weft__clock_ns() - start) / 1e6;
     return WEFT_OK;
 }
