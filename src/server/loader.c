@@ -170,6 +170,11 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->model_ns += e->model_ns;
     to->n_rows_decode += e->n_rows_decode;
     to->n_rows_prompt += e->n_rows_prompt;
+    to->n_submitted += e->n_submitted;
+    to->n_finished += e->n_finished;
+    to->n_cancelled += e->n_cancelled;
+    to->n_failed += e->n_failed;
+    to->n_generated += e->n_generated;
     to->n_refused += e->n_refused;
     to->n_preempted += e->n_preempted;
     to->n_put_off += e->n_put_off;
@@ -221,11 +226,11 @@ void weft__server_loader_unload(weft_server *s, weft__server_model *m)
     weft_engine_get_stats(m->engine, &e);
     if (e.kv_limit_bytes > m->kv_allowed) m->kv_allowed = e.kv_limit_bytes;
     m->state = WEFT__SERVER_UNLOADING; /* of no use to anyone, and counted until it has gone */
+    keep_counters(&m->past, &e);       /* from now on they are told */
     pthread_mutex_unlock(&s->models.lock);
     if (weft__server_adapters_keep(m, &err)) weft__log(WEFT__LOG_WARN, "%s", err.message);
     weft__background_run(end_model, m);
     pthread_mutex_lock(&s->models.lock);
-    keep_counters(&m->past, &e);
     m->state = WEFT__SERVER_UNLOADED;
     m->reserved = m->kv_allowed = 0;
     m->closing = 0;

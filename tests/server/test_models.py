@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several models in one server: each request is answered by the model that it names, whatever is loaded and unloaded meanwhile; what is held
 stays within --memory; waiting has bounds, deadlines and an end; files that are broken say so."""
+import csv
 import os
 import random
+import signal
 import tempfile
 import threading
 import unittest
@@ -275,6 +277,58 @@ class TestUnloading(Many):
             self.ask(server, "a", "[say abc]", keep_alive=0)
             self.assertEqual(server.wait_metric(name, 3 * n), 3 * n)
             self.wait_value(server, "a", "unloaded")
+
+    def counts(self, server):
+        """What only grows: counters, and what histograms have counted."""
+        out, counting = {}, False
+        for line in server.get("/metrics").body.decode().splitlines():
+            if line.startswith("# TYPE"):
+                counting = line.split()[3] in ("counter", "histogram")
+            elif counting and not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                out[name] = float(value)
+        return out
+
+    def test_no_counter_ever_falls(self):
+        """While its model ends, when it has gone, and when it is there again; no metric goes away."""
+        path = os.path.join(self.folder.name, "numbers.csv")
+        server = self.own("--metrics-file", path, a="lingers" + TEXT_OF_ONE, b=TEXT_OF_ONE)
+        for name in "ab":
+            self.ask(server, name, "[say abc]")
+        seen = [self.counts(server)]
+        self.assertTrue(all(seen[0].get('weft_%s{model="a"}' % name) for name in ("steps_total", "step_rows_count", "store_written_total")), seen)
+        for _ in range(2):
+            with self.held():
+                server.post("/models/unload", {"model": "a"})
+                self.wait_value(server, "a", "unloaded")
+                seen.append(self.counts(server))
+            self.assertTrue(wait_until(lambda: server.metric('weft_model_unloads_total{model="a"}') == len(seen) // 2), self.counts(server))
+            seen.append(self.counts(server))
+            self.ask(server, "a", "[say abc]")
+            seen.append(self.counts(server))
+        for before, after in zip(seen, seen[1:]):
+            self.assertEqual({k: (v, after.get(k)) for k, v in before.items() if after.get(k, -1) < v}, {})
+        for name in "ab":
+            self.ask(server, name, "[say abc]", keep_alive=0)
+            self.wait_value(server, name, "unloaded")
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait()
+        with open(path) as f:
+            rows = [{k: float(v) for k, v in row.items() if k != "time"} for row in csv.DictReader(f)]
+        self.assertEqual((rows[-1]["requests"], rows[-1]["generated_tokens"]), (6, 18))
+        for column in ("requests", "prompt_tokens", "cached_tokens", "generated_tokens", "refused", "preempted", "steps", "model_seconds"):
+            values = [row[column] for row in rows]
+            self.assertEqual(values, sorted(values), column)
+            self.assertTrue(values[-1] > 0 or column == "cached_tokens", column)
+
+    def test_stages_are_of_a_model(self):
+        server = self.own(a=TEXT_OF_ONE, b=TEXT_OF_ONE)
+        for name in "aab":
+            self.ask(server, name)
+        for name, n in (("a", 2), ("b", 1)):
+            for stage in ("reading", "model", "writing"):
+                metric = f'weft_stage_seconds_count{{model="{name}",stage="{stage}"}}'
+                self.assertEqual(server.wait_metric(metric, n), n, metric)
 
     def test_adapters_come_again(self):
         """Those that were loaded while it ran, and the scales for all."""
