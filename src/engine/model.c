@@ -240,13 +240,8 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
     *out = NULL;
     weft_status st = read_params(params, &p, err);
     if (st || !p.in_background) return st ? st : open_file(path, &p, out, err);
-    /* Threads that compute are begun here, where they are to be shared: begun in the background, they would keep its
-     * precedence. */
-    weft__provider *threads = NULL;
-    if (p.share_threads && (st = open_cpu(&p, &threads, err))) return st;
     model_opening o = {path, &p, out, err, WEFT_OK};
     weft__background_run(open_behind, &o);
-    weft__provider_close(&threads);
     return o.status;
 }
 

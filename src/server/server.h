@@ -293,7 +293,7 @@ typedef struct weft__server_model {
     enum weft__server_model_state state;
     int n_held;              /* requests and endpoints that use it: it stays as it is meanwhile */
     int closing;             /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
-    int is_cancelled; /* while it is loading */
+    atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
     uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
@@ -348,7 +348,8 @@ typedef struct weft__server_models {
     pthread_mutex_t lock;            /* all below, and what models say of it */
     pthread_cond_t work, tick, send; /* of the three threads */
     weft__http_turns sending;        /* requests whose model is there, and held for them */
-    int n_waiting, stop, has_left;   /* has_left: a client whose request waits */
+    int n_waiting, has_left;         /* has_left: a client whose request waits */
+    atomic_int stop;
 } weft__server_models;
 
 /* One more hold on one that is held. Returns m. */

@@ -28,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 void weft_sampler_params_init(weft_sampler_params *p, uint32_t size)
 {
@@ -369,7 +370,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     pthread_mutex_init(&e->told_lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     pthread_cond_init(&e->idle, NULL);
-    return pthread_create(&e->thread, NULL, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
+    return weft__thread_start(&e->thread, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
 }
 
 /* Pages of one request take a hundred bytes. */

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, SANITIZED, SWEEPS, TEXT, Server, request, wait_until
+from servers import CHAT, EMULATOR, FAKE, LLAMA, SANITIZED, SWEEPS, TEXT, Server, request, wait_until
 
 WEIGHTS, PAGES = 1000, 100  # bytes of each model of the double: its file, and the pages of one request
 
@@ -139,6 +139,32 @@ class TestLoading(Many):
             for _ in range(20):
                 self.assertEqual(server.post(TEXT, {"prompt": "[say own]"}).status, 200)
             self.assertEqual(waiting[1], [])
+
+    def nices(self, server):
+        """How far each thread gives way to others, by its name; a thread that ends meanwhile has none."""
+        out = []
+        for task in os.listdir(f"/proc/{server.process.pid}/task"):
+            try:
+                with open(f"/proc/{server.process.pid}/task/{task}/stat") as f:
+                    name, _, fields = f.read().partition("(")[2].rpartition(")")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            out.append((name, int(fields.split()[16])))
+        return out
+
+    @unittest.skipIf(EMULATOR, "the emulator's threads are others")
+    def test_only_what_loads_gives_way(self):
+        """A thread of low precedence loads; the threads that a model brings with it have that of all others."""
+        server = self.own(a="held" + TEXT_OF_ONE)
+        own = min(nice for _, nice in self.nices(server))
+        with self.held():
+            waiting = self.later(server, "a")
+            self.wait_value(server, "a", "loading")
+            self.assertEqual({name for name, nice in self.nices(server) if nice > own}, {"weft-behind"} if own < 19 else set())
+        waiting[0].join()
+        self.assertEqual(self.said(waiting[1][0]), "a")
+        self.assertTrue(wait_until(lambda: all(name != "weft-behind" for name, _ in self.nices(server))))
+        self.assertEqual({nice for _, nice in self.nices(server)}, {own})
 
     def test_a_client_may_leave(self):
         """Its place is another's then, and the model comes nevertheless."""
