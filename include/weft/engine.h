@@ -292,7 +292,8 @@ typedef struct weft_held {
 } weft_held;
 
 typedef struct weft_memory {
-    weft_held weights;  /* of the model's tensors, as its file has them */
+    /* packed, made when it was opened, and of its file's own pages those that steps read, which the system may drop */
+    weft_held weights;
     weft_held pages;    /* of keys and values: pages held by requests and by the prefix tree */
     weft_held adapters; /* ready to be used */
     /* activations, logits, and what running requests hold beside their pages: tokens, samplers */

@@ -54,6 +54,7 @@ struct weft_model {
     int has_old_plan;      /* its file is a plan with another layout than this program's: it was refused for that */
     weft__adapt_base base; /* the matrices that adapters change */
     weft_model_info info;
+    uint64_t held; /* bytes of weights in memory, of an outline those that there would be */
     /* A record of steps, or NULL: made by the first weft_model_profile_start. Held while `profiled` is set and a step
      * runs, so that steps then follow each other; otherwise steps of one model need nothing of each other. */
     pthread_mutex_t profiling;
@@ -120,6 +121,13 @@ weft_status weft__engine_model_base(weft_model *m, weft_error *err);
 weft_status weft__engine_model_context(const weft_model *m, int32_t n_ctx, weft_error *err);
 /* file.c: a file as a source; it outlives the source. Tensors of a folder have no bytes yet. */
 void weft__engine_file_source(const weft_file *f, weft__source *out);
+
+/* bytes.c: what the weights take: packed, and those beside them that are not packed, or not the file's. Of the file's
+ * own pages those count that steps read. Where a plugin does not tell, all that the file has. */
+uint64_t weft__engine_weights_bytes(const weft_model *m);
+/* bytes.c: pages of the file that were only read to be packed leave memory; the others come again when they are read.
+ * Nothing of a compiled plan. */
+void weft__engine_model_drop_file(const weft_model *m);
 
 /* model.c: the packed weights of a model that was opened from a plan, else NULL. */
 const weft_image *weft__engine_model_image(const weft_model *m);

@@ -96,7 +96,7 @@ static void record(void *arg, const weft__http_record *r, void *note)
     weft__server_log_entry *entry = note;
     if (entry) {
         weft__server_stages_end(&entry->stages, r->ms);
-        weft__server_metrics_stages(s, &entry->stages);
+        weft__server_metrics_stages(&entry->served->metrics, &entry->stages);
     }
     trace(s, r, entry);
     weft__server_metrics_response(&s->answered, r->path, r->status);
@@ -371,7 +371,6 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     weft__server_limits_begin(&s->limits);
     pthread_mutex_init(&s->resident.lock, NULL);
     weft__server_usage_begin(&s->usage);
-    weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));

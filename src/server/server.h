@@ -118,6 +118,7 @@ typedef struct weft__server_metrics {
     _Atomic uint64_t most_tokens; /* of a prompt and its answer */
     _Atomic uint64_t embedded, finished[5] /* by weft_finish */;
     weft__server_histogram first_token, between_tokens, queue, duration;
+    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that its engine took */
 } weft__server_metrics;
 
 /* Of the server, whatever models it serves. */
@@ -142,9 +143,8 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
-void weft__server_metrics_stages_begin(weft_server *s);
 /* The stages of a request that has ended. */
-void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages);
+void weft__server_metrics_stages(weft__server_metrics *m, const weft__server_stages *stages);
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
@@ -295,9 +295,9 @@ typedef struct weft__server_model {
 
     /* Under the lock of models. */
     enum weft__server_model_state state;
-    int n_held;       /* requests and endpoints that use it: it stays as it is meanwhile */
-    int closing;      /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
-    int is_cancelled; /* while it is loading */
+    int n_held;              /* requests and endpoints that use it: it stays as it is meanwhile */
+    int closing;             /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
     uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
@@ -350,7 +350,8 @@ typedef struct weft__server_models {
     pthread_mutex_t lock;            /* all below, and what models say of it */
     pthread_cond_t work, tick, send; /* of the three threads */
     weft__http_turns sending;        /* requests whose model is there, and held for them */
-    int n_waiting, stop, has_left;   /* has_left: a client whose request waits */
+    int n_waiting, has_left;         /* has_left: a client whose request waits */
+    atomic_int stop;
 } weft__server_models;
 
 /* One more hold on one that is held. Returns m. */
@@ -378,7 +379,6 @@ struct weft_server {
     int wants_keys; /* from its start on */
     int no_page;
     weft__server_answered answered;
-    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
@@ -527,6 +527,7 @@ typedef struct weft__server_log_entry {
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
     weft__server_stages stages;
+    weft__server_model *served; /* of whose engine it was; loaded or not by now */
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
