@@ -14,6 +14,7 @@
 
 #include "adapters.h"
 #include "commands.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
@@ -166,7 +167,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     o->path = path;
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
-    o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    o->engine.kv_dtype = kv_type_of(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
     o->server.api_keys = o->keys.items;
     o->server.admin_keys = o->admins.items;
@@ -271,7 +272,7 @@ static const option_spec OPTIONS[] = {
      WEFT_ROWS_DEFAULT, NULL},
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
-    {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL, "f16 f32"},
+    KV_TYPE_OPTION(&given.kv_type, "f16"),
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
      "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
