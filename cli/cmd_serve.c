@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "pull.h"
@@ -218,7 +219,7 @@ static const option_spec OPTIONS[] = {
      WEFT_ROWS_DEFAULT, NULL},
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
-    {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL, "f16 f32"},
+    KV_TYPE_OPTION(&given.kv_type, "f16"),
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
      "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
