@@ -9,6 +9,7 @@
 #include "eval.h"
 #include "kv_quality.h"
 #include "kv_recall.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
@@ -31,12 +32,13 @@ struct kv_options {
 struct measuring {
     const struct kv_options *o;
     weft_model *model;
-    weft_session *sessions[KV_BOTH];
+    weft_session *sessions[KV_ALL];
     int32_t n_vocab, bos; /* bos -1: none */
     int32_t *tokens;      /* [n_tokens] of the text */
     size_t n_tokens;
-    float *logits[KV_BOTH]; /* [PIECE, n_vocab] */
-    int32_t *row;           /* [n_ctx] */
+    float *logits[KV_ALL]; /* [PIECE, n_vocab] */
+    int n_types;           /* KV_BOTH, or KV_ALL */
+    int32_t *row;          /* [n_ctx] */
     kv_quality q;
 };
 
@@ -44,9 +46,9 @@ static void measuring_free(struct measuring *m)
 {
     kv_quality_free(&m->q);
     free(m->row);
-    for (int i = 0; i < KV_BOTH; i++) free(m->logits[i]);
+    for (int i = 0; i < KV_ALL; i++) free(m->logits[i]);
     free(m->tokens);
-    for (int i = 0; i < KV_BOTH; i++) weft_session_free(&m->sessions[i]);
+    for (int i = 0; i < KV_ALL; i++) weft_session_free(&m->sessions[i]);
     weft_model_close(&m->model);
 }
 
@@ -75,14 +77,15 @@ static weft_status read_tokens(struct measuring *m, weft_error *err)
 /* The context is the trained one, unless told otherwise, of sessions of both types. */
 static weft_status open_sessions(struct measuring *m, int32_t n_ctx, weft_error *err)
 {
-    const char *const types[KV_BOTH] = {"f16", m->o->type};
+    const char *const types[KV_ALL] = {"f16", m->o->type, "f32"};
     weft_status st = WEFT_OK;
     m->q.n_ctx = n_ctx;
     m->row = malloc((size_t)n_ctx * sizeof *m->row);
-    for (int i = 0; i < KV_BOTH && !st; i++) {
+    m->n_types = strcmp(m->o->type, "f32") ? KV_ALL : KV_BOTH;
+    for (int i = 0; i < m->n_types && !st; i++) {
         weft_session_params sp;
         weft_session_params_default(&sp);
-        sp.kv_dtype = (uint32_t)weft_dtype_from_name(types[i]);
+        sp.kv_dtype = kv_type_of(types[i]);
         sp.n_ctx = n_ctx;
         m->logits[i] = malloc((size_t)PIECE * (size_t)m->n_vocab * sizeof **m->logits);
         if (!m->logits[i] || !m->row) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
@@ -116,6 +119,10 @@ static weft_status kv_compare(struct measuring *m, int32_t position, int i, int3
     const quality_sample sample = quality_between(m->logits[KV_TYPE] + at, m->logits[KV_BASE] + at, m->n_vocab, next);
     if (!isfinite(sample.kld) || !isfinite(sample.nll) || !isfinite(sample.nll_base))
         return weft_fail(err, WEFT_FORMAT, QUALITY_LOST, (long long)m->q.all.n);
+    if (m->n_types == KV_ALL) {
+        const quality_sample f32 = quality_between(m->logits[KV_FLOOR] + at, m->logits[KV_BASE] + at, m->n_vocab, next);
+        if (!quality_add_sample(&m->q.floor, &f32)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
+    }
     if (!quality_add_sample(&m->q.all, &sample) || !quality_add_sample(&m->q.by_depth[kv_depth_of(position)], &sample))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
     return WEFT_OK;
@@ -125,10 +132,10 @@ static weft_status kv_compare(struct measuring *m, int32_t position, int i, int3
 static weft_status score_context(struct measuring *m, int32_t n, weft_error *err)
 {
     weft_status st = WEFT_OK;
-    for (int which = 0; which < KV_BOTH; which++) weft_session_trim(m->sessions[which], 0);
+    for (int which = 0; which < m->n_types; which++) weft_session_trim(m->sessions[which], 0);
     for (int32_t at = 0, k; at < n && !st; at += k) {
         k = n - at < PIECE ? n - at : PIECE;
-        for (int which = 0; which < KV_BOTH && !st; which++)
+        for (int which = 0; which < m->n_types && !st; which++)
             st = weft_session_eval(m->sessions[which], m->row + at, k, 1, m->logits[which], err);
         for (int32_t i = 0; i < k && !st; i++)
             st = kv_compare(m, at + i, i, at + i + 1 < n ? m->row[at + i + 1] : -1, err);
@@ -189,7 +196,9 @@ static int finish(struct measuring *m, weft_error *err)
 
 static const char ABOUT[] =
     "What keys and values in TYPE cost the model, against F16 over the same weights: the Kullback-Leibler divergence\n"
-    "of the next token's probabilities on the text, by depth, and how often the likeliest token is the same; and how\n"
+    "of the next token's probabilities on the text, by depth, and how often the likeliest token is the same, beside "
+    "what\n"
+    "F32 differs from F16 by, which is rounding alone (of activations in 8 bits above all); and how\n"
     "often a pass key and random tokens that stand that far back are found again, for F16, too: a model that finds\n"
     "nothing there is not the type's fault. The exit status is 1 where the gate (--max-kld, --min-top) is exceeded.\n"
     "The result is kept in the cache, by model and type: 'weft serve' warns where it is started with a type whose\n"
@@ -200,7 +209,7 @@ int eval_kv_command(int argc, char **argv)
     struct kv_options o = {.n_tokens = USUAL_TOKENS, .n_tries = 4, .max_kld = 0.01, .min_top = 98, .seed = 1};
     const option_spec options[] = {
         {"file", 'f', OPT_TEXT, &o.text, "TEXT", "the text", 0, 0, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.type, "TYPE", "the type that is measured: f32", 0, 0, NULL, "f16 f32"},
+        {"kv-type", 0, OPT_TEXT, &o.type, "TYPE", "the type that is measured", 0, 0, NULL, KV_TYPE_WORDS},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a context, and how deep it is looked (the model's trained one)",
          16, 1 << 24, NULL},
         {"tokens", 0, OPT_INT, &o.n_tokens, "N", "of the text at most (16384)", 2, 1 << 30, NULL},
@@ -220,8 +229,8 @@ int eval_kv_command(int argc, char **argv)
     const command_spec spec = {"eval kv",
                                "MODEL -f TEXT --kv-type TYPE [options]",
                                ABOUT,
-                               "  weft eval kv model.gguf -f wiki.txt --kv-type f32\n"
-                               "  weft eval kv model.gguf -f wiki.txt --kv-type f32 -c 8192 --svg kv.svg --json\n",
+                               "  weft eval kv model.gguf -f wiki.txt --kv-type q8\n"
+                               "  weft eval kv model.gguf -f wiki.txt --kv-type q8 -c 8192 --svg kv.svg --json\n",
                                options,
                                1,
                                1};

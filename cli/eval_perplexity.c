@@ -9,6 +9,7 @@
 #include "eval.h"
 #include "format/out_file.h"
 #include "kl_base.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
@@ -182,7 +183,7 @@ static weft_status open_sessions(struct scoring *s, weft_error *err)
     if (!s->logits || !s->record || (o->against_alone && !s->base_logits))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
     weft_session_params_default(&sp);
-    sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    sp.kv_dtype = kv_type_of(o->kv_type);
     sp.n_ctx = s->n_ctx;
     weft_status st = weft_session_new(s->model, &sp, &s->session, err);
     if (!st && o->against_alone) st = weft_session_new(s->model, &sp, &s->alone, err);
@@ -228,8 +229,7 @@ static int options_agree(struct perplexity_options *o)
                             ? "--against-alone, --kl-base and --kl-against exclude each other"
                         : o->against_alone && !o->adapters.n
                             ? "--against-alone compares with --adapter, and none is given"
-                        : strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32") ? "--kv-type must be f16 or f32"
-                                                                                 : NULL;
+                            : NULL;
     if (wrong) {
         fprintf(stderr, "weft eval perplexity: %s\n", wrong);
         return 0;
@@ -252,7 +252,7 @@ int eval_perplexity_command(int argc, char **argv)
          0, 0, NULL},
         {"against-alone", 0, OPT_FLAG, &o.against_alone, NULL,
          "compare with the model without the adapters: what they make it forget", 0, 0, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},

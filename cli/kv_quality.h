@@ -3,7 +3,7 @@
  * kept. One thread.
  *
  * Everything is measured against pages of F16 over the same weights: the divergence of the next token's probabilities
- * on a text, by depth; and whether what stands far back is found again (kv_recall.h), for both types, so that a model
+ * on a text, by depth, beside that of F32, which no type can be expected to be below; and whether what stands far back is found again (kv_recall.h), for both types, so that a model
  * that finds nothing is not the type's fault. */
 #ifndef WEFT_CLI_KV_QUALITY_H
 #define WEFT_CLI_KV_QUALITY_H
@@ -13,7 +13,8 @@
 #include "weft/weft.h"
 
 enum { KV_DEPTHS = 24, KV_FIRST_DEPTH = 64 }; /* tokens of the first range of depths; each other is twice as long */
-enum { KV_BASE, KV_TYPE, KV_BOTH };           /* F16, and the type that is measured */
+/* F16, and the type that is measured; F32, for the divergence alone: what rounding does, as of activations in 8 bits */
+enum { KV_BASE, KV_TYPE, KV_BOTH, KV_FLOOR = KV_BOTH, KV_ALL };
 
 /* Of one test at one distance: tries, and how many came out right under either type. */
 typedef struct kv_rate {
@@ -28,6 +29,7 @@ typedef struct kv_quality {
     quality_sums all, by_depth[KV_DEPTHS]; /* by the position whose probabilities they are */
     kv_rate passkey[KV_DEPTHS], copy[KV_DEPTHS];
     int n_passkey, n_copy;
+    quality_sums floor;      /* of F32; none where the type is F32 */
     double max_kld, min_top; /* the gate: mean divergence at most, share of the same likeliest token at least */
 } kv_quality;
 

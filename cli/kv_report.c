@@ -10,6 +10,7 @@
 void kv_quality_free(kv_quality *q)
 {
     quality_free(&q->all);
+    quality_free(&q->floor);
     for (int i = 0; i < KV_DEPTHS; i++) quality_free(&q->by_depth[i]);
 }
 
@@ -58,6 +59,11 @@ void kv_print(kv_quality *q)
     printf("99.9%%   KLD: %10.6f\n", f.p999);
     printf("Maximum KLD: %10.6f\n", f.most);
     printf("Same top p : %9.3f%%   (gate: at least %g%%)\n", 100 * f.same_top, 100 * q->min_top);
+    if (q->floor.n) {
+        const kv_figures r = kv_figures_of(&q->floor);
+        printf("f32, for comparison: mean KLD %.6f, 99.9%% KLD %.6f, same top p %.3f%%\n", r.kld, r.p999,
+               100 * r.same_top);
+    }
     printf("\n%18s  %8s  %10s  %10s  %10s\n", "depth", "tokens", "mean KLD", "99.9% KLD", "same top p");
     for (int i = 0; i < KV_DEPTHS; i++) {
         quality_sums *s = &q->by_depth[i];
@@ -106,6 +112,11 @@ weft_status kv_print_json(kv_quality *q, weft_error *err)
         weft__strbuf_puts(&t, "}");
     }
     weft__strbuf_puts(&t, "]");
+    if (q->floor.n) {
+        weft__strbuf_puts(&t, ", \"f32\": {");
+        put_figures(&t, &q->floor);
+        weft__strbuf_puts(&t, "}");
+    }
     put_rates(&t, "passkey", q->passkey, q->n_passkey);
     put_rates(&t, "copy", q->copy, q->n_copy);
     weft__strbuf_puts(&t, "}\n");

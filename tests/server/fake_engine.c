@@ -28,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 void weft_sampler_params_init(weft_sampler_params *p, uint32_t size)
 {
@@ -379,7 +380,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     pthread_mutex_init(&e->told_lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     pthread_cond_init(&e->idle, NULL);
-    return pthread_create(&e->thread, NULL, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
+    return weft__thread_start(&e->thread, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
 }
 
 /* Pages of one request take a hundred bytes. */
@@ -427,6 +428,7 @@ void weft_engine_free(weft_engine **engine)
     weft_engine *e = *engine;
     *engine = NULL;
     if (!e) return;
+    if (fake_model_lingers(e->model)) fake_hold();
     pthread_mutex_lock(&e->lock);
     e->stop = 1;
     cancel_all(e);
@@ -455,6 +457,15 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->kv_pages = 100;
     out->memory.weights.bytes = fake_model_bytes(e->model);
     out->kv_limit_bytes = e->kv_bytes;
+    uint64_t *const moving[] = {
+        &out->n_rows_decode,     &out->n_rows_prompt,        &out->n_cancelled,   &out->n_failed,
+        &out->n_preempted,       &out->cached_tokens,        &out->n_submitted,   &out->adapter_loads,
+        &out->adapter_evictions, &out->store_written,        &out->store_read,    &out->store_write_failed,
+        &out->store_read_tokens, &out->store_damaged,        &out->store_removed, &out->n_put_off,
+        &out->n_generated,       &out->prefix_evicted_pages, &out->n_refused,     &out->batch_rows.counts[1]};
+    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) *moving[i] += out->n_steps; /* as a real one's may */
+    out->model_ns = out->n_steps * 1000000;
+    out->batch_rows.sum = (double)out->n_steps;
     out->batch_rows.n = 2;
     out->batch_rows.bounds[0] = 1;
     out->batch_rows.bounds[1] = 8;
