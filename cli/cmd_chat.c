@@ -7,6 +7,7 @@
 
 #include "chat.h"
 #include "commands.h"
+#include "kv_type.h"
 #include "prompt.h"
 #include "pull.h"
 #include "provider.h"
@@ -313,7 +314,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     if (!st) st = conversation_check_form(&c->c, err);
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
-    sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    sp.kv_dtype = kv_type_of(o->kv_type);
     if (!st) st = weft_session_new(c->c.model, &sp, &c->c.session, err);
     if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, c->c.model, c->c.session, err);
     if (!st) st = weft_sampler_for(c->c.model, &o->sampler, &c->sampler, err);
@@ -384,7 +385,7 @@ int cmd_chat(int argc, char **argv)
          0, 0, NULL},
         {"show-thinking", 0, OPT_FLAG, &o.show_thinking, NULL, "what a model thinks before it answers is shown", 0, 0,
          NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
         {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
     };
@@ -406,10 +407,6 @@ int cmd_chat(int argc, char **argv)
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
-        fprintf(stderr, "weft chat: --kv-type %s: must be f16 or f32\n", o.kv_type);
-        return EXIT_USAGE;
-    }
     if (!answer_form_check("chat", &o.form)) return EXIT_USAGE;
     if (!rope_options_check("chat", &o.rope) || !check_kwargs(o.kwargs)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "generate.h"
+#include "kv_type.h"
 #include "prompt.h"
 #include "pull.h"
 #include "provider.h"
@@ -134,7 +135,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     weft_status st;
     weft_session_params_default(&params);
     params.n_ctx = o->n_ctx;
-    params.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    params.kv_dtype = kv_type_of(o->kv_type);
     if (!weft_model_tokenizer(model))
         return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
     if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
@@ -181,10 +182,6 @@ static weft_status run_model(struct run_options *o, const char *path, const char
 /* args: the model, and the prompt where there are two. */
 static int run_as_told(struct run_options *o, char **args, int n_args)
 {
-    if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) {
-        fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o->kv_type);
-        return EXIT_USAGE;
-    }
     if (!answer_form_check("run", &o->form)) return EXIT_USAGE;
     if (!rope_options_check("run", &o->rope)) return EXIT_USAGE;
     weft_logit_bias bias[LIST_MAX];
@@ -222,7 +219,7 @@ int cmd_run(int argc, char **argv)
         ANSWER_FORM_OPTIONS(&o.form, "the text is"),
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
         {0},

@@ -51,6 +51,7 @@ static weft_status eval_documents_prepare(struct eval_documents_reading *r, cons
     weft_model_info info = {.size = sizeof info};
     weft_status st = read_text(r->o->text, &r->text, &r->n_text, err);
     weft_model_params_default(&mp);
+    mp.renew_plan = 1;
     mp.n_threads = r->o->threads;
     mp.provider = provider_given;
     mp.rope = r->o->rope.params;

@@ -8,6 +8,7 @@
 #include "eval.h"
 #include "format/out_file.h"
 #include "kl_base.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
@@ -169,7 +170,7 @@ static weft_status eval_perplexity_prepare(struct scoring *s, const char *path, 
     s->record = malloc((size_t)quality_record(s->n_vocab) * sizeof *s->record);
     if (!s->logits || !s->record) return weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
     weft_session_params_default(&sp);
-    sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    sp.kv_dtype = kv_type_of(o->kv_type);
     sp.n_ctx = s->n_ctx;
     if ((st = weft_session_new(s->model, &sp, &s->session, err))) return st;
     return o->kl_base ? begin_base(s, err) : WEFT_OK;
@@ -195,7 +196,7 @@ int eval_perplexity_command(int argc, char **argv)
         {"chunks", 0, OPT_INT, &o.n_chunks, "N", "only the first N chunks", 1, 1 << 30, NULL},
         {"kl-base", 0, OPT_TEXT, &o.kl_base, "F", "write this model's probabilities to F", 0, 0, NULL},
         {"kl-against", 0, OPT_TEXT, &o.kl_against, "F", "compare with the probabilities in F", 0, 0, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
@@ -216,8 +217,7 @@ int eval_perplexity_command(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     const char *wrong = !o.text == !o.kl_against    ? "give either -f TEXT or --kl-against F"
                         : o.kl_base && o.kl_against ? "--kl-base and --kl-against exclude each other"
-                        : strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32") ? "--kv-type must be f16 or f32"
-                                                                               : NULL;
+                                                    : NULL;
     if (wrong) {
         fprintf(stderr, "weft eval perplexity: %s\n", wrong);
         return EXIT_USAGE;

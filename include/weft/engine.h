@@ -24,7 +24,7 @@ typedef struct weft_engine weft_engine;
 
 typedef struct weft_engine_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default) or WEFT_F32 */
+    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
     int32_t n_slots;   /* requests that run at once; 0: 16 */
     /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
     int32_t n_ctx;
@@ -247,6 +247,9 @@ WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_reque
 /* The same for a caller that must not wait: where something must be read, *ready is 0, and there is no lease. */
 WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
                                              int32_t *ready, weft_engine_lease **out, weft_error *err);
+/* For a caller whose requests wait for their turn: has the system read the files of what is not ready into its page
+ * cache, and waits for none of them, though opening one may take a while. Nothing that is ready goes for that. */
+WEFT_API void weft_engine_adapters_ahead(weft_engine *engine, const weft_request_adapter *adapters, int32_t n);
 /* Gives the adapters back; requests that run with them have shares of their own. */
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
@@ -326,6 +329,10 @@ typedef struct weft_engine_stats {
     uint64_t n_generated;    /* tokens */
     weft_memory memory;      /* how much of it each part holds */
     uint64_t kv_limit_bytes; /* that pages may take now, or do where that is more */
+    /* Adapters that were wanted, by where they were: ready (adapter_hits); as their file has them, in the system's page
+     * cache (adapter_loads less these:) or on the disk, as far as the system tells */
+    uint64_t adapter_hits, adapter_disk_loads;
+    uint64_t adapter_asked_ahead, adapter_ahead_hits; /* by weft_engine_adapters_ahead; in the page cache when read */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -97,7 +97,9 @@ typedef struct weft_model_params {
     int32_t share_threads;
     /* 1: it is loaded so that models that compute meanwhile hardly notice: on one thread, of low precedence */
     int32_t in_background;
-    int32_t reserved;
+    /* 1: a compiled plan of an earlier version, or for another processor, is compiled again in its place, where the
+     * model that it was made of is still there as it was; a line of the log (WEFT_LOG) says so. 0: it is refused */
+    int32_t renew_plan;
 } weft_model_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

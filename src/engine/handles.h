@@ -51,6 +51,7 @@ struct weft_model {
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;
     int outline;           /* nothing is packed: no steps */
+    int has_old_plan;      /* its file is a plan with another layout than this program's: it was refused for that */
     weft__adapt_base base; /* the matrices that adapters change */
     weft_model_info info;
     uint64_t held; /* bytes of weights in memory, of an outline those that there would be */
@@ -137,5 +138,12 @@ uint64_t weft__engine_weights_hash(const weft_graph *graph, const weft__source *
 /* plan.c: refuses a plan that is not one of this graph for this provider. */
 weft_status weft__engine_plan_for(const weft__plan_file *plan, const weft_graph *graph, const weft__source *src,
                                   const char *provider, weft_error *err);
+/* plan_renew.c: compiles the plan at that path again in its place, of the model that it names, and logs it. *err has
+ * why the plan was refused, and stays where it cannot be made again, with what is missing; the same status then.
+ * WEFT_CANCELLED; and as weft_plan_write fails. */
+weft_status weft__engine_plan_renew(const char *path, const weft_model_params *p, weft_error *err);
+/* What a plan of the model at that place says of it: all but pre_tokenizer and keep_weights. path: where its path is
+ * to stand. 0: it cannot be told. */
+int weft__engine_plan_origin(const char *model, char *path, size_t room, weft__plan_file_origin *out);
 
 #endif

@@ -74,17 +74,26 @@ static weft_status prepare(weft_server *s, weft__server_model *m, const char *pa
 {
     weft_model *outline = NULL;
     weft_engine_bytes need = {.size = sizeof need};
-    weft_model_params p = s->models.model_params;
+    weft_model_params p = m->settings.model;
     p.outline = p.in_background = 1;
     p.share_threads = 1;
     weft_status st = weft_model_open(path, &p, &outline, err);
-    if (!st) st = weft_engine_count_bytes(outline, &s->models.engine_params, &need, err);
+    if (!st) st = weft_engine_count_bytes(outline, &m->settings.engine, &need, err);
     weft_model_close(&outline);
     if (st) return st;
     m->kv_least = need.pages_least;
     m->kv_most = need.pages;
-    const uint64_t adapters = s->adapter_dir ? s->models.engine_params.adapter_bytes : 0;
+    const int has_adapters = m->settings.adapter_dir || m->settings.n_adapters || m->n_kept;
+    const uint64_t adapters = has_adapters ? m->settings.engine.adapter_bytes : 0;
     return make_room(s, m, need.weights + need.scratch_most + adapters, need.pages_least, err);
+}
+
+/* Its adapters: those that it had when it went, or those that the settings give it, and those of its folder. */
+static weft_status add_adapters(const weft_server *s, weft__server_model *m, weft_error *err)
+{
+    if (m->kept) return weft__server_adapters_restore(m, err);
+    weft_status st = weft__server_adapters_add(m, err);
+    return !st && s->add_adapters && m->settings.adapter_dir ? weft__server_adapters_of_folder(m, err) : st;
 }
 
 /* An engine of the model, and what requests must know of both. */
@@ -92,15 +101,14 @@ static weft_status start(weft_server *s, weft__server_model *m, weft_model *mode
                          weft_error *err)
 {
     char store[4096];
-    weft_engine_params p = s->models.engine_params;
+    weft_engine_params p = m->settings.engine;
     weft_status st = store_of(m, store, sizeof store, err);
     p.store_dir = *store ? store : NULL;
     p.trace = NULL;
     if (s->models.memory) p.kv_bytes = m->kv_least;
     if (!st) st = weft_engine_new(model, &p, engine, err);
-    if (!st) st = weft__server_model_open(m, model, *engine, s->models.chat_template, s->wants_keys, err);
-    if (!st && m->kept) return weft__server_adapters_restore(m, err);
-    return !st && s->add_adapters ? weft__server_adapters_of_folder(m, err) : st;
+    if (!st) st = weft__server_model_open(m, model, *engine, s->wants_keys, err);
+    return st ? st : add_adapters(s, m, err);
 }
 
 typedef struct loader_job {
@@ -117,7 +125,7 @@ static void load_behind(void *arg)
     loader_job *j = arg;
     weft_model *model = NULL;
     weft_engine *engine = NULL;
-    weft_model_params p = j->s->models.model_params;
+    weft_model_params p = j->m->settings.model;
     p.progress = on_progress;
     p.progress_arg = j->m;
     p.share_threads = p.in_background = 1;
@@ -198,6 +206,10 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->prefix_evicted_pages += e->prefix_evicted_pages;
     to->adapter_loads += e->adapter_loads;
     to->adapter_evictions += e->adapter_evictions;
+    to->adapter_hits += e->adapter_hits;
+    to->adapter_disk_loads += e->adapter_disk_loads;
+    to->adapter_asked_ahead += e->adapter_asked_ahead;
+    to->adapter_ahead_hits += e->adapter_ahead_hits;
     to->store_written += e->store_written;
     to->store_write_failed += e->store_write_failed;
     to->store_read += e->store_read;

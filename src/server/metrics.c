@@ -157,6 +157,21 @@ static void seconds(weft__strbuf *out, const char *name, const char *help, doubl
     weft__strbuf_printf(out, "%s %.9g\n", name, value);
 }
 
+static void put_tiers(const weft_engine_stats *e, weft__strbuf *out)
+{
+    head(out, "weft_adapter_hits_total", "counter",
+         "Adapters that requests wanted, by where they were: packed, as read in the page cache, or on the disk.");
+    weft__strbuf_printf(out, "weft_adapter_hits_total{tier=\"packed\"} %llu\n", (unsigned long long)e->adapter_hits);
+    weft__strbuf_printf(out, "weft_adapter_hits_total{tier=\"read\"} %llu\n",
+                        (unsigned long long)(e->adapter_loads - e->adapter_disk_loads));
+    weft__strbuf_printf(out, "weft_adapter_hits_total{tier=\"disk\"} %llu\n",
+                        (unsigned long long)e->adapter_disk_loads);
+    counter(out, "weft_adapter_asked_ahead_total", "Adapters whose files were asked for before their requests' turn.",
+            e->adapter_asked_ahead);
+    counter(out, "weft_adapter_ahead_hits_total", "Those of them that were in the page cache at their turn.",
+            e->adapter_ahead_hits);
+}
+
 static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
 {
     counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
@@ -185,6 +200,7 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
     gauge(out, "weft_adapter_bytes", "Bytes of those that are ready.", (double)e->adapter_bytes);
     counter(out, "weft_adapter_loads_total", "Adapters read.", e->adapter_loads);
     counter(out, "weft_adapter_evictions_total", "Adapters let go for others.", e->adapter_evictions);
+    put_tiers(e, out);
     gauge(out, "weft_store_prefixes", "Prefixes on the disk.", (double)e->store_prefixes);
     gauge(out, "weft_store_slots", "Saved slots on the disk.", (double)e->store_slots);
     gauge(out, "weft_store_bytes", "Bytes of both.", (double)e->store_bytes);
