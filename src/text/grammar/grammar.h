@@ -137,7 +137,9 @@ enum {
     WEFT__GRAM_REGEX_WHOLE = 2,    /* matches all of a text; otherwise some part of it, as JSON Schema has it */
     WEFT__GRAM_REGEX_WIDE = 4,     /* what any reader of expressions matches; otherwise what all of them do */
     WEFT__GRAM_REGEX_ANY_CASE = 8, /* of the letters of ASCII */
-    WEFT__GRAM_REGEX_DOT_ALL = 16  /* `.` is any character */
+    WEFT__GRAM_REGEX_DOT_ALL = 16, /* `.` is any character */
+    WEFT__GRAM_REGEX_MARKED = 32   /* for a search (pattern.h): groups, anchors and what is lazy are marked, nothing
+                                    * stands around; \d, \w and \s are of ASCII */
 };
 
 typedef struct weft__gram_regex_facts {
