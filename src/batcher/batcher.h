@@ -11,6 +11,7 @@
  *   snapshots.c pages of the prefix tree from and to snapshots, a piece between two steps
  *   drafts.c    tokens that are guessed ahead of a step
  *   step.c      a plan of the scheduler as steps of the model
+ *   shift.c     what a request goes on with where its context is full
  *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
  *   adapters.c  adapters by name, and what requests lease of them
  *   inbox.c     events that are kept until they are taken
@@ -87,9 +88,12 @@ typedef struct batcher_request {
     void *arg;
 
     /* The engine's thread. */
-    int32_t *tokens; /* [n_prompt + max_new], of which n_known are known */
+    int32_t *tokens; /* [n_most], of which n_known are known */
     int32_t n_known, n_cached;
-    int32_t n_kept; /* of a finished one: what the prefix tree has of it */
+    int32_t n_most;              /* tokens at a time: n_prompt + max_new, or fewer where it shifts */
+    int32_t shift, n_keep;       /* shift: where these are full it goes on with the first n_keep and the last ones */
+    int32_t n_shifts, n_dropped; /* so far */
+    int32_t n_kept;              /* of a finished one: what the prefix tree has of it */
     weft__kv_seq *seq;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
@@ -105,7 +109,7 @@ typedef struct batcher_request {
         weft__draft_trust trust;
         int32_t most, least; /* tokens; what the request allows */
         float p_least;
-        int32_t n_known;             /* tokens that `own` has */
+        int64_t n_known;             /* tokens of its text, those left out included, that `own` has */
         int32_t n_idle, n_wait;      /* times that its grammar forced nothing; until it is asked again */
         weft__draft now;             /* of this step: n rows; n 0: none */
         int32_t n_right;             /* of it, so far */
@@ -398,7 +402,17 @@ void weft__batcher_draft_clear(batcher_request *r);
 /* ---- step.c ---- */
 void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan);
 
+/* ---- shift.c ---- */
+/* How many tokens the request holds at a time, and whether it will shift, from r->max_new as it is without; which
+ * becomes what was asked for. Fills r->n_most, r->shift, r->n_keep. WEFT_ARGUMENT: n_keep. */
+weft_status weft__batcher_shift_plan(const weft_engine *e, const weft_request_params *p, batcher_request *r,
+                                     weft_error *err);
+/* Behind its rows of a step: where its tokens are full and more are to come, those that stay begin anew. */
+void weft__batcher_shift(batcher_request *r);
+
 /* ---- sample.c ---- */
+/* Tokens that it has generated. */
+int32_t weft__batcher_generated(const batcher_request *r);
 /* What a request needs when it leaves the queue. */
 void weft__batcher_prepare(batcher_request *r);
 /* 0: this step has no time left for its mask. Of those with a grammar at least one gets its token in each step. */

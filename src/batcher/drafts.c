@@ -78,14 +78,15 @@ void weft__batcher_draft_begin(batcher_request *r)
 {
     if (r->draft.most < 1) return;
     weft__draft_trust_begin(&r->draft.trust);
-    r->draft.own = weft__draft_history_new(window_of(r->n_prompt + r->max_new));
+    r->draft.own = weft__draft_history_new(window_of(r->n_most));
     if (!r->draft.own) r->draft.most = 0;
 }
 
 void weft__batcher_draft_end(batcher_request *r)
 {
-    if (r->draft.most < 1 || r->status || !weft__batcher_feeds_cache(r) || r->n_known <= r->n_prompt) return;
-    weft__draft_pool_add(r->engine->draft.pool, r->draft.key, r->tokens + r->n_prompt, r->n_known - r->n_prompt);
+    const int32_t from = r->n_shifts ? 0 : r->n_prompt; /* what is left of the answer; where it shifted, of all */
+    if (r->draft.most < 1 || r->status || !weft__batcher_feeds_cache(r) || r->n_known <= from) return;
+    weft__draft_pool_add(r->engine->draft.pool, r->draft.key, r->tokens + from, r->n_known - from);
 }
 
 void weft__batcher_draft_clear(batcher_request *r)
@@ -180,8 +181,10 @@ static void from_texts(batcher_request *r, int32_t most, weft__draft *d)
 {
     const weft__draft_history *others = weft__draft_pool_find(r->engine->draft.pool, r->draft.key);
     weft__draft other = {.n = 0};
-    weft__draft_history_add(r->draft.own, r->tokens + r->draft.n_known, r->n_known - r->draft.n_known);
-    r->draft.n_known = r->n_known;
+    const int64_t known = (int64_t)r->n_known + r->n_dropped, more = known - r->draft.n_known;
+    const int32_t n = more < r->n_known ? (int32_t)more : r->n_known;
+    weft__draft_history_add(r->draft.own, r->tokens + r->n_known - n, n);
+    r->draft.n_known = known;
     d->kind = other.kind = WEFT__DRAFT_SUFFIX;
     weft__draft_history_propose(r->draft.own, r->tokens, r->n_known, most, d);
     if (!others || r->no_cache) return;
@@ -215,7 +218,7 @@ static void propose(batcher_request *r, int32_t most, int32_t n_rows, weft__draf
     if (r->at_insert < r->n_insert) {
         from_insert(r, most, d);
     } else {
-        if (r->draft.expected) {
+        if (r->draft.expected && !r->n_shifts) {
             d->kind = WEFT__DRAFT_PREDICTION;
             weft__draft_expected_propose(r->draft.expected, r->tokens + r->n_prompt, r->n_known - r->n_prompt, most, d);
         }

@@ -12,6 +12,11 @@
 #include "batcher/batcher.h"
 #include "sample/sampler.h"
 
+int32_t weft__batcher_generated(const batcher_request *r)
+{
+    return r->n_known + r->n_dropped - r->n_prompt;
+}
+
 void weft__batcher_prepare(batcher_request *r)
 {
     weft_error err = {0};
@@ -19,9 +24,8 @@ void weft__batcher_prepare(batcher_request *r)
     if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
     if (!st) weft__batcher_draft_begin(r);
-    r->n_scratch = ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens +
-                   (r->sampler ? weft__sample_bytes(r->sampler) : 0) + weft__draft_history_bytes(r->draft.own) +
-                   weft__draft_expected_bytes(r->draft.expected);
+    r->n_scratch = (uint64_t)r->n_most * sizeof *r->tokens + (r->sampler ? weft__sample_bytes(r->sampler) : 0) +
+                   weft__draft_history_bytes(r->draft.own) + weft__draft_expected_bytes(r->draft.expected);
     r->engine->n_scratch += r->n_scratch;
     for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++)
         st = weft_sampler_accept(r->sampler, r->tokens[i], &err);

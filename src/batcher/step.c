@@ -108,6 +108,7 @@ static void use_part(weft_engine *e, batcher_part *part)
     part->known = r->ended || use_rows(e, part);
     weft__kv_seq_advance(r->seq, part->n - part->n_draft - !part->known);
     if (!part->n_draft && !part->known) put_off(r);
+    if (!part->n_draft) weft__batcher_shift(r);
     weft__batcher_stage(r, BATCHER_WAITING, weft__clock_ns());
 }
 
@@ -133,6 +134,7 @@ static void use_draft(weft_engine *e, const batcher_part *part)
     weft__sched_drafted(e->sched, r->sched_id, n);
     pthread_mutex_unlock(&e->lock);
     if (!part->known) put_off(r);
+    weft__batcher_shift(r);
     weft__batcher_stage(r, BATCHER_WAITING, weft__clock_ns());
 }
 

@@ -35,7 +35,8 @@ typedef struct generation {
     float *logits;     /* [1 + WEFT_DRAFT_MAX, V], without guesses [1, V] */
     weft__draft draft; /* what was evaluated behind the last token */
     int32_t n_right;   /* of it, so far: where the logits of the next token stand */
-    int32_t n_start;   /* tokens that the session has before the first one that is generated */
+    int32_t n_start;   /* tokens that the session has before the first one that is generated; less what a shift took */
+    int32_t n_keep;    /* where it shifts */
     int ended;         /* by a stop string or the callback */
 } generation;
 
@@ -89,7 +90,7 @@ static int32_t n_held(const generation *g)
 static void make_draft(generation *g, int32_t token)
 {
     weft_session *s = g->session;
-    int32_t context[WEFT__DRAFT_DEPTH], most = least_of(WEFT_DRAFT_MAX, s->n_ctx - n_held(g) - 1);
+    int32_t context[WEFT__DRAFT_DEPTH], most = least_of(WEFT_DRAFT_MAX, s->n_ctx - n_held(g) - 1 - (g->p.shift != 0));
     weft__draft *d = &g->draft;
     if (g->p.max_tokens >= 0) most = least_of(most, g->p.max_tokens - g->r.n_generated - 1);
     most = least_of(least_of(most, s->chunk - 1), s->model->max_wanted - 1);
@@ -110,23 +111,6 @@ static void end_draft(generation *g)
     g->draft.n = g->n_right = 0;
 }
 
-/* Evaluates the token, and a draft behind it. */
-static weft_status evaluate(generation *g, int32_t token, weft_error *err)
-{
-    int32_t tokens[1 + WEFT_DRAFT_MAX] = {token};
-    weft_session *s = g->session;
-    end_draft(g);
-    if (!g->p.spec) return weft_session_eval(s, tokens, 1, 0, g->logits, err);
-    make_draft(g, token);
-    const int32_t n = 1 + g->draft.n;
-    memcpy(tokens + 1, g->draft.token, (size_t)g->draft.n * sizeof *tokens);
-    const uint64_t begin = weft__clock_ns();
-    weft_status st = weft_session_eval(s, tokens, n, 1, g->logits, err);
-    if (!st) weft__draft_cost_saw(&s->draft.cost, n, weft__clock_ns() - begin);
-    else g->draft.n = 0; /* none of them is there */
-    return st;
-}
-
 static weft_status generate_begin(generation *g, weft_error *err)
 {
     const weft_model *model = g->session->model;
@@ -136,6 +120,7 @@ static weft_status generate_begin(generation *g, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
                          g->p.max_tokens);
     weft_status st = begin_stops(g, err);
+    if (!st && g->p.shift) st = weft__engine_shift_keep(g->p.n_keep, g->session->n_ctx, &g->n_keep, err);
     if (st) return st;
     if (g->p.spec < WEFT_SPEC_OFF || g->p.spec > WEFT_SPEC_SUFFIX)
         return weft_fail(err, WEFT_ARGUMENT, "spec is %d; it must be %d to %d", g->p.spec, WEFT_SPEC_OFF,
@@ -147,9 +132,58 @@ static weft_status generate_begin(generation *g, weft_error *err)
     return weft_detok_new(model->tokenizer, g->p.detok_flags, &g->detok, err);
 }
 
+/* The context is full with the n tokens that come next: what stays is read anew. */
+static weft_status shift(generation *g, const int32_t *next, int32_t n_next, weft_error *err)
+{
+    weft_session *s = g->session;
+    const int32_t held = weft_session_n_tokens(s), n = held + n_next;
+    int32_t *tokens = weft__alloc_array((size_t)n, sizeof *tokens);
+    if (!tokens) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", n);
+    memcpy(tokens, s->tokens, (size_t)held * sizeof *tokens);
+    memcpy(tokens + held, next, (size_t)n_next * sizeof *tokens);
+    const int32_t kept = weft__engine_shift(tokens, n, s->n_ctx, g->n_keep);
+    g->r.n_shifts++;
+    g->r.n_dropped += n - kept;
+    weft_session_trim(s, 0);
+    weft_status st = weft_session_eval(s, tokens, kept, 0, g->logits, err);
+    weft__free(tokens);
+    return st;
+}
+
+/* Where it shifts, a token more always has a place. */
+static weft_status evaluate(generation *g, const int32_t *next, int32_t n_next, weft_error *err)
+{
+    const int32_t room = g->session->n_ctx - weft_session_n_tokens(g->session);
+    if (g->p.shift && n_next >= room) return shift(g, next, n_next, err);
+    return weft_session_eval(g->session, next, n_next, 0, g->logits, err);
+}
+
+/* Evaluates the token, and a draft behind it, where a shift is not due within. */
+static weft_status go_on(generation *g, int32_t token, weft_error *err)
+{
+    int32_t tokens[1 + WEFT_DRAFT_MAX] = {token};
+    weft_session *s = g->session;
+    end_draft(g);
+    if (g->p.spec) make_draft(g, token);
+    if (!g->draft.n) {
+        const uint64_t began = weft__clock_ns();
+        weft_status alone = evaluate(g, tokens, 1, err);
+        if (g->p.spec && !alone) weft__draft_cost_saw(&s->draft.cost, 1, weft__clock_ns() - began);
+        g->n_start = weft_session_n_tokens(s) - g->r.n_generated;
+        return alone;
+    }
+    const int32_t n = 1 + g->draft.n;
+    memcpy(tokens + 1, g->draft.token, (size_t)g->draft.n * sizeof *tokens);
+    const uint64_t begin = weft__clock_ns();
+    weft_status st = weft_session_eval(s, tokens, n, 1, g->logits, err);
+    if (!st) weft__draft_cost_saw(&s->draft.cost, n, weft__clock_ns() - begin);
+    else g->draft.n = 0; /* none of them is there */
+    return st;
+}
+
 static weft_status read_prompt(generation *g, weft_error *err)
 {
-    weft_status st = weft_session_eval(g->session, g->p.tokens, g->p.n_tokens, 0, g->logits, err);
+    weft_status st = evaluate(g, g->p.tokens, g->p.n_tokens, err);
     for (int32_t i = 0; i < g->p.n_tokens && !st; i++) st = weft_sampler_accept(g->sampler, g->p.tokens[i], err);
     g->n_start = weft_session_n_tokens(g->session);
     return st;
@@ -207,11 +241,12 @@ static weft_status decode(generation *g, weft_error *err)
             g->r.finish = g->ended ? WEFT_FINISH_STOP : WEFT_FINISH_END;
             return WEFT_OK;
         }
-        if (g->r.n_generated == g->p.max_tokens || n_held(g) >= weft_session_n_ctx(g->session)) return WEFT_OK;
+        if (g->r.n_generated == g->p.max_tokens || (!g->p.shift && n_held(g) >= weft_session_n_ctx(g->session)))
+            return WEFT_OK;
         if (g->n_right < g->draft.n && token == g->draft.token[g->n_right]) {
-            if (g->p.spec) weft__draft_history_add(g->session->draft.history, &token, 1);
+            weft__draft_history_add(g->session->draft.history, &token, 1);
             g->n_right++;
-        } else if ((st = evaluate(g, token, err))) {
+        } else if ((st = go_on(g, token, err))) {
             return st;
         }
     }

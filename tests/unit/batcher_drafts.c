@@ -14,14 +14,15 @@
 enum {
     ANSWER = CLAIMS_REPEATED(40, 24, 16),
     LONG_ANSWER = CLAIMS_REPEATED(120, 120, 16), /* outgrows by a page what it was let in with */
-    MOST_ASKS = 8 * 3 * 8,
+    MOST_ASKS = 8 * 3 * 9,
+    CONTEXT = 200,
     STOP_EVERY = 13
 };
 
 /* ---- what is asked ---- */
 
 static const float temperatures[] = {0, 0.7f, 1.5f};
-enum form { PLAIN, GRAMMAR, PENALTIES, ADAPTER, ADAPTERS, STOP, INSERT, LOGPROBS, FORMS };
+enum form { PLAIN, GRAMMAR, PENALTIES, ADAPTER, ADAPTERS, STOP, INSERT, LOGPROBS, SHIFT, FORMS };
 static const int32_t inserted[] = {41, 42, 43, 44, 45};
 
 static const weft_request_adapter stacks[2][2] = {{{"one", 1, 0}}, {{"one", 0.5f, 0}, {"two", 1, 0}}};
@@ -63,6 +64,10 @@ static void shape(ask *q, int form, const weft_grammar *grammar)
         q->p.n_insert = (int32_t)(sizeof inserted / sizeof *inserted);
         break;
     case LOGPROBS: q->p.n_top = 5; break;
+    case SHIFT: /* its context is full within the answer */
+        q->p.shift = 1;
+        q->p.n_tokens = CONTEXT - ANSWER / 2;
+        break;
     case PLAIN:
     case FORMS: break;
     }
@@ -79,12 +84,12 @@ static int make_asks(ask *all, int n_prompts, const weft_grammar *grammar, int w
                 if ((form == GRAMMAR && !grammar) || ((form == ADAPTER || form == ADAPTERS) && !with_adapters))
                     continue;
                 simple(q, 20 + prompt * 37 % 60, form == PLAIN || form == LOGPROBS ? LONG_ANSWER : ANSWER);
+                shape(q, form, grammar);
                 for (int32_t i = 0; i < q->p.n_tokens; i++) q->tokens[i] = 3 + (i % 11 * 17 + prompt * 29) % 400;
                 q->p.sampler.temperature = temperatures[t];
                 q->p.sampler.seed = (uint64_t)n;
                 q->p.tenant = n % 2 ? "one" : "two";
                 q->p.ignore_end = form != STOP;
-                shape(q, form, grammar);
                 n++;
             }
     return n;
@@ -102,9 +107,16 @@ typedef struct world {
     uint64_t least_preempted; /* windows alone never need more pages than a request was let in with: 0 */
 } world;
 
-static void compare_with(world *w, const char *what, guesses *g, int least_right, int most_right)
+static weft_engine_params fitting(void)
 {
     weft_engine_params p = small();
+    p.n_ctx = CONTEXT;
+    return p;
+}
+
+static void compare_with(world *w, const char *what, guesses *g, int least_right, int most_right)
+{
+    weft_engine_params p = fitting();
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
     run_together(e, w->all, w->again, w->n);
     compare(what, w->all, w->first, w->again, w->n);
@@ -121,7 +133,7 @@ static void preempted(world *w, guesses *g)
 {
     static ask all[MOST_ASKS];
     static answer first[MOST_ASKS];
-    weft_engine_params p = small();
+    weft_engine_params p = fitting();
     int n = 0;
     p.n_kv_tokens = 256;
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
@@ -161,7 +173,7 @@ static int is_cancelled(const world *w, int i)
 
 static void cancelled(world *w, guesses *g)
 {
-    weft_engine_params p = small();
+    weft_engine_params p = fitting();
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
     weft_error err = {0};
     leaving.first = w->again;
@@ -190,7 +202,7 @@ static void cancelled(world *w, guesses *g)
 /* Where one mask is all that a step has time for, what was guessed waits for its own. */
 static void put_off(world *w, guesses *g)
 {
-    weft_engine_params p = small();
+    weft_engine_params p = fitting();
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
     pthread_mutex_lock(&e->lock);
     e->mask_most_ns = 1;
@@ -202,7 +214,7 @@ static void put_off(world *w, guesses *g)
 
 static void same_answers(world *w)
 {
-    weft_engine_params p = small();
+    weft_engine_params p = fitting();
     weft_error err = {0};
     p.n_slots = 1;
     w->n = make_asks(w->all, w->adapters ? N_PROMPTS : N_OF_MATERIAL, w->grammar, w->adapters != NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* draft_doubles.h: who guesses tokens in tests: random ones, recorded answers, such as are always or at times wrong; and
- * engines that ask them, or try whatever their own drafters find. Include it after serve_hall.h. */
+/* draft_doubles.h: who guesses tokens in tests: random ones, recorded answers, such as are always or at times wrong;
+ * and engines that ask them, or try whatever their own drafters find. Include it after serve_hall.h. */
 #ifndef WEFT_TESTS_DRAFT_DOUBLES_H
 #define WEFT_TESTS_DRAFT_DOUBLES_H
 

@@ -32,7 +32,7 @@ static int keep(void *arg, const weft_generated *piece)
 typedef struct task {
     weft_model *model;
     float temperature;
-    int32_t chunk, n_ctx, max_tokens;
+    int32_t chunk, n_ctx, max_tokens, shift;
     const char *stop;
     const weft_grammar *grammar;
 } task;
@@ -68,6 +68,7 @@ static void write_all(const task *t, int32_t spec, written *w)
         p.n_tokens = call ? 5 : 60;
         p.max_tokens = t->max_tokens;
         p.ignore_end = 1;
+        p.shift = t->shift;
         p.spec = spec;
         p.stops = t->stop ? stops : NULL;
         p.callback = keep;
@@ -138,6 +139,9 @@ static void same_text_of(const char *name)
     t.chunk = 0;
     t.max_tokens = -1; /* until the context is full */
     t.n_ctx = 128;
+    same_text(&t);
+    t.max_tokens = 120; /* beyond that, with a part of it */
+    t.shift = 1;
     same_text(&t);
     weft_grammar_free(&grammar);
     weft_model_close(&t.model);
