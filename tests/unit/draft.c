@@ -63,6 +63,8 @@ static void counts_what_followed(void **state)
     const int32_t across[] = {3, 7, 1, 2};
     d = propose(h, across, 4, 4);
     assert_true(d.n == 0 || d.token[0] != 5);
+    const int32_t last[] = {1, 2, 3, 7};
+    assert_int_equal(propose(h, last, 4, 4).n, 2); /* 1, 2, and the text has ended */
     assert_int_equal(propose(h, context, 1, 4).n, 0);
     assert_int_equal(propose(h, context, 3, 0).n, 0);
     weft__draft_history_free(&h);
