@@ -8,6 +8,7 @@
 
 #include "bench.h"
 #include "commands.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "provider.h"
@@ -306,7 +307,6 @@ static const char *check_options(bench_options *o, int n_models)
 {
     if ((n_models == 1) == (o->synthetic != NULL)) return "give a MODEL or --synthetic SHAPE";
     if (weft_dtype_from_name(o->type) < 0) return "--type: no such type";
-    if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) return "--kv-type must be f16 or f32";
     if (o->json && o->format_name) return "give one of -o and --json";
     if (!o->format_name) o->format_name = o->json ? "json" : "md";
     if (!parse_format(o)) return "-o must be md, json, jsonl or csv";
@@ -358,7 +358,7 @@ int cmd_bench(int argc, char **argv)
         {"again", 0, OPT_INT, &o.again, "N", "repetitions more where others take over 3 % of the time (as -r)", 0,
          BENCH_REPS_MAX, NULL},
         ROPE_OPTIONS(&o.rope),
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
         {"synthetic", 0, OPT_TEXT, &o.synthetic, "SHAPE", "random weights in the shape of a known model, in memory", 0,
          0, NULL},
         {"type", 0, OPT_TEXT, &o.type, "TYPE", "their type (q4_0)", 0, 0, NULL},

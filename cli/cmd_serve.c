@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "kv_quality.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "pull.h"
@@ -126,6 +128,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     o->path = path;
     o->server.max_body = (uint64_t)o->max_mb << 20;
+    o->server.shift = o->overflow && !strcmp(o->overflow, "shift");
     o->server.api_keys = o->keys.items;
     o->server.admin_keys = o->admins.items;
     o->server.proxies = o->proxies.items;
@@ -137,6 +140,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
     if (path) st = pull_if_missing(path, err);
     if (!st && path) st = open_shown_with(path, &o->opened, &model, err);
+    if (!st && path) kv_gate_warn("serve", model, o->kv_type);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     return st;
@@ -218,7 +222,10 @@ static const option_spec OPTIONS[] = {
      WEFT_ROWS_DEFAULT, NULL},
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
-    {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL, "f16 f32"},
+    KV_TYPE_OPTION(&given.kv_type, "f16"),
+    {"overflow", 0, OPT_TEXT, &given.overflow, "HOW",
+     "where a context is full: stop, or shift: go on with its first tokens and its last; requests may say it (stop)", 0,
+     0, NULL, "stop shift"},
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
      "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",

@@ -144,6 +144,10 @@ typedef struct weft_model_bytes {
  * tell. */
 WEFT_API weft_status weft_model_count_bytes(const weft_model *model, weft_model_bytes *out, weft_error *err);
 
+/* 32 hexadecimal digits that tell models apart, by shapes, types and a part of the weights: the same from run to run,
+ * for notes about a model. Not for what must not be mistaken: who makes a file can make one of the same number. */
+WEFT_API void weft_model_fingerprint(const weft_model *model, char out[33]);
+
 WEFT_API const weft_file *weft_model_file(const weft_model *model);           /* NULL for synthetic ones */
 WEFT_API const weft_tokenizer *weft_model_tokenizer(const weft_model *model); /* NULL where the file has none */
 /* Order, fusion, memory and kernels of the plan, as text for people; "" without memory for it. Lives with the model. */

@@ -105,6 +105,8 @@ typedef struct weft_server_params {
     const char *otlp_url;
     const char *metrics_file; /* CSV, a row of numbers every metrics_every_s, behind what is there; NULL: none */
     int32_t metrics_every_s;  /* 10 */
+    /* 1: answers go on where the context is full (weft_request_params.shift), unless a request says 'overflow' */
+    int32_t shift;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -206,7 +206,7 @@ typedef struct weft_step_cost {
 } weft_step_cost;
 
 /* Of a step with n_rows new tokens for each of n_seqs sequences that hold n_past tokens; n_wanted rows of all get
- * logits. out->size set by the caller. */
+ * logits; kv_dtype: of keys and values (weft_kv_format). out->size set by the caller. */
 WEFT_API weft_status weft_model_step_cost(const weft_model *model, int32_t n_seqs, int32_t n_past, int32_t n_rows,
                                           int32_t n_wanted, uint32_t kv_dtype, weft_step_cost *out, weft_error *err);
 

@@ -179,6 +179,8 @@ static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64
                          m->source.label, weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
     if ((st = weft__engine_model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err)))
         return st;
+    m->held = weft__engine_weights_bytes(m);
+    weft__engine_model_drop_file(m);
     m->info.load_ms = (double)(weft__clock_ns() - start) / 1e6;
     return WEFT_OK;
 }
@@ -258,13 +260,8 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
     *out = NULL;
     weft_status st = read_params(params, &p, err);
     if (st || !p.in_background) return st ? st : open_file(path, &p, out, err);
-    /* Threads that compute are begun here, where they are to be shared: begun in the background, they would keep its
-     * precedence. */
-    weft__provider *threads = NULL;
-    if (p.share_threads && (st = open_cpu(&p, &threads, err))) return st;
     model_opening o = {path, &p, out, err, WEFT_OK};
     weft__background_run(open_behind, &o);
-    weft__provider_close(&threads);
     return o.status;
 }
 

@@ -142,7 +142,7 @@ static int faults_file(const weft__server_model *m, const weft_request_adapter *
            (st == WEFT_ARGUMENT && !scaled);
 }
 
-/* By their names or their numbers; shown is filled when they are taken. */
+/* By their names or their numbers; shown is filled when they are taken. out NULL: they are only asked for ahead. */
 static int adapters_take(weft__server_model *m, const char *tenant, const weft_request_adapter *adapters, int n,
                          int *ready, weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN],
                          weft__api_error *error)
@@ -150,6 +150,10 @@ static int adapters_take(weft__server_model *m, const char *tenant, const weft_r
     weft_error err = {0};
     weft_engine_adapter a;
     size_t at = 0;
+    if (!out) {
+        weft_engine_adapters_ahead(m->engine, adapters, n);
+        return 1;
+    }
     shown[0] = 0;
     for (int i = 0; i < n; i++) {
         const char *name = adapters[i].name ? adapters[i].name : by_index(m, adapters[i].index, &a) ? a.name : "";

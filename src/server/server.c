@@ -96,7 +96,7 @@ static void record(void *arg, const weft__http_record *r, void *note)
     weft__server_log_entry *entry = note;
     if (entry) {
         weft__server_stages_end(&entry->stages, r->ms);
-        weft__server_metrics_stages(s, &entry->stages);
+        weft__server_metrics_stages(&entry->served->metrics, &entry->stages);
     }
     trace(s, r, entry);
     weft__server_metrics_response(&s->answered, r->path, r->status);
@@ -224,6 +224,7 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
                                             .max = max,
                                             .max_of_one = max_of_one,
                                             .work = weft__server_response_lease,
+                                            .ahead = weft__server_response_ahead,
                                             .go_on = weft__server_response_leased};
     weft_status st = weft__server_wait_queue_begin(&s->grammars, err);
     return st ? st : weft__server_wait_queue_begin(&s->adapters, err);
@@ -366,11 +367,11 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     s->no_page = p->no_page != 0;
+    s->shift = p->shift != 0;
     make_locks(s);
     weft__server_limits_begin(&s->limits);
     pthread_mutex_init(&s->resident.lock, NULL);
     weft__server_usage_begin(&s->usage);
-    weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));

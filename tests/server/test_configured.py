@@ -89,7 +89,7 @@ class Configured(unittest.TestCase):
             "2:3: server: there is no 'prot'; did you mean 'port'?; 'weft serve --help' lists all",
             "3:3: server: port 70000: must be from -1 to 65535",
             "4:3: server: slots many: not a whole number",
-            "5:3: server: kv-type f8: must be f16 or f32",
+            "5:3: server: kv-type f8: must be f16, f32 or q8",
             "6:3: server: isolate-tenants: must be true or false",
             "7:10: server.alias: must be a value, not a map",
             "8:3: server: host: must be one value, not a list",
