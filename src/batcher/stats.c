@@ -52,7 +52,7 @@ uint64_t weft__batcher_scratch(const weft_model *m, int32_t max_wanted)
 static void count_bytes(weft_engine *e, uint64_t pages)
 {
     weft_memory *m = &e->stats.memory;
-    hold(&m->weights, e->model->info.n_bytes);
+    hold(&m->weights, e->model->held);
     hold(&m->pages, pages);
     hold(&m->scratch, weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch);
 }

@@ -30,18 +30,14 @@ void weft__server_metrics_begin(weft__server_metrics *m)
     metrics_begin(&m->queue, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
     metrics_begin(&m->duration, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
     metrics_begin(&m->between_tokens, token_bounds, sizeof token_bounds / sizeof *token_bounds);
+    for (int i = 0; i < WEFT__SERVER_STAGES; i++)
+        metrics_begin(&m->stages[i], stage_bounds, sizeof stage_bounds / sizeof *stage_bounds);
 }
 
-void weft__server_metrics_stages_begin(weft_server *s)
+void weft__server_metrics_stages(weft__server_metrics *m, const weft__server_stages *stages)
 {
     for (int i = 0; i < WEFT__SERVER_STAGES; i++)
-        metrics_begin(&s->stages[i], stage_bounds, sizeof stage_bounds / sizeof *stage_bounds);
-}
-
-void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages)
-{
-    for (int i = 0; i < WEFT__SERVER_STAGES; i++)
-        weft__server_histogram_add(&s->stages[i], (double)stages->ns[i] / 1e9);
+        weft__server_histogram_add(&m->stages[i], (double)stages->ns[i] / 1e9);
 }
 
 void weft__server_histogram_add(weft__server_histogram *h, double seconds)
@@ -97,13 +93,13 @@ static void histogram(weft__strbuf *out, const char *name, const char *help, con
     buckets(out, name, h->bounds, counts, h->n, (double)h->sum_ns / 1e9);
 }
 
-static void put_stages(const weft_server *s, weft__strbuf *out)
+static void put_stages(weft__server_model *m, weft__strbuf *out)
 {
     static const char name[] = "weft_stage_seconds";
     head(out, name, "histogram",
          "Of requests that ended, from the first byte to the answer's last: what each stage took.");
     for (int i = 0; i < WEFT__SERVER_STAGES; i++) {
-        const weft__server_histogram *h = &s->stages[i];
+        const weft__server_histogram *h = &m->metrics.stages[i];
         const char *stage = weft__server_stage_name(i);
         uint64_t total = 0;
         for (int k = 0; k <= h->n; k++) {
@@ -414,7 +410,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     put_http(s, out);
     put_models(s, out, put_grammars);
     put_responses(&s->answered, out);
-    put_stages(s, out);
+    put_models(s, out, put_stages);
     uint64_t n_sent, n_dropped;
     weft__server_traces_count(s->traces, &n_sent, &n_dropped);
     counter(out, "weft_traces_sent_total", "Requests whose spans a collector took.", n_sent);

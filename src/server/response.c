@@ -232,6 +232,7 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
                  (long long)c->gen->params.timeout_ms);
     c->n_prompt = e->n_prompt;
     c->out->n_cached = e->n_cached;
+    c->out->n_dropped = e->n_dropped;
     c->queue_ms = e->queue_ms;
     c->out->prompt_ms = e->prompt_ms;
     c->out->generate_ms = e->generate_ms;

@@ -20,6 +20,7 @@
 #include "server/grammar_cache.h"
 #include "server/limits.h"
 #include "server/reply.h"
+#include "server/settings.h"
 #include "server/stages.h"
 #include "server/traces.h"
 #include "weft/server.h"
@@ -117,6 +118,7 @@ typedef struct weft__server_metrics {
     _Atomic uint64_t most_tokens; /* of a prompt and its answer */
     _Atomic uint64_t embedded, finished[5] /* by weft_finish */;
     weft__server_histogram first_token, between_tokens, queue, duration;
+    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that its engine took */
 } weft__server_metrics;
 
 /* Of the server, whatever models it serves. */
@@ -141,9 +143,8 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
-void weft__server_metrics_stages_begin(weft_server *s);
 /* The stages of a request that has ended. */
-void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages);
+void weft__server_metrics_stages(weft__server_metrics *m, const weft__server_stages *stages);
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
@@ -289,12 +290,14 @@ typedef struct weft__server_model {
     char *path;                   /* it is loaded from; NULL: it is the caller's, and always there */
     weft__server_strings aliases; /* never NULL within */
     int is_pinned;                /* it stays once it is there */
+    weft__server_settings settings;
+    uint64_t idle_ns; /* how long it stays unused where no request says it; 0: for ever */
 
     /* Under the lock of models. */
     enum weft__server_model_state state;
-    int n_held;       /* requests and endpoints that use it: it stays as it is meanwhile */
-    int closing;      /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
-    int is_cancelled; /* while it is loading */
+    int n_held;              /* requests and endpoints that use it: it stays as it is meanwhile */
+    int closing;             /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
     uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
@@ -338,10 +341,8 @@ typedef struct weft__server_models {
     size_t n;
     weft__server_model *first; /* that is meant where a request names none; NULL: none */
     int are_several;           /* some are loaded when they are asked for */
-    uint64_t memory, idle_ns;  /* 0: no limit; never */
-    weft_model_params model_params;
-    weft_engine_params engine_params;
-    char *store_dir, *chat_template;
+    uint64_t memory;           /* 0: no limit */
+    char *store_dir;
     int32_t max_waiting, max_of_one;
 
     pthread_t loader, keeper, sender;
@@ -349,7 +350,8 @@ typedef struct weft__server_models {
     pthread_mutex_t lock;            /* all below, and what models say of it */
     pthread_cond_t work, tick, send; /* of the three threads */
     weft__http_turns sending;        /* requests whose model is there, and held for them */
-    int n_waiting, stop, has_left;   /* has_left: a client whose request waits */
+    int n_waiting, has_left;         /* has_left: a client whose request waits */
+    atomic_int stop;
 } weft__server_models;
 
 /* One more hold on one that is held. Returns m. */
@@ -376,8 +378,8 @@ struct weft_server {
     void *config_arg;
     int wants_keys; /* from its start on */
     int no_page;
+    int shift; /* where requests do not say what becomes of a full context */
     weft__server_answered answered;
-    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
@@ -385,8 +387,7 @@ struct weft_server {
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
-    int add_adapters;  /* those of adapter_dir, by their names */
-    char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
+    int add_adapters; /* those of folders for adapters, by their names */
     weft__server_log log;
     weft__server_traces *traces; /* NULL: none are sent */
     weft__server_metrics_file metrics_file;
@@ -527,6 +528,7 @@ typedef struct weft__server_log_entry {
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
     weft__server_stages stages;
+    weft__server_model *served; /* of whose engine it was; loaded or not by now */
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
