@@ -504,11 +504,9 @@ void weft__server_wait_queue_end(weft__server_wait_queue *line);
 /* Hands a gen over until it goes on or is answered, at its deadline if it has one; 0: too many wait, and it stays the
  * caller's. */
 int weft__server_wait_queue_put(weft__server_wait_queue *line, weft__server_response *g);
-/* response.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error.
- * ahead: has its adapters' files read before its turn, unless its client has left. */
+/* response.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error. */
 int weft__server_response_lease(weft__server_response *g, weft__api_error *error);
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error);
-void weft__server_response_ahead(weft__server_response *g);
 /* When its deadline passes, ns; 0: never. */
 uint64_t weft__server_response_deadline(const weft__server_response *g);
 /* Answers that it has passed before there was what it waited for; the gen stays. */
