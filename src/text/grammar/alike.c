@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* alike.c: compares states with those that they lead to (alike.h), as one that counts is followed by one that counts one
- * less. Two states of the same shape differ where what they lead to does: so how many bytes it takes to tell them apart
+/* alike.c: compares states with others that seem to do the same (alike.h), as those do that count characters or items.
+ * Two states of the same shape differ where what they lead to does: so how many bytes it takes to tell them apart
  * is the length of the shortest way to a pair that differs, which is found from there backwards. */
 #include "text/grammar/alike.h"
 
@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 
-enum { NONE = -1 };
+enum { NONE = -1, ROUNDS = 6 /* bytes within which states that are compared read the same */ };
 #define NEVER UINT32_MAX
 
 typedef struct alike {
@@ -73,44 +73,71 @@ static void spread(alike *x, size_t *done)
     }
 }
 
-/* The first state of the same shape to which a character of ASCII leads, and how many do; 0: none. */
-static int find_next(const weft__gram_automaton *a, int32_t state, int32_t *next)
+/* ---- which are compared ---- */
+
+static uint64_t mix(uint64_t x, uint64_t y)
 {
-    int n = 0;
-    for (uint32_t e = a->states[state].edge; e < a->states[state + 1].edge && a->edges[e].lo < 128; e++) {
-        const weft__gram_edge *edge = &a->edges[e];
-        if (!n && (edge->to == state || !same_shape(a, state, edge->to))) continue;
-        if (n && edge->to != *next) continue;
-        *next = edge->to;
-        n += (edge->hi < 128 ? edge->hi : 127) - edge->lo + 1;
-    }
-    return n;
+    x = (x ^ y) * 0x9E3779B97F4A7C15u;
+    return x ^ x >> 29;
 }
 
-/* Compares each state with the next one, beginning with those that most characters go on from: where a text has digits
- * of an escape behind each other, those are compared with the ones of the next character. */
+static uint64_t shape_of(const weft__gram_automaton *a, int32_t state)
+{
+    const weft__gram_state *s = &a->states[state];
+    uint64_t x = mix((uint64_t)(uint32_t)s->rule << 8 | s->flags, n_ways(a, state));
+    for (uint32_t e = s[0].edge; e < s[1].edge; e++) x = mix(x, (uint64_t)a->edges[e].lo << 8 | a->edges[e].hi);
+    for (uint32_t c = s[0].call; c < s[1].call; c++) x = mix(x, (uint64_t)(uint32_t)a->calls[c].rule);
+    return x;
+}
+
+/* Of each state what is read within a few bytes, as a number: those[ROUNDS & 1]. */
+static void look_ahead(const weft__gram_automaton *a, uint64_t *those[2])
+{
+    for (size_t i = 0; i < a->n_states; i++) those[0][i] = shape_of(a, (int32_t)i);
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t *from = those[round & 1];
+        for (size_t i = 0; i < a->n_states; i++) {
+            uint64_t x = from[i];
+            for (uint32_t k = 0; k < n_ways(a, (int32_t)i); k++) x = mix(x, from[way(a, (int32_t)i, k)]);
+            those[~round & 1][i] = x;
+        }
+    }
+}
+
+/* Compares each state with the next one, in the order of their numbers, that reads the same within a few bytes: they
+ * are numbered as texts go, and one that counts comes before one that counts one less. Where the two lead to what is
+ * compared with something else, it was the wrong one. 0 when there is no memory. */
 static int compare_all(alike *x)
 {
     const size_t n = x->a->n_states;
-    int32_t *next = weft__alloc_array(n, sizeof *next), *order = weft__alloc_array(n, sizeof *order);
-    uint8_t *width = weft__alloc_array(n, 1);
-    size_t at[130] = {0}, done = 0;
-    const int ok = next && order && width;
-    for (size_t i = 0; ok && i < n; i++) {
-        width[i] = (uint8_t)(128 - find_next(x->a, (int32_t)i, &next[i]));
-        at[width[i] + 1]++;
+    size_t slots = 64, done = 0;
+    while (slots < 2 * n) slots *= 2;
+    uint64_t *those[2] = {weft__alloc_array(n, sizeof **those), weft__alloc_array(n, sizeof **those)};
+    int32_t *next = weft__alloc_array(n, sizeof *next), *last = weft__alloc_array(slots, sizeof *last);
+    const int ok = those[0] && those[1] && next && last;
+    if (ok) {
+        look_ahead(x->a, those);
+        memset(last, 0xFF, slots * sizeof *last);
     }
-    for (size_t i = 0; i < 129; i++) at[i + 1] += at[i];
-    for (size_t i = 0; ok && i < n; i++) order[at[width[i]]++] = (int32_t)i;
-    for (size_t i = 0; ok && i < n && width[order[i]] < 128; i++) {
-        if (x->other[order[i]] == NONE) compare_with(x, order[i], next[order[i]]);
+    const uint64_t *sign = those[ROUNDS & 1];
+    for (size_t i = n; ok && i-- > 0;) {
+        size_t slot = (size_t)sign[i] & (slots - 1);
+        while (last[slot] != NONE && sign[last[slot]] != sign[i]) slot = (slot + 1) & (slots - 1);
+        next[i] = last[slot];
+        last[slot] = (int32_t)i;
+    }
+    for (size_t i = 0; ok && i < n; i++) {
+        if (x->other[i] == NONE && next[i] != NONE) compare_with(x, (int32_t)i, next[i]);
         spread(x, &done);
     }
-    weft__free(width);
-    weft__free(order);
+    weft__free(last);
     weft__free(next);
+    weft__free(those[1]);
+    weft__free(those[0]);
     return ok;
 }
+
+/* ---- what tells them apart ---- */
 
 /* Counts the states to list, then lists them. */
 static void list_sources(alike *x)
