@@ -63,7 +63,7 @@ static void add_matrix(weft__graph_cost *c, const weft_weight *w, double used, d
 static double kv_token_bytes(const weft_graph *g, const weft_attr_kv *kv, const weft__graph_load *load)
 {
     const weft_kv_group *group = &g->kv_groups[kv->group];
-    return (load->kv_dtype == WEFT_F32 ? 4.0 : 2.0) * group->n_kv_heads * (group->head_dim_k + group->head_dim_v);
+    return (double)weft_kv_layer_bytes(load->kv_dtype, group, kv->layer) / group->page_tokens;
 }
 
 static void attention_cost(const weft_graph *g, const weft_node *n, const weft__graph_load *load, weft__graph_cost *c)

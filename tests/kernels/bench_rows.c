@@ -65,6 +65,21 @@ static void row_put_v(struct row_job *j)
 {
     for (int h = 0; h < N_ROW / 128; h++) j->k->kv_put_v(j->x + 128 * h, 128, h, 64, WEFT_F16, j->out);
 }
+static void row_rotate(struct row_job *j)
+{
+    for (int h = 0; h < 32; h++) j->k->kv_rotate(j->x + 128 * h, 128, j->out + 128 * h);
+}
+
+static void row_code_k(struct row_job *j)
+{
+    for (int h = 0; h < 32; h++) j->k->kv_code_k(j->x + 128 * h, 128, h % 16, 16, WEFT_KV_Q8, j->out);
+}
+
+static void row_code_v(struct row_job *j)
+{
+    for (int h = 0; h < 32; h++) j->k->kv_code_v(j->x + 128 * h, 128, h % 16, 16, WEFT_KV_Q8, j->out);
+}
+
 static void row_combine(struct row_job *j)
 {
     j->k->attn_combine(j->x, 130, 4, 128, j->out);
@@ -115,6 +130,9 @@ static const struct {
     {"argmax", "32000", row_argmax, 4 * N_VOCABULARY},
     {"kv_put_k", "32 x 128 f16", row_put_k, 6 * N_ROW},
     {"kv_put_v", "32 x 128 f16", row_put_v, 6 * N_ROW},
+    {"kv_rotate", "32 x 128", row_rotate, 8 * N_ROW},
+    {"kv_code_k", "32 x 128 q8", row_code_k, 5 * N_ROW},
+    {"kv_code_v", "32 x 128 q8", row_code_v, 5 * N_ROW},
     {"attn_combine", "4 splits of 128", row_combine, 5 * 4 * 128},
     {"decode_row", "4096 F16", row_decode, 6 * N_ROW},
     {"decode_row", "4096 Q4_0", row_decode_q4_0, 4 * N_ROW + N_ROW / 32 * 18},
@@ -124,6 +142,20 @@ static const struct {
     {"glu_back", "4096 silu", row_silu_back, 5 * 4 * N_ROW},
     {"exp_sum", "4096", row_exp_sum, 2 * 4 * N_ROW},
 };
+
+/* Of one row, of as many as fit into some ticks of the counters that say what others took. */
+static double row_seconds(void (*run)(struct row_job *j), struct row_job *j)
+{
+    enum { RUN_NS = 10000000 };
+    int n = 0;
+    uint64_t begin = weft__clock_ns(), ns;
+    do {
+        run(j);
+        n++;
+        ns = weft__clock_ns() - begin;
+    } while (ns < RUN_NS);
+    return (double)ns * 1e-9 / n;
+}
 
 void bench_rows(bench *b)
 {
@@ -135,16 +167,11 @@ void bench_rows(bench *b)
         for (int i = 0; i < N_VOCABULARY + 3 * N_ROW; i++) block[i] = sinf((float)i);
         for (int i = 0; i < N_ROW; i++) j.cs[i] = i % 2 ? 0.0f : 1.0f; /* a rotation by nothing: values stay in range */
         double runs[RUNS];
-        for (int i = 0; i < RUNS; i++) {
-            int n = 0;
-            uint64_t begin = weft__clock_ns(), ns;
-            do {
-                row_cases[c].run(&j);
-                n++;
-                ns = weft__clock_ns() - begin;
-            } while (ns < 3000000);
-            runs[i] = (double)ns * 1e-9 / n;
-        }
+        int again = 0;
+        do {
+            bench_row_begins(b, again++);
+            for (int i = 0; i < RUNS; i++) runs[i] = row_seconds(row_cases[c].run, &j);
+        } while (bench_row_disturbed(b, 1));
         struct result r = {bench_median(runs, RUNS), row_cases[c].bytes};
         bench_print_line(b, row_cases[c].what, &r);
     }

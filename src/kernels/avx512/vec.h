@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VF_N 16
 typedef __m512 vf;
@@ -48,6 +49,18 @@ static inline vf vf_load_f16_part(const uint16_t *p, int n)
 static inline void vf_store_f16_part(uint16_t *p, vf a, int n)
 {
     _mm256_mask_storeu_epi16(p, vm_first(n), _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+static inline vf vf_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+static inline vf vf_load_i8_part(const int8_t *p, int n)
+{
+    int8_t part[VF_N] = {0};
+    memcpy(part, p, (size_t)n);
+    return vf_load_i8(part);
 }
 
 static inline vf vf_set(float x)
@@ -168,6 +181,22 @@ static inline vf vf_odd_twice(vf a)
 static inline vf vf_swap_pairs(vf a)
 {
     return _mm512_permute_ps(a, 0xB1);
+}
+
+/* Lanes and those 2, 4, 8 away. */
+static inline vf vf_swap_fours(vf a)
+{
+    return _mm512_permute_ps(a, 0x4E);
+}
+
+static inline vf vf_swap_eights(vf a)
+{
+    return _mm512_shuffle_f32x4(a, a, 0xB1);
+}
+
+static inline vf vf_swap_halves(vf a)
+{
+    return _mm512_shuffle_f32x4(a, a, 0x4E);
 }
 
 static inline vf vf_fmaddsub(vf a, vf b, vf c)
