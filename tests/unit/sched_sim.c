@@ -7,7 +7,7 @@
 
 /* ---- random workloads ---- */
 
-#define N_WORLDS CLAIMS_REPEATED(CLAIMS_SWEPT(4000, 8000), 2000, 500)
+#define N_WORLDS CLAIMS_REPEATED(CLAIMS_SWEPT(4000, 8000), 800, 500)
 enum { N_ON_POOL = CLAIMS_REPEATED(300, 300, 100) };
 
 static void random_limits(world *w)
