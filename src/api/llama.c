@@ -76,7 +76,7 @@ static void put_trigger(weft__strbuf *out, const weft_trigger *t, int more)
         weft__strbuf_printf(out, "{\"type\":0,\"value\":\"\",\"token\":%d}", t->token);
         return;
     }
-    weft__strbuf_puts(out, "{\"type\":1,\"value\":");
+    weft__strbuf_printf(out, "{\"type\":%d,\"value\":", t->kind == WEFT_TRIGGER_WORD ? 1 : (int)t->kind);
     weft__json_write_string(out, t->text, t->length);
     weft__strbuf_putc(out, '}');
 }

@@ -126,9 +126,9 @@ def bad_requests(facts):
         ({"grammar_lazy": True, "grammar_triggers": [{"type": 1, "value": "x"}]}, 400, "without a 'grammar'", "grammar_lazy"),
         ({"grammar_triggers": {}}, 400, "must be an array", "grammar_triggers"),
         ({"grammar_triggers": [{"type": 1, "value": "x"}] * 129}, 400, "at most 128", "grammar_triggers"),
-        ({"grammar_triggers": [{"type": 1, "value": "x"}, 5]}, 400, "0 (token) or 1 (word)", "grammar_triggers[1]"),
+        ({"grammar_triggers": [{"type": 1, "value": "x"}, 5]}, 400, "0 (token), 1 (word), 2 (pattern)", "grammar_triggers[1]"),
         ({"grammar_triggers": [{"type": 4}]}, 400, "'type'", "grammar_triggers[0]"),
-        ({"grammar_triggers": [{"type": 2, "value": "x+"}]}, 400, "patterns (type 2)", "grammar_triggers[0]"),
+        ({"grammar_triggers": [{"type": 3, "value": 5}]}, 400, "must have a 'value', the pattern", "grammar_triggers[0]"),
         ({"grammar_triggers": [{"type": 1, "value": ""}]}, 400, "must have a 'value'", "grammar_triggers[0]"),
         ({"grammar_triggers": [{"type": 0, "token": beyond}]}, 400, "an id from 0 to", "grammar_triggers[0]"),
         (

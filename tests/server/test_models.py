@@ -125,7 +125,7 @@ class TestLoading(Many):
         with self.held():
             waiting = [self.later(server, "a") for _ in range(8)]
             self.assertEqual(server.wait_metric("weft_models_waiting", 8), 8)
-            self.assertEqual(self.state(server, "a")["status"], {"value": "loading", "progress": 0.5})
+            self.assertTrue(wait_until(lambda: self.state(server, "a")["status"] == {"value": "loading", "progress": 0.5}), self.state(server, "a"))
         for thread, out in waiting:
             thread.join()
             self.assertEqual(self.said(out[0]), "a")
@@ -159,8 +159,8 @@ class TestLoading(Many):
         own = min(nice for _, nice in self.nices(server))
         with self.held():
             waiting = self.later(server, "a")
-            self.wait_value(server, "a", "loading")
-            self.assertEqual({name for name, nice in self.nices(server) if nice > own}, {"weft-behind"} if own < 19 else set())
+            behind = {"weft-behind"} if own < 19 else set()
+            self.assertTrue(wait_until(lambda: {name for name, nice in self.nices(server) if nice > own} == behind), self.nices(server))
         waiting[0].join()
         self.assertEqual(self.said(waiting[1][0]), "a")
         self.assertTrue(wait_until(lambda: all(name != "weft-behind" for name, _ in self.nices(server))))

@@ -271,7 +271,8 @@ class OpenAI(Case):
 
     def test_lazy_grammar(self):
         """Its triggers are taken, and shown again."""
-        triggers = [{"type": 1, "value": "<tool>"}, {"type": 0, "value": "", "token": 7}]
+        triggers = [{"type": 1, "value": "<tool>"}, {"type": 0, "value": "", "token": 7}, {"type": 2, "value": "x(<tool>)"},
+                    {"type": 3, "value": "[^]*<tool>"}]
         body = {"prompt": "x", "grammar": "root ::= \"<tool>\"", "grammar_lazy": True, "grammar_triggers": triggers}
         shown = self.post("/completion", body).json["generation_settings"]
         self.assertEqual((shown["grammar_lazy"], shown["grammar_triggers"]), (True, triggers))
