@@ -376,9 +376,8 @@ struct weft_server {
     int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
                               char *why, size_t room);
     void *config_arg;
-    int wants_keys; /* from its start on */
-    int no_page;
-    int shift; /* where requests do not say what becomes of a full context */
+    int wants_keys;     /* from its start on */
+    int no_page, shift; /* shift: where requests do not say what becomes of a full context */
     weft__server_answered answered;
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
