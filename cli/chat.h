@@ -22,6 +22,7 @@ struct chat_options {
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
+    overflow_options overflow;
 };
 
 /* An adapter that can be named, those of --adapter first. */

@@ -26,6 +26,7 @@ static weft_status open_model(const bench_options *o, const char *path, int32_t 
     params.rope = o->rope.params;
     params.progress = progress_update;
     params.progress_arg = &bar;
+    params.renew_plan = 1;
     weft_status st =
         o->synthetic ? weft_model_synthetic(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), &params, out, err)
                      : weft_model_open(path, &params, out, err);
@@ -309,7 +310,7 @@ static const char *check_options(bench_options *o, int n_models)
     if (o->json && o->format_name) return "give one of -o and --json";
     if (!o->format_name) o->format_name = o->json ? "json" : "md";
     if (!parse_format(o)) return "-o must be md, json, jsonl or csv";
-    if (o->trace) o->profile = 1;
+    if (o->trace || o->counters) o->profile = 1;
     if (o->roofline + o->batched + o->profile > 1) return "give one of --roofline, --batched and --profile";
     if ((o->batched || o->profile) && o->format == BENCH_CSV) return "--batched and --profile print md, json or jsonl";
     int deep = o->n_depth.n > 1 || o->n_depth.items[0] > 0;
@@ -368,6 +369,7 @@ int cmd_bench(int argc, char **argv)
         {"batched", 0, OPT_FLAG, &o.batched, NULL, "-b sequences read their prompts, then generate together", 0, 0,
          NULL},
         {"profile", 0, OPT_FLAG, &o.profile, NULL, "time, GB/s and GOPS of every op and layer", 0, 0, NULL},
+        {"counters", 0, OPT_FLAG, &o.counters, NULL, "a profile with cycles, cache misses, ...", 0, 0, NULL},
         {"trace", 0, OPT_TEXT, &o.trace, "FILE", "a profile's last repetition as a Chrome trace", 0, 0, NULL},
         {"no-warmup", 0, OPT_FLAG, &o.no_warmup, NULL, "no unmeasured repetition first", 0, 0, NULL},
         {"output", 'o', OPT_TEXT, &o.format_name, "FORMAT", "md, json, jsonl or csv (md)", 0, 0, NULL},

@@ -115,7 +115,12 @@ static void answer(chat *c, weft__json *before)
     const char *reason = "";
     struct text_list no_stops = {0};
     struct chat_view v = {.c = c};
-    generate_request q = {.model = c->c.model, .sampler = c->sampler, .n_max = c->o->n, .stop = &no_stops};
+    generate_request q = {.model = c->c.model,
+                          .sampler = c->sampler,
+                          .n_max = c->o->n,
+                          .shift = overflow_shifts(&c->o->overflow),
+                          .n_keep = c->o->overflow.n_keep,
+                          .stop = &no_stops};
     shown_begin(&v.text, stdout);
     c->c.on_part = show_part;
     c->c.on_part_arg = &v;
@@ -131,6 +136,8 @@ static void answer(chat *c, weft__json *before)
     else weft__json_free(&before);
     if (st) chat_complain(c, &err);
     else tell_end(c, reason);
+    if (!st && c->c.n_dropped)
+        fprintf(c->notes, "[the context is full: %d tokens of the conversation were left out]\n", c->c.n_dropped);
     if (!st && c->c.broken_off.status && strcmp(reason, "cancelled")) chat_complain(c, &c->c.broken_off);
     if (c->interactive && !st) putchar('\n');
     fflush(stdout);
@@ -375,6 +382,7 @@ int cmd_chat(int argc, char **argv)
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1,
          1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        OVERFLOW_OPTIONS(&o.overflow),
         ROPE_OPTIONS(&o.rope),
         PULL_OPTION,
         PROVIDER_OPTION,

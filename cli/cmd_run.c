@@ -28,6 +28,7 @@ struct run_options {
     struct text_list stop, bias, adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
+    overflow_options overflow;
     const char *kv_type;
 };
 
@@ -62,8 +63,8 @@ static weft_status print_json(const generate_request *q, const generate_result *
     for (int32_t i = 0; i < r->n_tokens; i++) weft__strbuf_printf(&t, "%s%d", i ? ", " : "", r->tokens[i]);
     weft__strbuf_puts(&t, "], \"text\": ");
     weft__json_write_string(&t, r->text, r->n_text);
-    weft__strbuf_printf(&t, ", \"finish_reason\": \"%s\", \"seed\": %llu, \"timings\": {", r->finish_reason,
-                        (unsigned long long)weft_sampler_seed(q->sampler));
+    weft__strbuf_printf(&t, ", \"finish_reason\": \"%s\", \"dropped_tokens\": %d, \"seed\": %llu, \"timings\": {",
+                        r->finish_reason, r->n_dropped, (unsigned long long)weft_sampler_seed(q->sampler));
     weft__strbuf_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ",
                         info->load_ms, r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
     weft__strbuf_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
@@ -80,6 +81,9 @@ static void print_statistics(const generate_request *q, const generate_result *r
         " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n",
         info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
         per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
+    if (r->n_dropped)
+        fprintf(stderr, "the context of %d tokens was full: %d of the text were left out (--overflow shift)\n",
+                weft_session_n_ctx(q->session), r->n_dropped);
 }
 
 /* The prompt's ids; a model without any token to begin with needs a text. */
@@ -128,6 +132,8 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     generate_request q = {.model = model,
                           .n_max = o->n,
                           .ignore_end = o->ignore_end,
+                          .shift = overflow_shifts(&o->overflow),
+                          .n_keep = o->overflow.n_keep,
                           .stop = &o->stop,
                           .sink = o->json ? NULL : shown_put,
                           .sink_arg = &out,
@@ -204,11 +210,12 @@ int cmd_run(int argc, char **argv)
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
-        {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30,
-         NULL},
+        {"n-predict", 'n', OPT_INT, &o.n, "N",
+         "tokens to generate, -1: until the context is full, or for ever where it shifts (256)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
         PULL_OPTION,
         PROVIDER_OPTION,
+        OVERFLOW_OPTIONS(&o.overflow),
         ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),

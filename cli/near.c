@@ -29,6 +29,8 @@ static const foreign OPTIONS[] = {
     {"-ctk --cache-type-k -ctv --cache-type-v --kv-cache-dtype",
      "keys and values have one type: --kv-type f16, f32 or q8"},
     {"-c --ctx-size --n-ctx --num-ctx --max-model-len --context-length", "the context is set with -c N or --ctx N"},
+    {"--context-shift --no-context-shift --n-keep --ctx-shift",
+     "what becomes of a full context: --overflow stop or shift, --keep N"},
     {"-n --predict --n-predict --num-predict --max-tokens --max-new-tokens",
      "the tokens of an answer are limited with -n N or --n-predict N"},
     {"-np --parallel --max-num-seqs", "requests that run at once: weft serve MODEL --slots N"},
@@ -85,6 +87,7 @@ static const foreign SERVED[] = {
      "what answers are held to is a field of each request: response_format or structured_outputs"},
     {"--reasoning-format --reasoning-parser --enable-reasoning --think",
      "thinking is told apart as the model's template has it; a request may say reasoning_format"},
+    {"--keep --n-keep", "how many first tokens stay is a field of each request: n_keep"},
     {"--reasoning-budget", "the budget of thinking is a field of each request: reasoning_budget_tokens"},
 };
 

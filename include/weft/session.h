@@ -154,6 +154,11 @@ typedef struct weft_generate_params {
     int32_t reserved;
     weft_generate_fn callback; /* for each token, on the thread of the call; NULL: none */
     void *arg;
+    /* 1: where the context is full, of the prompt already, the text goes on, with max_tokens -1 too: the first n_keep
+     * tokens that the session holds (0: 4) and the last ones, half a context together, are read anew, at their new
+     * places, and all between them is left out. 0: it ends */
+    int32_t shift;
+    int32_t n_keep; /* at most half of the context */
 } weft_generate_params;
 
 typedef struct weft_generate_result {
@@ -162,6 +167,7 @@ typedef struct weft_generate_result {
     int32_t n_generated; /* tokens, an end token included */
     int32_t stop;        /* index of the stop string that ended the text; -1: none */
     double prompt_ms, generate_ms;
+    int32_t n_shifts, n_dropped; /* how often the context was full, and the tokens that were left out since */
 } weft_generate_result;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -32,6 +32,11 @@ void weft__api_put_head(weft__strbuf *out, const weft__api_answer *a, const char
     weft__strbuf_printf(out, ",\"system_fingerprint\":\"weft-%s\"", weft_version());
 }
 
+void weft__api_put_dropped(weft__strbuf *out, const weft__api_choice *c)
+{
+    if (c->n_dropped) weft__strbuf_printf(out, ",\"dropped_tokens\":%d", c->n_dropped);
+}
+
 void weft__api_put_usage(weft__strbuf *out, const weft__api_answer *a)
 {
     int64_t prompt = 0, cached = 0, generated = 0;

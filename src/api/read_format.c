@@ -108,21 +108,22 @@ int weft__api_read_json_schema(weft__api_params *params, const char *name, const
     return keep_schema(params, name, name, v, error);
 }
 
-/* llama.cpp's types of triggers: 0 a token, 1 a word, 2 and 3 patterns. */
+/* llama.cpp's types of triggers. */
 static int read_trigger(weft__api_params *params, const char *place, const weft__json *v, weft__api_error *error)
 {
+    static const uint32_t kinds[] = {WEFT_TRIGGER_TOKEN, WEFT_TRIGGER_WORD, WEFT_TRIGGER_PATTERN,
+                                     WEFT_TRIGGER_PATTERN_FULL};
     weft_trigger *t = &params->triggers[params->n_triggers];
     int64_t type = -1, token = -1;
     if (!weft__json_int(weft__json_get(v, "type"), &type) || type < 0 || type > 3)
-        return weft__api_error_set(error, 400, place, "'%s' must be an object with a 'type': 0 (token) or 1 (word)",
-                                   place);
-    if (type > 1)
         return weft__api_error_set(error, 400, place,
-                                   "'%s': patterns (type %d) are not supported; write words (type 1) or tokens (0)",
-                                   place, (int)type);
-    *t = (weft_trigger){.kind = type ? WEFT_TRIGGER_WORD : WEFT_TRIGGER_TOKEN};
+                                   "'%s' must be an object with a 'type': 0 (token), 1 (word), 2 (pattern) or 3 "
+                                   "(pattern of all of the text)",
+                                   place);
+    *t = (weft_trigger){.kind = kinds[type]};
     if (type && (!weft__json_string(weft__json_get(v, "value"), &t->text, &t->length) || !t->length))
-        return weft__api_error_set(error, 400, place, "'%s' must have a 'value', the word", place);
+        return weft__api_error_set(error, 400, place, "'%s' must have a 'value', the %s", place,
+                                   type > 1 ? "pattern" : "word");
     if (!type && (!weft__json_int(weft__json_get(v, "token"), &token) || token < 0 || token >= params->n_vocab))
         return weft__api_error_set(error, 400, place, "'%s' must have a 'token', an id from 0 to %d", place,
                                    params->n_vocab - 1);

@@ -10,6 +10,7 @@
  *   slots.c     sequences that are saved and restored by name
  *   snapshots.c pages of the prefix tree from and to snapshots, a piece between two steps
  *   step.c      a plan of the scheduler as steps of the model
+ *   shift.c     what a request goes on with where its context is full
  *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
  *   adapters.c  adapters by name, and what requests lease of them
  *   inbox.c     events that are kept until they are taken
@@ -85,9 +86,12 @@ typedef struct batcher_request {
     void *arg;
 
     /* The engine's thread. */
-    int32_t *tokens; /* [n_prompt + max_new], of which n_known are known */
+    int32_t *tokens; /* [n_most], of which n_known are known */
     int32_t n_known, n_cached;
-    int32_t n_kept; /* of a finished one: what the prefix tree has of it */
+    int32_t n_most;              /* tokens at a time: n_prompt + max_new, or fewer where it shifts */
+    int32_t shift, n_keep;       /* shift: where these are full it goes on with the first n_keep and the last ones */
+    int32_t n_shifts, n_dropped; /* so far */
+    int32_t n_kept;              /* of a finished one: what the prefix tree has of it */
     weft__kv_seq *seq;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
@@ -344,7 +348,17 @@ weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const in
 /* ---- step.c ---- */
 void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan);
 
+/* ---- shift.c ---- */
+/* How many tokens the request holds at a time, and whether it will shift, from r->max_new as it is without; which
+ * becomes what was asked for. Fills r->n_most, r->shift, r->n_keep. WEFT_ARGUMENT: n_keep. */
+weft_status weft__batcher_shift_plan(const weft_engine *e, const weft_request_params *p, batcher_request *r,
+                                     weft_error *err);
+/* Behind its rows of a step: where its tokens are full and more are to come, those that stay begin anew. */
+void weft__batcher_shift(batcher_request *r);
+
 /* ---- sample.c ---- */
+/* Tokens that it has generated. */
+int32_t weft__batcher_generated(const batcher_request *r);
 /* What a request needs when it leaves the queue. */
 void weft__batcher_prepare(batcher_request *r);
 /* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its

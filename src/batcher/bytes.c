@@ -19,7 +19,7 @@ weft_status weft_engine_count_bytes(const weft_model *m, const weft_engine_param
                              .n_slots = p.n_slots,
                              .n_ctx = p.n_ctx,
                              .n_kv_tokens = p.n_kv_tokens,
-                             .weights = m->info.n_bytes,
+                             .weights = m->held,
                              .scratch = weft__batcher_scratch(m, weft__batcher_max_wanted(m, p.n_slots))};
     own.scratch_most = own.scratch + (uint64_t)p.n_slots * ((uint64_t)p.n_ctx * sizeof(int32_t) +
                                                             weft__sample_bytes_most(m->hp.n_vocab, p.n_ctx));

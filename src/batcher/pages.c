@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/hash.h"
@@ -36,6 +37,18 @@ static void add_shape(weft__hash_state *h, const weft_model *m)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) weft__hash_add(h, texts[i], strlen(texts[i]) + 1);
 }
 
+/* In pieces, so that it may rest in between. */
+static void add_bytes(weft__hash_state *h, const void *bytes, uint64_t n)
+{
+    enum { PIECE = 1 << 18 };
+    const char *at = bytes;
+    for (uint64_t some; n; at += some, n -= some) {
+        some = n < PIECE ? n : PIECE;
+        weft__hash_add(h, at, (size_t)some);
+        weft__background_did(some);
+    }
+}
+
 /* Reads every weight. */
 static void add_weights(weft__hash_state *h, const weft_model *m)
 {
@@ -46,10 +59,11 @@ static void add_weights(weft__hash_state *h, const weft_model *m)
         weft__hash_add(h, w->name, strlen(w->name) + 1);
         weft__hash_add(h, &w->dtype, sizeof w->dtype);
         if (w->buffer->data)
-            weft__hash_add(h, (const char *)w->buffer->data + w->offset,
-                           (size_t)(w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]));
+            add_bytes(h, (const char *)w->buffer->data + w->offset,
+                      w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]);
     }
-    if (image) weft__hash_add(h, image->data, (size_t)image->n_bytes);
+    if (image) add_bytes(h, image->data, image->n_bytes);
+    weft__engine_model_drop_file(m);
 }
 
 /* Without a store its pages are seen by this engine alone, and the weights need not be read. Pages of one type are

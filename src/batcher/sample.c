@@ -12,14 +12,18 @@
 #include "batcher/batcher.h"
 #include "sample/sampler.h"
 
+int32_t weft__batcher_generated(const batcher_request *r)
+{
+    return r->n_known + r->n_dropped - r->n_prompt;
+}
+
 void weft__batcher_prepare(batcher_request *r)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
-    r->n_scratch = ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens +
-                   (r->sampler ? weft__sample_bytes(r->sampler) : 0);
+    r->n_scratch = (uint64_t)r->n_most * sizeof *r->tokens + (r->sampler ? weft__sample_bytes(r->sampler) : 0);
     r->engine->n_scratch += r->n_scratch;
     for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++)
         st = weft_sampler_accept(r->sampler, r->tokens[i], &err);

@@ -52,7 +52,7 @@ uint64_t weft__batcher_scratch(const weft_model *m, int32_t max_wanted)
 static void count_bytes(weft_engine *e, uint64_t pages)
 {
     weft_memory *m = &e->stats.memory;
-    hold(&m->weights, e->model->info.n_bytes);
+    hold(&m->weights, e->model->held);
     hold(&m->pages, pages);
     hold(&m->scratch, weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch);
 }
@@ -112,6 +112,10 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
     out->memory.adapters = (weft_held){a.n_bytes, a.peak_bytes};
     out->adapter_loads = a.n_loads;
     out->adapter_evictions = a.n_evictions;
+    out->adapter_hits = a.n_hits;
+    out->adapter_disk_loads = a.n_disk_loads;
+    out->adapter_asked_ahead = a.n_ahead;
+    out->adapter_ahead_hits = a.n_ahead_hits;
     out->store_prefixes = d.n_prefixes;
     out->store_slots = d.n_slots;
     out->store_bytes = d.n_bytes;

@@ -100,6 +100,7 @@ static void use_part(weft_engine *e, const batcher_part *part)
     int known = r->ended || use_rows(e, part);
     weft__kv_seq_advance(r->seq, part->n - !known);
     if (!known) put_off(r);
+    weft__batcher_shift(r);
     weft__batcher_stage(r, BATCHER_WAITING, weft__clock_ns());
 }
 

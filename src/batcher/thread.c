@@ -19,7 +19,9 @@ weft_event weft__batcher_event(const batcher_request *r, uint32_t kind)
                         .n_prompt = r->n_prompt,
                         .n_cached = r->n_cached,
                         .n_read = r->n_read,
-                        .n_generated = r->n_known - r->n_prompt};
+                        .n_generated = weft__batcher_generated(r),
+                        .n_shifts = r->n_shifts,
+                        .n_dropped = r->n_dropped};
 }
 
 void weft__batcher_end(batcher_request *r, weft_finish finish)

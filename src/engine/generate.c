@@ -32,7 +32,8 @@ typedef struct generation {
     weft__strbuf text; /* that became certain with the token at hand */
     weft_detok *detok;
     float *logits;
-    int ended; /* by a stop string or the callback */
+    int32_t n_keep; /* where it shifts */
+    int ended;      /* by a stop string or the callback */
 } generation;
 
 static weft_status begin_stops(generation *g, weft_error *err)
@@ -61,15 +62,42 @@ static weft_status generate_begin(generation *g, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
                          g->p.max_tokens);
     weft_status st = begin_stops(g, err);
+    if (!st && g->p.shift) st = weft__engine_shift_keep(g->p.n_keep, g->session->n_ctx, &g->n_keep, err);
     if (st) return st;
     g->logits = weft__alloc_array((size_t)model->hp.n_vocab, sizeof *g->logits);
     if (!g->logits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
     return weft_detok_new(model->tokenizer, g->p.detok_flags, &g->detok, err);
 }
 
+/* The context is full with the n tokens that come next: what stays is read anew. */
+static weft_status shift(generation *g, const int32_t *next, int32_t n_next, weft_error *err)
+{
+    weft_session *s = g->session;
+    const int32_t held = weft_session_n_tokens(s), n = held + n_next;
+    int32_t *tokens = weft__alloc_array((size_t)n, sizeof *tokens);
+    if (!tokens) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", n);
+    memcpy(tokens, s->tokens, (size_t)held * sizeof *tokens);
+    memcpy(tokens + held, next, (size_t)n_next * sizeof *tokens);
+    const int32_t kept = weft__engine_shift(tokens, n, s->n_ctx, g->n_keep);
+    g->r.n_shifts++;
+    g->r.n_dropped += n - kept;
+    weft_session_trim(s, 0);
+    weft_status st = weft_session_eval(s, tokens, kept, 0, g->logits, err);
+    weft__free(tokens);
+    return st;
+}
+
+/* Where it shifts, a token more always has a place. */
+static weft_status evaluate(generation *g, const int32_t *next, int32_t n_next, weft_error *err)
+{
+    const int32_t room = g->session->n_ctx - weft_session_n_tokens(g->session);
+    if (g->p.shift && n_next >= room) return shift(g, next, n_next, err);
+    return weft_session_eval(g->session, next, n_next, 0, g->logits, err);
+}
+
 static weft_status read_prompt(generation *g, weft_error *err)
 {
-    weft_status st = weft_session_eval(g->session, g->p.tokens, g->p.n_tokens, 0, g->logits, err);
+    weft_status st = evaluate(g, g->p.tokens, g->p.n_tokens, err);
     for (int32_t i = 0; i < g->p.n_tokens && !st; i++) st = weft_sampler_accept(g->sampler, g->p.tokens[i], err);
     return st;
 }
@@ -125,9 +153,10 @@ static weft_status decode(generation *g, weft_error *err)
             g->r.finish = g->ended ? WEFT_FINISH_STOP : WEFT_FINISH_END;
             return WEFT_OK;
         }
-        if (g->r.n_generated == g->p.max_tokens || weft_session_n_tokens(g->session) >= weft_session_n_ctx(g->session))
+        if (g->r.n_generated == g->p.max_tokens ||
+            (!g->p.shift && weft_session_n_tokens(g->session) >= weft_session_n_ctx(g->session)))
             return WEFT_OK;
-        if ((st = weft_session_eval(g->session, &token, 1, 0, g->logits, err))) return st;
+        if ((st = evaluate(g, &token, 1, err))) return st;
     }
     return WEFT_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/check.h"
 #include "kv/kv.h"
 #include "mem/mem.h"
@@ -205,6 +206,7 @@ int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead)
         struct weft__kv_group_pool *gp = &pool->groups[g];
         if (gp->n_warm >= pool->bindings[g].n_pages || gp->n_warm - gp->n_used >= n_ahead) continue;
         memset(weft__kv_page_data(pool, g, gp->n_warm++), 0, pool->bindings[g].page_bytes); /* what it is already */
+        weft__background_did(pool->bindings[g].page_bytes);
         return 1;
     }
     return 0;

@@ -105,6 +105,8 @@ typedef struct weft__sched_request {
     int32_t n_prompt;     /* tokens; >= 1 */
     int32_t max_new;      /* tokens to generate at most; 0: the prompt is only read */
     uint64_t deadline_us; /* 0: none */
+    /* tokens that it holds at a time at most, below which weft__sched_restart brings it back; 0: all of them */
+    int32_t n_most;
 } weft__sched_request;
 
 /* Rows of one request in a step: its tokens first .. first + n - 1, in order. Known tokens are the prompt and all
@@ -115,6 +117,7 @@ typedef struct weft__sched_item {
     int32_t first, n;
     int32_t decode; /* 1: n is 1, and the token is the one generated last */
     int32_t sample; /* 1: the last row is the last known token: sample the next one from it */
+    int32_t kept;   /* > 0: it was restarted with so many */
 } weft__sched_item;
 
 typedef struct weft__sched_plan {
@@ -156,6 +159,9 @@ const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us);
 /* No token was sampled for that request in this step: its last row counts as not computed, and comes again in the next
  * step. Between weft__sched_next and weft__sched_done, at most once, for an item with `sample`. */
 void weft__sched_defer(weft__sched *s, uint64_t id);
+/* From the next step on that request's known tokens are n_known others, which are computed as a prompt is, and paid for
+ * like one; what it held was given up by the caller. As above; what was sampled in this step is among them. */
+void weft__sched_restart(weft__sched *s, uint64_t id, int32_t n_known);
 /* The plan's rows were computed, and one token was sampled where it said so, but for those deferred. */
 void weft__sched_done(weft__sched *s, uint64_t now_us);
 

@@ -106,6 +106,19 @@ const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us)
     return &s->plan;
 }
 
+/* A prompt again, of other tokens. */
+static void restart(weft__sched *s, int32_t i, int32_t n_known)
+{
+    sched_request *r = &s->requests[i];
+    r->max_new -= r->n_generated;
+    r->n_prompt = n_known;
+    r->n_generated = r->n_computed = r->n_highest = r->n_cached = 0;
+    r->state = WEFT__SCHED_PREFILLING;
+    r->fresh = 1;
+    weft__sched_prepay(s, i, n_known);
+    s->n_changes++;
+}
+
 /* What the rows of one request have brought. */
 static void advance(weft__sched *s, int32_t i, const weft__sched_item *item)
 {
@@ -124,6 +137,14 @@ static void advance(weft__sched *s, int32_t i, const weft__sched_item *item)
         r->state = WEFT__SCHED_DECODING;
     }
     if (r->n_computed >= r->n_prompt && r->n_generated >= r->max_new) weft__sched_mark(s, i, WEFT__SCHED_LENGTH);
+    if (item->kept > 0 && !r->ending) restart(s, i, item->kept);
+}
+
+void weft__sched_restart(weft__sched *s, uint64_t id, int32_t n_known)
+{
+    assert(s->in_step && n_known > 0);
+    for (int32_t k = 0; k < s->plan.n_items; k++)
+        if (s->items[k].id == id) s->items[k].kept = n_known;
 }
 
 void weft__sched_defer(weft__sched *s, uint64_t id)

@@ -218,6 +218,8 @@ class Known(Case):
             self.assertNotIn("/", m["name"])
         text = self.weft("pull", "--known").stdout.decode()
         self.assertEqual(len(text.splitlines()), len(listed))
+        for m, line in zip(listed, text.splitlines()):
+            self.assertIn(f" {m['licence'] or 'licence not read'} ", line)
 
     def test_a_users_list_goes_before_it(self):
         n = len(self.known())

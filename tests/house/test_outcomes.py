@@ -94,14 +94,25 @@ class Runner(unittest.TestCase):
 
     def test_tests_that_were_not_built_are_failures(self):
         whole = "CMOCKA_FOUND:INTERNAL=1\nPYTHON3:FILEPATH=/usr/bin/python3\n"
-        for cache, failures in ((whole, 0), (whole.replace("=1", "="), 1), ("PYTHON3:FILEPATH=PYTHON3-NOTFOUND\n", 2)):
-            with tempfile.TemporaryDirectory() as self.runner.record.ROOT:
-                os.mkdir(self.runner.record.folder("asan"))
-                with open(os.path.join(self.runner.record.folder("asan"), "CMakeCache.txt"), "w") as f:
+        counted = "VALGRIND:FILEPATH=/usr/bin/valgrind\nCALLGRIND_INCLUDE:PATH=/usr/include\n"
+        without = whole + "VALGRIND:FILEPATH=VALGRIND-NOTFOUND\nCALLGRIND_INCLUDE:PATH=/usr/include\n"
+        for machine, preset, cache, failures in (
+            ("x86_64", "asan", whole, 0),
+            ("x86_64", "asan", whole.replace("=1", "="), 1),
+            ("x86_64", "asan", "PYTHON3:FILEPATH=PYTHON3-NOTFOUND\n", 2),
+            ("x86_64", "release", whole + counted, 0),
+            ("x86_64", "release", without, 1),
+            ("x86_64", "release", whole, 2),
+            ("aarch64", "release", without, 0),
+        ):
+            with tempfile.TemporaryDirectory() as self.runner.record.ROOT, \
+                    unittest.mock.patch.object(self.runner.os, "uname", lambda: unittest.mock.Mock(machine=machine)):
+                os.mkdir(self.runner.record.folder(preset))
+                with open(os.path.join(self.runner.record.folder(preset), "CMakeCache.txt"), "w") as f:
                     f.write(cache)
                 self.runner.counts["failed"] = 0
-                self.runner.check_complete("asan")
-            self.assertEqual(self.runner.counts["failed"], failures, cache)
+                self.runner.check_complete(preset)
+            self.assertEqual(self.runner.counts["failed"], failures, (machine, preset, cache))
 
     def test_why_there_are_no_clients(self):
         with unittest.mock.patch.dict(os.environ):
@@ -216,6 +227,10 @@ class Record(unittest.TestCase):
         Runner.setUp(self)
         self.record = self.runner.record
 
+    def mark(self, others):
+        """The machine when a run began, of whose time others took that share."""
+        return unittest.mock.Mock(taken=lambda threads: {"seconds": 1800, "stolen": 0.0, "others": others, "throttled": None})
+
     def exceeding(self, seconds, tests, total=0, cache="", **more):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
             json.dump({"parts": {}, "tests": tests, **more}, f)
@@ -249,7 +264,29 @@ class Record(unittest.TestCase):
             self.runner.counts.update(passed=1, failed=0, skipped=0)
             self.runner.say = lambda text: None
             with unittest.mock.patch.object(self.record, "exceeding", lambda *args: (excess, 1.0)):
-                self.assertEqual(self.runner.sum_up(time.time() - total, self.runner.host.Mark(), None, False, budget, False), status, (total, excess, budget))
+                self.assertEqual(self.runner.sum_up(time.time() - total, self.mark(0.0), None, False, budget, False), status, (total, excess, budget))
+
+    def test_what_others_disturbed_is_neither_kept_nor_judged(self):
+        said, kept = [], []
+        self.runner.say = said.append
+        self.runner.write_table = lambda record: None
+        for others, failed, keep, budget, status, why in (
+            (0.04, 0, True, False, 0, None),
+            (0.04, 1, True, False, 1, "not recorded: something failed"),
+            (0.06, 0, True, False, 75, "not recorded: 6.0 % others of the time was taken, more than 5 %"),
+            (0.06, 1, True, False, 1, "not recorded: 6.0 %"),
+            (0.04, 0, False, True, 1, "longer"),
+            (0.06, 0, False, True, 75, "not held against the table: 6.0 %"),
+            (0.06, 0, False, False, 0, "not held against the table"),
+        ):
+            said.clear(), kept.clear()
+            self.runner.counts.update(passed=1, failed=failed, skipped=0)
+            with unittest.mock.patch.object(self.record, "exceeding", lambda *args: (["longer"], 1.0)), \
+                    unittest.mock.patch.object(self.record, "write_record", lambda *args: kept.append(args)):
+                self.assertEqual(self.runner.sum_up(time.time() - 1, self.mark(others), None, keep, budget, False), status, (others, failed, keep, budget))
+            self.assertEqual(len(kept), int(keep and why is None))
+            self.assertEqual([why for line in said if why and line.startswith(why)], [why] if why else [], said)
+            self.assertEqual("longer" in said, others < 0.05 and (failed or not keep), said)
 
     def test_what_a_change_touches(self):
         tests = {"kv": {"room": "kv", "source": "tests/unit/kv.c"}, "cli": {"room": "cli", "source": "tests/cli/test_cli.py"},

@@ -143,6 +143,20 @@ static const struct {
     {"exp_sum", "4096", row_exp_sum, 2 * 4 * N_ROW},
 };
 
+/* Of one row, of as many as fit into some ticks of the counters that say what others took. */
+static double row_seconds(void (*run)(struct row_job *j), struct row_job *j)
+{
+    enum { RUN_NS = 10000000 };
+    int n = 0;
+    uint64_t begin = weft__clock_ns(), ns;
+    do {
+        run(j);
+        n++;
+        ns = weft__clock_ns() - begin;
+    } while (ns < RUN_NS);
+    return (double)ns * 1e-9 / n;
+}
+
 void bench_rows(bench *b)
 {
     struct row_job j = {weft__kernels_get(1u << b->entry->tier)};
@@ -153,16 +167,11 @@ void bench_rows(bench *b)
         for (int i = 0; i < N_VOCABULARY + 3 * N_ROW; i++) block[i] = sinf((float)i);
         for (int i = 0; i < N_ROW; i++) j.cs[i] = i % 2 ? 0.0f : 1.0f; /* a rotation by nothing: values stay in range */
         double runs[RUNS];
-        for (int i = 0; i < RUNS; i++) {
-            int n = 0;
-            uint64_t begin = weft__clock_ns(), ns;
-            do {
-                row_cases[c].run(&j);
-                n++;
-                ns = weft__clock_ns() - begin;
-            } while (ns < 3000000);
-            runs[i] = (double)ns * 1e-9 / n;
-        }
+        int again = 0;
+        do {
+            bench_row_begins(b, again++);
+            for (int i = 0; i < RUNS; i++) runs[i] = row_seconds(row_cases[c].run, &j);
+        } while (bench_row_disturbed(b, 1));
         struct result r = {bench_median(runs, RUNS), row_cases[c].bytes};
         bench_print_line(b, row_cases[c].what, &r);
     }

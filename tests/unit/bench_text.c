@@ -112,7 +112,7 @@ static void attacks(void **state)
     vocab_make(&v, 1, 30);
     for (int i = 0; i < N_ATTACKS; i++) {
         attack k;
-        attack_make(&k, i);
+        attack_make(&k, i, EIGHTHS);
         double took = least_of(meet, &(meeting){&k, &v}, 0, 2);
         row("grammar", k.name, took, "s", "0.5 at most", took <= 0.5);
         attack_free(&k);

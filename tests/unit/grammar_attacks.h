@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* grammar_attacks.h: grammars that attack time and memory, and what it takes to meet one: for a test that holds it
- * against what an ordinary grammar takes (text_grammar_limits.c), and a benchmark that says how long it is
- * (bench_text.c). One thread. */
+/* grammar_attacks.h: grammars that attack time and memory, each in any size, and what it takes to meet one: for a test
+ * of how that grows (text_grammar_limits.c), and a benchmark that says how long it is (bench_text.c). One thread. */
 #ifndef WEFT_TESTS_GRAMMAR_ATTACKS_H
 #define WEFT_TESTS_GRAMMAR_ATTACKS_H
 
@@ -11,9 +10,16 @@ typedef struct attack {
     const char *name;
     weft__strbuf source, text; /* of the grammar, and what is read with it */
     int status;                /* what comes of it; ANY: WEFT_OK or WEFT_LIMIT */
+    int eighths;               /* how much of it there is, of EIGHTHS */
 } attack;
 
-enum { ANY = -1, N_ATTACKS = 20, FIRST_OF_WORDS = 16 };
+enum { ANY = -1, N_ATTACKS = 20, FIRST_OF_WORDS = 16, EIGHTHS = 8 };
+
+/* What is `all` in the whole attack. */
+static inline int part_of(const attack *k, int all)
+{
+    return all / EIGHTHS * k->eighths;
+}
 
 /* `times` copies of a text. */
 static inline void repeat(weft__strbuf *out, const char *s, int times)
@@ -25,17 +31,17 @@ static inline void repeat(weft__strbuf *out, const char *s, int times)
 static inline void write_words(attack *k, int shape)
 {
     enum { WORDS = 15000, LETTERS = 12 };
-    const int drawn = shape % 2, items = shape >= 2;
+    const int drawn = shape % 2, items = shape >= 2, n = part_of(k, drawn ? WORDS * 2 / 3 : WORDS);
     weft__rng rng;
     weft__rng_seed(&rng, 3);
     weft__strbuf_puts(&k->source, items ? "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= " : "root ::= ");
     if (items) weft__strbuf_puts(&k->text, "[");
-    for (int i = 0; i < (drawn ? WORDS * 2 / 3 : WORDS); i++) {
+    for (int i = 0; i < n; i++) {
         char word[LETTERS + 1] = {0};
         for (int j = 0; j < LETTERS; j++) word[j] = (char)('a' + weft__rng_below(&rng, 26));
         if (!drawn) snprintf(word, sizeof word, "w%d", i);
         weft__strbuf_printf(&k->source, i ? " | \"%s\"" : "\"%s\"", word);
-        if (i == WORDS / 2) weft__strbuf_puts(&k->text, word);
+        if (i == n / 2) weft__strbuf_puts(&k->text, word);
     }
 }
 
@@ -43,43 +49,46 @@ static inline void write_words(attack *k, int shape)
 static inline void write_large(attack *k, int i)
 {
     weft__strbuf *s = &k->source;
+    int n;
     weft__strbuf_puts(s, "root ::= ");
     switch (i) {
     case 0:
         k->name = "nested quantifiers", k->status = WEFT_LIMIT;
-        repeat(s, "(", 20), weft__strbuf_puts(s, "\"a\""), repeat(s, "{0,99})", 20);
+        n = part_of(k, 24);
+        repeat(s, "(", n), weft__strbuf_puts(s, "\"a\""), repeat(s, "{0,99})", n);
         break;
     case 1:
         k->name = "nested stars";
-        repeat(s, "(", 40), weft__strbuf_puts(s, "\"a\""), repeat(s, "*)+", 40);
+        n = part_of(k, 40);
+        repeat(s, "(", n), weft__strbuf_puts(s, "\"a\""), repeat(s, "*)+", n);
         weft__strbuf_puts(&k->text, "aaaaaaaaaa");
         break;
     case 2:
         k->name = "10 MB", k->status = WEFT_LIMIT;
-        weft__strbuf_puts(s, "\""), repeat(s, "0123456789", 1 << 20), weft__strbuf_puts(s, "\"");
+        weft__strbuf_puts(s, "\""), repeat(s, "0123456789", part_of(k, 1 << 20)), weft__strbuf_puts(s, "\"");
         break;
     case 3:
         k->name = "nested groups", k->status = WEFT_LIMIT;
-        repeat(s, "(", 100000);
+        repeat(s, "(", part_of(k, 100000));
         break;
     case 4: /* each rule is twice the one before it */
-        k->name = "doubling rules";
+        k->name = "doubling rules", n = part_of(k, 64);
         weft__strbuf_puts(s, "r0\n");
-        for (int j = 0; j < 60; j++) weft__strbuf_printf(s, "r%d ::= r%d r%d\n", j, j + 1, j + 1);
-        weft__strbuf_puts(s, "r60 ::= \"a\" | \"b\"\n");
+        for (int j = 0; j < n; j++) weft__strbuf_printf(s, "r%d ::= r%d r%d\n", j, j + 1, j + 1);
+        weft__strbuf_printf(s, "r%d ::= \"a\" | \"b\"\n", n);
         weft__strbuf_puts(&k->text, "abababababab");
         break;
     case 5:
-        k->name = "a chain of names";
+        k->name = "a chain of names", n = part_of(k, 16000);
         weft__strbuf_puts(s, "r0\n");
-        for (int j = 0; j < 16000; j++) weft__strbuf_printf(s, "r%d ::= r%d\n", j, j + 1);
-        weft__strbuf_puts(s, "r16000 ::= \"a\"\n");
+        for (int j = 0; j < n; j++) weft__strbuf_printf(s, "r%d ::= r%d\n", j, j + 1);
+        weft__strbuf_printf(s, "r%d ::= \"a\"\n", n);
         weft__strbuf_puts(&k->text, "a");
         break;
     case 6:
-        k->name = "many rules", k->status = WEFT_LIMIT;
+        k->name = "many rules", k->status = WEFT_LIMIT, n = part_of(k, 20000);
         weft__strbuf_puts(s, "\"a\"\n");
-        for (int j = 0; j < 20000; j++) weft__strbuf_printf(s, "r%d ::= \"a\"\n", j);
+        for (int j = 0; j < n; j++) weft__strbuf_printf(s, "r%d ::= \"a\"\n", j);
         break;
     }
 }
@@ -92,53 +101,54 @@ static inline void write_wide(attack *k, int i)
     case 7: /* a deterministic automaton would need 2^40 states */
         k->name = "subsets";
         weft__strbuf_puts(s, "root ::= [ab]* \"a\" [ab]{40}");
-        repeat(&k->text, "ab", 100);
+        repeat(&k->text, "ab", part_of(k, 104));
         break;
     case 8: /* sets that grow with the text, up to a hundred thousand states: limits are for work, too */
         k->name = "growing sets", k->status = WEFT_LIMIT;
-        weft__strbuf_puts(s, "root ::= ([ -~]? ){20000} \"z\"");
+        weft__strbuf_printf(s, "root ::= ([ -~]? ){%d} \"z\"", part_of(k, 20000));
         break;
     case 9:
         k->name = "optional letters", k->status = WEFT_LIMIT;
-        weft__strbuf_puts(s, "root ::= ([a-z]? [a-z]? [a-z]? [a-z]? [a-z]?){6000} \"z\"");
+        weft__strbuf_printf(s, "root ::= ([a-z]? [a-z]? [a-z]? [a-z]? [a-z]?){%d} \"z\"", part_of(k, 6000));
         break;
     case 10:
         k->name = "wide characters", k->status = WEFT_LIMIT;
-        weft__strbuf_puts(s, "root ::= (. | .. | ...){5000} \"z\"");
+        weft__strbuf_printf(s, "root ::= (. | .. | ...){%d} \"z\"", part_of(k, 5000));
         break;
     case 11: /* 2^n stacks */
         k->name = "stacks";
         weft__strbuf_puts(s, "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\"");
-        repeat(&k->text, "a", 300);
+        repeat(&k->text, "a", part_of(k, 304));
         break;
-    case 12:
+    case 12: /* which the budget of a text ends */
         k->name = "derivations without number", k->status = ANY;
         weft__strbuf_puts(s, "root ::= \"a\" root root | \"a\" root root root | \"a\"");
-        repeat(&k->text, "a", 150);
+        repeat(&k->text, "a", part_of(k, 1600));
         break;
     case 13:
         k->name = "ambiguous repetition", k->status = ANY;
         weft__strbuf_puts(s, "root ::= x{0,300}\nx ::= \"a\"{0,200} \"b\"?");
-        repeat(&k->text, "a", 150);
+        repeat(&k->text, "a", part_of(k, 152));
         break;
     case 14:
         k->name = "alternatives", k->status = ANY;
-        weft__strbuf_puts(s, "root ::= "), repeat(s, "r|", 250000),
+        weft__strbuf_puts(s, "root ::= "), repeat(s, "r|", part_of(k, 250000)),
             weft__strbuf_puts(s, "r\nr ::= \"a\" r \"a\" | \"a\"");
         weft__strbuf_puts(&k->text, "aaa");
         break;
     case 15: /* which the probe would refuse: a text has a budget all the same */
         k->name = "a text's budget", k->status = WEFT_LIMIT;
         weft__strbuf_puts(s, "root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]");
-        repeat(&k->text, "a", 2000);
+        repeat(&k->text, "a", part_of(k, 2000));
         break;
     }
 }
 
-/* The i-th, below N_ATTACKS; attack_free afterwards. From FIRST_OF_WORDS on they are lists of words. */
-static inline void attack_make(attack *k, int i)
+/* So many eighths of the i-th, below N_ATTACKS; attack_free afterwards. From FIRST_OF_WORDS on they are lists of
+ * words. */
+static inline void attack_make(attack *k, int i, int eighths)
 {
-    *k = (attack){.name = "words", .status = WEFT_OK};
+    *k = (attack){.name = "words", .status = WEFT_OK, .eighths = eighths};
     if (i < 7) write_large(k, i);
     else if (i < FIRST_OF_WORDS) write_wide(k, i);
     else write_words(k, i - FIRST_OF_WORDS);
