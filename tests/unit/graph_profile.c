@@ -92,6 +92,9 @@ static void test_costs(void **state)
     assert_true(all.kv_bytes == (11 + 5) * token && all.attention_ops == (11 + 15) * pair);
     assert_true(window.kv_bytes == (4 + 5) * token && window.attention_ops == (4 + 1 + 2 + 3 + 4 + 4) * pair);
     assert_true(cost_of(s.g, WEFT_OP_ATTENTION, 0, &silent).kv_bytes == 2 * all.kv_bytes);
+    const weft__graph_load coded = {6, 1, 2, seqs, WEFT_KV_Q8, 0};
+    assert_true(cost_of(s.g, WEFT_OP_ATTENTION, 0, &coded).kv_bytes ==
+                (11 + 5) * KV_HEADS * ((DIM + 3) / 4 * 4 + 4 + DIM + 4.0));
     const double expert = 2 * F * row_bytes(WEFT_Q8_0, D) + D * row_bytes(WEFT_Q8_0, F);
     weft__graph_cost moe = cost_of(s.g, WEFT_OP_MOE_FFN, 0, &load);
     assert_true(moe.weight_bytes == EXPERTS * expert && moe.int8_ops == 2.0 * 6 * USED * 3 * D * F);
