@@ -23,8 +23,8 @@ set(weft_test_costs
 set(weft_of_one_thread
     base_alloc base_cpu base_hash base_json base_random base_team base_text quant_half quant_decode quant_encode
         quant_models
-    mem_buffers text_added text_answer text_answer_templates text_bpe_train text_golden text_grammar
-        text_grammar_large text_grammar_large_material text_grammar_masks text_jinja text_regex text_schema
+    mem_buffers text_added text_alike text_answer text_answer_templates text_bpe_train text_golden text_grammar
+        text_grammar_large text_grammar_large_material text_grammar_masks text_jinja text_pattern text_regex text_schema
         text_schema_limits text_speed text_speed_own text_spm_proto text_structured
     text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes
         jinja_variants gguf_read gguf_malformed gguf_split
