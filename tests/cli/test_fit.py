@@ -249,7 +249,7 @@ class Known(Case):
         self.assertEqual(completed("weft", "run", "x", "--kv-type", "f"), ["f16", "f32"])
         self.assertEqual(completed("weft", "run", "x", "--kv-type", "f3"), ["f32"])
         self.assertEqual(completed("weft", "tokenize", "--nothing"), [])
-        for shell, words in (("zsh", ("(f16 f32)", "_weft_models")), ("fish", ("-a 'f16 f32'", "weft list --names"))):
+        for shell, words in (("zsh", ("(f16 f32 q8)", "_weft_models")), ("fish", ("-a 'f16 f32 q8'", "weft list --names"))):
             text = self.weft("completion", shell).stdout.decode()
             for word in words:
                 self.assertIn(word, text)

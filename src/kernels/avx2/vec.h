@@ -67,6 +67,14 @@ static inline vf vf_load_i8_part(const int8_t *p, int n)
     return vf_load_i8(part);
 }
 
+/* To the nearest whole numbers, ties to even; within [-128, 127]. */
+static inline void vf_store_i8(int8_t *p, vf a)
+{
+    const __m256i whole = _mm256_cvtps_epi32(a);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(words, words));
+}
+
 static inline vf vf_set(float x)
 {
     return _mm256_set1_ps(x);

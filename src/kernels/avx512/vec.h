@@ -63,6 +63,16 @@ static inline vf vf_load_i8_part(const int8_t *p, int n)
     return vf_load_i8(part);
 }
 
+/* To the nearest whole numbers, ties to even; within [-128, 127]. */
+static inline void vf_store_i8(int8_t *p, vf a)
+{
+    const __m512 whole = _mm512_castsi512_ps(_mm512_cvtps_epi32(a));
+    const __m256i words = _mm256_packs_epi32(_mm256_castps_si256(_mm512_castps512_ps256(whole)),
+                                             _mm256_castps_si256(_mm512_extractf32x8_ps(whole, 1)));
+    const __m256i order = _mm256_permute4x64_epi64(words, 0xD8); /* of halves that were packed each by itself */
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi16(_mm256_castsi256_si128(order), _mm256_extracti128_si256(order, 1)));
+}
+
 static inline vf vf_set(float x)
 {
     return _mm512_set1_ps(x);

@@ -74,10 +74,9 @@ static inline float coded_row(const float *x, int n, int8_t *codes)
     }
     const vf factor = vf_set(127 / largest);
     for (int i = 0; i < n; i += VF_N) {
-        float whole[VF_N];
-        vf_store(whole, vf_round(vf_mul(vf_get(x + i, n - i), factor)));
-        const int some = n - i < VF_N ? n - i : VF_N;
-        for (int j = 0; j < some; j++) codes[i + j] = (int8_t)(int)whole[j];
+        int8_t whole[VF_N];
+        vf_store_i8(n - i < VF_N ? whole : codes + i, vf_mul(vf_get(x + i, n - i), factor));
+        if (n - i < VF_N) memcpy(codes + i, whole, (size_t)(n - i));
     }
     return largest / 127;
 }
