@@ -27,6 +27,9 @@ typedef struct bench_options {
     const char *format_name, *synthetic, *type, *kv_type, *trace, *write;
     enum bench_format format;
     rope_options rope;
+    const char *spec_text; /* --spec: parts of predictions that are right, 0..1; NULL: not given */
+    double spec[LIST_MAX]; /* [n_spec] */
+    int n_spec;
     int prompt_given, gen_given; /* sizes that were not are such as fit into the model's context */
 } bench_options;
 
@@ -168,12 +171,17 @@ void bench_counters_foot(const bench_counters *c);
 void bench_counters_json(weft__strbuf *out, const bench_counters *c, const bench_counts *counts);
 void bench_counters_absent_json(weft__strbuf *out, const bench_counters *c);
 
-/* ---- --batched and --profile ---- */
+/* ---- --batched, --spec and --profile ---- */
 
 /* The whole grid. */
 void bench_batched_begin(enum bench_format format);
 weft_status bench_batched(const bench_options *o, weft_model *model, bench_tally *tally,
                           weft_error *err); /* bench_batched.c */
+/* The same with --spec: bench_spec.c. */
+void bench_spec_begin(enum bench_format format);
+weft_status bench_spec(const bench_options *o, weft_model *model, bench_tally *tally, weft_error *err);
+/* Fills spec from spec_text; 0: it is none. */
+int bench_spec_parse(bench_options *o);
 /* One row: its sizes, model_file and info are set. trace: may be NULL. */
 weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *row, bench_trace *trace,
                           bench_tally *tally, weft_error *err); /* bench_profile.c */

@@ -12,6 +12,7 @@
 #include "pull.h"
 #include "provider.h"
 #include "shown.h"
+#include "spec.h"
 #include "terminal.h"
 #include "threads.h"
 #include "tty.h"
@@ -118,6 +119,7 @@ static void answer(chat *c, weft__json *before)
     generate_request q = {.model = c->c.model,
                           .sampler = c->sampler,
                           .n_max = c->o->n,
+                          .spec = spec_of(c->o->spec),
                           .shift = overflow_shifts(&c->o->overflow),
                           .n_keep = c->o->overflow.n_keep,
                           .stop = &no_stops};
@@ -370,7 +372,7 @@ static int check_kwargs(const char *text)
 
 int cmd_chat(int argc, char **argv)
 {
-    static struct chat_options o = {.n = -1, .kv_type = "f16"};
+    static struct chat_options o = {.n = -1, .kv_type = "f16", .spec = "auto"};
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
@@ -394,6 +396,7 @@ int cmd_chat(int argc, char **argv)
         {"show-thinking", 0, OPT_FLAG, &o.show_thinking, NULL, "what a model thinks before it answers is shown", 0, 0,
          NULL},
         KV_TYPE_OPTION(&o.kv_type, "f16"),
+        SPEC_OPTION(&o.spec),
         {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
     };

@@ -16,6 +16,7 @@
 #include "pull.h"
 #include "provider.h"
 #include "shown.h"
+#include "spec.h"
 #include "rope.h"
 #include "terminal.h"
 #include "threads.h"
@@ -29,7 +30,7 @@ struct run_options {
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
     overflow_options overflow;
-    const char *kv_type;
+    const char *kv_type, *spec;
 };
 
 /* "ID=VALUE" each; -inf forbids. Returns 0 after a message. */
@@ -67,8 +68,9 @@ static weft_status print_json(const generate_request *q, const generate_result *
                         r->finish_reason, r->n_dropped, (unsigned long long)weft_sampler_seed(q->sampler));
     weft__strbuf_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ",
                         info->load_ms, r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
-    weft__strbuf_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
+    weft__strbuf_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f, ", r->decode_ms,
                         per_second(r->n_tokens, r->decode_ms));
+    weft__strbuf_printf(&t, "\"draft_n\": %d, \"draft_n_accepted\": %d}}\n", r->n_drafted, r->n_accepted);
     return print_whole(&t, err);
 }
 
@@ -81,6 +83,9 @@ static void print_statistics(const generate_request *q, const generate_result *r
         " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n",
         info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
         per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
+    if (r->n_drafted)
+        fprintf(stderr, "guessed ahead: %d of %d tokens right (%.0f %%)\n", r->n_accepted, r->n_drafted,
+                100.0 * r->n_accepted / r->n_drafted);
     if (r->n_dropped)
         fprintf(stderr, "the context of %d tokens was full: %d of the text were left out (--overflow shift)\n",
                 weft_session_n_ctx(q->session), r->n_dropped);
@@ -152,6 +157,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     q.prompt = ids;
     q.session = session;
     q.sampler = sampler;
+    q.spec = spec_of(o->spec);
     shown_begin(&out, stdout);
     generate_cancel_on_interrupt(session);
     st = generate(&q, &result, err);
@@ -206,7 +212,7 @@ static int run_as_told(struct run_options *o, char **args, int n_args)
 
 int cmd_run(int argc, char **argv)
 {
-    static struct run_options o = {.n = 256, .kv_type = "f16"};
+    static struct run_options o = {.n = 256, .kv_type = "f16", .spec = "auto"};
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
@@ -227,6 +233,7 @@ int cmd_run(int argc, char **argv)
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
         KV_TYPE_OPTION(&o.kv_type, "f16"),
+        SPEC_OPTION(&o.spec),
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
         {0},

@@ -22,6 +22,7 @@
 #include "serve_config.h"
 #include "serve_models.h"
 #include "service.h"
+#include "spec.h"
 #include "terminal.h"
 #include "weft/server.h"
 
@@ -171,7 +172,7 @@ static int writes_over_input(const struct serve_options *o, const char *model)
 }
 
 /* What the options fill in: its address is known to the table. */
-static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto"}, common;
+static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto", .spec = "auto"}, common;
 
 static const option_spec OPTIONS[] = {
     {"config", 0, OPT_TEXT, &given.config_file, "FILE",
@@ -223,6 +224,7 @@ static const option_spec OPTIONS[] = {
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
     KV_TYPE_OPTION(&given.kv_type, "f16"),
+    SPEC_OPTION(&given.spec),
     {"overflow", 0, OPT_TEXT, &given.overflow, "HOW",
      "where a context is full: stop, or shift: go on with its first tokens and its last; requests may say it (stop)", 0,
      0, NULL, "stop shift"},

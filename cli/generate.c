@@ -122,6 +122,7 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
     p.matcher = q->matcher;
     p.stops = stops;
     p.detok_flags = q->matcher || q->continues ? WEFT_DETOK_CONTINUE : 0;
+    p.spec = q->spec;
     p.shift = q->shift;
     p.n_keep = q->n_keep;
     p.callback = on_piece;
@@ -131,6 +132,8 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
     r->finish_reason = st ? "error" : reason_of(g.finish);
     r->prefill_ms = g.prompt_ms;
     r->decode_ms = g.generate_ms;
+    r->n_drafted = g.n_drafted;
+    r->n_accepted = g.n_accepted;
     r->n_dropped = g.n_dropped;
     /* A stop string cuts what the grammar took for its own. */
     r->broken_off = !st && q->matcher && (g.finish == WEFT_FINISH_STOP || !weft_matcher_complete(q->matcher));

@@ -22,6 +22,7 @@ typedef struct generate_request {
     int continues;  /* the text goes on where the prompt's ended: a space that it begins with is part of it */
     int32_t n_max;  /* tokens; -1: until the context is full */
     int ignore_end; /* go on after an end token, unless the grammar ends with it */
+    int32_t spec;   /* weft_spec */
     int shift;      /* 1: go on where the context is full, with the first n_keep tokens (0: 4) and the last ones */
     int32_t n_keep;
     const struct text_list *stop;
@@ -39,7 +40,8 @@ typedef struct generate_result {
     const char *finish_reason; /* "stop" (end token, end of the grammar or stop string), "length", "cancelled" */
     int broken_off;            /* the grammar wants more: the text is none of its texts */
     double prefill_ms, decode_ms;
-    int32_t n_dropped; /* tokens that were left out as the context was full */
+    int32_t n_drafted, n_accepted; /* tokens that were guessed; and rightly */
+    int32_t n_dropped;             /* tokens that were left out as the context was full */
 } generate_result;
 
 /* On failure the result holds what there was until then; free it in any case. */

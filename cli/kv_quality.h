@@ -3,8 +3,8 @@
  * kept. One thread.
  *
  * Everything is measured against pages of F16 over the same weights: the divergence of the next token's probabilities
- * on a text, by depth, beside that of F32, which no type can be expected to be below; and whether what stands far back is found again (kv_recall.h), for both types, so that a model
- * that finds nothing is not the type's fault. */
+ * on a text, by depth, beside that of F32, which no type can be expected to be below; and whether what stands far back
+ * is found again (kv_recall.h), for both types, so that a model that finds nothing is not the type's fault. */
 #ifndef WEFT_CLI_KV_QUALITY_H
 #define WEFT_CLI_KV_QUALITY_H
 

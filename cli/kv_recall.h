@@ -18,8 +18,8 @@ typedef struct kv_recall {
     uint64_t seed;
 } kv_recall;
 
-/* Fills q->passkey and q->copy, as deep as the context is. progress: weft_progress_fn, may be NULL. WEFT_CANCELLED where
- * that says so; WEFT_NO_MEMORY, and what the model's sessions fail with. */
+/* Fills q->passkey and q->copy, as deep as the context is. progress: weft_progress_fn, may be NULL. WEFT_CANCELLED
+ * where that says so; WEFT_NO_MEMORY, and what the model's sessions fail with. */
 weft_status kv_recall_run(const kv_recall *r, kv_quality *q, weft_progress_fn progress, void *arg, weft_error *err);
 
 #endif

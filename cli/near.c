@@ -70,7 +70,7 @@ static const foreign OPTIONS[] = {
     {"-v --verbose -lv --verbosity --uvicorn-log-level --disable-log-requests",
      "WEFT_LOG=debug says more on stderr; weft serve has --log-file FILE"},
     {"-md --model-draft --draft --draft-max --speculative-config",
-     "Weft has no speculation with a second model; leave it out"},
+     "Weft has no speculation with a second model; --spec auto, the default, guesses from the texts at hand"},
     {"--dtype --quantization -q --quantize",
      "a model keeps the types of its file; 'weft quantize' makes a smaller one"},
     {"--keepalive --nowordwrap --insecure --trust-remote-code --enforce-eager --color -e --escape",

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "kv_type.h"
+#include "spec.h"
 #include "prompt.h"
 #include "provider.h"
 #include "serve_config.h"
@@ -25,6 +26,7 @@ static weft_status settle(struct serve_options *o, int32_t n_threads, weft_error
     if (strcmp(o->adapter_type, "auto")) e->adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     e->adapter_bytes = (uint64_t)o->adapter_mb << 20;
     e->kv_dtype = kv_type_of(o->kv_type);
+    e->spec = spec_of(o->spec);
     e->store_bytes = (uint64_t)o->store_mb << 20;
     e->n_kv_tokens = o->kv_tokens;
     weft_model_params_default(&o->opened);

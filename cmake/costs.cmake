@@ -10,19 +10,24 @@ set(weft_test_costs
         server_hostile 45 server_adapters 20 server_clients 20
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same
         15 same-avx2 15
-    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_ends 10 batcher_faults 25
+    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_drafts_material 15 batcher_ends 10
+        batcher_faults 25
         batcher_disk 25
     outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
         30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
     house_absent 60 house_absent_alone 60 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10
         kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10 python 10)
 
-# Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are
-# written): the thread sanitizer
+# Programs that never have a second thread, and scripts whose claims are about one (a terminal, downloads, files that
+# are written): the thread sanitizer
 # has nothing to see in them that other tests do not show it, and its suite leaves them out.
 set(weft_of_one_thread
-    base_alloc base_cpu base_hash base_json base_random base_team base_text quant_half quant_decode quant_encode
-        quant_models
+    base_alloc base_cpu base_hash base_json base_machine base_params base_random base_taken base_team base_text
+    quant_half quant_decode quant_encode quant_models kernels_next
+    text_calls text_chat_content text_chat_messages text_lazy jinja_shapes_own jinja_templates_own jinja_variants_own
+    jinja_extras_all jinja_extras_own engine_tools engine_tools_material chat_parser train_forms train_serving
+    train_serving_material cli_terminal cli_doctor cli_fit server_stages hub_head
+    near manual hostile fit fit_material pull pull_transfer pull_cache pull_cache_material push train_tokenizer
     mem_buffers text_added text_answer text_answer_templates text_bpe_train text_golden text_grammar
         text_grammar_large text_grammar_large_material text_grammar_masks text_jinja text_regex text_schema
         text_schema_limits text_speed text_speed_own text_spm_proto text_structured
@@ -31,6 +36,7 @@ set(weft_of_one_thread
     gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache
         check-kernels
     graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample
+        draft
         sched_heap sched_sim sched_queue train_data train_refused train_curve
     config server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
@@ -50,6 +56,20 @@ if(CMAKE_CROSSCOMPILING)
     add_custom_target(processor_tests)
 endif()
 
+# Under the thread sanitizer these run in `make test-all` only (label "long"). What they claim is claimed in the other
+# configurations; each leads through the command line or one more client to threads that this sanitizer watches in the
+# tests that stand nearest to them: of the pool (base_pool, backend_*, golden, same, sessions), of quantizing
+# (serve_models_real), of training (train_run, train_golden, train_resume, train_product), of the engine (batcher*,
+# engine_*, model_adapters), and of the server (server*, http_server, serve_same, serve_faults, serve_folder,
+# serve_telemetry, serve_tenants, serve_kill, soak).
+set(weft_threads_elsewhere
+    numbers quality contexts grammar chat chat_material adapters gradient_reference hf_reference plan_cli
+    plan_cli_material train provider demo demo_material doctor cli_material
+    memory memory_material plan plan_material train_gradient serve_flags
+    serve_alderbrook serve_messages serve_curl serve_openai serve_nameless serve_spm serve_flags_tls
+    serve_configured server_openai server_page server_tools
+    plan-avx2 same-avx2)
+
 # What only `make test-all` runs (label "long"): the same claims on other tiers than the best of this machine and
 # AVX2, whose kernels
 # check-kernels holds against ref in every run, and what trains for minutes.
@@ -61,6 +81,10 @@ set(weft_long
     make_model house_absent_alone)
 if(NOT WEFT_SANITIZE) # whole models with AVX2 run where the address sanitizer looks into it
     list(APPEND weft_long golden-avx2 same-avx2 plan-avx2)
+elseif(WEFT_SANITIZE STREQUAL thread)
+    list(APPEND weft_long ${weft_threads_elsewhere})
+else() # the best tier's kernels are looked into in `make test-all` alone; the rest is what golden-avx2 runs through
+    list(APPEND weft_long golden)
 endif()
 
 # What takes longest: `make check` runs it only where the change touches it (label "heavy"), `make test` always.

@@ -46,7 +46,17 @@ typedef struct weft_engine_params {
     /* 1: weights and pages stay in memory from their first use on; WEFT_LIMIT where RLIMIT_MEMLOCK does not allow it */
     int32_t lock_memory;
     uint64_t kv_bytes; /* as weft_engine_limit_pages, from the start on; 0: no limit */
+    int32_t spec;      /* weft_spec (session.h) */
+    int32_t reserved;
 } weft_engine_params;
+
+/* Where a guess was found. SUFFIX: in the request's prompt and answer, and in finished answers of its tenant under its
+ * adapters. PREDICTION: in what the request said the answer would be. FORCED: what its grammar, or its `insert`, leaves
+ * no choice about. */
+enum weft_drafter { WEFT_DRAFTER_SUFFIX = 0, WEFT_DRAFTER_PREDICTION = 1, WEFT_DRAFTER_FORCED = 2 };
+#define WEFT_DRAFTERS 3
+/* "suffix", "prediction", "forced"; "?" for another. */
+WEFT_API const char *weft_drafter_name(int32_t drafter);
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_engine_params_default(weft_engine_params *params);
@@ -120,6 +130,10 @@ typedef struct weft_event {
      * tokens, with log-probabilities; its event function; waiting for its next step, and in one for others */
     double model_ms, mask_ms, sample_ms, event_ms, wait_ms;
     int32_t n_shifts, n_dropped; /* how often the context was full, and the tokens that were left out since */
+    int32_t drafter;             /* TOKEN: 1 + the weft_drafter that had guessed it; 0: none */
+    /* FINISHED: tokens that were guessed and tried, the right ones included; those of them from its prediction */
+    int32_t n_drafted, n_predicted;
+    int32_t reserved;
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now
@@ -174,6 +188,12 @@ typedef struct weft_request_params {
      * (WEFT_FINISH_LENGTH). A prompt must fit either way */
     int32_t shift;
     int32_t n_keep; /* at most half of the context */
+    /* What its answer will be for the most part, as its caller expects. [n_predicted], copied */
+    const int32_t *predicted;
+    int32_t n_predicted;
+    int32_t draft_max; /* tokens guessed for a step at most, 0..16: none; default 16 */
+    int32_t draft_min; /* fewer are not tried; default 0 */
+    float draft_p_min; /* those less probable are not, 0..1; default 0 */
 } weft_request_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -307,6 +327,12 @@ typedef struct weft_memory {
     weft_held scratch;
 } weft_memory;
 
+/* Of a drafter: drafts that were tried, their tokens, and those that the answer went on with; by place in the draft. */
+typedef struct weft_draft_stats {
+    uint64_t n_drafts, n_tokens, n_accepted;
+    uint64_t tokens_at[WEFT_DRAFT_MAX], accepted_at[WEFT_DRAFT_MAX];
+} weft_draft_stats;
+
 /* Counts and gauges are of the last step that ended; none waits for the end of a request but n_finished, n_cancelled
  * and n_failed. */
 typedef struct weft_engine_stats {
@@ -340,6 +366,7 @@ typedef struct weft_engine_stats {
      * cache (adapter_loads less these:) or on the disk, as far as the system tells */
     uint64_t adapter_hits, adapter_disk_loads;
     uint64_t adapter_asked_ahead, adapter_ahead_hits; /* by weft_engine_adapters_ahead; in the page cache when read */
+    weft_draft_stats drafts[WEFT_DRAFTERS];           /* by weft_drafter */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

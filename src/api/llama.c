@@ -66,6 +66,7 @@ static void put_timings(weft__strbuf *out, const weft__api_choice *c)
     put_rate(out, "prompt", c->prompt->n - c->n_cached, c->prompt_ms);
     weft__strbuf_putc(out, ',');
     put_rate(out, "predicted", c->n_generated, c->generate_ms);
+    if (c->n_drafted) weft__strbuf_printf(out, ",\"draft_n\":%d,\"draft_n_accepted\":%d", c->n_drafted, c->n_accepted);
     weft__strbuf_putc(out, '}');
 }
 
@@ -89,11 +90,13 @@ static void put_settings(weft__strbuf *out, const weft__api_choice *c)
                         "\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
                         "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,"
                         "\"frequency_penalty\":%.9g,"
+                        "\"speculative.n_max\":%lld,\"speculative.n_min\":%lld,\"speculative.p_min\":%.9g,"
                         "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":%lld,\"grammar\":",
                         (long long)p->max_tokens, (long long)p->max_tokens, (unsigned long long)c->seed, p->temperature,
                         (long long)p->top_k, p->top_p, p->min_p, (long long)p->penalty_last_n, p->repeat_penalty,
-                        p->presence_penalty, p->frequency_penalty, p->ignore_end ? "true" : "false",
-                        p->stream ? "true" : "false", (long long)(p->n_top > 0 ? p->n_top : 0), (long long)p->n_keep);
+                        p->presence_penalty, p->frequency_penalty, (long long)p->draft_max, (long long)p->draft_min,
+                        p->draft_p_min, p->ignore_end ? "true" : "false", p->stream ? "true" : "false",
+                        (long long)(p->n_top > 0 ? p->n_top : 0), (long long)p->n_keep);
     weft__json_write_string(out, p->grammar ? p->grammar : "", p->grammar ? strlen(p->grammar) : 0);
     weft__strbuf_printf(out, ",\"grammar_lazy\":%s,\"grammar_triggers\":[", p->grammar_lazy ? "true" : "false");
     for (int i = 0; i < p->n_triggers; i++) put_trigger(out, &p->triggers[i], i > 0);

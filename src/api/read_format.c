@@ -173,3 +173,26 @@ int weft__api_read_modalities(weft__api_params *params, const char *name, const 
     if (weft__json_size(v) == 1 && weft__json_is(weft__json_at(v, 0), "text")) return 1;
     return weft__api_error_set(error, 400, name, "'%s' must be [\"text\"]", name);
 }
+
+/* OpenAI's: {"type": "content", "content": a text, or parts of one}. */
+int weft__api_read_prediction(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+{
+    const weft__json *content = weft__json_get(v, "content");
+    const int is_list = weft__json_kind_of(content) == WEFT__JSON_ARRAY;
+    const size_t n_parts = is_list ? weft__json_size(content) : 1;
+    if (weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v)) return 1;
+    if (!weft__json_is(weft__json_get(v, "type"), "content"))
+        return weft__api_error_set(error, 400, name, "'%s' must be an object with the 'type' \"content\"", name);
+    params->prediction.len = 0;
+    for (size_t i = 0; i < n_parts; i++) {
+        const weft__json *part = is_list ? weft__json_at(content, i) : NULL;
+        const char *s;
+        size_t n;
+        if ((is_list && !weft__json_is(weft__json_get(part, "type"), "text")) ||
+            !weft__json_string(is_list ? weft__json_get(part, "text") : content, &s, &n))
+            return weft__api_error_set(error, 400, name, "'%s.content' must be a string, or an array of text parts",
+                                       name);
+        weft__strbuf_put(&params->prediction, s, n);
+    }
+    return !params->prediction.failed || weft__api_error_set(error, 503, NULL, "no memory for the request");
+}

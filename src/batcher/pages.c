@@ -81,24 +81,40 @@ static weft__kv_key model_key(const weft_model *m, uint32_t kv_type, int with_we
     return key;
 }
 
-weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
-                               weft__kv_key *out, weft_error *err)
+/* tenant NULL: any. */
+static weft_status root_of(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
+                           weft_error *err)
 {
     weft__sha256 h = {0};
     weft_status st;
     /* What it computes, and in which type: a store on the disk may outlive that choice. */
     uint64_t adapters[4] = {0, 0, e->params.adapter_dtype, lease != NULL};
     *out = e->root;
-    if (!e->params.isolate_tenants && !lease) return WEFT_OK;
+    if (!tenant && !lease) return WEFT_OK;
     if (lease) memcpy(adapters, weft__adapt_lease_id(lease).word, sizeof weft__adapt_lease_id(lease).word);
     if ((st = weft__sha256_begin(&h, err)) || (st = weft__sha256_add(&h, &e->root, sizeof e->root, err)) ||
         (lease && (st = weft__sha256_add(&h, adapters, sizeof adapters, err))) ||
-        (e->params.isolate_tenants && (st = weft__sha256_add(&h, tenant, strlen(tenant), err)))) {
+        (tenant && (st = weft__sha256_add(&h, tenant, strlen(tenant), err)))) {
         weft__sha256_free(&h);
         return st;
     }
     weft__sha256_end_words(&h, out->word);
     return WEFT_OK;
+}
+
+weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
+                               weft__kv_key *out, weft_error *err)
+{
+    return root_of(e, e->params.isolate_tenants ? tenant : NULL, lease, out, err);
+}
+
+weft_status weft__batcher_answers_key(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
+                                      uint64_t out[2], weft_error *err)
+{
+    weft__kv_key key;
+    weft_status st = root_of(e, tenant, lease, &key, err);
+    if (!st) memcpy(out, key.word, sizeof key.word);
+    return st;
 }
 
 /* ---- how many pages ---- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shift.c: what a request goes on with where its context is full: by the rule of engine/shift.c some of its tokens stay,
- * and are computed as a prompt is, in chunks beside others', whether it is preempted or not. Where that happens follows
- * from numbers of tokens alone, and what is computed are prefixes of texts that begin at position 0: the prefix tree may
- * have them, and knows them. Owner: the engine's thread. */
+/* shift.c: what a request goes on with where its context is full: by the rule of engine/shift.c some of its tokens
+ * stay, and are computed as a prompt is, in chunks beside others', whether it is preempted or not. Where that happens
+ * follows from numbers of tokens alone, and what is computed are prefixes of texts that begin at position 0: the prefix
+ * tree may have them, and knows them. Owner: the engine's thread. */
 #include "batcher/batcher.h"
 
 enum { MOST_NEW = 1 << 30 }; /* tokens of an answer, where nothing else limits it */

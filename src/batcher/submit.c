@@ -33,6 +33,17 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
         if (p->tokens[i] < 0 || p->tokens[i] >= n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", p->tokens[i], i,
                              n_vocab - 1);
+    if (p->n_predicted < 0 || (p->n_predicted && !p->predicted))
+        return weft_fail(err, WEFT_ARGUMENT, "n_predicted is %d, without tokens", p->n_predicted);
+    for (int32_t i = 0; i < p->n_predicted; i++)
+        if (p->predicted[i] < 0 || p->predicted[i] >= n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d of `predicted`: the model has ids 0 to %d", p->predicted[i],
+                             n_vocab - 1);
+    if (p->draft_max < 0 || p->draft_max > WEFT_DRAFT_MAX || p->draft_min < 0)
+        return weft_fail(err, WEFT_ARGUMENT, "drafts of %d to %d tokens; they have 0 to %d", p->draft_min, p->draft_max,
+                         WEFT_DRAFT_MAX);
+    if (!(p->draft_p_min >= 0 && p->draft_p_min <= 1))
+        return weft_fail(err, WEFT_ARGUMENT, "draft_p_min is %g; it must be 0 to 1", (double)p->draft_p_min);
     return p->embedding ? WEFT_OK : weft__sample_check(&p->sampler, n_vocab, err); /* an embedding samples nothing */
 }
 
@@ -91,6 +102,7 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
     if (!st) st = weft__batcher_shift_plan(e, p, r, err);
     if (!st) st = weft__batcher_lease(e, p, r, err);
     if (!st) st = weft__batcher_root(e, tenant, r->lease, &r->root, err);
+    if (!st) st = weft__batcher_draft_ask(e, p, r, err);
     if (st) return st;
     if (p->deadline_ms)
         r->deadline_ns = r->submitted_ns + (p->deadline_ms < INT32_MAX ? p->deadline_ms : INT32_MAX) * 1000000;

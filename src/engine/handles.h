@@ -8,6 +8,7 @@
 
 #include "adapt/adapt.h"
 #include "backend/registry.h"
+#include "draft/draft.h"
 #include "format/gguf.h"
 #include "format/plan_file.h"
 #include "graph/batch.h"
@@ -103,6 +104,11 @@ struct weft_session {
     weft_adapter *adapter; /* NULL: none */
     char adapters[256];    /* "adapter x", or "adapters x, y", as far as there is room; "": none */
     uint64_t group_step;   /* the latest it takes part in, counted by shared->n_steps */
+    struct {               /* weft_generate's; history NULL: it was not asked to guess */
+        weft__draft_history *history;
+        weft__draft_trust trust;
+        weft__draft_cost cost;
+    } draft;
     atomic_int cancelled;
 };
 

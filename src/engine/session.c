@@ -115,6 +115,7 @@ void weft_session_free(weft_session **p)
 {
     weft_session *s = p ? *p : NULL;
     if (!s) return;
+    weft__draft_history_free(&s->draft.history);
     weft__plan_adapter_free(&s->adapter);
     weft__kv_seq_destroy(&s->seq);
     if (--s->shared->n_sessions == 0) free_shared(s->shared);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shift.c: how a text goes on where its context is full: its first tokens and its last ones are read anew, as a prompt
- * of their own; what stood between them is gone. So what follows is what a fresh run over the kept tokens gives, bit for
- * bit, whatever was cached and in whatever chunks they are read. Any thread. */
+ * of their own; what stood between them is gone. So what follows is what a fresh run over the kept tokens gives, bit
+ * for bit, whatever was cached and in whatever chunks they are read. Any thread. */
 #include <string.h>
 
 #include "engine/handles.h"

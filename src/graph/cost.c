@@ -100,3 +100,20 @@ weft__graph_cost weft__graph_node_cost(const weft_graph *g, int32_t node, const 
     c.bytes += c.weight_bytes + c.kv_bytes + activation_bytes(g, n, load);
     return c;
 }
+
+double weft__graph_expert_part(const weft_graph *g)
+{
+    double experts = 0, all = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const weft_node *n = &g->nodes[i];
+        for (int k = 0; k < n->n_w && n->op != WEFT_OP_EMBED; k++) {
+            if (n->w[k] < 0) continue;
+            const weft_weight *w = &g->weights[n->w[k]];
+            const double used = n->op == WEFT_OP_MOE_FFN ? n->attr.moe.n_used : 1,
+                         bytes = used * (double)w->row_bytes * (double)(w->shape.n_dims > 1 ? w->shape.d[1] : 1);
+            experts += n->op == WEFT_OP_MOE_FFN ? bytes : 0;
+            all += bytes;
+        }
+    }
+    return all > 0 ? experts / all : 0;
+}

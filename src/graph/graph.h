@@ -142,6 +142,8 @@ typedef struct weft__graph_cost {
 
 /* Of node i for a step. Of experts, as many are counted as the rows can reach. */
 weft__graph_cost weft__graph_node_cost(const weft_graph *graph, int32_t node, const weft__graph_load *load);
+/* What part of the weights that one row reads is of experts, 0..1. */
+double weft__graph_expert_part(const weft_graph *graph);
 
 /* One op of a profiled step; times as in weft_profile_event. */
 typedef struct weft__profile_op {

@@ -218,6 +218,33 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
 }
 
+/* Tokens that were guessed ahead of a step, and how many were right. */
+static void put_drafts(const weft_engine_stats *e, weft__strbuf *out)
+{
+    static const char *const what[] = {"weft_drafts_total", "weft_draft_tokens_total",
+                                       "weft_draft_accepted_tokens_total"};
+    static const char *const help[] = {"Drafts that were tried, by drafter.", "Tokens of drafts that were tried.",
+                                       "Those of them that answers went on with."};
+    for (int i = 0; i < 3; i++) {
+        head(out, what[i], "counter", help[i]);
+        for (int d = 0; d < WEFT_DRAFTERS; d++) {
+            const weft_draft_stats *s = &e->drafts[d];
+            weft__strbuf_printf(out, "%s{drafter=\"%s\"} %llu\n", what[i], weft_drafter_name(d),
+                                (unsigned long long)(i == 0   ? s->n_drafts
+                                                     : i == 1 ? s->n_tokens
+                                                              : s->n_accepted));
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "weft_draft_accepted_tokens_at_total" : "weft_draft_tokens_at_total";
+        head(out, name, "counter", i ? "Those of them that were accepted." : "Tokens tried, by place in their draft.");
+        for (int d = 0; d < WEFT_DRAFTERS; d++)
+            for (int k = 0; k < WEFT_DRAFT_MAX; k++)
+                weft__strbuf_printf(out, "%s{drafter=\"%s\",position=\"%d\"} %llu\n", name, weft_drafter_name(d), k,
+                                    (unsigned long long)(i ? e->drafts[d].accepted_at[k] : e->drafts[d].tokens_at[k]));
+    }
+}
+
 static void put_memory(const weft_memory *m, weft__strbuf *out)
 {
     const struct {
@@ -296,6 +323,7 @@ static void put_model(weft__server_model *m, weft__strbuf *out)
     weft__server_models_stats(m, &e);
     put_requests(&m->metrics, out);
     put_engine(&e, out);
+    put_drafts(&e, out);
     put_memory(&e.memory, out);
 }
 

@@ -37,6 +37,22 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
     return 1;
 }
 
+/* The tokens of the text that is expected; where it is longer than an answer can be, its beginning. */
+static int read_prediction(weft__server_response *g, weft__api_error *error)
+{
+    const weft__strbuf *text = &g->params.prediction;
+    const size_t most = (size_t)g->model->prompt_model.n_ctx;
+    weft_error err = {0};
+    if (!text->len) return 1;
+    g->predicted = weft__alloc_array(most, sizeof *g->predicted);
+    if (!g->predicted) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    weft_status st = weft_tokenize(g->model->prompt_model.tokenizer, text->data, text->len, 0, g->predicted, most,
+                                   &g->n_predicted, &err);
+    if (g->n_predicted > most) g->n_predicted = most;
+    if (!st || st == WEFT_LIMIT) return 1;
+    return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "prediction", "'prediction': %s", err.message);
+}
+
 static const char *tools_field(const weft__api_tools *t)
 {
     return t->old ? "functions" : "tools";
@@ -227,7 +243,7 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
             g->model->max_requests);
     if (!check_length(g, error) || !check_shift(g, error) || !check_entries(g, error) ||
         !weft__server_adapters_lease(g->model, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
-        !add_text_biases(g, error))
+        !add_text_biases(g, error) || !read_prediction(g, error))
         return 0;
     g->lead = lead_of(g);
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
@@ -321,6 +337,11 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.read_events = 1;
     p.insert = g->thinking_end;
     p.n_insert = (int32_t)g->n_thinking_end;
+    p.predicted = g->predicted;
+    p.n_predicted = (int32_t)g->n_predicted;
+    p.draft_max = a->draft_max < WEFT_DRAFT_MAX ? (int32_t)a->draft_max : WEFT_DRAFT_MAX;
+    p.draft_min = (int32_t)a->draft_min;
+    p.draft_p_min = (float)a->draft_p_min;
     p.event = weft__server_events_on_event;
     p.arg = c;
     if (!weft__http_client_add(g->r, 1, most_of_address(g->model)))

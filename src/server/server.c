@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/params.h"
 #include "server/models.h"
+#include "server/response.h"
 #include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)

@@ -376,9 +376,8 @@ struct weft_server {
     int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
                               char *why, size_t room);
     void *config_arg;
-    int wants_keys; /* from its start on */
-    int no_page;
-    int shift; /* where requests do not say what becomes of a full context */
+    int wants_keys;     /* from its start on */
+    int no_page, shift; /* shift: where requests do not say what becomes of a full context */
     weft__server_answered answered;
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
@@ -461,6 +460,8 @@ struct weft__server_response {
     int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
+    int32_t *predicted; /* [n_predicted], tokens: what the request expects of the answers */
+    size_t n_predicted;
     weft__http_turn turn;                     /* in a line, later in the queue of answers */
     int too_late;                             /* the line's: its deadline passed, and it has its answer */
     int looked_ahead;                         /* the line's: what it needs was begun before its turn */
@@ -502,11 +503,9 @@ void weft__server_wait_queue_end(weft__server_wait_queue *line);
 /* Hands a gen over until it goes on or is answered, at its deadline if it has one; 0: too many wait, and it stays the
  * caller's. */
 int weft__server_wait_queue_put(weft__server_wait_queue *line, weft__server_response *g);
-/* response.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error.
- * ahead: has its adapters' files read before its turn, unless its client has left. */
+/* response.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the error. */
 int weft__server_response_lease(weft__server_response *g, weft__api_error *error);
 int weft__server_response_compile(weft__server_response *g, weft__api_error *error);
-void weft__server_response_ahead(weft__server_response *g);
 /* When its deadline passes, ns; 0: never. */
 uint64_t weft__server_response_deadline(const weft__server_response *g);
 /* Answers that it has passed before there was what it waited for; the gen stays. */

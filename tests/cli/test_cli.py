@@ -12,9 +12,10 @@ import tempfile
 import unittest
 
 from gguf_maker import Model
-from common import EMULATED, PATIENCE, STORIES, WEFT, check_report, leave_out, main, needs_models, repeated, shared, weft
+from common import EMULATED, PATIENCE, STORIES, THREADS_WATCHED, WEFT, WHOLE, check_report, leave_out, main, needs_models, repeated, shared, weft
 
 
+@leave_out(THREADS_WATCHED and not WHOLE, "there is one thread")
 class Usage(unittest.TestCase):
     def test_no_command_is_usage(self):
         p = weft()
@@ -167,6 +168,20 @@ class Usage(unittest.TestCase):
         self.assertEqual(p.stderr, b"weft devices: writing to standard output failed\n")
 
 
+class Compared(unittest.TestCase):
+    def test_answers_side_by_side_are_those_alone(self):
+        """Of the base and of each adapter, though one engine makes all of them at once."""
+        model, ask = "models/alderbrook.gguf", ("--temp", "0", "-n", "8", "--json")
+        adapters = {name: f"{name}=models/{name}.gguf" for name in ("pirate", "poem")}
+        p = weft("compare", model, "Once upon a time", "--raw", *(word for of in adapters.values() for word in ("--adapter", of)), *ask)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        answers = json.loads(p.stdout)
+        self.assertEqual(len(answers), 3)
+        for answer, options in zip(answers, ((), *(("--adapter", of) for of in adapters.values()))):
+            alone = json.loads(weft("run", model, "Once upon a time", *options, *ask).stdout)
+            self.assertEqual(answer["text"], alone["text"], options)
+
+
 @needs_models
 class Run(unittest.TestCase):
     def test_json_object(self):
@@ -268,6 +283,7 @@ class Run(unittest.TestCase):
         self.assertIn(b"64 x 512", text)
 
 
+@leave_out(THREADS_WATCHED and not WHOLE, "test_bench.py has what it measures with")
 class Bench(unittest.TestCase):
     FIELDS = ("model_filename model_type model_size model_n_params n_batch n_ubatch n_threads type_k type_v n_prompt n_gen n_depth "
               "avg_ns stddev_ns avg_ts stddev_ts samples_ns samples_ts").split()

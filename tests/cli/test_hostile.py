@@ -11,7 +11,7 @@ from common import main, repeated, weft
 from gguf_maker import ARRAY, BOOL, D, F32, FF, I32, STRING, TYPE_F16, U8, U32, U64, VOCAB, Model, Raw
 
 HUGE, MAX = 1 << 63, (1 << 64) - 1
-EVERY = repeated(1, 1, 5)  # file; tests/unit/gguf_malformed.c has them too
+EVERY = repeated(1, 3, 5)  # file; tests/unit/gguf_malformed.c has them too
 
 
 def u64(n):

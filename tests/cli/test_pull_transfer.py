@@ -49,7 +49,7 @@ class Bad(Case):
     def leave_part(self, n=1_000_000, data=BIG, etag=None):
         """An unfinished download of n bytes, as a run that was cut off leaves it."""
         self.server.on_file = lambda r, path, k: r.send_file(data, etag, stop_after=n if k == 1 else 0)
-        self.refused("owner/name")
+        self.refused("owner/name", WEFT_PULL_RETRIES="0")
         self.server.on_file = None
         self.server.log.clear()
         self.server.counts.clear()

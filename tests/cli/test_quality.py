@@ -43,8 +43,16 @@ def figures(text):
 
 @needs(HAVE_MODELS and os.path.exists(SUMMARY), NO_MODELS)
 class Perplexity(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """The whole text is scored once, with a base file."""
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.base = os.path.join(cls.folder.name, "base")
+        cls.scored = weft("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256", "--kl-base", cls.base)
+
     def test_final_estimate_agrees_to_four_digits(self):
-        p = weft("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256")
+        p = self.scored
         self.assertEqual(p.returncode, 0, p.stderr)
         line = r"Final estimate: PPL = (\d\.\d{4}) \+/- (\d\.\d{5})"
         ours = re.fullmatch(line + "\n", p.stdout.decode())
@@ -54,11 +62,7 @@ class Perplexity(unittest.TestCase):
         self.assertAlmostEqual(float(ours[2]), float(theirs[2]), delta=5e-5)
 
     def test_our_base_file_is_theirs(self):
-        with tempfile.TemporaryDirectory() as d:
-            path = os.path.join(d, "base")
-            p = weft("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256", "--kl-base", path)
-            self.assertEqual(p.returncode, 0, p.stderr)
-            ours, theirs = read_base(path), read_base(BASE)
+        ours, theirs = read_base(self.base), read_base(BASE)
         self.assertEqual(ours[:3], theirs[:3])
         # Wherever a probability matters the two engines agree; far below, both are clipped.
         worst = max(abs(a - b) for x, y in zip(ours[3], theirs[3]) for a, b in zip(x, y) if b > -8)
@@ -90,7 +94,7 @@ class Perplexity(unittest.TestCase):
             path = os.path.join(d, "base")
             with open(path, "w") as f:
                 f.write("precious")
-            args = ("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256", "--kl-base", path)
+            args = ("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256", "--chunks", "4", "--kl-base", path)
             p = weft(*args, preexec_fn=small_disk, restore_signals=False)  # so that SIGXFSZ stays ignored
             self.assertEqual(p.returncode, 1)
             self.assertIn(b"base: the disk is full or the file too large for it (writing: File too large)", p.stderr)

@@ -20,7 +20,8 @@ from screen import Program
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models")
 MODEL = os.path.join(MODELS, "alderbrook.gguf")
 # Any token at all, each as likely as the others, so that an answer seldom ends early; and slowly.
-LONG, SLOW = ("--temp", "100", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "1"), {"WEFT_CPU": "ref", "WEFT_THREADS": "1"}
+LONG = ("--temp", "100", "--top-k", "0", "--top-p", "1", "--min-p", "0", "--seed", "1")
+SLOW = {"WEFT_THREADS": "1", **({} if common.SANITIZED else {"WEFT_CPU": "ref"})}
 TYPED = "Grüße, 日本 🦊 e\u0301"
 QUESTION = "Where does Mira live?"
 ANSWER = "Mira the fox lives in the old mill."

@@ -15,9 +15,9 @@
 
 /* Every how manieth of a run of sizes is tried: kernels are functions of one thread, and what a tier computes does not
  * depend on the thread sanitizer. */
-#define EVERY_SIZE CLAIMS_REPEATED(1, CLAIMS_SWEPT(3, 1), 5)
+#define EVERY_SIZE CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 1), 5)
 /* The same of outputs and rows, which are many for each other size, and begin elsewhere for each. */
-#define EVERY_ROW CLAIMS_REPEATED(CLAIMS_SWEPT(3, 1), 3, 5)
+#define EVERY_ROW CLAIMS_REPEATED(CLAIMS_SWEPT(3, 1), CLAIMS_SWEPT(5, 3), 5)
 
 typedef struct check {
     const weft__kernel_entry *entry;

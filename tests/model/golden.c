@@ -40,7 +40,7 @@ static const struct claim CLAIMS[] = {
 };
 enum {
     N_CLAIMS = sizeof CLAIMS / sizeof *CLAIMS,
-    EVERY = CLAIMS_REPEATED(1, 1, 4) /* of them is cut in many ways */,
+    EVERY = CLAIMS_REPEATED(1, 2, 4) /* of them is cut in many ways */,
     N_GREEDY = CLAIMS_REPEATED(64, 64, 16) /* ids at most */
 };
 

@@ -10,11 +10,11 @@
  *   [model]      generates the file of its model
  *   [unlikely]   no token is among the likeliest                  [submit MS]  its caller is held before it has a place
  *   [most N]     ends the process where it is left to generate more tokens
- * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot
- * takes as long to be saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that
- * is first used, take as long as a file "hold" lies beside them. For an adapter "full..." there is no room while a
- * request runs; the file of one "changed..." has changed. One thread owns the running requests, as in the engine; it
- * complains on stderr when an end takes its thread much memory. */
+ * Without an order it says "Hello, world!". Of a prediction each token is tried at its place. Any empty file may be an
+ * adapter, but "other..." is of another base. A slot takes as long to be saved as "hung" as fake_hold does. A file
+ * "slow..." that is added, and an adapter "slow..." that is first used, take as long as a file "hold" lies beside them.
+ * For an adapter "full..." there is no room while a request runs; the file of one "changed..." has changed. One thread
+ * owns the running requests, as in the engine; it complains on stderr when an end takes its thread much memory. */
 #include "fake_engine.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ void weft_sampler_params_init(weft_sampler_params *p, uint32_t size)
 void weft_request_params_init(weft_request_params *p, uint32_t size)
 {
     (void)size;
-    *p = (weft_request_params){.size = sizeof *p, .n_top = -1};
+    *p = (weft_request_params){.size = sizeof *p, .n_top = -1, .draft_max = WEFT_DRAFT_MAX};
 }
 
 static void text_of(const weft_engine *e, const struct request *r, char *out, size_t capacity)
@@ -107,6 +107,12 @@ static void free_request(struct request *r)
     weft__free(r);
 }
 
+const char *weft_drafter_name(int32_t drafter)
+{
+    static const char *const names[] = {"suffix", "prediction", "forced"};
+    return names[drafter];
+}
+
 /* A tenant leaves some places to others, as in the engine; where there are few, none. */
 static int most_of_one(const weft_engine *e)
 {
@@ -149,6 +155,9 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->p.tokens = NULL;
     memcpy(r->insert, params->insert ? params->insert : r->insert, (size_t)params->n_insert * sizeof *r->insert);
     r->at_insert = params->n_insert;
+    r->p.n_predicted = params->n_predicted < 256 && params->draft_max > 0 ? params->n_predicted : 0;
+    memcpy(r->predicted, params->predicted ? params->predicted : r->predicted,
+           (size_t)r->p.n_predicted * sizeof *r->predicted);
     snprintf(r->tenant, sizeof r->tenant, "%s", params->tenant ? params->tenant : "");
     r->p.tenant = NULL;
     r->p.sampler.bias = NULL;
@@ -241,6 +250,7 @@ static void finish(weft_engine *e, struct request *r, weft_finish why, weft_stat
     ev.finish = why;
     ev.status = status;
     ev.message = message;
+    ev.n_drafted = ev.n_predicted = r->n_generated < r->p.n_predicted ? r->n_generated : r->p.n_predicted;
     ev.queue_ms = (double)((r->began_ns ? r->began_ns : now) - r->submitted_ns) / 1e6;
     ev.prompt_ms = 1;
     ev.n_dropped = dropped(e, r);
@@ -267,6 +277,8 @@ static int tell_token(struct request *r, uint32_t kind, int32_t token, float log
     weft_token_prob top[20];
     weft_event ev = event(r, kind);
     ev.token = token;
+    if (kind == WEFT_EVENT_TOKEN && r->n_generated <= r->p.n_predicted && r->predicted[r->n_generated - 1] == token)
+        ev.drafter = 1 + WEFT_DRAFTER_PREDICTION;
     if (r->p.n_top >= 0) ev.logprob = logprob;
     for (int32_t k = 0; k < r->p.n_top; k++)
         top[k] = (weft_token_prob){(token + k + r->unlikely) % FAKE_VOCAB, logprob + (float)r->unlikely - (float)k};

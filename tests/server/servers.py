@@ -20,11 +20,18 @@ EMULATOR = os.environ.get("WEFT_EMULATOR", "").split()
 # Seconds that end a hang: what is waited for comes much sooner, but on a slow machine not soon; a test that must outwait it sets more.
 PATIENCE = float(os.environ.get("WEFT_PATIENCE") or (600 if EMULATOR else 120))
 LOOK = 5
-SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
+THREADS_WATCHED = "TSAN_OPTIONS" in os.environ
+SANITIZED = "ASAN_OPTIONS" in os.environ or THREADS_WATCHED
 CHAT, TEXT, LLAMA = "/v1/chat/completions", "/v1/completions", "/completion"
 PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 FAKE = EMULATOR + [PROGRAM]
 SWEEPS = os.environ.get("WEFT_SWEEPS") == "1"  # make test-all: claims are repeated as often as there is something to repeat them on
+
+
+def of_one_thread(test):
+    """Marks a test, or all of a class, in which the server does one thing after the other: what the thread sanitizer may see there, it sees in
+    the others; it looks into these in make test-all."""
+    return unittest.skipIf(THREADS_WATCHED and not SWEEPS, "one thing after the other")(test)
 
 
 def wait_until(condition, every=0.01, patience=PATIENCE):

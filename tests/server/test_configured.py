@@ -157,6 +157,18 @@ models:
         server.post("/models/unload", {"model": "b"})
         self.assertEqual(complete(model="poem").json["content"], with_poem)  # it comes again with its adapter
 
+    def test_models_count_from_the_next_start(self):
+        text = self.TWO.replace(", chat-template: TEMPLATE", "")
+        self.write(text)
+        server = self.serve("--port", "0", "--threads", "2")
+        for n, (old, new) in enumerate((("scale: 0.8", "scale: 0.7"), ("ctx: 128", "ctx: 64"), ("poem.gguf", "pirate.gguf")), 1):
+            text = text.replace(old, new)
+            self.write(text)
+            server.process.send_signal(signal.SIGHUP)
+            self.assertTrue(wait_until(lambda: "".join(server.err).count("'models' of the settings has changed") == n), (old, server.err))  # noqa: B023
+        self.assertEqual(server.post("/completion", {"model": "b", "prompt": "x", "n_predict": 1}).status, 200)
+        self.assertEqual(server.get("/props?model=b").json["default_generation_settings"]["n_ctx"], 128)
+
     def test_what_is_wrong_with_one_model_is_said_there(self):
         wrong = self.TWO.replace("poem:", "c:").replace("slots: 1", "slots: 0").replace("poem.gguf", "poet.gguf").replace("TEMPLATE", "/nonexistent")
         self.write(wrong)

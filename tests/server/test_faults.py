@@ -19,7 +19,7 @@ import unittest
 
 import real
 from bad_requests import Facts, bad_requests
-from servers import CHAT, LLAMA, SANITIZED, TEXT, request, user, wait_until
+from servers import CHAT, LLAMA, SANITIZED, TEXT, of_one_thread, request, user, wait_until
 
 STORY = "Once upon a time there was a little girl named Lily. " * 5
 ASK = {"prompt": STORY, "seed": 3, "temperature": 0.8, "max_tokens": 40}
@@ -60,6 +60,7 @@ class Faults(Serving):
         self.assertEqual(server.wait_metric("weft_http_requests", 1), 1)  # the one that asks
         self.assertFalse(any(s["is_processing"] for s in server.get("/slots").json))
 
+    @of_one_thread
     def test_bad_requests(self):
         with tempfile.TemporaryDirectory() as folder:
             server = self.serve("--max-body", 4, "--chat-template", real.write_template(folder))
@@ -80,6 +81,7 @@ class Faults(Serving):
         self.assertEqual(self.answer(server), before)
         real.checked_stop(server)
 
+    @of_one_thread
     def test_without_a_chat_template(self):
         """It gets ChatML, which is said at the start, and refuses what that has no form for; with a template that is given the model chats in it, and
         one that is none is told at the start."""
@@ -136,6 +138,7 @@ class Faults(Serving):
         for words in (plan, "made shorter while it was in use", "restore the file and start again"):
             self.assertIn(words, err)
 
+    @of_one_thread
     def test_a_file_that_is_overwritten_while_it_is_served_is_the_servers_fault(self):
         """What is computed of it is no number: an answer of 500 that says so and names no path, for texts and for embeddings."""
         plan = self.plan()
@@ -157,6 +160,7 @@ class Faults(Serving):
             self.assertNotIn(os.path.dirname(plan), said.body.decode())
         self.assertEqual(real.checked_stop(server).count(plan), 1)  # the log says where it lies, once
 
+    @of_one_thread
     def test_a_saved_slot_that_is_damaged_is_the_servers_fault(self):
         """The answer says what is wrong with it, and not where it lies, which the log does; without a folder for them there are none: 501."""
         folder = tempfile.mkdtemp()
@@ -183,6 +187,7 @@ class Faults(Serving):
             self.assertEqual(server.post("/slots/0?action=" + action, {"filename": "mine"}).status, 501, action)
         real.checked_stop(server)
 
+    @of_one_thread
     def test_special_tokens_in_messages_stay_text(self):
         server = self.serve()
         def count(text):
@@ -235,6 +240,7 @@ class Faults(Serving):
         self.assertEqual(statuses, [(400, "grammar", True)] * 6)
         self.assertEqual((beside, server.metric("weft_requests_total{finish=\"length\"}")), (alone, 3))
 
+    @of_one_thread
     def test_hostile_schemas(self):
         """Schemas that attack time and memory are refused with 400 by the place or the rule, and what is too long with 413, before a step of the
         engine; one that is large and no attack is answered, and so is the next request."""
@@ -309,10 +315,12 @@ class Faults(Serving):
         self.settled(server)
         real.checked_stop(server)
 
+    @of_one_thread
     def test_files_may_not_grow(self):
         with tempfile.TemporaryDirectory() as folder:
             self.fill_disk(os.path.join(folder, "store"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
 
+    @of_one_thread
     def test_a_trace_that_cannot_be_written_ends(self):
         """It is told when that happens, once, and the server goes on."""
         server = self.serve("--trace", "/dev/full")
@@ -322,6 +330,7 @@ class Faults(Serving):
         self.assertEqual(self.answer(server), before)
         self.assertEqual(real.checked_stop(server).count("the trace"), 1)
 
+    @of_one_thread
     def test_the_store_keeps_to_its_size(self):
         with tempfile.TemporaryDirectory() as folder:
             store = os.path.join(folder, "store")
@@ -354,6 +363,7 @@ class Faults(Serving):
             self.assertEqual(again.post("/slots/0?action=restore", {"filename": "mine"}).status, 200)
             real.checked_stop(again)
 
+    @of_one_thread
     def test_a_second_server_cannot_have_the_store(self):
         with tempfile.TemporaryDirectory() as folder:
             store = os.path.join(folder, "store")

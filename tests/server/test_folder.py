@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 import real
-from servers import EMULATOR, PATIENCE, PROGRAM, SANITIZED, TEXT, request
+from servers import EMULATOR, PATIENCE, PROGRAM, SANITIZED, TEXT, of_one_thread, request
 
 STRING = 8  # GGUF's type of a value
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
@@ -60,6 +60,7 @@ class Folder(unittest.TestCase):
         entries = server.get("/lora-adapters").json
         return [(e["name"], e["path"]) for e in entries], real.checked_stop(server)
 
+    @of_one_thread
     def test_links_out_of_the_folder_and_names_of_the_model_are_left_out(self):
         os.symlink("inside", os.path.join(self.folder, "linked"))
         wanted = [("a", "a.gguf"), ("peft", "peft"), ("within", "within.gguf")]
@@ -69,6 +70,7 @@ class Folder(unittest.TestCase):
             for name in ("link.gguf", "leads-out", "gpt-4.gguf"):
                 self.assertIn(name + " is left out", err)
 
+    @of_one_thread
     def test_who_loads_a_file_learns_no_path(self):
         server = real.serve("--adapter-dir", self.inside)
         said = server.post("/v1/load_lora_adapter", {"lora_name": "mine", "lora_path": "a.gguf"})
@@ -77,6 +79,7 @@ class Folder(unittest.TestCase):
         self.assertNotIn(self.folder, said.body.decode())
         self.assertIn(os.path.join(self.inside, "a.gguf"), real.checked_stop(server))  # the log says it
 
+    @of_one_thread
     def test_another_bases_adapter_is_its_files_fault(self):
         write_adapter(os.path.join(self.inside, "other.gguf"), attn_q=(real.WIDTH // 2, real.WIDTH // 2))
         server = real.serve("--adapter-dir", self.inside)
@@ -89,6 +92,7 @@ class Folder(unittest.TestCase):
             self.assertEqual((said.status, said.json["error"]["param"]), (400, "lora_name"), name)
         real.checked_stop(server)
 
+    @of_one_thread
     def test_values_too_large_to_compute_with_are_refused(self):
         """Finite ones, whatever type they are kept in: when they are loaded, or of those that lie in the folder by the first request, with the
         tensor and the remedy; and a scale that makes them too large, in the request that has it."""
@@ -133,6 +137,7 @@ class Folder(unittest.TestCase):
         self.assertEqual(p.returncode, 1)
         self.assertIn(f"adapter {self.inside}/huge-b.gguf: blk.0.attn_q.weight: A up to 1, B up to 1e+30", p.stderr)
 
+    @of_one_thread
     def test_values_that_are_no_numbers_are_told_by_the_first_request(self):
         """Nothing of the folder is read before: the request that asks for it learns which adapter and which tensor, the log also which file."""
         for name, halves, _, _ in (bad := (("nan-a", (float("nan"), 1), "a", "NaN"), ("inf-b", (1, float("-inf")), "b", "infinity"))):
@@ -150,6 +155,7 @@ class Folder(unittest.TestCase):
         for name, *_ in bad:
             self.assertIn(f"adapter {os.path.join(self.inside, name)}.gguf: tensor", err)
 
+    @of_one_thread
     def test_an_adapter_that_leaves_no_numbers_is_named(self):
         """Each change is one that can be computed with, all together are not: that is found while the request runs."""
         wide = 3 * real.WIDTH
@@ -237,6 +243,7 @@ class Folder(unittest.TestCase):
         self.assertEqual((server.post(TEXT, {**body, "model": "style"}).status, text()), (404, plain))
         real.checked_stop(server)
 
+    @of_one_thread
     def test_an_adapter_given_by_name_is_not_called_as_the_model(self):
         adapter = os.path.join(self.folder, "adapter.gguf")
         write_adapter(adapter)
@@ -244,6 +251,7 @@ class Folder(unittest.TestCase):
             real.serve("--alias", "gpt-4", "--adapter", "gpt-4=" + adapter).kill()  # it is read at once
         self.assertIn("'gpt-4' has a name of the model itself", str(refused.exception))
 
+    @of_one_thread
     def test_a_slot_that_ran_with_adapters_is_not_saved(self):
         """What is cached of its tokens is the adapter's: nothing that the model alone has computed of them is given out for it."""
         adapter = os.path.join(self.folder, "adapter.gguf")

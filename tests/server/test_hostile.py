@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, PATIENCE, TEXT, Case, request, user, wait_until
+from servers import CHAT, FAKE, LLAMA, PATIENCE, TEXT, Case, of_one_thread, request, user, wait_until
 from bad_requests import BIG, Facts, bad_requests
 
 
@@ -31,6 +31,7 @@ class Refusals(Case):
             self.assertEqual(error["code"], answer.status)
         return error["message"]
 
+    @of_one_thread
     def test_bad_requests(self):
         """Each is refused with its own status and a message that names the field; and the server lives on."""
         cases = bad_requests(Facts("fake", 300, 2048, 8))
@@ -43,11 +44,13 @@ class Refusals(Case):
         self.assertEqual(self.server.post(TEXT, {"prompt": "[say ok]"}).json["choices"][0]["text"], "ok")
         self.assertEqual(self.server.metric("weft_running"), 0)
 
+    @of_one_thread
     def test_context_size_errors(self):
         e = self.server.post(LLAMA, {"prompt": "z" * 3000}).json["error"]
         self.assertEqual((e["type"], e["n_prompt_tokens"], e["n_ctx"]), ("exceed_context_size_error", 3001, 2048))
         self.assertEqual(self.server.post(TEXT, {"prompt": "z" * 3000}).json["error"]["code"], "context_length_exceeded")
 
+    @of_one_thread
     def test_more_log_probabilities_than_a_request_may_have(self):
         """Answers keep them until the last one has ended: 128 of 2,000 tokens, with 20 likeliest beside each, would have 240 MB of JSON."""
         chat, text = {"messages": user("[say x]"), "logprobs": True, "top_logprobs": 20}, {"prompt": "[say x]", "logprobs": 5}
@@ -124,6 +127,7 @@ class Refusals(Case):
                 first = answer.json[0] if body.get("n_cmpl") else answer.json
                 self.assertEqual(first["generation_settings"]["n_predict"], limit, body)
 
+    @of_one_thread
     def test_more_answers_than_the_server_holds(self):
         """What can never be held, however often it is tried, is no 429; what fits when nothing else runs is taken."""
         server = self.own("--queue", 2)
@@ -178,6 +182,7 @@ class Refusals(Case):
             t.join()
         self.assertEqual({a.status for a in answers} - {504}, {200, 429})  # all that were let in may be in time
 
+    @of_one_thread
     def test_paths_and_methods(self):
         for method, path, status in (
             ("GET", "/page/", 404),
@@ -235,6 +240,7 @@ class Refusals(Case):
         self.assertEqual(self.server.wait_metric("weft_http_body_bytes", 0), 0)
         self.assertEqual(self.server.post("/nowhere", b"x" * size, source="127.0.0.2").status, 404)
 
+    @of_one_thread
     def test_values_have_a_limit(self):
         """Few bytes can be many values: what their tree would take is bounded before it is made, and what no field wants is not kept."""
         for body in (b'{"content":"x","z":[' + b"{}," * 1000000 + b"0]}", b'{"content":"x"' + b"".join(b',"k%x":0' % i for i in range(300000)) + b"}"):
@@ -245,6 +251,7 @@ class Refusals(Case):
         self.assertEqual(answer.status, 413, answer.body)
         self.assertEqual(self.server.post("/tokenize", b'{"content":"x","z":[' + b"[]," * 50000 + b"0]}").status, 200)
 
+    @of_one_thread
     def test_a_body_is_let_go_when_it_was_read(self):
         """Neither a request that runs nor an answer that nobody reads keeps it; the answer itself counts, and has a deadline of its own."""
         server = self.own("--slow", 1)
@@ -261,6 +268,7 @@ class Refusals(Case):
             self.assertEqual(server.metric("weft_http_body_bytes"), 0)
             self.assertEqual(server.wait_metric("weft_http_cut_slow_total", cut + 1), cut + 1)  # at 1 KB/s it had a quarter of an hour
 
+    @of_one_thread
     def test_answers_that_nobody_reads(self):
         """Are memory: who has too many of them asks for nothing more until one has gone, and nobody else is refused because of it."""
         server = self.own("--slow", 60)
@@ -275,6 +283,7 @@ class Refusals(Case):
         self.assertEqual(server.wait_metric("weft_http_answer_bytes", 0), 0)
         self.assertEqual(server.post("/tokenize", {"content": "x"}).status, 200)
 
+    @of_one_thread
     def test_slow_bodies(self):
         """Time for a body is by its length, not by the longest there may be: who sends it in drops is cut before it is whole."""
         server = self.own("--idle", 1)
@@ -341,6 +350,7 @@ class Refusals(Case):
         os.unlink(hold)
         self.assertEqual(server.post(TEXT, held).status, 200)
 
+    @of_one_thread
     def test_bad_heads(self):
         """Heads that a proxy might read otherwise, floods, and rubbish: one refusal, and the connection is closed."""
         server = self.own(*self.options)  # whose answers are counted
@@ -465,6 +475,7 @@ class Refusals(Case):
                 out[int(status)] = out.get(int(status), 0) + int(n)
         return out
 
+    @of_one_thread
     def test_heads_in_the_dialect_of_the_path(self):
         """Also what the HTTP library refuses, before anybody has looked at the request."""
         head = b"POST /v1/completions?x=y HTTP/1.1\r\nHost: localhost\r\n"
@@ -475,6 +486,7 @@ class Refusals(Case):
             self.assertRegex(out, rb"\r\nX-Request-Id: req-[0-9a-f]{8}-\d+\r\n")
             self.assertEqual(set(json.loads(out[out.index(b"\r\n\r\n"):])["error"]), {"message", "type", "param", "code"})
 
+    @of_one_thread
     def test_what_is_no_request(self):
         """A second one on a connection that is no request is refused, and ends that; who says nothing, or leaves, is told nothing and counts
         as nobody. Nor is anything said behind an answer that ends the connection."""
@@ -509,6 +521,7 @@ class Refusals(Case):
             self.assertTrue(s.recv(1000).startswith(b"HTTP/1.1 200 "))
 
 
+@of_one_thread
 class Access(Case):
     options = ("--api-key", "correct-horse-battery", "--api-key", "sha256:" + "ab" * 32, "--origin", "https://app.example", "--allow-host", "ai.example")
 

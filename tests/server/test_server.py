@@ -279,6 +279,28 @@ class OpenAI(Case):
         self.post(TEXT, body)
         self.assertEqual(self.post("/completion", {"prompt": "x"}).json["generation_settings"]["grammar_triggers"], [])
 
+    def test_predictions(self):
+        """What is predicted counts as far as it is right; numbers of guesses are in the timings, and are shown again."""
+        say = {"messages": user("[say abcdef]")}
+        for content in ("abXdef", [{"type": "text", "text": "abX"}, {"type": "text", "text": "def"}]):
+            a = self.post(CHAT, {**say, "prediction": {"type": "content", "content": content}}).json
+            details = a["usage"]["completion_tokens_details"]
+            self.assertEqual(details, {"accepted_prediction_tokens": 5, "rejected_prediction_tokens": 1})
+        for more in ({}, {"prediction": None}, {"prediction": {}}):
+            self.assertNotIn("completion_tokens_details", self.post(CHAT, {**say, **more}).json["usage"])
+        given = {**say, "prediction": {"type": "content", "content": "abXdef"}, "stop": "c"}
+        self.assertEqual(self.post(CHAT, given).json["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], 2)
+        off = self.post(CHAT, {**given, "speculative.n_max": 0}).json["usage"]["completion_tokens_details"]
+        self.assertEqual(off, {"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0})
+        for wrong in ("abc", {"type": "text"}, {"type": "content"}, {"type": "content", "content": [{"type": "image"}]}):
+            self.assertIn("'prediction", self.post(CHAT, {**say, "prediction": wrong}, 400).json["error"]["message"])
+        for field, wrong in (("speculative.n_max", -1), ("speculative.p_min", 1.5), ("speculative.n_min", "x")):
+            self.assertIn(field, self.post(LLAMA, {"prompt": "x", field: wrong}, 400).json["error"]["message"])
+        body = {"prompt": "x", "speculative.n_max": 3, "speculative.n_min": 1, "speculative.p_min": 0.5}
+        a = self.post(LLAMA, body).json
+        self.assertEqual({**a["generation_settings"], **body}, {**a["generation_settings"], "prompt": "x"})
+        self.assertNotIn("draft_n", a["timings"])
+
     def test_failure(self):
         for path, body in ((CHAT, {"messages": user("[fail 2]")}), (TEXT, {"prompt": "[fail 2]"})):
             a = self.post(path, body, 500).json["error"]

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, PATIENCE, TEXT, Case, request, user, wait_until
+from servers import CHAT, FAKE, LLAMA, PATIENCE, TEXT, Case, of_one_thread, request, user, wait_until
 
 SIZE = 4 << 20
 KEYS = ("key-of-the-greedy", "key-of-the-other")
@@ -85,6 +85,7 @@ class Shares(Case):
         server = self.own("--per-ip", 512, "--slow", 600, "--idle", 600, *(o for key in KEYS for o in ("--api-key", key)))
         self.check_all(server, {}, {"headers": {"X-Api-Key": KEYS[1]}}, b"X-Api-Key: %s\r\n" % KEYS[0].encode())
 
+    @of_one_thread  # in other words: the threads are those of test_of_keys
     def test_of_addresses(self):
         server = self.own("--slow", 600, "--idle", 600)
         self.check_all(server, {"source": "127.0.0.2"}, {"source": "127.0.0.3"}, b"")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* adapt_tiers.c: claims about where the store of adapters finds what is wanted: packed, in the system's page cache, on
- * the disk; and that what was asked for ahead is in memory by its turn. The disk is a double of this program's own, which
- * knows the files that are in memory by their numbers. */
+ * the disk; and that what was asked for ahead is in memory by its turn. The disk is a double of this program's own,
+ * which knows the files that are in memory by their numbers. */
 #include "unit/adapt_store_fixture.h"
 
 #include <errno.h>

@@ -37,8 +37,16 @@ static int32_t stay(int32_t *tokens, int32_t n, int32_t keep)
     return keep + tail;
 }
 
-/* The likeliest answer, by sessions that know nothing of shifts: a new one where the context is full. */
-static void by_fresh_runs(weft_model *model, const ask *q, int32_t keep, int32_t *out)
+static float log_prob(const float *logits, int32_t n, int32_t token)
+{
+    double sum = 0;
+    for (int32_t v = 0; v < n; v++) sum += exp((double)logits[v] - (double)logits[token]);
+    return (float)-log(sum);
+}
+
+/* The likeliest answer and its log-probabilities, by sessions that know nothing of shifts: a new one where the context
+ * is full. */
+static void by_fresh_runs(weft_model *model, const ask *q, int32_t keep, int32_t *out, float *log_probs)
 {
     int32_t tokens[N_CTX], n = q->p.n_tokens, fed = 0, n_vocab;
     weft_model_info info = {.size = sizeof info};
@@ -58,6 +66,7 @@ static void by_fresh_runs(weft_model *model, const ask *q, int32_t keep, int32_t
         int32_t best = 0;
         for (int32_t v = 1; v < n_vocab; v++)
             if (logits[v] > logits[best]) best = v;
+        log_probs[i] = log_prob(logits, n_vocab, best);
         out[i] = tokens[n++] = best;
         if (n < N_CTX) continue;
         n = stay(tokens, n, keep);
@@ -73,22 +82,27 @@ static void goes_on_as_a_fresh_run(void **state)
     (void)state;
     static const struct {
         int32_t n_prompt, n_keep;
-    } cases[] = {{90, 0}, {N_CTX - 1, 0}, {130, 40}, {20, 1}, {100, N_CTX / 2}};
+    } cases[] = {{90, 0}, {N_CTX - 1, 0}, {130, 41}, {20, 1}, {100, N_CTX / 2}};
     weft_model *model = tiny(0);
     weft_engine_params p = narrow();
     weft_engine *e = open_engine(model, &p);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t wanted[N_OURS + 8];
+        float log_probs[N_OURS + 8];
         ask q;
         answer a;
         shifting(&q, cases[i].n_prompt, cases[i].n_prompt == 20 ? 127 : N_OURS);
         q.p.n_keep = cases[i].n_keep;
-        by_fresh_runs(model, &q, cases[i].n_keep ? cases[i].n_keep : SINKS, wanted);
+        q.p.n_top = 0;
+        by_fresh_runs(model, &q, cases[i].n_keep ? cases[i].n_keep : SINKS, wanted, log_probs);
         run_alone(e, &q, &a, 1);
         assert_int_equal(a.status, WEFT_OK);
         assert_int_equal(a.finish, WEFT_FINISH_LENGTH);
         assert_int_equal(a.n, q.p.max_tokens);
         assert_memory_equal(a.token, wanted, (size_t)a.n * sizeof *wanted);
+        for (int k = 0; k < a.n; k++) /* a model like this says the same of much, but not as surely */
+            if (fabsf(a.logprob[k] - log_probs[k]) > 1e-5f)
+                fail_msg("case %zu, token %d: %g instead of %g", i, k, (double)a.logprob[k], (double)log_probs[k]);
     }
     close_engine(&e);
     weft_model_close(&model);

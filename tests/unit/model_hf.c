@@ -163,7 +163,8 @@ static void memory_may_run_out(void **state)
     (void)state;
     for (int mixtral = 0; mixtral < 2; mixtral++) {
         put_folder(mixtral);
-        size_t n = fail_each(use_body, NULL);
+        /* Hundreds are alike: the address sanitizer looks into some of them. */
+        size_t n = fail_some(use_body, NULL, CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 1), 7));
         print_message("failed cleanly at each of %zu allocations\n", n);
         assert_true(n > 100);
     }

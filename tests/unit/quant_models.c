@@ -24,7 +24,7 @@ static const struct {
     {"Q5_K_S", WEFT_Q5_K, 0.039},   {"Q6_K", WEFT_Q6_K, 0.0195},  {"IQ4_NL", WEFT_IQ4_NL, 0.083},
     {"IQ4_XS", WEFT_IQ4_XS, 0.084},
 };
-enum { N_FILES = sizeof FILES / sizeof *FILES, EVERY = CLAIMS_REPEATED(1, 1, 7) /* tensors of each file */ };
+enum { N_FILES = sizeof FILES / sizeof *FILES, EVERY = CLAIMS_REPEATED(1, 3, 7) /* tensors of each file */ };
 
 static weft__gguf *open_model(const char *type)
 {

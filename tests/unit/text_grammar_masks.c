@@ -6,8 +6,8 @@
 #include "unit/naive_grammar.h"
 
 /* Trees that are written and compiled, and grammars whose masks are compared. */
-#define N_TREES CLAIMS_REPEATED(CLAIMS_SWEPT(400, 1500), 300, 75)
-#define N_COMPARED CLAIMS_REPEATED(CLAIMS_SWEPT(90, 350), 60, 12)
+#define N_TREES CLAIMS_REPEATED(CLAIMS_SWEPT(400, 1500), 150, 75)
+#define N_COMPARED CLAIMS_REPEATED(CLAIMS_SWEPT(90, 350), 30, 12)
 
 /* Follows a random text; at each place every token's bit is what the recognizer says of the text with its bytes. */
 static int compare_masks(const tree *t, const char *source, weft__gram_tables *g, const vocab *v, weft__rng *rng)
