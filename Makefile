@@ -184,7 +184,7 @@ bench-grammar:
 	@bench/grammar build/weft build/bench_grammar $(ARGS) || [ $$? = 77 ]
 
 soak bench-serve bench-models:
-	@scripts/build weft bench_load
+	@scripts/build weft bench_load $(if $(filter bench-models,$@),bench_adapter_tiers)
 	@bench/$(@:bench-%=%) build/weft build/bench_load $(if $(filter soak,$@),--seconds $(SOAK_SECONDS)) $(ARGS)
 
 soak-models:

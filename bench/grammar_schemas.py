@@ -45,7 +45,10 @@ def instance(schema, root, r, depth=0):
     kind = schema.get("type")
     if kind == "object":
         must = schema.get("required", [])
-        return {name: instance(part, root, r, depth + 1) for name, part in schema.get("properties", {}).items() if name in must or r.random() < 0.6}
+        members = [(name, instance(part, root, r, depth + 1)) for name, part in schema.get("properties", {}).items() if name in must or r.random() < 0.6]
+        if root.get("x-weft-order") == "any":
+            r.shuffle(members)
+        return dict(members)
     if kind == "array":
         least, most = schema.get("minItems", 0), schema.get("maxItems", 4)
         n = least if depth > 5 else r.randint(least, min(most, least + 4))
@@ -135,10 +138,14 @@ def schemas():
     patterns = obj({f"{name}_{i}": {"type": "string", "pattern": pattern} for i, pattern in enumerate(PATTERNS) for name in ("first", "last")})
     lengths = obj({**{f"text_{n}": {"type": "string", "minLength": n // 4, "maxLength": n} for n in (5, 20, 100, 400, 1000)},
                    "rows": {"type": "array", "items": {"type": "integer", "minimum": -5, "maximum": 5000}, "minItems": 3, "maxItems": 40}})
+    mixed = random.Random(48)
+    free = {f"any order {n}": {**obj({name: leaf(mixed) for name in mixed.sample(WORDS, n)}), "x-weft-order": "any"} for n in (5, 10)}
+    inner = obj({name: nested(mixed, 0, 4) for name in mixed.sample(WORDS, 4)})
+    free["any order, nested"] = {**inner, "x-weft-order": "any"}
     names = sorted({"-".join(r.choices(WORDS, k=3)) for _ in range(5000)})
     return {"small": person, "nested": nested(r, 3, 5), "100kb": of_size(r, 100000), "200 tools": {"anyOf": [tool(r, i) for i in range(200)]},
             "recursive": {"$ref": "#/$defs/node", "$defs": {"node": tree}}, "patterns": patterns, "lengths": lengths,
-            "enum": obj({"name": {"enum": names}, "also": {"type": "array", "items": {"enum": names[::7]}}}), "json_object": None}
+            "enum": obj({"name": {"enum": names}, "also": {"type": "array", "items": {"enum": names[::7]}}}), **free, "json_object": None}
 
 
 def texts(schema, n):

@@ -23,10 +23,13 @@ enum bench_format { BENCH_MD, BENCH_JSON, BENCH_JSONL, BENCH_CSV };
 typedef struct bench_options {
     struct int_list n_prompt, n_gen, n_depth, parallel, threads;
     int32_t reps, again; /* again: repetitions more, where others took too much of the time; -1: as many as reps */
-    int roofline, no_warmup, batched, profile, json;
+    int roofline, no_warmup, batched, profile, counters, json;
     const char *format_name, *synthetic, *type, *kv_type, *trace, *write;
     enum bench_format format;
     rope_options rope;
+    const char *spec_text; /* --spec: parts of predictions that are right, 0..1; NULL: not given */
+    double spec[LIST_MAX]; /* [n_spec] */
+    int n_spec;
     int prompt_given, gen_given; /* sizes that were not are such as fit into the model's context */
 } bench_options;
 
@@ -137,12 +140,48 @@ weft_status bench_trace_add(bench_trace *trace, weft_model *model, int pid, cons
 /* Ends the file; the first write that failed is reported here. NULL and a pointer to NULL are fine. */
 weft_status bench_trace_close(bench_trace **trace, weft_error *err);
 
-/* ---- --batched and --profile ---- */
+/* ---- what the threads counted (--counters): bench_counters.c ---- */
+
+enum { BENCH_COUNTERS = 16 };
+
+/* Sums over ops: counts, and the time in which they were counted, of that in which they were to be. */
+typedef struct bench_counts {
+    double n[BENCH_COUNTERS], enabled_ns[BENCH_COUNTERS], running_ns[BENCH_COUNTERS];
+} bench_counts;
+
+/* Which counters there are, and why some are absent. Zero before the first bench_counters_add. */
+typedef struct bench_counters {
+    int n;
+    const char *name[BENCH_COUNTERS], *absent[BENCH_COUNTERS];
+    int missed[BENCH_COUNTERS]; /* it is there, but never had its turn in some op */
+} bench_counters;
+
+/* Adds those of an op of the model's profile. */
+weft_status bench_counters_add(bench_counters *c, bench_counts *to, const weft_model *model, int32_t op,
+                               weft_error *err);
+void bench_counts_sum(bench_counts *to, const bench_counts *from);
+/* Sees which counters have nothing to say of the sum of an op. */
+void bench_counters_look(bench_counters *c, const bench_counts *counts);
+/* The table: its head, a line per op (counts per step), and below it why some are absent or were missed. */
+void bench_counters_head(const bench_counters *c);
+void bench_counters_line(const bench_counters *c, const char *what, const char *type, const bench_counts *counts,
+                         double n_steps);
+void bench_counters_foot(const bench_counters *c);
+/* , "counters": {"cycles": 12, "llc_misses": null}; and , "counters_absent": {"llc_misses": "why"}. */
+void bench_counters_json(weft__strbuf *out, const bench_counters *c, const bench_counts *counts);
+void bench_counters_absent_json(weft__strbuf *out, const bench_counters *c);
+
+/* ---- --batched, --spec and --profile ---- */
 
 /* The whole grid. */
 void bench_batched_begin(enum bench_format format);
 weft_status bench_batched(const bench_options *o, weft_model *model, bench_tally *tally,
                           weft_error *err); /* bench_batched.c */
+/* The same with --spec: bench_spec.c. */
+void bench_spec_begin(enum bench_format format);
+weft_status bench_spec(const bench_options *o, weft_model *model, bench_tally *tally, weft_error *err);
+/* Fills spec from spec_text; 0: it is none. */
+int bench_spec_parse(bench_options *o);
 /* One row: its sizes, model_file and info are set. trace: may be NULL. */
 weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *row, bench_trace *trace,
                           bench_tally *tally, weft_error *err); /* bench_profile.c */

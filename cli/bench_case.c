@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "bench.h"
+#include "kv_type.h"
 
 weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx,
                             weft_error *err)
@@ -13,7 +14,7 @@ weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_typ
     weft_status st = weft_model_describe(model, &info, err);
     if (st) return st;
     weft_session_params_default(&params);
-    params.kv_dtype = (uint32_t)weft_dtype_from_name(kv_type);
+    params.kv_dtype = kv_type_of(kv_type);
     params.n_ctx = n_ctx;
     c->n_vocab = info.n_vocab;
     c->tokens = malloc((size_t)n_ctx * sizeof *c->tokens);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bench_limit.c: what the machine allows for a row of weft bench (bench.h). */
 #include "bench.h"
+#include "kv_type.h"
 
 /* Bytes that one repetition reads at least, and seconds that it needs. */
 struct least {
@@ -33,7 +34,7 @@ static weft_status find_limit(bench_row *r, const weft_model *model, const weft_
 {
     struct least t = {0};
     weft_status st = WEFT_OK;
-    uint32_t kv = (uint32_t)weft_dtype_from_name(r->kv_type);
+    uint32_t kv = kv_type_of(r->kv_type);
     for (int32_t s = 0; s < r->n_parallel; s++)
         for (int32_t at = 0, n; at < r->n_prompt && !st; at += n) {
             n = r->n_prompt - at < r->n_batch ? r->n_prompt - at : r->n_batch;

@@ -15,6 +15,7 @@ typedef struct bench_profile_entry {
     char op[32], name[96], type[16]; /* "linear", "attn_q", "Q4_0" */
     int64_t n;
     double ns, wait_ns, bytes, ops;
+    bench_counts counts;
 } bench_profile_entry;
 
 typedef struct profile {
@@ -24,6 +25,8 @@ typedef struct profile {
     int64_t n_steps;
     double step_ns;
     bench_taken taken;
+    int counted;
+    bench_counters counters;
     bench_profile_entry *items;
     size_t n, capacity;
 } profile;
@@ -58,6 +61,7 @@ static void bench_profile_add(bench_profile_entry *to, const bench_profile_entry
     to->wait_ns += from->wait_ns;
     to->bytes += from->bytes;
     to->ops += from->ops;
+    bench_counts_sum(&to->counts, &from->counts);
 }
 
 static weft_status collect(profile *p, weft_model *model, weft_error *err)
@@ -79,6 +83,7 @@ static weft_status collect(profile *p, weft_model *model, weft_error *err)
                                                         .wait_ns = (double)(op.end_ns - op.done_ns),
                                                         .bytes = op.bytes,
                                                         .ops = op.ops});
+            if (p->counted && (st = bench_counters_add(&p->counters, &e->counts, model, k, err))) return st;
         }
     }
     return WEFT_OK;
@@ -87,7 +92,7 @@ static weft_status collect(profile *p, weft_model *model, weft_error *err)
 /* One line per op over all layers (by_layer 0), or per layer over all its ops. Entries keep the order of execution. */
 static weft_status sum_up(const profile *p, int by_layer, profile *out, weft_error *err)
 {
-    *out = (profile){.n_steps = p->n_steps, .step_ns = p->step_ns, .n_reps = p->n_reps};
+    *out = (profile){.n_steps = p->n_steps, .step_ns = p->step_ns, .n_reps = p->n_reps, .counters = p->counters};
     for (size_t i = 0; i < p->n; i++) {
         const bench_profile_entry *from = &p->items[i];
         bench_profile_entry *e =
@@ -137,6 +142,27 @@ static void print_head(const char *what)
            "|\n");
 }
 
+static const char *op_name(const bench_profile_entry *e, char what[160])
+{
+    snprintf(what, 160, "%s%s%s", e->op, strcmp(e->op, e->name) ? " " : "", strcmp(e->op, e->name) ? e->name : "");
+    return what;
+}
+
+static void print_counters(const profile *p, const profile *ops)
+{
+    char what[160];
+    bench_counts all = {0};
+    printf("\n");
+    bench_counters_head(&p->counters);
+    for (size_t i = 0; i < ops->n; i++) {
+        const bench_profile_entry *e = &ops->items[i];
+        bench_counters_line(&p->counters, op_name(e, what), e->type, &e->counts, (double)p->n_steps);
+        bench_counts_sum(&all, &e->counts);
+    }
+    bench_counters_line(&p->counters, "all ops", "", &all, (double)p->n_steps);
+    bench_counters_foot(&p->counters);
+}
+
 static void print_md(const profile *p, const profile *ops, const profile *layers)
 {
     char what[160], taken[WEFT__TAKEN_ROOM];
@@ -146,9 +172,7 @@ static void print_md(const profile *p, const profile *ops, const profile *layers
     print_head("op");
     for (size_t i = 0; i < ops->n; i++) {
         const bench_profile_entry *e = &ops->items[i];
-        snprintf(what, sizeof what, "%s%s%s", e->op, strcmp(e->op, e->name) ? " " : "",
-                 strcmp(e->op, e->name) ? e->name : "");
-        print_line(p, what, e->type, e);
+        print_line(p, op_name(e, what), e->type, e);
     }
     print_line(p, "between ops", "", &between);
     printf("\n");
@@ -158,6 +182,7 @@ static void print_md(const profile *p, const profile *ops, const profile *layers
         snprintf(what, sizeof what, "%d", e->layer);
         print_line(p, e->layer < 0 ? "outside" : what, "", e);
     }
+    if (p->counted) print_counters(p, ops);
     fflush(stdout);
 }
 
@@ -169,6 +194,7 @@ static void put_measures(weft__strbuf *t, const profile *p, const bench_profile_
         "%.4f, \"gops\": %.4f",
         (long long)e->n, e->ns, e->wait_ns, e->ns / p->step_ns, e->bytes, e->ops, e->ns > 0 ? e->bytes / e->ns : 0,
         e->ns > 0 ? e->ops / e->ns : 0);
+    bench_counters_json(t, &p->counters, &e->counts);
 }
 
 static void put_ops(weft__strbuf *t, const profile *p, const bench_profile_entry *items, size_t n, int32_t layer,
@@ -213,7 +239,9 @@ static void print_json(enum bench_format format, int is_first, const bench_row *
         put_ops(&t, p, p->items, p->n, layers->items[i].layer, 0);
         weft__strbuf_puts(&t, "}");
     }
-    weft__strbuf_puts(&t, "]}");
+    weft__strbuf_puts(&t, "]");
+    if (p->counted) bench_counters_absent_json(&t, &p->counters);
+    weft__strbuf_puts(&t, "}");
     if (!t.failed) printf("%s%s", t.data, format == BENCH_JSONL ? "\n" : "");
     weft__strbuf_free(&t);
     fflush(stdout);
@@ -232,7 +260,9 @@ static weft_status measure(const bench_options *o, weft_model *model, const benc
     for (int i = o->no_warmup ? 0 : -1; i < o->reps && !st;) {
         if ((st = bench_case_depth(&c, r->n_depth, err))) break;
         bench_taken_begin(&p->taken);
-        if (i >= 0 && (st = weft_model_profile_start(model, err))) break;
+        if (i >= 0 &&
+            (st = o->counters ? weft_model_profile_start_counting(model, err) : weft_model_profile_start(model, err)))
+            break;
         st = bench_case_prompt(&c, r->n_prompt, err);
         if (!st) st = bench_case_generate(&c, r->n_gen, err);
         weft_model_profile_stop(model);
@@ -246,10 +276,11 @@ static weft_status measure(const bench_options *o, weft_model *model, const benc
 weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *r, bench_trace *trace,
                           bench_tally *tally, weft_error *err)
 {
-    profile p = {0}, ops = {0}, layers = {0};
+    profile p = {.counted = o->counters}, ops = {0}, layers = {0};
     bench_name(r, p.test);
     weft_status st = measure(o, model, r, &p, err);
     if (!st && trace) st = bench_trace_add(trace, model, tally->n_rows + 1, p.test, err);
+    for (size_t i = 0; i < p.n; i++) bench_counters_look(&p.counters, &p.items[i].counts);
     if (!st) st = sum_up(&p, 0, &ops, err);
     if (!st) st = sum_up(&p, 1, &layers, err);
     if (!st && o->format == BENCH_MD) print_md(&p, &ops, &layers);

@@ -16,12 +16,13 @@
 struct chat_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
-    const char *system, *template_file, *kwargs, *kv_type;
+    const char *system, *template_file, *kwargs, *kv_type, *spec;
     answer_form form;
     int no_history, show_thinking;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
+    overflow_options overflow;
 };
 
 /* An adapter that can be named, those of --adapter first. */

@@ -7,10 +7,12 @@
 
 #include "chat.h"
 #include "commands.h"
+#include "kv_type.h"
 #include "prompt.h"
 #include "pull.h"
 #include "provider.h"
 #include "shown.h"
+#include "spec.h"
 #include "terminal.h"
 #include "threads.h"
 #include "tty.h"
@@ -114,7 +116,13 @@ static void answer(chat *c, weft__json *before)
     const char *reason = "";
     struct text_list no_stops = {0};
     struct chat_view v = {.c = c};
-    generate_request q = {.model = c->c.model, .sampler = c->sampler, .n_max = c->o->n, .stop = &no_stops};
+    generate_request q = {.model = c->c.model,
+                          .sampler = c->sampler,
+                          .n_max = c->o->n,
+                          .spec = spec_of(c->o->spec),
+                          .shift = overflow_shifts(&c->o->overflow),
+                          .n_keep = c->o->overflow.n_keep,
+                          .stop = &no_stops};
     shown_begin(&v.text, stdout);
     c->c.on_part = show_part;
     c->c.on_part_arg = &v;
@@ -130,6 +138,8 @@ static void answer(chat *c, weft__json *before)
     else weft__json_free(&before);
     if (st) chat_complain(c, &err);
     else tell_end(c, reason);
+    if (!st && c->c.n_dropped)
+        fprintf(c->notes, "[the context is full: %d tokens of the conversation were left out]\n", c->c.n_dropped);
     if (!st && c->c.broken_off.status && strcmp(reason, "cancelled")) chat_complain(c, &c->c.broken_off);
     if (c->interactive && !st) putchar('\n');
     fflush(stdout);
@@ -313,7 +323,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     if (!st) st = conversation_check_form(&c->c, err);
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
-    sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    sp.kv_dtype = kv_type_of(o->kv_type);
     if (!st) st = weft_session_new(c->c.model, &sp, &c->c.session, err);
     if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, c->c.model, c->c.session, err);
     if (!st) st = weft_sampler_for(c->c.model, &o->sampler, &c->sampler, err);
@@ -362,7 +372,7 @@ static int check_kwargs(const char *text)
 
 int cmd_chat(int argc, char **argv)
 {
-    static struct chat_options o = {.n = -1, .kv_type = "f16"};
+    static struct chat_options o = {.n = -1, .kv_type = "f16", .spec = "auto"};
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
@@ -374,6 +384,7 @@ int cmd_chat(int argc, char **argv)
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1,
          1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        OVERFLOW_OPTIONS(&o.overflow),
         ROPE_OPTIONS(&o.rope),
         PULL_OPTION,
         PROVIDER_OPTION,
@@ -384,7 +395,8 @@ int cmd_chat(int argc, char **argv)
          0, 0, NULL},
         {"show-thinking", 0, OPT_FLAG, &o.show_thinking, NULL, "what a model thinks before it answers is shown", 0, 0,
          NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
+        SPEC_OPTION(&o.spec),
         {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
     };
@@ -406,10 +418,6 @@ int cmd_chat(int argc, char **argv)
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
-        fprintf(stderr, "weft chat: --kv-type %s: must be f16 or f32\n", o.kv_type);
-        return EXIT_USAGE;
-    }
     if (!answer_form_check("chat", &o.form)) return EXIT_USAGE;
     if (!rope_options_check("chat", &o.rope) || !check_kwargs(o.kwargs)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;

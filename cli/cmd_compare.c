@@ -230,6 +230,7 @@ static weft_status compare(struct comparison *c, const char *path, const char *a
     size_t n = strlen(argument);
     weft_status st = strcmp(argument, "-") ? WEFT_OK : read_text("-", &text, &n, err);
     weft_model_params_default(&mp);
+    mp.renew_plan = 1;
     mp.n_threads = c->o->threads;
     mp.provider = provider_given;
     mp.n_ctx = c->o->n_ctx;

@@ -34,7 +34,9 @@ int cmd_compile(int argc, char **argv)
         "MODEL OUT [options]",
         "Writes MODEL (a GGUF file, a Hugging Face folder, a pulled name) with its weights packed for this\n"
         "machine's processor. OUT then stands wherever MODEL is asked; it starts at once, and processes that use\n"
-        "it share its memory. Another kind of processor or another version of weft may refuse it: keep MODEL.\n"
+        "it share its memory. Keep MODEL: on another kind of processor, or by another version of weft, OUT is "
+        "compiled\n"
+        "again of it when it is used, and refused where MODEL is gone or has changed.\n"
         "'weft info OUT --check' looks for damage.\n" OUTPUT_RULE("OUT"),
         "  weft compile llama.gguf llama.plan\n  weft run llama.plan \"Once upon a time\"\n",
         options,

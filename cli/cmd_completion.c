@@ -7,12 +7,13 @@
 #include "base/json.h"
 #include "commands.h"
 #include "kinds.h"
+#include "kv_type.h"
 #include "terminal.h"
 
 /* The values of an option; NULL: any. */
 static const char *values_of(const option_spec *o)
 {
-    return !strcmp(o->name, "kv-type") ? "f16 f32" : NULL;
+    return !strcmp(o->name, "kv-type") ? o->words : NULL;
 }
 
 /* Does a command take the name of a pulled model? */
@@ -99,16 +100,17 @@ static void put_bash(weft__strbuf *out)
                            "            return\n        fi\n        command+=\" ${COMP_WORDS[2]}\"\n    fi\n"
                            "    case $command in\n");
     kinds_visit(&COMMANDS, add_bash, out);
-    weft__strbuf_puts(out, "    esac\n    if [[ $before == --kv-type ]]; then\n"
-                           "        COMPREPLY=($(compgen -W 'f16 f32' -- \"$word\"))\n        return\n    fi\n"
-                           "    if [[ $word == -* && $values != *\" $before \"* ]]; then\n"
-                           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    elif [[ $words ]]; then\n"
-                           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
-                           "        compopt -o filenames 2>/dev/null\n        local IFS=$'\\n'\n"
-                           "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
-                           "        if [[ $models && $values != *\" $before \"* ]]; then\n"
-                           "            COMPREPLY+=($(compgen -W \"$(" LIST_MODELS ")\" -- \"$word\"))\n"
-                           "        fi\n    fi\n}\ncomplete -F _weft weft\n");
+    weft__strbuf_puts(out,
+                      "    esac\n    if [[ $before == --kv-type ]]; then\n"
+                      "        COMPREPLY=($(compgen -W '" KV_TYPE_WORDS "' -- \"$word\"))\n        return\n    fi\n"
+                      "    if [[ $word == -* && $values != *\" $before \"* ]]; then\n"
+                      "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    elif [[ $words ]]; then\n"
+                      "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
+                      "        compopt -o filenames 2>/dev/null\n        local IFS=$'\\n'\n"
+                      "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                      "        if [[ $models && $values != *\" $before \"* ]]; then\n"
+                      "            COMPREPLY+=($(compgen -W \"$(" LIST_MODELS ")\" -- \"$word\"))\n"
+                      "        fi\n    fi\n}\ncomplete -F _weft weft\n");
 }
 
 /* ---- zsh ---- */

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "fit.h"
 #include "known.h"
+#include "kv_type.h"
 #include "options.h"
 #include "terminal.h"
 #include "threads.h"
@@ -253,7 +254,7 @@ int cmd_fit(int argc, char **argv)
         {"ctx", 'c', OPT_INT, &f.o.n_ctx, "TOKENS", "context of a request (4096, or the model's)", 1, WEFT_CTX_MAX,
          NULL},
         {"depth", 'd', OPT_INT, &f.o.depth, "TOKENS", "in the context while it generates (128)", 0, WEFT_CTX_MAX, NULL},
-        {"kv-type", 0, OPT_TEXT, &f.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&f.kv_type, "f16"),
         {"memory", 0, OPT_TEXT, &f.memory, "SIZE", "of so much memory (8G, 512M) instead of what is free", 0, 0, NULL},
         {"threads", 't', OPT_INT, &f.o.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX,
          NULL},
@@ -277,11 +278,7 @@ int cmd_fit(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     char known[1400];
     f.name = known_find(argv[first], known, sizeof known) ? known : argv[first];
-    f.o.kv_dtype = (uint32_t)weft_dtype_from_name(f.kv_type);
-    if (strcmp(f.kv_type, "f16") && strcmp(f.kv_type, "f32")) {
-        fprintf(stderr, "weft fit: --kv-type must be f16 or f32\n");
-        return EXIT_USAGE;
-    }
+    f.o.kv_dtype = kv_type_of(f.kv_type);
     if (f.memory && !(f.o.memory = fit_size(f.memory))) {
         fprintf(stderr, "weft fit: --memory is no size: 8G, 512M, or bytes\n");
         return EXIT_USAGE;

@@ -26,6 +26,7 @@ static weft_status collect(struct imatrix_options *o, const char *path, weft_err
     int32_t *ids = NULL, n_chunks = 0;
     size_t n = 0, n_ids = 0;
     weft_model_params_default(&mp);
+    mp.renew_plan = 1;
     mp.n_threads = o->threads;
     mp.rope = o->rope.params;
     mp.progress = o->params.progress = progress_update;

@@ -227,8 +227,8 @@ static void add_known(void *arg, const known_model *m)
     if (l->n_bytes) print_bytes(here, (double)l->n_bytes);
     if (l->json) add_known_json(l, m);
     else
-        weft__strbuf_printf(&l->text, "%-28s %5s  %-10s %8s  %s\n", m->name, m->parameters,
-                            m->licence[0] ? m->licence : "?", here, m->repository);
+        weft__strbuf_printf(&l->text, "%-28s %5s  %-16s %8s  %s\n", m->name, m->parameters,
+                            m->licence[0] ? m->licence : "licence not read", here, m->repository);
     l->n++;
 }
 

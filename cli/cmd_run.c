@@ -11,10 +11,12 @@
 #include "base/json.h"
 #include "commands.h"
 #include "generate.h"
+#include "kv_type.h"
 #include "prompt.h"
 #include "pull.h"
 #include "provider.h"
 #include "shown.h"
+#include "spec.h"
 #include "rope.h"
 #include "terminal.h"
 #include "threads.h"
@@ -27,7 +29,8 @@ struct run_options {
     struct text_list stop, bias, adapters;
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
-    const char *kv_type;
+    overflow_options overflow;
+    const char *kv_type, *spec;
 };
 
 /* "ID=VALUE" each; -inf forbids. Returns 0 after a message. */
@@ -61,12 +64,13 @@ static weft_status print_json(const generate_request *q, const generate_result *
     for (int32_t i = 0; i < r->n_tokens; i++) weft__strbuf_printf(&t, "%s%d", i ? ", " : "", r->tokens[i]);
     weft__strbuf_puts(&t, "], \"text\": ");
     weft__json_write_string(&t, r->text, r->n_text);
-    weft__strbuf_printf(&t, ", \"finish_reason\": \"%s\", \"seed\": %llu, \"timings\": {", r->finish_reason,
-                        (unsigned long long)weft_sampler_seed(q->sampler));
+    weft__strbuf_printf(&t, ", \"finish_reason\": \"%s\", \"dropped_tokens\": %d, \"seed\": %llu, \"timings\": {",
+                        r->finish_reason, r->n_dropped, (unsigned long long)weft_sampler_seed(q->sampler));
     weft__strbuf_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ",
                         info->load_ms, r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
-    weft__strbuf_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
+    weft__strbuf_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f, ", r->decode_ms,
                         per_second(r->n_tokens, r->decode_ms));
+    weft__strbuf_printf(&t, "\"draft_n\": %d, \"draft_n_accepted\": %d}}\n", r->n_drafted, r->n_accepted);
     return print_whole(&t, err);
 }
 
@@ -79,6 +83,12 @@ static void print_statistics(const generate_request *q, const generate_result *r
         " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n",
         info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
         per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
+    if (r->n_drafted)
+        fprintf(stderr, "guessed ahead: %d of %d tokens right (%.0f %%)\n", r->n_accepted, r->n_drafted,
+                100.0 * r->n_accepted / r->n_drafted);
+    if (r->n_dropped)
+        fprintf(stderr, "the context of %d tokens was full: %d of the text were left out (--overflow shift)\n",
+                weft_session_n_ctx(q->session), r->n_dropped);
 }
 
 /* The prompt's ids; a model without any token to begin with needs a text. */
@@ -127,6 +137,8 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     generate_request q = {.model = model,
                           .n_max = o->n,
                           .ignore_end = o->ignore_end,
+                          .shift = overflow_shifts(&o->overflow),
+                          .n_keep = o->overflow.n_keep,
                           .stop = &o->stop,
                           .sink = o->json ? NULL : shown_put,
                           .sink_arg = &out,
@@ -134,7 +146,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     weft_status st;
     weft_session_params_default(&params);
     params.n_ctx = o->n_ctx;
-    params.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    params.kv_dtype = kv_type_of(o->kv_type);
     if (!weft_model_tokenizer(model))
         return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
     if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
@@ -145,6 +157,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     q.prompt = ids;
     q.session = session;
     q.sampler = sampler;
+    q.spec = spec_of(o->spec);
     shown_begin(&out, stdout);
     generate_cancel_on_interrupt(session);
     st = generate(&q, &result, err);
@@ -181,10 +194,6 @@ static weft_status run_model(struct run_options *o, const char *path, const char
 /* args: the model, and the prompt where there are two. */
 static int run_as_told(struct run_options *o, char **args, int n_args)
 {
-    if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) {
-        fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o->kv_type);
-        return EXIT_USAGE;
-    }
     if (!answer_form_check("run", &o->form)) return EXIT_USAGE;
     if (!rope_options_check("run", &o->rope)) return EXIT_USAGE;
     weft_logit_bias bias[LIST_MAX];
@@ -203,15 +212,16 @@ static int run_as_told(struct run_options *o, char **args, int n_args)
 
 int cmd_run(int argc, char **argv)
 {
-    static struct run_options o = {.n = 256, .kv_type = "f16"};
+    static struct run_options o = {.n = 256, .kv_type = "f16", .spec = "auto"};
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
-        {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30,
-         NULL},
+        {"n-predict", 'n', OPT_INT, &o.n, "N",
+         "tokens to generate, -1: until the context is full, or for ever where it shifts (256)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
         PULL_OPTION,
         PROVIDER_OPTION,
+        OVERFLOW_OPTIONS(&o.overflow),
         ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
@@ -222,7 +232,8 @@ int cmd_run(int argc, char **argv)
         ANSWER_FORM_OPTIONS(&o.form, "the text is"),
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f16"),
+        SPEC_OPTION(&o.spec),
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
         {0},

@@ -12,38 +12,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "adapters.h"
 #include "commands.h"
+#include "kv_quality.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
-#include "prompt.h"
 #include "pull.h"
 #include "provider.h"
-#include "rope.h"
-#include "served.h"
 #include "serve_config.h"
+#include "serve_models.h"
 #include "service.h"
+#include "spec.h"
 #include "terminal.h"
-#include "threads.h"
 #include "weft/server.h"
 
 /* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
 enum { LARGE = 256 << 10 };
-
-struct serve_options {
-    const char *path; /* the model's */
-    int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
-    const char *kv_type, *adapter_type, *template_file, *config_file;
-    int check;
-    weft__config *config;
-    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;
-    const char *memory;
-    struct served_models sources;
-    struct adapter_option adapter[LIST_MAX];
-    rope_options rope;
-    weft_engine_params engine;
-    weft_server_params server;
-};
 
 /* Of the signal handlers, which run on any thread: what is asked before the server is known here is passed on when it
  * is. */
@@ -135,39 +119,17 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
     return st;
 }
 
-/* Without a model of its own, a server has those that were named, of the file too, or all that were pulled. */
-static weft_status find_models(struct serve_options *o, const char *path, weft_error *err)
-{
-    weft_status st = WEFT_OK;
-    for (size_t i = 1; o->config && i < o->config->n_models && !st; i++) { /* the first is the command's */
-        const weft__config_model *m = &o->config->models[i];
-        if (m->options.n || m->n_adapters)
-            st = weft_fail(err, WEFT_ARGUMENT, "models.%s: the first model alone has options and adapters of its own",
-                           m->name);
-        else if (m->path) st = served_models_add(&o->sources, m->name, m->path, m->pinned, err);
-    }
-    if (!st) st = served_models_find(&o->sources, &o->models, &o->folders, !path && !o->config, err);
-    if (!st) st = served_models_pin(&o->sources, &o->pins, err);
-    o->server.sources = o->sources.items;
-    o->server.n_sources = o->sources.n;
-    return st;
-}
-
 static const command_spec SPEC;
 
 /* PATH NULL: none of its own. */
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
 {
     weft_model *model = NULL;
-    weft_model_params opened;
-    char *template = NULL;
+    weft_status st = WEFT_OK;
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
-    size_t n = 0;
-    if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     o->path = path;
-    o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
-    o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
+    o->server.shift = o->overflow && !strcmp(o->overflow, "shift");
     o->server.api_keys = o->keys.items;
     o->server.admin_keys = o->admins.items;
     o->server.proxies = o->proxies.items;
@@ -177,21 +139,11 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_file = o->config_file;
     o->server.config_setting = serve_config_setting;
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
-    weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
-    o->server.chat_template = template;
-    if (!st && path) st = pull_if_missing(path, err);
-    weft_model_params_default(&opened);
-    opened.n_threads = threads_to_use(o->threads);
-    opened.n_ctx = o->engine.n_ctx;
-    opened.rope = o->rope.params;
-    opened.share_threads = o->sources.n > 0;
-    opened.provider = provider_given;
-    o->server.model_params = &opened;
-    o->server.engine_params = &o->engine;
-    if (!st && path) st = open_shown_with(path, &opened, &model, err);
+    if (path) st = pull_if_missing(path, err);
+    if (!st && path) st = open_shown_with(path, &o->opened, &model, err);
+    if (!st && path) kv_gate_warn("serve", model, o->kv_type);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
-    free(template);
     return st;
 }
 
@@ -220,7 +172,7 @@ static int writes_over_input(const struct serve_options *o, const char *model)
 }
 
 /* What the options fill in: its address is known to the table. */
-static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto"};
+static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto", .spec = "auto"}, common;
 
 static const option_spec OPTIONS[] = {
     {"config", 0, OPT_TEXT, &given.config_file, "FILE",
@@ -271,7 +223,11 @@ static const option_spec OPTIONS[] = {
      WEFT_ROWS_DEFAULT, NULL},
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
-    {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL, "f16 f32"},
+    KV_TYPE_OPTION(&given.kv_type, "f16"),
+    SPEC_OPTION(&given.spec),
+    {"overflow", 0, OPT_TEXT, &given.overflow, "HOW",
+     "where a context is full: stop, or shift: go on with its first tokens and its last; requests may say it (stop)", 0,
+     0, NULL, "stop shift"},
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
      "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
@@ -361,7 +317,9 @@ static const char *settle_model(struct serve_options *o, const char *named, int 
     const char *file = o->config_file ? o->config_file : o->check ? "weft.yaml" : NULL;
     *rc = file ? serve_config_take(&SPEC, file, o->check, &o->config) : EXIT_DONE;
     if (*rc) return NULL;
+    common = given; /* what the file says of its first model is that one's alone */
     const char *model = named ? named : o->config ? serve_config_model(&SPEC, o->config, file) : NULL;
+    o->server.idle_unload_s = common.server.idle_unload_s; /* and that stays */
     return model ? model : "";
 }
 
@@ -388,15 +346,9 @@ int cmd_serve(int argc, char **argv)
     if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;
     if (output_refused("serve", e->trace) || output_refused("serve", s->metrics_file)) return EXIT_FAILED;
     if (writes_over_input(&given, path)) return EXIT_FAILED;
-    e->store_bytes = (uint64_t)given.store_mb << 20;
-    e->n_kv_tokens = given.kv_tokens;
     if (given.check) {
         serve_config_say(given.config, given.config_file ? given.config_file : "weft.yaml");
         return EXIT_DONE;
-    }
-    if (s->memory) { /* the server gives it more as there is room */
-        e->kv_bytes = 1;
-        if (!given.adapter_mb) given.adapter_mb = (int32_t)(s->memory >> 24) + 1;
     }
     if (s->port == 0) s->port = -1; /* to the library it is the default; on a command line, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
@@ -404,7 +356,8 @@ int cmd_serve(int argc, char **argv)
             LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif
     weft_error err = {0};
-    weft_status st = find_models(&given, path, &err);
+    common.server.memory = s->memory;
+    weft_status st = serve_models_find(&SPEC, &given, &common, path, &err);
     if (!st && !path && !given.sources.n) {
         fprintf(
             stderr,
@@ -415,6 +368,6 @@ int cmd_serve(int argc, char **argv)
     if (!st) st = service_begin(&s->listen_fd, &err);
     if (!st) service_tell_status("reading %s", path ? path : "models");
     if (!st) st = serve_model(&given, path, &err);
-    served_models_free(&given.sources);
+    serve_models_free(&given, &common);
     return st ? report("serve", &err) : EXIT_DONE;
 }

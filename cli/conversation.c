@@ -247,7 +247,9 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
         keep(c, 0);
         goto done;
     }
-    settle(c, prompt, &r, weft_model_tokenizer(q->model));
+    c->n_dropped = r.n_dropped;
+    if (r.n_dropped) conversation_forget(c); /* what the session holds is no conversation's beginning */
+    else settle(c, prompt, &r, weft_model_tokenizer(q->model));
     c->n_generated = r.n_tokens;
     c->prefill_ms = r.prefill_ms;
     c->decode_ms = r.decode_ms;

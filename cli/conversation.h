@@ -30,6 +30,7 @@ typedef struct conversation {
     /* Of the latest answer. */
     weft__strbuf thought; /* what it thought; it stands in its message as "reasoning_content", too */
     int32_t n_reused, n_prompt, n_generated;
+    int32_t n_dropped; /* tokens that were left out as the context was full */
     double prefill_ms, decode_ms;
     weft_error broken_off; /* with a status where the form is not complete */
 } conversation;

@@ -9,6 +9,7 @@
 #include "adapters.h"
 #include "eval.h"
 #include "format/out_file.h"
+#include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "provider.h"
@@ -89,7 +90,7 @@ static weft_status eval_logits(const struct eval_options *o, const char *path, c
     weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &model, err);
     if (st || (st = weft_model_describe(model, &info, err))) goto done;
     weft_session_params_default(&sp);
-    sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    sp.kv_dtype = kv_type_of(o->kv_type);
     sp.n_ctx = n;
     sp.chunk = o->chunk;
     size_t total = (size_t)n * (size_t)info.n_vocab;
@@ -117,7 +118,7 @@ int eval_logits_command(int argc, char **argv)
         {"output", 'o', OPT_TEXT, &o.out, "F", "file for the logits, '-': stdout", 0, 0, NULL},
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated",
          0, 0, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
+        KV_TYPE_OPTION(&o.kv_type, "f32"),
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
         ROPE_OPTIONS(&o.rope),
         {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
@@ -137,11 +138,8 @@ int eval_logits_command(int argc, char **argv)
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (!o.tokens || !o.out || (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32"))) {
-        fprintf(stderr, "weft eval logits: %s\n",
-                !o.tokens ? "--tokens is missing"
-                : !o.out  ? "-o is missing"
-                          : "--kv-type must be f16 or f32");
+    if (!o.tokens || !o.out) {
+        fprintf(stderr, "weft eval logits: %s\n", !o.tokens ? "--tokens is missing" : "-o is missing");
         return EXIT_USAGE;
     }
     if (!rope_options_check("eval logits", &o.rope)) return EXIT_USAGE;

@@ -97,6 +97,11 @@ static const char *reason_of(weft_finish finish)
     return "error";
 }
 
+int overflow_shifts(const overflow_options *o)
+{
+    return o->how && !strcmp(o->how, "shift");
+}
+
 weft_status generate(const generate_request *q, generate_result *r, weft_error *err)
 {
     const char *stops[LIST_MAX + 1];
@@ -117,6 +122,9 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
     p.matcher = q->matcher;
     p.stops = stops;
     p.detok_flags = q->matcher || q->continues ? WEFT_DETOK_CONTINUE : 0;
+    p.spec = q->spec;
+    p.shift = q->shift;
+    p.n_keep = q->n_keep;
     p.callback = on_piece;
     p.arg = &o;
     weft_status st = weft_generate(q->session, q->sampler, &p, &g, err);
@@ -124,6 +132,9 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
     r->finish_reason = st ? "error" : reason_of(g.finish);
     r->prefill_ms = g.prompt_ms;
     r->decode_ms = g.generate_ms;
+    r->n_drafted = g.n_drafted;
+    r->n_accepted = g.n_accepted;
+    r->n_dropped = g.n_dropped;
     /* A stop string cuts what the grammar took for its own. */
     r->broken_off = !st && q->matcher && (g.finish == WEFT_FINISH_STOP || !weft_matcher_complete(q->matcher));
     return st;

@@ -22,6 +22,9 @@ typedef struct generate_request {
     int continues;  /* the text goes on where the prompt's ended: a space that it begins with is part of it */
     int32_t n_max;  /* tokens; -1: until the context is full */
     int ignore_end; /* go on after an end token, unless the grammar ends with it */
+    int32_t spec;   /* weft_spec */
+    int shift;      /* 1: go on where the context is full, with the first n_keep tokens (0: 4) and the last ones */
+    int32_t n_keep;
     const struct text_list *stop;
     generate_sink sink; /* may be NULL */
     void *sink_arg;
@@ -37,6 +40,8 @@ typedef struct generate_result {
     const char *finish_reason; /* "stop" (end token, end of the grammar or stop string), "length", "cancelled" */
     int broken_off;            /* the grammar wants more: the text is none of its texts */
     double prefill_ms, decode_ms;
+    int32_t n_drafted, n_accepted; /* tokens that were guessed; and rightly */
+    int32_t n_dropped;             /* tokens that were left out as the context was full */
 } generate_result;
 
 /* On failure the result holds what there was until then; free it in any case. */
@@ -46,6 +51,22 @@ void generate_result_free(generate_result *result);
 /* From now on SIGINT cancels `session`, unless it was ignored; a second one ends the process where SIGINT would have
  * before, and is nothing where the program had a handler of its own. NULL gives SIGINT back. */
 void generate_cancel_on_interrupt(weft_session *session);
+
+/* What becomes of a text whose context is full: options of weft run and weft chat. */
+typedef struct overflow_options {
+    const char *how; /* "stop", "shift"; NULL: stop */
+    int32_t n_keep;
+} overflow_options;
+
+/* o: overflow_options * */
+/* clang-format off */
+#define OVERFLOW_OPTIONS(o)                                                                                            \
+    {"overflow", 0, OPT_TEXT, &(o)->how, "HOW",                                                                        \
+     "where the context is full: stop, or shift: go on with the first tokens and the last, half a context (stop)",     \
+     0, 0, NULL, "stop shift"},                                                                                        \
+    {"keep", 0, OPT_INT, &(o)->n_keep, "N", "first tokens that stay then (4)", 1, 1 << 24, NULL}
+/* clang-format on */
+int overflow_shifts(const overflow_options *o);
 
 /* How text is sampled: options of weft run and weft chat; s: weft_sampler_params *. */
 /* clang-format off */

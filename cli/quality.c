@@ -72,37 +72,65 @@ static double divergence(const float *logits, int32_t n_vocab, double log_total,
     return sum;
 }
 
-int quality_add_against(quality_sums *s, const float *logits, int32_t n_vocab, int32_t token, const uint16_t *record)
+quality_sample quality_against(const float *logits, int32_t n_vocab, int32_t token, const uint16_t *record)
 {
-    if (s->n == s->capacity) {
-        int64_t grown = s->capacity ? 2 * s->capacity : 4096;
-        float *klds = realloc(s->klds, (size_t)grown * sizeof *klds);
-        if (klds) s->klds = klds;
-        float *p_diffs = realloc(s->p_diffs, (size_t)grown * sizeof *p_diffs);
-        if (p_diffs) s->p_diffs = p_diffs;
-        if (!klds || !p_diffs) return 0;
-        s->capacity = grown;
-    }
     int32_t top, top_base = 0;
     float scale, min, max = largest(logits, n_vocab, &top);
     memcpy(&scale, record, sizeof scale);
     memcpy(&min, record + 2, sizeof min);
-    double log_total = max + log_sum_exp(logits, n_vocab, max), nll = log_total - (double)logits[token];
-    double nll_base = -((double)scale * record[4 + token] + (double)min);
+    double log_total = max + log_sum_exp(logits, n_vocab, max);
     double kld = divergence(logits, n_vocab, log_total, record + 4, scale, min, &top_base);
-    double p_diff = exp(-nll) - exp(-nll_base);
-    s->klds[s->n] = (float)kld;
+    return (quality_sample){.nll = log_total - (double)logits[token],
+                            .nll_base = -((double)scale * record[4 + token] + (double)min),
+                            .kld = kld,
+                            .same_top = top == top_base};
+}
+
+quality_sample quality_between(const float *logits, const float *base, int32_t n_vocab, int32_t token)
+{
+    int32_t top, top_base;
+    float max = largest(logits, n_vocab, &top), max_base = largest(base, n_vocab, &top_base);
+    double total = max + log_sum_exp(logits, n_vocab, max),
+           total_base = max_base + log_sum_exp(base, n_vocab, max_base);
+    quality_sample q = {.same_top = top == top_base};
+    for (int32_t i = 0; i < n_vocab; i++) {
+        double log_p = (double)base[i] - total_base, p = (double)expf((float)log_p);
+        if (p > 0) q.kld += p * (log_p - ((double)logits[i] - total));
+    }
+    if (token >= 0) {
+        q.nll = total - (double)logits[token];
+        q.nll_base = total_base - (double)base[token];
+    }
+    return q;
+}
+
+static int quality_grow(quality_sums *s)
+{
+    int64_t grown = s->capacity ? 2 * s->capacity : 4096;
+    float *klds = realloc(s->klds, (size_t)grown * sizeof *klds);
+    if (klds) s->klds = klds;
+    float *p_diffs = realloc(s->p_diffs, (size_t)grown * sizeof *p_diffs);
+    if (p_diffs) s->p_diffs = p_diffs;
+    if (klds && p_diffs) s->capacity = grown;
+    return klds && p_diffs;
+}
+
+int quality_add_sample(quality_sums *s, const quality_sample *q)
+{
+    if (s->n == s->capacity && !quality_grow(s)) return 0;
+    double p_diff = exp(-q->nll) - exp(-q->nll_base);
+    s->klds[s->n] = (float)q->kld;
     s->p_diffs[s->n] = (float)p_diff;
-    s->nll_base += nll_base;
-    s->nll_base2 += nll_base * nll_base;
-    s->nll_nll_base += nll * nll_base;
-    s->kld += kld;
-    s->kld2 += kld * kld;
+    s->nll_base += q->nll_base;
+    s->nll_base2 += q->nll_base * q->nll_base;
+    s->nll_nll_base += q->nll * q->nll_base;
+    s->kld += q->kld;
+    s->kld2 += q->kld * q->kld;
     s->p_diff += p_diff;
     s->p_diff2 += p_diff * p_diff;
     s->p_diff4 += p_diff * p_diff * p_diff * p_diff;
-    s->same_top += top == top_base;
-    quality_add(s, nll);
+    s->same_top += q->same_top;
+    quality_add(s, q->nll);
     return 1;
 }
 

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "base/text.h"
+
 /* u16 of one scored token in a base file. */
 int64_t quality_record(int32_t n_vocab);
 
@@ -26,15 +28,30 @@ typedef struct quality_sums {
     float *klds, *p_diffs; /* [n], for percentiles; free() with quality_free */
 } quality_sums;
 
+/* One token against a base. */
+typedef struct quality_sample {
+    double nll, nll_base, kld;
+    int same_top; /* the likeliest token is the base's */
+} quality_sample;
+
 /* Adds one token without a base. */
 void quality_add(quality_sums *s, double nll);
-/* Adds one token against its record; returns 0 without memory. */
-int quality_add_against(quality_sums *s, const float *logits, int32_t n_vocab, int32_t token, const uint16_t *record);
+/* The token from its record. */
+quality_sample quality_against(const float *logits, int32_t n_vocab, int32_t token, const uint16_t *record);
+/* The same from the base's own logits, unrounded; token -1: nobody knows what follows, and both nll are 0. */
+quality_sample quality_between(const float *logits, const float *base, int32_t n_vocab, int32_t token);
+/* Adds it; returns 0 without memory. */
+int quality_add_sample(quality_sums *s, const quality_sample *sample);
 void quality_free(quality_sums *s);
 
 typedef struct quality_estimate {
     double value, error;
 } quality_estimate;
+
+/* Sorts klds and p_diffs, as quality_percentile has them. */
+void quality_sort(quality_sums *s);
+/* Of n sorted values, n >= 1: between the two nearest ranks. fraction: 0 to 1. */
+double quality_percentile(const float *sorted, int64_t n, double fraction);
 
 /* exp(mean nll) and its standard error. */
 quality_estimate quality_perplexity(const quality_sums *s);
@@ -52,8 +69,8 @@ void quality_print_summary(quality_sums *s);
     "weights damaged (NaN)?"
 /* 1 when something was scored and all sums are finite: there are figures. */
 int quality_is_known(const quality_sums *s);
-/* The figures of weft eval documents as one JSON object, null where there are none. */
-void quality_print_documents_json(const quality_sums *s, int32_t n_documents, int32_t n_cut);
+/* The figures of weft eval documents as members of a JSON object, null where there are none. */
+void quality_put_documents(weft__strbuf *t, const quality_sums *s, int32_t n_documents, int32_t n_cut);
 /* quality_print_summary as one JSON object, null where there are none. against: also the divergence. */
 void quality_print_json(quality_sums *s, int32_t n_ctx, int32_t n_chunks, int against);
 

@@ -79,8 +79,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Linear interpolation between the two nearest ranks. */
-static double percentile(const float *sorted, int64_t n, double fraction)
+double quality_percentile(const float *sorted, int64_t n, double fraction)
 {
     double at = fraction * (double)(n - 1);
     int64_t i = (int64_t)at;
@@ -112,9 +111,11 @@ static void print_divergence(const quality_sums *s, const struct figures *f)
     printf("Mean    KLD: %10.6lf ± %10.6lf\n", f->kld.value, f->kld.error);
     printf("Maximum KLD: %10.6f\n", (double)k[s->n - 1]);
     static const double upper[] = {0.999, 0.99, 0.95, 0.90}, lower[] = {0.10, 0.05, 0.01};
-    for (int i = 0; i < 4; i++) printf("%4.1f%%   KLD: %10.6f\n", 100 * upper[i], percentile(k, s->n, upper[i]));
-    printf("Median  KLD: %10.6f\n", percentile(k, s->n, 0.5));
-    for (int i = 0; i < 3; i++) printf("%4.1f%%   KLD: %10.6f\n", 100 * lower[i], percentile(k, s->n, lower[i]));
+    for (int i = 0; i < 4; i++)
+        printf("%4.1f%%   KLD: %10.6f\n", 100 * upper[i], quality_percentile(k, s->n, upper[i]));
+    printf("Median  KLD: %10.6f\n", quality_percentile(k, s->n, 0.5));
+    for (int i = 0; i < 3; i++)
+        printf("%4.1f%%   KLD: %10.6f\n", 100 * lower[i], quality_percentile(k, s->n, lower[i]));
     printf("Minimum KLD: %10.6f\n", (double)k[0]);
 }
 
@@ -125,15 +126,17 @@ static void print_probabilities(const quality_sums *s, const struct figures *f)
     printf("Mean    Δp: %6.3lf ± %5.3lf %%\n", 100 * f->p_diff.value, 100 * f->p_diff.error);
     printf("Maximum Δp: %6.3lf%%\n", 100 * (double)p[s->n - 1]);
     static const double upper[] = {0.999, 0.99, 0.95, 0.90, 0.75}, lower[] = {0.25, 0.10, 0.05, 0.01, 0.001};
-    for (int i = 0; i < 5; i++) printf("%4.1f%%   Δp: %6.3lf%%\n", 100 * upper[i], 100 * percentile(p, s->n, upper[i]));
-    printf("Median  Δp: %6.3lf%%\n", 100 * percentile(p, s->n, 0.5));
-    for (int i = 0; i < 5; i++) printf("%4.1f%%   Δp: %6.3lf%%\n", 100 * lower[i], 100 * percentile(p, s->n, lower[i]));
+    for (int i = 0; i < 5; i++)
+        printf("%4.1f%%   Δp: %6.3lf%%\n", 100 * upper[i], 100 * quality_percentile(p, s->n, upper[i]));
+    printf("Median  Δp: %6.3lf%%\n", 100 * quality_percentile(p, s->n, 0.5));
+    for (int i = 0; i < 5; i++)
+        printf("%4.1f%%   Δp: %6.3lf%%\n", 100 * lower[i], 100 * quality_percentile(p, s->n, lower[i]));
     printf("Minimum Δp: %6.3lf%%\n", 100 * (double)p[0]);
     printf("RMS Δp    : %6.3lf ± %5.3lf %%\n", 100 * f->p_rms.value, 100 * f->p_rms.error);
     printf("Same top p: %6.3lf ± %5.3lf %%\n", 100 * f->same.value, 100 * f->same.error);
 }
 
-static void sort_samples(quality_sums *s)
+void quality_sort(quality_sums *s)
 {
     qsort(s->klds, (size_t)s->n, sizeof *s->klds, by_value);
     qsort(s->p_diffs, (size_t)s->n, sizeof *s->p_diffs, by_value);
@@ -142,7 +145,7 @@ static void sort_samples(quality_sums *s)
 void quality_print_summary(quality_sums *s)
 {
     struct figures f = figures_of(s);
-    sort_samples(s);
+    quality_sort(s);
     putchar('\n');
     print_perplexity(s, &f);
     print_divergence(s, &f);
@@ -171,14 +174,14 @@ void quality_print_json(quality_sums *s, int32_t n_ctx, int32_t n_chunks, int ag
     put_number("perplexity_error", 6, ppl.error + nothing);
     if (against) {
         struct figures f = figures_of(s);
-        if (s->n) sort_samples(s);
+        if (s->n) quality_sort(s);
         put_number("perplexity_base", 6, exp(f.nll_base.value) + nothing);
         put_number("ln_ratio", 6, f.log_ratio.value + nothing);
         put_number("ln_ratio_error", 6, f.log_ratio.error + nothing);
         put_number("kld_mean", 8, f.kld.value + nothing);
         put_number("kld_error", 8, f.kld.error + nothing);
-        put_number("kld_median", 8, s->n ? percentile(s->klds, s->n, 0.5) + nothing : NAN);
-        put_number("kld_p99", 8, s->n ? percentile(s->klds, s->n, 0.99) + nothing : NAN);
+        put_number("kld_median", 8, s->n ? quality_percentile(s->klds, s->n, 0.5) + nothing : NAN);
+        put_number("kld_p99", 8, s->n ? quality_percentile(s->klds, s->n, 0.99) + nothing : NAN);
         put_number("kld_max", 8, s->n ? (double)s->klds[s->n - 1] + nothing : NAN);
         put_number("p_diff_mean", 8, f.p_diff.value + nothing);
         put_number("p_diff_rms", 8, f.p_rms.value + nothing);
@@ -187,13 +190,18 @@ void quality_print_json(quality_sums *s, int32_t n_ctx, int32_t n_chunks, int ag
     printf("}\n");
 }
 
-void quality_print_documents_json(const quality_sums *s, int32_t n_documents, int32_t n_cut)
+static void put_member(weft__strbuf *t, const char *name, double v)
+{
+    if (isfinite(v)) weft__strbuf_printf(t, ", \"%s\": %.6f", name, v);
+    else weft__strbuf_printf(t, ", \"%s\": null", name);
+}
+
+void quality_put_documents(weft__strbuf *t, const quality_sums *s, int32_t n_documents, int32_t n_cut)
 {
     const double nothing = quality_is_known(s) ? 0 : NAN;
     estimate ppl = quality_perplexity(s);
-    printf("{\"tokens\": %lld, \"documents\": %d, \"cut\": %d", (long long)s->n, n_documents, n_cut);
-    put_number("ppl", 6, ppl.value + nothing);
-    put_number("ppl_error", 6, ppl.error + nothing);
-    put_number("nll", 6, (s->n ? s->nll / (double)s->n : NAN) + nothing);
-    printf("}\n");
+    weft__strbuf_printf(t, "\"tokens\": %lld, \"documents\": %d, \"cut\": %d", (long long)s->n, n_documents, n_cut);
+    put_member(t, "ppl", ppl.value + nothing);
+    put_member(t, "ppl_error", ppl.error + nothing);
+    put_member(t, "nll", (s->n ? s->nll / (double)s->n : NAN) + nothing);
 }

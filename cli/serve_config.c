@@ -11,9 +11,10 @@
 #include "weft/hub.h"
 
 /* What a model may have of its own. */
-static const char *const of_a_model[] = {"ctx",        "slots",          "queue",      "chunk",        "kv-tokens",
-                                         "kv-type",    "chat-template",  "adapter-mb", "adapter-type", "rope-scaling",
-                                         "rope-scale", "rope-freq-base", NULL};
+static const char *const of_a_model[] = {"ctx",         "slots",          "queue",        "chunk",
+                                         "kv-tokens",   "kv-type",        "idle-unload",  "chat-template",
+                                         "adapter-dir", "adapter-mb",     "adapter-type", "rope-scaling",
+                                         "rope-scale",  "rope-freq-base", "spec",         NULL};
 /* What would be another file, or none. */
 static const char *const of_the_line[] = {"config", "check", NULL};
 /* Files and folders that are read. */
@@ -23,6 +24,11 @@ static int is_among(const char *name, const char *const *all)
 {
     while (*all && strcmp(*all, name)) all++;
     return *all != NULL;
+}
+
+int serve_config_of_a_model(const char *name)
+{
+    return is_among(name, of_a_model);
 }
 
 /* ---- what is known of settings ---- */
@@ -80,6 +86,14 @@ static void want_pair(const weft__config *c, weft__config_faults *faults, const 
         weft__config_fault_add(faults, s->line, s->column, "server: '%s' wants '%s' beside it", one, other);
 }
 
+static void look_for_inputs(const weft__config_settings *all, weft__config_faults *faults)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        const weft__config_setting *s = &all->items[i];
+        if (s->n && is_among(s->name, inputs)) want_file(faults, s->line, s->column, s->name, s->values[0]);
+    }
+}
+
 static void look_for_models(const weft__config *c, weft__config_faults *faults)
 {
     char path[4096];
@@ -88,16 +102,15 @@ static void look_for_models(const weft__config *c, weft__config_faults *faults)
         weft_error err = {0};
         if (m->path && weft_resolve_model(m->path, path, sizeof path, &err))
             weft__config_fault_add(faults, m->line, m->column, "models.%.60s: %s", m->name, err.message);
-        for (size_t k = 0; k < m->n_adapters; k++) want_file(faults, m->line, m->column, m->name, m->adapters[k].path);
+        for (size_t k = 0; k < m->n_adapters; k++)
+            want_file(faults, m->adapters[k].line, m->adapters[k].column, m->name, m->adapters[k].path);
+        look_for_inputs(&m->options, faults);
     }
 }
 
 static void look_for_files(const weft__config *c, weft__config_faults *faults)
 {
-    for (size_t i = 0; i < c->server.n; i++) {
-        const weft__config_setting *s = &c->server.items[i];
-        if (s->n && is_among(s->name, inputs)) want_file(faults, s->line, s->column, s->name, s->values[0]);
-    }
+    look_for_inputs(&c->server, faults);
     want_pair(c, faults, "tls-cert", "tls-key");
     want_pair(c, faults, "tls-key", "tls-cert");
     for (size_t i = 0; i < c->n_presets; i++)
@@ -105,12 +118,28 @@ static void look_for_files(const weft__config *c, weft__config_faults *faults)
     look_for_models(c, faults);
 }
 
+/* An adapter's name is a model's name to clients, and the engine has rules for it. */
+static void look_at_names(const weft__config *c, weft__config_faults *faults)
+{
+    for (size_t i = 0; i < c->n_models; i++)
+        for (size_t k = 0; k < c->models[i].n_adapters; k++) {
+            const weft__config_adapter *a = &c->models[i].adapters[k];
+            weft_error err = {0};
+            if (weft_engine_adapter_check_name(a->name, &err))
+                weft__config_fault_add(faults, a->line, a->column, "models.%.60s.adapters: %s", c->models[i].name,
+                                       err.message);
+            for (size_t other = 0; other < c->n_models; other++)
+                if (!strcmp(c->models[other].name, a->name))
+                    weft__config_fault_add(faults, a->line, a->column,
+                                           "models.%.60s.adapters: a model has the name '%.60s', too",
+                                           c->models[i].name, a->name);
+        }
+}
+
 static void look(void *arg, const weft__config *c, weft__config_faults *faults)
 {
     const file_reading *r = arg;
-    if (c->n_models > 1)
-        weft__config_fault_add(faults, c->models[1].line, c->models[1].column,
-                               "models.%.60s: a second model; a server has one", c->models[1].name);
+    look_at_names(c, faults);
     if (r->check) look_for_files(c, faults);
 }
 

@@ -11,8 +11,11 @@
  * each fault EXIT_USAGE, or EXIT_FAILED where it cannot be read (check: EXIT_USAGE, too). To be freed. */
 int serve_config_take(const command_spec *spec, const char *path, int check, weft__config **out);
 
-/* Its one model: the path, after its options, its name and its adapters were given to the command's; NULL: it has none,
- * or a message said what is wrong. */
+/* 1: an option that a model may have of its own. */
+int serve_config_of_a_model(const char *name);
+
+/* Its first model, the command's: the path, after its options, its name and its adapters were given to the command's;
+ * NULL: it has none, or a message said what is wrong. */
 const char *serve_config_model(const command_spec *spec, const weft__config *c, const char *path);
 
 /* That nothing is wrong in it. */

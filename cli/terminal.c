@@ -147,6 +147,7 @@ weft_status open_shown_with(const char *path, const weft_model_params *params, w
     progress bar = {0};
     with_bar.progress = progress_update;
     with_bar.progress_arg = &bar;
+    with_bar.renew_plan = 1;
     weft_status st = weft_model_open(path, &with_bar, model, err);
     progress_end(&bar);
     return st;

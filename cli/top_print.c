@@ -122,6 +122,11 @@ void top_print(const char *address, const top_view *v, weft__strbuf *out)
     weft__strbuf_printf(out, "KV pages      %.0f of %.0f in use, %.0f hold prefixes\n",
                         top_metric(m, "weft_kv_pages_used"), top_metric(m, "weft_kv_pages"),
                         top_metric(m, "weft_kv_pages_cached"));
+    const double drafted = top_metric(m, "weft_draft_tokens_total"),
+                 right = top_metric(m, "weft_draft_accepted_tokens_total");
+    if (drafted > 0)
+        weft__strbuf_printf(out, "guesses       %.0f of %.0f tokens right (%.0f %%)\n", right, drafted,
+                            100 * right / drafted);
     weft__strbuf_printf(
         out, "trouble       %.0f refused, %.0f preempted, %.0f failed, %.0f cut for not reading, %.0f gone\n\n",
         top_metric(m, "weft_refused_total"), top_metric(m, "weft_preempted_total"),

@@ -11,6 +11,7 @@ export const DEFAULTS = {
 };
 export const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
     "max_tokens", "seed"];
+const TOGETHER = 0.01; // seconds: tokens that come within so few came in one piece, and tell no rate
 const FORMS = {regex: "regex", choice: "choice", grammar: "grammar"};
 
 function parsed(text, what) {
@@ -38,15 +39,23 @@ export function toolsOf(s) {
     return tools.map((t) => (t && t.type === "function" ? t : {type: "function", function: t}));
 }
 
+// What a side asks: {base, adapter, scale}. Of several models one must be named: the first, where none was chosen.
+export function sideOf(s, side, models) {
+    const bases = models.filter((m) => !m.parent), first = bases[0] ? bases[0].id : "";
+    const base = (side && s.model2) || s.model || (bases.length > 1 ? first : "");
+    return {base, adapter: side ? s.adapter2 : s.adapter, scale: side ? s.scale2 : s.scale, several: bases.length > 1, first};
+}
+
 // side: 0, or 1 for the second of two. models: as /v1/models lists them.
 export function requestOf(c, parent, side, models) {
     const s = c.settings, body = {messages: messagesOf(c, parent), stream: true, stream_options: {include_usage: true}};
-    const model = side ? s.model2 || s.model : s.model, adapter = side ? s.adapter2 : s.adapter, scale = side ? s.scale2 : s.scale;
-    const found = adapter && models.find((m) => m.id === adapter);
-    if (found && scale !== 1 && found.meta && Number.isInteger(found.meta.adapter_id)) {
-        if (model) body.model = model;
+    const {base, adapter, scale, several} = sideOf(s, side, models), named = models.filter((m) => m.id === adapter && m.parent);
+    const found = adapter && (named.find((m) => m.parent === base) || named[0]), lora = found && found.meta && Number.isInteger(found.meta.adapter_id);
+    if (lora && scale !== 1) {
+        if (base) body.model = several ? found.parent : base;
         body.lora = [{id: found.meta.adapter_id, scale}];
-    } else if (adapter || model) body.model = adapter || model;
+    } else if (lora && several) body.model = `${found.parent}:${adapter}`; // another's may have that name, too
+    else if (adapter || base) body.model = adapter || base;
     for (const name of NUMBERS) if (s[name] !== "" && Number.isFinite(Number(s[name]))) body[name] = Number(s[name]);
     const stops = s.stop.split("\n").filter(Boolean);
     if (stops.length) body.stop = stops;
@@ -102,7 +111,7 @@ function measure(node, times) {
     if (times.first) s.first = (times.first - times.began) / 1000;
     s.total = ((times.last || performance.now()) - times.began) / 1000;
     const n = s.tokens || times.events, took = (times.last - times.first) / 1000;
-    if (n > 1 && took > 0) s.rate = (n - 1) / took;
+    if (n > 1 && took > TOGETHER) s.rate = (n - 1) / took;
 }
 
 // Fills the message until its answer ends, is stopped by the signal, or fails; `changed` is called as it grows.

@@ -4,7 +4,7 @@ import {getJson, key, watch} from "./api.js";
 import {Chat, composer} from "./chat.js";
 import {el, icon, iconButton, say} from "./dom.js";
 import {fillSettings} from "./settings.js";
-import {ServerView, isPreset, stateOf, whatOf} from "./server.js";
+import {ServerView, isLoaded, isPreset, stateOf, whatOf} from "./server.js";
 import {Sidebar} from "./sidebar.js";
 
 const at = (id) => document.getElementById(id);
@@ -24,6 +24,7 @@ function option(value, text) {
 
 function pickerOf(side) {
     const s = chat.settings, names = side ? ["model2", "adapter2", "scale2"] : ["model", "adapter", "scale"];
+    if (bases().length && !bases().some((m) => m.id === s[names[0]])) s[names[0]] = ""; // of another server, or one that is gone
     const told = side ? "second " : "", own = s[names[0]] || (side && s.model) || (bases()[0] || {}).id || "";
     const model = el("select", {"aria-label": `${told}model`, disabled: bases().length < 2},
         ...bases().map((m) => option(m.id, m.status && m.status.value !== "loaded" ? `${m.id} (${stateOf(m)})` : m.id)));
@@ -37,7 +38,7 @@ function pickerOf(side) {
         f();
         chat.settingsChanged();
     };
-    model.addEventListener("change", changed(() => (s[names[0]] = model.value, s[names[1]] = "", showPickers())));
+    model.addEventListener("change", changed(() => (s[names[0]] = model.value, s[names[1]] = "", showPickers(), showEmpty())));
     adapter.addEventListener("change", changed(() => (s[names[1]] = adapter.value, scale.hidden = !scales(adapter.value))));
     scale.addEventListener("change", changed(() => (s[names[2]] = Number.isFinite(scale.valueAsNumber) ? scale.valueAsNumber : 1)));
     return el("span", {class: "picker"}, bases().length > 1 ? model : el("span", {class: "model-name"}, own || "no model"),
@@ -56,14 +57,14 @@ function showPickers() {
 }
 
 function showEmpty() {
-    const base = bases()[0], adapters = adaptersOf("").filter((m) => !isPreset(m)), presets = models.filter(isPreset);
+    const base = bases().find((m) => m.id === chat.settings.model) || bases()[0], adapters = adaptersOf("").filter((m) => !isPreset(m)), presets = models.filter(isPreset);
     const facts = [];
     if (base) facts.push(["Model", whatOf(base)]);
     at("served").textContent = base ? base.id : "Ask something";
     if (bases().length > 1) facts.push(["Models", bases().map((m) => m.id).join(", ")]);
     if (adapters.length) facts.push(["Adapters", adapters.slice(0, 12).map((m) => m.id).join(", ") + (adapters.length > 12 ? `, and ${adapters.length - 12} more` : "")]);
     if (presets.length) facts.push(["Presets", presets.slice(0, 12).map((m) => m.id).join(", ")]);
-    if (props) facts.push(["At once", `${props.total_slots} requests`], ["Server", props.build_info]);
+    if (props) facts.push(["At once", `${props.total_slots} requests${bases().length > 1 ? " for each model" : ""}`], ["Server", props.build_info]);
     at("facts").replaceChildren(...facts.flatMap(([name, value]) => [el("dt", null, name), el("dd", null, value)]));
 }
 
@@ -73,9 +74,10 @@ async function loadModels() {
     try {
         const answer = await getJson("v1/models");
         models = Array.isArray(answer.data) ? answer.data.filter((m) => m && typeof m.id === "string") : [];
-        props ||= await getJson("props");
+        const there = bases().find(isLoaded); // another would be loaded for being asked about
+        if (there && !props) props = await getJson(bases().length > 1 ? `props?model=${encodeURIComponent(there.id)}` : "props");
     } catch (e) {
-        return;
+        if (!models.length) return;
     }
     if (JSON.stringify([models, props]) !== before) {
         if (!at("pickers").contains(document.activeElement)) showPickers();
@@ -286,7 +288,7 @@ function begin() {
         failed: notice,
         elsewhere: (id) => chat.reload(id),
     });
-    server = new ServerView(at("server"), () => models);
+    server = new ServerView(at("server"), () => models, loadModels);
     wire();
     showTheme();
     showSide(!isNarrow());

@@ -2,7 +2,7 @@
 // chat.js: the conversation that is open: its messages, the box to write in, and the answers that are on their way. A
 // conversation with running answers is kept until they end, whatever else is opened meanwhile.
 import {el, say} from "./dom.js";
-import {DEFAULTS, requestOf, run} from "./answer.js";
+import {DEFAULTS, requestOf, run, sideOf} from "./answer.js";
 import {MessageView} from "./message.js";
 import * as store from "./store.js";
 import * as tree from "./tree.js";
@@ -201,9 +201,8 @@ export class Chat {
     }
 
     nameOf(side) {
-        const s = this.settings, model = (side && s.model2) || s.model, adapter = side ? s.adapter2 : s.adapter, scale = side ? s.scale2 : s.scale;
-        const base = model || (this.hooks.models().find((m) => !m.parent) || {}).id || "Answer";
-        return adapter ? `${base} + ${adapter}${scale !== 1 ? ` × ${scale}` : ""}` : base;
+        const {base, adapter, scale, first} = sideOf(this.settings, side, this.hooks.models()), name = base || first || "Answer";
+        return adapter ? `${name} + ${adapter}${scale !== 1 ? ` × ${scale}` : ""}` : name;
     }
 
     // A new answer below a message, or two; false where nothing could be sent.

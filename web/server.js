@@ -30,9 +30,11 @@ function rows(names, lines) {
 }
 
 export class ServerView {
-    constructor(root, models) {
+    // reload: has the list of models asked for again
+    constructor(root, models, reload) {
         this.root = root;
         this.models = models;
+        this.reload = reload;
         this.timer = 0;
         this.build();
     }
@@ -48,7 +50,7 @@ export class ServerView {
             first: new Chart("Time to the first token", [{name: "median", kind: "a"}, {name: "99 of 100", kind: "b"}], {show: seconds}),
             between: new Chart("Time between tokens", [{name: "median", kind: "a"}, {name: "99 of 100", kind: "b"}], {show: seconds}),
         };
-        this.slots = el("ol", {class: "slots"});
+        this.slots = el("div");
         this.memory = el("div", {class: "memory"});
         this.tables = el("div");
         this.served = el("div");
@@ -76,7 +78,8 @@ export class ServerView {
         if (this.looking) return;
         this.looking = true;
         try {
-            const [text, slots] = await Promise.all([getText("metrics"), getJson("slots")]);
+            if (this.models().some((m) => m.status)) await this.reload();
+            const [text, slots] = await Promise.all([getText("metrics"), this.askSlots()]);
             const now = parseMetrics(text), at = performance.now();
             this.show(now, slots, this.before ? (at - this.at) / 1000 : 1);
             this.before = now;
@@ -88,6 +91,13 @@ export class ServerView {
             this.before = null;
         }
         this.looking = false;
+    }
+
+    // Of several models each has its own.
+    async askSlots() {
+        const bases = this.models().filter((m) => !m.parent), of = (m) => getJson(`slots?model=${encodeURIComponent(m.id)}`).catch(() => []);
+        if (bases.length < 2) return [["", await getJson("slots")]];
+        return Promise.all(bases.filter(isLoaded).map(async (m) => [m.id, await of(m)]));
     }
 
     show(now, slots, passed) {
@@ -114,16 +124,26 @@ export class ServerView {
         this.showTables(now);
     }
 
-    showSlots(slots) {
-        while (this.slots.children.length > slots.length) this.slots.lastChild.remove();
+    // all: [[model, slots]]
+    showSlots(all) {
+        const names = JSON.stringify(all.map(([name]) => name));
+        if (this.slotsAre !== names)
+            this.slots.replaceChildren(...all.flatMap(([name]) => [name ? el("h4", null, name) : "", el("ol", {class: "slots", "aria-label": name ? `Slots of ${name}` : "Slots"})]),
+                all.length ? "" : el("p", {class: "quiet"}, "No model is loaded."));
+        this.slotsAre = names;
+        this.slots.querySelectorAll("ol").forEach((list, i) => this.fillSlots(list, all[i][1]));
+    }
+
+    fillSlots(list, slots) {
+        while (list.children.length > slots.length) list.lastChild.remove();
         slots.forEach((slot, i) => {
             const seen = slot.n_tokens !== undefined, next = seen && slot.next_token ? slot.next_token[0] : null;
             const words = slot.is_processing ? (seen ? `${slot.n_prompt_tokens} + ${next.n_decoded} tokens` : "another key's request")
                 : seen && slot.n_tokens ? `idle, holds ${slot.n_tokens}` : "idle";
-            let item = this.slots.children[i];
+            let item = list.children[i];
             if (!item) {
                 item = el("li", null, el("span", {class: "slot-id"}, String(slot.id)), el("span", {class: "slot-words"}), el("span", {class: "slot-bar"}, el("span")));
-                this.slots.append(item);
+                list.append(item);
             }
             item.className = slot.is_processing ? "busy" : "";
             item.children[1].textContent = words;
@@ -132,15 +152,17 @@ export class ServerView {
     }
 
     showMemory(now) {
-        const owners = (now.get("weft_memory_bytes") || []).filter((s) => s.labels.owner), sum = owners.reduce((n, s) => n + s.value, 0) || 1;
-        const bar = el("div", {class: "memory-bar", role: "img", "aria-label": owners.map((s) => `${s.labels.owner} ${bytes(s.value)}`).join(", ")},
-            ...owners.map((s, i) => {
+        const by = new Map(); // of all models
+        for (const s of now.get("weft_memory_bytes") || []) if (s.labels.owner) by.set(s.labels.owner, (by.get(s.labels.owner) || 0) + s.value);
+        const owners = [...by], sum = owners.reduce((n, [, value]) => n + value, 0) || 1;
+        const bar = el("div", {class: "memory-bar", role: "img", "aria-label": owners.map(([name, value]) => `${name} ${bytes(value)}`).join(", ")},
+            ...owners.map(([, value], i) => {
                 const part = el("span", {class: `part part-${i % 6}`});
-                part.style.flexGrow = String(s.value / sum);
+                part.style.flexGrow = String(value / sum);
                 return part;
             }));
-        this.memory.replaceChildren(bar, el("ul", {class: "legend"}, owners.map((s, i) =>
-            el("li", {class: `key part-${i % 6}`}, `${s.labels.owner} `, el("span", {class: "number"}, bytes(s.value))))));
+        this.memory.replaceChildren(bar, el("ul", {class: "legend"}, owners.map(([name, value], i) =>
+            el("li", {class: `key part-${i % 6}`}, `${name} `, el("span", {class: "number"}, bytes(value))))));
     }
 
     showTables(now) {
@@ -167,10 +189,12 @@ export class ServerView {
 
 export function stateOf(model) {
     const s = model.status;
-    if (!s) return "ready";
+    if (!s) return model.parent ? "served" : "ready"; // whether an adapter is packed is the tile's affair
     const part = s.value === "loading" && Number.isFinite(s.progress) ? ` ${(s.progress * 100).toFixed(0)} %` : "";
     return `${s.value}${part}${s.pinned ? ", pinned" : ""}`;
 }
+
+export const isLoaded = (model) => !model.status || model.status.value === "loaded";
 
 // A name with settings over a model, of weft.yaml; what else has a parent is an adapter.
 export const isPreset = (model) => !!model.parent && !(model.meta && Number.isInteger(model.meta.adapter_id));
@@ -181,5 +205,5 @@ export function whatOf(model) {
     if (m.n_params) parts.push(`${short(m.n_params)} parameters`);
     if (m.size) parts.push(bytes(m.size));
     if (m.n_ctx) parts.push(`${m.n_ctx} tokens of context`);
-    return parts.join(", ") || "model";
+    return parts.join(", ") || (isLoaded(model) ? "model" : "loaded when it is asked");
 }

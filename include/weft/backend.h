@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
-#define WEFT_ABI_VERSION 0x00020001u
+#define WEFT_ABI_VERSION 0x00020002u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own; constant */
@@ -93,11 +93,17 @@ typedef struct weft_profile_event {
     uint64_t begin_ns, done_ns, end_ns;
 } weft_profile_event;
 
-/* Where the events of a step go, in order. Beyond the capacity they are only counted, in n_lost. */
+/* Where the events of a step go, in order. Beyond the capacity they are only counted, in n_lost.
+ *
+ * From 2.2, for providers with WEFT_FEATURE_COUNT: where `count` is not NULL, every thread that works on the step calls
+ * it, beside the others, as number `thread` of them: with WEFT_NONE before its first op and when it has waited, and
+ * with the index that an op's event has, or would have, in `events` when it is done with its own share of the op. */
 typedef struct weft_profile_log {
     uint32_t size;
     int32_t capacity, n, n_lost;
     weft_profile_event *events;
+    void (*count)(void *count_arg, int32_t thread, int32_t event);
+    void *count_arg;
 } weft_profile_log;
 
 /* One step, as a run gets it. Borrowed for the call. */
@@ -110,7 +116,11 @@ typedef struct weft_step {
 } weft_step;
 
 /* What a provider takes that it may also not know. To come: events, memory of devices, trees of sequences. */
-enum weft_backend_feature { WEFT_FEATURE_PROFILE = 1u << 0, WEFT_FEATURE_OUTLINE = 1u << 1 };
+enum weft_backend_feature {
+    WEFT_FEATURE_PROFILE = 1u << 0,
+    WEFT_FEATURE_OUTLINE = 1u << 1,
+    WEFT_FEATURE_COUNT = 1u << 2 /* from 2.2 */
+};
 
 /* Bytes of memory that a program takes. */
 typedef struct weft_program_bytes {
@@ -183,7 +193,7 @@ WEFT_STATIC_ASSERT(sizeof(weft_peaks) == 48, "plugin ABI: weft_peaks");
 WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_info");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
 WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_event");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 24, "plugin ABI: weft_profile_log");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 40, "plugin ABI: weft_profile_log");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 168, "plugin ABI: weft_backend_api");
 WEFT_STATIC_ASSERT(sizeof(weft_program_bytes) == 32, "plugin ABI: weft_program_bytes");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_step) == 48, "plugin ABI: weft_step");

@@ -58,6 +58,20 @@ WEFT_API weft_dtype_info weft_dtype_describe(uint32_t dtype);
 /* The type named by `text` ("q4_0", "Q4_0"; case does not matter), or -1. */
 WEFT_API int weft_dtype_from_name(const char *text);
 
+/* A type of keys and values: WEFT_F16, WEFT_F32, or a format of whole numbers. Bits 0-7: the keys' format; 8-15: the
+ * values', plus 1 (0: the keys'); 16-23 and 24-31: how many of a group's first and last layers (graph.h) are in F16
+ * all the same. */
+enum weft_kv_format {
+    WEFT_KV_Q8 = 128 /* 8 bits and a scale per token and head, of a head that was rotated */
+};
+
+enum { WEFT_KV_NAME_MAX = 40 };
+
+/* The type that `text` names: "f16", "f32", "q8" (case does not matter). WEFT_ARGUMENT, which lists them. */
+WEFT_API weft_status weft_kv_type_parse(const char *text, uint32_t *out, weft_error *err);
+/* The name that weft_kv_type_parse reads; returns `out`. Of what is no type: its number. */
+WEFT_API const char *weft_kv_type_name(uint32_t type, char out[WEFT_KV_NAME_MAX]);
+
 typedef enum weft_domain {
     WEFT_DOMAIN_HOST = 0,     /* ordinary memory of this process */
     WEFT_DOMAIN_MAPPED = 1,   /* a file mapped read-only */

@@ -24,7 +24,7 @@ typedef struct weft_engine weft_engine;
 
 typedef struct weft_engine_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default) or WEFT_F32 */
+    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
     int32_t n_slots;   /* requests that run at once; 0: 16 */
     /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
     int32_t n_ctx;
@@ -46,7 +46,17 @@ typedef struct weft_engine_params {
     /* 1: weights and pages stay in memory from their first use on; WEFT_LIMIT where RLIMIT_MEMLOCK does not allow it */
     int32_t lock_memory;
     uint64_t kv_bytes; /* as weft_engine_limit_pages, from the start on; 0: no limit */
+    int32_t spec;      /* weft_spec (session.h) */
+    int32_t reserved;
 } weft_engine_params;
+
+/* Where a guess was found. SUFFIX: in the request's prompt and answer, and in finished answers of its tenant under its
+ * adapters. PREDICTION: in what the request said the answer would be. FORCED: what its grammar, or its `insert`, leaves
+ * no choice about. */
+enum weft_drafter { WEFT_DRAFTER_SUFFIX = 0, WEFT_DRAFTER_PREDICTION = 1, WEFT_DRAFTER_FORCED = 2 };
+#define WEFT_DRAFTERS 3
+/* "suffix", "prediction", "forced"; "?" for another. */
+WEFT_API const char *weft_drafter_name(int32_t drafter);
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_engine_params_default(weft_engine_params *params);
@@ -119,6 +129,11 @@ typedef struct weft_event {
     /* FINISHED: where its time since BEGAN went: steps of the model that had rows of it; masks of its grammar; picking
      * tokens, with log-probabilities; its event function; waiting for its next step, and in one for others */
     double model_ms, mask_ms, sample_ms, event_ms, wait_ms;
+    int32_t n_shifts, n_dropped; /* how often the context was full, and the tokens that were left out since */
+    int32_t drafter;             /* TOKEN: 1 + the weft_drafter that had guessed it; 0: none */
+    /* FINISHED: tokens that were guessed and tried, the right ones included; those of them from its prediction */
+    int32_t n_drafted, n_predicted;
+    int32_t reserved;
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now
@@ -167,6 +182,18 @@ typedef struct weft_request_params {
      * answer like all others, which the grammar must allow. [n_insert], copied */
     int32_t n_insert;
     const int32_t *insert;
+    /* 1: where the context is full the answer goes on, up to max_tokens (-1: an end token): the first n_keep tokens (0:
+     * 4) and the last ones, half a context together, are computed anew at their new places, as a prompt is, and all
+     * between them is left out. What follows is what a request with these tokens gives. 0: it ends
+     * (WEFT_FINISH_LENGTH). A prompt must fit either way */
+    int32_t shift;
+    int32_t n_keep; /* at most half of the context */
+    /* What its answer will be for the most part, as its caller expects. [n_predicted], copied */
+    const int32_t *predicted;
+    int32_t n_predicted;
+    int32_t draft_max; /* tokens guessed for a step at most, 0..16: none; default 16 */
+    int32_t draft_min; /* fewer are not tried; default 0 */
+    float draft_p_min; /* those less probable are not, 0..1; default 0 */
 } weft_request_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -247,6 +274,9 @@ WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_reque
 /* The same for a caller that must not wait: where something must be read, *ready is 0, and there is no lease. */
 WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
                                              int32_t *ready, weft_engine_lease **out, weft_error *err);
+/* For a caller whose requests wait for their turn: has the system read the files of what is not ready into its page
+ * cache, and waits for none of them, though opening one may take a while. Nothing that is ready goes for that. */
+WEFT_API void weft_engine_adapters_ahead(weft_engine *engine, const weft_request_adapter *adapters, int32_t n);
 /* Gives the adapters back; requests that run with them have shares of their own. */
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
@@ -289,12 +319,19 @@ typedef struct weft_held {
 } weft_held;
 
 typedef struct weft_memory {
-    weft_held weights;  /* of the model's tensors, as its file has them */
+    /* packed, made when it was opened, and of its file's own pages those that steps read, which the system may drop */
+    weft_held weights;
     weft_held pages;    /* of keys and values: pages held by requests and by the prefix tree */
     weft_held adapters; /* ready to be used */
     /* activations, logits, and what running requests hold beside their pages: tokens, samplers */
     weft_held scratch;
 } weft_memory;
+
+/* Of a drafter: drafts that were tried, their tokens, and those that the answer went on with; by place in the draft. */
+typedef struct weft_draft_stats {
+    uint64_t n_drafts, n_tokens, n_accepted;
+    uint64_t tokens_at[WEFT_DRAFT_MAX], accepted_at[WEFT_DRAFT_MAX];
+} weft_draft_stats;
 
 /* Counts and gauges are of the last step that ended; none waits for the end of a request but n_finished, n_cancelled
  * and n_failed. */
@@ -325,6 +362,11 @@ typedef struct weft_engine_stats {
     uint64_t n_generated;    /* tokens */
     weft_memory memory;      /* how much of it each part holds */
     uint64_t kv_limit_bytes; /* that pages may take now, or do where that is more */
+    /* Adapters that were wanted, by where they were: ready (adapter_hits); as their file has them, in the system's page
+     * cache (adapter_loads less these:) or on the disk, as far as the system tells */
+    uint64_t adapter_hits, adapter_disk_loads;
+    uint64_t adapter_asked_ahead, adapter_ahead_hits; /* by weft_engine_adapters_ahead; in the page cache when read */
+    weft_draft_stats drafts[WEFT_DRAFTERS];           /* by weft_drafter */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -199,7 +199,8 @@ enum weft_kv_kind { WEFT_KV_FULL = 0, WEFT_KV_WINDOW = 1 };
 
 /* Layers that share one kind of page, and so one block table per sequence. A page holds page_tokens consecutive
  * positions of all n_layers: per layer the keys [G][page_tokens * head_dim_k], then the values [G][page_tokens *
- * head_dim_v]. The order inside the last bracket is the provider's own; the bytes are not. */
+ * head_dim_v], each in its format (weft_kv_part_bytes). The order inside the last bracket is the provider's own; the
+ * bytes are not. */
 typedef struct weft_kv_group {
     int32_t kind; /* weft_kv_kind */
     int32_t window;
@@ -216,10 +217,55 @@ static inline uint64_t weft_kv_layer_elems(const weft_kv_group *g)
     return (uint64_t)g->page_tokens * (uint64_t)g->n_kv_heads * ((uint64_t)g->head_dim_k + (uint64_t)g->head_dim_v);
 }
 
-/* A page, in elements of the KV type. */
+/* A page, in elements. */
 static inline uint64_t weft_kv_page_elems(const weft_kv_group *g)
 {
     return weft_kv_layer_elems(g) * (uint64_t)g->n_layers;
+}
+
+/* Of which format keys (values: 0) or values (1) of a group's layer are, where its pages are of this type
+ * (weft_kv_format). */
+static inline uint32_t weft_kv_format_of(uint32_t type, const weft_kv_group *g, int32_t layer, int values)
+{
+    const uint32_t of_values = type >> 8 & 255;
+    if (layer < (int32_t)(type >> 16 & 255) || layer >= g->n_layers - (int32_t)(type >> 24)) return WEFT_F16;
+    return values && of_values ? of_values - 1 : type & 255;
+}
+
+/* The most elements of a head in coded pages: so many products of codes still add up to a whole number that F32
+ * holds. */
+enum { WEFT_KV_CODED_MAX = 1024 };
+
+/* Is it one of whole numbers, whose rows are rotated? */
+static inline int weft_kv_is_coded(uint32_t format)
+{
+    return format == WEFT_KV_Q8;
+}
+
+/* Bytes of one head's keys or values in a page of one layer. Of keys in q8 four elements stand together, and the last
+ * are filled up. */
+static inline uint64_t weft_kv_part_bytes(uint32_t format, const weft_kv_group *g, int values)
+{
+    const uint64_t t = (uint64_t)g->page_tokens, dim = (uint64_t)(values ? g->head_dim_v : g->head_dim_k);
+    if (weft_kv_is_coded(format)) return t * ((values ? dim : (dim + 3) / 4 * 4) + 4);
+    return t * dim * (format == WEFT_F32 ? 4 : 2);
+}
+
+/* Bytes of one layer. */
+static inline uint64_t weft_kv_layer_bytes(uint32_t type, const weft_kv_group *g, int32_t layer)
+{
+    return (uint64_t)g->n_kv_heads * (weft_kv_part_bytes(weft_kv_format_of(type, g, layer, 0), g, 0) +
+                                      weft_kv_part_bytes(weft_kv_format_of(type, g, layer, 1), g, 1));
+}
+
+/* Where layer `layer` begins in a page, in bytes; n_layers: how long a page is. */
+static inline uint64_t weft_kv_layer_at(uint32_t type, const weft_kv_group *g, int32_t layer)
+{
+    const int32_t first = (int32_t)(type >> 16 & 255), behind = layer - (g->n_layers - (int32_t)(type >> 24));
+    int32_t plain = layer < first ? layer : first; /* layers before it that are in F16 all the same */
+    if (behind > 0) plain = layer < first + behind ? layer : first + behind;
+    return (uint64_t)plain * weft_kv_layer_bytes(WEFT_F16, g, 0) +
+           (uint64_t)(layer - plain) * weft_kv_layer_bytes(type & 0xFFFF, g, 0);
 }
 
 /* An immutable DAG. Its arrays belong to its builder (src/graph). */
@@ -297,7 +343,7 @@ static inline int weft_rows_want_outputs(const weft_rows *rows)
 typedef struct weft_kv_binding {
     void *data;
     uint64_t page_bytes;
-    uint32_t dtype; /* WEFT_F16 or WEFT_F32 */
+    uint32_t dtype; /* of which type (weft_kv_format) */
     int32_t n_pages;
     const weft_buffer *buffer; /* NULL; reserved for memory of a device, from byte `offset` of it on */
     uint64_t offset;

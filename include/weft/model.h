@@ -97,7 +97,9 @@ typedef struct weft_model_params {
     int32_t share_threads;
     /* 1: it is loaded so that models that compute meanwhile hardly notice: on one thread, of low precedence */
     int32_t in_background;
-    int32_t reserved;
+    /* 1: a compiled plan of an earlier version, or for another processor, is compiled again in its place, where the
+     * model that it was made of is still there as it was; a line of the log (WEFT_LOG) says so. 0: it is refused */
+    int32_t renew_plan;
 } weft_model_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -141,6 +143,10 @@ typedef struct weft_model_bytes {
 /* Of an outline, too: then what it would take. `out->size` set by the caller. WEFT_UNSUPPORTED where a plugin does not
  * tell. */
 WEFT_API weft_status weft_model_count_bytes(const weft_model *model, weft_model_bytes *out, weft_error *err);
+
+/* 32 hexadecimal digits that tell models apart, by shapes, types and a part of the weights: the same from run to run,
+ * for notes about a model. Not for what must not be mistaken: who makes a file can make one of the same number. */
+WEFT_API void weft_model_fingerprint(const weft_model *model, char out[33]);
 
 WEFT_API const weft_file *weft_model_file(const weft_model *model);           /* NULL for synthetic ones */
 WEFT_API const weft_tokenizer *weft_model_tokenizer(const weft_model *model); /* NULL where the file has none */

@@ -18,10 +18,24 @@ extern "C" {
 
 typedef struct weft_server weft_server;
 
+/* An adapter that comes and goes with its model. */
+typedef struct weft_server_adapter {
+    const char *name, *path;
+    float scale;
+    int32_t reserved;
+} weft_server_adapter;
+
 /* A model that is loaded when a request asks for it. */
 typedef struct weft_server_source {
     const char *name, *path; /* path: or the name of a pulled model */
     int32_t is_pinned;       /* 1: it is loaded at the start, and stays */
+    int32_t idle_unload_s;   /* 0: idle_unload_s of the server */
+    /* of its own, instead of those of weft_server_params; NULL: those */
+    const weft_model_params *model_params;
+    const weft_engine_params *engine_params;
+    const char *chat_template, *adapter_dir; /* "": none, whatever the server has */
+    const weft_server_adapter *adapters;     /* [n_adapters]; one that cannot be read is a fault of its model */
+    int32_t n_adapters;
     int32_t reserved;
 } weft_server_source;
 
@@ -91,6 +105,8 @@ typedef struct weft_server_params {
     const char *otlp_url;
     const char *metrics_file; /* CSV, a row of numbers every metrics_every_s, behind what is there; NULL: none */
     int32_t metrics_every_s;  /* 10 */
+    /* 1: answers go on where the context is full (weft_request_params.shift), unless a request says 'overflow' */
+    int32_t shift;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -17,7 +17,7 @@ typedef struct weft_sampler weft_sampler;
 
 typedef struct weft_session_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default) or WEFT_F32 */
+    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
     int32_t n_ctx;     /* tokens; 0: the model's own, at most 4096 */
     int32_t chunk;     /* rows per step while a prompt is read; 0: the model's max_rows */
 } weft_session_params;
@@ -128,6 +128,18 @@ typedef enum weft_finish {
     WEFT_FINISH_FAILED = 4
 } weft_finish;
 
+/* What guesses tokens ahead, so that one step may bring several. A guess becomes a row of the next step, and the
+ * sampler runs at each as it would have without: so the tokens, and their log-probabilities, are those without guesses,
+ * bit for bit, at every temperature. How many are tried is decided by how often they were right and by what rows
+ * cost. */
+enum weft_spec {
+    WEFT_SPEC_OFF = 0,   /* none (default) */
+    WEFT_SPEC_AUTO = 1,  /* all drafters that there are */
+    WEFT_SPEC_SUFFIX = 2 /* what followed where a text ended alike, and what the caller predicts */
+};
+/* Tokens of one draft at most. */
+#define WEFT_DRAFT_MAX 16
+
 /* A token, and the text that became certain with it. What it points to lives for the call. */
 typedef struct weft_generated {
     uint32_t size;
@@ -146,14 +158,19 @@ typedef struct weft_generate_params {
     int32_t n_tokens;
     /* [n_tokens] evaluated first, behind what the session holds, and told to the sampler; one at least */
     const int32_t *tokens;
-    int32_t max_tokens;       /* to generate, an end token included; -1: until the context is full (default) */
-    int32_t ignore_end;       /* 1: go on after an end token, unless a matcher ends with it */
-    weft_matcher *matcher;    /* the grammar that the text follows, at its place; it moves on. NULL: none */
-    const char *const *stops; /* the text ends before the first of these; NULL-terminated, none is empty; NULL: none */
-    uint32_t detok_flags;     /* weft_detok_flags */
-    int32_t reserved;
+    int32_t max_tokens;        /* to generate, an end token included; -1: until the context is full (default) */
+    int32_t ignore_end;        /* 1: go on after an end token, unless a matcher ends with it */
+    weft_matcher *matcher;     /* the grammar that the text follows, at its place; it moves on. NULL: none */
+    const char *const *stops;  /* the text ends before the first of these; NULL-terminated, none is empty; NULL: none */
+    uint32_t detok_flags;      /* weft_detok_flags */
+    int32_t spec;              /* weft_spec: guesses from what the session's calls have read and written */
     weft_generate_fn callback; /* for each token, on the thread of the call; NULL: none */
     void *arg;
+    /* 1: where the context is full, of the prompt already, the text goes on, with max_tokens -1 too: the first n_keep
+     * tokens that the session holds (0: 4) and the last ones, half a context together, are read anew, at their new
+     * places, and all between them is left out. 0: it ends */
+    int32_t shift;
+    int32_t n_keep; /* at most half of the context */
 } weft_generate_params;
 
 typedef struct weft_generate_result {
@@ -162,6 +179,8 @@ typedef struct weft_generate_result {
     int32_t n_generated; /* tokens, an end token included */
     int32_t stop;        /* index of the stop string that ended the text; -1: none */
     double prompt_ms, generate_ms;
+    int32_t n_shifts, n_dropped;   /* how often the context was full, and the tokens that were left out since */
+    int32_t n_drafted, n_accepted; /* tokens that were guessed and tried; those of them that were right */
 } weft_generate_result;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -221,20 +221,25 @@ WEFT_API weft_status weft_grammar_from_schema(const weft_tokenizer *tokenizer, c
                                               weft_grammar **out, weft_error *err);
 
 enum weft_trigger_kind {
-    WEFT_TRIGGER_WORD = 0, /* the text; where a control token is spelled so, that one, too */
-    WEFT_TRIGGER_TOKEN = 1 /* the token; for the grammar a control token is itself, or else the text of its spelling */
+    WEFT_TRIGGER_WORD = 0,  /* the text; where a control token is spelled so, that one, too */
+    WEFT_TRIGGER_TOKEN = 1, /* the token; for the grammar a control token is itself, or else the text of its spelling */
+    WEFT_TRIGGER_PATTERN = 2, /* a regular expression that some part of the text matches, or that ends with its `$` */
+    WEFT_TRIGGER_PATTERN_FULL = 3 /* one that all of the text matches, where a token ends */
 };
 typedef struct weft_trigger {
     uint32_t kind;
     int32_t token;    /* of TOKEN */
-    const char *text; /* of WORD: text[0..length), UTF-8, at most 1024 bytes */
+    const char *text; /* of the others: text[0..length), UTF-8, at most 1024 bytes, of a pattern 4096 */
     size_t length;
 } weft_trigger;
 /* A grammar that begins later: the text is free, control tokens and ends included, until it has one of
  * triggers[0..n), at most 256; from the trigger's first byte on it is a text of `grammar`, which may be freed. A token
- * that completes a trigger is allowed where it goes on as the grammar does. Fails with WEFT_ARGUMENT for a lazy
- * grammar, or a trigger with which none of its texts begins; WEFT_LIMIT for a word that ends in too many tokens of the
- * vocabulary. */
+ * that completes a trigger is allowed where it goes on as the grammar does. A pattern is complete with the first byte
+ * at which a match ends; of that the grammar has what begins with its first group, by number, that has text, and all
+ * where there is none; control tokens are what they are spelled as. Fails with WEFT_ARGUMENT for a lazy grammar, a
+ * trigger, but for patterns, with which none of its texts begins, or a pattern that the empty text matches;
+ * WEFT_UNSUPPORTED for look-around, references, word boundaries and anchors within groups; WEFT_LIMIT for one that ends
+ * in too many tokens of the vocabulary, or needs too many states. */
 WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
                                        const weft_trigger *triggers, size_t n, weft_grammar **out, weft_error *err);
 /* What the answer to this prompt is held to so that its calls are valid. tools: JSON as given to weft_chat_render; of

@@ -36,7 +36,8 @@ WEFT_API weft_status weft_convert(const char *in, const char *out, const weft_co
 /* ---- compiled plans ----
  * A model whose matrices are packed for one provider on one tier of processors. It is opened as any model is; its
  * pages are mapped, not packed, and shared by the processes that use it. On another tier, or by another version with
- * other layouts, it is refused with WEFT_UNSUPPORTED. */
+ * other layouts, it is refused with WEFT_UNSUPPORTED, or made again (weft_model_params.renew_plan). It names the model
+ * that it was made of, by its absolute path. */
 
 typedef struct weft_plan_params {
     uint32_t size;
@@ -205,7 +206,7 @@ typedef struct weft_step_cost {
 } weft_step_cost;
 
 /* Of a step with n_rows new tokens for each of n_seqs sequences that hold n_past tokens; n_wanted rows of all get
- * logits. out->size set by the caller. */
+ * logits; kv_dtype: of keys and values (weft_kv_format). out->size set by the caller. */
 WEFT_API weft_status weft_model_step_cost(const weft_model *model, int32_t n_seqs, int32_t n_past, int32_t n_rows,
                                           int32_t n_wanted, uint32_t kv_dtype, weft_step_cost *out, weft_error *err);
 
@@ -239,6 +240,9 @@ typedef struct weft_profile_op {
  * provider cannot. Start, stop and what reads the record are called by one thread, which reads while nothing is
  * recorded. */
 WEFT_API weft_status weft_model_profile_start(weft_model *model, weft_error *err);
+/* The same, and every step is counted: weft_model_profile_count. Each op then takes some microseconds more, outside its
+ * own time. What cannot be counted is absent there; it is no error. */
+WEFT_API weft_status weft_model_profile_start_counting(weft_model *model, weft_error *err);
 /* Ends recording, after the step that is being recorded; the record stays until the next start. */
 WEFT_API void weft_model_profile_stop(weft_model *model);
 /* Steps in the record. */
@@ -249,6 +253,25 @@ WEFT_API weft_status weft_model_profile_step(const weft_model *model, int32_t in
 /* As above. Both: WEFT_NOT_FOUND where there is none of that index. Strings in *out live with the model. */
 WEFT_API weft_status weft_model_profile_op(const weft_model *model, int32_t index, weft_profile_op *out,
                                            weft_error *err);
+
+/* What all threads that worked on an op counted during their own shares, without the time in which they waited:
+ * "cycles", "instructions", "branch_misses", "llc_misses" (of the last level of cache), "l1d_misses" and "dtlb_misses"
+ * (of reads) by the processor's counters, in user space; "task_ns" (processor time), "page_faults" and
+ * "context_switches" by the system's. */
+typedef struct weft_profile_count {
+    uint32_t size, reserved;
+    const char *name;
+    const char *absent; /* NULL, or why there is no such counter here, and what helps */
+    uint64_t n;         /* 0 where it is absent */
+    /* Where counters take turns, n was counted in running_ns of the threads' enabled_ns: over many ops the sum of n,
+     * times that of enabled_ns, by that of running_ns, is an estimate of the whole. Equal otherwise. */
+    uint64_t enabled_ns, running_ns;
+} weft_profile_count;
+
+/* Counter `index` of op `op`, counted over all steps. WEFT_NOT_FOUND where there is none of that index: behind the last
+ * counter, and of a record that was not counted. Strings are static. */
+WEFT_API weft_status weft_model_profile_count(const weft_model *model, int32_t op, int32_t index,
+                                              weft_profile_count *out, weft_error *err);
 
 #ifdef __cplusplus
 }

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Schema = Union[Mapping[str, Any], None]
-KV_TYPES = {"f16": "WEFT_F16", "f32": "WEFT_F32"}
+KV_TYPES = {"f16": "WEFT_F16", "f32": "WEFT_F32", "q8": "WEFT_KV_Q8"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Model:
         threads: that compute; 0: one per core that may be used.
         context: tokens of one request at most, prompt and answer; 0: the model's own, at most 4096.
         slots: requests that run at once; more wait.
-        kv: type of keys and values, "f16" or "f32".
+        kv: type of keys and values, "f16", "f32" or "q8".
         kv_tokens: tokens that all requests together hold; 0: slots * context, within half of the free memory.
         queue: requests that wait at most.
         provider: a plugin beside the CPU.

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         otlp_url: str
         metrics_file: Path
         metrics_every_s: int
+        shift: bool
 
 
 class Server:

@@ -79,6 +79,7 @@ typedef struct weft__adapt {
     char *label;               /* its path, for messages */
     char arch[64];             /* general.architecture of its base; "" where it does not say */
     int peft;                  /* read from a folder */
+    int from_disk;             /* some of its bytes were in no memory when it was read, as far as the system tells */
     uint64_t base_fingerprint; /* weft__adapt_fingerprint of its base; 0: it does not say */
     int32_t n_pairs;
     weft__adapt_pair *pairs; /* sorted by name */
@@ -128,6 +129,9 @@ void weft__adapt_name_all(const char *const *names, int32_t n, char *out, size_t
 weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out,
                              weft_error *err);
 void weft__adapt_close(weft__adapt **a);
+/* Asks the system to have the file, or those of the folder, in its page cache when it is opened as above; returns
+ * without waiting for what is read, though opening a file may take a while. 0: there is none such. */
+int weft__adapt_ask_ahead(const char *path, uint64_t max_bytes);
 
 /* Writers; what is read back has the same id. GGUF: with general.architecture `arch` and the base's fingerprint; alpha
  * for all, and scales of their own for those that differ (NAME.lora_scale). A folder is made where there is none;

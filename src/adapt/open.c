@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "adapt/parts.h"
@@ -21,11 +22,14 @@
 #define MAX_HEADER_BYTES ((uint64_t)64 << 20) /* of GGUF; also what a file may have beside its values */
 #define FIRST_BYTES ((uint64_t)64 << 10)
 #define READ_BYTES ((uint64_t)128 << 10) /* at once: some ten microseconds */
+#define CONFIG "adapter_config.json"     /* the two files of a folder */
+#define WEIGHTS "adapter_model.safetensors"
 
 /* A regular file, of which the first n_read bytes are there. */
 typedef struct input {
     int fd;
     uint64_t n, n_read;
+    int from_disk;        /* some of them were not in memory before */
     unsigned char *bytes; /* [n], aligned as tensor data want */
     char shown[WEFT__NAME_SHOW * 2];
 } input;
@@ -58,13 +62,25 @@ static weft_status open_input(input *in, const char *path, const char *name, uin
     return st;
 }
 
+/* As read, and notes whether the system had the bytes in memory, since they were read or written before or were asked
+ * for in time. Where it does not tell, they count as the disk's. */
+static ssize_t read_some(input *in, void *to, size_t n)
+{
+#ifdef RWF_NOWAIT
+    const ssize_t got = preadv2(in->fd, &(struct iovec){to, n}, 1, -1 /* where the file stands */, RWF_NOWAIT);
+    if (got >= 0) return got;
+#endif
+    in->from_disk = 1;
+    return read(in->fd, to, n);
+}
+
 /* The first n bytes, or all. */
 static weft_status read_to(input *in, uint64_t n, weft_error *err)
 {
     if (n > in->n) n = in->n;
     while (in->n_read < n) {
         uint64_t left = n - in->n_read;
-        ssize_t got = read(in->fd, in->bytes + in->n_read, left < READ_BYTES ? (size_t)left : READ_BYTES);
+        ssize_t got = read_some(in, in->bytes + in->n_read, left < READ_BYTES ? (size_t)left : READ_BYTES);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return weft_fail(err, WEFT_IO, "%s: %s", in->shown, strerror(errno));
         if (got == 0) return weft_fail(err, WEFT_IO, "%s: it became shorter while it was read", in->shown);
@@ -99,6 +115,7 @@ static weft_status read_file(weft__adapt *a, const char *path, weft_error *err)
     st = check_gguf(a, &in, err);
     if (!st) st = read_to(&in, in.n, err);
     if (!st) st = weft__adapt_read_gguf(a, in.bytes, (size_t)in.n, err);
+    a->from_disk = in.from_disk;
     close_input(&in);
     return st;
 }
@@ -164,20 +181,21 @@ static weft_status fail_without_weights(weft_status st, const char *folder, weft
 static weft_status read_weights(weft__adapt *a, const char *path, weft__adapt_peft_config *config,
                                 const weft__adapt_names *names, weft_error *err)
 {
-    static const char name[] = "adapter_model.safetensors";
+    static const char name[] = WEIGHTS;
     input in;
     weft_status st = open_member(&in, path, name, file_bytes(a->max_bytes), err);
     if (st) return st == WEFT_NOT_FOUND ? fail_without_weights(st, path, err) : st;
     st = check_safetensors(&in, name, err);
     if (!st) st = read_to(&in, in.n, err);
     if (!st) st = weft__adapt_read_peft(a, config, in.bytes, (size_t)in.n, names, err);
+    a->from_disk = in.from_disk;
     close_input(&in);
     return st;
 }
 
 static weft_status read_folder(weft__adapt *a, const char *path, const weft__adapt_names *names, weft_error *err)
 {
-    static const char name[] = "adapter_config.json";
+    static const char name[] = CONFIG;
     input config;
     weft__adapt_peft_config *said = NULL;
     weft_status st;
@@ -229,6 +247,32 @@ weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, u
     }
     weft__adapt_close(&a);
     return fail_with_path(err, st, path);
+}
+
+/* The system reads no more at a time than it would by itself, whatever it is asked for: so it is asked for pieces. */
+static int ask_for(const char *path, uint64_t max)
+{
+    struct stat info;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return 0;
+    const int fits = !fstat(fd, &info) && S_ISREG(info.st_mode) && (uint64_t)info.st_size <= max;
+    int asked = fits;
+    for (off_t at = 0; asked && at < info.st_size; at += (off_t)READ_BYTES)
+        asked = !posix_fadvise(fd, at, (off_t)READ_BYTES, POSIX_FADV_WILLNEED);
+    close(fd);
+    return asked;
+}
+
+int weft__adapt_ask_ahead(const char *path, uint64_t max_bytes)
+{
+    struct stat info;
+    if (stat(path, &info)) return 0;
+    if (!S_ISDIR(info.st_mode)) return ask_for(path, file_bytes(max_bytes));
+    char *config = path_of(path, CONFIG), *weights = path_of(path, WEIGHTS);
+    const int asked = config && weights && ask_for(config, MAX_CONFIG_BYTES) && ask_for(weights, file_bytes(max_bytes));
+    weft__free(config);
+    weft__free(weights);
+    return asked;
 }
 
 void weft__adapt_close(weft__adapt **p)

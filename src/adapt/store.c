@@ -233,7 +233,11 @@ void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *
                                      .n_bytes = s->n_bytes,
                                      .peak_bytes = s->peak_bytes,
                                      .max_bytes = s->max_bytes,
+                                     .n_hits = s->n_hits,
                                      .n_loads = s->n_loads,
+                                     .n_disk_loads = s->n_disk_loads,
+                                     .n_ahead = s->n_ahead,
+                                     .n_ahead_hits = s->n_ahead_hits,
                                      .n_evictions = s->n_evictions};
     for (size_t i = 0; i < s->n_packed; i++) out->n_leases += s->packed[i]->n_pins;
     pthread_mutex_unlock(&s->lock);

@@ -68,6 +68,9 @@ weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ref 
 /* The same, but nothing is read or waited for: where that would have to be, *ready is 0, and there is no lease. */
 weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n, int *ready,
                                           weft__adapt_lease **out, weft_error *err);
+/* For a caller whose turn has not come: asks the system for the files of what is not packed, so that they are in its
+ * page cache when they are leased. Takes nothing of the budget, and drops nothing. */
+void weft__adapt_store_ask_ahead(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n);
 /* Once more; NULL stays NULL. */
 weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease);
 void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);
@@ -102,7 +105,11 @@ int weft__adapt_store_find(weft__adapt_store *s, const char *name,
 typedef struct weft__adapt_store_stats {
     int32_t n_entries, n_packed, n_leases;
     uint64_t n_bytes, max_bytes, n_loads, n_evictions;
-    uint64_t peak_bytes; /* that n_bytes has been */
+    uint64_t peak_bytes;   /* that n_bytes has been */
+    uint64_t n_hits;       /* leases of what was packed */
+    uint64_t n_disk_loads; /* of n_loads; the others' files were in memory as they are */
+    uint64_t n_ahead;      /* files that were asked for ahead */
+    uint64_t n_ahead_hits; /* of these, that were in memory when they were read */
 } weft__adapt_store_stats;
 void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *out);
 

@@ -70,8 +70,8 @@ static weft_status read_asks(weft__adapt_store *s, const weft__adapt_ref *asks, 
     return WEFT_OK;
 }
 
-/* The packed stack of what is asked for, pinned; NULL: it is not there. With the lock. */
-static weft__adapt_lease *pin(weft__adapt_store *s, const resolved *w)
+/* The packed stack of what is asked for; NULL: it is not there. With the lock. */
+static weft__adapt_lease *find_packed(const weft__adapt_store *s, const resolved *w)
 {
     for (size_t i = 0; i < s->n_packed; i++) {
         weft__adapt_lease *p = s->packed[i];
@@ -79,12 +79,20 @@ static weft__adapt_lease *pin(weft__adapt_store *s, const resolved *w)
         for (int32_t k = 0; same && k < w->n; k++)
             same = w->known[k] && weft__adapt_same_id(p->items[k].id, w->items[k].id) &&
                    p->items[k].scale == w->items[k].scale;
-        if (!same) continue;
-        p->n_pins++;
-        p->used = ++s->clock;
-        return p;
+        if (same) return p;
     }
     return NULL;
+}
+
+/* The same, pinned. With the lock. */
+static weft__adapt_lease *pin(weft__adapt_store *s, const resolved *w)
+{
+    weft__adapt_lease *p = find_packed(s, w);
+    if (!p) return NULL;
+    p->n_pins++;
+    p->used = ++s->clock;
+    s->n_hits++;
+    return p;
 }
 
 static weft_status make_id(weft__adapt_lease *p, weft_error *err)
@@ -101,6 +109,16 @@ static weft_status make_id(weft__adapt_lease *p, weft_error *err)
     }
     weft__sha256_end_words(&h, p->id.word);
     return WEFT_OK;
+}
+
+/* e: the name that it was read for, or NULL. With the lock. */
+static void count_load(weft__adapt_store *s, weft__adapt_entry *e, int from_disk)
+{
+    s->n_loads++;
+    s->n_disk_loads += (uint64_t)from_disk;
+    if (!e || !e->asked_ahead) return;
+    e->asked_ahead = 0;
+    s->n_ahead_hits += !from_disk;
 }
 
 /* Files of what is asked for, read; the name that one belongs to learns what it holds. */
@@ -124,7 +142,7 @@ static weft_status read_files(weft__adapt_store *s, resolved *w, weft__adapt *ad
             e->id = r.id;
             e->n_packed = r.n_packed;
         }
-        s->n_loads++;
+        count_load(s, e, adapters[i]->from_disk);
         pthread_mutex_unlock(&s->lock);
         w->items[i].id = adapters[i]->id;
         w->known[i] = 1;
@@ -293,6 +311,35 @@ weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adap
     *ready = !st && (*out || w.n == 0);
     forget(&w);
     return st;
+}
+
+/* That the file of a name is asked for, before it is, or could not be; 0: it is no news. */
+static int mark_ahead(weft__adapt_store *s, const resolved *w, int32_t i, int asked)
+{
+    pthread_mutex_lock(&s->lock);
+    weft__adapt_entry *e = weft__adapt_store_entry(s, w->entry_names[i]);
+    const int news = e && e->asked_ahead != asked && !strcmp(e->path, w->paths[i]);
+    if (news) e->asked_ahead = asked;
+    pthread_mutex_unlock(&s->lock);
+    return news;
+}
+
+void weft__adapt_store_ask_ahead(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n)
+{
+    resolved w = {0};
+    pthread_mutex_lock(&s->lock);
+    if (read_asks(s, asks, n, &w, NULL) || find_packed(s, &w)) forget(&w);
+    pthread_mutex_unlock(&s->lock);
+    uint64_t n_asked = 0;
+    for (int32_t i = 0; i < w.n; i++) {
+        if (!mark_ahead(s, &w, i, 1)) continue;
+        if (weft__adapt_ask_ahead(w.paths[i], weft__adapt_store_max_read(s))) n_asked++;
+        else mark_ahead(s, &w, i, 0);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->n_ahead += n_asked;
+    pthread_mutex_unlock(&s->lock);
+    forget(&w);
 }
 
 weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ref *asks, int32_t n,

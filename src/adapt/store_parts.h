@@ -13,6 +13,7 @@ typedef struct weft__adapt_entry {
     int32_t index, version;
     float scale;
     int known;
+    int asked_ahead;   /* for its file, which was not read since */
     weft__adapt_id id; /* of the version, where it is known */
     uint64_t n_packed; /* that it takes alone, or at least takes; 0: not known */
 } weft__adapt_entry;
@@ -45,6 +46,7 @@ struct weft__adapt_store {
     weft__adapt_lease **packed; /* [n_packed] */
     size_t n_packed, packed_capacity;
     uint64_t n_bytes, peak_bytes, max_bytes, clock, n_loads, n_evictions;
+    uint64_t n_hits, n_disk_loads, n_ahead, n_ahead_hits;
 };
 
 static inline int weft__adapt_same_id(weft__adapt_id a, weft__adapt_id b)
@@ -58,6 +60,13 @@ weft__adapt_entry *weft__adapt_store_entry(weft__adapt_store *s, const char *nam
 int weft__adapt_store_has(const weft__adapt_store *s, weft__adapt_id id);
 /* Frees packed stack i. */
 void weft__adapt_store_drop(weft__adapt_store *s, size_t i);
+
+/* float32 to 4 bits: what has more bytes than so many budgets fits none. */
+enum { WEFT__ADAPT_SHRINK = 8 };
+static inline uint64_t weft__adapt_store_max_read(const weft__adapt_store *s)
+{
+    return s->max_bytes > UINT64_MAX / WEFT__ADAPT_SHRINK ? UINT64_MAX : s->max_bytes * WEFT__ADAPT_SHRINK;
+}
 
 /* A file, read and checked against the base. */
 typedef struct weft__adapt_reading {

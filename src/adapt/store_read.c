@@ -8,18 +8,15 @@
 #include "base/text.h"
 #include "format/names.h"
 
-enum { SHRINK = 8 }; /* float32 to 4 bits: what has more bytes than so many budgets fits none */
-
 void weft__adapt_read_checked(void *arg)
 {
     weft__adapt_reading *r = arg;
     weft__adapt *a;
-    uint64_t max = r->s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : r->s->max_bytes * SHRINK;
-    r->status = weft__adapt_open(r->path, r->s->names, max, &a, r->err);
+    r->status = weft__adapt_open(r->path, r->s->names, weft__adapt_store_max_read(r->s), &a, r->err);
     if (!r->status) r->status = weft__adapt_check(a, &r->s->base, r->err);
     if (!r->status) {
         r->id = a->id;
-        r->n_packed = a->n_bytes / SHRINK;
+        r->n_packed = a->n_bytes / WEFT__ADAPT_SHRINK;
     }
     if (!r->status && !r->out && (r->status = weft__adapt_check_values(a, r->scale, r->err))) {
         char shown[WEFT__NAME_SHOW * 2];

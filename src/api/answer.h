@@ -37,6 +37,10 @@ typedef struct weft__api_choice {
     weft_status status; /* WEFT_OK, or why it failed; `message` says more */
     char message[256];
     int32_t n_cached, n_generated; /* tokens: of the prompt; of the answer */
+    int32_t n_dropped;             /* tokens that were left out as the context was full */
+    /* Guessed ahead and tried, known when it has ended, and those of them that the answer went on with; the same of
+     * what its request predicted. */
+    int32_t n_drafted, n_accepted, n_predicted, n_predicted_accepted;
     double prompt_ms, generate_ms;
     uint64_t seed;
 } weft__api_choice;

@@ -29,6 +29,7 @@ void weft__api_params_free(weft__api_params *params)
     weft__free(params->bias);
     weft__free(params->bias_texts);
     weft__strbuf_free(&params->constraint.text);
+    weft__strbuf_free(&params->prediction);
     weft__strbuf_free(&params->tools.offered);
     weft__strbuf_free(&params->tools.called);
     *params = (weft__api_params){0};

@@ -107,7 +107,12 @@ typedef struct weft__api_params {
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
-    int64_t keep_alive_ms; /* of the model, after the request; -1: as the server has it; INT64_MAX: for ever */
+    const char *overflow;         /* "stop" or "shift"; NULL: as the server has it */
+    int64_t n_keep;               /* first tokens that stay where it shifts; 0: as usual; -1: the prompt */
+    int64_t draft_max, draft_min; /* tokens that are guessed for a step */
+    double draft_p_min;           /* the least probability of one */
+    weft__strbuf prediction;      /* owned; what the answer is expected to be; of length 0: nothing */
+    int64_t keep_alive_ms;        /* of the model, after the request; -1: as the server has it; INT64_MAX: for ever */
     weft__api_constraint constraint;
     int base64;
     int generation_prompt;
@@ -172,9 +177,10 @@ typedef struct weft__api_meant {
     char user[257];
     int64_t timeout_ms; /* 0: none */
 } weft__api_meant;
-/* Of what is no such body nothing is known: its reader will say what is wrong. */
+/* Looks for these members alone: what it takes beside the time of reading does not grow with the body. Of what is no
+ * JSON object something may be known, or nothing: its reader will say what is wrong. */
 void weft__api_meant_read(const char *body, size_t n, weft__api_meant *out);
-/* The same of a body that was parsed, whose root it takes. */
+/* weft__api_params_parse of a body that was parsed, whose root it takes. */
 int weft__api_params_take(const weft__api_table *form, int32_t n_vocab, weft__json **root, weft__api_params *params,
                           weft__api_error *error);
 

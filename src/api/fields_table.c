@@ -69,6 +69,16 @@
 /* ollama's: how long the model stays after the request. */
 #define KEEP_ALIVE READ("keep_alive", "seconds, or string as '5m'", weft__api_read_keep_alive)
 
+/* llama.cpp's: how far is guessed. */
+#define SPECULATIVE                                                                                                    \
+    INT("speculative.n_max", draft_max, WEFT_DRAFT_MAX, 0, MAX_INT),                                                   \
+        INT("speculative.n_min", draft_min, 0, 0, MAX_INT), NUMBER("speculative.p_min", draft_p_min, 0, 0, 1)
+
+/* What becomes of an answer where the context is full; n_keep as llama.cpp has it. */
+#define OVERFLOW                                                                                                       \
+    {"overflow", WEFT__FIELD_STRING, 0, AT(overflow), NONE, 0, MAX_NAME, NULL, weft__api_read_overflow},               \
+        INT("n_keep", n_keep, 0, -1, MAX_INT)
+
 /* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
 #define OPENAI_SAMPLING                                                                                                \
     INT("n", n, 1, 1, WEFT__API_MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),  \
@@ -84,7 +94,7 @@
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                \
         BOOL("grammar_lazy", grammar_lazy, 0), READ("grammar_triggers", TRIGGERS, weft__api_read_triggers),            \
         READ("lora", LORAS, weft__api_read_adapter_scales), INT("priority", priority, 0, -8, 0),                       \
-        INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX), KEEP_ALIVE
+        INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX), KEEP_ALIVE, OVERFLOW, SPECULATIVE
 
 #define TOOLS                                                                                                          \
     JSON("tools", 0, tools.given, "array of tools", weft__api_read_tools),                                             \
@@ -112,7 +122,7 @@ static const weft__api_field chat_fields[] = {
     BOOL("parse_tool_calls", tools.parsed, 1),
     READ("modalities", "array of strings", weft__api_read_modalities),
     EMPTY("audio"),
-    EMPTY("prediction"),
+    READ("prediction", "object with type and content", weft__api_read_prediction),
     EMPTY("web_search_options"),
     NOTE("store"),
     NOTE("metadata"),
@@ -181,6 +191,8 @@ static const weft__api_field completion_fields[] = {
     INT("priority", priority, 0, -8, 0),
     INT("timeout_ms", timeout_ms, 0, 0, WEFT__API_TIMEOUT_MAX),
     KEEP_ALIVE,
+    OVERFLOW,
+    SPECULATIVE,
     READ("json_schema", "object", weft__api_read_json_schema),
     READ("samplers", "array of strings, or string of letters", weft__api_read_samplers),
     READ("lora", LORAS, weft__api_read_adapter_scales),

@@ -66,6 +66,7 @@ static void put_timings(weft__strbuf *out, const weft__api_choice *c)
     put_rate(out, "prompt", c->prompt->n - c->n_cached, c->prompt_ms);
     weft__strbuf_putc(out, ',');
     put_rate(out, "predicted", c->n_generated, c->generate_ms);
+    if (c->n_drafted) weft__strbuf_printf(out, ",\"draft_n\":%d,\"draft_n_accepted\":%d", c->n_drafted, c->n_accepted);
     weft__strbuf_putc(out, '}');
 }
 
@@ -76,7 +77,7 @@ static void put_trigger(weft__strbuf *out, const weft_trigger *t, int more)
         weft__strbuf_printf(out, "{\"type\":0,\"value\":\"\",\"token\":%d}", t->token);
         return;
     }
-    weft__strbuf_puts(out, "{\"type\":1,\"value\":");
+    weft__strbuf_printf(out, "{\"type\":%d,\"value\":", t->kind == WEFT_TRIGGER_WORD ? 1 : (int)t->kind);
     weft__json_write_string(out, t->text, t->length);
     weft__strbuf_putc(out, '}');
 }
@@ -89,11 +90,13 @@ static void put_settings(weft__strbuf *out, const weft__api_choice *c)
                         "\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
                         "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,"
                         "\"frequency_penalty\":%.9g,"
-                        "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":0,\"grammar\":",
+                        "\"speculative.n_max\":%lld,\"speculative.n_min\":%lld,\"speculative.p_min\":%.9g,"
+                        "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":%lld,\"grammar\":",
                         (long long)p->max_tokens, (long long)p->max_tokens, (unsigned long long)c->seed, p->temperature,
                         (long long)p->top_k, p->top_p, p->min_p, (long long)p->penalty_last_n, p->repeat_penalty,
-                        p->presence_penalty, p->frequency_penalty, p->ignore_end ? "true" : "false",
-                        p->stream ? "true" : "false", (long long)(p->n_top > 0 ? p->n_top : 0));
+                        p->presence_penalty, p->frequency_penalty, (long long)p->draft_max, (long long)p->draft_min,
+                        p->draft_p_min, p->ignore_end ? "true" : "false", p->stream ? "true" : "false",
+                        (long long)(p->n_top > 0 ? p->n_top : 0), (long long)p->n_keep);
     weft__json_write_string(out, p->grammar ? p->grammar : "", p->grammar ? strlen(p->grammar) : 0);
     weft__strbuf_printf(out, ",\"grammar_lazy\":%s,\"grammar_triggers\":[", p->grammar_lazy ? "true" : "false");
     for (int i = 0; i < p->n_triggers; i++) put_trigger(out, &p->triggers[i], i > 0);
@@ -122,8 +125,10 @@ static void put_final(weft__strbuf *out, const weft__api_choice *c, size_t text_
     put_settings(out, c);
     weft__strbuf_puts(out, ",\"prompt\":");
     weft__json_write_string(out, c->prompt->text ? c->prompt->text : "", c->prompt->n_text);
-    weft__strbuf_printf(out, ",\"has_new_line\":%s,\"truncated\":false,\"stop_type\":\"%s\",\"stopping_word\":",
-                        c->text.len && memchr(c->text.data, '\n', c->text.len) ? "true" : "false", why);
+    weft__strbuf_printf(out, ",\"has_new_line\":%s,\"truncated\":%s,\"dropped_tokens\":%d,",
+                        c->text.len && memchr(c->text.data, '\n', c->text.len) ? "true" : "false",
+                        c->n_dropped ? "true" : "false", c->n_dropped);
+    weft__strbuf_printf(out, "\"stop_type\":\"%s\",\"stopping_word\":", why);
     weft__json_write_string(out, stop, n_stop);
     weft__strbuf_printf(out, ",\"tokens_cached\":%d", c->prompt->n + c->n_generated);
     put_timings(out, c);

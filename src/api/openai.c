@@ -151,6 +151,7 @@ static void put_completion_chunk(weft__strbuf *out, const weft__api_choice *c, c
     put_completion_logprobs(out, c, with_prompt, c->n_shown, to);
     weft__strbuf_puts(out, ",\"finish_reason\":");
     weft__strbuf_printf(out, finish ? "\"%s\"" : "%s", finish ? finish : "null");
+    if (finish) weft__api_put_dropped(out, c);
     weft__api_end_chunk(out, c->answer);
 }
 
@@ -200,7 +201,9 @@ static void completions_whole(const weft__api_answer *a, weft__strbuf *out)
         weft__json_write_string(out, both.data ? both.data : "", both.len);
         weft__strbuf_putc(out, ',');
         put_completion_logprobs(out, c, a->params->echo, 0, weft__api_entries_shown(c));
-        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", weft__api_finish_text(c));
+        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"", weft__api_finish_text(c));
+        weft__api_put_dropped(out, c);
+        weft__strbuf_putc(out, '}');
     }
     weft__strbuf_puts(out, "],");
     weft__api_put_usage(out, a);

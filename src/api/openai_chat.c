@@ -182,6 +182,7 @@ static void chat_choice_end(const weft__api_choice *c, weft__strbuf *out)
     }
     begin_chunk(out, c);
     weft__strbuf_printf(out, "{},\"logprobs\":null,\"finish_reason\":\"%s\"", chat_finish(c));
+    weft__api_put_dropped(out, c);
     weft__api_end_chunk(out, c->answer);
 }
 
@@ -200,7 +201,9 @@ static void chat_whole(const weft__api_answer *a, weft__strbuf *out)
         put_message(out, c);
         weft__strbuf_putc(out, ',');
         put_chat_logprobs(out, c, 0, weft__api_entries_shown(c));
-        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"}", chat_finish(c));
+        weft__strbuf_printf(out, ",\"finish_reason\":\"%s\"", chat_finish(c));
+        weft__api_put_dropped(out, c);
+        weft__strbuf_putc(out, '}');
     }
     weft__strbuf_puts(out, "],");
     weft__api_put_usage(out, a);

@@ -32,18 +32,31 @@ void weft__api_put_head(weft__strbuf *out, const weft__api_answer *a, const char
     weft__strbuf_printf(out, ",\"system_fingerprint\":\"weft-%s\"", weft_version());
 }
 
+void weft__api_put_dropped(weft__strbuf *out, const weft__api_choice *c)
+{
+    if (c->n_dropped) weft__strbuf_printf(out, ",\"dropped_tokens\":%d", c->n_dropped);
+}
+
 void weft__api_put_usage(weft__strbuf *out, const weft__api_answer *a)
 {
-    int64_t prompt = 0, cached = 0, generated = 0;
+    int64_t prompt = 0, cached = 0, generated = 0, predicted = 0, accepted = 0;
     for (int i = 0; i < a->n_choices; i++) {
         const weft__api_choice *c = &a->choices[i];
         if (i % a->params->n == 0) prompt += c->prompt->n, cached += c->n_cached;
         generated += c->n_generated;
+        predicted += c->n_predicted;
+        accepted += c->n_predicted_accepted;
     }
     weft__strbuf_printf(out,
                         "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
-                        "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
+                        "\"prompt_tokens_details\":{\"cached_tokens\":%lld}",
                         (long long)prompt, (long long)generated, (long long)(prompt + generated), (long long)cached);
+    if (a->params->prediction.len)
+        weft__strbuf_printf(out,
+                            ",\"completion_tokens_details\":{\"accepted_prediction_tokens\":%lld,"
+                            "\"rejected_prediction_tokens\":%lld}",
+                            (long long)accepted, (long long)(predicted > accepted ? predicted - accepted : 0));
+    weft__strbuf_putc(out, '}');
 }
 
 static int any_failed(const weft__api_answer *a)

@@ -202,8 +202,12 @@ static int check_variables(const weft__api_prompt_model *m, const weft__json *kw
 {
     weft__json_member k = {0};
     while (weft__json_next(kwargs, &k)) {
-        if (weft__json_is_null(k.value) || !strcmp(k.key, "enable_thinking") || weft_chat_reads(m->chat, k.key))
-            continue;
+        const int thinking = !strcmp(k.key, "enable_thinking");
+        if (thinking && !weft__json_is_null(k.value) &&
+            weft__json_kind_of(k.value) != WEFT__JSON_BOOL) /* "no" is true */
+            return weft__api_error_set(error, 400, "chat_template_kwargs",
+                                       "'chat_template_kwargs.enable_thinking' must be true or false");
+        if (weft__json_is_null(k.value) || thinking || weft_chat_reads(m->chat, k.key)) continue;
         return weft__api_error_set(error, 400, "chat_template_kwargs",
                                    "'chat_template_kwargs.%.60s': this model's chat template reads no such variable; "
                                    "leave it out",

@@ -108,21 +108,22 @@ int weft__api_read_json_schema(weft__api_params *params, const char *name, const
     return keep_schema(params, name, name, v, error);
 }
 
-/* llama.cpp's types of triggers: 0 a token, 1 a word, 2 and 3 patterns. */
+/* llama.cpp's types of triggers. */
 static int read_trigger(weft__api_params *params, const char *place, const weft__json *v, weft__api_error *error)
 {
+    static const uint32_t kinds[] = {WEFT_TRIGGER_TOKEN, WEFT_TRIGGER_WORD, WEFT_TRIGGER_PATTERN,
+                                     WEFT_TRIGGER_PATTERN_FULL};
     weft_trigger *t = &params->triggers[params->n_triggers];
     int64_t type = -1, token = -1;
     if (!weft__json_int(weft__json_get(v, "type"), &type) || type < 0 || type > 3)
-        return weft__api_error_set(error, 400, place, "'%s' must be an object with a 'type': 0 (token) or 1 (word)",
-                                   place);
-    if (type > 1)
         return weft__api_error_set(error, 400, place,
-                                   "'%s': patterns (type %d) are not supported; write words (type 1) or tokens (0)",
-                                   place, (int)type);
-    *t = (weft_trigger){.kind = type ? WEFT_TRIGGER_WORD : WEFT_TRIGGER_TOKEN};
+                                   "'%s' must be an object with a 'type': 0 (token), 1 (word), 2 (pattern) or 3 "
+                                   "(pattern of all of the text)",
+                                   place);
+    *t = (weft_trigger){.kind = kinds[type]};
     if (type && (!weft__json_string(weft__json_get(v, "value"), &t->text, &t->length) || !t->length))
-        return weft__api_error_set(error, 400, place, "'%s' must have a 'value', the word", place);
+        return weft__api_error_set(error, 400, place, "'%s' must have a 'value', the %s", place,
+                                   type > 1 ? "pattern" : "word");
     if (!type && (!weft__json_int(weft__json_get(v, "token"), &token) || token < 0 || token >= params->n_vocab))
         return weft__api_error_set(error, 400, place, "'%s' must have a 'token', an id from 0 to %d", place,
                                    params->n_vocab - 1);
@@ -171,4 +172,27 @@ int weft__api_read_modalities(weft__api_params *params, const char *name, const 
     (void)params;
     if (weft__json_size(v) == 1 && weft__json_is(weft__json_at(v, 0), "text")) return 1;
     return weft__api_error_set(error, 400, name, "'%s' must be [\"text\"]", name);
+}
+
+/* OpenAI's: {"type": "content", "content": a text, or parts of one}. */
+int weft__api_read_prediction(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+{
+    const weft__json *content = weft__json_get(v, "content");
+    const int is_list = weft__json_kind_of(content) == WEFT__JSON_ARRAY;
+    const size_t n_parts = is_list ? weft__json_size(content) : 1;
+    if (weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v)) return 1;
+    if (!weft__json_is(weft__json_get(v, "type"), "content"))
+        return weft__api_error_set(error, 400, name, "'%s' must be an object with the 'type' \"content\"", name);
+    params->prediction.len = 0;
+    for (size_t i = 0; i < n_parts; i++) {
+        const weft__json *part = is_list ? weft__json_at(content, i) : NULL;
+        const char *s;
+        size_t n;
+        if ((is_list && !weft__json_is(weft__json_get(part, "type"), "text")) ||
+            !weft__json_string(is_list ? weft__json_get(part, "text") : content, &s, &n))
+            return weft__api_error_set(error, 400, name, "'%s.content' must be a string, or an array of text parts",
+                                       name);
+        weft__strbuf_put(&params->prediction, s, n);
+    }
+    return !params->prediction.failed || weft__api_error_set(error, 503, NULL, "no memory for the request");
 }

@@ -40,6 +40,13 @@ int weft__api_read_stop(weft__api_params *params, const char *name, const weft__
     return 1;
 }
 
+int weft__api_read_overflow(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error)
+{
+    (void)v;
+    if (!strcmp(params->overflow, "stop") || !strcmp(params->overflow, "shift")) return 1;
+    return weft__api_error_set(error, 400, name, "'%s' must be stop or shift, not '%.40s'", name, params->overflow);
+}
+
 static int token_id(const weft__api_params *params, const char *text, int64_t *id)
 {
     char *end;

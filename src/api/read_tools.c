@@ -173,7 +173,8 @@ static int check_allowed(const char *name, const weft__json *v, weft__api_error 
     char place[96], where[48];
     snprintf(where, sizeof where, "%.20s.allowed_tools", name);
     if (!weft__api_read_word(weft__json_get(v, "mode"), &mode) || !weft__json_size(tools))
-        return weft__api_error_set(error, 400, where, "'%s' must be an object with 'mode' and 'tools'", where);
+        return weft__api_error_set(error, 400, where,
+                                   "'%s' must be an object with 'mode' and 'tools', some of those offered", where);
     snprintf(place, sizeof place, "%.40s.mode", where);
     if (!check_word(place, mode, modes, "auto or required", error)) return 0;
     for (size_t i = 0; i < weft__json_size(tools); i++) {

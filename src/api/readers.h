@@ -11,10 +11,12 @@
 
 typedef int weft__api_reader(weft__api_params *params, const char *name, const weft__json *v, weft__api_error *error);
 
+/* read_format.c, too: */
+weft__api_reader weft__api_read_prediction;
 /* read_sampling.c */
-weft__api_reader weft__api_read_stop, weft__api_read_bias, weft__api_read_bias_llama, weft__api_read_samplers,
-    weft__api_read_best_of, weft__api_read_logprobs_llama, weft__api_read_no_limit, weft__api_read_seed,
-    weft__api_read_seed_llama;
+weft__api_reader weft__api_read_stop, weft__api_read_overflow, weft__api_read_bias, weft__api_read_bias_llama,
+    weft__api_read_samplers, weft__api_read_best_of, weft__api_read_logprobs_llama, weft__api_read_no_limit,
+    weft__api_read_seed, weft__api_read_seed_llama;
 /* Those that `samplers` does not name do nothing, whatever their own fields say. */
 void weft__api_switch_samplers_off(weft__api_params *params);
 

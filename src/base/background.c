@@ -21,6 +21,7 @@
 /* Of a thread in the background. */
 static _Thread_local struct {
     int is_one, n_cores;
+    struct background_job *job;
     uint64_t n_bytes; /* worked on since it looked at the clock */
     uint64_t next_ns; /* when it has worked long enough, at the earliest */
     uint64_t own_ns;  /* its own time at the end of its last rest */
@@ -63,9 +64,17 @@ void weft__background_did(uint64_t n_bytes)
     rest();
 }
 
+/* The thread that has it done waits for its end, and starts threads for it. */
 typedef struct background_job {
     void (*fn)(void *arg);
     void *arg;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t changed;
+    int has_ended, wants_thread;
+    pthread_t *thread;
+    void *(*thread_fn)(void *arg);
+    void *thread_arg;
+    int why; /* there is none */
 } background_job;
 
 /* Linux has a nice value for each thread, against POSIX; elsewhere it would be the whole process's. */
@@ -82,20 +91,68 @@ static void give_way(void)
 
 static void *background_run(void *arg)
 {
-    const background_job *j = arg;
+    background_job *j = arg;
     give_way();
     self.is_one = 1;
+    self.job = j;
     self.n_cores = weft__machine_cores();
     self.own_ns = own_ns();
     background_go_on(0);
     j->fn(j->arg);
+    pthread_mutex_lock(&j->lock);
+    j->has_ended = 1;
+    pthread_cond_broadcast(&j->changed);
+    pthread_mutex_unlock(&j->lock);
     return NULL;
+}
+
+int weft__background_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+    background_job *j = self.job;
+    pthread_mutex_lock(&j->lock);
+    j->thread = thread;
+    j->thread_fn = fn;
+    j->thread_arg = arg;
+    j->wants_thread = 1;
+    pthread_cond_broadcast(&j->changed);
+    while (j->wants_thread) pthread_cond_wait(&j->changed, &j->lock);
+    const int why = j->why;
+    pthread_mutex_unlock(&j->lock);
+    return why;
+}
+
+/* Until the job has ended. */
+static void background_serve(background_job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    while (!j->has_ended) {
+        if (j->wants_thread) {
+            j->why = weft__thread_start(j->thread, j->thread_fn, j->thread_arg);
+            j->wants_thread = 0;
+            pthread_cond_broadcast(&j->changed);
+        } else {
+            pthread_cond_wait(&j->changed, &j->lock);
+        }
+    }
+    pthread_mutex_unlock(&j->lock);
 }
 
 void weft__background_run(void (*fn)(void *arg), void *arg)
 {
-    background_job j = {fn, arg};
+    background_job j = {.fn = fn, .arg = arg};
     pthread_t thread;
-    if (weft__thread_start(&thread, background_run, &j)) fn(arg);
-    else pthread_join(thread, NULL);
+    if (self.is_one) {
+        fn(arg);
+        return;
+    }
+    pthread_mutex_init(&j.lock, NULL);
+    pthread_cond_init(&j.changed, NULL);
+    if (weft__thread_start(&thread, background_run, &j)) {
+        fn(arg);
+    } else {
+        background_serve(&j);
+        pthread_join(thread, NULL);
+    }
+    pthread_cond_destroy(&j.changed);
+    pthread_mutex_destroy(&j.lock);
 }

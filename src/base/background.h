@@ -6,21 +6,26 @@
  * And what the system takes away for work of low precedence, it takes in whole time slices of several milliseconds; so
  * such work rests by itself, too: where pools have as many threads at work as there are cores, it works for 0.4 ms and
  * sleeps for 2. It has to say how far it has come. What runs there must hold no lock that others wait for: while cores
- * are scarce, it may stand still for long. Thread-safe. */
+ * are scarce, it may stand still for long. Threads that it starts (thread.h) are started by the caller meanwhile: they
+ * have the caller's precedence, and its cores. Thread-safe. */
 #ifndef WEFT_BASE_BACKGROUND_H
 #define WEFT_BASE_BACKGROUND_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 /* Its nice value over the caller's, for the stretches of work in which it cannot rest. */
 enum { WEFT__BACKGROUND_NICE = 10 };
 
-/* Calls fn(arg) and returns after it: on a thread of low precedence, or, where the system refuses one, here. */
+/* Calls fn(arg) and returns after it: on a thread of low precedence, or here: where the system refuses one, and where
+ * the calling thread is one already. */
 void weft__background_run(void (*fn)(void *arg), void *arg);
 /* Is the calling thread one? */
 int weft__background_is(void);
 /* Says that n_bytes were worked on since the last call, and may rest; nothing in any other thread. Costs an addition
  * for most calls. */
 void weft__background_did(uint64_t n_bytes);
+/* For thread.c, and threads in the background: weft__thread_start by who runs them. */
+int weft__background_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
 
 #endif

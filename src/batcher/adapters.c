@@ -96,6 +96,14 @@ void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
     weft__adapt_store_release(e->adapters, &l);
 }
 
+void weft_engine_adapters_ahead(weft_engine *e, const weft_request_adapter *adapters, int32_t n)
+{
+    weft__adapt_ref asks[WEFT__ADAPT_STACK];
+    if (n < 1 || n > WEFT__ADAPT_STACK) return;
+    for (int32_t i = 0; i < n; i++) asks[i] = (weft__adapt_ref){adapters[i].name, adapters[i].scale, adapters[i].index};
+    weft__adapt_store_ask_ahead(e->adapters, asks, n);
+}
+
 int weft_engine_lease_wait(weft_engine *e, uint32_t timeout_ms)
 {
     return weft__adapt_store_wait(e->adapters, timeout_ms);

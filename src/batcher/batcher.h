@@ -9,7 +9,9 @@
  *   persist.c   prefixes that go there
  *   slots.c     sequences that are saved and restored by name
  *   snapshots.c pages of the prefix tree from and to snapshots, a piece between two steps
+ *   drafts.c    tokens that are guessed ahead of a step
  *   step.c      a plan of the scheduler as steps of the model
+ *   shift.c     what a request goes on with where its context is full
  *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
  *   adapters.c  adapters by name, and what requests lease of them
  *   inbox.c     events that are kept until they are taken
@@ -28,6 +30,7 @@
 #include <stdio.h>
 
 #include "adapt/store.h"
+#include "draft/draft.h"
 #include "engine/handles.h"
 #include "kv/prefix.h"
 #include "kv/store.h"
@@ -85,17 +88,33 @@ typedef struct batcher_request {
     void *arg;
 
     /* The engine's thread. */
-    int32_t *tokens; /* [n_prompt + max_new], of which n_known are known */
+    int32_t *tokens; /* [n_most], of which n_known are known */
     int32_t n_known, n_cached;
-    int32_t n_kept; /* of a finished one: what the prefix tree has of it */
+    int32_t n_most;              /* tokens at a time: n_prompt + max_new, or fewer where it shifts */
+    int32_t shift, n_keep;       /* shift: where these are full it goes on with the first n_keep and the last ones */
+    int32_t n_shifts, n_dropped; /* so far */
+    int32_t n_kept;              /* of a finished one: what the prefix tree has of it */
     weft__kv_seq *seq;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
     double *sum; /* [D] of the hidden states of n_summed tokens; embeddings only */
     int32_t n_summed;
-    int32_t n_told;      /* PROMPT_TOKEN events so far */
-    int32_t n_read;      /* of the prompt; a preemption takes nothing from it */
-    uint64_t n_scratch;  /* bytes of its tokens and sampler, while they count */
+    int32_t n_told;     /* PROMPT_TOKEN events so far */
+    int32_t n_read;     /* of the prompt; a preemption takes nothing from it */
+    uint64_t n_scratch; /* bytes of its tokens and sampler, while they count */
+    struct {
+        weft__draft_history *own;       /* of its prompt and answer; NULL: nothing is drafted */
+        weft__draft_expected *expected; /* NULL: it expects nothing */
+        uint64_t key[2];                /* of the finished answers that it may see */
+        weft__draft_trust trust;
+        int32_t most, least; /* tokens; what the request allows */
+        float p_least;
+        int64_t n_known;             /* tokens of its text, those left out included, that `own` has */
+        int32_t n_idle, n_wait;      /* times that its grammar forced nothing; until it is asked again */
+        weft__draft now;             /* of this step: n rows; n 0: none */
+        int32_t n_right;             /* of it, so far */
+        int32_t n_tried, n_expected; /* of all steps; those of the expected text */
+    } draft;
     int computed, ended; /* it had rows; it ends with this step: no more tokens */
     int32_t put_off;     /* how many steps, to the last, left no time for its mask */
     weft_finish finish;  /* if it ends by itself, unless: */
@@ -145,8 +164,14 @@ typedef struct batcher_part {
     int32_t first, n;         /* positions */
     int32_t row;              /* its first row */
     int32_t wanted, n_wanted; /* its first logits, and how many */
-    int sample;               /* the last row's logits give the next token */
+    int sample;               /* the logits of the last row before its draft give the next token */
+    int32_t n_draft;          /* its last rows are guesses */
+    int known;                /* its next token was sampled, or it has ended */
 } batcher_part;
+
+/* Tokens that may follow tokens[0, n), at most `most`, of which n_prompt are a prompt, into out[]; how many. */
+typedef int32_t (*batcher_guess)(void *arg, const int32_t *tokens, int32_t n_prompt, int32_t n, int32_t most,
+                                 int32_t *out);
 
 typedef struct batcher_trace batcher_trace;
 
@@ -206,8 +231,19 @@ struct weft_engine {
     uint64_t model_ns; /* of this step: in which the model computed */
     struct {
         uint64_t prompt, cached, generated; /* tokens */
-    } step;                                 /* of this step, until weft__batcher_count_step */
-    uint64_t n_scratch;                     /* bytes of all n_scratch of requests */
+        weft_draft_stats drafts[WEFT_DRAFTERS];
+    } step; /* of this step, until weft__batcher_count_step */
+    struct {
+        weft__draft_pool *pool; /* of finished answers; NULL: nothing is drafted */
+        weft__draft_cost cost;
+        uint64_t *bits; /* [(tokens of the tokenizer + 63) / 64] a mask */
+        /* For tests, which set them before the first request: drafts are tried whatever they cost; and this is asked
+         * instead of all drafters. 0, NULL: not */
+        int always;
+        batcher_guess guess;
+        void *guess_arg;
+    } draft;
+    uint64_t n_scratch; /* bytes of all n_scratch of requests */
     /* of this step: in which grammars made masks; when that is enough, the others are put off */
     uint64_t mask_ns, mask_most_ns;
     float *logits; /* [max_wanted, V] */
@@ -263,6 +299,8 @@ void weft__batcher_recycle(weft_engine *e, batcher_request *r);
 void weft__batcher_clear(batcher_request *r);
 
 /* ---- engine.c ---- */
+/* Is that an end token? */
+int weft__batcher_is_end(const weft_engine *e, int32_t token);
 /* Puts numbers where zeros stand, and checks them; n_kv_tokens is left to the pages. */
 weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_params *p, weft_error *err);
 /* Rows with logits of one run of the model at most. */
@@ -286,6 +324,9 @@ weft__sched_store weft__batcher_store(weft_engine *e);
 /* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
 weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
                                weft__kv_key *out, weft_error *err);
+/* What finished answers are found again by: as above, and always of one tenant. */
+weft_status weft__batcher_answers_key(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
+                                      uint64_t out[2], weft_error *err);
 /* May the request read from and feed the prefix tree? */
 int weft__batcher_reads_cache(const batcher_request *r);
 int weft__batcher_feeds_cache(const batcher_request *r);
@@ -341,15 +382,44 @@ int weft__batcher_restore_yields(weft_engine *e);
 weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n,
                                      weft__kv_snapshot **s, uint64_t *at, int *complete, weft_error *err);
 
+/* ---- drafts.c ---- */
+weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err);
+void weft__batcher_close_drafts(weft_engine *e);
+/* Bytes that a request of n_tokens tokens holds for drafts at most, beside what it expects. */
+uint64_t weft__batcher_draft_bytes(int32_t n_tokens);
+/* What a request asks for about drafts, copied; any thread. r->lease is there. */
+weft_status weft__batcher_draft_ask(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err);
+/* When a request leaves the queue. Without memory it goes without drafts. */
+void weft__batcher_draft_begin(batcher_request *r);
+/* Adds rows of drafts to a plan, for the requests that decode. */
+void weft__batcher_draft(weft_engine *e, const weft__sched_plan *plan);
+/* What became of r->draft.now. */
+void weft__batcher_drafted(batcher_request *r);
+/* A request has ended: its answer becomes what others of its tenant are drafted from. */
+void weft__batcher_draft_end(batcher_request *r);
+void weft__batcher_draft_clear(batcher_request *r);
+
 /* ---- step.c ---- */
 void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan);
 
+/* ---- shift.c ---- */
+/* How many tokens the request holds at a time, and whether it will shift, from r->max_new as it is without; which
+ * becomes what was asked for. Fills r->n_most, r->shift, r->n_keep. WEFT_ARGUMENT: n_keep. */
+weft_status weft__batcher_shift_plan(const weft_engine *e, const weft_request_params *p, batcher_request *r,
+                                     weft_error *err);
+/* Behind its rows of a step: where its tokens are full and more are to come, those that stay begin anew. */
+void weft__batcher_shift(batcher_request *r);
+
 /* ---- sample.c ---- */
+/* Tokens that it has generated. */
+int32_t weft__batcher_generated(const batcher_request *r);
 /* What a request needs when it leaves the queue. */
 void weft__batcher_prepare(batcher_request *r);
-/* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its
- * mask, and nothing has changed. Of those with a grammar at least one gets its token in each step. */
-int weft__batcher_sample(batcher_request *r, float *logits);
+/* 0: this step has no time left for its mask. Of those with a grammar at least one gets its token in each step. */
+int weft__batcher_has_time(const batcher_request *r);
+/* The token after the last known one, from its logits, which are overwritten. guessed: what a draft has there; -1:
+ * nothing. */
+void weft__batcher_sample(batcher_request *r, float *logits, int32_t guessed);
 /* Tells of prompt token `at` from the logits of the one before it (NULL for the first). */
 void weft__batcher_prompt_token(batcher_request *r, int32_t at, const float *logits);
 /* Adds the hidden states of positions first .. first + n - 1. */

@@ -39,7 +39,7 @@ void weft_engine_params_init(weft_engine_params *params, uint32_t size)
 
 void(weft_request_params_default)(weft_request_params *p)
 {
-    *p = (weft_request_params){.size = sizeof *p, .max_tokens = -1, .n_top = -1};
+    *p = (weft_request_params){.size = sizeof *p, .max_tokens = -1, .n_top = -1, .draft_max = WEFT_DRAFT_MAX};
     weft_sampler_params_default(&p->sampler);
 }
 
@@ -82,9 +82,17 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
         (st = weft__engine_model_context(m, p->n_ctx, err)) ||
         (st = check_range("chunk", p->chunk, 1, p->step_rows, err)) ||
         (st = check_range("max_queue", p->max_queue, 1, WEFT_QUEUE_MAX, err)) ||
-        (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)))
+        (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)) ||
+        (st = check_range("spec", p->spec, WEFT_SPEC_OFF, WEFT_SPEC_SUFFIX, err)))
         return st;
     return WEFT_OK;
+}
+
+int weft__batcher_is_end(const weft_engine *e, int32_t token)
+{
+    for (int32_t i = 0; i < e->vocab.n_ends; i++)
+        if (e->vocab.ends[i] == token) return 1;
+    return 0;
 }
 
 /* ---- life ---- */
@@ -194,6 +202,7 @@ static void discard(weft_engine *e)
     weft__batcher_persist_end(e);
     weft__batcher_trace_close(e);
     weft__sched_destroy(&e->sched);
+    weft__batcher_close_drafts(e);
     weft__batcher_close_pages(e);
     weft__adapt_store_destroy(&e->adapters);
     weft__free(e->vocab.is_nameless);
@@ -230,7 +239,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     make_locks(e);
     weft__batcher_stats_begin(e);
     if ((st = weft__batcher_open_adapters(e, err)) || (st = weft__batcher_open_pages(e, err)) ||
-        (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
+        (st = weft__batcher_open_drafts(e, err)) || (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
         (p.store_dir && (st = weft__batcher_open_store(e, err))) ||
         (p.trace && (st = weft__batcher_trace_open(e, p.trace, err))) ||
         (p.lock_memory && (st = weft__mem_lock(err))) || (st = start(e, err))) {

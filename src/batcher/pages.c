@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/hash.h"
@@ -36,6 +37,18 @@ static void add_shape(weft__hash_state *h, const weft_model *m)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) weft__hash_add(h, texts[i], strlen(texts[i]) + 1);
 }
 
+/* In pieces, so that it may rest in between. */
+static void add_bytes(weft__hash_state *h, const void *bytes, uint64_t n)
+{
+    enum { PIECE = 1 << 18 };
+    const char *at = bytes;
+    for (uint64_t some; n; at += some, n -= some) {
+        some = n < PIECE ? n : PIECE;
+        weft__hash_add(h, at, (size_t)some);
+        weft__background_did(some);
+    }
+}
+
 /* Reads every weight. */
 static void add_weights(weft__hash_state *h, const weft_model *m)
 {
@@ -46,43 +59,62 @@ static void add_weights(weft__hash_state *h, const weft_model *m)
         weft__hash_add(h, w->name, strlen(w->name) + 1);
         weft__hash_add(h, &w->dtype, sizeof w->dtype);
         if (w->buffer->data)
-            weft__hash_add(h, (const char *)w->buffer->data + w->offset,
-                           (size_t)(w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]));
+            add_bytes(h, (const char *)w->buffer->data + w->offset,
+                      w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]);
     }
-    if (image) weft__hash_add(h, image->data, (size_t)image->n_bytes);
+    if (image) add_bytes(h, image->data, image->n_bytes);
+    weft__engine_model_drop_file(m);
 }
 
-/* Without a store its pages are seen by this engine alone, and the weights need not be read. */
-static weft__kv_key model_key(const weft_model *m, int with_weights)
+/* Without a store its pages are seen by this engine alone, and the weights need not be read. Pages of one type are
+ * never those of another: layouts tell f16 from f32, as in stores of earlier versions, and the key what came since. */
+static weft__kv_key model_key(const weft_model *m, uint32_t kv_type, int with_weights)
 {
     weft__hash_state h;
     weft__kv_key key;
     weft__hash_begin(&h);
     add_shape(&h, m);
+    if (kv_type != WEFT_F16 && kv_type != WEFT_F32) weft__hash_add(&h, &kv_type, sizeof kv_type);
     key.word[0] = weft__hash_end(&h);
     if (with_weights) add_weights(&h, m);
     key.word[1] = weft__hash_end(&h);
     return key;
 }
 
-weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
-                               weft__kv_key *out, weft_error *err)
+/* tenant NULL: any. */
+static weft_status root_of(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
+                           weft_error *err)
 {
     weft__sha256 h = {0};
     weft_status st;
     /* What it computes, and in which type: a store on the disk may outlive that choice. */
     uint64_t adapters[4] = {0, 0, e->params.adapter_dtype, lease != NULL};
     *out = e->root;
-    if (!e->params.isolate_tenants && !lease) return WEFT_OK;
+    if (!tenant && !lease) return WEFT_OK;
     if (lease) memcpy(adapters, weft__adapt_lease_id(lease).word, sizeof weft__adapt_lease_id(lease).word);
     if ((st = weft__sha256_begin(&h, err)) || (st = weft__sha256_add(&h, &e->root, sizeof e->root, err)) ||
         (lease && (st = weft__sha256_add(&h, adapters, sizeof adapters, err))) ||
-        (e->params.isolate_tenants && (st = weft__sha256_add(&h, tenant, strlen(tenant), err)))) {
+        (tenant && (st = weft__sha256_add(&h, tenant, strlen(tenant), err)))) {
         weft__sha256_free(&h);
         return st;
     }
     weft__sha256_end_words(&h, out->word);
     return WEFT_OK;
+}
+
+weft_status weft__batcher_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
+                               weft__kv_key *out, weft_error *err)
+{
+    return root_of(e, e->params.isolate_tenants ? tenant : NULL, lease, out, err);
+}
+
+weft_status weft__batcher_answers_key(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease,
+                                      uint64_t out[2], weft_error *err)
+{
+    weft__kv_key key;
+    weft_status st = root_of(e, tenant, lease, &key, err);
+    if (!st) memcpy(out, key.word, sizeof key.word);
+    return st;
 }
 
 /* ---- how many pages ---- */
@@ -92,7 +124,7 @@ static double token_bytes(const weft_graph *g, uint32_t dtype)
     double bytes = 0;
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].window <= 0)
-            bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * weft_dtype_describe(dtype).block_bytes /
+            bytes += (double)weft_kv_layer_at(dtype, &g->kv_groups[i], g->kv_groups[i].n_layers) /
                      g->kv_groups[i].page_tokens;
     return bytes;
 }
@@ -127,10 +159,9 @@ static weft_status count_pages(const weft_graph *g, const weft_engine_params *p,
 static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
-    uint32_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
     double bytes = 0, room = (double)weft__machine_memory_available("");
     for (int32_t i = 0; i < g->n_kv_groups; i++)
-        bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * block_bytes * n_pages[i];
+        bytes += (double)weft_kv_layer_at(e->params.kv_dtype, &g->kv_groups[i], g->kv_groups[i].n_layers) * n_pages[i];
     if (room <= 0 || bytes <= room) return WEFT_OK;
     return weft_fail(
         err, WEFT_NO_MEMORY,
@@ -191,7 +222,7 @@ weft_status weft__batcher_open_pages(weft_engine *e, weft_error *err)
         (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
         (st = weft__kv_prefix_create(e->pool, &e->prefix, err)))
         return st;
-    e->root = model_key(e->model, e->params.store_dir != NULL);
+    e->root = model_key(e->model, e->params.kv_dtype, e->params.store_dir != NULL);
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
     e->kv_bytes = e->params.kv_bytes;

@@ -12,14 +12,20 @@
 #include "batcher/batcher.h"
 #include "sample/sampler.h"
 
+int32_t weft__batcher_generated(const batcher_request *r)
+{
+    return r->n_known + r->n_dropped - r->n_prompt;
+}
+
 void weft__batcher_prepare(batcher_request *r)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
-    r->n_scratch = ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens +
-                   (r->sampler ? weft__sample_bytes(r->sampler) : 0);
+    if (!st) weft__batcher_draft_begin(r);
+    r->n_scratch = (uint64_t)r->n_most * sizeof *r->tokens + (r->sampler ? weft__sample_bytes(r->sampler) : 0) +
+                   weft__draft_history_bytes(r->draft.own) + weft__draft_expected_bytes(r->draft.expected);
     r->engine->n_scratch += r->n_scratch;
     for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++)
         st = weft_sampler_accept(r->sampler, r->tokens[i], &err);
@@ -76,13 +82,6 @@ void weft__batcher_prompt_token(batcher_request *r, int32_t at, const float *log
 
 /* ---- tokens ---- */
 
-static int is_end(const weft_engine *e, int32_t token)
-{
-    for (int32_t i = 0; i < e->vocab.n_ends; i++)
-        if (e->vocab.ends[i] == token) return 1;
-    return 0;
-}
-
 /* What grammars take of a step is counted as time: it is what the others wait. */
 static weft_status mask(batcher_request *r, float *logits, weft_error *err)
 {
@@ -133,7 +132,7 @@ static int32_t pick(batcher_request *r, float *logits)
         fail_computing(r, st, err.message, logits);
         return -1;
     }
-    if (!st && is_end(e, token)) {
+    if (!st && weft__batcher_is_end(e, token)) {
         weft__batcher_end(r, WEFT_FINISH_END);
         return -1;
     }
@@ -141,27 +140,30 @@ static int32_t pick(batcher_request *r, float *logits)
     return st ? -1 : take(r, token);
 }
 
-int weft__batcher_sample(batcher_request *r, float *logits)
+int weft__batcher_has_time(const batcher_request *r)
+{
+    return !r->matcher || r->engine->mask_ns < r->engine->mask_most_ns;
+}
+
+void weft__batcher_sample(batcher_request *r, float *logits, int32_t guessed)
 {
     weft_engine *e = r->engine;
     weft_token_prob top[BATCHER_MAX_TOP];
-    if (r->matcher && e->mask_ns >= e->mask_most_ns) {
-        r->put_off++;
-        return 0;
-    }
-    r->put_off = 0;
     if (r->n_top >= 0) memcpy(e->raw, logits, (size_t)e->model->hp.n_vocab * sizeof *logits);
     int32_t token = pick(r, logits);
     if (!r->first_ns) r->first_ns = weft__clock_ns();
-    if (token < 0) return 1;
+    if (token < 0) return;
     r->tokens[r->n_known++] = token;
     e->step.generated++;
     weft_event event = weft__batcher_event(r, WEFT_EVENT_TOKEN);
     event.token = token;
+    if (token == guessed) {
+        event.drafter = 1 + r->draft.now.kind;
+        r->draft.n_right++;
+    }
     if (r->n_top >= 0) add_probs(r, e->raw, top, &event);
     weft__batcher_notify(r, &event);
     if (r->matcher && weft_matcher_complete(r->matcher) == 2) weft__batcher_end(r, WEFT_FINISH_END);
-    return 1;
 }
 
 /* ---- embeddings ---- */

@@ -25,6 +25,20 @@ static void stats_add(weft_histogram *h, double value)
     h->sum += value;
 }
 
+static void count_drafts(weft_draft_stats *all, weft_draft_stats *step)
+{
+    for (int d = 0; d < WEFT_DRAFTERS; d++) {
+        all[d].n_drafts += step[d].n_drafts;
+        all[d].n_tokens += step[d].n_tokens;
+        all[d].n_accepted += step[d].n_accepted;
+        for (int k = 0; k < WEFT_DRAFT_MAX; k++) {
+            all[d].tokens_at[k] += step[d].tokens_at[k];
+            all[d].accepted_at[k] += step[d].accepted_at[k];
+        }
+        step[d] = (weft_draft_stats){0};
+    }
+}
+
 void weft__batcher_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns)
 {
     stats_add(&e->stats.batch_rows, plan->n_rows);
@@ -33,6 +47,7 @@ void weft__batcher_count_step(weft_engine *e, const weft__sched_plan *plan, uint
     e->stats.prompt_tokens += e->step.prompt;
     e->stats.cached_tokens += e->step.cached;
     e->stats.n_generated += e->step.generated;
+    count_drafts(e->stats.drafts, e->step.drafts);
     e->model_ns = e->step.prompt = e->step.cached = e->step.generated = 0;
 }
 
@@ -52,9 +67,10 @@ uint64_t weft__batcher_scratch(const weft_model *m, int32_t max_wanted)
 static void count_bytes(weft_engine *e, uint64_t pages)
 {
     weft_memory *m = &e->stats.memory;
-    hold(&m->weights, e->model->info.n_bytes);
+    hold(&m->weights, e->model->held);
     hold(&m->pages, pages);
-    hold(&m->scratch, weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch);
+    hold(&m->scratch,
+         weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch + weft__draft_pool_bytes(e->draft.pool));
 }
 
 void weft__batcher_count_pages(weft_engine *e)
@@ -112,6 +128,10 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
     out->memory.adapters = (weft_held){a.n_bytes, a.peak_bytes};
     out->adapter_loads = a.n_loads;
     out->adapter_evictions = a.n_evictions;
+    out->adapter_hits = a.n_hits;
+    out->adapter_disk_loads = a.n_disk_loads;
+    out->adapter_asked_ahead = a.n_ahead;
+    out->adapter_ahead_hits = a.n_ahead_hits;
     out->store_prefixes = d.n_prefixes;
     out->store_slots = d.n_slots;
     out->store_bytes = d.n_bytes;

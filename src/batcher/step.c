@@ -8,7 +8,7 @@
 /* Does the row at that position of an item need logits? */
 static int wants_logits(const batcher_request *r, const weft__sched_item *item, int32_t position)
 {
-    if (item->sample && position == item->first + item->n - 1) return 1;
+    if (item->sample && position >= item->first + item->n - 1 - item->n_draft) return 1;
     return r->prompt_logprobs && position + 1 >= r->n_told && position + 1 < r->n_prompt;
 }
 
@@ -31,6 +31,7 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
     part.n = position - from;
     part.n_wanted = b->rows.n_wanted - part.wanted;
     part.sample = item->sample && position == end;
+    part.n_draft = item->n_draft; /* all of them: a request that decodes is never cut */
     if (part.n > 0) e->parts[e->n_parts++] = part;
     return position;
 }
@@ -72,7 +73,14 @@ static int use_rows(weft_engine *e, const batcher_part *part)
         logits += n_vocab;
     }
     if (!part->sample || r->ended) return 1;
-    return weft__batcher_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1) * n_vocab);
+    if (!weft__batcher_has_time(r)) {
+        r->put_off++;
+        return 0;
+    }
+    r->put_off = 0;
+    weft__batcher_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1 - part->n_draft) * n_vocab,
+                         part->n_draft ? r->draft.now.token[0] : -1);
+    return 1;
 }
 
 /* What these rows have read of the prompt that was not read before. */
@@ -92,14 +100,41 @@ static void count_read(weft_engine *e, const batcher_part *part)
     if (r->read_events && !r->ended) weft__batcher_notify(r, &event);
 }
 
-static void use_part(weft_engine *e, const batcher_part *part)
+static void use_part(weft_engine *e, batcher_part *part)
 {
     batcher_request *r = part->r;
     weft__batcher_stage(r, BATCHER_SAMPLING, weft__clock_ns());
     count_read(e, part);
-    int known = r->ended || use_rows(e, part);
-    weft__kv_seq_advance(r->seq, part->n - !known);
-    if (!known) put_off(r);
+    part->known = r->ended || use_rows(e, part);
+    weft__kv_seq_advance(r->seq, part->n - part->n_draft - !part->known);
+    if (!part->n_draft && !part->known) put_off(r);
+    if (!part->n_draft) weft__batcher_shift(r);
+    weft__batcher_stage(r, BATCHER_WAITING, weft__clock_ns());
+}
+
+/* The rows of a draft, as far as its tokens are those that the request's sampler has picked; what is not stays beyond
+ * the sequence's end, and pages that hold nothing else go. */
+static void use_draft(weft_engine *e, const batcher_part *part)
+{
+    batcher_request *r = part->r;
+    const weft__draft *d = &r->draft.now;
+    const size_t n_vocab = (size_t)e->model->hp.n_vocab;
+    float *logits = e->logits + (size_t)(part->wanted + part->n_wanted - part->n_draft) * n_vocab;
+    int32_t n = 0;
+    weft__batcher_stage(r, BATCHER_SAMPLING, weft__clock_ns());
+    while (part->known && !r->ended && n < part->n_draft && r->tokens[r->n_known - 1] == d->token[n] &&
+           weft__batcher_has_time(r)) {
+        weft__batcher_sample(r, logits + (size_t)n * n_vocab, n + 1 < part->n_draft ? d->token[n + 1] : -1);
+        n++;
+    }
+    weft__kv_seq_advance(r->seq, n);
+    weft__kv_seq_trim(r->seq, weft__kv_seq_length(r->seq));
+    weft__batcher_drafted(r);
+    pthread_mutex_lock(&e->lock);
+    weft__sched_drafted(e->sched, r->sched_id, n);
+    pthread_mutex_unlock(&e->lock);
+    if (!part->known) put_off(r);
+    weft__batcher_shift(r);
     weft__batcher_stage(r, BATCHER_WAITING, weft__clock_ns());
 }
 
@@ -117,6 +152,8 @@ static void use_parts(weft_engine *e)
 {
     sort_parts(e);
     for (int32_t i = 0; i < e->n_parts; i++) use_part(e, &e->parts[i]);
+    for (int32_t i = 0; i < e->n_parts; i++) /* then: no draft takes the time of another's mask */
+        if (e->parts[i].n_draft) use_draft(e, &e->parts[i]);
 }
 
 /* One step of the model: rows of the items from `item` on, which begins at position `from`. Both move on. */
@@ -141,6 +178,7 @@ void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan)
     int32_t item = 0, from = plan->items[0].first;
     e->mask_ns = 0;
     while (item < plan->n_items) step(e, plan, &item, &from);
+    if (e->draft.pool && !plan->n_prompt_rows) weft__draft_cost_saw(&e->draft.cost, plan->n_rows, e->model_ns);
     for (int32_t i = 0; i < plan->n_items; i++)
         if (!plan->items[i].decode) weft__batcher_publish(plan->items[i].user);
 }

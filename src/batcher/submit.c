@@ -33,6 +33,17 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
         if (p->tokens[i] < 0 || p->tokens[i] >= n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", p->tokens[i], i,
                              n_vocab - 1);
+    if (p->n_predicted < 0 || (p->n_predicted && !p->predicted))
+        return weft_fail(err, WEFT_ARGUMENT, "n_predicted is %d, without tokens", p->n_predicted);
+    for (int32_t i = 0; i < p->n_predicted; i++)
+        if (p->predicted[i] < 0 || p->predicted[i] >= n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d of `predicted`: the model has ids 0 to %d", p->predicted[i],
+                             n_vocab - 1);
+    if (p->draft_max < 0 || p->draft_max > WEFT_DRAFT_MAX || p->draft_min < 0)
+        return weft_fail(err, WEFT_ARGUMENT, "drafts of %d to %d tokens; they have 0 to %d", p->draft_min, p->draft_max,
+                         WEFT_DRAFT_MAX);
+    if (!(p->draft_p_min >= 0 && p->draft_p_min <= 1))
+        return weft_fail(err, WEFT_ARGUMENT, "draft_p_min is %g; it must be 0 to 1", (double)p->draft_p_min);
     return p->embedding ? WEFT_OK : weft__sample_check(&p->sampler, n_vocab, err); /* an embedding samples nothing */
 }
 
@@ -40,7 +51,7 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
 static weft_status count_tokens(const weft_engine *e, const weft_request_params *p, int32_t *max_new, weft_error *err)
 {
     int32_t n_ctx = e->params.n_ctx, wanted = p->embedding ? 0 : p->max_tokens, least = wanted != 0,
-            cut = wanted < 0 || p->cut_to_fit;
+            cut = wanted < 0 || p->cut_to_fit || p->shift;
     if (p->n_tokens > n_ctx - least)
         return weft_fail(err, WEFT_LIMIT, "the prompt has %d tokens; the context holds %d, the answer included",
                          p->n_tokens, n_ctx);
@@ -88,13 +99,14 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
                            .tenant = weft__hash(tenant, strlen(tenant)),
                            .finish = WEFT_FINISH_END};
     weft_status st = count_tokens(e, p, &r->max_new, err);
+    if (!st) st = weft__batcher_shift_plan(e, p, r, err);
     if (!st) st = weft__batcher_lease(e, p, r, err);
     if (!st) st = weft__batcher_root(e, tenant, r->lease, &r->root, err);
+    if (!st) st = weft__batcher_draft_ask(e, p, r, err);
     if (st) return st;
     if (p->deadline_ms)
         r->deadline_ns = r->submitted_ns + (p->deadline_ms < INT32_MAX ? p->deadline_ms : INT32_MAX) * 1000000;
-    size_t room = (size_t)p->n_tokens + (size_t)r->max_new, n_bias = (size_t)p->sampler.n_bias,
-           d = (size_t)e->model->hp.d_model;
+    size_t room = (size_t)r->n_most, n_bias = (size_t)p->sampler.n_bias, d = (size_t)e->model->hp.d_model;
     r->tokens = weft__alloc_array(room, sizeof *r->tokens);
     r->bias = weft__alloc_array(n_bias, sizeof *r->bias);
     r->insert = weft__alloc_array((size_t)p->n_insert, sizeof *r->insert);
@@ -198,6 +210,7 @@ weft_status weft__batcher_schedule(batcher_request *r, double *retry_after_s, we
                              .priority = r->priority,
                              .n_prompt = r->n_prompt,
                              .max_new = r->max_new,
+                             .n_most = r->n_most,
                              .deadline_us = r->deadline_ns / 1000};
     weft_status st = weft__sched_submit(e->sched, &q, weft__clock_ns() / 1000, &r->sched_id, retry_after_s, err);
     if (!st) r->state = BATCHER_SCHEDULED;

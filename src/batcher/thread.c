@@ -19,7 +19,9 @@ weft_event weft__batcher_event(const batcher_request *r, uint32_t kind)
                         .n_prompt = r->n_prompt,
                         .n_cached = r->n_cached,
                         .n_read = r->n_read,
-                        .n_generated = r->n_known - r->n_prompt};
+                        .n_generated = weft__batcher_generated(r),
+                        .n_shifts = r->n_shifts,
+                        .n_dropped = r->n_dropped};
 }
 
 void weft__batcher_end(batcher_request *r, weft_finish finish)
@@ -98,6 +100,9 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     event.generate_ms = ms_between(first, now);
     put_stages(r, now, &event);
     weft__batcher_trace_request(e, r, now);
+    event.n_drafted = r->draft.n_tried;
+    event.n_predicted = r->draft.n_expected;
+    weft__batcher_draft_end(r);
     weft__batcher_persist(e, r->root, &r->tokens, r->n_kept);
     pthread_mutex_lock(&e->lock);
     weft__batcher_count_finished(e, event.finish);
@@ -163,6 +168,7 @@ void weft__batcher_clear(batcher_request *r)
     weft__kv_seq_destroy(&r->seq);
     weft__adapt_store_release(r->engine->adapters, &r->lease);
     weft_grammar_free(&r->grammar);
+    weft__batcher_draft_clear(r);
     weft__free(r->sum);
     weft__free(r->insert);
     weft__free(r->bias);
@@ -195,6 +201,7 @@ static uint64_t now_us(void)
 static void thread_run(weft_engine *e, const weft__sched_plan *plan)
 {
     uint64_t begin = weft__clock_ns();
+    weft__batcher_draft(e, plan);
     weft__batcher_step(e, plan);
     pthread_mutex_lock(&e->lock);
     weft__batcher_count_step(e, plan, weft__clock_ns() - begin);

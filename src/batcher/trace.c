@@ -93,5 +93,5 @@ void weft__batcher_trace_request(weft_engine *e, const batcher_request *r, uint6
     if (!t || !r->computed) return;
     put_event(t, ROW_REQUESTS + (int)(r - e->records.all), "request", "request", r->began_ns, end_ns);
     fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id,
-            r->n_prompt, r->n_cached, r->n_known - r->n_prompt);
+            r->n_prompt, r->n_cached, weft__batcher_generated(r));
 }

@@ -73,7 +73,7 @@ static void one_adapter(weft__config_reader *r, const weft__config_node *v, void
         {0},
     };
     weft__config_adapter *a = into;
-    *a = (weft__config_adapter){.name = v->key, .scale = NAN};
+    *a = (weft__config_adapter){.name = v->key, .scale = NAN, .line = v->key_line, .column = v->key_column};
     if (v->kind == WEFT__CONFIG_MAP) weft__config_fields(r, v, table, a);
     else weft__config_text(r, v, &a->path);
 }

@@ -40,6 +40,7 @@ typedef struct weft__config_settings {
 typedef struct weft__config_adapter {
     const char *name, *path; /* path NULL: of a preset, which names what its model has */
     double scale;            /* NAN: the adapter's own */
+    int line, column;        /* of a model's */
 } weft__config_adapter;
 
 typedef struct weft__config_model {

@@ -6,21 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "engine/chat.h"
 #include "engine/handles.h"
+#include "text/chat/stand_in.h"
 #include "text/chat/tools.h"
-
-/* ChatML, as the models that were trained on it have it. It has no form for calls: one that is left out would change
- * what was said. */
-static const char chatml[] =
-    "{%- for m in messages -%}\n"
-    "{%- if m.tool_calls or m.function_call -%}\n"
-    "{{- raise_exception('ChatML, which stands in for the template that the model lacks, has no tool calls') -}}\n"
-    "{%- endif -%}\n"
-    "{{- '<|im_start|>' ~ m.role ~ '\\n' ~ (m.content or '') ~ '<|im_end|>\\n' -}}\n"
-    "{%- endfor -%}\n"
-    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}\n";
 
 weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err)
 {
@@ -30,10 +19,8 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     weft__tok_slice own = weft__tok_chat_template(model->tokenizer->t);
     if (!source && own.data) source = own.data, length = own.len;
     if (!source) {
-        source = chatml, length = sizeof chatml - 1;
-        weft__log(WEFT__LOG_WARN,
-                  "%s: the model has no chat template; it gets ChatML (another one: --chat-template FILE)",
-                  model->source.label);
+        source = weft__chat_stand_in(&length);
+        weft__chat_tell_stand_in(model->source.label);
     }
     weft_chat *c = weft__alloc_zero(1, sizeof *c);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* generate.c: weft_generate: sample, accept, detokenize, look for stop strings, evaluate. Belongs to the session's
- * thread. */
+/* generate.c: weft_generate: sample, accept, detokenize, look for stop strings, evaluate. With guesses several tokens
+ * are evaluated at once: the sampler runs at each as long as it picks what was guessed, and what the session has of the
+ * others is trimmed, so that it holds what it would without. Belongs to the session's thread. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +10,7 @@
 #include "engine/handles.h"
 #include "text/stop.h"
 
-enum { MAX_STOPS = 256, MAX_STOP_BYTES = (1 << 16) - 1 };
+enum { MAX_STOPS = 256, MAX_STOP_BYTES = (1 << 16) - 1, DRAFT_WINDOW = 1 << 14 /* tokens */ };
 
 void(weft_generate_params_default)(weft_generate_params *p)
 {
@@ -31,8 +32,12 @@ typedef struct generation {
     weft__stop stop;
     weft__strbuf text; /* that became certain with the token at hand */
     weft_detok *detok;
-    float *logits;
-    int ended; /* by a stop string or the callback */
+    float *logits;     /* [1 + WEFT_DRAFT_MAX, V], without guesses [1, V] */
+    weft__draft draft; /* what was evaluated behind the last token */
+    int32_t n_right;   /* of it, so far: where the logits of the next token stand */
+    int32_t n_start;   /* tokens that the session has before the first one that is generated; less what a shift took */
+    int32_t n_keep;    /* where it shifts */
+    int ended;         /* by a stop string or the callback */
 } generation;
 
 static weft_status begin_stops(generation *g, weft_error *err)
@@ -52,6 +57,60 @@ static weft_status begin_stops(generation *g, weft_error *err)
     return weft__stop_begin(&g->stop, strings, lengths, n, err);
 }
 
+/* ---- guesses ---- */
+
+/* Without memory it goes without them. */
+static void begin_drafts(generation *g)
+{
+    weft_session *s = g->session;
+    const weft__hparams *hp = &s->model->hp;
+    if (!g->p.spec) return;
+    if (!s->draft.history) {
+        s->draft.history = weft__draft_history_new(s->n_ctx < DRAFT_WINDOW ? s->n_ctx : DRAFT_WINDOW);
+        weft__draft_trust_begin(&s->draft.trust);
+        weft__draft_cost_begin(&s->draft.cost, hp->n_experts, hp->n_experts_used,
+                               weft__graph_expert_part(s->model->graph));
+    }
+    if (!s->draft.history) g->p.spec = WEFT_SPEC_OFF;
+    else weft__draft_history_add(s->draft.history, g->p.tokens, g->p.n_tokens);
+}
+
+static int32_t least_of(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Tokens that the session would hold without guesses: all but the last one. */
+static int32_t n_held(const generation *g)
+{
+    return g->n_start + (g->r.n_generated > 0 ? g->r.n_generated - 1 : 0);
+}
+
+/* Guesses what follows the token. Not more than fit into one step, so that no window lets go of what trimming needs. */
+static void make_draft(generation *g, int32_t token)
+{
+    weft_session *s = g->session;
+    int32_t context[WEFT__DRAFT_DEPTH], most = least_of(WEFT_DRAFT_MAX, s->n_ctx - n_held(g) - 1 - (g->p.shift != 0));
+    weft__draft *d = &g->draft;
+    if (g->p.max_tokens >= 0) most = least_of(most, g->p.max_tokens - g->r.n_generated - 1);
+    most = least_of(least_of(most, s->chunk - 1), s->model->max_wanted - 1);
+    weft__draft_history_add(s->draft.history, &token, 1);
+    d->kind = WEFT__DRAFT_SUFFIX;
+    weft__draft_history_propose(s->draft.history, context, weft__draft_history_end(s->draft.history, context), most, d);
+    d->n = weft__draft_choose(&s->draft.cost, &s->draft.trust, d, 1);
+}
+
+/* Only what was picked stays, and what became of the draft is learned. */
+static void end_draft(generation *g)
+{
+    if (!g->draft.n) return;
+    weft_session_trim(g->session, n_held(g));
+    weft__draft_learn(&g->session->draft.trust, &g->draft, g->draft.n, g->n_right);
+    g->r.n_drafted += g->draft.n;
+    g->r.n_accepted += g->n_right;
+    g->draft.n = g->n_right = 0;
+}
+
 static weft_status generate_begin(generation *g, weft_error *err)
 {
     const weft_model *model = g->session->model;
@@ -61,16 +120,72 @@ static weft_status generate_begin(generation *g, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
                          g->p.max_tokens);
     weft_status st = begin_stops(g, err);
+    if (!st && g->p.shift) st = weft__engine_shift_keep(g->p.n_keep, g->session->n_ctx, &g->n_keep, err);
     if (st) return st;
-    g->logits = weft__alloc_array((size_t)model->hp.n_vocab, sizeof *g->logits);
+    if (g->p.spec < WEFT_SPEC_OFF || g->p.spec > WEFT_SPEC_SUFFIX)
+        return weft_fail(err, WEFT_ARGUMENT, "spec is %d; it must be %d to %d", g->p.spec, WEFT_SPEC_OFF,
+                         WEFT_SPEC_SUFFIX);
+    begin_drafts(g);
+    const size_t n_rows = g->p.spec ? 1 + WEFT_DRAFT_MAX : 1;
+    g->logits = weft__alloc_array(n_rows * (size_t)model->hp.n_vocab, sizeof *g->logits);
     if (!g->logits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
     return weft_detok_new(model->tokenizer, g->p.detok_flags, &g->detok, err);
 }
 
+/* The context is full with the n tokens that come next: what stays is read anew. */
+static weft_status shift(generation *g, const int32_t *next, int32_t n_next, weft_error *err)
+{
+    weft_session *s = g->session;
+    const int32_t held = weft_session_n_tokens(s), n = held + n_next;
+    int32_t *tokens = weft__alloc_array((size_t)n, sizeof *tokens);
+    if (!tokens) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", n);
+    memcpy(tokens, s->tokens, (size_t)held * sizeof *tokens);
+    memcpy(tokens + held, next, (size_t)n_next * sizeof *tokens);
+    const int32_t kept = weft__engine_shift(tokens, n, s->n_ctx, g->n_keep);
+    g->r.n_shifts++;
+    g->r.n_dropped += n - kept;
+    weft_session_trim(s, 0);
+    weft_status st = weft_session_eval(s, tokens, kept, 0, g->logits, err);
+    weft__free(tokens);
+    return st;
+}
+
+/* Where it shifts, a token more always has a place. */
+static weft_status evaluate(generation *g, const int32_t *next, int32_t n_next, weft_error *err)
+{
+    const int32_t room = g->session->n_ctx - weft_session_n_tokens(g->session);
+    if (g->p.shift && n_next >= room) return shift(g, next, n_next, err);
+    return weft_session_eval(g->session, next, n_next, 0, g->logits, err);
+}
+
+/* Evaluates the token, and a draft behind it, where a shift is not due within. */
+static weft_status go_on(generation *g, int32_t token, weft_error *err)
+{
+    int32_t tokens[1 + WEFT_DRAFT_MAX] = {token};
+    weft_session *s = g->session;
+    end_draft(g);
+    if (g->p.spec) make_draft(g, token);
+    if (!g->draft.n) {
+        const uint64_t began = weft__clock_ns();
+        weft_status alone = evaluate(g, tokens, 1, err);
+        if (g->p.spec && !alone) weft__draft_cost_saw(&s->draft.cost, 1, weft__clock_ns() - began);
+        g->n_start = weft_session_n_tokens(s) - g->r.n_generated;
+        return alone;
+    }
+    const int32_t n = 1 + g->draft.n;
+    memcpy(tokens + 1, g->draft.token, (size_t)g->draft.n * sizeof *tokens);
+    const uint64_t begin = weft__clock_ns();
+    weft_status st = weft_session_eval(s, tokens, n, 1, g->logits, err);
+    if (!st) weft__draft_cost_saw(&s->draft.cost, n, weft__clock_ns() - begin);
+    else g->draft.n = 0; /* none of them is there */
+    return st;
+}
+
 static weft_status read_prompt(generation *g, weft_error *err)
 {
-    weft_status st = weft_session_eval(g->session, g->p.tokens, g->p.n_tokens, 0, g->logits, err);
+    weft_status st = evaluate(g, g->p.tokens, g->p.n_tokens, err);
     for (int32_t i = 0; i < g->p.n_tokens && !st; i++) st = weft_sampler_accept(g->sampler, g->p.tokens[i], err);
+    g->n_start = weft_session_n_tokens(g->session);
     return st;
 }
 
@@ -78,9 +193,10 @@ static weft_status read_prompt(generation *g, weft_error *err)
 static weft_status next_token(generation *g, int32_t *token, weft_error *err)
 {
     weft_matcher *matcher = g->p.matcher;
-    weft_status st = matcher ? weft_matcher_apply(matcher, g->logits, g->session->model->hp.n_vocab, err) : WEFT_OK;
-    if (!st && weft_sampler_pick(g->sampler, g->logits, token, err))
-        return weft_session_blame(g->session, g->logits, err);
+    const int32_t n_vocab = g->session->model->hp.n_vocab;
+    float *logits = g->logits + (size_t)g->n_right * (size_t)n_vocab;
+    weft_status st = matcher ? weft_matcher_apply(matcher, logits, n_vocab, err) : WEFT_OK;
+    if (!st && weft_sampler_pick(g->sampler, logits, token, err)) return weft_session_blame(g->session, logits, err);
     if (!st) st = weft_sampler_accept(g->sampler, *token, err);
     if (!st && matcher) st = weft_matcher_accept(matcher, *token, err);
     g->r.n_generated += !st;
@@ -125,9 +241,14 @@ static weft_status decode(generation *g, weft_error *err)
             g->r.finish = g->ended ? WEFT_FINISH_STOP : WEFT_FINISH_END;
             return WEFT_OK;
         }
-        if (g->r.n_generated == g->p.max_tokens || weft_session_n_tokens(g->session) >= weft_session_n_ctx(g->session))
+        if (g->r.n_generated == g->p.max_tokens || (!g->p.shift && n_held(g) >= weft_session_n_ctx(g->session)))
             return WEFT_OK;
-        if ((st = weft_session_eval(g->session, &token, 1, 0, g->logits, err))) return st;
+        if (g->n_right < g->draft.n && token == g->draft.token[g->n_right]) {
+            weft__draft_history_add(g->session->draft.history, &token, 1);
+            g->n_right++;
+        } else if ((st = go_on(g, token, err))) {
+            return st;
+        }
     }
     return WEFT_OK;
 }
@@ -152,6 +273,7 @@ static weft_status generate_run(generation *g, weft_error *err)
     weft_status st = read_prompt(g, err);
     uint64_t middle = weft__clock_ns();
     if (!st) st = decode(g, err);
+    end_draft(g);
     g->r.prompt_ms = (double)(middle - start) / 1e6;
     g->r.generate_ms = (double)(weft__clock_ns() - middle) / 1e6;
     if (st == WEFT_CANCELLED) {

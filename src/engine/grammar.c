@@ -121,16 +121,19 @@ weft_status weft__engine_grammar_lazy(const weft_tokenizer *tokenizer, const wef
 weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const weft_grammar *grammar,
                               const weft_trigger *triggers, size_t n, weft_grammar **out, weft_error *err)
 {
+    static const int kinds[] = {[WEFT_TRIGGER_PATTERN] = WEFT__GRAM_TRIGGER_PATTERN,
+                                [WEFT_TRIGGER_PATTERN_FULL] = WEFT__GRAM_TRIGGER_PATTERN_FULL};
     weft__gram_trigger inner[WEFT__GRAM_LAZY_TRIGGERS];
     *out = NULL;
     if (grammar->lazy) return weft_fail(err, WEFT_ARGUMENT, "grammar: it is lazy already");
     for (size_t i = 0; i < n && i < WEFT__GRAM_LAZY_TRIGGERS; i++) {
-        if (triggers[i].kind > WEFT_TRIGGER_TOKEN)
+        if (triggers[i].kind > WEFT_TRIGGER_PATTERN_FULL)
             return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u of a trigger", triggers[i].kind);
         int is_token = triggers[i].kind == WEFT_TRIGGER_TOKEN;
         if (is_token && triggers[i].token < 0)
             return weft_fail(err, WEFT_ARGUMENT, "grammar: trigger token %d", triggers[i].token);
-        inner[i] = (weft__gram_trigger){is_token ? triggers[i].token : -1, triggers[i].text, triggers[i].length};
+        inner[i] = (weft__gram_trigger){is_token ? triggers[i].token : -1, triggers[i].text, triggers[i].length,
+                                        kinds[triggers[i].kind]};
     }
     return weft__engine_grammar_lazy(tokenizer, grammar, &(weft__gram_lazy_spec){.triggers = inner, .n = n}, out, err);
 }

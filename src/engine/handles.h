@@ -8,6 +8,7 @@
 
 #include "adapt/adapt.h"
 #include "backend/registry.h"
+#include "draft/draft.h"
 #include "format/gguf.h"
 #include "format/plan_file.h"
 #include "graph/batch.h"
@@ -51,8 +52,10 @@ struct weft_model {
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;
     int outline;           /* nothing is packed: no steps */
+    int has_old_plan;      /* its file is a plan with another layout than this program's: it was refused for that */
     weft__adapt_base base; /* the matrices that adapters change */
     weft_model_info info;
+    uint64_t held; /* bytes of weights in memory, of an outline those that there would be */
     /* A record of steps, or NULL: made by the first weft_model_profile_start. Held while `profiled` is set and a step
      * runs, so that steps then follow each other; otherwise steps of one model need nothing of each other. */
     pthread_mutex_t profiling;
@@ -76,6 +79,14 @@ void weft__engine_steps_free(weft__engine_steps *s);
 weft_status weft__engine_step(weft_model *m, weft__engine_steps *s, const weft_kv_binding *kv, float *logits,
                               weft_error *err);
 
+/* shift.c: the rule of what stays of n tokens where a context of n_most is full: the first n_keep, and of the others
+ * the last (n_most - n_keep) / 2, one at least. It depends on numbers of tokens alone. Moves them together, and returns
+ * how many there are then. n >= n_most > n_keep. */
+int32_t weft__engine_shift(int32_t *tokens, int32_t n, int32_t n_most, int32_t n_keep);
+/* The number of first tokens that was asked for, or is usual (0); WEFT_ARGUMENT where that is more than half of the
+ * context, whose rest would hardly be one. */
+weft_status weft__engine_shift_keep(int32_t asked, int32_t n_most, int32_t *n_keep, weft_error *err);
+
 /* What a group of sessions shares: the pages, and its steps; freed with the last of them. */
 struct weft__engine_shared_pool {
     weft__kv_pool *pool;
@@ -89,9 +100,15 @@ struct weft_session {
     struct weft__engine_shared_pool *shared;
     weft__kv_seq *seq;
     int32_t n_ctx, chunk;
+    int32_t *tokens;       /* [n_ctx], of which those that it holds are known */
     weft_adapter *adapter; /* NULL: none */
     char adapters[256];    /* "adapter x", or "adapters x, y", as far as there is room; "": none */
     uint64_t group_step;   /* the latest it takes part in, counted by shared->n_steps */
+    struct {               /* weft_generate's; history NULL: it was not asked to guess */
+        weft__draft_history *history;
+        weft__draft_trust trust;
+        weft__draft_cost cost;
+    } draft;
     atomic_int cancelled;
 };
 
@@ -120,6 +137,13 @@ weft_status weft__engine_model_context(const weft_model *m, int32_t n_ctx, weft_
 /* file.c: a file as a source; it outlives the source. Tensors of a folder have no bytes yet. */
 void weft__engine_file_source(const weft_file *f, weft__source *out);
 
+/* bytes.c: what the weights take: packed, and those beside them that are not packed, or not the file's. Of the file's
+ * own pages those count that steps read. Where a plugin does not tell, all that the file has. */
+uint64_t weft__engine_weights_bytes(const weft_model *m);
+/* bytes.c: pages of the file that were only read to be packed leave memory; the others come again when they are read.
+ * Nothing of a compiled plan. */
+void weft__engine_model_drop_file(const weft_model *m);
+
 /* model.c: the packed weights of a model that was opened from a plan, else NULL. */
 const weft_image *weft__engine_model_image(const weft_model *m);
 /* plan.c: a plan as a source; label and plan outlive it. */
@@ -129,5 +153,12 @@ uint64_t weft__engine_weights_hash(const weft_graph *graph, const weft__source *
 /* plan.c: refuses a plan that is not one of this graph for this provider. */
 weft_status weft__engine_plan_for(const weft__plan_file *plan, const weft_graph *graph, const weft__source *src,
                                   const char *provider, weft_error *err);
+/* plan_renew.c: compiles the plan at that path again in its place, of the model that it names, and logs it. *err has
+ * why the plan was refused, and stays where it cannot be made again, with what is missing; the same status then.
+ * WEFT_CANCELLED; and as weft_plan_write fails. */
+weft_status weft__engine_plan_renew(const char *path, const weft_model_params *p, weft_error *err);
+/* What a plan of the model at that place says of it: all but pre_tokenizer and keep_weights. path: where its path is
+ * to stand. 0: it cannot be told. */
+int weft__engine_plan_origin(const char *model, char *path, size_t room, weft__plan_file_origin *out);
 
 #endif

@@ -138,10 +138,13 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
                                .progress_arg = p->progress_arg,
                                .image = weft__engine_model_image(m),
                                .outline = p->outline};
-    if (plan.image && (st = weft__engine_plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err)))
+    if (plan.image && (st = weft__engine_plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err))) {
+        m->has_old_plan = 1;
         return st;
+    }
     st = weft__plan_create(m->graph, &plan, &m->plan, err);
     if (st == WEFT_OK) return st;
+    m->has_old_plan = plan.image && st == WEFT_UNSUPPORTED; /* its layout is another one */
     int again = plan.image && st != WEFT_NO_MEMORY && st != WEFT_CANCELLED;
     return weft_fail_within(err, st, again ? "%s: compile the model again (weft compile)" : "%s", m->source.label);
 }
@@ -176,6 +179,8 @@ static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64
                          m->source.label, weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
     if ((st = weft__engine_model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err)))
         return st;
+    m->held = weft__engine_weights_bytes(m);
+    weft__engine_model_drop_file(m);
     m->info.load_ms = (double)(weft__clock_ns() - start) / 1e6;
     return WEFT_OK;
 }
@@ -197,13 +202,18 @@ static weft_model *model_new(void)
     return m;
 }
 
-static weft_status open_file(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
+/* *is_old becomes 1 where it is a plan that could be made again. */
+static weft_status open_once(const char *path, const weft_model_params *p, weft_model **out, int *is_old,
+                             weft_error *err)
 {
     uint64_t start = weft__clock_ns();
     weft_status st;
     weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
-    if ((st = weft_file_open(path, &m->file, err))) goto fail;
+    if ((st = weft_file_open(path, &m->file, err))) {
+        *is_old = st == WEFT_UNSUPPORTED; /* if it is one at all */
+        goto fail;
+    }
     if ((st = open_tokenizer(m, err))) goto fail;
     if (m->file->hf)
         st = p->outline ? weft__hf_outline(m->file->hf, err)
@@ -214,7 +224,19 @@ static weft_status open_file(const char *path, const weft_model_params *p, weft_
     *out = m;
     return WEFT_OK;
 fail:
+    *is_old |= m->has_old_plan;
     weft_model_close(&m);
+    return st;
+}
+
+static weft_status open_file(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
+{
+    int is_old = 0;
+    weft_error why = {0};
+    weft_status st = open_once(path, p, out, &is_old, &why);
+    if (st && is_old && p->renew_plan && !(st = weft__engine_plan_renew(path, p, &why)))
+        st = open_once(path, p, out, &is_old, &why);
+    if (st && err) *err = why;
     return st;
 }
 
@@ -238,13 +260,8 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
     *out = NULL;
     weft_status st = read_params(params, &p, err);
     if (st || !p.in_background) return st ? st : open_file(path, &p, out, err);
-    /* Threads that compute are begun here, where they are to be shared: begun in the background, they would keep its
-     * precedence. */
-    weft__provider *threads = NULL;
-    if (p.share_threads && (st = open_cpu(&p, &threads, err))) return st;
     model_opening o = {path, &p, out, err, WEFT_OK};
     weft__background_run(open_behind, &o);
-    weft__provider_close(&threads);
     return o.status;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plan.c: compiled plans: writing one (weft_plan_write), and a plan as the source of a model's numbers. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,7 +138,11 @@ static weft_status write_plan(const weft_model *m, const char *out, const weft_p
 {
     weft__plan_file_contents c = {.tensors = weft__engine_file_tensors(m->file)};
     weft__gguf_writer *meta = NULL;
-    char made_by[64];
+    char made_by[64], source[PATH_MAX];
+    if (weft__engine_plan_origin(m->file->path, source, sizeof source, &c.info.origin)) {
+        c.info.origin.pre_tokenizer = p->pre_tokenizer;
+        c.info.origin.keep_weights = p->keep_weights != 0;
+    }
     weft_status st = check_weights(c.tensors, p, err);
     if (!st) st = weft__plan_image(m->plan, &c.info.image, &c.info.provider, err);
     if (st) return st;

@@ -34,14 +34,24 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
     return weft__params_write(WEFT__PARAMS_TYPE(weft_step_cost), filled, out, err);
 }
 
-weft_status weft_model_profile_start(weft_model *m, weft_error *err)
+static weft_status begin_profile(weft_model *m, int counts, weft_error *err)
 {
     pthread_mutex_lock(&m->profiling);
     weft_status st = m->profile ? WEFT_OK : weft__profile_new(m->plan, &m->profile, err);
-    if (!st) weft__profile_clear(m->profile);
+    if (!st) st = weft__profile_count(m->profile, counts, NULL, err);
     if (!st) atomic_store(&m->profiled, 1);
     pthread_mutex_unlock(&m->profiling);
     return st;
+}
+
+weft_status weft_model_profile_start(weft_model *m, weft_error *err)
+{
+    return begin_profile(m, 0, err);
+}
+
+weft_status weft_model_profile_start_counting(weft_model *m, weft_error *err)
+{
+    return begin_profile(m, 1, err);
 }
 
 void weft_model_profile_stop(weft_model *m)
@@ -131,4 +141,23 @@ weft_status weft_model_profile_op(const weft_model *m, int32_t index, weft_profi
         own.type = type_of(g, n);
     }
     return weft__params_write(WEFT__PARAMS_TYPE(weft_profile_op), out, &own, err);
+}
+
+weft_status weft_model_profile_count(const weft_model *m, int32_t op, int32_t index, weft_profile_count *out,
+                                     weft_error *err)
+{
+    const weft__profile *f = m->profile;
+    if (!f || !f->counters || op < 0 || op >= f->n_ops || !weft__counter_name(index))
+        return weft_fail(err, WEFT_NOT_FOUND, "counter %d of op %d: %s", index, op,
+                         f && f->counters ? "there is no such one" : "the profile was not counted");
+    const weft__counts *c = &f->counts[op];
+    weft_profile_count own = {
+        .size = sizeof own, .name = weft__counter_name(index), .absent = weft__counters_absent(f->counters, index)};
+    const int group = weft__counter_group(index);
+    if (!own.absent) own.n = c->n[index];
+    if (!own.absent && group >= 0) {
+        own.enabled_ns = c->enabled_ns[group];
+        own.running_ns = c->running_ns[group];
+    }
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_profile_count), out, &own, err);
 }

@@ -67,8 +67,11 @@ static weft_status new_session(weft_model *model, const weft_session_params *p, 
     s->n_ctx = n_ctx;
     s->chunk = p->chunk > 0 ? p->chunk : model->max_rows;
     atomic_init(&s->cancelled, 0);
-    weft_status st = weft__kv_seq_create(shared->pool, n_ctx, &s->seq, err);
+    s->tokens = weft__alloc_array((size_t)n_ctx, sizeof *s->tokens);
+    weft_status st = s->tokens ? weft__kv_seq_create(shared->pool, n_ctx, &s->seq, err)
+                               : weft_fail(err, WEFT_NO_MEMORY, "no memory for a session");
     if (st) {
+        weft__free(s->tokens);
         weft__free(s);
         return st;
     }
@@ -112,9 +115,11 @@ void weft_session_free(weft_session **p)
 {
     weft_session *s = p ? *p : NULL;
     if (!s) return;
+    weft__draft_history_free(&s->draft.history);
     weft__plan_adapter_free(&s->adapter);
     weft__kv_seq_destroy(&s->seq);
     if (--s->shared->n_sessions == 0) free_shared(s->shared);
+    weft__free(s->tokens);
     weft__free(s);
     *p = NULL;
 }
@@ -139,6 +144,13 @@ void weft_session_cancel(weft_session *s)
     atomic_store(&s->cancelled, 1);
 }
 
+/* Its pages have n tokens more. */
+static void hold(weft_session *s, const int32_t *tokens, int32_t n)
+{
+    memcpy(s->tokens + weft__kv_seq_length(s->seq), tokens, (size_t)n * sizeof *tokens);
+    weft__kv_seq_advance(s->seq, n);
+}
+
 /* Adds a session's rows: n tokens behind those that it holds, of which the last `wanted` get logits. */
 static void add_rows(weft__graph_batch *b, const weft_session *s, const int32_t *tokens, int32_t n, int32_t wanted)
 {
@@ -158,7 +170,7 @@ static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32
     weft__graph_batch_clear(batch);
     add_rows(batch, s, tokens, n, wanted);
     st = weft__engine_step(s->model, &s->shared->steps, weft__kv_pool_bindings(s->shared->pool), logits, err);
-    if (!st) weft__kv_seq_advance(s->seq, n);
+    if (!st) hold(s, tokens, n);
     return st;
 }
 
@@ -186,7 +198,7 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
         add_rows(&shared->steps.batch, sessions[i], &tokens[i], 1, logits != NULL);
     }
     st = weft__engine_step(m, &shared->steps, weft__kv_pool_bindings(shared->pool), logits, err);
-    for (int32_t i = 0; i < n && !st; i++) weft__kv_seq_advance(sessions[i]->seq, 1);
+    for (int32_t i = 0; i < n && !st; i++) hold(sessions[i], &tokens[i], 1);
     return st;
 }
 

@@ -29,7 +29,8 @@ struct weft__plan_file {
 
 /* ---- the header ---- */
 
-static weft_status read_header(weft__plan_file *f, weft_error *err)
+/* is_old: an earlier version will do. */
+static weft_status read_header(weft__plan_file *f, int is_old, weft_error *err)
 {
     weft__plan_file_header *h = &f->header;
     uint64_t n = f->map->n_bytes, end;
@@ -39,7 +40,7 @@ static weft_status read_header(weft__plan_file *f, weft_error *err)
     if (h->order != WEFT__PLAN_FILE_ORDER)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: the plan was compiled on a machine of another byte order; " AGAIN,
                          f->label);
-    if (h->version != WEFT__PLAN_FILE_VERSION)
+    if (is_old ? h->version > WEFT__PLAN_FILE_VERSION : h->version != WEFT__PLAN_FILE_VERSION)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: is a plan of version %u, this program reads version %d; " AGAIN,
                          f->label, h->version, WEFT__PLAN_FILE_VERSION);
     if (h->hash != weft__hash(h, offsetof(weft__plan_file_header, hash)))
@@ -88,6 +89,29 @@ static uint64_t u64_at(const weft__gguf_list *list, uint64_t i)
     uint64_t value;
     memcpy(&value, list->data + i * sizeof value, sizeof value);
     return value;
+}
+
+/* A text that the plan need not have: of a path, which may have any letters; *out is NULL where it is not there. */
+static weft_status read_own_text(weft__plan_file *f, const char *key, const char **out, weft_error *err)
+{
+    weft__gguf_str s;
+    *out = NULL;
+    if (weft__gguf_string(f->meta, key, &s, NULL)) return WEFT_OK;
+    if (s.len < 1 || memchr(s.data, 0, s.len)) return malformed(f, key, err);
+    *out = weft__arena_string(&f->arena, s.data, s.len);
+    return *out ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to open it", f->label);
+}
+
+static weft_status read_origin(weft__plan_file *f, weft_error *err)
+{
+    weft__plan_file_origin *o = &f->info.origin;
+    weft_status st = read_own_text(f, WEFT__PLAN_FILE_SOURCE, &o->path, err);
+    if (st || !o->path) return st;
+    if (*o->path != '/' || weft__gguf_u64(f->meta, WEFT__PLAN_FILE_SOURCE_BYTES, &o->bytes, NULL) ||
+        weft__gguf_u64(f->meta, WEFT__PLAN_FILE_SOURCE_TIME, &o->time_ns, NULL) ||
+        weft__gguf_u64(f->meta, WEFT__PLAN_FILE_KEEPS, &o->keep_weights, NULL))
+        return malformed(f, WEFT__PLAN_FILE_SOURCE, err);
+    return read_own_text(f, WEFT__PLAN_FILE_SOURCE_PRE, &o->pre_tokenizer, err);
 }
 
 static weft_status read_image(weft__plan_file *f, weft_error *err)
@@ -168,14 +192,17 @@ static weft_status create(const char *name, weft__plan_file **out, weft_error *e
     return WEFT_OK;
 }
 
-static weft_status plan_file_read_all(weft__plan_file *f, weft_error *err)
+/* for_origin: that alone, of an earlier version, too. */
+static weft_status plan_file_read_all(weft__plan_file *f, int for_origin, weft_error *err)
 {
-    weft_status st = read_header(f, err);
+    weft_status st = read_header(f, for_origin, err);
     if (!st)
         st = weft__gguf_parse((const char *)f->map->data + sizeof f->header, (size_t)f->header.meta_bytes, f->label,
                               &f->meta, err);
     if (!st && weft__gguf_tensors(f->meta)->n) st = malformed(f, "tensors among its metadata", err);
-    if (!st) st = read_image(f, err);
+    if (!st) st = read_origin(f, err);
+    if (st || for_origin) return st;
+    st = read_image(f, err);
     return st ? st : read_tensors(f, err);
 }
 
@@ -183,7 +210,7 @@ weft_status weft__plan_file_open(const char *path, weft__plan_file **out, weft_e
 {
     weft_status st = create(path, out, err);
     if (!st) st = weft__mem_map(path, &(*out)->map, err);
-    if (!st) st = plan_file_read_all(*out, err);
+    if (!st) st = plan_file_read_all(*out, 0, err);
     if (st) weft__plan_file_close(out);
     else
         (void)weft__mem_advise((*out)->map, (*out)->image, (*out)->header.image_bytes, WEFT__MEM_ADVICE_HUGE,
@@ -191,11 +218,20 @@ weft_status weft__plan_file_open(const char *path, weft__plan_file **out, weft_e
     return st;
 }
 
+weft_status weft__plan_file_open_origin(const char *path, weft__plan_file **out, weft_error *err)
+{
+    weft_status st = create(path, out, err);
+    if (!st) st = weft__mem_map(path, &(*out)->map, err);
+    if (!st) st = plan_file_read_all(*out, 1, err);
+    if (st) weft__plan_file_close(out);
+    return st;
+}
+
 weft_status weft__plan_file_parse(const void *bytes, size_t n, const char *name, weft__plan_file **out, weft_error *err)
 {
     weft_status st = create(name, out, err);
     if (!st) st = weft__mem_borrow(bytes, n, WEFT_BUFFER_READONLY, &(*out)->map, err);
-    if (!st) st = plan_file_read_all(*out, err);
+    if (!st) st = plan_file_read_all(*out, 0, err);
     if (st) weft__plan_file_close(out);
     return st;
 }

@@ -23,11 +23,20 @@
 
 typedef struct weft__plan_file weft__plan_file;
 
+/* What a plan was made of, so that it can be made again: a model, by what its files were then. */
+typedef struct weft__plan_file_origin {
+    const char *path;          /* absolute; NULL: the plan does not say */
+    const char *pre_tokenizer; /* that was named for it; NULL: none */
+    uint64_t bytes, time_ns;   /* their sizes, and when they were last changed */
+    uint64_t keep_weights;     /* 1: the matrices are in the plan as they were, too */
+} weft__plan_file_origin;
+
 /* What a plan says of its packed weights. */
 typedef struct weft__plan_file_summary {
     const char *provider, *made_by; /* printable */
     uint64_t weights;               /* checksum of the graph's list of weights: names, types, shapes, in order */
     weft_image image;               /* `own` is NULL */
+    weft__plan_file_origin origin;
 } weft__plan_file_summary;
 
 /* What is written: the tensors of the model, of which those with kept[i] keep their bytes. */
@@ -48,6 +57,9 @@ int weft__plan_file_is(const char *path);
 /* Maps and checks a plan. Fails with WEFT_UNSUPPORTED (another version, another byte order), WEFT_FORMAT (damaged, cut
  * off), WEFT_NOT_FOUND, WEFT_IO or WEFT_NO_MEMORY; the message names the file. *out is NULL then. */
 weft_status weft__plan_file_open(const char *path, weft__plan_file **out, weft_error *err);
+/* The same of a plan of this version or an earlier one: of its info there is `origin` alone, and it has no tensors.
+ * Header and metadata therefore stay where they are in versions to come. WEFT_UNSUPPORTED: of a later version. */
+weft_status weft__plan_file_open_origin(const char *path, weft__plan_file **out, weft_error *err);
 /* The same for n bytes in memory at a multiple of 64, which are borrowed until close; `name` stands for the path. */
 weft_status weft__plan_file_parse(const void *bytes, size_t n, const char *name, weft__plan_file **out,
                                   weft_error *err);

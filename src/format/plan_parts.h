@@ -35,6 +35,11 @@ WEFT_STATIC_ASSERT(sizeof(weft__plan_file_header) == 128, "the header of a plan 
 #define WEFT__PLAN_FILE_OFFSETS "weft.plan.image_offsets"
 #define WEFT__PLAN_FILE_NAMES "weft.plan.tensor_names"
 #define WEFT__PLAN_FILE_TENSORS "weft.plan.tensors"
+#define WEFT__PLAN_FILE_SOURCE "weft.plan.source"
+#define WEFT__PLAN_FILE_SOURCE_BYTES "weft.plan.source_bytes"
+#define WEFT__PLAN_FILE_SOURCE_TIME "weft.plan.source_time_ns"
+#define WEFT__PLAN_FILE_SOURCE_PRE "weft.plan.source_pre_tokenizer"
+#define WEFT__PLAN_FILE_KEEPS "weft.plan.keeps_weights"
 
 /* Where the data and the image begin, and the end, of a header's sizes. 0: too large to be counted. */
 int weft__plan_file_places(const weft__plan_file_header *h, uint64_t *data, uint64_t *image, uint64_t *end);

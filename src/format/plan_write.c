@@ -89,6 +89,19 @@ static weft_status put_text(plan_write_writing *w, weft__gguf_writer *meta, cons
     return weft__gguf_put_string(meta, key, text, strlen(text), w->err);
 }
 
+static weft_status put_origin(plan_write_writing *w, weft__gguf_writer *meta)
+{
+    const weft__plan_file_origin *o = &w->c->info.origin;
+    weft_status st;
+    if (!o->path) return WEFT_OK;
+    if ((st = put_text(w, meta, WEFT__PLAN_FILE_SOURCE, o->path)) ||
+        (st = weft__gguf_put(meta, WEFT__PLAN_FILE_SOURCE_BYTES, WEFT__GGUF_U64, &o->bytes, w->err)) ||
+        (st = weft__gguf_put(meta, WEFT__PLAN_FILE_SOURCE_TIME, WEFT__GGUF_U64, &o->time_ns, w->err)) ||
+        (st = weft__gguf_put(meta, WEFT__PLAN_FILE_KEEPS, WEFT__GGUF_U64, &o->keep_weights, w->err)))
+        return st;
+    return o->pre_tokenizer ? put_text(w, meta, WEFT__PLAN_FILE_SOURCE_PRE, o->pre_tokenizer) : WEFT_OK;
+}
+
 static weft_status make_meta(plan_write_writing *w, weft__gguf_writer *meta)
 {
     const weft__plan_file_summary *info = &w->c->info;
@@ -99,7 +112,7 @@ static weft_status make_meta(plan_write_writing *w, weft__gguf_writer *meta)
         (st = weft__gguf_put(meta, WEFT__PLAN_FILE_WEIGHTS, WEFT__GGUF_U64, &info->weights, w->err)) ||
         (st = weft__gguf_put_array(meta, WEFT__PLAN_FILE_OFFSETS, WEFT__GGUF_U64, info->image.offset,
                                    (size_t)info->image.n_weights, w->err)) ||
-        (st = put_tensors(w, meta)))
+        (st = put_tensors(w, meta)) || (st = put_origin(w, meta)))
         return st;
     return weft__gguf_writer_bytes(meta, &w->meta, w->err);
 }

@@ -63,7 +63,7 @@ static void add_matrix(weft__graph_cost *c, const weft_weight *w, double used, d
 static double kv_token_bytes(const weft_graph *g, const weft_attr_kv *kv, const weft__graph_load *load)
 {
     const weft_kv_group *group = &g->kv_groups[kv->group];
-    return (load->kv_dtype == WEFT_F32 ? 4.0 : 2.0) * group->n_kv_heads * (group->head_dim_k + group->head_dim_v);
+    return (double)weft_kv_layer_bytes(load->kv_dtype, group, kv->layer) / group->page_tokens;
 }
 
 static void attention_cost(const weft_graph *g, const weft_node *n, const weft__graph_load *load, weft__graph_cost *c)
@@ -99,4 +99,21 @@ weft__graph_cost weft__graph_node_cost(const weft_graph *g, int32_t node, const 
     }
     c.bytes += c.weight_bytes + c.kv_bytes + activation_bytes(g, n, load);
     return c;
+}
+
+double weft__graph_expert_part(const weft_graph *g)
+{
+    double experts = 0, all = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const weft_node *n = &g->nodes[i];
+        for (int k = 0; k < n->n_w && n->op != WEFT_OP_EMBED; k++) {
+            if (n->w[k] < 0) continue;
+            const weft_weight *w = &g->weights[n->w[k]];
+            const double used = n->op == WEFT_OP_MOE_FFN ? n->attr.moe.n_used : 1,
+                         bytes = used * (double)w->row_bytes * (double)(w->shape.n_dims > 1 ? w->shape.d[1] : 1);
+            experts += n->op == WEFT_OP_MOE_FFN ? bytes : 0;
+            all += bytes;
+        }
+    }
+    return all > 0 ? experts / all : 0;
 }

@@ -7,6 +7,7 @@
 #define WEFT_GRAPH_ROOM_H
 
 #include "backend/registry.h"
+#include "base/counters.h"
 #include "weft/graph.h"
 
 /* ---- building ---- */
@@ -141,6 +142,8 @@ typedef struct weft__graph_cost {
 
 /* Of node i for a step. Of experts, as many are counted as the rows can reach. */
 weft__graph_cost weft__graph_node_cost(const weft_graph *graph, int32_t node, const weft__graph_load *load);
+/* What part of the weights that one row reads is of experts, 0..1. */
+double weft__graph_expert_part(const weft_graph *graph);
 
 /* One op of a profiled step; times as in weft_profile_event. */
 typedef struct weft__profile_op {
@@ -161,7 +164,9 @@ typedef struct weft__profile {
     int32_t n_ops, n_steps;
     weft__profile_op *ops;
     weft__profile_step *steps;
-    size_t ops_capacity, steps_capacity;
+    weft__counters *counters; /* NULL: nothing is counted */
+    weft__counts *counts;     /* [n_ops] while it is */
+    size_t ops_capacity, steps_capacity, counts_capacity;
     weft_profile_log log;       /* of the step that runs */
     weft__graph_seq_rows *seqs; /* [max_rows] of a step */
 } weft__profile;
@@ -172,6 +177,9 @@ weft_status weft__profile_new(const weft__plan *plan, weft__profile **out, weft_
 void weft__profile_free(weft__profile **profile);
 /* Forgets the steps. */
 void weft__profile_clear(weft__profile *profile);
+/* Also forgets the steps; the next ones are counted, too, by counters that ask `system` (NULL: the running one). With
+ * on = 0: no more. WEFT_UNSUPPORTED where a provider cannot count; WEFT_NO_MEMORY; then nothing is counted. */
+weft_status weft__profile_count(weft__profile *profile, int on, const weft__counter_system *system, weft_error *err);
 /* weft__plan_run of a state of the profile's plan, and its record, for which it may allocate memory. A step that fails
  * leaves none. */
 weft_status weft__profile_run(weft__profile *profile, weft__plan_state *state, const weft_rows *rows,

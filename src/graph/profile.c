@@ -34,6 +34,8 @@ void weft__profile_free(weft__profile **profile)
     weft__profile *f = *profile;
     if (!f) return;
     *profile = NULL;
+    weft__counters_free(&f->counters);
+    weft__free(f->counts);
     weft__free(f->seqs);
     weft__free(f->log.events);
     weft__free(f->steps);
@@ -46,6 +48,29 @@ void weft__profile_clear(weft__profile *f)
     f->n_ops = f->n_steps = 0;
 }
 
+static void count(void *counters, int32_t thread, int32_t event)
+{
+    weft__counters_mark(counters, thread, event);
+}
+
+weft_status weft__profile_count(weft__profile *f, int on, const weft__counter_system *system, weft_error *err)
+{
+    weft__profile_clear(f);
+    weft__counters_free(&f->counters);
+    f->log.count = NULL;
+    if (!on) return WEFT_OK;
+    for (int32_t i = 0; i < f->plan->n_segments; i++) {
+        const weft_backend_api *api = f->plan->segments[i].provider->api;
+        if (!(api->features & WEFT_FEATURE_COUNT))
+            return weft_fail(err, WEFT_UNSUPPORTED, "provider %s counts nothing per op", api->name);
+    }
+    weft_status st = weft__counters_new(system, f->log.capacity, &f->counters, err);
+    if (st) return st;
+    f->log.count = count;
+    f->log.count_arg = f->counters;
+    return WEFT_OK;
+}
+
 /* Room for one more step. */
 static weft_status reserve(weft__profile *f, weft_error *err)
 {
@@ -54,6 +79,8 @@ static weft_status reserve(weft__profile *f, weft_error *err)
     if (!weft__grow(&f->ops, &f->ops_capacity, ops, sizeof *f->ops) ||
         !weft__grow(&f->steps, &f->steps_capacity, steps, sizeof *f->steps))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to record step %d", f->n_steps);
+    if (f->counters && !weft__grow(&f->counts, &f->counts_capacity, ops, sizeof *f->counts))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory to count in step %d", f->n_steps);
     return WEFT_OK;
 }
 
@@ -101,6 +128,8 @@ weft_status weft__profile_run(weft__profile *f, weft__plan_state *s, const weft_
     st = weft__plan_run(s, rows, kv, outputs, err);
     const uint64_t end = weft__clock_ns();
     s->log = NULL;
+    for (int32_t i = 0; f->counters && i < f->log.n; i++)
+        weft__counters_take(f->counters, i, &f->counts[f->n_ops + i]); /* of a step that failed: for nobody */
     if (st) return st;
     const weft__graph_load load = describe_rows(f, rows, f->plan->graph->n_kv_groups > 0 ? kv : NULL);
     for (int32_t i = 0; i < f->log.n; i++) f->ops[f->n_ops + i] = op_of(f, &f->log.events[i], &load);

@@ -18,7 +18,7 @@
 #include "base/cpu.h"
 #include "base/watch.h"
 #include "kernels/product.h"
-#include "weft/buffer.h"
+#include "weft/graph.h"
 
 /* ---- matrix products ---- */
 
@@ -184,6 +184,9 @@ static inline const float *weft__attn_query(const weft__attn *a, int i)
  * and where attention is sharp nearly all would: some processors take 150 cycles for a product with one. */
 #define WEFT__SOFTMAX_FAR 87.0f
 
+/* The least magnitude that codes of a row in a coded page are made for. */
+#define WEFT__ATTN_CODED_LEAST 0x1p-100f
+
 /* A partial softmax: m maximum, l sum of exp(s - m), acc[head_dim_v] the weighted values. [2 + head_dim_v] floats. */
 #define WEFT__ATTN_SPLIT_TOKENS                                                                                        \
     1024 /* positions [s * SPLIT, (s+1) * SPLIT) are one split, whatever the number of threads */
@@ -211,6 +214,22 @@ typedef struct weft__kernels {
     void (*attn_split)(const weft__attn *a, uint32_t dtype, int split, float *scratch, float *state);
     /* out[i] from the states of n_splits splits of one query, `stride` floats apart, in order. */
     void (*attn_combine)(const float *state, int64_t stride, int n_splits, int head_dim_v, float *out);
+    /* y = x rotated, which undoes itself: a fast Walsh-Hadamard transform of each block of head_dim's largest power of
+     * two, times 1 / sqrt(block); butterflies of the nearest first, each sum rounded to F32. y may be x. */
+    void (*kv_rotate)(const float *x, int head_dim, float *y);
+    /* kv_put_k and kv_put_v for a coded format (weft_kv_is_coded); head_dim <= WEFT_KV_CODED_MAX. Part and bits are
+     * the same in every tier. The row is rotated; WEFT_KV_Q8: with the largest magnitude m, the scale is m / 127, a
+     * code x * (127 / m) to the nearest, ties to even. Below WEFT__ATTN_CODED_LEAST scale and codes are 0; where a
+     * rotated element is not finite the scale is NaN and the codes are 0.
+     *   keys    per 16 slots, per 4 elements: [16][4] bytes, codes + 128 (elements behind the last: 128)
+     *   values  [slot][head_dim] codes
+     *   then [page_tokens] scales, F32. */
+    void (*kv_code_k)(const float *k, int head_dim, int slot, int page_tokens, uint32_t format, void *part);
+    void (*kv_code_v)(const float *v, int head_dim, int slot, int page_tokens, uint32_t format, void *part);
+    /* attn_split over pages in which keys and values have these formats, both coded. Queries are coded as keys are,
+     * each alone, and a score is the exact sum of whole numbers, times both scales. acc stays rotated. */
+    void (*attn_coded)(const weft__attn *a, uint32_t format_k, uint32_t format_v, int split, float *scratch,
+                       float *state);
     /* dst[n] = the row decoded (embedding lookup). */
     void (*decode_row)(uint32_t dtype, const void *row, int64_t n, float *dst);
     /* Index of the largest element, the first of equals; NaN counts as smallest. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/check.h"
 #include "kv/kv.h"
 #include "mem/mem.h"
@@ -13,8 +14,10 @@
 
 int weft__kv_page_bytes(const weft_kv_group *group, uint32_t dtype, uint64_t *n)
 {
-    return weft__checked_mul(weft_kv_page_elems(group), weft_dtype_describe(dtype).block_bytes, n) &&
-           weft__checked_align(*n, 64, n);
+    const uint64_t widest = 8; /* of any format, for an element of a head of one */
+    if (!weft__checked_mul(weft_kv_page_elems(group), widest, n)) return 0;
+    *n = weft_kv_layer_at(dtype, group, group->n_layers);
+    return weft__checked_align(*n, 64, n);
 }
 
 static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint32_t dtype, weft_error *err)
@@ -44,13 +47,25 @@ static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint3
     return WEFT_OK;
 }
 
+static weft_status check_type(const weft_kv_group *groups, int n_groups, uint32_t dtype, weft_error *err)
+{
+    if (dtype != WEFT_F16 && dtype != WEFT_F32 && dtype != WEFT_KV_Q8)
+        return weft_fail(err, WEFT_UNSUPPORTED, "KV type %u is not supported; use f16, f32 or q8", dtype);
+    for (int g = 0; g < n_groups && weft_kv_is_coded(dtype); g++)
+        if (groups[g].head_dim_k > WEFT_KV_CODED_MAX || groups[g].head_dim_v > WEFT_KV_CODED_MAX)
+            return weft_fail(err, WEFT_UNSUPPORTED,
+                             "keys and values in q8: this model has heads of %d and %d elements, which takes at most "
+                             "%d; use f16",
+                             groups[g].head_dim_k, groups[g].head_dim_v, WEFT_KV_CODED_MAX);
+    return WEFT_OK;
+}
+
 weft_status weft__kv_pool_create(const weft_kv_group *groups, int n_groups, const int32_t *n_pages, uint32_t dtype,
                                  weft__kv_pool **out, weft_error *err)
 {
     weft_status st = WEFT_OK;
     *out = NULL;
-    if (dtype != WEFT_F16 && dtype != WEFT_F32)
-        return weft_fail(err, WEFT_UNSUPPORTED, "KV type %u is not supported; use f16 or f32", dtype);
+    if ((st = check_type(groups, n_groups, dtype, err))) return st;
     weft__kv_pool *pool = weft__alloc_zero(1, sizeof *pool);
     if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a KV pool");
     pool->n_groups = n_groups;
@@ -191,6 +206,7 @@ int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead)
         struct weft__kv_group_pool *gp = &pool->groups[g];
         if (gp->n_warm >= pool->bindings[g].n_pages || gp->n_warm - gp->n_used >= n_ahead) continue;
         memset(weft__kv_page_data(pool, g, gp->n_warm++), 0, pool->bindings[g].page_bytes); /* what it is already */
+        weft__background_did(pool->bindings[g].page_bytes);
         return 1;
     }
     return 0;

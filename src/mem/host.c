@@ -35,7 +35,7 @@ static void host_release(weft_buffer *b)
 {
     host_buffer *h = (host_buffer *)b;
     if (h->range.base) weft__mem_range_remove(&h->range);
-    if (h->n_mapped) munmap(h->base, h->n_mapped);
+    if (h->n_mapped) weft__mem_unmap(h->base, h->n_mapped);
     else weft__free(h->base);
     weft__free(h);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "mem/mem.h"
 #include "mem/owners.h"
 
@@ -26,11 +27,22 @@ typedef struct mapped_buffer {
     weft__mem_range range;
 } mapped_buffer;
 
+void weft__mem_unmap(void *base, size_t n_bytes)
+{
+    enum { PIECE = 4 << 20 }; /* whole huge pages */
+    char *at = base;
+    for (; weft__background_is() && n_bytes > PIECE; at += PIECE, n_bytes -= PIECE) {
+        munmap(at, PIECE);
+        weft__background_did(PIECE);
+    }
+    munmap(at, n_bytes);
+}
+
 static void map_release(weft_buffer *b)
 {
     mapped_buffer *m = (mapped_buffer *)b;
     weft__mem_range_remove(&m->range);
-    munmap(b->data, (size_t)b->n_bytes);
+    weft__mem_unmap(b->data, (size_t)b->n_bytes);
     weft__free(m);
 }
 

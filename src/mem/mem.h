@@ -48,4 +48,8 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err);
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__mem_advice advice,
                              weft_error *err);
 
+/* Ends a mapping, for host.c and map.c. Meanwhile the system keeps all threads waiting that map memory or unmap it: so
+ * in the background (base/background.h) a large one goes in pieces, with rests between them. */
+void weft__mem_unmap(void *base, size_t n_bytes);
+
 #endif

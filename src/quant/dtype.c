@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dtype.c: element types by id and by name. */
+#include <stdio.h>
 #include <strings.h>
 
 #include "quant/quant.h"
@@ -22,6 +23,34 @@ int weft_dtype_from_name(const char *text)
     WEFT_DTYPE_LIST(COMPARE)
 #undef COMPARE
     return -1;
+}
+
+/* ---- types of keys and values ---- */
+
+static const struct {
+    const char *name;
+    uint32_t type;
+} kv_types[] = {{"f16", WEFT_F16}, {"f32", WEFT_F32}, {"q8", WEFT_KV_Q8}};
+
+weft_status weft_kv_type_parse(const char *text, uint32_t *out, weft_error *err)
+{
+    for (size_t i = 0; i < sizeof kv_types / sizeof *kv_types; i++) {
+        if (strcasecmp(text, kv_types[i].name)) continue;
+        *out = kv_types[i].type;
+        return WEFT_OK;
+    }
+    return weft_fail(err, WEFT_ARGUMENT, "keys and values as '%s'; f16, f32 and q8 are possible", text);
+}
+
+const char *weft_kv_type_name(uint32_t type, char out[WEFT_KV_NAME_MAX])
+{
+    for (size_t i = 0; i < sizeof kv_types / sizeof *kv_types; i++) {
+        if (type != kv_types[i].type) continue;
+        snprintf(out, WEFT_KV_NAME_MAX, "%s", kv_types[i].name);
+        return out;
+    }
+    snprintf(out, WEFT_KV_NAME_MAX, "%u", type);
+    return out;
 }
 
 uint64_t weft__quant_row_bytes(uint32_t dtype, int64_t n)

@@ -49,7 +49,7 @@ void weft__sched_unlist(weft__sched *s, int32_t i)
 /* Pages of a group that a request may still take before it has `reserve` tokens more than it knows. */
 static int64_t promised(const weft__sched *s, const sched_request *r, int32_t group)
 {
-    int32_t max = r->n_prompt + (r->max_new > 0 ? r->max_new - 1 : 0); /* the last token needs no keys and values */
+    int32_t max = (int32_t)(weft__sched_total(r) - (r->max_new > 0)); /* the last token needs no keys and values */
     int32_t known = weft__sched_known(r);
     int32_t target = s->limits.reserve < max - known ? known + s->limits.reserve : max;
     return s->store.more(s->store.arg, r->user, group, target);

@@ -37,11 +37,12 @@ typedef struct sched_request {
     int32_t live;
     weft__sched_state state;
     int32_t level, tenant, line;
-    int32_t prev, next; /* in its line; next also in the list of free records */
-    int32_t n_prompt, max_new, n_generated;
-    int32_t n_computed; /* tokens with keys and values */
-    int32_t n_highest;  /* the most that were computed or found so far: more is progress, less is done again */
-    int32_t n_prepaid;  /* prompt tokens its tenant was charged for and that are not computed yet */
+    int32_t prev, next;                     /* in its line; next also in the list of free records */
+    int32_t n_prompt, max_new, n_generated; /* since it was restarted, where it was */
+    int32_t n_most;                         /* tokens at a time at most; 0: all */
+    int32_t n_computed;                     /* tokens with keys and values */
+    int32_t n_highest; /* the most that were computed or found so far: more is progress, less is done again */
+    int32_t n_prepaid; /* prompt tokens its tenant was charged for and that are not computed yet */
     int32_t n_cached, n_preempted;
     int32_t rows;    /* in the step being planned or computed */
     int32_t fresh;   /* no rows since it started or resumed, and nothing restored */
@@ -118,6 +119,13 @@ struct weft__sched {
 static inline int32_t weft__sched_known(const sched_request *r)
 {
     return r->n_prompt + r->n_generated;
+}
+
+/* Tokens that it comes to hold, the last one sampled included. */
+static inline int64_t weft__sched_total(const sched_request *r)
+{
+    const int64_t total = (int64_t)r->n_prompt + r->max_new;
+    return r->n_most > 0 && r->n_most < total ? r->n_most : total;
 }
 
 static inline uint64_t weft__sched_id(const weft__sched *s, int32_t i)

@@ -140,6 +140,10 @@ static weft_status check_request(const weft__sched *s, const weft__sched_request
     if (q->max_new < 0)
         return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it cannot be negative here", q->max_new);
     int64_t total = (int64_t)q->n_prompt + q->max_new;
+    if (q->n_most > 0 && q->n_most < total) total = q->n_most;
+    if (total < (int64_t)q->n_prompt + (q->max_new > 0))
+        return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt are more than the %d that are held at a time",
+                         q->n_prompt, q->n_most);
     if (total > s->limits.n_ctx)
         return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and %d to generate exceed the context of %d tokens",
                          q->n_prompt, q->max_new, s->limits.n_ctx);
@@ -192,6 +196,7 @@ static int32_t request_take(weft__sched *s, const weft__sched_request *q, int32_
         .tenant = tenant,
         .n_prompt = q->n_prompt,
         .max_new = q->max_new,
+        .n_most = q->n_most,
         .next_ending = -1,
     };
     return i;

@@ -7,7 +7,7 @@
  *
  * What is promised:
  * - Rows. Every decoding request has one row in every step. While a request decodes, a step has at most `chunk` prompt
- *   rows in all; a step never has more than step_rows.
+ *   rows in all; a step never has more than step_rows. Rows of drafts come last, where there is room.
  * - Shares. Among requests of one priority the tenant that was served least is next. Served are the prompt tokens
  *   computed (not those found in the cache, not those computed again after a preemption) and decode_cost for each
  *   generated token. A tenant that begins to wait gets no credit for the past: start-time fair queueing (Goyal, Vin,
@@ -105,6 +105,8 @@ typedef struct weft__sched_request {
     int32_t n_prompt;     /* tokens; >= 1 */
     int32_t max_new;      /* tokens to generate at most; 0: the prompt is only read */
     uint64_t deadline_us; /* 0: none */
+    /* tokens that it holds at a time at most, below which weft__sched_restart brings it back; 0: all of them */
+    int32_t n_most;
 } weft__sched_request;
 
 /* Rows of one request in a step: its tokens first .. first + n - 1, in order. Known tokens are the prompt and all
@@ -113,8 +115,10 @@ typedef struct weft__sched_item {
     uint64_t id;
     void *user;
     int32_t first, n;
-    int32_t decode; /* 1: n is 1, and the token is the one generated last */
-    int32_t sample; /* 1: the last row is the last known token: sample the next one from it */
+    int32_t decode;  /* 1: n is 1 + n_draft, and the first token is the one generated last */
+    int32_t sample;  /* 1: the row before the drafts is the last known token: sample the next one from it */
+    int32_t kept;    /* > 0: it was restarted with so many */
+    int32_t n_draft; /* rows behind the last known token, of tokens that may follow it */
 } weft__sched_item;
 
 typedef struct weft__sched_plan {
@@ -153,10 +157,23 @@ void weft__sched_end(weft__sched *s, uint64_t id);
  * is valid until the next call; n_items is 0 when no request is left. After a plan with items, weft__sched_done must
  * follow. */
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us);
+/* Adds n rows of a draft to item k of the plan, which decodes; no more than weft__sched_draft_room says. The caller has
+ * memory for them. Between weft__sched_next and the step; once for an item. */
+void weft__sched_draft(weft__sched *s, int32_t k, int32_t n);
+/* Rows of drafts that item k may have: the step has room, and the request may still generate one token more. */
+int32_t weft__sched_draft_room(const weft__sched *s, int32_t k);
+/* Of that request's rows of a draft the first n_kept have tokens that were sampled, and behind each of them another one
+ * was sampled; the others count as not computed. Between the step and weft__sched_done, once for an item with a draft;
+ * before weft__sched_defer. */
+void weft__sched_drafted(weft__sched *s, uint64_t id, int32_t n_kept);
 /* No token was sampled for that request in this step: its last row counts as not computed, and comes again in the next
  * step. Between weft__sched_next and weft__sched_done, at most once, for an item with `sample`. */
 void weft__sched_defer(weft__sched *s, uint64_t id);
-/* The plan's rows were computed, and one token was sampled where it said so, but for those deferred. */
+/* From the next step on that request's known tokens are n_known others, which are computed as a prompt is, and paid for
+ * like one; what it held was given up by the caller. As above; what was sampled in this step is among them. */
+void weft__sched_restart(weft__sched *s, uint64_t id, int32_t n_known);
+/* The plan's rows were computed, and one token was sampled where it said so, but for those deferred; and one for each
+ * row of a draft that was kept. */
 void weft__sched_done(weft__sched *s, uint64_t now_us);
 
 typedef struct weft__sched_stats {
@@ -165,6 +182,7 @@ typedef struct weft__sched_stats {
     uint64_t finished[5];                                               /* by weft__sched_why */
     uint64_t steps, prompt_rows, decode_rows, recomputed_rows, cached_tokens;
     uint64_t deferred;
+    uint64_t draft_rows; /* of decode_rows */
 } weft__sched_stats;
 void weft__sched_get_stats(const weft__sched *s, weft__sched_stats *out);
 

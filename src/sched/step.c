@@ -106,6 +106,19 @@ const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us)
     return &s->plan;
 }
 
+/* A prompt again, of other tokens. */
+static void restart(weft__sched *s, int32_t i, int32_t n_known)
+{
+    sched_request *r = &s->requests[i];
+    r->max_new -= r->n_generated;
+    r->n_prompt = n_known;
+    r->n_generated = r->n_computed = r->n_highest = r->n_cached = 0;
+    r->state = WEFT__SCHED_PREFILLING;
+    r->fresh = 1;
+    weft__sched_prepay(s, i, n_known);
+    s->n_changes++;
+}
+
 /* What the rows of one request have brought. */
 static void advance(weft__sched *s, int32_t i, const weft__sched_item *item)
 {
@@ -114,28 +127,70 @@ static void advance(weft__sched *s, int32_t i, const weft__sched_item *item)
     r->n_computed += item->n;
     if (r->n_computed > r->n_highest) r->n_highest = r->n_computed;
     int32_t prompt_to = r->n_computed < r->n_prompt ? r->n_computed : r->n_prompt;
-    weft__sched_charge(s, i, prompt_to > from ? prompt_to - from : 0, item->sample);
+    const int32_t n_sampled = item->sample + item->n_draft;
+    weft__sched_charge(s, i, prompt_to > from ? prompt_to - from : 0, n_sampled);
     s->stats.recomputed_rows += (uint64_t)(r->n_computed > from ? item->n - (r->n_computed - from) : item->n);
     r->rows = r->fresh = 0;
     r->served_us = s->now_us;
     if (item->sample) {
-        r->n_generated++;
+        r->n_generated += n_sampled;
         s->n_changes += r->state == WEFT__SCHED_PREFILLING;
         r->state = WEFT__SCHED_DECODING;
     }
     if (r->n_computed >= r->n_prompt && r->n_generated >= r->max_new) weft__sched_mark(s, i, WEFT__SCHED_LENGTH);
+    if (item->kept > 0 && !r->ending) restart(s, i, item->kept);
+}
+
+void weft__sched_restart(weft__sched *s, uint64_t id, int32_t n_known)
+{
+    assert(s->in_step && n_known > 0);
+    for (int32_t k = 0; k < s->plan.n_items; k++)
+        if (s->items[k].id == id) s->items[k].kept = n_known;
+}
+
+/* ---- drafts ---- */
+
+int32_t weft__sched_draft_room(const weft__sched *s, int32_t k)
+{
+    const weft__sched_item *item = &s->items[k];
+    const sched_request *r = &s->requests[(int32_t)(uint32_t)item->id - 1];
+    if (!item->decode || !item->sample) return 0;
+    int32_t rows = s->limits.step_rows - s->plan.n_rows,
+            tokens = (int32_t)(weft__sched_total(r) - weft__sched_known(r)) - 1;
+    return rows < tokens ? rows : tokens;
+}
+
+void weft__sched_draft(weft__sched *s, int32_t k, int32_t n)
+{
+    assert(s->in_step && !s->items[k].n_draft && n <= weft__sched_draft_room(s, k));
+    s->items[k].n += n;
+    s->items[k].n_draft = n;
+    s->plan.n_rows += n;
+    s->stats.draft_rows += (uint64_t)n;
+}
+
+static weft__sched_item *item_of(weft__sched *s, uint64_t id)
+{
+    int32_t k = 0;
+    while (s->items[k].id != id) k++;
+    assert(s->in_step && k < s->plan.n_items);
+    return &s->items[k];
+}
+
+void weft__sched_drafted(weft__sched *s, uint64_t id, int32_t n_kept)
+{
+    weft__sched_item *item = item_of(s, id);
+    item->n -= item->n_draft - n_kept;
+    item->n_draft = n_kept;
 }
 
 void weft__sched_defer(weft__sched *s, uint64_t id)
 {
-    for (int32_t k = 0; k < s->plan.n_items; k++) {
-        weft__sched_item *item = &s->items[k];
-        if (item->id != id) continue;
-        assert(s->in_step && item->sample);
-        item->sample = 0;
-        item->n--;
-        s->stats.deferred++;
-    }
+    weft__sched_item *item = item_of(s, id);
+    assert(item->sample && !item->n_draft);
+    item->sample = 0;
+    item->n--;
+    s->stats.deferred++;
 }
 
 void weft__sched_done(weft__sched *s, uint64_t now_us)

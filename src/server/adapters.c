@@ -142,7 +142,7 @@ static int faults_file(const weft__server_model *m, const weft_request_adapter *
            (st == WEFT_ARGUMENT && !scaled);
 }
 
-/* By their names or their numbers; shown is filled when they are taken. */
+/* By their names or their numbers; shown is filled when they are taken. out NULL: they are only asked for ahead. */
 static int adapters_take(weft__server_model *m, const char *tenant, const weft_request_adapter *adapters, int n,
                          int *ready, weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN],
                          weft__api_error *error)
@@ -150,6 +150,10 @@ static int adapters_take(weft__server_model *m, const char *tenant, const weft_r
     weft_error err = {0};
     weft_engine_adapter a;
     size_t at = 0;
+    if (!out) {
+        weft_engine_adapters_ahead(m->engine, adapters, n);
+        return 1;
+    }
     shown[0] = 0;
     for (int i = 0; i < n; i++) {
         const char *name = adapters[i].name ? adapters[i].name : by_index(m, adapters[i].index, &a) ? a.name : "";
@@ -266,7 +270,7 @@ static void shown_path(const weft__server_model *m, const char *path, char *out,
 {
     size_t n;
     const char *last = weft__path_last(path, &n);
-    if (weft__server_adapters_within(m, path)) snprintf(out, room, "%s", path + strlen(m->server->adapter_dir) + 1);
+    if (weft__server_adapters_within(m, path)) snprintf(out, room, "%s", path + strlen(m->settings.adapter_dir) + 1);
     else snprintf(out, room, "%.*s", (int)n, last);
 }
 
@@ -354,7 +358,7 @@ void weft__server_adapters_endpoint(weft__server_model *m, weft__http_request *r
 /* Without a folder for clients, what the operator loaded stays as it is. */
 static int may_change(const weft__server_model *m, const char *field, weft__api_error *error)
 {
-    if (m->server->adapter_dir) return 1;
+    if (m->settings.adapter_dir) return 1;
     return weft__api_error_set(
         error, 403, field,
         "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
@@ -367,7 +371,7 @@ static int place_of(const weft__server_model *m, const char *path, char out[PATH
     if (!may_change(m, "lora_path", error)) return 0;
     if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) ||
         strstr(path, "/../") || (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) ||
-        (size_t)snprintf(joined, sizeof joined, "%s/%s", m->server->adapter_dir, path) >= sizeof joined)
+        (size_t)snprintf(joined, sizeof joined, "%s/%s", m->settings.adapter_dir, path) >= sizeof joined)
         return weft__api_error_set(error, 400, "lora_path",
                                    "'lora_path' must be a path within the server's folder for adapters");
     if (!realpath(joined, out)) {

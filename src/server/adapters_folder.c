@@ -12,8 +12,8 @@
 
 int weft__server_adapters_within(const weft__server_model *m, const char *real)
 {
-    size_t n = m->server->adapter_dir ? strlen(m->server->adapter_dir) : 0;
-    return n && !strncmp(real, m->server->adapter_dir, n) && real[n] == '/';
+    size_t n = m->settings.adapter_dir ? strlen(m->settings.adapter_dir) : 0;
+    return n && !strncmp(real, m->settings.adapter_dir, n) && real[n] == '/';
 }
 
 int weft__server_adapters_members_within(const weft__server_model *m, const char *folder)
@@ -33,10 +33,10 @@ static int name_of_entry(const weft__server_model *m, const char *entry, char pa
 {
     size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
     if (entry[0] == '.' ||
-        (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", m->server->adapter_dir, entry) >= PATH_MAX ||
+        (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", m->settings.adapter_dir, entry) >= PATH_MAX ||
         (!tail && access(path, F_OK)))
         return 0;
-    snprintf(path, PATH_MAX, "%s/%s", m->server->adapter_dir, entry);
+    snprintf(path, PATH_MAX, "%s/%s", m->settings.adapter_dir, entry);
     snprintf(name, name_size, "%.*s", (int)(n - tail), entry);
     return 1;
 }
@@ -58,8 +58,8 @@ weft_status weft__server_adapters_of_folder(const weft__server_model *m, weft_er
     char path[PATH_MAX], name[256];
     struct dirent **entries;
     weft_status st = WEFT_OK;
-    int n = scandir(m->server->adapter_dir, &entries, NULL, alphasort);
-    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", m->server->adapter_dir);
+    int n = scandir(m->settings.adapter_dir, &entries, NULL, alphasort);
+    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", m->settings.adapter_dir);
     for (int i = 0; i < n; i++) {
         if (!st && name_of_entry(m, entries[i]->d_name, path, name, sizeof name)) st = add_entry(m, name, path, err);
         if (st == WEFT_ARGUMENT || st == WEFT_EXISTS) { /* a file's name need not be an adapter's */

@@ -29,6 +29,8 @@ static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t
 static void count_most(weft__server_metrics *m, const weft__server_choice *c)
 {
     uint64_t n = (uint64_t)c->n_read + (uint64_t)c->out->n_generated, most = m->most_tokens;
+    const uint64_t n_ctx = (uint64_t)c->gen->model->prompt_model.n_ctx;
+    if (n > n_ctx) n = n_ctx; /* an answer that goes on where its context is full holds no more at a time */
     while (n > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n)) continue;
 }
 

@@ -3,8 +3,8 @@
  * in which they were asked for; loading itself runs on a thread of low precedence. The keeper's thread is the clock:
  * deadlines of requests that wait, models that were not used for long, memory.
  *
- * Invariant: what stands in a model beyond its name is changed by the loader's thread alone, while no request holds
- * it. */
+ * Invariant: what stands in a model beyond its name is changed by the loader's thread alone, or for it in the
+ * background (base/background.h), while no request holds it; no lock that requests wait for is held there. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,16 +37,13 @@ void weft__server_loader_close(weft_server *s, weft__server_model *m)
 
 /* ---- loading ---- */
 
+/* In the background: it takes no lock that requests wait for. */
 static int on_progress(void *arg, const char *what, double fraction)
 {
     weft__server_model *m = arg;
-    weft__server_models *all = &m->server->models;
     (void)what;
     m->permille = (int)(fraction * 1000);
-    pthread_mutex_lock(&all->lock);
-    int cancelled = m->is_cancelled || all->stop;
-    pthread_mutex_unlock(&all->lock);
-    return cancelled;
+    return m->is_cancelled || m->server->models.stop;
 }
 
 static weft_status make_room(weft_server *s, weft__server_model *m, uint64_t bytes, uint64_t pages, weft_error *err)
@@ -77,17 +74,26 @@ static weft_status prepare(weft_server *s, weft__server_model *m, const char *pa
 {
     weft_model *outline = NULL;
     weft_engine_bytes need = {.size = sizeof need};
-    weft_model_params p = s->models.model_params;
+    weft_model_params p = m->settings.model;
     p.outline = p.in_background = 1;
     p.share_threads = 1;
     weft_status st = weft_model_open(path, &p, &outline, err);
-    if (!st) st = weft_engine_count_bytes(outline, &s->models.engine_params, &need, err);
+    if (!st) st = weft_engine_count_bytes(outline, &m->settings.engine, &need, err);
     weft_model_close(&outline);
     if (st) return st;
     m->kv_least = need.pages_least;
     m->kv_most = need.pages;
-    const uint64_t adapters = s->adapter_dir ? s->models.engine_params.adapter_bytes : 0;
+    const int has_adapters = m->settings.adapter_dir || m->settings.n_adapters || m->n_kept;
+    const uint64_t adapters = has_adapters ? m->settings.engine.adapter_bytes : 0;
     return make_room(s, m, need.weights + need.scratch_most + adapters, need.pages_least, err);
+}
+
+/* Its adapters: those that it had when it went, or those that the settings give it, and those of its folder. */
+static weft_status add_adapters(const weft_server *s, weft__server_model *m, weft_error *err)
+{
+    if (m->kept) return weft__server_adapters_restore(m, err);
+    weft_status st = weft__server_adapters_add(m, err);
+    return !st && s->add_adapters && m->settings.adapter_dir ? weft__server_adapters_of_folder(m, err) : st;
 }
 
 /* An engine of the model, and what requests must know of both. */
@@ -95,35 +101,52 @@ static weft_status start(weft_server *s, weft__server_model *m, weft_model *mode
                          weft_error *err)
 {
     char store[4096];
-    weft_engine_params p = s->models.engine_params;
+    weft_engine_params p = m->settings.engine;
     weft_status st = store_of(m, store, sizeof store, err);
     p.store_dir = *store ? store : NULL;
     p.trace = NULL;
     if (s->models.memory) p.kv_bytes = m->kv_least;
     if (!st) st = weft_engine_new(model, &p, engine, err);
-    if (!st) st = weft__server_model_open(m, model, *engine, s->models.chat_template, s->wants_keys, err);
-    if (!st && m->kept) return weft__server_adapters_restore(m, err);
-    return !st && s->add_adapters ? weft__server_adapters_of_folder(m, err) : st;
+    if (!st) st = weft__server_model_open(m, model, *engine, s->wants_keys, err);
+    return st ? st : add_adapters(s, m, err);
 }
 
+typedef struct loader_job {
+    weft_server *s;
+    weft__server_model *m;
+    const char *path;
+    weft_error *err;
+    weft_status status;
+} loader_job;
+
+/* In the background, all of it: what an engine and a template begin with takes its time, too. */
+static void load_behind(void *arg)
+{
+    loader_job *j = arg;
+    weft_model *model = NULL;
+    weft_engine *engine = NULL;
+    weft_model_params p = j->m->settings.model;
+    p.progress = on_progress;
+    p.progress_arg = j->m;
+    p.share_threads = p.in_background = 1;
+    j->status = weft_model_open(j->path, &p, &model, j->err);
+    if (!j->status) j->status = start(j->s, j->m, model, &engine, j->err);
+    if (!j->status) return;
+    weft__server_model_shut(j->m);
+    weft_engine_free(&engine);
+    weft_model_close(&model);
+}
+
+/* Waiting for room is done here, with the lock. */
 static weft_status load(weft_server *s, weft__server_model *m, weft_error *err)
 {
     char path[4096];
-    weft_model *model = NULL;
-    weft_engine *engine = NULL;
-    weft_model_params p = s->models.model_params;
-    p.progress = on_progress;
-    p.progress_arg = m;
-    p.share_threads = p.in_background = 1;
+    loader_job j = {s, m, path, err, WEFT_OK};
     weft_status st = weft_resolve_model(m->path, path, sizeof path, err);
     if (!st && s->models.memory) st = prepare(s, m, path, err);
-    if (!st) st = weft_model_open(path, &p, &model, err);
-    if (!st) st = start(s, m, model, &engine, err);
-    if (!st) return WEFT_OK;
-    weft__server_model_shut(m);
-    weft_engine_free(&engine);
-    weft_model_close(&model);
-    return st;
+    if (st) return st;
+    weft__background_run(load_behind, &j);
+    return j.status;
 }
 
 /* With the lock, which it gives up meanwhile. */
@@ -170,6 +193,11 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->model_ns += e->model_ns;
     to->n_rows_decode += e->n_rows_decode;
     to->n_rows_prompt += e->n_rows_prompt;
+    to->n_submitted += e->n_submitted;
+    to->n_finished += e->n_finished;
+    to->n_cancelled += e->n_cancelled;
+    to->n_failed += e->n_failed;
+    to->n_generated += e->n_generated;
     to->n_refused += e->n_refused;
     to->n_preempted += e->n_preempted;
     to->n_put_off += e->n_put_off;
@@ -178,6 +206,10 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->prefix_evicted_pages += e->prefix_evicted_pages;
     to->adapter_loads += e->adapter_loads;
     to->adapter_evictions += e->adapter_evictions;
+    to->adapter_hits += e->adapter_hits;
+    to->adapter_disk_loads += e->adapter_disk_loads;
+    to->adapter_asked_ahead += e->adapter_asked_ahead;
+    to->adapter_ahead_hits += e->adapter_ahead_hits;
     to->store_written += e->store_written;
     to->store_write_failed += e->store_write_failed;
     to->store_read += e->store_read;
@@ -221,11 +253,11 @@ void weft__server_loader_unload(weft_server *s, weft__server_model *m)
     weft_engine_get_stats(m->engine, &e);
     if (e.kv_limit_bytes > m->kv_allowed) m->kv_allowed = e.kv_limit_bytes;
     m->state = WEFT__SERVER_UNLOADING; /* of no use to anyone, and counted until it has gone */
+    keep_counters(&m->past, &e);       /* from now on they are told */
     pthread_mutex_unlock(&s->models.lock);
     if (weft__server_adapters_keep(m, &err)) weft__log(WEFT__LOG_WARN, "%s", err.message);
     weft__background_run(end_model, m);
     pthread_mutex_lock(&s->models.lock);
-    keep_counters(&m->past, &e);
     m->state = WEFT__SERVER_UNLOADED;
     m->reserved = m->kv_allowed = 0;
     m->closing = 0;

@@ -30,18 +30,14 @@ void weft__server_metrics_begin(weft__server_metrics *m)
     metrics_begin(&m->queue, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
     metrics_begin(&m->duration, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
     metrics_begin(&m->between_tokens, token_bounds, sizeof token_bounds / sizeof *token_bounds);
+    for (int i = 0; i < WEFT__SERVER_STAGES; i++)
+        metrics_begin(&m->stages[i], stage_bounds, sizeof stage_bounds / sizeof *stage_bounds);
 }
 
-void weft__server_metrics_stages_begin(weft_server *s)
+void weft__server_metrics_stages(weft__server_metrics *m, const weft__server_stages *stages)
 {
     for (int i = 0; i < WEFT__SERVER_STAGES; i++)
-        metrics_begin(&s->stages[i], stage_bounds, sizeof stage_bounds / sizeof *stage_bounds);
-}
-
-void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages)
-{
-    for (int i = 0; i < WEFT__SERVER_STAGES; i++)
-        weft__server_histogram_add(&s->stages[i], (double)stages->ns[i] / 1e9);
+        weft__server_histogram_add(&m->stages[i], (double)stages->ns[i] / 1e9);
 }
 
 void weft__server_histogram_add(weft__server_histogram *h, double seconds)
@@ -97,13 +93,13 @@ static void histogram(weft__strbuf *out, const char *name, const char *help, con
     buckets(out, name, h->bounds, counts, h->n, (double)h->sum_ns / 1e9);
 }
 
-static void put_stages(const weft_server *s, weft__strbuf *out)
+static void put_stages(weft__server_model *m, weft__strbuf *out)
 {
     static const char name[] = "weft_stage_seconds";
     head(out, name, "histogram",
          "Of requests that ended, from the first byte to the answer's last: what each stage took.");
     for (int i = 0; i < WEFT__SERVER_STAGES; i++) {
-        const weft__server_histogram *h = &s->stages[i];
+        const weft__server_histogram *h = &m->metrics.stages[i];
         const char *stage = weft__server_stage_name(i);
         uint64_t total = 0;
         for (int k = 0; k <= h->n; k++) {
@@ -161,6 +157,21 @@ static void seconds(weft__strbuf *out, const char *name, const char *help, doubl
     weft__strbuf_printf(out, "%s %.9g\n", name, value);
 }
 
+static void put_tiers(const weft_engine_stats *e, weft__strbuf *out)
+{
+    head(out, "weft_adapter_hits_total", "counter",
+         "Adapters that requests wanted, by where they were: packed, as read in the page cache, or on the disk.");
+    weft__strbuf_printf(out, "weft_adapter_hits_total{tier=\"packed\"} %llu\n", (unsigned long long)e->adapter_hits);
+    weft__strbuf_printf(out, "weft_adapter_hits_total{tier=\"read\"} %llu\n",
+                        (unsigned long long)(e->adapter_loads - e->adapter_disk_loads));
+    weft__strbuf_printf(out, "weft_adapter_hits_total{tier=\"disk\"} %llu\n",
+                        (unsigned long long)e->adapter_disk_loads);
+    counter(out, "weft_adapter_asked_ahead_total", "Adapters whose files were asked for before their requests' turn.",
+            e->adapter_asked_ahead);
+    counter(out, "weft_adapter_ahead_hits_total", "Those of them that were in the page cache at their turn.",
+            e->adapter_ahead_hits);
+}
+
 static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
 {
     counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
@@ -189,6 +200,7 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
     gauge(out, "weft_adapter_bytes", "Bytes of those that are ready.", (double)e->adapter_bytes);
     counter(out, "weft_adapter_loads_total", "Adapters read.", e->adapter_loads);
     counter(out, "weft_adapter_evictions_total", "Adapters let go for others.", e->adapter_evictions);
+    put_tiers(e, out);
     gauge(out, "weft_store_prefixes", "Prefixes on the disk.", (double)e->store_prefixes);
     gauge(out, "weft_store_slots", "Saved slots on the disk.", (double)e->store_slots);
     gauge(out, "weft_store_bytes", "Bytes of both.", (double)e->store_bytes);
@@ -204,6 +216,33 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
             e->store_removed);
     put_engine_histogram(out, "weft_step_rows", "Rows of a step.", &e->batch_rows, 1);
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
+}
+
+/* Tokens that were guessed ahead of a step, and how many were right. */
+static void put_drafts(const weft_engine_stats *e, weft__strbuf *out)
+{
+    static const char *const what[] = {"weft_drafts_total", "weft_draft_tokens_total",
+                                       "weft_draft_accepted_tokens_total"};
+    static const char *const help[] = {"Drafts that were tried, by drafter.", "Tokens of drafts that were tried.",
+                                       "Those of them that answers went on with."};
+    for (int i = 0; i < 3; i++) {
+        head(out, what[i], "counter", help[i]);
+        for (int d = 0; d < WEFT_DRAFTERS; d++) {
+            const weft_draft_stats *s = &e->drafts[d];
+            weft__strbuf_printf(out, "%s{drafter=\"%s\"} %llu\n", what[i], weft_drafter_name(d),
+                                (unsigned long long)(i == 0   ? s->n_drafts
+                                                     : i == 1 ? s->n_tokens
+                                                              : s->n_accepted));
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "weft_draft_accepted_tokens_at_total" : "weft_draft_tokens_at_total";
+        head(out, name, "counter", i ? "Those of them that were accepted." : "Tokens tried, by place in their draft.");
+        for (int d = 0; d < WEFT_DRAFTERS; d++)
+            for (int k = 0; k < WEFT_DRAFT_MAX; k++)
+                weft__strbuf_printf(out, "%s{drafter=\"%s\",position=\"%d\"} %llu\n", name, weft_drafter_name(d), k,
+                                    (unsigned long long)(i ? e->drafts[d].accepted_at[k] : e->drafts[d].tokens_at[k]));
+    }
 }
 
 static void put_memory(const weft_memory *m, weft__strbuf *out)
@@ -284,6 +323,7 @@ static void put_model(weft__server_model *m, weft__strbuf *out)
     weft__server_models_stats(m, &e);
     put_requests(&m->metrics, out);
     put_engine(&e, out);
+    put_drafts(&e, out);
     put_memory(&e.memory, out);
 }
 
@@ -398,7 +438,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     put_http(s, out);
     put_models(s, out, put_grammars);
     put_responses(&s->answered, out);
-    put_stages(s, out);
+    put_models(s, out, put_stages);
     uint64_t n_sent, n_dropped;
     weft__server_traces_count(s->traces, &n_sent, &n_dropped);
     counter(out, "weft_traces_sent_total", "Requests whose spans a collector took.", n_sent);

@@ -89,7 +89,7 @@ void weft__server_model_keep(weft__server_model *m, int64_t ms)
     pthread_mutex_lock(&all->lock);
     m->keep_ns = ms > FOR_EVER_MS ? UINT64_MAX
                  : ms >= 0        ? (uint64_t)ms * 1000000
-                 : all->idle_ns   ? all->idle_ns
+                 : m->idle_ns     ? m->idle_ns
                                   : UINT64_MAX;
     pthread_mutex_unlock(&all->lock);
 }
@@ -116,6 +116,15 @@ static weft__server_model *find_by_adapter(weft_server *s, const weft__server_ca
         weft__server_model_look_away(&m);
     }
     return found;
+}
+
+/* One that is not there, and has an adapter of that name by its settings. */
+static weft__server_model *find_by_settings(weft_server *s, const char *name)
+{
+    for (size_t i = 0; i < s->models.n; i++)
+        for (size_t k = 0; k < s->models.items[i]->settings.n_adapters; k++)
+            if (!strcmp(s->models.items[i]->settings.adapters[k].name, name)) return s->models.items[i];
+    return NULL;
 }
 
 /* "MODEL:ADAPTER" is the model's, there or not. */
@@ -193,6 +202,7 @@ weft__server_model *weft__server_models_which(weft_server *s, const weft__server
     else m = weft__server_models_find(s, meant);
     if (*meant && !m) m = find_base(s, meant);
     if (*meant && !m) m = find_by_adapter(s, who, meant);
+    if (*meant && !m) m = find_by_settings(s, meant);
     if (*meant && !m && first && weft__server_takes_any_name(first)) m = first;
     if (m && may_use(m, who, name, preset != NULL)) return m;
     weft__server_models_absent(s, who, name, error);

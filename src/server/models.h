@@ -11,12 +11,14 @@
 /* name NULL: it gets one when it is opened. The server outlives it. */
 weft_status weft__server_model_new(weft_server *s, const char *name, const char *path, const char *const *aliases,
                                    weft__server_model **out, weft_error *err);
-/* Learns what requests need to know of it: its tokenizer, its template (NULL: its own), the engine's sizes; has_keys:
+/* Learns what requests need to know of it: its tokenizer, its template, the engine's sizes; has_keys:
  * what a slot holds is its key's. The model and the engine outlive what this makes, which _shut ends. */
-weft_status weft__server_model_open(weft__server_model *m, weft_model *model, weft_engine *engine,
-                                    const char *chat_template, int has_keys, weft_error *err);
+weft_status weft__server_model_open(weft__server_model *m, weft_model *model, weft_engine *engine, int has_keys,
+                                    weft_error *err);
 void weft__server_model_shut(weft__server_model *m);
 void weft__server_model_free(weft__server_model **m);
+/* Gives the engine the adapters that the settings name; the message names the one that is wrong. */
+weft_status weft__server_adapters_add(weft__server_model *m, weft_error *err);
 /* Adapters go with their model, and come again with it: what was there is kept by name and file, and the scales that
  * were set for all. Of a model that none uses. */
 weft_status weft__server_adapters_keep(weft__server_model *m, weft_error *err);

@@ -3,7 +3,8 @@
  * answer.
  *
  * Threads: weft__server_response_start runs on a worker, weft__server_response_leased and
- * weft__server_response_compiled on the threads of their lines; on_event by events.c, which owns the choices from
+ * weft__server_response_compiled on the threads of their lines, weft__server_response_ahead on another one of its line;
+ * on_event by events.c, which owns the choices from
  * submit to FINISHED; weft__server_response_answer on the thread of answers, when all have finished; gone on the
  * HTTP façade's watcher. A response lives until the worker or its line, the façade and every submitted choice have let
  * go. */
@@ -47,6 +48,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft_engine_lease_free(g->model->engine, &g->lease);
     weft_grammar_free(&g->grammar);
     weft__free(g->thinking_end);
+    weft__free(g->predicted);
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
     weft__server_model_release(&g->model);
@@ -185,6 +187,8 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     size_t n;
     if (!g->stages.first_ns) g->stages.first_ns = c->now_ns;
     weft__server_count_token(c);
+    c->out->n_accepted += e->drafter != 0;
+    c->out->n_predicted_accepted += e->drafter == 1 + WEFT_DRAFTER_PREDICTION;
     weft__server_slots_token(&g->model->slots, c->out->slot, e->token);
     weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
@@ -231,6 +235,9 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
                  (long long)c->gen->params.timeout_ms);
     c->n_prompt = e->n_prompt;
     c->out->n_cached = e->n_cached;
+    c->out->n_drafted = e->n_drafted;
+    c->out->n_predicted = e->n_predicted;
+    c->out->n_dropped = e->n_dropped;
     c->queue_ms = e->queue_ms;
     c->out->prompt_ms = e->prompt_ms;
     c->out->generate_ms = e->generate_ms;
@@ -452,6 +459,12 @@ int weft__server_response_lease(weft__server_response *g, weft__api_error *error
     if (deadline && now >= deadline) return set_late(g->server->adapters.what, error);
     weft_engine_lease_wait(g->model->engine, LOOK_MS);
     return -1;
+}
+
+void weft__server_response_ahead(weft__server_response *g)
+{
+    weft__api_error error = {0}; /* is told at its turn */
+    if (!has_left(g)) weft__server_adapters_lease(g->model, &g->params, g->tenant, NULL, NULL, NULL, &error);
 }
 
 void weft__server_response_leased(weft__server_response *g, const weft__api_error *error)

@@ -14,6 +14,9 @@ void weft__server_response_cancel_all(weft__server_response *g);
 /* What the engine told of a choice, by events.c; the result is an event function's. An embedding is the choice's. */
 int weft__server_response_on_event(weft__server_choice *c, const weft_event *e);
 
+/* Has its adapters' files read before its turn, unless its client has left. */
+void weft__server_response_ahead(weft__server_response *g);
+
 /* ---- admit.c ---- */
 /* It counts to its key, team and organisation from now on; 0: one of them has no room, and the error is filled. */
 int weft__server_response_enter(weft__server_response *g, weft__api_error *error);

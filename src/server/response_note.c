@@ -25,5 +25,6 @@ void weft__server_response_note(weft__server_response *g)
         if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
     }
     note->stages = g->stages;
+    note->served = g->model;
     weft__http_set_note(g->r, note);
 }

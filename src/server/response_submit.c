@@ -37,6 +37,22 @@ static int add_text_biases(weft__server_response *g, weft__api_error *error)
     return 1;
 }
 
+/* The tokens of the text that is expected; where it is longer than an answer can be, its beginning. */
+static int read_prediction(weft__server_response *g, weft__api_error *error)
+{
+    const weft__strbuf *text = &g->params.prediction;
+    const size_t most = (size_t)g->model->prompt_model.n_ctx;
+    weft_error err = {0};
+    if (!text->len) return 1;
+    g->predicted = weft__alloc_array(most, sizeof *g->predicted);
+    if (!g->predicted) return weft__api_error_set(error, 503, NULL, "no memory for the request");
+    weft_status st = weft_tokenize(g->model->prompt_model.tokenizer, text->data, text->len, 0, g->predicted, most,
+                                   &g->n_predicted, &err);
+    if (g->n_predicted > most) g->n_predicted = most;
+    if (!st || st == WEFT_LIMIT) return 1;
+    return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, "prediction", "'prediction': %s", err.message);
+}
+
 static const char *tools_field(const weft__api_tools *t)
 {
     return t->old ? "functions" : "tools";
@@ -121,6 +137,28 @@ int weft__server_response_compile_grammar(weft__server_response *g, weft__api_er
     return weft__api_error_set(error, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
 }
 
+/* Does the answer go on where its context is full? */
+static int shifts(const weft__server_response *g)
+{
+    const char *said = g->params.overflow;
+    return !g->embedding && g->params.max_tokens && (said ? !strcmp(said, "shift") : g->model->server->shift);
+}
+
+/* A limit of tokens for an answer that no context ends; one that sets none gets a context full. */
+static int check_shift(weft__server_response *g, weft__api_error *error)
+{
+    weft__api_params *a = &g->params;
+    if (!shifts(g)) return 1;
+    if (a->max_tokens < 0) a->max_tokens = g->model->prompt_model.n_ctx;
+    if (a->max_tokens <= WEFT__API_MAX_ENTRIES) return 1;
+    if (!a->overflow) { /* the server's way, not what was asked for */
+        a->max_tokens = WEFT__API_MAX_ENTRIES;
+        return 1;
+    }
+    return weft__api_error_set(error, 400, a->form->tokens, "'%s' must be at most %d where 'overflow' is shift",
+                               a->form->tokens, WEFT__API_MAX_ENTRIES);
+}
+
 static int check_length(weft__server_response *g, weft__api_error *error)
 {
     int32_t n_ctx = g->model->prompt_model.n_ctx;
@@ -164,7 +202,7 @@ static int check_entries(weft__server_response *g, weft__api_error *error)
     int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
             limit = a->max_tokens < 0 ? WEFT__API_FEW_TOKENS : a->max_tokens;
     for (int64_t i = 0; i < n_prompts; i++) {
-        int64_t room = g->model->prompt_model.n_ctx - g->prompts.items[i].n;
+        int64_t room = shifts(g) ? limit : g->model->prompt_model.n_ctx - g->prompts.items[i].n;
         asked += limit < room ? limit : room;
         if (a->echo) echoed += g->prompts.items[i].n;
     }
@@ -203,9 +241,9 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
             error, 400, g->params.n > 1 ? "n" : "prompt",
             "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)", (long long)n,
             g->model->max_requests);
-    if (!check_length(g, error) || !check_entries(g, error) ||
+    if (!check_length(g, error) || !check_shift(g, error) || !check_entries(g, error) ||
         !weft__server_adapters_lease(g->model, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
-        !add_text_biases(g, error))
+        !add_text_biases(g, error) || !read_prediction(g, error))
         return 0;
     g->lead = lead_of(g);
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
@@ -280,7 +318,9 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     weft_request_params_default(&p);
     p.tokens = c->out->prompt->ids;
     p.n_tokens = c->out->prompt->n;
-    p.max_tokens = g->embedding ? 0 : (int32_t)(a->max_tokens < room ? a->max_tokens : room);
+    p.shift = shifts(g);
+    p.n_keep = !p.shift ? 0 : a->n_keep < 0 ? p.n_tokens : (int32_t)a->n_keep;
+    p.max_tokens = g->embedding ? 0 : (int32_t)(p.shift || a->max_tokens < room ? a->max_tokens : room);
     p.cut_to_fit = 1; /* clients ask for more than they expect: what context and pages hold is enough */
     p.ignore_end = a->ignore_end;
     fill_sampler(c, &p.sampler);
@@ -297,6 +337,11 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.read_events = 1;
     p.insert = g->thinking_end;
     p.n_insert = (int32_t)g->n_thinking_end;
+    p.predicted = g->predicted;
+    p.n_predicted = (int32_t)g->n_predicted;
+    p.draft_max = a->draft_max < WEFT_DRAFT_MAX ? (int32_t)a->draft_max : WEFT_DRAFT_MAX;
+    p.draft_min = (int32_t)a->draft_min;
+    p.draft_p_min = (float)a->draft_p_min;
     p.event = weft__server_events_on_event;
     p.arg = c;
     if (!weft__http_client_add(g->r, 1, most_of_address(g->model)))

@@ -4,6 +4,7 @@
 #include "server/rules.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -232,6 +233,12 @@ static int same_settings(const weft__config_settings *a, const weft__config_sett
     return same;
 }
 
+static int same_adapter(const weft__config_adapter *a, const weft__config_adapter *b)
+{
+    const int same_scale = isnan(a->scale) ? isnan(b->scale) : a->scale == b->scale;
+    return same_scale && !strcmp(a->name, b->name) && !strcmp(a->path, b->path);
+}
+
 static int same_models(const weft__config *a, const weft__config *b)
 {
     int same = a->n_models == b->n_models;
@@ -239,9 +246,7 @@ static int same_models(const weft__config *a, const weft__config *b)
         const weft__config_model *x = &a->models[i], *y = &b->models[i];
         same = !strcmp(x->name, y->name) && !strcmp(x->path, y->path) && x->pinned == y->pinned &&
                x->n_adapters == y->n_adapters && same_settings(&x->options, &y->options);
-        for (size_t k = 0; same && k < x->n_adapters; k++)
-            same =
-                !strcmp(x->adapters[k].name, y->adapters[k].name) && !strcmp(x->adapters[k].path, y->adapters[k].path);
+        for (size_t k = 0; same && k < x->n_adapters; k++) same = same_adapter(&x->adapters[k], &y->adapters[k]);
     }
     return same;
 }

@@ -124,7 +124,6 @@ weft_status weft__server_model_new(weft_server *s, const char *name, const char 
     weft__server_model *m = *out = weft__alloc_zero(1, sizeof *m);
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     m->server = s;
-    m->keep_ns = s->models.idle_ns ? s->models.idle_ns : UINT64_MAX;
     pthread_mutex_init(&m->loras_lock, NULL);
     pthread_mutex_init(&m->slots.lock, NULL);
     pthread_mutex_init(&m->templates_lock, NULL);
@@ -138,13 +137,13 @@ weft_status weft__server_model_new(weft_server *s, const char *name, const char 
     return WEFT_OK;
 }
 
-weft_status weft__server_model_open(weft__server_model *m, weft_model *model, weft_engine *engine,
-                                    const char *chat_template, int has_keys, weft_error *err)
+weft_status weft__server_model_open(weft__server_model *m, weft_model *model, weft_engine *engine, int has_keys,
+                                    weft_error *err)
 {
     m->model = model;
     m->engine = engine;
     weft_status st = learn(m, err);
-    if (!st) st = open_chat(m, chat_template, err);
+    if (!st) st = open_chat(m, m->settings.chat_template, err);
     if (st) return st;
     if (!*m->name) snprintf(m->name, sizeof m->name, "%s", m->info.name);
     m->slots.have_owners = has_keys;
@@ -178,6 +177,7 @@ void weft__server_model_free(weft__server_model **p)
     weft__server_model_shut(m);
     weft__server_grammar_cache_end(&m->grammar_cache);
     weft__server_strings_free(&m->aliases);
+    weft__server_settings_free(&m->settings);
     weft__free(m->kept);
     weft__free(m->path);
     pthread_mutex_destroy(&m->templates_lock);

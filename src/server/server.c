@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/params.h"
 #include "server/models.h"
+#include "server/response.h"
 #include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -96,7 +97,7 @@ static void record(void *arg, const weft__http_record *r, void *note)
     weft__server_log_entry *entry = note;
     if (entry) {
         weft__server_stages_end(&entry->stages, r->ms);
-        weft__server_metrics_stages(s, &entry->stages);
+        weft__server_metrics_stages(&entry->served->metrics, &entry->stages);
     }
     trace(s, r, entry);
     weft__server_metrics_response(&s->answered, r->path, r->status);
@@ -210,14 +211,6 @@ static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_e
     return WEFT_OK;
 }
 
-static weft_status find_adapter_dir(weft_server *s, const char *path, weft_error *err)
-{
-    char real[PATH_MAX];
-    if (!realpath(path, real)) return weft_fail(err, WEFT_IO, "--adapter-dir %s: %s", path, strerror(errno));
-    s->adapter_dir = weft__strdup(real);
-    return s->adapter_dir ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-}
-
 enum { GRAMMARS = 64 /* of some 30 ms at most, on the machines we measured */, GRAMMARS_OF_ONE = 48 };
 
 static weft_status begin_lines(weft_server *s, weft_error *err)
@@ -232,6 +225,7 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
                                             .max = max,
                                             .max_of_one = max_of_one,
                                             .work = weft__server_response_lease,
+                                            .ahead = weft__server_response_ahead,
                                             .go_on = weft__server_response_leased};
     weft_status st = weft__server_wait_queue_begin(&s->grammars, err);
     return st ? st : weft__server_wait_queue_begin(&s->adapters, err);
@@ -268,66 +262,59 @@ void weft__server_disk_leave(weft_server *s, const weft__http_request *r)
 /* ---- models ---- */
 
 /* The caller's model, which is there and stays. */
-static weft_status open_first(weft_server *s, weft_model *model, weft_engine *engine, const weft_server_params *p,
-                              weft_error *err)
+static weft_status open_first(weft_server *s, weft_model *model, weft_engine *engine, weft_error *err)
 {
     weft__server_model *m = s->models.first;
     weft_engine_bytes need = {.size = sizeof need};
     weft_engine_stats e = {.size = sizeof e};
-    weft_status st = weft__server_model_open(m, model, engine, p->chat_template, s->wants_keys, err);
+    weft_status st = weft__server_model_open(m, model, engine, s->wants_keys, err);
     if (st) return st;
     m->state = WEFT__SERVER_LOADED;
     m->n_loads = 1;
     s->models.max_waiting = m->max_requests;
     st = weft__server_adapters_check_names(m, err);
-    if (!st && s->add_adapters) st = weft__server_adapters_of_folder(m, err);
+    if (!st && s->add_adapters && m->settings.adapter_dir) st = weft__server_adapters_of_folder(m, err);
     if (st || !s->models.memory) return st;
-    st = weft_engine_count_bytes(model, &s->models.engine_params, &need, err);
+    st = weft_engine_count_bytes(model, &m->settings.engine, &need, err);
     if (st) return st;
     m->kv_least = m->kv_allowed = need.pages_least;
     m->kv_most = need.pages;
     weft_engine_get_stats(engine, &e);
     m->reserved = need.weights + need.scratch_most;
-    if (s->adapter_dir || e.n_adapters) m->reserved += s->models.engine_params.adapter_bytes;
+    if (m->settings.adapter_dir || e.n_adapters) m->reserved += m->settings.engine.adapter_bytes;
     weft_engine_limit_pages(engine, need.pages_least);
     if (m->reserved + m->kv_least <= s->models.memory) return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "%s takes %.1f MB, more than the %.1f MB of --memory", m->name,
                      (double)(m->reserved + m->kv_least) / 1e6, (double)s->models.memory / 1e6);
 }
 
-static weft_status add_model(weft_server *s, const char *name, const char *path, const char *const *aliases,
+/* source NULL: the caller's own. */
+static weft_status add_model(weft_server *s, const weft_server_params *p, const weft_server_source *source,
                              weft_error *err)
 {
     weft__server_model *m;
-    if (name && weft__server_models_find(s, name))
-        return weft_fail(err, WEFT_ARGUMENT, "two models have the name '%s'; give one another", name);
-    weft_status st = weft__server_model_new(s, name, path, aliases, &m, err);
+    if (source && source->name && weft__server_models_find(s, source->name))
+        return weft_fail(err, WEFT_ARGUMENT, "two models have the name '%s'; give one another", source->name);
+    weft_status st = weft__server_model_new(s, source ? source->name : NULL, source ? source->path : NULL,
+                                            source ? NULL : p->aliases, &m, err);
     if (m) s->models.items[s->models.n++] = m;
-    return st;
+    return st ? st : weft__server_settings_read(m, p, source, err);
 }
-
-/* Of the memory, for the adapters of each model where nothing else is said. */
-enum { ADAPTERS_PART = 16 };
 
 static weft_status copy_settings(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     weft__server_models *all = &s->models;
-    weft_model_params_default(&all->model_params);
-    weft_engine_params_default(&all->engine_params);
-    weft_status st = WEFT_OK;
-    if (p->model_params)
-        st = weft__params_read(WEFT__PARAMS_TYPE(weft_model_params), &all->model_params, p->model_params, err);
-    if (!st && p->engine_params)
-        st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &all->engine_params, p->engine_params, err);
+    weft_engine_params engine;
+    weft_engine_params_default(&engine);
+    weft_status st = p->engine_params
+                         ? weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &engine, p->engine_params, err)
+                         : WEFT_OK;
     if (st) return st;
-    if (all->engine_params.store_dir) all->store_dir = weft__strdup(all->engine_params.store_dir);
-    if (p->chat_template) all->chat_template = weft__strdup(p->chat_template);
-    if ((all->engine_params.store_dir && !all->store_dir) || (p->chat_template && !all->chat_template))
+    if (engine.store_dir && !(all->store_dir = weft__strdup(engine.store_dir)))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for the server's settings");
     all->memory = p->memory;
-    if (p->memory && !all->engine_params.adapter_bytes) all->engine_params.adapter_bytes = p->memory / ADAPTERS_PART;
-    all->idle_ns = (uint64_t)p->idle_unload_s * 1000000000u;
-    all->max_waiting = or_default(all->engine_params.n_slots, 16) + or_default(all->engine_params.max_queue, 256);
+    all->max_waiting = or_default(engine.n_slots, 16) + or_default(engine.max_queue, 256);
+    s->add_adapters = p->add_adapters;
     return WEFT_OK;
 }
 
@@ -342,12 +329,12 @@ static weft_status begin_models(weft_server *s, weft_model *model, weft_engine *
     all->items = weft__alloc_zero((size_t)p->n_sources + 1, sizeof *all->items);
     if (!st && !all->items) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     if (!st && model) {
-        st = add_model(s, NULL, NULL, p->aliases, err);
+        st = add_model(s, p, NULL, err);
         all->first = all->items[0];
-        if (!st) st = open_first(s, model, engine, p, err);
+        if (!st) st = open_first(s, model, engine, err);
     }
     for (int32_t i = 0; i < p->n_sources && !st; i++) {
-        st = add_model(s, p->sources[i].name, p->sources[i].path, NULL, err);
+        st = add_model(s, p, &p->sources[i], err);
         if (st || !p->sources[i].is_pinned) continue;
         all->items[all->n - 1]->is_pinned = 1;
         weft__server_loader_want(s, all->items[all->n - 1]);
@@ -381,17 +368,15 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     s->no_page = p->no_page != 0;
+    s->shift = p->shift != 0;
     make_locks(s);
     weft__server_limits_begin(&s->limits);
     pthread_mutex_init(&s->resident.lock, NULL);
     weft__server_usage_begin(&s->usage);
-    weft__server_metrics_stages_begin(s);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
     if (!st) st = read_keys(s, p, err);
-    if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
-    s->add_adapters = p->adapter_dir && p->add_adapters;
     if (!st) st = begin_models(s, model, engine, p, err);
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
     if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
@@ -477,7 +462,6 @@ void weft_server_free(weft_server **p)
     weft__server_log_end(s);
     weft__server_loader_end(s);
     weft__free(s->models.store_dir);
-    weft__free(s->models.chat_template);
     weft__server_rules_release(&s->rules);
     weft__server_limits_end(&s->limits);
     weft__server_keys_free(&s->given_keys);
@@ -495,6 +479,5 @@ void weft_server_free(weft_server **p)
     pthread_mutex_destroy(&s->disk_lock);
     pthread_rwlock_destroy(&s->rules_lock);
     pthread_mutex_destroy(&s->resident.lock);
-    weft__free(s->adapter_dir);
     weft__free(s);
 }

@@ -20,6 +20,7 @@
 #include "server/grammar_cache.h"
 #include "server/limits.h"
 #include "server/reply.h"
+#include "server/settings.h"
 #include "server/stages.h"
 #include "server/traces.h"
 #include "weft/server.h"
@@ -117,6 +118,7 @@ typedef struct weft__server_metrics {
     _Atomic uint64_t most_tokens; /* of a prompt and its answer */
     _Atomic uint64_t embedded, finished[5] /* by weft_finish */;
     weft__server_histogram first_token, between_tokens, queue, duration;
+    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that its engine took */
 } weft__server_metrics;
 
 /* Of the server, whatever models it serves. */
@@ -141,9 +143,8 @@ void weft__server_usage_begin(weft__server_usage *usage);
 /* The rows of a key, or of all: "". */
 void weft__server_usage_write(weft__server_usage *usage, const char *key, weft__strbuf *out);
 void weft__server_metrics_begin(weft__server_metrics *m);
-void weft__server_metrics_stages_begin(weft_server *s);
 /* The stages of a request that has ended. */
-void weft__server_metrics_stages(weft_server *s, const weft__server_stages *stages);
+void weft__server_metrics_stages(weft__server_metrics *m, const weft__server_stages *stages);
 void weft__server_metrics_response(weft__server_answered *a, const char *path, int status);
 /* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any
  * thread. */
@@ -174,12 +175,13 @@ typedef struct weft__server_wait_queue {
     int (*work)(weft__server_response *g, weft__api_error *error);
     void (*go_on)(weft__server_response *g,
                   const weft__api_error *error); /* takes the line's share of it; NULL: it was done */
-    pthread_t thread, clock;                     /* that works; that tells those whose time is over */
+    void (*ahead)(weft__server_response *g);     /* when its turn is near: begins what `work` will wait for; or NULL */
+    pthread_t thread, clock, scout;              /* that works; that tells those whose time is over; that looks ahead */
     pthread_mutex_t lock;                        /* all below */
-    pthread_cond_t wake, tick;
+    pthread_cond_t wake, tick, moved;
     weft__http_turns waiting;
     weft__server_response *now; /* whose turn it is */
-    int stop, has_thread, has_clock;
+    int stop, has_thread, has_clock, has_scout;
 } weft__server_wait_queue;
 
 /* Whole answers that wait to be written (answers.c). */
@@ -288,12 +290,14 @@ typedef struct weft__server_model {
     char *path;                   /* it is loaded from; NULL: it is the caller's, and always there */
     weft__server_strings aliases; /* never NULL within */
     int is_pinned;                /* it stays once it is there */
+    weft__server_settings settings;
+    uint64_t idle_ns; /* how long it stays unused where no request says it; 0: for ever */
 
     /* Under the lock of models. */
     enum weft__server_model_state state;
-    int n_held;       /* requests and endpoints that use it: it stays as it is meanwhile */
-    int closing;      /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
-    int is_cancelled; /* while it is loading */
+    int n_held;              /* requests and endpoints that use it: it stays as it is meanwhile */
+    int closing;             /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
     uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
@@ -337,10 +341,8 @@ typedef struct weft__server_models {
     size_t n;
     weft__server_model *first; /* that is meant where a request names none; NULL: none */
     int are_several;           /* some are loaded when they are asked for */
-    uint64_t memory, idle_ns;  /* 0: no limit; never */
-    weft_model_params model_params;
-    weft_engine_params engine_params;
-    char *store_dir, *chat_template;
+    uint64_t memory;           /* 0: no limit */
+    char *store_dir;
     int32_t max_waiting, max_of_one;
 
     pthread_t loader, keeper, sender;
@@ -348,7 +350,8 @@ typedef struct weft__server_models {
     pthread_mutex_t lock;            /* all below, and what models say of it */
     pthread_cond_t work, tick, send; /* of the three threads */
     weft__http_turns sending;        /* requests whose model is there, and held for them */
-    int n_waiting, stop, has_left;   /* has_left: a client whose request waits */
+    int n_waiting, has_left;         /* has_left: a client whose request waits */
+    atomic_int stop;
 } weft__server_models;
 
 /* One more hold on one that is held. Returns m. */
@@ -373,10 +376,9 @@ struct weft_server {
     int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
                               char *why, size_t room);
     void *config_arg;
-    int wants_keys; /* from its start on */
-    int no_page;
+    int wants_keys;     /* from its start on */
+    int no_page, shift; /* shift: where requests do not say what becomes of a full context */
     weft__server_answered answered;
-    weft__server_histogram stages[WEFT__SERVER_STAGES]; /* of requests that the engine took */
     weft__server_usage usage;
     weft__server_wait_queue grammars, adapters;
     /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
@@ -384,8 +386,7 @@ struct weft_server {
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
-    int add_adapters;  /* those of adapter_dir, by their names */
-    char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
+    int add_adapters; /* those of folders for adapters, by their names */
     weft__server_log log;
     weft__server_traces *traces; /* NULL: none are sent */
     weft__server_metrics_file metrics_file;
@@ -459,8 +460,11 @@ struct weft__server_response {
     int32_t lead;          /* weft_chat_form_lead; 0: the form, if there is one, is all of the answer */
     int32_t *thinking_end; /* [n_thinking_end], tokens: what ends thoughts beyond the budget */
     size_t n_thinking_end;
+    int32_t *predicted; /* [n_predicted], tokens: what the request expects of the answers */
+    size_t n_predicted;
     weft__http_turn turn;                     /* in a line, later in the queue of answers */
     int too_late;                             /* the line's: its deadline passed, and it has its answer */
+    int looked_ahead;                         /* the line's: what it needs was begun before its turn */
     int has_lease;                            /* 0: its adapters must be read first */
     weft_engine_lease *lease;                 /* its adapters, until everything is submitted */
     struct weft__server_rules *rules;         /* held */
@@ -492,7 +496,7 @@ void weft__server_answers_end(weft__server_answers *a);
 void weft__server_answers_put(weft__server_answers *a, weft__server_response *g);
 
 /* ---- wait_queue.c: what takes long, on a thread of its own ---- */
-/* what, max, max_of_one, work and go_on are set. */
+/* what, max, max_of_one, work, go_on and ahead are set. */
 weft_status weft__server_wait_queue_begin(weft__server_wait_queue *line, weft_error *err);
 /* After the last request was released; nothing when it has not begun. */
 void weft__server_wait_queue_end(weft__server_wait_queue *line);
@@ -523,6 +527,7 @@ typedef struct weft__server_log_entry {
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
     weft__server_stages stages;
+    weft__server_model *served; /* of whose engine it was; loaded or not by now */
 } weft__server_log_entry;
 
 /* ---- adapters (adapters.c) ---- */
@@ -543,7 +548,7 @@ int weft__server_adapters_allowed(const weft__server_model *m, const weft__serve
                                   const weft__api_params *params, weft__api_error *error);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the error filled.
  * ready: NULL, or nothing is read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with
- * "+" between. */
+ * "+" between. out NULL: nothing is taken, and their files are asked for ahead. */
 int weft__server_adapters_lease(weft__server_model *m, const weft__api_params *params, const char *tenant, int *ready,
                                 weft_engine_lease **out, char shown[WEFT__API_ADAPTERS_SHOWN], weft__api_error *error);
 void weft__server_adapter_put_model(const weft__server_model *m, const weft__server_caller *who,

@@ -108,6 +108,7 @@ weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, wef
 void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out)
 {
     *out = d->counts;
+    out->stood_in = d->all.stood_in;
 }
 
 uint64_t weft__dataset_hash(const weft__dataset *d)

@@ -32,6 +32,7 @@ typedef struct weft__dataset_totals {
     int64_t n_cut; /* conversations that lost their end to n_ctx; a pair counts once */
     /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
     int64_t n_dropped;
+    int stood_in; /* some conversations have the template that stands in for the model's */
 } weft__dataset_totals;
 
 /* Where the next batch begins. {0, 0} is the start. */

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/params.h"
+#include "text/chat/stand_in.h"
 #include "train/job.h"
 
 void(weft_train_params_default)(weft_train_params *p)
@@ -377,6 +378,19 @@ static weft_status open_curve(weft__train_job *j, weft_error *err)
     return st;
 }
 
+/* Says once what conversations were rendered with. */
+static void tell_stand_in(const weft__train_job *j)
+{
+    const weft__dataset *data[] = {j->data, j->heldout};
+    weft__dataset_totals c;
+    int stood_in = 0;
+    for (int i = 0; i < 2; i++) {
+        if (data[i]) weft__dataset_counts(data[i], &c);
+        stood_in |= data[i] && c.stood_in;
+    }
+    if (stood_in) weft__chat_tell_stand_in(j->p->base ? j->p->base : j->p->tokenizer);
+}
+
 weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p, weft_error *err)
 {
     weft_status st = check_params(p, err);
@@ -386,6 +400,7 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
     if (!st) j->batch = p->batch ? p->batch : (int32_t)smallest_batch(j); /* until the data are known */
     if (!st) st = read_data(j, p->data, 0, &j->data, err);
     if (!st && p->heldout && p->heldout[0]) st = read_data(j, p->heldout, 1, &j->heldout, err);
+    if (!st) tell_stand_in(j);
     if (!st) st = follow_data(j, err);
     if (!st) st = count_steps(j, err);
     if (!st) st = open_trainer(j, err);

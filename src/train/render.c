@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "text/chat/stand_in.h"
 #include "text/chat/tools.h"
 
 #define TEMPLATE_NOW 1767225600 /* 2026-01-01 */
@@ -48,7 +49,8 @@ weft_status weft__train_renderer_init(weft__train_renderer *r, const weft__tok *
     *r = (weft__train_renderer){.tok = tok};
     weft__tok_slice own = weft__tok_chat_template(tok);
     r->n_names = weft__chat_tokens(tok, r->names);
-    if (!source && !own.data) return WEFT_OK;
+    r->stands_in = !source && !own.data;
+    if (r->stands_in) own.data = weft__chat_stand_in(&own.len);
     r->source = source ? (weft__tok_slice){source, n} : own;
     weft_status st = open_template(&r->own, r->source.data, r->source.len, err);
     if (st) return st;
@@ -121,17 +123,21 @@ weft_status weft__train_render_text(const weft__train_renderer *r, const char *t
     return st;
 }
 
-/* A prompt and an answer without a template; control tokens spelled in them stay text. */
+/* Without a template a prompt and an answer that are strings are text. */
+static int is_plain(const weft__train_renderer *r, const weft__json *prompt, const weft__json *answer)
+{
+    return r->stands_in && weft__json_kind_of(prompt) == WEFT__JSON_STRING &&
+           weft__json_kind_of(answer) == WEFT__JSON_STRING;
+}
+
+/* Control tokens spelled in them stay text. */
 static weft_status render_plain(const weft__train_renderer *r, const weft__json *prompt, const weft__json *answer,
                                 weft__train_rendered *out, weft_error *err)
 {
-    const char *p, *a;
-    size_t n_p, n_a;
-    if (!weft__json_string(prompt, &p, &n_p) || !weft__json_string(answer, &a, &n_a))
-        return weft_fail(
-            err, WEFT_UNSUPPORTED,
-            "the record is a conversation, and the model has no chat template; give one, or prompts and answers "
-            "that are strings");
+    const char *p = "", *a = "";
+    size_t n_p = 0, n_a = 0;
+    weft__json_string(prompt, &p, &n_p);
+    weft__json_string(answer, &a, &n_a);
     weft_status st = begin_text(r, out, err);
     if (!st) st = put_text(r, p, n_p, 0, 0, out, err);
     if (!st) st = put_text(r, a, n_a, 0, 1, out, err);
@@ -493,9 +499,10 @@ weft_status weft__train_render(const weft__train_renderer *r, const weft__train_
     weft_status st;
     if (record->kind == WEFT__TRAIN_RECORD_TEXT)
         return weft__json_string(record->text, &text, &n) ? weft__train_render_text(r, text, n, out, err) : WEFT_OK;
-    if (!r->own.t) st = render_plain(r, record->prompt, answer, out, err);
+    if (is_plain(r, record->prompt, answer)) st = render_plain(r, record->prompt, answer, out, err);
     else if (!(st = check_all_roles(r, record, answer, rejected, err)))
         st = render_turns(r, record, answer, most, out, err);
+    if (!st && r->stands_in && !is_plain(r, record->prompt, answer)) out->stood_in = 1;
     if (st) out->ids.n = before;
     return st;
 }

@@ -6,7 +6,8 @@
  * thinking of a message, or text before the template's mark of their end) is one with thinking, any other one with
  * enable_thinking false. Turn by turn, what the assistant says is tokenized apart from the prompt before it, as it is
  * when the model answers, and is what is learned, up to and with the token that ends it. Prompts and answers that are
- * strings are a turn of the user and one of the assistant; where there is no template, a text that goes on. Invariant:
+ * strings are a turn of the user and one of the assistant; where there is no template, a text that goes on, and lists
+ * of messages go through the one that stands in for it (text/chat/stand_in.h). Invariant:
  * the same record gives the same tokens everywhere and at all times (templates that ask for the date are told
  * 2026-01-01). A renderer may be shared by threads. */
 #ifndef WEFT_TRAIN_RENDER_H
@@ -25,7 +26,8 @@ typedef struct weft__train_template {
 
 typedef struct weft__train_renderer {
     const weft__tok *tok;
-    weft__train_template own;                /* t NULL: none */
+    weft__train_template own;
+    int stands_in;                           /* for one that the model lacks */
     weft__train_template tools;              /* for records with tools; t NULL: as `own` */
     weft_error no_tools;                     /* with a status: why there is none for them */
     weft__tok_slice source;                  /* of the template */
@@ -45,6 +47,7 @@ typedef struct weft__train_rendered {
     weft__tok_ids ids;
     uint8_t *learn; /* [ids.n] */
     size_t learn_capacity;
+    int stood_in; /* some went through the template that stands in for the model's */
 } weft__train_rendered;
 void weft__train_rendered_free(weft__train_rendered *out);
 
@@ -52,9 +55,8 @@ void weft__train_rendered_free(weft__train_rendered *out);
  * conversation has more than `most` tokens its later turns are left out, unread: each answer renders all that stands
  * before it, so a long one would take the square of its turns. Roles are those that weft serve takes, and those that
  * the template spells as strings. Text begins with BOS and ends with EOS where the vocabulary has them, and is learned
- * as a whole. Fails with WEFT_ARGUMENT (the template refuses the record), WEFT_FORMAT (a role), WEFT_UNSUPPORTED (no
- * template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does; *out
- * keeps what it had before then. */
+ * as a whole. Fails with WEFT_ARGUMENT (the template refuses the record), WEFT_FORMAT (a role), WEFT_UNSUPPORTED (a
+ * template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does; *out keeps what it had before then. */
 weft_status weft__train_render(const weft__train_renderer *r, const weft__train_record *record, int rejected,
                                size_t most, weft__train_rendered *out, weft_error *err);
 /* The same for text[0..n), in which control tokens are parsed: training files are trusted. */

@@ -139,6 +139,30 @@ class Profile(unittest.TestCase):
         for text in ("pp40: 2 steps", "tg3: 6 steps", "linear ffn_gate", "between ops", "| outside"):
             self.assertIn(text, table)
 
+    def test_counters_of_every_op(self):
+        names = ["cycles", "instructions", "branch_misses", "llc_misses", "l1d_misses", "dtlb_misses"]
+        own = ["task_ns", "page_faults", "context_switches"]
+        args = ("--counters", "-p", "40", "-n", "3", "-r", "2", "-t", "2")
+        for row in json.loads(bench(*args, "-o", "json")):
+            self.assertEqual(set(row["counters_absent"]) - set(names), set())  # the system's are there always
+            for op in row["ops"] + row["layers"]:
+                self.assertEqual(list(op["counters"]), names + own)
+                for name in names:
+                    if name in row["counters_absent"]:
+                        self.assertIsNone(op["counters"][name])
+                    elif op["counters"][name] is not None:
+                        self.assertGreaterEqual(op["counters"][name], 0)
+            self.assertGreater(sum(op["counters"]["task_ns"] for op in row["ops"]), 0)
+            for own_name in own:
+                self.assertEqual(sum(op["counters"][own_name] for op in row["ops"]),
+                                 sum(layer["counters"][own_name] for layer in row["layers"]))
+        table = bench(*args)
+        for text in ("counted per step", "| all ops ", " context_switches |"):
+            self.assertIn(text, table)
+        self.assertEqual("n/a: " in table, "| " + "n/a".rjust(16) + " |" in table)
+        self.assertNotIn("counted per step", bench(*self.ARGS))
+        self.assertNotIn("counters", json.loads(bench(*self.ARGS, "-o", "json"))[0])
+
     def test_trace(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "trace.json")
@@ -185,7 +209,8 @@ class Profile(unittest.TestCase):
 class Modes(unittest.TestCase):
     def test_what_does_not_go_together_is_refused(self):
         for args, why in ((("--batched", "--profile"), b"one of"), (("--roofline", "--trace", "x"), b"one of"),
-                          (("--profile", "-o", "csv"), b"md, json or jsonl"), (("--batched", "-d", "8"), b"leave out -d")):
+                          (("--profile", "-o", "csv"), b"md, json or jsonl"),
+                          (("--batched", "--counters"), b"one of"), (("--batched", "-d", "8"), b"leave out -d")):
             p = weft("bench", "--synthetic", "tiny", *args)
             self.assertEqual(p.returncode, 2, args)
             self.assertIn(why, p.stderr)

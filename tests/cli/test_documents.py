@@ -19,7 +19,7 @@ DOCUMENTS = [
     *(d for d in sorted(glob.glob("docs/*.md") + glob.glob("docs/howto/*.md")) if d not in GENERATED),
 ]
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
-KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity"), "key": ("new", "hash")}
+KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity", "kv"), "key": ("new", "hash")}
 
 
 def read(path):

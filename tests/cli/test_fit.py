@@ -218,6 +218,8 @@ class Known(Case):
             self.assertNotIn("/", m["name"])
         text = self.weft("pull", "--known").stdout.decode()
         self.assertEqual(len(text.splitlines()), len(listed))
+        for m, line in zip(listed, text.splitlines()):
+            self.assertIn(f" {m['licence'] or 'licence not read'} ", line)
 
     def test_a_users_list_goes_before_it(self):
         n = len(self.known())
@@ -247,7 +249,7 @@ class Known(Case):
         self.assertEqual(completed("weft", "run", "x", "--kv-type", "f"), ["f16", "f32"])
         self.assertEqual(completed("weft", "run", "x", "--kv-type", "f3"), ["f32"])
         self.assertEqual(completed("weft", "tokenize", "--nothing"), [])
-        for shell, words in (("zsh", ("(f16 f32)", "_weft_models")), ("fish", ("-a 'f16 f32'", "weft list --names"))):
+        for shell, words in (("zsh", ("(f16 f32 q8)", "_weft_models")), ("fish", ("-a 'f16 f32 q8'", "weft list --names"))):
             text = self.weft("completion", shell).stdout.decode()
             for word in words:
                 self.assertIn(word, text)

@@ -143,17 +143,75 @@ class HuggingFace(Folder):
                                           "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []})
 
 
-class Refused(Folder):
-    def test_other_tiers(self):
-        plan = self.compiled(self.tiny())
-        layout = json.loads(done("info", plan, "--json").stdout)["metadata"]["weft.plan.layout"]
-        if "ref" in layout:
-            self.skipTest("this processor has one tier only")
-        p = weft("run", plan, "hello", env=dict(os.environ, WEFT_CPU="ref"))
-        self.assertEqual(p.returncode, 1)
-        for word in (plan, "packed for another tier or version", "matmul_q4_0_ref", "weft compile"):
-            self.assertIn(word, p.stderr.decode())
+class OtherTiers(Folder):
+    """What an upgrade, or another machine, makes of a plan: another tier stands for both."""
+    REF = dict(os.environ, WEFT_CPU="ref")
 
+    def setUp(self):
+        super().setUp()
+        self.model = self.tiny()
+        self.plan = self.path("model.plan")
+        done("compile", self.model, self.plan, "--keep-weights")
+        if "ref" in self.meta("layout"):
+            self.skipTest("this processor has one tier only")
+
+    def meta(self, key):
+        return json.loads(done("info", self.plan, "--json").stdout)["metadata"]["weft.plan." + key]
+
+    def run_ref(self, model, **kwargs):
+        return weft("run", model, "hello", "-n", "12", "--temp", "0", env=self.REF, **kwargs)
+
+    def read(self):
+        with open(self.plan, "rb") as f:
+            return f.read()
+
+    def test_it_is_compiled_again_in_one_line(self):
+        p = self.run_ref(self.plan)
+        self.assertEqual((p.returncode, p.stdout), (0, self.run_ref(self.model).stdout), p.stderr)
+        lines = [line for line in p.stderr.decode().splitlines() if "compiled again" in line]
+        self.assertEqual(len(lines), 1, p.stderr)
+        for word in (self.plan, os.path.realpath(self.model)):
+            self.assertIn(word, lines[0])
+        self.assertIn("matmul_q4_0_ref", self.meta("layout"))
+        self.assertEqual((self.meta("keeps_weights"), self.meta("source")), (1, os.path.realpath(self.model)))
+        before = self.read()
+        self.assertNotIn(b"compiled again", self.run_ref(self.plan).stderr)
+        self.assertEqual(self.read(), before)
+        self.assertEqual(sorted(os.listdir(self.dir)), ["model.plan", "tiny.gguf"])
+
+    def test_the_model_may_lie_beside_it(self):
+        folder = self.path("moved")
+        os.mkdir(folder)
+        for path in (self.model, self.plan):
+            os.rename(path, os.path.join(folder, os.path.basename(path)))
+        self.plan = os.path.join(folder, "model.plan")
+        p = self.run_ref(self.plan)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(self.meta("source"), os.path.realpath(os.path.join(folder, "tiny.gguf")))
+
+    def test_it_is_refused_where_its_model_is_not_as_it_was(self):
+        before = self.read()
+        words = (self.plan, "packed for another tier or version", "matmul_q4_0_ref", "weft compile")
+        changes = ((lambda: os.utime(self.model), "has changed since"), (lambda: os.remove(self.model), "is not there any more"))
+        for change, why in changes:
+            change()
+            p = self.run_ref(self.plan)
+            self.assertEqual((p.returncode, self.read()), (1, before))
+            for word in (*words, why):
+                self.assertIn(word, p.stderr.decode())
+
+    def test_it_stays_where_it_cannot_be_written(self):
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        before = self.read()
+        p = subprocess.run(WEFT + ["run", self.plan, "hello", "-n", "1"], capture_output=True, timeout=PATIENCE, preexec_fn=small_files,
+                           restore_signals=False, env=self.REF)
+        self.assertEqual((p.returncode, self.read(), sorted(os.listdir(self.dir))), (1, before, ["model.plan", "tiny.gguf"]))
+        for word in (b"packed for another tier or version", b"that failed", b"too large"):
+            self.assertIn(word, p.stderr)
+
+
+class Refused(Folder):
     def test_damage(self):
         plan = self.compiled(self.tiny())
         with open(plan, "rb") as f:

@@ -444,6 +444,22 @@ class Adapters(Training):
             self.assertEqual(p.returncode, 0, p.stderr)
             self.adapt(name + "-out", "--data", self.path(name), "--steps", "1")
 
+    def test_conversations_for_a_model_without_a_template(self):
+        """They get ChatML, as it is served; a line says so once, and none where prompts and answers are strings."""
+        vocab, chats = self.path("bare-vocab.gguf"), self.path("bare-chats.jsonl")
+        self.assertEqual(weft("train-tokenizer", self.text, "-o", vocab, "--vocab", "320").returncode, 0)
+        pathlib.Path(chats).write_text("".join(json.dumps({"messages": [{"role": "user", "content": w}, {"role": "assistant", "content": "The owl!"}]}) + "\n"
+                                               for w in ("mill", "fox")), encoding="utf-8")
+        p = weft("train", self.text, "--tokenizer", vocab, "--out", self.path("bare"), *SHAPE, "--steps", "2")
+        self.assertEqual((p.returncode, b"chat template" in p.stderr), (0, False), p.stderr)
+        line = b"bare/model.gguf: the model has no chat template; it gets ChatML (another one: --chat-template FILE)"
+        model, template, learned = self.path("bare/model.gguf"), self.write("bare.jinja", TEMPLATE), []
+        for out, data, more, told in (("no", chats, ("--heldout", chats), 1), ("own", chats, ("--chat-template", template), 0), ("text", self.chats, (), 0)):
+            p = weft("adapter", "train", model, "--data", data, "--out", self.path("bare-" + out), "-c", "48", "-b", "96", "--steps", "1", *more)
+            self.assertEqual((p.returncode, p.stderr.count(line)), (0, told), p.stderr)
+            learned.append([point["loss"] for point in self.points("bare-" + out) if "loss" in point])
+        self.assertEqual(learned[0][-1], learned[1][-1])  # the same tokens
+
     def test_an_adapter_knows_its_base(self):
         self.adapt("known", "--data", self.chats, "--rank", "4", "--steps", "2")
         adapter, other, small = self.path("known/adapter.gguf"), self.train("stranger", "--steps", "2", "--seed", "5"), self.path("known-q8.gguf")

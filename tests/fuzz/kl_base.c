@@ -63,7 +63,9 @@ static void walk(kl_base *b, weft_error *err)
     if (!record) abort();
     for (int64_t i = 0; i < scored && !st; i++) {
         st = kl_base_next(b, record, err);
-        if (!st && !quality_add_against(&sums, logits, b->n_vocab, b->tokens[i], record)) abort();
+        if (st) break;
+        const quality_sample q = quality_against(logits, b->n_vocab, b->tokens[i], record);
+        if (!quality_add_sample(&sums, &q)) abort();
     }
     if (!st && (sums.n != scored || !isfinite(sums.kld) || !isfinite(sums.nll_base) || !isfinite(sums.p_diff4)))
         abort();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* request_json.c: any bytes as the body of each kind of request: what comes through is within its ranges, and a refusal
- * has a status, a message, and leaves nothing behind. The first byte chooses the kind. */
+ * has a status, a message, and leaves nothing behind; which model it means is known before it is parsed. The first byte
+ * chooses the kind. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +56,33 @@ static void check_stops(const weft__api_params *a, const char *text, size_t n)
     weft__strbuf_free(&y);
 }
 
+static void want_text(const weft__json *root, const char *name, const char *got)
+{
+    char want[257] = "";
+    const char *text;
+    size_t n;
+    if (weft__json_string(weft__json_get(root, name), &text, &n) && strlen(text) == n)
+        snprintf(want, sizeof want, "%s", text);
+    if (strcmp(want, got)) abort();
+}
+
+/* Which model is meant is found without a tree, and is what the tree has. */
+static void check_meant(const char *text, size_t n)
+{
+    weft__json *root = NULL;
+    weft__api_meant meant;
+    int64_t ms = 0;
+    weft__api_meant_read(text, n, &meant);
+    if (strlen(meant.model) >= sizeof meant.model || meant.timeout_ms < 0 || meant.timeout_ms > WEFT__API_TIMEOUT_MAX)
+        abort();
+    if (weft__json_parse(text, n, &root, NULL)) return;
+    want_text(root, "model", meant.model);
+    want_text(root, "user", meant.user);
+    if (!weft__json_int(weft__json_get(root, "timeout_ms"), &ms) || ms < 0 || ms > WEFT__API_TIMEOUT_MAX) ms = 0;
+    if (ms != meant.timeout_ms) abort();
+    weft__json_free(&root);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t before = weft__alloc_live(), n_forms = 0;
@@ -68,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (params.n_stops) check_stops(&params, (const char *)data + 1, n - 1);
     } else if (error.status < 400 || !error.message[0]) abort();
     weft__api_params_free(&params);
+    check_meant((const char *)data + 1, n - 1);
     if (weft__alloc_live() != before) abort();
     return 0;
 }

@@ -328,7 +328,7 @@ struct attn_job {
     uint32_t dtype;
     int n_q, head_dim, page_tokens, n_seqs, depth, causal;
     uint8_t *data; /* [n_seqs] of a sequence's keys, then values, page by page */
-    size_t page_bytes;
+    size_t page_bytes, v_offset;
     const float *q;
     float *scratch[64], *state[64], *out[64];
 };
@@ -353,12 +353,16 @@ static void attn_run(void *arg, int thread, int n_threads)
                         .data = j->data,
                         .pages = pages,
                         .page_bytes = j->page_bytes,
-                        .v_offset = j->page_bytes / 2,
+                        .v_offset = j->v_offset,
                         .page_tokens = j->page_tokens,
                         .scale = 0.125f};
-        j->k->attn_split(&a, j->dtype, 0, j->scratch[thread], j->state[thread]);
+        const int coded = weft_kv_is_coded(j->dtype);
+        if (coded) j->k->attn_coded(&a, j->dtype, j->dtype, 0, j->scratch[thread], j->state[thread]);
+        else j->k->attn_split(&a, j->dtype, 0, j->scratch[thread], j->state[thread]);
         for (int i = 0; i < j->n_q; i++) {
-            j->k->attn_combine(j->state[thread] + i * row, 0, 1, j->head_dim, j->out[thread] + i * j->head_dim);
+            float *out = j->out[thread] + i * j->head_dim;
+            j->k->attn_combine(j->state[thread] + i * row, 0, 1, j->head_dim, out);
+            if (coded) j->k->kv_rotate(out, j->head_dim, out);
         }
     }
 }
@@ -371,8 +375,10 @@ static void attn_fill(struct attn_job *j)
     const size_t n_pages = (size_t)(j->n_seqs * j->depth / j->page_tokens);
     for (int slot = 0; slot < j->page_tokens; slot++) {
         for (int d = 0; d < j->head_dim; d++) row[d] = (float)weft__rng_normal(&rng);
-        j->k->kv_put_k(row, j->head_dim, slot, j->page_tokens, j->dtype, j->data);
-        j->k->kv_put_v(row, j->head_dim, slot, j->page_tokens, j->dtype, j->data + j->page_bytes / 2);
+        const int coded = weft_kv_is_coded(j->dtype);
+        (coded ? j->k->kv_code_k : j->k->kv_put_k)(row, j->head_dim, slot, j->page_tokens, j->dtype, j->data);
+        (coded ? j->k->kv_code_v : j->k->kv_put_v)(row, j->head_dim, slot, j->page_tokens, j->dtype,
+                                                   j->data + j->v_offset);
     }
     for (size_t p = 1; p < n_pages; p++) memcpy(j->data + p * j->page_bytes, j->data, j->page_bytes);
 }
@@ -382,7 +388,9 @@ static void bench_attn_case(bench *b, uint32_t dtype, int n_q, int head_dim, int
     struct attn_job j = {
         weft__kernels_get(1u << b->entry->tier), dtype, n_q, head_dim, page_tokens, .depth = 1024, .causal = causal};
     const int ref = b->entry->tier == WEFT__TIER_REF;
-    j.page_bytes = (size_t)(2 * page_tokens * head_dim) * (dtype == WEFT_F16 ? 2 : 4);
+    const weft_kv_group g = {.page_tokens = page_tokens, .head_dim_k = head_dim, .head_dim_v = head_dim};
+    j.v_offset = weft_kv_part_bytes(dtype, &g, 0);
+    j.page_bytes = j.v_offset + weft_kv_part_bytes(dtype, &g, 1);
     const size_t seq_bytes = j.page_bytes * (size_t)(j.depth / page_tokens);
     j.n_seqs = causal ? 8 * b->n_threads : (int)((size_t)(ref ? 8 : 96) << 20 >> 10) / (int)(seq_bytes >> 10);
     if (ref && causal) j.n_seqs = b->n_threads;
@@ -401,8 +409,8 @@ static void bench_attn_case(bench *b, uint32_t dtype, int n_q, int head_dim, int
     for (int i = 0; i < n_q; i++) seen += causal ? j.depth - n_q + i + 1 : j.depth;
     const double ops = 4 * seen * head_dim * j.n_seqs;
     struct result r = timed(b, attn_run, &j, ops, b->peak.f32_fma, j.data, causal ? 0 : seq_bytes * (size_t)j.n_seqs);
-    char what[40];
-    snprintf(what, sizeof what, "%s %dq K%d p%d %s", dtype == WEFT_F16 ? "f16" : "f32", n_q, head_dim, page_tokens,
+    char what[60], type[WEFT_KV_NAME_MAX];
+    snprintf(what, sizeof what, "%s %dq K%d p%d %s", weft_kv_type_name(dtype, type), n_q, head_dim, page_tokens,
              causal ? "prefill" : "decode");
     bench_print_line(b, what, &r);
     for (int t = 0; t < b->n_threads; t++) {
@@ -424,6 +432,15 @@ static void bench_attn(bench *b)
     bench_attn_case(b, WEFT_F16, 512, 64, 64, 1);
     bench_attn_case(b, WEFT_F16, 512, 128, 64, 1);
     bench_attn_case(b, WEFT_F32, 512, 64, 64, 1);
+}
+
+static void bench_coded(bench *b)
+{
+    bench_attn_case(b, WEFT_KV_Q8, 8, 64, 64, 0);
+    bench_attn_case(b, WEFT_KV_Q8, 4, 128, 64, 0);
+    bench_attn_case(b, WEFT_KV_Q8, 1, 128, 64, 0);
+    bench_attn_case(b, WEFT_KV_Q8, 512, 64, 64, 1);
+    bench_attn_case(b, WEFT_KV_Q8, 512, 128, 64, 1);
 }
 
 /* ---- products of f32 matrices ---- */
@@ -522,6 +539,8 @@ int main(int argc, char **argv)
             bench_expand(&b);
         } else if (!strcmp(entries[i].op, "attn_split")) {
             bench_attn(&b);
+        } else if (!strcmp(entries[i].op, "attn_coded")) {
+            bench_coded(&b);
         } else {
             bench_rows(&b);
         }

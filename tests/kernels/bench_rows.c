@@ -65,6 +65,21 @@ static void row_put_v(struct row_job *j)
 {
     for (int h = 0; h < N_ROW / 128; h++) j->k->kv_put_v(j->x + 128 * h, 128, h, 64, WEFT_F16, j->out);
 }
+static void row_rotate(struct row_job *j)
+{
+    for (int h = 0; h < 32; h++) j->k->kv_rotate(j->x + 128 * h, 128, j->out + 128 * h);
+}
+
+static void row_code_k(struct row_job *j)
+{
+    for (int h = 0; h < 32; h++) j->k->kv_code_k(j->x + 128 * h, 128, h % 16, 16, WEFT_KV_Q8, j->out);
+}
+
+static void row_code_v(struct row_job *j)
+{
+    for (int h = 0; h < 32; h++) j->k->kv_code_v(j->x + 128 * h, 128, h % 16, 16, WEFT_KV_Q8, j->out);
+}
+
 static void row_combine(struct row_job *j)
 {
     j->k->attn_combine(j->x, 130, 4, 128, j->out);
@@ -115,6 +130,9 @@ static const struct {
     {"argmax", "32000", row_argmax, 4 * N_VOCABULARY},
     {"kv_put_k", "32 x 128 f16", row_put_k, 6 * N_ROW},
     {"kv_put_v", "32 x 128 f16", row_put_v, 6 * N_ROW},
+    {"kv_rotate", "32 x 128", row_rotate, 8 * N_ROW},
+    {"kv_code_k", "32 x 128 q8", row_code_k, 5 * N_ROW},
+    {"kv_code_v", "32 x 128 q8", row_code_v, 5 * N_ROW},
     {"attn_combine", "4 splits of 128", row_combine, 5 * 4 * 128},
     {"decode_row", "4096 F16", row_decode, 6 * N_ROW},
     {"decode_row", "4096 Q4_0", row_decode_q4_0, 4 * N_ROW + N_ROW / 32 * 18},

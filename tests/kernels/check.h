@@ -41,6 +41,11 @@ void check_argmax(check *c);
 void check_decode_row(check *c);
 void check_kv_put(check *c);
 void check_attn_split(check *c);
+void check_kv_rotate(check *c);
+void check_kv_code(check *c);
+void check_attn_coded(check *c);
+/* Attention over coded pages against double arithmetic over what their bytes decode to; a part of the former. */
+void check_attn_decoded(check *c);
 void check_attn_combine(check *c);
 void check_gemm(check *c);
 void check_norm_back(check *c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* check_attn.c: attention over pages against ref (check.h). Pages lie in random order, every byte that no token was
- * stored in is 0xFF (a NaN in both types), and every query must give the same bits alone as in company. */
+ * stored in is 0xFF (a NaN in all types), and every query must give the same bits alone as in company. */
 #include "check.h"
 
 #include <math.h>
@@ -27,14 +27,28 @@ static int elem_bytes(uint32_t dtype)
     return dtype == WEFT_F16 ? 2 : 4;
 }
 
+static const char *type_name(uint32_t dtype)
+{
+    static char name[WEFT_KV_NAME_MAX];
+    return weft_kv_type_name(dtype, name);
+}
+
+/* Of one head in a page. */
+static uint64_t part_bytes(uint32_t dtype, int page_tokens, int hk, int hv, int values)
+{
+    const weft_kv_group g = {.page_tokens = page_tokens, .head_dim_k = hk, .head_dim_v = hv};
+    return weft_kv_part_bytes(dtype, &g, values);
+}
+
 static void cache_put(check *c, struct cache *s, int t, const float *k, const float *v)
 {
     for (int i = 0; i < s->hv; i++) s->v_square += isfinite(v[i]) ? (double)v[i] * v[i] : 0;
     for (int which = 0; which < 2; which++) {
         const weft__kernels *table = which ? c->ref : c->k;
         uint8_t *page = s->pages[which].p + (uint64_t)s->table[t / s->page_tokens] * s->page_bytes;
-        table->kv_put_k(k, s->hk, t % s->page_tokens, s->page_tokens, s->dtype, page + s->k_offset);
-        table->kv_put_v(v, s->hv, t % s->page_tokens, s->page_tokens, s->dtype, page + s->v_offset);
+        const int coded = weft_kv_is_coded(s->dtype), slot = t % s->page_tokens;
+        (coded ? table->kv_code_k : table->kv_put_k)(k, s->hk, slot, s->page_tokens, s->dtype, page + s->k_offset);
+        (coded ? table->kv_code_v : table->kv_put_v)(v, s->hv, slot, s->page_tokens, s->dtype, page + s->v_offset);
     }
 }
 
@@ -43,8 +57,8 @@ static struct cache cache_new(check *c, uint32_t dtype, int hk, int hv, int page
     struct cache s = {dtype, hk, hv, page_tokens, n_tokens, (n_tokens + page_tokens - 1) / page_tokens};
     uint64_t size = (uint64_t)elem_bytes(dtype);
     s.k_offset = 2 * size;
-    s.v_offset = s.k_offset + (uint64_t)(page_tokens * hk) * size + 6 * size;
-    s.page_bytes = s.v_offset + (uint64_t)(page_tokens * hv) * size + 4 * size;
+    s.v_offset = s.k_offset + part_bytes(dtype, page_tokens, hk, hv, 0) + 6 * size;
+    s.page_bytes = s.v_offset + part_bytes(dtype, page_tokens, hk, hv, 1) + 4 * size;
     s.table = weft__alloc_array((size_t)s.n_pages + 1, sizeof *s.table);
     for (int i = 0; i < s.n_pages; i++) {
         int j = (int)weft__rng_below(&c->rng, (uint64_t)i + 1);
@@ -93,15 +107,22 @@ static weft__attn view(const struct cache *s, int which, const float *q, int64_t
                         .softcap = softcap};
 }
 
-/* All splits and their combination; out [n_q][hv], state [MAX_SPLITS][n_q][2 + hv]. */
+/* All splits and their combination, turned back where it was rotated; out [n_q][hv], state [MAX_SPLITS][n_q][2 +
+ * hv]. */
 static void attend(check *c, const weft__kernels *k, const weft__attn *a, uint32_t dtype, int n_splits, float *state,
                    float *out)
 {
     int64_t row = 2 + a->head_dim_v, split = row * a->n_q;
     guarded scratch = guarded_new(4 * weft__attn_scratch(a->n_q, a->page_tokens, a->head_dim_k, a->head_dim_v), 0);
-    for (int i = 0; i < n_splits; i++) k->attn_split(a, dtype, i, (float *)scratch.p, state + i * split);
-    for (int i = 0; i < a->n_q; i++)
-        k->attn_combine(state + i * row, split, n_splits, a->head_dim_v, out + i * a->head_dim_v);
+    for (int i = 0; i < n_splits; i++) {
+        if (weft_kv_is_coded(dtype)) k->attn_coded(a, dtype, dtype, i, (float *)scratch.p, state + i * split);
+        else k->attn_split(a, dtype, i, (float *)scratch.p, state + i * split);
+    }
+    for (int i = 0; i < a->n_q; i++) {
+        float *to = out + i * a->head_dim_v;
+        k->attn_combine(state + i * row, split, n_splits, a->head_dim_v, to);
+        if (weft_kv_is_coded(dtype)) k->kv_rotate(to, a->head_dim_v, to);
+    }
     guarded_free(c, &scratch, "the scratch memory");
 }
 
@@ -149,7 +170,7 @@ static void attn_case(check *c, struct cache *s, const struct queries *r, const 
         const float *got = (float *)out.p + i * s->hv, *want = (float *)ref_out.p + i * s->hv;
         char what[160];
         snprintf(what, sizeof what, "%s, %s, page %d, head %d/%d, query %d of %d sees %d..%d", name,
-                 s->dtype == WEFT_F16 ? "f16" : "f32", s->page_tokens, s->hk, s->hv, i, r->n, r->begin[i], r->end[i]);
+                 type_name(s->dtype), s->page_tokens, s->hk, s->hv, i, r->n, r->begin[i], r->end[i]);
         /* Scores of 100 and more carry rounding errors that no order of operations avoids: bits and finiteness only. */
         if (r->gain < 10)
             check_error(c, row_difference(got, want, s->hv, average_size(s, r->end[i] - r->begin[i])), what);
@@ -309,6 +330,14 @@ void check_attn_split(check *c)
         values(c, types[i]);
     }
     for (int i = 0; i < 2; i++) far_weights(c, types[i]);
+}
+
+void check_attn_coded(check *c)
+{
+    sizes(c, WEFT_KV_Q8);
+    lengths(c, WEFT_KV_Q8);
+    values(c, WEFT_KV_Q8);
+    check_attn_decoded(c);
 }
 
 void check_attn_combine(check *c)

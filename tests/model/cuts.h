@@ -53,25 +53,27 @@ static inline void run_cut(weft_model *model, const struct cut *c, uint32_t kv, 
     if (c->chunk == 0) assert_memory_equal(last, alone, CUT_VOCAB * sizeof *last);
 }
 
-/* Every cut gives the bits of the first one, in pages of f16 and of f32. */
+/* Every cut gives the bits of the first one, in pages of every type. */
 static inline void same_bits(const char *name, cut_open open, const void *which, const int32_t *tokens, int n,
                              const struct cut *cuts, int n_cuts)
 {
-    static const uint32_t kinds[] = {WEFT_F32, WEFT_F16};
+    enum { N_KINDS = 3 };
+    static const uint32_t kinds[N_KINDS] = {WEFT_F32, WEFT_F16, WEFT_KV_Q8};
+    static const char *const names[N_KINDS] = {"f32", "f16", "q8"};
     size_t size = (size_t)(n + 1) * CUT_VOCAB * sizeof(float);
-    float *first = malloc(2 * size), *logits = malloc(size);
+    float *first = malloc(N_KINDS * size), *logits = malloc(size);
     weft_model *model = NULL;
     for (int i = 0; i < n_cuts; i++) {
         if (i == 0 || cuts[i].threads != cuts[i - 1].threads) {
             weft_model_close(&model);
             model = open(which, cuts[i].threads);
         }
-        for (int kind = 0; kind < 2; kind++) {
+        for (int kind = 0; kind < N_KINDS; kind++) {
             float *base = first + (size_t)kind * (size / sizeof *first);
             run_cut(model, &cuts[i], kinds[kind], tokens, n, i ? logits : base);
             if (i && memcmp(base, logits, (size_t)n * CUT_VOCAB * sizeof *base))
                 fail_msg("%s: chunks of %d with %d threads and %s pages change bits", name, cuts[i].chunk,
-                         cuts[i].threads, kind ? "f16" : "f32");
+                         cuts[i].threads, names[kind]);
         }
     }
     weft_model_close(&model);

@@ -209,6 +209,11 @@ static weft_status get_op(void *out, weft_error *err)
     return weft_model_profile_op(model, 0, out, err);
 }
 
+static weft_status get_count(void *out, weft_error *err)
+{
+    return weft_model_profile_count(model, 0, 0, out, err);
+}
+
 static weft_status get_adapter(void *out, weft_error *err)
 {
     return weft_adapter_file_describe(adapter, out, err);
@@ -251,7 +256,7 @@ static const struct {
     FILLED(weft_profile_step, get_step),     FILLED(weft_profile_op, get_op),
     FILLED(weft_adapter_info, get_adapter),  FILLED(weft_adapter_matrix, get_matrix),
     FILLED(weft_engine_adapter, get_named),  FILLED(weft_engine_stats, get_stats),
-    FILLED(weft_backend_info, get_provider),
+    FILLED(weft_backend_info, get_provider), FILLED(weft_profile_count, get_count),
 };
 
 static void structs_of_every_size_are_filled(void **state)
@@ -291,7 +296,7 @@ static int begin(void **state)
     if (weft_model_open("models/alderbrook.gguf", NULL, &model, &err) || weft_engine_new(model, NULL, &engine, &err) ||
         weft_adapter_file_open("models/poem.gguf", weft_model_file(model), &adapter, &err) ||
         weft_engine_adapter_add(engine, "poem", "models/poem.gguf", 1, 0, &err) ||
-        weft_session_new(model, NULL, &s, &err) || weft_model_profile_start(model, &err) ||
+        weft_session_new(model, NULL, &s, &err) || weft_model_profile_start_counting(model, &err) ||
         weft_session_eval(s, &token, 1, 0, NULL, &err))
         fail_msg("%s", err.message);
     weft_model_profile_stop(model);

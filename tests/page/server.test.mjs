@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys, a server that goes away and comes back, and the view of the server.
 import assert from "node:assert/strict";
+import {copyFileSync, mkdtempSync, rmSync} from "node:fs";
+import {tmpdir} from "node:os";
+import {join} from "node:path";
 import {after, test} from "node:test";
 import {Server, Visit, closeBrowser, until} from "./lib.mjs";
 
@@ -130,4 +133,41 @@ test("models that are loaded when asked for: their states are shown", async () =
     await v.context.unroute("**/v1/models");
     await v.end();
     await server.stop();
+});
+
+test("of several models, none of them the first, each is asked by its name", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "weft-page-"));
+    copyFileSync("models/pirate.gguf", join(folder, "pirate.gguf"));
+    const server = await Server.start("build/weft", ["serve", "--model", "one=models/alderbrook.gguf", "--model", "two=models/alderbrook.gguf",
+        "--adapter-dir", folder, "--threads", "2", "--port", "-1"]);
+    const v = await Visit.to(server), p = v.page;
+    const options = (label) => p.locator(`[aria-label="${label}"] option`).allInnerTexts();
+    await v.ready();
+    assert.deepEqual(await options("model"), ["one (unloaded)", "two (unloaded)"]);
+    await v.say("Hello");
+    assert.equal(v.last.model, "one");
+    assert.match((await v.texts())[0], /\w/);
+    await until(async () => (await options("model"))[0] === "one", "the first is loaded, and no other");
+    assert.deepEqual(await options("model"), ["one", "two (unloaded)"]);
+    await p.selectOption("[aria-label=model]", "two");
+    await v.say("Hello again");
+    assert.equal(v.last.model, "two");
+    await until(async () => (await options("adapter")).join() === "no adapter,pirate", "it is loaded, with its adapters");
+    await p.selectOption("[aria-label=adapter]", "pirate");
+    await v.say("And once more");
+    assert.equal(v.last.model, "two:pirate"); // the other has one of that name, too
+    await p.click("[aria-label='Two answers side by side']");
+    await p.selectOption("[aria-label='second model']", "one");
+    await v.say("Both");
+    assert.deepEqual(v.bodies.slice(-2).map((b) => b.model), ["two:pirate", "one"]);
+    assert.equal(await p.locator(".message.assistant .error:visible").count(), 0);
+    await p.click("#server-tab");
+    await until(async () => (await p.locator("#server h4").allInnerTexts()).join() === "one,two", "slots of both");
+    assert.equal(await p.locator(".memory .legend li").count(), 4); // by owner, not by model
+    await v.shot("two-models");
+    await v.fitsWidth("two models");
+    await v.axe("two models");
+    await v.end();
+    await server.stop();
+    rmSync(folder, {recursive: true});
 });

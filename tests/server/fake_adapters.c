@@ -20,14 +20,17 @@ static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)
     return NULL;
 }
 
-/* One after the other, as in the engine; until nothing called "hold" lies beside the file, two minutes at most. */
+/* One after the other, as in the engine; until nothing called "hold" lies beside the file, nor one of its own name with
+ * ".hold" behind, two minutes at most. */
 static void load_slowly(weft_engine *e, const char *path)
 {
-    char hold[1100];
+    char hold[1100], own[1100];
     const char *slash = strrchr(path, '/');
     snprintf(hold, sizeof hold, "%.*shold", slash ? (int)(slash - path) + 1 : 0, path);
+    snprintf(own, sizeof own, "%s.hold", path);
     pthread_mutex_lock(&e->loading);
-    for (int i = 0; i < 12000 && access(hold, F_OK) == 0; i++) nanosleep(&(struct timespec){0, 10000000}, NULL);
+    for (int i = 0; i < 12000 && (access(hold, F_OK) == 0 || access(own, F_OK) == 0); i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
     pthread_mutex_unlock(&e->loading);
 }
 
@@ -103,6 +106,17 @@ weft_status weft_engine_lease_ready(weft_engine *e, const weft_request_adapter *
     }
     pthread_mutex_unlock(&e->lock);
     return *ready ? weft_engine_lease_new(e, adapters, n, out, err) : WEFT_OK;
+}
+
+/* Files are not read here: it is counted for how many that are not ready it was asked. */
+void weft_engine_adapters_ahead(weft_engine *e, const weft_request_adapter *adapters, int32_t n)
+{
+    pthread_mutex_lock(&e->lock);
+    for (int32_t i = 0; i < n; i++) {
+        const weft_engine_adapter *a = adapter_wanted(e, &adapters[i]);
+        e->stats.adapter_asked_ahead += a && !a->known;
+    }
+    pthread_mutex_unlock(&e->lock);
 }
 
 /* With the lock; a slow one is ready when it returns. */

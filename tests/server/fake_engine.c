@@ -10,11 +10,11 @@
  *   [model]      generates the file of its model
  *   [unlikely]   no token is among the likeliest                  [submit MS]  its caller is held before it has a place
  *   [most N]     ends the process where it is left to generate more tokens
- * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot
- * takes as long to be saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that
- * is first used, take as long as a file "hold" lies beside them. For an adapter "full..." there is no room while a
- * request runs; the file of one "changed..." has changed. One thread owns the running requests, as in the engine; it
- * complains on stderr when an end takes its thread much memory. */
+ * Without an order it says "Hello, world!". Of a prediction each token is tried at its place. Any empty file may be an
+ * adapter, but "other..." is of another base. A slot takes as long to be saved as "hung" as fake_hold does. A file
+ * "slow..." that is added, and an adapter "slow..." that is first used, take as long as a file "hold" lies beside them.
+ * For an adapter "full..." there is no room while a request runs; the file of one "changed..." has changed. One thread
+ * owns the running requests, as in the engine; it complains on stderr when an end takes its thread much memory. */
 #include "fake_engine.h"
 
 #include <math.h>
@@ -28,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 void weft_sampler_params_init(weft_sampler_params *p, uint32_t size)
 {
@@ -38,7 +39,7 @@ void weft_sampler_params_init(weft_sampler_params *p, uint32_t size)
 void weft_request_params_init(weft_request_params *p, uint32_t size)
 {
     (void)size;
-    *p = (weft_request_params){.size = sizeof *p, .n_top = -1};
+    *p = (weft_request_params){.size = sizeof *p, .n_top = -1, .draft_max = WEFT_DRAFT_MAX};
 }
 
 static void text_of(const weft_engine *e, const struct request *r, char *out, size_t capacity)
@@ -106,6 +107,12 @@ static void free_request(struct request *r)
     weft__free(r);
 }
 
+const char *weft_drafter_name(int32_t drafter)
+{
+    static const char *const names[] = {"suffix", "prediction", "forced"};
+    return names[drafter];
+}
+
 /* A tenant leaves some places to others, as in the engine; where there are few, none. */
 static int most_of_one(const weft_engine *e)
 {
@@ -132,8 +139,10 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     if (params->n_tokens < 1) abort(); /* the server checks */
     for (int32_t i = 0; i < params->n_tokens; i++)
         if (params->tokens[i] < 0 || params->tokens[i] >= FAKE_VOCAB) abort();
-    if (params->n_tokens + (params->max_tokens > 0) > e->n_ctx || params->max_tokens > e->n_ctx - params->n_tokens)
+    if (params->n_tokens + (params->max_tokens > 0) > e->n_ctx ||
+        (!params->shift && params->max_tokens > e->n_ctx - params->n_tokens))
         abort();
+    if (!params->shift && params->n_keep) abort();
     if (!params->cut_to_fit) abort(); /* pages are no reason to refuse what the context is none for */
     if (r) r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
     if (!r || !r->tokens) { /* --fail-every may refuse these, too */
@@ -146,6 +155,9 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->p.tokens = NULL;
     memcpy(r->insert, params->insert ? params->insert : r->insert, (size_t)params->n_insert * sizeof *r->insert);
     r->at_insert = params->n_insert;
+    r->p.n_predicted = params->n_predicted < 256 && params->draft_max > 0 ? params->n_predicted : 0;
+    memcpy(r->predicted, params->predicted ? params->predicted : r->predicted,
+           (size_t)r->p.n_predicted * sizeof *r->predicted);
     snprintf(r->tenant, sizeof r->tenant, "%s", params->tenant ? params->tenant : "");
     r->p.tenant = NULL;
     r->p.sampler.bias = NULL;
@@ -217,6 +229,13 @@ static weft_event event(const struct request *r, uint32_t kind)
                         .logprob = NAN};
 }
 
+/* What goes beyond the context, but for what is to stay; not when it goes, as in an engine. */
+static int32_t dropped(const weft_engine *e, const struct request *r)
+{
+    const int32_t n = r->p.n_tokens + r->n_generated - e->n_ctx;
+    return r->p.shift && n > 0 ? n + r->p.n_keep : 0;
+}
+
 static _Thread_local size_t n_allocated;
 
 void fake_engine_allocated(size_t n_bytes)
@@ -231,8 +250,10 @@ static void finish(weft_engine *e, struct request *r, weft_finish why, weft_stat
     ev.finish = why;
     ev.status = status;
     ev.message = message;
+    ev.n_drafted = ev.n_predicted = r->n_generated < r->p.n_predicted ? r->n_generated : r->p.n_predicted;
     ev.queue_ms = (double)((r->began_ns ? r->began_ns : now) - r->submitted_ns) / 1e6;
     ev.prompt_ms = 1;
+    ev.n_dropped = dropped(e, r);
     ev.generate_ms = r->began_ns ? (double)(now - r->began_ns) / 1e6 : 0;
     pthread_mutex_lock(&e->lock);
     struct request **at = &e->requests;
@@ -256,6 +277,8 @@ static int tell_token(struct request *r, uint32_t kind, int32_t token, float log
     weft_token_prob top[20];
     weft_event ev = event(r, kind);
     ev.token = token;
+    if (kind == WEFT_EVENT_TOKEN && r->n_generated <= r->p.n_predicted && r->predicted[r->n_generated - 1] == token)
+        ev.drafter = 1 + WEFT_DRAFTER_PREDICTION;
     if (r->p.n_top >= 0) ev.logprob = logprob;
     for (int32_t k = 0; k < r->p.n_top; k++)
         top[k] = (weft_token_prob){(token + k + r->unlikely) % FAKE_VOCAB, logprob + (float)r->unlikely - (float)k};
@@ -369,7 +392,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     pthread_mutex_init(&e->told_lock, NULL);
     pthread_cond_init(&e->wake, NULL);
     pthread_cond_init(&e->idle, NULL);
-    return pthread_create(&e->thread, NULL, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
+    return weft__thread_start(&e->thread, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
 }
 
 /* Pages of one request take a hundred bytes. */
@@ -417,6 +440,7 @@ void weft_engine_free(weft_engine **engine)
     weft_engine *e = *engine;
     *engine = NULL;
     if (!e) return;
+    if (fake_model_lingers(e->model)) fake_hold();
     pthread_mutex_lock(&e->lock);
     e->stop = 1;
     cancel_all(e);
@@ -445,6 +469,15 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->kv_pages = 100;
     out->memory.weights.bytes = fake_model_bytes(e->model);
     out->kv_limit_bytes = e->kv_bytes;
+    uint64_t *const moving[] = {
+        &out->n_rows_decode,     &out->n_rows_prompt,        &out->n_cancelled,   &out->n_failed,
+        &out->n_preempted,       &out->cached_tokens,        &out->n_submitted,   &out->adapter_loads,
+        &out->adapter_evictions, &out->store_written,        &out->store_read,    &out->store_write_failed,
+        &out->store_read_tokens, &out->store_damaged,        &out->store_removed, &out->n_put_off,
+        &out->n_generated,       &out->prefix_evicted_pages, &out->n_refused,     &out->batch_rows.counts[1]};
+    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) *moving[i] += out->n_steps; /* as a real one's may */
+    out->model_ns = out->n_steps * 1000000;
+    out->batch_rows.sum = (double)out->n_steps;
     out->batch_rows.n = 2;
     out->batch_rows.bounds[0] = 1;
     out->batch_rows.bounds[1] = 8;

@@ -23,6 +23,7 @@ struct request {
     char script[4096], tenant[64];
     size_t n_script, at_script; /* at_script: where it goes on */
     int32_t insert[64], at_insert;
+    int32_t predicted[256]; /* [p.n_predicted] */
     int loops, fail_after, running, unlikely, most;
     atomic_int cancelled, finished; /* by any thread */
     int32_t n_generated, limit;

@@ -27,6 +27,7 @@ struct weft_tokenizer {
 struct weft_model {
     weft_tokenizer tokenizer;
     uint64_t n_bytes;
+    int lingers;
     char path[512];
 };
 /* Of a model that is loaded: its file, whose bytes are its weights. */
@@ -91,6 +92,11 @@ uint64_t fake_model_bytes(const weft_model *model)
     return model->n_bytes;
 }
 
+int fake_model_lingers(const weft_model *model)
+{
+    return model->lingers;
+}
+
 /* ---- models that the server loads ---- */
 
 void weft_model_params_init(weft_model_params *params, uint32_t size)
@@ -135,7 +141,8 @@ weft_status weft_file_tensor(const weft_file *file, int64_t index, weft_tensor_i
     return WEFT_OK;
 }
 
-/* One whose file begins with "broken" cannot be read; one with "held" takes as long as fake_hold does. */
+/* One whose file begins with "broken" cannot be read; one with "held" takes as long as fake_hold does, and so does the
+ * end of one with "lingers". */
 weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err)
 {
     char head[8] = "";
@@ -156,6 +163,7 @@ weft_status weft_model_open(const char *path, const weft_model_params *params, w
     if (!st) {
         *out = fake_model_new();
         (*out)->n_bytes = file->n_bytes;
+        (*out)->lingers = !strncmp(head, "lingers", 7);
         snprintf((*out)->path, sizeof(*out)->path, "%s", path);
     }
     weft_file_close(&file);

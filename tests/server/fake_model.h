@@ -14,6 +14,8 @@ weft_model *fake_model_new(void);
 /* Where it was loaded from, "" of one that was made; bytes of its weights. */
 const char *fake_model_path(const weft_model *model);
 uint64_t fake_model_bytes(const weft_model *model);
+/* 1: its engine ends when fake_hold returns. */
+int fake_model_lingers(const weft_model *model);
 /* Returns when no file lies where the variable WEFT_FAKE_HOLD says: so a test holds up what takes long elsewhere. */
 void fake_hold(void);
 /* Counts what a thread allocates: the engine's is to allocate little when a request ends. */

@@ -97,6 +97,7 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"template", &p->chat_template},
                {"adapter-dir", &p->adapter_dir},
                {"config", &p->config_file},
+               {"metrics-file", &p->metrics_file},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;

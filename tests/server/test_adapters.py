@@ -174,6 +174,36 @@ class Adapters(unittest.TestCase):
         self.assertEqual(self.used(model="slow3"), "slow3=nan;")
         self.assertEqual(self.used(lora=[{"id": 0, "scale": 1}, {"id": 6, "scale": 2}]), "a=1;slow5=2;")
 
+    def test_files_are_asked_for_before_their_turn(self):
+        """Those of the first eight that wait, while another is read; not for a client who has left."""
+        names = [f"slow{i}" for i in range(11)]
+        files = [os.path.join(self.inside, f"w{i}.gguf") for i in range(11)]
+        for name, file in zip(names, files):
+            for path in (file, file + ".hold"):  # it is not ready before the second one is gone
+                open(path, "w").close()
+            self.load(name, os.path.basename(file))
+        asked = "weft_adapter_asked_ahead_total"
+        answers = []
+        asking = [threading.Thread(target=lambda name=name: answers.append(self.used(model=name))) for name in names if name != names[9]]
+        with self.server.connect() as leaves:
+            for n, t in enumerate(asking[:9]):
+                t.start()
+                self.assertEqual(self.server.wait_metric(asked, n), n)  # all but the one that is read
+            leaves.sendall(base.request({"prompt": "x", "model": names[9]}, base.TEXT))
+            asking[9].start()
+            self.assertEqual(self.server.wait_metric("weft_http_requests", 12), 12)  # and the one that asks
+        self.assertEqual(self.server.wait_metric("weft_http_gone_total", 1), 1)
+        self.assertEqual(self.server.metric(asked), 8)  # two wait behind them
+        for file in files[:2]:  # now both are near
+            os.remove(file + ".hold")
+        self.assertTrue(base.wait_until(lambda: self.server.metric(asked) >= 9))
+        for file in files[2:]:
+            os.remove(file + ".hold")
+        for t in asking:
+            t.join()
+        self.assertEqual(sorted(answers), sorted(f"{n}=nan;" for n in names if n != names[9]))
+        self.assertEqual(self.server.metric(asked), 9)
+
     def test_who_finds_no_room_waits_for_it(self):
         """Until what is in use is given back, or the deadline; a client who leaves holds up nobody."""
         for name in ("a", "full1", "full2"):

@@ -89,7 +89,7 @@ class Configured(unittest.TestCase):
             "2:3: server: there is no 'prot'; did you mean 'port'?; 'weft serve --help' lists all",
             "3:3: server: port 70000: must be from -1 to 65535",
             "4:3: server: slots many: not a whole number",
-            "5:3: server: kv-type f8: must be f16 or f32",
+            "5:3: server: kv-type f8: must be f16, f32 or q8",
             "6:3: server: isolate-tenants: must be true or false",
             "7:10: server.alias: must be a value, not a map",
             "8:3: server: host: must be one value, not a list",
@@ -107,11 +107,86 @@ class Configured(unittest.TestCase):
     def most(self, option):
         return re.search(r"from 1 to (\d+)", weft("serve", "x", f"--{option}", "0").stderr).group(1)
 
-    def test_a_server_has_one_model(self):
-        self.write("models: {a: models/alderbrook.gguf,\n  b: models/alderbrook.gguf}\n")
-        for args in (("--check",), ()):
-            p = weft("serve", *args, "--config", self.path)
-            self.assertEqual((p.returncode, p.stdout, p.stderr), (2, "", f"{self.path}:2:3: models.b: a second model; a server has one\n"))
+    TWO = """
+server: {slots: 2, ctx: 512}
+models:
+  a:
+    path: models/alderbrook.gguf
+    adapters: {pirate: models/pirate.gguf}
+    options: {ctx: 256, slots: 3}
+  b:
+    path: models/alderbrook.gguf
+    adapters: {poem: {path: models/poem.gguf, scale: 0.8}}
+    options: {ctx: 128, slots: 1, chat-template: TEMPLATE, kv-type: f32}
+  c: models/alderbrook.gguf
+  d: {path: models/alderbrook.gguf, options: {idle-unload: 1}}
+"""
+
+    def test_each_model_has_its_own_settings(self):
+        template = os.path.join(os.path.dirname(self.path), "b.jinja")
+        with open(template, "w") as f:
+            f.write("{% for m in messages %}<<{{ m.content }}>>{% endfor %}")
+        self.write(self.TWO.replace("TEMPLATE", template))
+        server = self.serve("--port", "0", "--threads", "2")
+
+        def complete(n=32, **more):
+            return server.post("/completion", {"prompt": "Once upon a time", "n_predict": n, "temperature": 0, **more})
+
+        def told(model):
+            props = server.get(f"/props?model={model}").json
+            return props["default_generation_settings"]["n_ctx"], props["total_slots"]
+        plain = complete(model="a").json["content"]
+        poem = complete(model="poem")  # b is loaded for the adapter that the file gives it
+        self.assertEqual((poem.status, [m["id"] for m in server.get("/v1/models").json["data"] if m["id"] in "abcd"]), (200, ["a", "b", "c", "d"]))
+        self.assertEqual(complete(model="b").json["content"], complete(model="c").json["content"])
+        self.assertEqual([told(m) for m in "abc"], [(256, 3), (128, 1), (512, 2)])
+        adapters = [[(a["name"], a["scale"]) for a in server.get(f"/lora-adapters?model={m}").json] for m in "abc"]
+        self.assertEqual([[name for name, _ in of] for of in adapters], [["pirate"], ["poem"], []])
+        for model, status in (("a:pirate", 200), ("b:poem", 200), ("b:pirate", 404), ("c:poem", 404), ("pirate", 200)):
+            self.assertEqual(complete(n=1, model=model).status, status, model)
+        with_poem = complete(model="b", lora=[{"id": 0, "scale": 0.8}]).json["content"]
+        self.assertEqual(poem.json["content"], with_poem)
+        self.assertNotEqual(with_poem, plain)
+        long = {"prompt": "mill " * 200, "n_predict": 1}
+        self.assertEqual([server.post("/completion", {"model": m, **long}).status for m in "abc"], [200, 400, 200])
+        prompts = [server.post("/apply-template", {"model": m, "messages": user("x")}).json["prompt"] for m in "bc"]
+        self.assertEqual((prompts[0], "<<" in prompts[1]), ("<<x>>", False))
+        self.assertEqual(complete(n=1, model="d").status, 200)
+        states = lambda: {m["id"]: m["status"]["value"] for m in server.get("/v1/models").json["data"] if m["id"] in "abcd"}  # noqa: E731
+        self.assertTrue(wait_until(lambda: states() == {"a": "loaded", "b": "loaded", "c": "loaded", "d": "unloaded"}))
+        server.post("/models/unload", {"model": "b"})
+        self.assertEqual(complete(model="poem").json["content"], with_poem)  # it comes again with its adapter
+
+    def test_models_count_from_the_next_start(self):
+        text = self.TWO.replace(", chat-template: TEMPLATE", "")
+        self.write(text)
+        server = self.serve("--port", "0", "--threads", "2")
+        for n, (old, new) in enumerate((("scale: 0.8", "scale: 0.7"), ("ctx: 128", "ctx: 64"), ("poem.gguf", "pirate.gguf")), 1):
+            text = text.replace(old, new)
+            self.write(text)
+            server.process.send_signal(signal.SIGHUP)
+            self.assertTrue(wait_until(lambda: "".join(server.err).count("'models' of the settings has changed") == n), (old, server.err))  # noqa: B023
+        self.assertEqual(server.post("/completion", {"model": "b", "prompt": "x", "n_predict": 1}).status, 200)
+        self.assertEqual(server.get("/props?model=b").json["default_generation_settings"]["n_ctx"], 128)
+
+    def test_what_is_wrong_with_one_model_is_said_there(self):
+        wrong = self.TWO.replace("poem:", "c:").replace("slots: 1", "slots: 0").replace("poem.gguf", "poet.gguf").replace("TEMPLATE", "/nonexistent")
+        self.write(wrong)
+        p = weft("serve", "--check", "--config", self.path)
+        self.assertEqual([re.sub(r"^\S+weft\.yaml:", "", line) for line in p.stderr.splitlines()], [
+            "10:16: models.b.adapters: a model has the name 'c', too",
+            "10:16: b: models/poet.gguf cannot be read",
+            "11:25: models.b.options: slots 0: must be from 1 to " + self.most("slots"),
+            "11:35: chat-template: /nonexistent cannot be read",
+        ], p)
+        self.write(self.TWO.replace("TEMPLATE", "/nonexistent"))
+        p = weft("serve", "--config", self.path)
+        self.assertEqual((p.returncode, "/nonexistent" in p.stderr), (1, True), p)
+        self.write(self.TWO.replace(", chat-template: TEMPLATE", "").replace("models/poem.gguf", "models/alderbrook.gguf"))
+        server = self.serve("--port", "0", "--threads", "2")
+        answer = server.post("/completion", {"model": "b", "prompt": "x", "n_predict": 1})
+        self.assertEqual((answer.status >= 500, "adapter 'poem'" in answer.json["error"]["message"]), (True, True), answer.json)
+        self.assertEqual(server.post("/completion", {"model": "c", "prompt": "x", "n_predict": 1}).status, 200)
 
     def test_what_is_no_file(self):
         for args, status in ((("--check", "--config", self.path), 2), (("--config", self.path), 1), (("--config", ROOT), 1)):

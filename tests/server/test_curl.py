@@ -50,6 +50,10 @@ class Curl(unittest.TestCase):
     def json(self, *args, **more):
         return json.loads(self.curl(*args, **more))
 
+    def events(self, body):
+        lines = self.curl("/completion", {**body, "stream": True}, more=["-N"]).split("\n")
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+
     def test_health_props_metrics(self):
         self.assertEqual(self.json("/health", key=False), {"status": "ok"})
         self.curl("/props", key=False, status=401)
@@ -71,7 +75,7 @@ class Curl(unittest.TestCase):
             self.assertEqual(p["top_logprobs"][0]["id"], p["id"])
             self.assertEqual(len(p["top_logprobs"]), 3)
         self.assertTrue(all(k in a["timings"] for k in ("prompt_n", "prompt_ms", "predicted_n", "predicted_ms", "predicted_per_second")))
-        events = [json.loads(line[6:]) for line in self.curl("/completion", {**body, "stream": True}, more=["-N"]).split("\n") if line.startswith("data: ")]
+        events = self.events(body)
         self.assertEqual("".join(e["content"] for e in events), a["content"])
         self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
         word = a["content"].split()[3]
@@ -96,6 +100,20 @@ class Curl(unittest.TestCase):
         free = self.json("/completion", {"prompt": "Once upon a time", "n_predict": 60, "temperature": 0})["content"]
         self.assertEqual(a["content"], free[: free.index(".")] + ". Yes")
         self.assertEqual(a["stop_type"], "eos")
+        # The same by patterns: the group of one of any part, one of all of the text, streamed, with choices, a stop string and logprobs.
+        for kind, value in ((2, "[A-Za-z](\\.)"), (2, "[^]*?(\\.)$"), (3, "[^.]*(\\.)[^]*")):
+            triggers = [{"type": 1, "value": "never"}, {"type": kind, "value": value}]
+            body = {"prompt": "Once upon a time", "temperature": 0, **lazy, "grammar": "root ::= \".\" \" Yes\" | \"never\"",
+                    "grammar_triggers": triggers}
+            self.assertEqual(self.json("/completion", {**body, "n_predict": 60})["content"], a["content"], value)
+            events = self.events({**body, "n_predict": 60, "n_probs": 2})
+            self.assertEqual("".join(e["content"] for e in events), a["content"])
+            self.assertEqual(self.json("/completion", {**body, "n_predict": 60, "stop": [" Ye"]})["content"], a["content"][:-4])
+            two = self.json("/v1/completions", {**body, "max_tokens": 60, "n": 2})["choices"]
+            self.assertEqual([c["text"] for c in two], [a["content"]] * 2)
+        wrong = {"prompt": "x", **lazy, "grammar_triggers": [{"type": 2, "value": "a(?!b)"}]}
+        error = self.json("/completion", wrong, status=400)["error"]
+        self.assertIn("'grammar_triggers': grammar: the trigger pattern 'a(?!b)': near byte 2: groups that begin with '(?'", error["message"])
 
     def test_structured_outputs(self):
         """vLLM's forms hold the answers of OpenAI's endpoints, with several choices, streamed and at a limit of tokens; what is wrong is named."""

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 import real
-from servers import EMULATOR, PATIENCE, PROGRAM, SANITIZED, TEXT, of_one_thread
+from servers import EMULATOR, PATIENCE, PROGRAM, SANITIZED, TEXT, of_one_thread, request
 
 STRING = 8  # GGUF's type of a value
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
@@ -319,6 +319,24 @@ class Hundreds(unittest.TestCase):
             alone = real.serve("--adapter", f"n{i}={self.path(i)}")
             self.assertEqual(self.text(alone, i), first[i], i)
             real.checked_stop(alone)
+
+    def test_what_waits_for_a_slot_is_ready_before_it(self):
+        """Its adapter is read while another has the slot, wherever in the queue it is."""
+        server = real.serve("--adapter-dir", self.folder.name, "--slots", 1, "--queue", 32)
+        with server.connect() as long, concurrent.futures.ThreadPoolExecutor(6) as pool:
+            long.sendall(request({**self.ASK, "max_tokens": 100000, "n": 8, "stream": True}, TEXT))  # one after the other
+            self.assertEqual(server.wait_metric("weft_waiting", 7), 7)
+            waiting = [pool.submit(self.text, server, i) for i in range(6)]
+            self.assertEqual(server.wait_metric("weft_adapters_ready", 6), 6)
+            self.assertGreater(server.metric("weft_waiting"), 6)
+            tiers = [server.metric('weft_adapter_hits_total{tier="%s"}' % t) for t in ("packed", "read", "disk")]
+            self.assertEqual((tiers[0], tiers[1] + tiers[2]), (0, 6))  # which one is the system's affair
+            self.assertEqual((server.metric("weft_running"), [w.done() for w in waiting]), (1, [False] * 6))
+            long.close()
+            texts = [w.result() for w in waiting]
+        self.assertEqual([self.text(server, i) for i in range(6)], texts)
+        self.assertEqual(server.metric('weft_adapter_hits_total{tier="packed"}'), 6)
+        real.checked_stop(server)
 
 
 if __name__ == "__main__":

@@ -121,6 +121,7 @@ class Messages(unittest.TestCase):
         for more, field, words in (
             ({"verbosity": "low"}, "verbosity", "knows none; leave it out"),
             ({"chat_template_kwargs": {"x": 1}}, "chat_template_kwargs", "'chat_template_kwargs.x'"),
+            ({"chat_template_kwargs": {"enable_thinking": "no"}}, "chat_template_kwargs", "'chat_template_kwargs.enable_thinking' must be true or false"),
             ({"reasoning_effort": "low", "chat_template_kwargs": {"reasoning_effort": "high"}}, "reasoning_effort", "stands in 'chat_template_kwargs' too"),
         ):
             for answer in ask(**more), server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1, **more}):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several models in one server: each request is answered by the model that it names, whatever is loaded and unloaded meanwhile; what is held
 stays within --memory; waiting has bounds, deadlines and an end; files that are broken say so."""
+import csv
 import os
 import random
+import signal
 import tempfile
 import threading
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, SANITIZED, SWEEPS, TEXT, Server, request, wait_until
+from servers import CHAT, EMULATOR, FAKE, LLAMA, SANITIZED, SWEEPS, TEXT, Server, request, wait_until
 
 WEIGHTS, PAGES = 1000, 100  # bytes of each model of the double: its file, and the pages of one request
 
@@ -123,7 +125,7 @@ class TestLoading(Many):
         with self.held():
             waiting = [self.later(server, "a") for _ in range(8)]
             self.assertEqual(server.wait_metric("weft_models_waiting", 8), 8)
-            self.assertEqual(self.state(server, "a")["status"], {"value": "loading", "progress": 0.5})
+            self.assertTrue(wait_until(lambda: self.state(server, "a")["status"] == {"value": "loading", "progress": 0.5}), self.state(server, "a"))
         for thread, out in waiting:
             thread.join()
             self.assertEqual(self.said(out[0]), "a")
@@ -137,6 +139,32 @@ class TestLoading(Many):
             for _ in range(20):
                 self.assertEqual(server.post(TEXT, {"prompt": "[say own]"}).status, 200)
             self.assertEqual(waiting[1], [])
+
+    def nices(self, server):
+        """How far each thread gives way to others, by its name; a thread that ends meanwhile has none."""
+        out = []
+        for task in os.listdir(f"/proc/{server.process.pid}/task"):
+            try:
+                with open(f"/proc/{server.process.pid}/task/{task}/stat") as f:
+                    name, _, fields = f.read().partition("(")[2].rpartition(")")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            out.append((name, int(fields.split()[16])))
+        return out
+
+    @unittest.skipIf(EMULATOR, "the emulator's threads are others")
+    def test_only_what_loads_gives_way(self):
+        """A thread of low precedence loads; the threads that a model brings with it have that of all others."""
+        server = self.own(a="held" + TEXT_OF_ONE)
+        own = min(nice for _, nice in self.nices(server))
+        with self.held():
+            waiting = self.later(server, "a")
+            behind = {"weft-behind"} if own < 19 else set()
+            self.assertTrue(wait_until(lambda: {name for name, nice in self.nices(server) if nice > own} == behind), self.nices(server))
+        waiting[0].join()
+        self.assertEqual(self.said(waiting[1][0]), "a")
+        self.assertTrue(wait_until(lambda: all(name != "weft-behind" for name, _ in self.nices(server))))
+        self.assertEqual({nice for _, nice in self.nices(server)}, {own})
 
     def test_a_client_may_leave(self):
         """Its place is another's then, and the model comes nevertheless."""
@@ -275,6 +303,58 @@ class TestUnloading(Many):
             self.ask(server, "a", "[say abc]", keep_alive=0)
             self.assertEqual(server.wait_metric(name, 3 * n), 3 * n)
             self.wait_value(server, "a", "unloaded")
+
+    def counts(self, server):
+        """What only grows: counters, and what histograms have counted."""
+        out, counting = {}, False
+        for line in server.get("/metrics").body.decode().splitlines():
+            if line.startswith("# TYPE"):
+                counting = line.split()[3] in ("counter", "histogram")
+            elif counting and not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                out[name] = float(value)
+        return out
+
+    def test_no_counter_ever_falls(self):
+        """While its model ends, when it has gone, and when it is there again; no metric goes away."""
+        path = os.path.join(self.folder.name, "numbers.csv")
+        server = self.own("--metrics-file", path, a="lingers" + TEXT_OF_ONE, b=TEXT_OF_ONE)
+        for name in "ab":
+            self.ask(server, name, "[say abc]")
+        seen = [self.counts(server)]
+        self.assertTrue(all(seen[0].get('weft_%s{model="a"}' % name) for name in ("steps_total", "step_rows_count", "store_written_total")), seen)
+        for _ in range(2):
+            with self.held():
+                server.post("/models/unload", {"model": "a"})
+                self.wait_value(server, "a", "unloaded")
+                seen.append(self.counts(server))
+            self.assertTrue(wait_until(lambda: server.metric('weft_model_unloads_total{model="a"}') == len(seen) // 2), self.counts(server))
+            seen.append(self.counts(server))
+            self.ask(server, "a", "[say abc]")
+            seen.append(self.counts(server))
+        for before, after in zip(seen, seen[1:]):
+            self.assertEqual({k: (v, after.get(k)) for k, v in before.items() if after.get(k, -1) < v}, {})
+        for name in "ab":
+            self.ask(server, name, "[say abc]", keep_alive=0)
+            self.wait_value(server, name, "unloaded")
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait()
+        with open(path) as f:
+            rows = [{k: float(v) for k, v in row.items() if k != "time"} for row in csv.DictReader(f)]
+        self.assertEqual((rows[-1]["requests"], rows[-1]["generated_tokens"]), (6, 18))
+        for column in ("requests", "prompt_tokens", "cached_tokens", "generated_tokens", "refused", "preempted", "steps", "model_seconds"):
+            values = [row[column] for row in rows]
+            self.assertEqual(values, sorted(values), column)
+            self.assertTrue(values[-1] > 0 or column == "cached_tokens", column)
+
+    def test_stages_are_of_a_model(self):
+        server = self.own(a=TEXT_OF_ONE, b=TEXT_OF_ONE)
+        for name in "aab":
+            self.ask(server, name)
+        for name, n in (("a", 2), ("b", 1)):
+            for stage in ("reading", "model", "writing"):
+                metric = f'weft_stage_seconds_count{{model="{name}",stage="{stage}"}}'
+                self.assertEqual(server.wait_metric(metric, n), n, metric)
 
     def test_adapters_come_again(self):
         """Those that were loaded while it ran, and the scales for all."""

@@ -271,12 +271,35 @@ class OpenAI(Case):
 
     def test_lazy_grammar(self):
         """Its triggers are taken, and shown again."""
-        triggers = [{"type": 1, "value": "<tool>"}, {"type": 0, "value": "", "token": 7}]
+        triggers = [{"type": 1, "value": "<tool>"}, {"type": 0, "value": "", "token": 7}, {"type": 2, "value": "x(<tool>)"},
+                    {"type": 3, "value": "[^]*<tool>"}]
         body = {"prompt": "x", "grammar": "root ::= \"<tool>\"", "grammar_lazy": True, "grammar_triggers": triggers}
         shown = self.post("/completion", body).json["generation_settings"]
         self.assertEqual((shown["grammar_lazy"], shown["grammar_triggers"]), (True, triggers))
         self.post(TEXT, body)
         self.assertEqual(self.post("/completion", {"prompt": "x"}).json["generation_settings"]["grammar_triggers"], [])
+
+    def test_predictions(self):
+        """What is predicted counts as far as it is right; numbers of guesses are in the timings, and are shown again."""
+        say = {"messages": user("[say abcdef]")}
+        for content in ("abXdef", [{"type": "text", "text": "abX"}, {"type": "text", "text": "def"}]):
+            a = self.post(CHAT, {**say, "prediction": {"type": "content", "content": content}}).json
+            details = a["usage"]["completion_tokens_details"]
+            self.assertEqual(details, {"accepted_prediction_tokens": 5, "rejected_prediction_tokens": 1})
+        for more in ({}, {"prediction": None}, {"prediction": {}}):
+            self.assertNotIn("completion_tokens_details", self.post(CHAT, {**say, **more}).json["usage"])
+        given = {**say, "prediction": {"type": "content", "content": "abXdef"}, "stop": "c"}
+        self.assertEqual(self.post(CHAT, given).json["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], 2)
+        off = self.post(CHAT, {**given, "speculative.n_max": 0}).json["usage"]["completion_tokens_details"]
+        self.assertEqual(off, {"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0})
+        for wrong in ("abc", {"type": "text"}, {"type": "content"}, {"type": "content", "content": [{"type": "image"}]}):
+            self.assertIn("'prediction", self.post(CHAT, {**say, "prediction": wrong}, 400).json["error"]["message"])
+        for field, wrong in (("speculative.n_max", -1), ("speculative.p_min", 1.5), ("speculative.n_min", "x")):
+            self.assertIn(field, self.post(LLAMA, {"prompt": "x", field: wrong}, 400).json["error"]["message"])
+        body = {"prompt": "x", "speculative.n_max": 3, "speculative.n_min": 1, "speculative.p_min": 0.5}
+        a = self.post(LLAMA, body).json
+        self.assertEqual({**a["generation_settings"], **body}, {**a["generation_settings"], "prompt": "x"})
+        self.assertNotIn("draft_n", a["timings"])
 
     def test_failure(self):
         for path, body in ((CHAT, {"messages": user("[fail 2]")}), (TEXT, {"prompt": "[fail 2]"})):
@@ -414,6 +437,39 @@ class Null(Case):
         for bad, place in (({}, "tool_calls"), ([5], "tool_calls[0]"), ([{"function": 5}], "tool_calls[0].function")):
             e = self.post(CHAT, {"messages": [*user("x"), {"role": "assistant", "tool_calls": bad}]}, 400).json["error"]
             self.assertEqual(e["param"], "messages[1]." + place)
+
+
+class Overflow(Case):
+    def test_a_context_that_is_full_goes_on(self):
+        """What is asked for beyond the context stops there, or goes on and says what was left out: the double counts what is beyond its
+        2048 tokens, and n_keep of them."""
+        def ask(path, **more):
+            return self.post(path, {"prompt": "[loop ab]", **more}).json
+        a = ask(LLAMA, n_predict=3000)
+        self.assertEqual((a["tokens_predicted"], a["truncated"], a["dropped_tokens"], a["stop_type"]), (2038, False, 0, "limit"))
+        a = ask(LLAMA, n_predict=3000, overflow="stop", n_keep=5)
+        self.assertEqual((a["tokens_predicted"], a["truncated"], a["generation_settings"]["n_keep"]), (2038, False, 5))
+        a = ask(LLAMA, n_predict=3000, overflow="shift")
+        self.assertEqual((a["tokens_predicted"], a["truncated"], a["dropped_tokens"], a["stop_type"]), (3000, True, 962, "limit"))
+        self.assertEqual(a["content"], "ab" * 1500)
+        self.assertEqual(self.server.metric("llamacpp:n_tokens_max"), 2048)  # that were held at a time
+        self.assertEqual(ask(LLAMA, n_predict=3000, overflow="shift", n_keep=100)["dropped_tokens"], 1062)
+        self.assertEqual(ask(LLAMA, n_predict=3000, overflow="shift", n_keep=-1)["dropped_tokens"], 972)  # the prompt
+        a = ask(LLAMA, n_predict=30, overflow="shift")
+        self.assertEqual((a["tokens_predicted"], a["truncated"], a["dropped_tokens"]), (30, False, 0))
+        self.assertEqual(ask(LLAMA, overflow="shift")["tokens_predicted"], 2048)  # without a limit: a context full
+        for path, key in ((TEXT, "text"), (CHAT, "message")):
+            body = {"overflow": "shift", "max_tokens": 3000}
+            body.update({"prompt": "[loop ab]"} if path == TEXT else {"messages": user("[loop ab]")})
+            c = self.post(path, body).json["choices"][0]
+            self.assertEqual((c["finish_reason"], c["dropped_tokens"] > 900, key in c), ("length", True, True))
+            events = [e for e in self.post(path, {**body, "stream": True}).events if e != "[DONE]"]
+            self.assertEqual([e["choices"][0].get("dropped_tokens") for e in events[-2:]], [None, c["dropped_tokens"]])
+            self.assertNotIn("dropped_tokens", self.post(path, {**body, "max_tokens": 5}).json["choices"][0])
+        for more, says in (({"overflow": "jump"}, "must be stop or shift"), ({"overflow": "shift", "n_predict": 2000000}, "at most 1048576"),
+                           ({"overflow": "shift", "prompt": "x" * 2048}, "context holds 2048")):
+            e = self.post(LLAMA, {"prompt": "[loop ab]", **more}, 400).json["error"]
+            self.assertIn(says, e["message"])
 
 
 class Llama(Case):

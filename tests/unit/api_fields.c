@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* api_fields.c: every kind of request, without memory at each moment. */
+/* api_fields.c: every kind of request, without memory at each moment; which model it means, without a tree of it. */
 #include "unit/fixture.h"
 
 #include "api/fields.h"
@@ -129,11 +129,88 @@ static void presets_without_memory(void **state)
     assert_true(fail_each(join_all, NULL) > 10);
 }
 
+/* As its tree has it, whatever stands around it; of what is no JSON, as far as it goes. */
+static void the_model_is_found_without_a_tree(void **state)
+{
+    static const struct {
+        const char *body, *model, *user;
+        int64_t timeout_ms;
+    } cases[] = {
+        {"{\"model\":\"a\"}", "a", "", 0},
+        {" {\n \"user\" : \"u\" , \"timeout_ms\" : 1e3 , \"model\" : \"a b\" } ", "a b", "u", 1000},
+        {"{\"x\":[{\"model\":\"no\"},\"}\",\"\\\"\"],\"model\":\"a\"}", "a", "", 0},
+        {"{\"x\":{\"model\":\"no\",\"y\":[[]]},\"z\":\"\\\\\",\"model\":\"a\"}", "a", "", 0},
+        {"{\"m\\u006fdel\":\"\\u00e4\\n\\ud83d\\ude00\"}", "\xc3\xa4\n\xf0\x9f\x98\x80", "", 0},
+        {"{\"model\":\"a\\u0000b\",\"user\":\"u\"}", "", "u", 0},
+        {"{\"model\":7,\"user\":[\"u\"],\"timeout_ms\":\"5\"}", "", "", 0},
+        {"{\"model\":null,\"timeout_ms\":-1}", "", "", 0},
+        {"{\"timeout_ms\":99999999999}", "", "", 0},
+        {"{\"models\":\"no\",\"odel\":\"no\",\"Model\":\"no\"}", "", "", 0},
+        {"[\"model\",\"a\"]", "", "", 0},
+        {"\"model\"", "", "", 0},
+        {"", "", "", 0},
+        {"{", "", "", 0},
+        {"{\"model\"", "", "", 0},
+        {"{\"model\":", "", "", 0},
+        {"{\"model\":\"a", "", "", 0},
+        {"{\"model\":\"a\\", "", "", 0},
+        {"{\"model\":\"a\"", "a", "", 0},
+        {"{\"model\":\"a\",", "a", "", 0},
+        {"{\"model\":\"a\",}", "a", "", 0},
+        {"{\"x\":]]]],\"model\":\"a\"}", "", "", 0},
+        {"{\"x\":1 2 3,\"model\":\"a\"}", "a", "", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__api_meant got;
+        const size_t n = strlen(cases[i].body);
+        char *body = malloc(n ? n : 1); /* nothing behind its end */
+        memcpy(body, cases[i].body, n);
+        weft__api_meant_read(body, n, &got);
+        free(body);
+        assert_string_equal(got.model, cases[i].model);
+        assert_string_equal(got.user, cases[i].user);
+        assert_int_equal(got.timeout_ms, cases[i].timeout_ms);
+    }
+}
+
+static int count_taken(void *arg, size_t n)
+{
+    *(size_t *)arg += n;
+    return 1;
+}
+
+/* A request is made into a tree once: what looks for its model takes as much memory for a thousand messages as for
+ * one. */
+static void looking_for_the_model_makes_no_tree(void **state)
+{
+    size_t taken[2] = {0, 0};
+    (void)state;
+    for (int big = 0; big < 2; big++) {
+        weft__strbuf body = {0};
+        weft__api_meant got;
+        weft__strbuf_puts(&body, "{\"messages\":[");
+        for (int i = 0; i < (big ? 1000 : 1); i++)
+            weft__strbuf_printf(&body, "%s{\"role\":\"user\",\"content\":\"%d\"}", i ? "," : "", i);
+        weft__strbuf_puts(&body, "],\"model\":\"a\",\"timeout_ms\":5}");
+        weft__alloc_set_gate(count_taken, &taken[big]);
+        weft__api_meant_read(body.data, body.len, &got);
+        weft__alloc_set_gate(NULL, NULL);
+        assert_string_equal(got.model, "a");
+        assert_int_equal(got.timeout_ms, 5);
+        weft__strbuf_free(&body);
+    }
+    assert_int_equal(taken[0], taken[1]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_memory), cmocka_unit_test(what_only_a_reader_takes_has_no_place),
-        cmocka_unit_test(texts_of_an_object_stay), cmocka_unit_test(what_a_request_says_wins),
-        cmocka_unit_test(presets_without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory),
+                                       cmocka_unit_test(what_only_a_reader_takes_has_no_place),
+                                       cmocka_unit_test(texts_of_an_object_stay),
+                                       cmocka_unit_test(what_a_request_says_wins),
+                                       cmocka_unit_test(presets_without_memory),
+                                       cmocka_unit_test(the_model_is_found_without_a_tree),
+                                       cmocka_unit_test(looking_for_the_model_makes_no_tree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ static const uint32_t all_types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0,
  * F16, for which the bound is tight. With `exact`, F32 alone: adapters can be merged into it. */
 typedef struct recipe {
     int quantized, experts, wide, exact;
+    int coded; /* keys and values in q8 */
     int32_t d, f, heads, kv_heads, dim_k, dim_v;
 } recipe;
 
@@ -385,11 +386,11 @@ static void run_all_ways(const stage *s, const weave *v, const char *provider, c
 }
 
 /* One graph on one provider against `expected`. */
-static void check_provider(const stage *s, const weave *v, uint64_t seed, const char *provider, const char *options,
-                           const float *expected, double bound)
+static void check_provider(const stage *s, const weave *v, uint64_t seed, uint32_t kv_type, const char *provider,
+                           const char *options, const float *expected, double bound)
 {
     float *got = weft__alloc_zero(OUT, sizeof *got);
-    run_all_ways(s, v, provider, options, seed % 2 ? WEFT_F32 : WEFT_F16, seed, got);
+    run_all_ways(s, v, provider, options, kv_type, seed, got);
     double error = nmse(got, expected, OUT);
     if (!(error <= bound))
         fail_msg("graph %llu on %s (%s): NMSE %g, bound %g", (unsigned long long)seed, provider, options, error, bound);
@@ -410,17 +411,18 @@ static int is_tried(int tier, int all)
 static void check_graph(uint64_t seed, const recipe *kind, double bound)
 {
     const char *provider = getenv("WEFT_TEST_PROVIDER");
+    const uint32_t kv_type = kind->coded ? WEFT_KV_Q8 : seed % 2 ? WEFT_F32 : WEFT_F16;
     stage s;
     store t;
     float *expected = weft__alloc_zero(OUT, sizeof *expected);
     if (kind->wide) wide_graph(&s, seed, kind->exact);
     else random_graph(&s, seed, kind);
-    store_open(&t, s.g, "cpu", "threads=1,cpu=ref", 0, seed % 2 ? WEFT_F32 : WEFT_F16, N_CTX, MAX_ROWS);
+    store_open(&t, s.g, "cpu", "threads=1,cpu=ref", 0, kv_type, N_CTX, MAX_ROWS);
     run_whole(&t, 0, expected);
     store_close(&t);
     /* Keys and values that differ in the last bit of a float may be rounded to different halves. */
     if (seed % 2 == 0 && bound < 1e-7) bound = 1e-7;
-    if (provider) check_provider(&s, NULL, seed, provider, "", expected, bound);
+    if (provider) check_provider(&s, NULL, seed, kv_type, provider, "", expected, bound);
     /* Threads share the work of every tier alike: where they are what is looked for, most graphs see the best tier
      * only. */
     int all_tiers = kind->quantized || CLAIMS_REPEATED(1, 1, 0);
@@ -428,7 +430,7 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
         if (is_tried(tier, all_tiers))
-            check_provider(&s, NULL, seed, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
+            check_provider(&s, NULL, seed, kv_type, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
     }
     weft__free(expected);
     stage_close(&s);
@@ -462,6 +464,13 @@ static void test_wide(void **state)
 {
     (void)state;
     check_graph(1, &(recipe){.wide = 1}, 1e-9);
+}
+
+/* Keys and values that differ in the last bit of a float may get codes that differ. */
+static void test_coded(void **state)
+{
+    (void)state;
+    check_all(&(recipe){.coded = 1}, 1e-3);
 }
 
 /* ---- graphs with adapters ---- */
@@ -518,7 +527,7 @@ static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, do
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
         if (is_tried(tier, CLAIMS_REPEATED(1, 1, 0)))
-            check_provider(&s, &v, 2 * seed + 1, "cpu", text, expected, bound);
+            check_provider(&s, &v, 2 * seed + 1, WEFT_F32, "cpu", text, expected, bound);
     }
     weave_close(&v);
     weft__free(none);
@@ -573,7 +582,7 @@ int main(void)
         /* whatever else is tested */
         cmocka_unit_test(test_adapters_float),     cmocka_unit_test(test_adapters_packed),
         cmocka_unit_test(test_adapters_quantized), cmocka_unit_test(test_adapters_experts),
-        cmocka_unit_test(test_adapters_wide),
+        cmocka_unit_test(test_adapters_wide),      cmocka_unit_test(test_coded),
     };
     int failed = cmocka_run_group_tests(of_any, NULL, NULL);
     return getenv("WEFT_TEST_PROVIDER") ? failed : failed + cmocka_run_group_tests(of_cpu, NULL, NULL);

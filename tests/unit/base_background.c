@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* base_background.c: work with a thread that gives way, and without one. */
+/* base_background.c: work with a thread that gives way, and without one; threads that it starts do not. */
 #include "unit/fixture.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "base/background.h"
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "base/thread.h"
 #include "unit/own_nice.h"
 
 static int refuse;
@@ -69,6 +70,51 @@ static void without_threads_the_caller_does_it(void **state)
     assert_true(s.takes_signals);
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     assert_false(sigismember(&mask, SIGTERM));
+}
+
+static void *look_there(void *arg)
+{
+    look(arg);
+    return NULL;
+}
+
+static void start_one(void *arg)
+{
+    pthread_t thread;
+    assert_int_equal(weft__thread_start(&thread, look_there, arg), 0);
+    pthread_join(thread, NULL);
+    refuse = 1;
+    assert_int_equal(weft__thread_start(&thread, look_there, arg), EAGAIN);
+    refuse = 0;
+}
+
+/* What is begun there serves others later, and cannot raise its own precedence. */
+static void threads_that_it_starts_do_not_give_way(void **state)
+{
+    (void)state;
+    seen s = {0};
+    weft__background_run(start_one, &s);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(s.nice, own_nice());
+    assert_false(s.takes_signals);
+}
+
+static void run_another(void *arg)
+{
+    seen *s = arg;
+    weft__background_run(look, s);
+    assert_true(pthread_equal(s->thread, pthread_self()));
+}
+
+static void one_within_another_is_the_same(void **state)
+{
+    (void)state;
+    seen s = {0};
+    weft__background_run(run_another, &s);
+    assert_int_equal(s.n, 1);
+#ifdef __linux__
+    assert_true(s.nice == own_nice() + WEFT__BACKGROUND_NICE || s.nice == 19);
+#endif
 }
 
 enum {
@@ -143,6 +189,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_gives_way_and_the_caller_does_not),
         cmocka_unit_test(without_threads_the_caller_does_it),
+        cmocka_unit_test(threads_that_it_starts_do_not_give_way),
+        cmocka_unit_test(one_within_another_is_the_same),
         cmocka_unit_test(it_rests_where_cores_are_taken_and_only_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

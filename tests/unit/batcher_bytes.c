@@ -97,6 +97,7 @@ static void an_engine_takes_what_was_counted(void **state)
         assert_int_equal(stats.n_slots, told.n_slots);
         assert_int_equal(stats.n_ctx, told.n_ctx);
         assert_int_equal(stats.memory.scratch.bytes, told.scratch);
+        assert_int_equal(stats.memory.weights.bytes, told.weights);
         close_engine(&e);
         /* a page has keys and values of 2 layers, 2 heads of 64, for as many tokens as the pages have in all */
         const uint64_t token = 2u * 2 * 2 * 64 * (p.kv_dtype == WEFT_F32 ? 4 : 2);
@@ -111,6 +112,37 @@ static void an_engine_takes_what_was_counted(void **state)
     assert_int_equal(weft_engine_count_bytes(outline, &p, &told, &err), WEFT_LIMIT);
     weft_model_close(&model);
     weft_model_close(&outline);
+}
+
+static uint64_t held_by(const weft_model *model)
+{
+    weft_engine_params p = small();
+    weft_engine_bytes told = {.size = sizeof told};
+    assert_int_equal(weft_engine_count_bytes(model, &p, &told, NULL), WEFT_OK);
+    return told.weights;
+}
+
+/* Of a file packed weights, and what steps read of its own; weights that were made stay beside what is packed of
+ * them. */
+static void weights_are_what_is_in_memory(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/weft-held-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(weft_synthetic_write("tiny", WEFT_Q4_0, path, NULL, NULL, NULL), WEFT_OK);
+    for (int outline = 0; outline < 2; outline++) {
+        weft_model *made = opened("tiny", NULL, WEFT_Q4_0, outline), *file = opened(NULL, path, 0, outline);
+        const weft_model_bytes b = bytes_of(file), c = bytes_of(made);
+        weft_model_info info = {.size = sizeof info};
+        assert_int_equal(weft_model_describe(file, &info, NULL), WEFT_OK);
+        assert_int_equal(held_by(file), b.packed + b.own);
+        assert_int_equal(held_by(made), c.packed + info.n_bytes);
+        weft_model_close(&made);
+        weft_model_close(&file);
+    }
+    unlink(path);
 }
 
 /* 32 GB of weights are no matter to it. */
@@ -157,6 +189,7 @@ int main(void)
         cmocka_unit_test(an_outline_tells_the_bytes_of_the_model),
         cmocka_unit_test(of_a_file_only_the_head_is_read),
         cmocka_unit_test(an_engine_takes_what_was_counted),
+        cmocka_unit_test(weights_are_what_is_in_memory),
         cmocka_unit_test(an_outline_takes_no_memory_and_runs_nothing),
         cmocka_unit_test(without_memory_it_fails),
     };

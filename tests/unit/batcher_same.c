@@ -10,6 +10,7 @@
 
 #define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 12)
 #define N_WINDOWS CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 8) /* of models with windows */
+#define N_CODED CLAIMS_REPEATED(CLAIMS_SWEPT(60, 200), 40, 12)   /* with keys and values as whole numbers */
 #define MANY_PREEMPTED CLAIMS_REPEATED(CLAIMS_SWEPT(2, 4), 1, 0) /* so few requests may never meet */
 #define MANY_PUT_OFF                                                                                                   \
     CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60,                                                                        \
@@ -22,6 +23,15 @@ enum {
     OWN_MOST = CLAIMS_REPEATED(60, 60, 16),    /* tokens that follow it */
     RACE_TOKENS = CLAIMS_REPEATED(60, 60, 40)
 };
+
+static uint32_t kv_type = WEFT_F16; /* of the engines' pages */
+
+static weft_engine_params of_type(void)
+{
+    weft_engine_params p = small();
+    p.kv_dtype = kv_type;
+    return p;
+}
 
 /* Mixed prompts, half of them with beginnings in common; lengths (the answers of the last quarter are long), seeds,
  * temperatures, penalties; a few with log-probabilities of the prompt, a few embeddings. */
@@ -76,7 +86,7 @@ static void check_answers(const ask *all, const answer *a, int n)
 static void cached_and_stored(weft_model *model, const ask *all, const answer *first, answer *again, int n)
 {
     char folder[] = "/tmp/weft-serve-XXXXXX", store[64];
-    weft_engine_params p = small();
+    weft_engine_params p = of_type();
     assert_non_null(mkdtemp(folder));
     snprintf(store, sizeof store, "%s/store", folder);
     p.store_dir = store;
@@ -114,7 +124,7 @@ static void in_chunks(const course *c, const ask *all, const answer *first, answ
 {
     static const int chunks[] = {16, 3, 512};
     for (size_t i = 0; i < N_CHUNKS; i++) {
-        weft_engine_params p = small();
+        weft_engine_params p = of_type();
         p.chunk = chunks[i];
         weft_engine *e = open_engine(c->model, &p);
         run_together(e, all, again, c->n);
@@ -125,7 +135,7 @@ static void in_chunks(const course *c, const ask *all, const answer *first, answ
 
 static void preempted(const course *c, const ask *all, const answer *first, answer *again)
 {
-    weft_engine_params p = small();
+    weft_engine_params p = of_type();
     p.n_kv_tokens = c->n_kv_tokens;
     weft_engine *e = open_engine(c->model, &p);
     for (int round = 0; round < 8 && (round == 0 || stats_of(e).n_preempted < c->preempted);
@@ -141,7 +151,7 @@ static void preempted(const course *c, const ask *all, const answer *first, answ
 /* Where one mask is all that a step has time for, the others wait for theirs, each in its turn. */
 static void put_off(const course *c, const ask *all, const answer *first, answer *again)
 {
-    weft_engine_params p = small();
+    weft_engine_params p = of_type();
     weft_engine *e = open_engine(c->model, &p);
     pthread_mutex_lock(&e->lock);
     e->mask_most_ns = 1;
@@ -183,7 +193,7 @@ static int in_race(void *arg, const weft_event *e)
 /* Room for one mask in each step: three grammars take turns. */
 static void in_turn(const course *c)
 {
-    weft_engine_params p = small();
+    weft_engine_params p = of_type();
     weft_engine *e = open_engine(c->model, &p);
     static ask all[N_RACE];
     int together = 0;
@@ -216,7 +226,7 @@ static void same_answers(const course *c)
     ask *all = calloc((size_t)n, sizeof *all);
     answer *first = calloc((size_t)n, sizeof *first), *again = calloc((size_t)n, sizeof *again);
     make_many(all, n, c->grammar);
-    weft_engine_params p = small();
+    weft_engine_params p = of_type();
     p.n_slots = 1;
     for (int i = 0; i < n; i++) all[i].p.no_cache = 1;
     weft_engine *e = open_engine(c->model, &p);
@@ -240,6 +250,16 @@ static void same_answer_always(void **state)
     (void)state;
     course c = {.model = tiny(0), .n = N_MANY, .n_kv_tokens = 384, .preempted = MANY_PREEMPTED};
     same_answers(&c);
+    weft_model_close(&c.model);
+}
+
+static void same_answer_in_q8(void **state)
+{
+    (void)state;
+    course c = {.model = tiny(0), .n = N_CODED, .n_kv_tokens = 384, .preempted = MANY_PREEMPTED};
+    kv_type = WEFT_KV_Q8;
+    same_answers(&c);
+    kv_type = WEFT_F16;
     weft_model_close(&c.model);
 }
 
@@ -343,6 +363,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_answer_always),
+        cmocka_unit_test(same_answer_in_q8),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(same_answer_of_stories),

@@ -2,6 +2,9 @@
 /* graph_profile.c: what ops cost, by hand; and the record of profiled steps on the CPU provider. */
 #include "waist.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 enum {
     D = 64,
     V = 40,
@@ -89,6 +92,9 @@ static void test_costs(void **state)
     assert_true(all.kv_bytes == (11 + 5) * token && all.attention_ops == (11 + 15) * pair);
     assert_true(window.kv_bytes == (4 + 5) * token && window.attention_ops == (4 + 1 + 2 + 3 + 4 + 4) * pair);
     assert_true(cost_of(s.g, WEFT_OP_ATTENTION, 0, &silent).kv_bytes == 2 * all.kv_bytes);
+    const weft__graph_load coded = {6, 1, 2, seqs, WEFT_KV_Q8, 0};
+    assert_true(cost_of(s.g, WEFT_OP_ATTENTION, 0, &coded).kv_bytes ==
+                (11 + 5) * KV_HEADS * ((DIM + 3) / 4 * 4 + 4 + DIM + 4.0));
     const double expert = 2 * F * row_bytes(WEFT_Q8_0, D) + D * row_bytes(WEFT_Q8_0, F);
     weft__graph_cost moe = cost_of(s.g, WEFT_OP_MOE_FFN, 0, &load);
     assert_true(moe.weight_bytes == EXPERTS * expert && moe.int8_ops == 2.0 * 6 * USED * 3 * D * F);
@@ -188,6 +194,59 @@ static void test_record(void **state)
     stage_close(&s);
 }
 
+/* Every thread of the team counts every op once, its own share alone: what is counted while it waits is no op's. */
+static _Thread_local uint64_t read_so_far;
+
+static void one_more_each_time(uint64_t out[WEFT__COUNTERS - WEFT__COUNTERS_HARDWARE])
+{
+    out[0] = out[1] = out[2] = ++read_so_far;
+}
+
+static int none(const struct perf_event_attr *attr, int group_fd)
+{
+    (void)attr, (void)group_fd;
+    errno = ENOENT;
+    return -1;
+}
+
+static void test_counts(void **state)
+{
+    static const weft__counter_system system = {.open = none, .own = one_more_each_time};
+    stage s;
+    store t;
+    float out[STAGE_SEQS * N_CTX * V];
+    const span prompt = {0, 0, 20}, mixed[] = {{0, 20, 1}, {2, 0, 7}};
+    (void)state;
+    build(&s);
+    setenv("WEFT_TEAM", "fixed", 1);
+    for (int n_threads = 1; n_threads <= 2; n_threads++) {
+        char options[64];
+        snprintf(options, sizeof options, "threads=%d", n_threads);
+        store_open(&t, s.g, "cpu", options, 1, WEFT_F16, N_CTX, MAX_ROWS);
+        assert_ok(weft__profile_new(t.plan, &t.profile, err));
+        assert_ok(weft__profile_count(t.profile, 1, &system, err));
+        const uint64_t before = read_so_far;
+        store_step(&t, &prompt, 1, V, N_CTX, out);
+        store_step(&t, mixed, 2, V, N_CTX, out);
+        check_record(t.profile, 2);
+        uint64_t sum = 0;
+        for (int32_t i = 0; i < t.profile->n_ops; i++) {
+            assert_int_equal(t.profile->counts[i].n[WEFT__COUNTER_TASK_NS], n_threads);
+            sum += t.profile->counts[i].n[WEFT__COUNTER_TASK_NS] / (uint64_t)n_threads;
+        }
+        assert_true(read_so_far - before > sum + 6); /* of this thread: once at the beginning, and behind each wait */
+        assert_non_null(weft__counters_absent(t.profile->counters, WEFT__COUNTER_CYCLES));
+        assert_int_equal(t.profile->counts[0].n[WEFT__COUNTER_SWITCHES], t.profile->counts[0].n[WEFT__COUNTER_TASK_NS]);
+        assert_ok(weft__profile_count(t.profile, 0, NULL, err));
+        store_step(&t, &prompt, 1, V, N_CTX, out);
+        check_record(t.profile, 1);
+        assert_null(t.profile->counters);
+        store_close(&t);
+    }
+    unsetenv("WEFT_TEAM");
+    stage_close(&s);
+}
+
 static void test_a_failed_step_leaves_no_trace(void **state)
 {
     stage s;
@@ -227,6 +286,10 @@ static void test_a_provider_that_cannot(void **state)
     t.providers[0]->table.features = 0;
     assert_refused(WEFT_UNSUPPORTED, "cpu", weft__profile_new(t.plan, &t.profile, err));
     assert_null(t.profile);
+    t.providers[0]->table.features = WEFT_FEATURE_PROFILE;
+    assert_ok(weft__profile_new(t.plan, &t.profile, err));
+    assert_refused(WEFT_UNSUPPORTED, "counts nothing", weft__profile_count(t.profile, 1, NULL, err));
+    assert_null(t.profile->counters);
     store_close(&t);
     stage_close(&s);
 }
@@ -250,7 +313,7 @@ static int start_and_step(void *arg)
                       .seqs = t->views};
     float *none = NULL;
     int ok = !weft__plan_state_new(plan, &runs, &err) && !weft__profile_new(plan, &record, &err) &&
-             !weft__profile_run(record, runs, &rows, t->kv, &none, &err);
+             !weft__profile_count(record, 1, NULL, &err) && !weft__profile_run(record, runs, &rows, t->kv, &none, &err);
     weft__profile_free(&record);
     weft__plan_state_free(&runs);
     weft__plan_destroy(&plan);
@@ -276,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_costs),
         cmocka_unit_test(test_costs_of_rows_that_are_wanted),
         cmocka_unit_test(test_record),
+        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_a_failed_step_leaves_no_trace),
         cmocka_unit_test(test_a_provider_that_cannot),
         cmocka_unit_test(test_no_memory),

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "mem/mem.h"
 
 /* Linked in place of madvise: refuses with this reason; 0 refuses nothing. */
@@ -28,6 +29,18 @@ int __wrap_madvise(void *at, size_t n, int advice)
     n_refused++;
     errno = advice_refusal;
     return -1;
+}
+
+/* And in place of munmap: counts. */
+static size_t n_unmapped, unmapped_bytes, largest_unmapped;
+int __real_munmap(void *at, size_t n);
+int __wrap_munmap(void *at, size_t n);
+int __wrap_munmap(void *at, size_t n)
+{
+    n_unmapped++;
+    unmapped_bytes += n;
+    if (n > largest_unmapped) largest_unmapped = n;
+    return __real_munmap(at, n);
 }
 
 #define SPEC(...) ((weft_buffer_spec){.size = sizeof(weft_buffer_spec), __VA_ARGS__})
@@ -305,6 +318,38 @@ static void failing_allocations(void **state)
     unlink(path);
 }
 
+enum { LARGE = (22 << 20) + 4096 };
+
+static void release_large(void *arg)
+{
+    weft_buffer *b;
+    void **where = arg;
+    weft_buffer_spec spec = SPEC(.domain = WEFT_DOMAIN_HOST, .n_bytes = LARGE);
+    assert_int_equal(weft__mem_create(&spec, &b, NULL), WEFT_OK);
+    memset(b->data, 1, LARGE);
+    *where = b->data;
+    n_unmapped = unmapped_bytes = largest_unmapped = 0;
+    weft_buffer_release(&b);
+}
+
+/* All of it, and never more than some at a time: nobody maps memory meanwhile. */
+static void in_the_background_it_goes_in_pieces(void **state)
+{
+    (void)state;
+    unsigned char in;
+    void *where;
+    weft__background_run(release_large, &where);
+    assert_int_equal(unmapped_bytes, LARGE);
+    assert_true(largest_unmapped <= 4 << 20);
+    for (size_t at = 0; at < LARGE; at += 1 << 20) {
+        errno = 0;
+        assert_true(mincore((char *)where + at, 1, &in) == -1 && errno == ENOMEM);
+    }
+    release_large(&where);
+    assert_int_equal(n_unmapped, 1);
+    assert_int_equal(unmapped_bytes, LARGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +359,7 @@ int main(void)
         cmocka_unit_test(dontneed_keeps_neighbours),
         cmocka_unit_test(what_may_be_lost_gives_its_memory_back),
         cmocka_unit_test(refused_advice),
+        cmocka_unit_test(in_the_background_it_goes_in_pieces),
         cmocka_unit_test(refused_files),
         cmocka_unit_test(failing_allocations),
     };

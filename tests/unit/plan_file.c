@@ -40,6 +40,8 @@ static const uint64_t offsets[N_WEIGHTS] = {UINT64_MAX, 0, 320};
 
 /* ---- a plan ---- */
 
+static weft__plan_file_origin origin; /* of those that are written */
+
 static weft_status write_plan(const char *to, weft_progress_fn progress, weft_error *err)
 {
     weft__tensor_set set = {0};
@@ -63,6 +65,7 @@ static weft_status write_plan(const char *to, weft_progress_fn progress, weft_er
     }
     weft__plan_file_contents c = {
         .tensors = &set, .kept = kept, .info = {.provider = "cpu", .made_by = "weft 9", .weights = 0xfeedfacecafef00d}};
+    c.info.origin = origin;
     c.info.image = (weft_image){.size = sizeof c.info.image,
                                 .n_weights = N_WEIGHTS,
                                 .layout = "Q4_0: k 12",
@@ -275,13 +278,68 @@ static void other_versions(void **state)
     free(f.p);
 }
 
+/* ---- what it was made of ---- */
+
+static weft_status open_origin(weft__plan_file_origin *out, char path_of_it[64], weft_error *err)
+{
+    weft__plan_file *f;
+    weft_status st = weft__plan_file_open_origin(path, &f, err);
+    if (st) return st;
+    *out = weft__plan_file_info(f)->origin;
+    snprintf(path_of_it, 64, "%s", out->path ? out->path : "");
+    assert_true(!out->pre_tokenizer || !strcmp(out->pre_tokenizer, "llama-bpe"));
+    assert_int_equal(weft__plan_file_tensors(f)->n, 0);
+    weft__plan_file_close(&f);
+    return WEFT_OK;
+}
+
+static void save(file f)
+{
+    FILE *out = fopen(path, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(f.p, 1, f.n, out), f.n);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void the_model_is_named(void **state)
+{
+    (void)state;
+    weft__plan_file_origin o;
+    char name[64];
+    ok(open_origin(&o, name, err));
+    assert_null(o.path); /* as in plans of the first versions */
+    origin = (weft__plan_file_origin){"/models/caf\xc3\xa9.gguf", "llama-bpe", 123456789012, 1700000000000000001, 1};
+    ok(write_plan(path, NULL, err));
+    file f = load();
+    for (uint32_t version = 0; version < 3; version++) { /* an earlier one, this, and a later one */
+        weft__plan_file *whole = NULL;
+        header(f)->version = version;
+        sign(f);
+        save(f);
+        if (version == WEFT__PLAN_FILE_VERSION) ok(weft__plan_file_open(path, &whole, err));
+        else refused(WEFT_UNSUPPORTED, "compile the model again", weft__plan_file_open(path, &whole, err));
+        weft__plan_file_close(&whole);
+        if (version > WEFT__PLAN_FILE_VERSION) {
+            refused(WEFT_UNSUPPORTED, "compile the model again", open_origin(&o, name, err));
+            continue;
+        }
+        ok(open_origin(&o, name, err));
+        assert_string_equal(name, "/models/caf\xc3\xa9.gguf");
+        assert_true(o.bytes == 123456789012 && o.time_ns == 1700000000000000001 && o.keep_weights == 1);
+    }
+    free(f.p);
+    origin = (weft__plan_file_origin){0};
+    ok(write_plan(path, NULL, err));
+}
+
 /* ---- hostile tables ---- */
 
 /* What the metadata say; each case changes one thing. */
 typedef struct tables {
     const char *layout, *skip; /* a key that is left out */
+    const char *source;        /* NULL: the plan names no model */
     uint64_t tensors[N_TENSORS * WEFT__PLAN_FILE_NUMBERS];
-    size_t n_numbers, n_names;
+    size_t n_numbers, n_names, n_source; /* n_source 0: as long as it is */
     const char *names[N_TENSORS];
     int odd_types; /* 1: numbers of other types */
 } tables;
@@ -314,6 +372,12 @@ static void put_tables(weft__gguf_writer *w, const tables *t)
     PUT(WEFT__PLAN_FILE_NAMES, weft__gguf_put_strings(w, WEFT__PLAN_FILE_NAMES, list, t->n_names, err));
     PUT(WEFT__PLAN_FILE_TENSORS,
         weft__gguf_put_array(w, WEFT__PLAN_FILE_TENSORS, WEFT__GGUF_U64, t->tensors, t->n_numbers, err));
+    if (!t->source) return;
+    PUT(WEFT__PLAN_FILE_SOURCE, weft__gguf_put_string(w, WEFT__PLAN_FILE_SOURCE, t->source,
+                                                      t->n_source ? t->n_source : strlen(t->source), err));
+    PUT(WEFT__PLAN_FILE_SOURCE_BYTES, weft__gguf_put(w, WEFT__PLAN_FILE_SOURCE_BYTES, WEFT__GGUF_U64, &weights, err));
+    PUT(WEFT__PLAN_FILE_SOURCE_TIME, weft__gguf_put(w, WEFT__PLAN_FILE_SOURCE_TIME, WEFT__GGUF_U64, &weights, err));
+    PUT(WEFT__PLAN_FILE_KEEPS, weft__gguf_put(w, WEFT__PLAN_FILE_KEEPS, WEFT__GGUF_U64, &weights, err));
 #undef PUT
 }
 
@@ -362,6 +426,12 @@ static void hostile_tables(void **state)
                                        WEFT__PLAN_FILE_TENSORS};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) HOSTILE(keys[i], t.skip = keys[i]);
     HOSTILE(WEFT__PLAN_FILE_OFFSETS, t.odd_types = 1);
+    static const char *const of_source[] = {WEFT__PLAN_FILE_SOURCE_BYTES, WEFT__PLAN_FILE_SOURCE_TIME,
+                                            WEFT__PLAN_FILE_KEEPS};
+    for (int i = 0; i < 3; i++) HOSTILE(WEFT__PLAN_FILE_SOURCE, (t.source = "/a", t.skip = of_source[i]));
+    HOSTILE(WEFT__PLAN_FILE_SOURCE, t.source = "../a");
+    HOSTILE(WEFT__PLAN_FILE_SOURCE, t.source = "");
+    HOSTILE(WEFT__PLAN_FILE_SOURCE, (t.source = "/a\0b", t.n_source = 4));
     HOSTILE(WEFT__PLAN_FILE_LAYOUT, t.layout = "\x1b[2J");
     HOSTILE(WEFT__PLAN_FILE_LAYOUT, t.layout = "caf\xc3\xa9");
     HOSTILE(WEFT__PLAN_FILE_NAMES, t.n_names--);
@@ -451,10 +521,10 @@ static void failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written), cmocka_unit_test(what_is_no_plan),   cmocka_unit_test(damaged_head),
-        cmocka_unit_test(cut_off),          cmocka_unit_test(damaged_weights),   cmocka_unit_test(other_versions),
-        cmocka_unit_test(hostile_tables),   cmocka_unit_test(forged_tables),     cmocka_unit_test(whole_or_not_at_all),
-        cmocka_unit_test(room_on_the_disk), cmocka_unit_test(failing_allocator),
+        cmocka_unit_test(the_model_is_named),  cmocka_unit_test(what_was_written), cmocka_unit_test(what_is_no_plan),
+        cmocka_unit_test(damaged_head),        cmocka_unit_test(cut_off),          cmocka_unit_test(damaged_weights),
+        cmocka_unit_test(other_versions),      cmocka_unit_test(hostile_tables),   cmocka_unit_test(forged_tables),
+        cmocka_unit_test(whole_or_not_at_all), cmocka_unit_test(room_on_the_disk), cmocka_unit_test(failing_allocator),
     };
     return cmocka_run_group_tests(tests, make_plan, remove_folder);
 }

@@ -24,7 +24,7 @@ static void refuses_what_can_never_run(void **state)
     w.total[0] = 10;
     world_open(&w);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        weft__sched_request q = {NULL, 1, 0, bad[i].n_prompt, bad[i].max_new, 0};
+        weft__sched_request q = {.tenant = 1, .n_prompt = bad[i].n_prompt, .max_new = bad[i].max_new};
         weft_error err = {0};
         uint64_t id = 5;
         assert_int_equal(weft__sched_submit(w.sched, &q, 0, &id, NULL, &err), bad[i].status);
@@ -231,9 +231,115 @@ static void reports_each_failed_allocation(void **state)
     weft__sched_destroy(NULL);
 }
 
+/* ---- a request that goes on with other tokens ---- */
+
+static int64_t roomy(void *arg, int32_t group)
+{
+    (void)arg;
+    (void)group;
+    return 1000;
+}
+
+static int64_t pages_of_16(void *arg, int32_t group, int32_t n)
+{
+    (void)arg;
+    (void)group;
+    return (n + 15) / 16;
+}
+
+static int64_t promised_of_16(void *arg, void *user, int32_t group, int32_t n)
+{
+    int32_t *most = user;
+    *most = n > *most ? n : *most;
+    return pages_of_16(arg, group, n);
+}
+
+static int32_t nothing_known(void *arg, void *user, int32_t n)
+{
+    (void)arg;
+    (void)user;
+    (void)n;
+    return 0;
+}
+
+static weft_status always_room(void *arg, void *user, int32_t n, weft_error *err)
+{
+    (void)arg;
+    (void)user;
+    (void)n;
+    (void)err;
+    return WEFT_OK;
+}
+
+static int let_go(void *arg, void *user, weft__sched_release how)
+{
+    (void)arg;
+    (void)user;
+    (void)how;
+    return 0;
+}
+
+static weft__sched_why ended_why = WEFT__SCHED_FAILED;
+
+static void on_ended(void *arg, void *user, weft__sched_why why, const weft_error *err)
+{
+    (void)arg;
+    (void)user;
+    (void)err;
+    ended_why = why;
+}
+
+/* One that holds 16 tokens at most, and goes on with 7 of them whenever they are full: it is promised no more pages
+ * than these take, reads what stays like a prompt, pays for that like one, and ends after as many tokens as it may
+ * generate. */
+static void a_restart_is_a_prompt_again(void **state)
+{
+    (void)state;
+    enum { MOST = 16, KEPT = 7, NEW = 40 };
+    const weft__sched_store store = {.n_groups = 1,
+                                     .capacity = roomy,
+                                     .available = roomy,
+                                     .pages = pages_of_16,
+                                     .more = promised_of_16,
+                                     .match = nothing_known,
+                                     .reserve = always_room,
+                                     .release = let_go};
+    const weft__sched_hooks hooks = {.finished = on_ended};
+    const weft__sched_limits limits = {2, 32, 32, 4, 64, 8, 2, 1000000};
+    int32_t promised = 0, known = 10, n_sampled = 0, n_restarts = 0;
+    const weft__sched_request q = {.user = &promised, .tenant = 5, .n_prompt = 10, .max_new = NEW, .n_most = MOST};
+    weft__sched *s = NULL;
+    weft_error err = {0};
+    uint64_t id;
+    assert_int_equal(weft__sched_create(&limits, &store, &hooks, &s, &err), WEFT_OK);
+    assert_int_equal(weft__sched_submit(s, &q, 0, &id, NULL, &err), WEFT_OK);
+    const sched_tenant *t = &s->tenants[s->requests[0].tenant];
+    const weft__sched_plan *plan;
+    for (int32_t reads = 10; (plan = weft__sched_next(s, 0))->n_items; reads = 0) {
+        const int64_t before = t->charged;
+        assert_int_equal(plan->items[0].first, known - plan->items[0].n);
+        assert_int_equal(plan->items[0].decode, n_sampled > 0 && known != KEPT);
+        assert_true(plan->items[0].sample && (!reads || plan->items[0].n == reads));
+        known++;
+        n_sampled++;
+        const int full = known == MOST && n_sampled < NEW;
+        if (full) weft__sched_restart(s, id, known = KEPT);
+        n_restarts += full;
+        weft__sched_done(s, 0);
+        assert_true(t->charged - before == (full ? KEPT + 2 : 2) << SCHED_CREDIT_SHIFT); /* 2: a generated token */
+        assert_true(t->prepaid == (full ? KEPT : 0) << SCHED_CREDIT_SHIFT);
+    }
+    assert_int_equal(n_sampled, NEW);
+    assert_int_equal(n_restarts, 4); /* after 6 tokens, and every 9 */
+    assert_int_equal(ended_why, WEFT__SCHED_LENGTH);
+    assert_int_equal(promised, MOST - 1);
+    weft__sched_destroy(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_restart_is_a_prompt_again),
         cmocka_unit_test(refuses_what_can_never_run),
         cmocka_unit_test(refuses_limits_without_sense),
         cmocka_unit_test(a_flood_leaves_room_in_the_queue),

@@ -45,6 +45,7 @@ static void random_memory(world *w)
     if (weft__rng_below(&w->rng, 4) == 0) w->put_offs = weft__rng_below(&w->rng, 2) ? 0.05 : 0.9;
     if (weft__rng_below(&w->rng, 20) == 0) w->io_failures = weft__rng_below(&w->rng, 2) ? 0.002 : 0.1;
     w->hook_cancels = weft__rng_below(&w->rng, 10) == 0;
+    if (weft__rng_below(&w->rng, 3) == 0) w->drafts = weft__rng_below(&w->rng, 2) ? 0.2 : 1;
 }
 
 static void random_clients(world *w)

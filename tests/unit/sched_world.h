@@ -45,6 +45,7 @@ typedef struct world {
     int partial, swaps; /* prefixes end inside of pages; contents are kept */
     double io_failures;
     double put_offs;     /* of tokens, that are sampled a step later */
+    double drafts;       /* of tokens, behind which others are guessed */
     int hook_cancels;    /* some clients cancel when they begin */
     int64_t lie;         /* pages that the store has only in its words */
     weft__kv_pool *pool; /* the real pool instead of counts */
@@ -458,6 +459,36 @@ static inline void check_plan(world *w, const weft__sched_plan *plan)
     if (resumed && w->step_preemptions == 0 && !w->lie && !w->partial) check_promises(w);
 }
 
+/* Rows of drafts, for which there is room and memory. */
+static inline void world_draft(world *w, const weft__sched_plan *plan)
+{
+    for (int32_t k = 0; k < plan->n_items && w->drafts > 0; k++) {
+        const client *c = plan->items[k].user;
+        int32_t room = weft__sched_draft_room(w->sched, k), before = plan->n_rows;
+        CHECK(w, plan->items[k].decode || room == 0);
+        CHECK(w, room <= w->limits.step_rows - plan->n_rows && room <= c->max_new - c->sampled - plan->items[k].decode);
+        if (room < 1 || weft__rng_double(&w->rng) > w->drafts) continue;
+        int32_t n = 1 + (int32_t)weft__rng_below(&w->rng, (uint64_t)(room < 8 ? room : 8));
+        for (int32_t g = 0; g < w->n_groups && !w->pool; g++)
+            while (n > 0 && c->own[g] + (g == 0 ? c->pinned : 0) < pages_of(w, g, c->length + 1 + n)) n--;
+        if (n < 1) continue;
+        if (w->pool && weft__kv_seq_reserve(c->seq, 1 + n, NULL)) {
+            assert_int_equal(weft__kv_seq_reserve(c->seq, 1, NULL), WEFT_OK); /* what it has let go of just now */
+            continue;
+        }
+        weft__sched_draft(w->sched, k, n);
+        CHECK(w, plan->items[k].n == 1 + n && plan->items[k].n_draft == n && plan->n_rows == before + n);
+    }
+}
+
+/* As many as the sampler agreed with; no more than the answer has. */
+static inline void keep_drafts(world *w, const weft__sched_item *item, int sample)
+{
+    const client *c = item->user;
+    int32_t most = c->n_real - c->sampled - 1, n = (int32_t)weft__rng_below(&w->rng, (uint64_t)item->n_draft + 1);
+    weft__sched_drafted(w->sched, c->id, !sample || most < 0 ? 0 : at_most(n, most));
+}
+
 static inline void compute(world *w, const weft__sched_plan *plan)
 {
     for (int32_t k = 0; k < plan->n_items; k++) {
@@ -466,6 +497,8 @@ static inline void compute(world *w, const weft__sched_plan *plan)
         int32_t fresh = at_most(c->length + plan->items[k].n, c->n_prompt) - c->n_highest;
         if (fresh > 0) w->served[c->tenant & 7] += fresh;
         int sample = plan->items[k].sample && !(w->put_offs > 0 && weft__rng_double(&w->rng) < w->put_offs);
+        const int drafted = plan->items[k].n_draft > 0;
+        if (drafted) keep_drafts(w, &plan->items[k], sample);
         if (sample != plan->items[k].sample) {
             weft__sched_defer(w->sched, c->id);
             CHECK(w, !plan->items[k].sample);
@@ -474,11 +507,12 @@ static inline void compute(world *w, const weft__sched_plan *plan)
         c->n_rows += plan->items[k].n;
         if (c->n_highest < c->length) c->n_highest = c->length;
         if (w->pool) weft__kv_seq_advance(c->seq, plan->items[k].n);
+        if (w->pool && drafted) weft__kv_seq_trim(c->seq, c->length);
         if (!plan->items[k].decode) publish(w, c, 1);
         if (!plan->items[k].sample) continue;
         c->decoding = 1;
-        c->sampled++;
-        w->served[c->tenant & 7] += w->limits.decode_cost;
+        c->sampled += 1 + plan->items[k].n_draft;
+        w->served[c->tenant & 7] += w->limits.decode_cost * (1 + plan->items[k].n_draft);
         if (c->sampled == c->n_real && c->n_real < c->max_new) weft__sched_end(w->sched, c->id);
     }
 }
@@ -493,6 +527,7 @@ static inline int world_step(world *w)
     w->in_next = 0;
     check_plan(w, plan);
     if (plan->n_items == 0) return 0;
+    world_draft(w, plan);
     w->now_us += 10000 + 200 * (uint64_t)plan->n_prompt_rows + 300 * (uint64_t)(plan->n_rows - plan->n_prompt_rows);
     world_arrivals(w); /* while the step is computed */
     compute(w, plan);

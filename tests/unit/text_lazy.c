@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* text_lazy.c: lazy grammars against a search from scratch: what is allowed at each place of a text, token by token,
  * before a trigger and behind it. Also what is skipped, triggers that are tokens, refusals and refused allocations. */
-#include "unit/grammar_world.h"
-
-#include "text/grammar/lazy.h"
+#include "unit/lazy_world.h"
 
 #define N_LANGUAGES CLAIMS_REPEATED(CLAIMS_SWEPT(120, 600), 60, 12)
 
@@ -26,8 +24,8 @@ static void make_lazy(language *x, const vocab *v, int skipping)
     weft__gram_trigger triggers[MAX_WORDS + 1];
     size_t n = 0;
     weft_error err = {0};
-    for (int i = 0; i < x->n_words; i++) triggers[n++] = (weft__gram_trigger){-1, x->words[i], strlen(x->words[i])};
-    if (x->by_token) triggers[n++] = (weft__gram_trigger){CONTROL, NULL, 0};
+    for (int i = 0; i < x->n_words; i++) triggers[n++] = (weft__gram_trigger){-1, x->words[i], strlen(x->words[i]), 0};
+    if (x->by_token) triggers[n++] = (weft__gram_trigger){CONTROL, NULL, 0, 0};
     weft__gram_lazy_spec spec = {.triggers = triggers, .n = n, .skipping = skipping};
     if (x->skips) spec.skip_from = "(", spec.skip_to = ")";
     if (weft__gram_lazy_create(x->g, v->tok, &spec, &x->lazy, &err)) fail_msg("%s\n%s", x->source, err.message);
@@ -98,35 +96,6 @@ static int may_be(const language *x, const char *s, size_t n, int skipping, int 
     *done = fits && weft__gram_matcher_complete(m) > 0;
     weft__gram_matcher_destroy(&m);
     return fits;
-}
-
-typedef struct place {
-    weft__gram_watch *watch;
-    weft__gram_matcher *m;
-} place;
-
-static weft_status place_mask(place *p, uint64_t *bits)
-{
-    return p->m ? weft__gram_matcher_mask(p->m, bits, NULL) : weft__gram_watch_mask(p->watch, bits, NULL);
-}
-
-static weft_status place_accept(place *p, int32_t token)
-{
-    return p->m ? weft__gram_matcher_accept(p->m, token, NULL) : weft__gram_watch_accept(p->watch, token, &p->m, NULL);
-}
-
-static void place_copy(const place *p, place *to)
-{
-    *to = (place){0};
-    assert_int_equal(p->m ? weft__gram_matcher_copy(p->m, &to->m, NULL)
-                          : weft__gram_watch_copy(p->watch, &to->watch, NULL),
-                     WEFT_OK);
-}
-
-static void place_close(place *p)
-{
-    weft__gram_watch_destroy(&p->watch);
-    weft__gram_matcher_destroy(&p->m);
 }
 
 /* A random text of tokens: at each place the mask is what the search from scratch says of every token. Returns 1 when
@@ -243,8 +212,8 @@ static void a_trigger_with_which_no_text_begins_is_refused(void **state)
         weft__gram_trigger t;
         const char *message;
     } cases[] = {
-        {{-1, "b", 1}, "'b'"},        {{-1, "", 0}, "1 to"},         {{-1, "\xFF", 1}, "UTF-8"},
-        {{'b', NULL, 0}, "token 98"}, {{END, NULL, 0}, "token 257"}, {{5000, NULL, 0}, "0 to"},
+        {{-1, "b", 1, 0}, "'b'"},        {{-1, "", 0, 0}, "1 to"},         {{-1, "\xFF", 1, 0}, "UTF-8"},
+        {{'b', NULL, 0, 0}, "token 98"}, {{END, NULL, 0, 0}, "token 257"}, {{5000, NULL, 0, 0}, "0 to"},
     };
     static vocab v;
     vocab_make(&v, 5, 20);
@@ -274,7 +243,7 @@ static void a_word_may_be_a_control_token(void **state)
         weft__gram_lazy *lazy;
         place p = {0};
         uint64_t bits[MAX_TOKENS / 64 + 1];
-        weft__gram_lazy_spec spec = {.triggers = &(weft__gram_trigger){-1, "<ctl>", 5}, .n = 1};
+        weft__gram_lazy_spec spec = {.triggers = &(weft__gram_trigger){-1, "<ctl>", 5, 0}, .n = 1};
         assert_int_equal(weft__gram_lazy_create(g, v.tok, &spec, &lazy, NULL), WEFT_OK);
         assert_int_equal(weft__gram_watch_create(lazy, &p.watch, NULL), WEFT_OK);
         for (const char *s = "x<ctl"; *s; s++) assert_int_equal(place_accept(&p, *s), WEFT_OK);
@@ -303,7 +272,7 @@ static int use_everything(void *arg)
     if (!v->n) weft__gram_tables_release(&g);
     if (!v->n) return 1;
     weft__gram_lazy_spec spec = {
-        .triggers = &(weft__gram_trigger){-1, "abc", 3}, .n = 1, .skip_from = "(", .skip_to = ")"};
+        .triggers = &(weft__gram_trigger){-1, "abc", 3, 0}, .n = 1, .skip_from = "(", .skip_to = ")"};
     weft_status st = weft__gram_lazy_create(g, v->tok, &spec, &lazy, NULL);
     if (!st) st = weft__gram_watch_create(lazy, &p.watch, NULL);
     for (const char *s = text; *s && !st; s++) st = place_accept(&p, *s);

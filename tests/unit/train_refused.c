@@ -144,7 +144,6 @@ static void malformed_pairs_are_named(void **state)
 static void files_that_cannot_be_learned_from_are_named(void **state)
 {
     (void)state;
-    refuse(NULL, plain, WEFT__DATASET_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED, "f:1: the record is a conversation");
     refuse(forgetful, plain, WEFT__DATASET_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED,
            "f:1: turn 4: the chat template writes earlier turns differently");
     refuse(template, plain, WEFT__DATASET_TEXT, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");

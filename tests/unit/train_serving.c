@@ -11,6 +11,7 @@
 #include "claims.h"
 #include "engine/handles.h"
 #include "model/shared.h"
+#include "text/tokenizer/parts.h"
 #include "train/render.h"
 
 /* Templates ask for the date: the server's is the one that training tells them. */
@@ -235,6 +236,34 @@ static void thoughts_that_the_history_leaves_out(void **state)
     weft__train_renderer_free(&w->learning);
 }
 
+/* A model without a template: both get the same in its place. Prompts and answers that are strings are text. */
+static void what_stands_in_for_a_template(void **state)
+{
+    static const char line[] = "{\"prompt\": \"Is it\", \"completion\": \" raining?\"}";
+    world *w = *state;
+    weft__tok *tok = w->model->tokenizer->t;
+    char *own = tok->chat_template;
+    const size_t n_own = tok->chat_template_len;
+    weft__train_rendered out = {0};
+    weft__train_record record = {0};
+    weft_error err = {0};
+    tok->chat_template = NULL;
+    tok->chat_template_len = 0;
+    w->n_compared = w->n_refused = w->n_apart = 0;
+    compare_all(w, "none", NULL, 0);
+    assert_int_equal(w->n_compared, N_CONVERSATIONS);
+    assert_int_equal(weft__train_renderer_init(&w->learning, tok, NULL, 0, &err), WEFT_OK);
+    learns(w, 0, "It rains."); /* and the mark that ends it, which is no text */
+    assert_int_equal(weft__train_record_read(line, sizeof line - 1, &record, &err), WEFT_OK);
+    assert_int_equal(weft__train_render(&w->learning, &record, 0, SIZE_MAX, &out, &err), WEFT_OK);
+    assert_int_equal(out.stood_in, 0);
+    weft__train_record_free(&record);
+    weft__train_rendered_free(&out);
+    weft__train_renderer_free(&w->learning);
+    tok->chat_template = own;
+    tok->chat_template_len = n_own;
+}
+
 static void templates_of_models(void **state)
 {
     world *w = *state;
@@ -269,6 +298,7 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "material"))
         return claims_status(cmocka_run_group_tests(material, setup, teardown));
     const struct CMUnitTest tests[] = {cmocka_unit_test(templates_of_our_own),
+                                       cmocka_unit_test(what_stands_in_for_a_template),
                                        cmocka_unit_test(thoughts_that_the_history_leaves_out)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

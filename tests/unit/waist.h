@@ -131,7 +131,7 @@ static inline void store_pages(store *t, const weft_graph *g, uint32_t dtype, in
     for (int32_t k = 0; k < g->n_kv_groups; k++) {
         int32_t per_seq = (n_ctx + g->kv_groups[k].page_tokens - 1) / g->kv_groups[k].page_tokens,
                 n = per_seq * STAGE_SEQS;
-        uint64_t page_bytes = weft_kv_page_elems(&g->kv_groups[k]) * (dtype == WEFT_F32 ? 4 : 2);
+        uint64_t page_bytes = weft_kv_layer_at(dtype, &g->kv_groups[k], g->kv_groups[k].n_layers);
         t->n_pages[k] = per_seq;
         t->kv[k] = (weft_kv_binding){.data = weft__alloc_aligned(64, (size_t)n * page_bytes),
                                      .page_bytes = page_bytes,

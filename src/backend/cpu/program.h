@@ -82,6 +82,7 @@ struct weft_run {
     const weft_rows *rows;
     const weft_kv_binding *kv;
     weft_profile_log *profile;  /* NULL: steps are not timed */
+    int32_t counted_from;       /* the index of the step's first event; WEFT_NONE: threads count nothing */
     float **data;               /* [n_tensors] */
     int32_t *wanted;            /* [max_wanted] */
     int moved;                  /* behind step `gather` wanted row i is row i */

@@ -55,6 +55,26 @@ static inline void vf_store_f16_part(uint16_t *p, vf a, int n)
     memcpy(p, part, (size_t)n * sizeof *p);
 }
 
+static inline vf vf_load_i8(const int8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+
+static inline vf vf_load_i8_part(const int8_t *p, int n)
+{
+    int8_t part[VF_N] = {0};
+    memcpy(part, p, (size_t)n);
+    return vf_load_i8(part);
+}
+
+/* To the nearest whole numbers, ties to even; within [-128, 127]. */
+static inline void vf_store_i8(int8_t *p, vf a)
+{
+    const __m256i whole = _mm256_cvtps_epi32(a);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(words, words));
+}
+
 static inline vf vf_set(float x)
 {
     return _mm256_set1_ps(x);
@@ -181,6 +201,17 @@ static inline vf vf_odd_twice(vf a)
 static inline vf vf_swap_pairs(vf a)
 {
     return _mm256_permute_ps(a, 0xB1);
+}
+
+/* Lanes and those 2, 4 away. */
+static inline vf vf_swap_fours(vf a)
+{
+    return _mm256_permute_ps(a, 0x4E);
+}
+
+static inline vf vf_swap_eights(vf a)
+{
+    return _mm256_permute2f128_ps(a, a, 0x01);
 }
 
 static inline vf vf_fmaddsub(vf a, vf b, vf c)

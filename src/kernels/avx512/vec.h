@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VF_N 16
 typedef __m512 vf;
@@ -48,6 +49,28 @@ static inline vf vf_load_f16_part(const uint16_t *p, int n)
 static inline void vf_store_f16_part(uint16_t *p, vf a, int n)
 {
     _mm256_mask_storeu_epi16(p, vm_first(n), _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+static inline vf vf_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+static inline vf vf_load_i8_part(const int8_t *p, int n)
+{
+    int8_t part[VF_N] = {0};
+    memcpy(part, p, (size_t)n);
+    return vf_load_i8(part);
+}
+
+/* To the nearest whole numbers, ties to even; within [-128, 127]. */
+static inline void vf_store_i8(int8_t *p, vf a)
+{
+    const __m512 whole = _mm512_castsi512_ps(_mm512_cvtps_epi32(a));
+    const __m256i words = _mm256_packs_epi32(_mm256_castps_si256(_mm512_castps512_ps256(whole)),
+                                             _mm256_castps_si256(_mm512_extractf32x8_ps(whole, 1)));
+    const __m256i order = _mm256_permute4x64_epi64(words, 0xD8); /* of halves that were packed each by itself */
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi16(_mm256_castsi256_si128(order), _mm256_extracti128_si256(order, 1)));
 }
 
 static inline vf vf_set(float x)
@@ -168,6 +191,22 @@ static inline vf vf_odd_twice(vf a)
 static inline vf vf_swap_pairs(vf a)
 {
     return _mm512_permute_ps(a, 0xB1);
+}
+
+/* Lanes and those 2, 4, 8 away. */
+static inline vf vf_swap_fours(vf a)
+{
+    return _mm512_permute_ps(a, 0x4E);
+}
+
+static inline vf vf_swap_eights(vf a)
+{
+    return _mm512_shuffle_f32x4(a, a, 0xB1);
+}
+
+static inline vf vf_swap_halves(vf a)
+{
+    return _mm512_shuffle_f32x4(a, a, 0x4E);
 }
 
 static inline vf vf_fmaddsub(vf a, vf b, vf c)

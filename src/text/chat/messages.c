@@ -349,8 +349,10 @@ weft_status weft__chat_kwargs_normal(const weft__json *kwargs, weft__json **out,
     *out = NULL;
     if (given && weft__json_kind_of(kwargs) != WEFT__JSON_OBJECT)
         return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs must be an object");
+    const weft__json *thinking = given ? weft__json_get(kwargs, THINKING) : NULL;
+    if (thinking && !weft__json_is_null(thinking) && weft__json_kind_of(thinking) != WEFT__JSON_BOOL)
+        return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs." THINKING " must be true or false");
     *out = given ? without_nulls(kwargs) : weft__json_new_object();
-    if (*out && !(given && weft__json_get(kwargs, THINKING)) && !weft__json_set(*out, THINKING, weft__json_new_bool(1)))
-        weft__json_free(out);
+    if (*out && !thinking && !weft__json_set(*out, THINKING, weft__json_new_bool(1))) weft__json_free(out);
     return *out ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for chat_template_kwargs");
 }

@@ -101,7 +101,7 @@ static void first_rules(left *l, int32_t node)
     if (x->kind == WEFT__GRAM_REF) {
         if (weft__grow(&l->items, &l->capacity, l->n + 1, sizeof *l->items)) l->items[l->n++] = x->a;
         else l->failed = 1;
-    } else if (x->kind == WEFT__GRAM_REPEAT) {
+    } else if (x->kind == WEFT__GRAM_REPEAT || x->kind == WEFT__GRAM_MARK) {
         if (x->b > 0) first_rules(l, x->item);
     } else if (x->kind == WEFT__GRAM_SEQ || x->kind == WEFT__GRAM_ALT) {
         for (uint32_t i = 0; i < x->b; i++) {

@@ -12,8 +12,7 @@ typedef struct gbnf_reader {
     weft__gram *g;
     const char *s, *end;
     int line, depth;
-    int32_t *items; /* expressions of the sequences and choices being read, one after the other */
-    size_t n_items, capacity;
+    weft__gram_list items; /* expressions of the sequences and choices being read, one after the other */
 } gbnf_reader;
 
 static int failed(const gbnf_reader *r)
@@ -328,39 +327,26 @@ static int32_t read_item(gbnf_reader *r)
     return weft__gram_ref(r->g, rule);
 }
 
-static int push(gbnf_reader *r, int32_t node)
-{
-    if (failed(r)) return 0;
-    if (!weft__grow(&r->items, &r->capacity, r->n_items + 1, sizeof *r->items)) {
-        weft__gram_fail(r->g, WEFT_NO_MEMORY, "no memory for a grammar");
-        return 0;
-    }
-    r->items[r->n_items++] = node;
-    return 1;
-}
-
 static int32_t read_sequence(gbnf_reader *r, int nested)
 {
-    size_t first = r->n_items;
+    size_t first = r->items.n;
     for (;;) {
         skip(r, nested);
         if (failed(r) || (!nested && at_rule(r))) break; /* the latter only where a line was continued */
         int32_t item = read_item(r);
         if (item == -2) break;
-        if (!push(r, read_repeats(r, nested, item))) break;
+        if (!weft__gram_push(r->g, &r->items, read_repeats(r, nested, item))) break;
     }
-    int32_t node = failed(r) ? -1 : weft__gram_seq(r->g, r->items + first, r->n_items - first);
-    r->n_items = first;
-    return node;
+    return weft__gram_seq_from(r->g, &r->items, first);
 }
 
 /* Behind '|' and before a '|' at the beginning of a line, lines may end anywhere. */
 static int32_t read_choice(gbnf_reader *r, int nested)
 {
-    size_t first = r->n_items;
+    size_t first = r->items.n;
     for (;;) {
         skip(r, 1);
-        if (!push(r, read_sequence(r, nested))) break;
+        if (!weft__gram_push(r->g, &r->items, read_sequence(r, nested))) break;
         gbnf_reader ahead = *r;
         skip(&ahead, 1);
         if (!at(&ahead, '|')) break;
@@ -368,9 +354,7 @@ static int32_t read_choice(gbnf_reader *r, int nested)
         r->line = ahead.line;
     }
     weft__gram_line(r->g, r->line);
-    int32_t node = failed(r) ? -1 : weft__gram_alt(r->g, r->items + first, r->n_items - first);
-    r->n_items = first;
-    return node;
+    return weft__gram_alt_from(r->g, &r->items, first);
 }
 
 static void read_rule(gbnf_reader *r)
@@ -403,14 +387,10 @@ int32_t weft__gram_read_gbnf(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "grammar: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
     }
-    if (!weft__grow(&r.items, &r.capacity, 64, sizeof *r.items)) {
-        weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
-        return -1;
-    }
     weft__gram_line(g, 0);
     int32_t root = weft__gram_rule(g, "root", 4);
     for (skip(&r, 1); r.s < r.end && !failed(&r); skip(&r, 1)) read_rule(&r);
-    weft__free(r.items);
+    weft__free(r.items.items);
     weft__gram_line(g, 0);
     weft__gram_check_first(g, root);
     return root;

@@ -321,6 +321,15 @@ int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t ma
     return node;
 }
 
+int32_t weft__gram_mark(weft__gram *g, int32_t item, uint32_t mark)
+{
+    int32_t node = weft__gram_repeat(g, item, 1, 1);
+    if (node < 0) return -1;
+    g->nodes[node].kind = WEFT__GRAM_MARK;
+    g->nodes[node].a = mark;
+    return node;
+}
+
 int32_t weft__gram_ref(weft__gram *g, int32_t rule)
 {
     if (g->err.status) return -1;

@@ -73,6 +73,18 @@ int32_t weft__gram_class(weft__gram *g, const weft__gram_range *ranges, size_t n
 int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n); /* one after the other */
 int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n); /* n >= 1: one of them */
 int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max); /* max UINT32_MAX: no limit */
+
+/* Expressions that are collected; zero-initialise, free items with weft__free. */
+typedef struct weft__gram_list {
+    int32_t *items;
+    size_t n, capacity;
+} weft__gram_list;
+/* 0 after a failure. */
+int weft__gram_push(weft__gram *g, weft__gram_list *list, int32_t node);
+/* Those from `first` on as one, which leave the list. */
+int32_t weft__gram_seq_from(weft__gram *g, weft__gram_list *list, size_t first);
+int32_t weft__gram_alt_from(weft__gram *g, weft__gram_list *list, size_t first);
+
 int32_t weft__gram_ref(weft__gram *g, int32_t rule);
 /* 1 when the expression is a use of the rule, and nothing else. */
 int weft__gram_is_ref(const weft__gram *g, int32_t x, int32_t rule);
@@ -125,7 +137,9 @@ enum {
     WEFT__GRAM_REGEX_WHOLE = 2,    /* matches all of a text; otherwise some part of it, as JSON Schema has it */
     WEFT__GRAM_REGEX_WIDE = 4,     /* what any reader of expressions matches; otherwise what all of them do */
     WEFT__GRAM_REGEX_ANY_CASE = 8, /* of the letters of ASCII */
-    WEFT__GRAM_REGEX_DOT_ALL = 16  /* `.` is any character */
+    WEFT__GRAM_REGEX_DOT_ALL = 16, /* `.` is any character */
+    WEFT__GRAM_REGEX_MARKED = 32   /* for a search (pattern.h): groups, anchors and what is lazy are marked, nothing
+                                    * stands around; \d, \w and \s are of ASCII */
 };
 
 typedef struct weft__gram_regex_facts {

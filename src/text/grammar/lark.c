@@ -91,17 +91,6 @@ static int32_t with_ignored(weft__gram_lark *r, int32_t node)
 
 static int32_t read_choice(weft__gram_lark *r, int nested);
 
-static int lark_push(weft__gram_lark *r, int32_t node)
-{
-    if (weft__gram_lark_failed(r)) return 0;
-    if (!weft__grow(&r->items, &r->capacity, r->n_items + 1, sizeof *r->items)) {
-        weft__gram_fail(r->g, WEFT_NO_MEMORY, "no memory for a grammar");
-        return 0;
-    }
-    r->items[r->n_items++] = node;
-    return 1;
-}
-
 /* ( ) and [ ]. */
 static int32_t read_group(weft__gram_lark *r, char close)
 {
@@ -201,12 +190,12 @@ static int32_t read_repeat(weft__gram_lark *r, int32_t item)
 /* Items up to what begins none; their number. `-> name` behind them says nothing about texts. */
 static size_t read_items(weft__gram_lark *r, int nested)
 {
-    size_t first = r->n_items;
+    size_t first = r->items.n;
     for (;;) {
         skip(r, nested);
         if (weft__gram_lark_failed(r)) break;
         int32_t item = read_item(r);
-        if (item == BEGINS_NOTHING || !lark_push(r, read_repeat(r, item))) break;
+        if (item == BEGINS_NOTHING || !weft__gram_push(r->g, &r->items, read_repeat(r, item))) break;
     }
     if (at_two(r, "->") && !weft__gram_lark_failed(r)) {
         r->s += 2;
@@ -215,14 +204,7 @@ static size_t read_items(weft__gram_lark *r, int nested)
         r->s += name_length(r);
         skip(r, nested);
     }
-    return r->n_items - first;
-}
-
-static int32_t sequence(weft__gram_lark *r, size_t first)
-{
-    int32_t node = weft__gram_lark_failed(r) ? -1 : weft__gram_seq(r->g, r->items + first, r->n_items - first);
-    r->n_items = first;
-    return node;
+    return r->items.n - first;
 }
 
 /* 1 when a '|' is next, perhaps on a line of its own; it is read. */
@@ -238,30 +220,21 @@ static int read_bar(weft__gram_lark *r)
 
 static int32_t read_choice(weft__gram_lark *r, int nested)
 {
-    size_t first = r->n_items;
+    size_t first = r->items.n;
     do {
-        size_t begin = r->n_items;
+        size_t begin = r->items.n;
         read_items(r, nested);
-        if (!lark_push(r, sequence(r, begin))) break;
+        if (!weft__gram_push(r->g, &r->items, weft__gram_seq_from(r->g, &r->items, begin))) break;
     } while (read_bar(r));
     skip(r, nested);
-    int32_t node = weft__gram_lark_failed(r) ? -1 : weft__gram_alt(r->g, r->items + first, r->n_items - first);
-    r->n_items = first;
-    return node;
+    return weft__gram_alt_from(r->g, &r->items, first);
 }
 
-static int32_t alternatives_of(weft__gram_lark *r, weft__gram_lark_list *list)
+static int32_t alternatives_of(weft__gram_lark *r, weft__gram_list *list)
 {
-    int32_t node = list->n ? weft__gram_alt(r->g, list->items, list->n) : -1;
+    int32_t node = list->n ? weft__gram_alt_from(r->g, list, 0) : -1;
     weft__free(list->items);
     return node;
-}
-
-static void keep(weft__gram_lark *r, weft__gram_lark_list *list, int32_t node)
-{
-    if (weft__gram_lark_failed(r)) return;
-    if (weft__grow(&list->items, &list->capacity, list->n + 1, sizeof *list->items)) list->items[list->n++] = node;
-    else weft__gram_fail(r->g, WEFT_NO_MEMORY, "no memory for a grammar");
 }
 
 /* The alternatives of a rule. Those that begin with the rule itself are what may follow the others, any number of
@@ -269,14 +242,15 @@ static void keep(weft__gram_lark *r, weft__gram_lark_list *list, int32_t node)
 static int32_t read_body(weft__gram_lark *r, int32_t rule)
 {
     weft__gram *g = r->g;
-    weft__gram_lark_list others = {0}, behind = {0};
+    weft__gram_list others = {0}, behind = {0};
     do {
-        size_t begin = r->n_items, n = read_items(r, 0);
-        if (n && !weft__gram_lark_failed(r) && weft__gram_is_ref(g, r->items[begin], rule)) {
-            if (n > 1) keep(r, &behind, sequence(r, begin + 1)); /* a : a says nothing */
-            r->n_items = begin;
+        size_t begin = r->items.n, n = read_items(r, 0);
+        if (n && !weft__gram_lark_failed(r) && weft__gram_is_ref(g, r->items.items[begin], rule)) {
+            if (n > 1)
+                weft__gram_push(g, &behind, weft__gram_seq_from(g, &r->items, begin + 1)); /* a : a says nothing */
+            r->items.n = begin;
         } else {
-            keep(r, &others, sequence(r, begin));
+            weft__gram_push(g, &others, weft__gram_seq_from(g, &r->items, begin));
         }
     } while (read_bar(r));
     weft__gram_line(g, r->line);
@@ -301,7 +275,7 @@ static void read_ignore(weft__gram_lark *r)
 {
     r->in_terminal = 1;
     int32_t node = read_choice(r, 0);
-    if (!weft__gram_lark_failed(r)) keep(r, &r->ignores, node);
+    weft__gram_push(r->g, &r->ignores, node);
 }
 
 /* common.NAME, with -> ALIAS behind it, or common (NAME, NAME). */
@@ -409,10 +383,6 @@ int32_t weft__gram_read_lark(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "grammar: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
     }
-    if (!weft__grow(&r.items, &r.capacity, 64, sizeof *r.items)) {
-        weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
-        return -1;
-    }
     weft__gram_line(g, 0);
     int32_t root = GRAM_RULE("start");
     r.ignored = GRAM_RULE("ignored texts"); /* no name of the grammar has a blank */
@@ -422,7 +392,7 @@ int32_t weft__gram_read_lark(weft__gram *g, const char *source, size_t n)
         end_of_line(&r);
     }
     define_ignored(&r);
-    weft__free(r.items);
+    weft__free(r.items.items);
     weft__gram_line(g, 0);
     weft__gram_check_first(g, root);
     weft__gram_lark_check_common(&r);

@@ -5,19 +5,13 @@
 
 #include "text/grammar/grammar.h"
 
-typedef struct weft__gram_lark_list {
-    int32_t *items;
-    size_t n, capacity;
-} weft__gram_lark_list;
-
 typedef struct weft__gram_lark {
     weft__gram *g;
     const char *s, *end;
     int line, depth, in_terminal;
     int32_t ignored; /* the rule of what may stand behind a terminal */
-    weft__gram_lark_list ignores;
-    int32_t *items; /* expressions of the sequences and choices being read, one after the other */
-    size_t n_items, capacity;
+    weft__gram_list ignores;
+    weft__gram_list items; /* expressions of the sequences and choices being read, one after the other */
 } weft__gram_lark;
 
 int weft__gram_lark_failed(const weft__gram_lark *r);

@@ -14,7 +14,12 @@
 #include "text/grammar/search.h"
 #include "text/tokenizer/parts.h"
 
-enum { MAX_OPEN = 1 << 20 /* bytes of a text that may belong to a trigger */ };
+enum {
+    MAX_OPEN = 1 << 20, /* bytes of a text that may belong to a trigger */
+    MAX_KEPT = 1 << 21, /* places of all states; further ones are listed for each mask */
+    FED_WORK = 8,       /* of a byte that the grammar is given */
+    MASK_WORK = 1 << 22 /* edges and bytes for the tokens of a mask that may complete one: some ten milliseconds */
+};
 
 typedef struct lazy_token {
     int32_t id;
@@ -23,8 +28,8 @@ typedef struct lazy_token {
 
 /* Where triggers are complete, for a state of the search. */
 typedef struct lazy_places {
-    uint32_t n;
-    uint32_t nodes[]; /* of the trie */
+    uint32_t n, n_ends;
+    uint32_t nodes[]; /* of the trie: n, then n_ends of which the tokens there complete one with their end */
 } lazy_places;
 
 struct weft__gram_lazy {
@@ -33,6 +38,7 @@ struct weft__gram_lazy {
     const weft__gram_trie *trie;
     weft__gram_search *search;
     _Atomic(lazy_places *) *places; /* [search->n_states], made when first needed */
+    atomic_size_t n_kept;           /* of places */
     lazy_token *tokens;             /* [n_tokens] triggers */
     size_t n_tokens;
     int skipping;
@@ -45,6 +51,8 @@ struct weft__gram_watch {
     uint64_t text_from;    /* not behind the first byte of a word that may be open */
     weft__gram_matcher *m; /* behind `fed`, when it fits */
     weft__strbuf fed;      /* what was found, and given to m last */
+    weft__strbuf spelled;  /* the same, with control tokens as their spelling */
+    size_t work;           /* that the mask may still take */
     int fits, ended;
     unsigned char *piece; /* [max_depth] */
 };
@@ -112,6 +120,7 @@ static weft_status add_trigger(weft__gram_lazy *l, const weft__tok *tok, const w
         if (st || fits) return st;
         return weft_fail(err, WEFT_ARGUMENT, "grammar: no text of it begins with trigger token %d", t->token);
     }
+    if (t->kind != WEFT__GRAM_TRIGGER_WORD) return WEFT_OK; /* add_patterns */
     if (!t->n || t->n > WEFT__GRAM_LAZY_WORD || !weft__utf8_valid(t->text, t->n))
         return weft_fail(err, WEFT_ARGUMENT, "grammar: a trigger must be 1 to %d bytes of UTF-8", WEFT__GRAM_LAZY_WORD);
     int32_t id = weft__tok_find(tok, t->text, t->n);
@@ -122,6 +131,45 @@ static weft_status add_trigger(weft__gram_lazy *l, const weft__tok *tok, const w
     if (fits || as_token) return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT, "grammar: no text of it begins with the trigger '%s'",
                      weft__tok_quote(quote, t->text, t->n));
+}
+
+static int32_t add_pattern(weft__gram *g, const weft__gram_trigger *t)
+{
+    char quote[WEFT__TOK_QUOTE];
+    weft__gram_regex_facts facts = {0};
+    int flags = WEFT__GRAM_REGEX_MARKED | (t->kind == WEFT__GRAM_TRIGGER_PATTERN_FULL ? WEFT__GRAM_REGEX_WHOLE : 0);
+    if (!t->n || t->n > WEFT__GRAM_LAZY_PATTERN || !weft__utf8_valid(t->text, t->n)) {
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: a pattern must be 1 to %d bytes of UTF-8", WEFT__GRAM_LAZY_PATTERN);
+        return -1;
+    }
+    int32_t node = weft__gram_regex(g, t->text, t->n, (unsigned)flags, &facts);
+    if (facts.why)
+        weft__gram_fail(g, WEFT_UNSUPPORTED, "grammar: the trigger pattern '%s': near byte %zu: %s",
+                        weft__tok_quote(quote, t->text, t->n), facts.at, facts.why);
+    return node;
+}
+
+/* Those of the triggers that are patterns, the first one preferred; NULL without any. */
+static weft_status make_trigger_patterns(const weft__gram_lazy_spec *spec, weft__gram_patterns **out, weft_error *err)
+{
+    size_t n = 0;
+    *out = NULL;
+    for (size_t i = 0; i < spec->n; i++) n += spec->triggers[i].token < 0 && spec->triggers[i].kind;
+    if (!n) return WEFT_OK;
+    weft__gram *g = weft__gram_create();
+    int32_t *items = weft__alloc_array(n, sizeof *items);
+    weft_status st = g && items ? WEFT_OK : lazy_no_memory(err);
+    if (!st) {
+        int32_t rule = GRAM_RULE("pattern");
+        n = 0;
+        for (size_t i = 0; i < spec->n; i++)
+            if (spec->triggers[i].token < 0 && spec->triggers[i].kind) items[n++] = add_pattern(g, &spec->triggers[i]);
+        weft__gram_define(g, rule, weft__gram_alt(g, items, n));
+        st = weft__gram_patterns_create(g, rule, out, err);
+    }
+    weft__free(items);
+    weft__gram_destroy(&g);
+    return st;
 }
 
 /* The rule of a marker; -1 without one. */
@@ -139,7 +187,8 @@ static weft_status make_search(weft__gram_lazy *l, const weft__tok *tok, const w
     weft__gram *g = spec->rules ? spec->rules : weft__gram_create();
     int32_t *words = weft__alloc_array(2 * spec->n, sizeof *words);
     size_t n_words = 0;
-    weft_status st = g && words ? WEFT_OK : lazy_no_memory(err);
+    weft__gram_patterns *patterns = NULL;
+    weft_status st = g && words ? make_trigger_patterns(spec, &patterns, err) : lazy_no_memory(err);
     if (g) weft__gram_vocabulary(g, tok);
     for (size_t i = 0; i < spec->n && !st; i++) st = add_trigger(l, tok, &spec->triggers[i], g, words, &n_words, err);
     if (!st) {
@@ -147,62 +196,98 @@ static weft_status make_search(weft__gram_lazy *l, const weft__tok *tok, const w
         if (n_words) weft__gram_define(g, rule, weft__gram_alt(g, words, n_words));
         int32_t from = rule_of_marker(g, "skip from", spec->skip_from),
                 to = rule_of_marker(g, "skip to", spec->skip_to);
-        st = weft__gram_search_create(g, rule, from, to, &l->search, err);
+        st = weft__gram_search_create(g, rule, from, to, patterns, &l->search, err);
+        patterns = NULL;
     }
+    weft__gram_patterns_destroy(&patterns);
     weft__free(words);
     if (!spec->rules) weft__gram_destroy(&g);
     return st;
 }
 
-static lazy_places *find_places(const weft__gram_lazy *l, uint16_t state)
+/* Lists those where the search finds something, or with `ends` those where a token's end is what is found. 0 when there
+ * is no memory. */
+static int list_places(const weft__gram_lazy *l, uint16_t *states, int ends, uint32_t **nodes, size_t *n,
+                       size_t *capacity)
 {
     const weft__gram_trie *t = l->trie;
-    uint16_t *states = weft__alloc_array((size_t)t->max_depth + 1, sizeof *states);
+    for (uint32_t i = 0; i < t->n_nodes;) {
+        const weft__gram_trie_node *x = &t->nodes[i];
+        const uint16_t to = l->search->next[256 * (size_t)states[x->depth - 1] + x->byte];
+        const int found = to == WEFT__GRAM_SEARCH_FOUND;
+        if (ends ? !found && x[0].token < x[1].token && (l->search->looks[to] & WEFT__GRAM_SEARCH_ENDS) : found) {
+            if (!weft__grow(nodes, capacity, *n + 1, sizeof **nodes)) return 0;
+            (*nodes)[(*n)++] = i;
+        }
+        states[x->depth] = to;
+        i = found ? x->next : i + 1;
+    }
+    return 1;
+}
+
+static lazy_places *find_places(const weft__gram_lazy *l, uint16_t state)
+{
+    uint16_t *states = weft__alloc_array((size_t)l->trie->max_depth + 1, sizeof *states);
     uint32_t *nodes = NULL;
-    size_t n = 0, capacity = 0;
+    size_t n = 0, n_found, capacity = 0;
     lazy_places *p = NULL;
     if (!states) return NULL;
     states[0] = state;
-    for (uint32_t i = 0; i < t->n_nodes;) {
-        const weft__gram_trie_node *x = &t->nodes[i];
-        uint16_t to = l->search->next[256 * (size_t)states[x->depth - 1] + x->byte];
-        if (to == WEFT__GRAM_SEARCH_FOUND) {
-            if (!weft__grow(&nodes, &capacity, n + 1, sizeof *nodes)) goto done;
-            nodes[n++] = i;
-        }
-        states[x->depth] = to;
-        i = to == WEFT__GRAM_SEARCH_FOUND ? x->next : i + 1;
-    }
-    if ((p = weft__alloc(sizeof *p + n * sizeof *nodes))) {
-        p->n = (uint32_t)n;
+    int ok = list_places(l, states, 0, &nodes, &n, &capacity);
+    n_found = n;
+    if (ok && l->search->patterns) ok = list_places(l, states, 1, &nodes, &n, &capacity);
+    if (ok && (p = weft__alloc(sizeof *p + n * sizeof *nodes))) {
+        p->n = (uint32_t)n_found;
+        p->n_ends = (uint32_t)(n - n_found);
         if (n) memcpy(p->nodes, nodes, n * sizeof *nodes);
     }
-done:
     weft__free(nodes);
     weft__free(states);
     return p;
 }
 
-/* Made and kept when it is new; two threads may make the same one, and the second's is dropped. */
-static const lazy_places *places_of(weft__gram_lazy *l, uint16_t state)
+/* Made and kept when it is new; two threads may make the same one, and the second's is dropped. *own: too much is kept
+ * already, so that the caller frees it. NULL when there is no memory. */
+static lazy_places *places_of(weft__gram_lazy *l, uint16_t state, int *own)
 {
     lazy_places *p = atomic_load_explicit(&l->places[state], memory_order_acquire), *other = NULL;
+    *own = 0;
     if (p || !(p = find_places(l, state))) return p;
-    if (atomic_compare_exchange_strong(&l->places[state], &other, p)) return p;
-    weft__free(p);
-    return other;
+    const size_t n = (size_t)p->n + p->n_ends;
+    if (atomic_fetch_add(&l->n_kept, n) + n > MAX_KEPT) {
+        atomic_fetch_sub(&l->n_kept, n);
+        *own = 1;
+    } else if (!atomic_compare_exchange_strong(&l->places[state], &other, p)) {
+        atomic_fetch_sub(&l->n_kept, n);
+        weft__free(p);
+        p = other;
+    }
+    return p;
+}
+
+static weft_status check_places(const lazy_places *p, weft_error *err)
+{
+    if (!p) return lazy_no_memory(err);
+    if ((size_t)p->n + p->n_ends <= WEFT__GRAM_LAZY_PLACES) return WEFT_OK;
+    return weft_fail(err, WEFT_LIMIT,
+                     "grammar: a trigger ends in more than %d places of the vocabulary; make it longer",
+                     WEFT__GRAM_LAZY_PLACES);
 }
 
 static weft_status make_places(weft__gram_lazy *l, weft_error *err)
 {
+    const uint16_t states[] = {l->search->start, l->search->later};
+    weft_status st = WEFT_OK;
     l->places = weft__alloc_array(l->search->n_states, sizeof *l->places);
-    for (size_t i = 0; l->places && i < l->search->n_states; i++) atomic_init(&l->places[i], NULL);
-    const lazy_places *p = l->places ? places_of(l, l->search->start) : NULL;
-    if (!p) return lazy_no_memory(err);
-    if (p->n <= WEFT__GRAM_LAZY_PLACES) return WEFT_OK;
-    return weft_fail(err, WEFT_LIMIT,
-                     "grammar: a trigger ends in more than %d places of the vocabulary; make it longer",
-                     WEFT__GRAM_LAZY_PLACES);
+    if (!l->places) return lazy_no_memory(err);
+    for (size_t i = 0; i < l->search->n_states; i++) atomic_init(&l->places[i], NULL);
+    for (size_t i = 0; i < sizeof states / sizeof *states && !st; i++) {
+        int own;
+        lazy_places *p = places_of(l, states[i], &own);
+        st = check_places(p, err);
+        if (own) weft__free(p);
+    }
+    return st;
 }
 
 weft_status weft__gram_lazy_create(weft__gram_tables *g, const weft__tok *tok, const weft__gram_lazy_spec *spec,
@@ -215,6 +300,7 @@ weft_status weft__gram_lazy_create(weft__gram_tables *g, const weft__tok *tok, c
     weft__gram_lazy *l = weft__alloc_zero(1, sizeof *l);
     if (!l) return lazy_no_memory(err);
     atomic_init(&l->refs, 1);
+    atomic_init(&l->n_kept, 0);
     l->g = weft__gram_tables_retain(g);
     l->trie = weft__gram_tables_trie(g);
     l->skipping = spec->skipping;
@@ -280,6 +366,7 @@ void weft__gram_watch_destroy(weft__gram_watch **p)
     weft__gram_watch *w = p ? *p : NULL;
     if (!w) return;
     weft__free(w->piece);
+    weft__strbuf_free(&w->spelled);
     weft__strbuf_free(&w->fed);
     weft__gram_matcher_destroy(&w->m);
     weft__strbuf_free(&w->text);
@@ -304,36 +391,64 @@ static size_t piece_of_node(weft__gram_watch *w, uint32_t node)
     return n;
 }
 
-/* Goes ahead by piece[0..n), until a trigger is complete. *used: the bytes up to there; *found: it is, and text ends
- * with it, from *from on. What was there before is kept in `at`. */
+/* Takes from what a mask may still do; w->work SIZE_MAX: nobody waits for it. */
+static weft_status spend_work(weft__gram_watch *w, size_t n, weft_error *err)
+{
+    if (w->work != SIZE_MAX && n > w->work)
+        return weft_fail(err, WEFT_LIMIT, "grammar: too many tokens may complete a trigger pattern; make it shorter");
+    if (w->work != SIZE_MAX) w->work -= n;
+    return WEFT_OK;
+}
+
+/* Goes ahead by piece[0..n), until a trigger is complete, or is with its end. *used: the bytes up to there; *found: it
+ * is, and text ends with it, from *from on. What was there before is kept in `at`. */
 static weft_status go_ahead(weft__gram_watch *w, size_t n, size_t *used, int *found, uint64_t *from, weft_error *err)
 {
     *found = 0;
     if (!weft__gram_trail_copy(&w->at, &w->ahead)) return lazy_no_memory(err);
+    w->ahead.threads.work = 0;
     for (*used = 0; *used < n && !*found; ++*used) {
         weft__strbuf_putc(&w->text, (char)w->piece[*used]);
         *found = weft__gram_trail_step(w->l->search, &w->ahead, w->piece[*used], from);
         if (*found < 0 || w->text.failed) return lazy_no_memory(err);
     }
-    return WEFT_OK;
+    if (!*found) *found = weft__gram_trail_ends(w->l->search, &w->ahead, from);
+    return spend_work(w, w->ahead.threads.work, err);
 }
 
-/* What was found, which text ends with, is given to m, unless it was before. w->fits says what came of it. */
+/* Gives a text to m from the beginning. w->fits says what came of it. */
+static weft_status try_text(weft__gram_watch *w, const char *s, size_t n, weft_error *err)
+{
+    weft_error why = {0};
+    weft_status st = weft__gram_matcher_restart(w->m, err);
+    if (st) return st;
+    st = weft__gram_matcher_feed(w->m, s, n, &why);
+    w->fits = st == WEFT_OK;
+    return st && st != WEFT_ARGUMENT ? weft_fail(err, st, "%s", why.message) : WEFT_OK;
+}
+
+/* The same with control tokens as their spelling. */
+static weft_status try_spelled(weft__gram_watch *w, const char *s, size_t n, weft_error *err)
+{
+    w->spelled.len = 0;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)s[i] != WEFT__GRAM_TRIE_CONTROL) weft__strbuf_putc(&w->spelled, s[i]);
+    return w->spelled.failed ? lazy_no_memory(err) : try_text(w, w->spelled.data, w->spelled.len, err);
+}
+
+/* What was found, which text ends with, is given to m, unless it was before. What a pattern found may begin with a
+ * control token, or within one, that the grammar has as its spelling. */
 static weft_status feed_found(weft__gram_watch *w, uint64_t from, weft_error *err)
 {
     const char *s = w->text.data + (from - w->text_from);
     size_t n = w->text.len - (size_t)(from - w->text_from);
-    weft_error why = {0};
     if (w->fed.len == n && !memcmp(w->fed.data, s, n)) return WEFT_OK;
     w->fed.len = 0;
     weft__strbuf_put(&w->fed, s, n);
-    weft_status st = w->fed.failed ? lazy_no_memory(err) : weft__gram_matcher_restart(w->m, err);
-    if (!st) {
-        st = weft__gram_matcher_feed(w->m, s, n, &why);
-        w->fits = st == WEFT_OK;
-        if (st == WEFT_ARGUMENT) st = WEFT_OK;
-        else if (st) weft_fail(err, st, "%s", why.message);
-    }
+    weft_status st = w->fed.failed ? lazy_no_memory(err) : spend_work(w, FED_WORK * n, err);
+    if (!st) st = try_text(w, s, n, err);
+    if (!st && !w->fits && w->l->search->patterns && memchr(s, WEFT__GRAM_TRIE_CONTROL, n))
+        st = try_spelled(w, s, n, err);
     if (st) w->fed.len = 0;
     return st;
 }
@@ -355,8 +470,7 @@ static weft_status trim(weft__gram_watch *w, weft_error *err)
 /* A token that no grammar has: what was open before it is not any more. */
 static void pass_over(weft__gram_watch *w)
 {
-    const weft__gram_search *search = w->l->search;
-    weft__gram_trail_begin(search, &w->at, !search->looks[w->at.state]);
+    weft__gram_trail_interrupt(w->l->search, &w->at);
     w->text_from = w->at.n_bytes;
     w->text.len = 0;
 }
@@ -383,6 +497,7 @@ static weft_status watch_text(weft__gram_watch *w, int32_t token, size_t n, int 
 {
     size_t used, length = w->text.len;
     uint64_t from = 0;
+    w->work = SIZE_MAX;
     weft_status st = go_ahead(w, n, &used, begun, &from, err);
     if (!st && *begun > 0) {
         st = feed_found(w, from, err);
@@ -433,18 +548,22 @@ static void forbid(uint64_t *bits, int32_t token)
     bits[token >> 6] &= ~((uint64_t)1 << (token & 63));
 }
 
-/* Where a trigger is complete at this node: what the grammar allows of the tokens there and below. */
-static weft_status mask_place(weft__gram_watch *w, uint32_t node, uint64_t *bits, weft_error *err)
+/* Where a trigger is complete at this node: what the grammar allows of the tokens there and below; with `ends`, where
+ * one is with the end of the tokens there, of those. */
+static weft_status mask_place(weft__gram_watch *w, uint32_t node, int ends, uint64_t *bits, weft_error *err)
 {
     const weft__gram_trie *t = w->l->trie;
+    const uint32_t begin = t->nodes[node].token, end = t->nodes[ends ? node + 1 : t->nodes[node].next].token;
     size_t used, length = w->text.len;
     uint64_t from = 0;
     int found;
-    for (uint32_t k = t->nodes[node].token; k < t->nodes[t->nodes[node].next].token; k++)
+    for (uint32_t k = begin; k < end; k++)
         if (!trigger_token(w, t->ids[k])) forbid(bits, t->ids[k]);
     weft_status st = go_ahead(w, piece_of_node(w, node), &used, &found, &from, err);
     if (!st && found) st = feed_found(w, from, err);
-    if (!st && found && w->fits) st = weft__gram_matcher_mask_below(w->m, node, bits, err);
+    if (!st && found && w->fits && !ends) st = weft__gram_matcher_mask_below(w->m, node, bits, err);
+    for (uint32_t k = begin; !st && found && w->fits && ends && k < end; k++)
+        bits[t->ids[k] >> 6] |= (uint64_t)1 << (t->ids[k] & 63);
     w->text.len = length;
     return st;
 }
@@ -459,9 +578,12 @@ weft_status weft__gram_watch_mask(weft__gram_watch *w, uint64_t *bits, weft_erro
     }
     memset(bits, 0xFF, n_words * sizeof *bits);
     if (t->n_tokens % 64) bits[n_words - 1] = ((uint64_t)1 << (t->n_tokens % 64)) - 1;
-    const lazy_places *p = places_of(w->l, w->at.state);
-    weft_status st = p ? WEFT_OK : lazy_no_memory(err);
-    for (uint32_t i = 0; !st && i < p->n; i++) st = mask_place(w, p->nodes[i], bits, err);
+    int own;
+    lazy_places *p = places_of(w->l, w->at.state, &own);
+    weft_status st = w->l->search->patterns || !p ? check_places(p, err) : WEFT_OK;
+    w->work = w->l->search->patterns ? MASK_WORK : SIZE_MAX;
+    for (uint32_t i = 0; !st && i < p->n + p->n_ends; i++) st = mask_place(w, p->nodes[i], i >= p->n, bits, err);
+    if (own) weft__free(p);
     if (st) memset(bits, 0, n_words * sizeof *bits);
     return st;
 }

@@ -10,10 +10,16 @@
 
 #include "text/grammar/matcher.h"
 
+/* A pattern is a regular expression of any part of the text, or of all of it, which is anchored at the ends only. It is
+ * complete with the first byte at which some text ends that it matches, and where it asks for the text's end, with the
+ * first token. Of what it matches by then the grammar has what begins with the first of its groups, by number, that has
+ * text, or all. */
+enum { WEFT__GRAM_TRIGGER_WORD, WEFT__GRAM_TRIGGER_PATTERN, WEFT__GRAM_TRIGGER_PATTERN_FULL };
 typedef struct weft__gram_trigger {
-    int32_t token;    /* -1: a word */
+    int32_t token;    /* -1: a word, or a pattern */
     const char *text; /* UTF-8; where a control token is spelled so, that one, too */
     size_t n;
+    int kind; /* of text */
 } weft__gram_trigger;
 
 typedef struct weft__gram_lazy_spec {
@@ -28,6 +34,7 @@ typedef struct weft__gram_lazy_spec {
 enum {
     WEFT__GRAM_LAZY_TRIGGERS = 256,
     WEFT__GRAM_LAZY_WORD = 1024,     /* bytes of a word */
+    WEFT__GRAM_LAZY_PATTERN = 4096,  /* and of a pattern */
     WEFT__GRAM_LAZY_PLACES = 1 << 14 /* of the vocabulary at which a trigger is complete */
 };
 
@@ -35,7 +42,8 @@ enum {
 typedef struct weft__gram_lazy weft__gram_lazy;
 
 /* Takes a reference to g. Fails with WEFT_ARGUMENT for a trigger that is empty, no UTF-8 or no token, or with which no
- * text of the grammar begins; WEFT_LIMIT; WEFT_NO_MEMORY. */
+ * text of the grammar begins, but for patterns; WEFT_UNSUPPORTED for what patterns cannot say; WEFT_LIMIT;
+ * WEFT_NO_MEMORY. */
 weft_status weft__gram_lazy_create(weft__gram_tables *g, const weft__tok *tok, const weft__gram_lazy_spec *spec,
                                    weft__gram_lazy **out, weft_error *err);
 weft__gram_lazy *weft__gram_lazy_retain(weft__gram_lazy *l);
@@ -50,7 +58,7 @@ void weft__gram_watch_destroy(weft__gram_watch **w);
 /* Goes on by a token. *begun: NULL while the text is free; else a matcher, the caller's, that holds from here on. Fails
  * as weft__gram_matcher_accept does; nothing has changed then. */
 weft_status weft__gram_watch_accept(weft__gram_watch *w, int32_t token, weft__gram_matcher **begun, weft_error *err);
-/* As weft__gram_matcher_mask. */
+/* As weft__gram_matcher_mask; also WEFT_LIMIT where patterns leave too many tokens to be tried. */
 weft_status weft__gram_watch_mask(weft__gram_watch *w, uint64_t *bits, weft_error *err);
 /* 1: the text may end here; 2: it has ended. */
 int weft__gram_watch_complete(const weft__gram_watch *w);

@@ -24,6 +24,7 @@ struct weft__gram_tables {
     weft__gram_automaton *a;
     weft__gram_trie *trie;
     weft__gram_span *spans;              /* [a->n_states] */
+    int32_t *alike;                      /* [a->n_states] the state whose table it has */
     int root_called;                     /* else nothing follows where the root's rule ends */
     _Atomic(weft__gram_table *) *tables; /* [a->n_states] */
     weft__gram_token_sets sets;

@@ -13,6 +13,7 @@ typedef struct build {
     const weft__gram *g;
     const weft__gram_plan *plan;
     weft__gram_nfa *nfa;
+    int lazy; /* the repetition that comes next is */
     weft_status status;
     weft_error *err;
 } build;
@@ -207,23 +208,30 @@ static int32_t build_machine(build *b, const weft__gram_node *x, int32_t from)
 
 static int32_t build_node(build *b, int32_t node, int32_t from);
 
+/* What may be repeated once more, or not: the way that is preferred comes first. */
 static int32_t build_repeat(build *b, const weft__gram_node *x, int32_t from)
 {
+    const int lazy = b->lazy;
+    b->lazy = 0;
     uint32_t copies = x->b == UINT32_MAX && x->a > 0 ? x->a - 1 : x->a;
     for (uint32_t i = 0; i < copies && !b->status; i++) from = build_node(b, x->item, from);
     if (x->b == UINT32_MAX) {
         int32_t loop = new_state(b), end = new_state(b);
         add_empty(b, from, loop);
+        if (lazy && !x->a) add_empty(b, loop, end);
         int32_t last = build_node(b, x->item, loop);
+        if (lazy && x->a) add_empty(b, last, end);
         add_empty(b, last, loop);
-        add_empty(b, x->a ? last : loop, end);
+        if (!lazy) add_empty(b, x->a ? last : loop, end);
         return end;
     }
     if (x->b == x->a) return from;
     int32_t end = new_state(b);
     for (uint32_t i = x->a; i < x->b && !b->status; i++) {
-        add_empty(b, from, end);
-        from = build_node(b, x->item, from);
+        if (lazy) add_empty(b, from, end);
+        int32_t next = build_node(b, x->item, from);
+        if (!lazy) add_empty(b, from, end);
+        from = next;
     }
     add_empty(b, from, end);
     return end;
@@ -238,6 +246,23 @@ static int32_t build_ref(build *b, const weft__gram_node *x, int32_t from)
     return to;
 }
 
+static int32_t add_mark(build *b, int32_t from, uint32_t mark, int ends)
+{
+    int32_t to = new_state(b);
+    add_edge(b, from,
+             (weft__gram_nfa_edge){.to = to, .kind = WEFT__GRAM_NFA_MARK, .rule = (int32_t)mark, .hi = ends != 0});
+    return to;
+}
+
+static int32_t build_mark(build *b, const weft__gram_node *x, int32_t from)
+{
+    b->lazy = x->a == WEFT__GRAM_MARK_LAZY;
+    if (b->lazy) return build_node(b, x->item, from);
+    if (x->a != WEFT__GRAM_MARK_LAST) from = add_mark(b, from, x->a, 0);
+    from = build_node(b, x->item, from);
+    return x->a == WEFT__GRAM_MARK_FIRST ? from : add_mark(b, from, x->a, 1);
+}
+
 static int32_t build_node(build *b, int32_t node, int32_t from)
 {
     const weft__gram_node *x = &b->g->nodes[node];
@@ -250,6 +275,7 @@ static int32_t build_node(build *b, int32_t node, int32_t from)
     case WEFT__GRAM_REPEAT: return build_repeat(b, x, from);
     case WEFT__GRAM_REF: return build_ref(b, x, from);
     case WEFT__GRAM_MACHINE: return build_machine(b, x, from);
+    case WEFT__GRAM_MARK: return build_mark(b, x, from);
     case WEFT__GRAM_SEQ:
         for (uint32_t i = 0; i < x->b; i++) from = build_node(b, b->g->items[x->a + i], from);
         return from;
@@ -264,7 +290,7 @@ static int32_t build_node(build *b, int32_t node, int32_t from)
 weft_status weft__gram_nfa_build(const weft__gram *g, const weft__gram_plan *plan, int32_t rule, weft__gram_nfa *nfa,
                                  weft_error *err)
 {
-    build b = {g, plan, nfa, WEFT_OK, err};
+    build b = {g, plan, nfa, 0, WEFT_OK, err};
     nfa->n = nfa->n_edges = 0;
     int32_t start = new_state(&b);
     nfa->end = build_node(&b, g->rules[rule].body, start);

@@ -15,8 +15,17 @@ typedef enum weft__gram_kind {
     WEFT__GRAM_REPEAT,  /* a: min, b: max, item */
     WEFT__GRAM_REF,     /* a: rule, b: the next reference to the same rule */
     WEFT__GRAM_MACHINE, /* a: its first state in machine_states, b: how many */
-    WEFT__GRAM_WITHOUT  /* a: where in bytes, b: how many; item: the class of all characters but those */
+    WEFT__GRAM_WITHOUT, /* a: where in bytes, b: how many; item: the class of all characters but those */
+    WEFT__GRAM_MARK     /* a: one of those below, b: 1, item */
 } weft__gram_kind;
+
+/* What an expression is to a search (pattern.h); for a grammar they say nothing. */
+enum {
+    WEFT__GRAM_MARK_FIRST, /* it begins the text */
+    WEFT__GRAM_MARK_LAST,  /* and ends it */
+    WEFT__GRAM_MARK_LAZY,  /* a repetition of as few as can be */
+    WEFT__GRAM_MARK_GROUP  /* and its number, from 1 on */
+};
 
 typedef struct weft__gram_node {
     uint32_t a, b;
@@ -74,6 +83,7 @@ struct weft__gram {
  * other is reached, and from each a text ends. */
 void weft__gram_machine_state(weft__gram *g, int accept, const weft__gram_edge *edges, size_t n);
 int32_t weft__gram_machine(weft__gram *g, size_t n);
+int32_t weft__gram_mark(weft__gram *g, int32_t item, uint32_t mark);
 /* Where the edges of a state end. */
 static inline uint32_t weft__gram_machine_end(const weft__gram *g, size_t state)
 {
@@ -99,12 +109,12 @@ weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_p
 void weft__gram_plan_free(weft__gram_plan *plan);
 
 /* One rule as an automaton with empty edges. State 0 is its start. */
-enum { WEFT__GRAM_NFA_EMPTY, WEFT__GRAM_NFA_BYTE, WEFT__GRAM_NFA_CALL };
+enum { WEFT__GRAM_NFA_EMPTY, WEFT__GRAM_NFA_BYTE, WEFT__GRAM_NFA_CALL, WEFT__GRAM_NFA_MARK };
 typedef struct weft__gram_nfa_edge {
-    int32_t next; /* of the same state; -1: the last */
+    int32_t next; /* of the same state, preferred to this one; -1: none is */
     int32_t to;
-    int32_t rule;
-    uint8_t kind, lo, hi;
+    int32_t rule;         /* or the mark */
+    uint8_t kind, lo, hi; /* of a mark: hi 1: what is marked ends here */
 } weft__gram_nfa_edge;
 
 typedef struct weft__gram_nfa {

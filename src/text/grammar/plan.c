@@ -39,6 +39,7 @@ static uint64_t measure_node(measure *m, int32_t node)
     case WEFT__GRAM_TEXT: return x->b;
     case WEFT__GRAM_MACHINE: return x->b;
     case WEFT__GRAM_CLASS: return class_size(m->g, x);
+    case WEFT__GRAM_MARK: return measure_node(m, x->item);
     case WEFT__GRAM_WITHOUT: return (uint64_t)x->b * 2 + class_size(m->g, &m->g->nodes[x->item]);
     case WEFT__GRAM_SEQ:
     case WEFT__GRAM_ALT:

@@ -8,14 +8,16 @@
 
 #include "base/text.h"
 #include "text/grammar/build.h"
+#include "text/grammar/parts.h"
 
-enum { MAX_RANGES = 256, MAX_GROUPS = 24, MAX_PIECES = 1024 };
+enum { MAX_RANGES = 256, MAX_GROUPS = 24, MAX_PIECES = 1024, MAX_MARKED = 63 /* groups */ };
 
 typedef struct regex_reader {
     weft__gram *g;
     const char *s, *end, *why, *place; /* why: it is refused; place: there */
     unsigned flags;
     int depth;
+    uint32_t n_groups; /* that can be referred to */
 } regex_reader;
 
 typedef struct regex_piece {
@@ -103,7 +105,7 @@ static void put_named(regex_reader *r, regex_set *out, char name, int wide)
         set_put(r, &x, '\t', '\r');
         set_put(r, &x, ' ', ' ');
     }
-    if (wide == (name == kind)) {
+    if (wide == (name == kind) && !(r->flags & WEFT__GRAM_REGEX_MARKED)) {
         for (size_t i = 0; kind == 's' && i < sizeof spaces / sizeof *spaces; i++)
             set_put(r, &x, spaces[i].lo, spaces[i].hi);
         if (kind != 's') set_put(r, &x, 0x80, 0x10FFFF); /* letters and digits there */
@@ -230,11 +232,17 @@ static void read_bracket(regex_reader *r, regex_set *out)
     else *out = x;
 }
 
+static int32_t mark(const regex_reader *r, int32_t node, uint32_t what)
+{
+    return r->flags & WEFT__GRAM_REGEX_MARKED && !broken(r) ? weft__gram_mark(r->g, node, what) : node;
+}
+
 static regex_piece read_alternatives(regex_reader *r);
 
 static regex_piece read_regex_group(regex_reader *r)
 {
     regex_piece x = {-1, 0, 0};
+    uint32_t number = 0;
     if (r->s < r->end && *r->s == '?') {
         if (r->end - r->s > 1 && r->s[1] == ':') {
             r->s += 2;
@@ -242,6 +250,9 @@ static regex_piece read_regex_group(regex_reader *r)
             refuse(r, "groups that begin with '(?', but for '(?:'");
             return x;
         }
+    } else if ((number = ++r->n_groups) > MAX_MARKED && r->flags & WEFT__GRAM_REGEX_MARKED) {
+        refuse(r, "more than 63 groups; '(?:' begins one that nothing is told of");
+        return x;
     }
     if (r->depth >= MAX_GROUPS) {
         refuse(r, "groups nested too deep");
@@ -252,6 +263,7 @@ static regex_piece read_regex_group(regex_reader *r)
     r->depth--;
     if (r->s == r->end) refuse(r, "a group without a closing ')'");
     else r->s++;
+    if (number) x.node = mark(r, x.node, WEFT__GRAM_MARK_GROUP + number);
     return x;
 }
 
@@ -271,6 +283,7 @@ static regex_piece read_atom(regex_reader *r)
     } else if (c == '.') {
         r->s++;
         x = (regex_set){{{'\n', '\n'}, {'\r', '\r'}, {0x85, 0x85}, {0x2028, 0x2029}}, wide ? 1 : 4};
+        if (r->flags & WEFT__GRAM_REGEX_MARKED) x.n = 2;
         if (r->flags & WEFT__GRAM_REGEX_DOT_ALL) x.n = 0;
         regex_set out = {.n = 0};
         put_complement(r, &x, &out);
@@ -319,9 +332,12 @@ static regex_piece read_repeated(regex_reader *r)
         else r->s++;
         if (min > max) refuse(r, "a repetition that asks for more than it allows");
     }
-    if (r->s < r->end && *r->s == '?') r->s++; /* which match is found does not matter */
+    const int lazy = r->s < r->end && *r->s == '?'; /* which match is found matters to searches only */
+    r->s += lazy;
     if (broken(r)) return x;
-    return (regex_piece){weft__gram_repeat(r->g, x.node, min, max), times(x.min, min), times(x.max, max)};
+    x.node = weft__gram_repeat(r->g, x.node, min, max);
+    if (lazy) x.node = mark(r, x.node, WEFT__GRAM_MARK_LAZY);
+    return (regex_piece){x.node, times(x.min, min), times(x.max, max)};
 }
 
 static int32_t any_char(regex_reader *r)
@@ -337,10 +353,12 @@ static regex_piece read_branch(regex_reader *r)
     regex_piece all = {-1, 0, 0};
     int32_t items[MAX_PIECES + 2];
     size_t n = 0;
-    int whole = r->depth || r->flags & WEFT__GRAM_REGEX_WHOLE, anchored = !r->depth && r->s < r->end && *r->s == '^';
-    int begun = whole || anchored, ended = whole;
+    const int whole = !r->depth && r->flags & WEFT__GRAM_REGEX_WHOLE;
+    const int around = !r->depth && !(r->flags & (WEFT__GRAM_REGEX_WHOLE | WEFT__GRAM_REGEX_MARKED));
+    const int anchored = !r->depth && r->s < r->end && *r->s == '^', begun = whole || anchored;
+    int ended = whole;
     r->s += anchored;
-    if (!begun) items[n++] = GRAM_ANY_NUMBER(any_char(r));
+    if (around && !begun) items[n++] = GRAM_ANY_NUMBER(any_char(r));
     while (r->s < r->end && *r->s != '|' && !(*r->s == ')' && r->depth) && !broken(r)) {
         if (!r->depth && *r->s == '$' && (r->s + 1 == r->end || r->s[1] == '|')) {
             r->s++;
@@ -359,9 +377,11 @@ static regex_piece read_branch(regex_reader *r)
         all.min = add_lengths(all.min, x.min);
         all.max = add_lengths(all.max, x.max);
     }
-    if (!begun || !ended) all.max = UINT32_MAX;
-    if (!ended) items[n++] = GRAM_ANY_NUMBER(any_char(r));
+    if (around && (!begun || !ended)) all.max = UINT32_MAX;
+    if (around && !ended) items[n++] = GRAM_ANY_NUMBER(any_char(r));
     if (!broken(r)) all.node = weft__gram_seq(g, items, n);
+    if (begun) all.node = mark(r, all.node, WEFT__GRAM_MARK_FIRST);
+    if (ended) all.node = mark(r, all.node, WEFT__GRAM_MARK_LAST);
     return all;
 }
 

@@ -49,15 +49,12 @@ static int32_t others_behind(counted *x, size_t k)
     weft__gram *g = x->g;
     uint32_t least = k < x->low, most = x->high == UINT32_MAX ? x->high : x->high - (uint32_t)k;
     if (k > 0) {
-        int32_t blank = GRAM_REF(GRAM_RULE("ws"));
-        if (x->o->others < 0 || !most) return blank;
-        int32_t sign = weft__gram_schema_comma(g);
-        int32_t more = GRAM_REPEAT(least, most, GRAM_SEQ(sign, GRAM_REF(x->o->others)));
+        int32_t more = weft__gram_schema_more_others(x->o, least, most), blank = GRAM_REF(GRAM_RULE("ws"));
         return GRAM_SEQ(more, blank);
     }
     if (x->o->others < 0 || !most) return GRAM_TEXT("");
-    int32_t first = GRAM_REF(x->o->others), sign = weft__gram_schema_comma(g);
-    int32_t more = GRAM_REPEAT(0, most == UINT32_MAX ? most : most - 1, GRAM_SEQ(sign, GRAM_REF(x->o->others)));
+    int32_t first = GRAM_REF(x->o->others);
+    int32_t more = weft__gram_schema_more_others(x->o, 0, most == UINT32_MAX ? most : most - 1);
     int32_t all = GRAM_SEQ(first, more, GRAM_REF(GRAM_RULE("ws")));
     return least ? all : GRAM_OPTIONAL(all);
 }

@@ -56,8 +56,8 @@ static void put_leaving(weft__gram_schema_members *o, const weft__gram_schema_me
     taken[n_taken++] = (weft__gram_range){'"', '"'};
     taken[n_taken++] = (weft__gram_range){'\\', '\\'};
     int32_t start = quoted_start(o, prefix, n), other = weft__gram_class(g, taken, n_taken, 1);
-    weft__gram_schema_push(o, GRAM_SEQ(start, other, GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")))));
-    if (!end) weft__gram_schema_push(o, quoted_start(o, prefix, n));
+    weft__gram_push(o->g, &o->items, GRAM_SEQ(start, other, GRAM_ANY_NUMBER(GRAM_REF(GRAM_RULE("char")))));
+    if (!end) weft__gram_push(o->g, &o->items, quoted_start(o, prefix, n));
     weft__free(taken);
 }
 
@@ -66,7 +66,7 @@ static int32_t other_name(weft__gram_schema_members *o)
 {
     weft__gram *g = o->g;
     if (!o->n) return GRAM_REF(GRAM_RULE("string"));
-    size_t first = o->n_items;
+    size_t first = o->items.n;
     weft__gram_schema_member *m = weft__alloc_array(o->n, sizeof *m);
     if (!m) {
         weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
@@ -82,9 +82,7 @@ static int32_t other_name(weft__gram_schema_members *o)
             if (k == m[i].n || ((unsigned char)m[i].name[k] & 0xC0) != 0x80) put_leaving(o, m, i, k);
     }
     weft__free(m);
-    int32_t name = -1;
-    if (!weft__gram_schema_failed(o->c)) name = weft__gram_alt(g, o->items + first, o->n_items - first);
-    o->n_items = first;
+    int32_t name = weft__gram_alt_from(g, &o->items, first);
     return GRAM_SEQ(name, GRAM_TEXT("\""));
 }
 
@@ -197,7 +195,7 @@ static void put_matching(const other_names *x, unsigned mask)
     int32_t name = weft__gram_schema_common(o->c, o->at, x->n ? "patternProperties" : "propertyNames", parts, n);
     if (name < 0) return;
     int32_t sign = GRAM_TEXT(":"), blank = GRAM_REF(GRAM_RULE("ws"));
-    weft__gram_schema_push(o, GRAM_SEQ(name, sign, blank, value_of(x, mask)));
+    weft__gram_push(o->g, &o->items, GRAM_SEQ(name, sign, blank, value_of(x, mask)));
 }
 
 /* The names that the schema asks for. */
@@ -234,8 +232,7 @@ static weft__gram_automaton *names_of_schema(weft__gram_schema_members *o)
 static int32_t matching_members(weft__gram_schema_members *o, const weft__json *names)
 {
     other_names x = {.o = o};
-    size_t first = o->n_items;
-    int32_t node = -1;
+    size_t first = o->items.n;
     weft__json_member m = {0};
     while (weft__json_next(patterns_of(o), &m) && x.n < WEFT__GRAM_MAX_PATTERNS) x.patterns[x.n++] = m;
     if (weft__json_size(patterns_of(o)) > x.n)
@@ -247,10 +244,7 @@ static int32_t matching_members(weft__gram_schema_members *o, const weft__json *
     weft__gram_automaton_destroy(&x.asked);
     weft__gram_automaton_destroy(&x.named);
     weft__gram_automaton_destroy(&x.any);
-    if (!weft__gram_schema_failed(o->c) && o->n_items > first)
-        node = weft__gram_alt(o->g, o->items + first, o->n_items - first);
-    o->n_items = first;
-    return node;
+    return o->items.n > first ? weft__gram_alt_from(o->g, &o->items, first) : -1;
 }
 
 void weft__gram_schema_define_others(weft__gram_schema_members *o)

@@ -81,17 +81,6 @@ static int collect_members(weft__gram_schema_members *o)
     return 1;
 }
 
-int weft__gram_schema_push(weft__gram_schema_members *o, int32_t node)
-{
-    if (weft__gram_schema_failed(o->c)) return 0;
-    if (!weft__grow(&o->items, &o->items_capacity, o->n_items + 1, sizeof *o->items)) {
-        weft__gram_fail(o->g, WEFT_NO_MEMORY, "no memory for a grammar");
-        return 0;
-    }
-    o->items[o->n_items++] = node;
-    return 1;
-}
-
 int32_t weft__gram_schema_part(weft__gram_schema_members *o, const char *what, size_t number)
 {
     weft__strbuf name = {0};
@@ -126,13 +115,12 @@ int32_t weft__gram_schema_comma(weft__gram *g)
     return GRAM_SEQ(GRAM_TEXT(","), GRAM_REF(GRAM_RULE("ws")));
 }
 
-/* Other members behind at least one. */
-static int32_t more_others(weft__gram_schema_members *o)
+int32_t weft__gram_schema_more_others(const weft__gram_schema_members *o, uint32_t min, uint32_t max)
 {
     weft__gram *g = o->g;
-    if (o->others < 0) return GRAM_TEXT("");
+    if (o->others < 0 || !max) return GRAM_TEXT("");
     int32_t before = weft__gram_schema_comma(g);
-    return GRAM_ANY_NUMBER(GRAM_SEQ(before, GRAM_REF(o->others)));
+    return GRAM_REPEAT(min, max, GRAM_SEQ(before, GRAM_REF(o->others)));
 }
 
 /* Members where one is required: those before it bring their comma behind, those after it in front. */
@@ -146,10 +134,10 @@ static int32_t members_around(weft__gram_schema_members *o, size_t pivot)
         if (i < pivot) node = GRAM_OPTIONAL(GRAM_SEQ(node, sign));
         if (i > pivot) node = GRAM_SEQ(sign, node);
         if (i > pivot && !o->members[i].required) node = GRAM_OPTIONAL(node);
-        if (!weft__gram_schema_push(o, node)) return -1;
+        if (!weft__gram_push(g, &o->items, node)) return -1;
     }
-    weft__gram_schema_push(o, more_others(o));
-    return weft__gram_schema_failed(o->c) ? -1 : weft__gram_seq(g, o->items, o->n_items);
+    weft__gram_push(g, &o->items, weft__gram_schema_more_others(o, 0, UINT32_MAX));
+    return weft__gram_seq_from(g, &o->items, 0);
 }
 
 /* Members of which each may be absent: one that is the first, then what may follow it. */
@@ -157,12 +145,12 @@ static int32_t members_from_any(weft__gram_schema_members *o)
 {
     weft__gram *g = o->g;
     int32_t rest = weft__gram_schema_part(o, "rest", o->n);
-    weft__gram_define(g, rest, more_others(o));
-    if (o->others >= 0) weft__gram_schema_push(o, GRAM_SEQ(GRAM_REF(o->others), GRAM_REF(rest)));
+    weft__gram_define(g, rest, weft__gram_schema_more_others(o, 0, UINT32_MAX));
+    if (o->others >= 0) weft__gram_push(g, &o->items, GRAM_SEQ(GRAM_REF(o->others), GRAM_REF(rest)));
     for (size_t i = o->n; i-- > 0 && !weft__gram_schema_failed(o->c);) {
         if (o->members[i].forbidden) continue;
         int32_t first = weft__gram_schema_member_node(o, &o->members[i]);
-        weft__gram_schema_push(o, GRAM_SEQ(first, GRAM_REF(rest)));
+        weft__gram_push(g, &o->items, GRAM_SEQ(first, GRAM_REF(rest)));
         if (i == 0) break;
         int32_t sign = weft__gram_schema_comma(g), again = weft__gram_schema_member_node(o, &o->members[i]),
                 next = weft__gram_schema_part(o, "rest", i);
@@ -170,7 +158,7 @@ static int32_t members_from_any(weft__gram_schema_members *o)
         weft__gram_define(g, next, GRAM_SEQ(maybe, GRAM_REF(rest)));
         rest = next;
     }
-    return weft__gram_schema_failed(o->c) || !o->n_items ? -1 : weft__gram_alt(g, o->items, o->n_items);
+    return o->items.n ? weft__gram_alt_from(g, &o->items, 0) : -1;
 }
 
 /* How many members there may be. 0: as many as the schema's properties and others make, without counting. */
@@ -229,7 +217,7 @@ int32_t weft__gram_schema_object(weft__gram_schema *c, const weft__json *schema,
     int32_t open = GRAM_TEXT("{"), blank = GRAM_REF(GRAM_RULE("ws"));
     node = GRAM_SEQ(open, blank, inside, GRAM_TEXT("}"));
 done:
-    weft__free(o.items);
+    weft__free(o.items.items);
     weft__free(o.members);
     return weft__gram_schema_failed(c) ? -1 : node;
 }

@@ -21,8 +21,7 @@ typedef struct weft__gram_schema_members {
     weft__gram_schema_member *members;
     size_t n, capacity;
     int32_t others; /* the rule of another member, -1: none */
-    int32_t *items;
-    size_t n_items, items_capacity;
+    weft__gram_list items;
 } weft__gram_schema_members;
 
 /* schema_object.c. A rule of this object, for a part of it that is used more than once; a member; a comma and what
@@ -30,8 +29,8 @@ typedef struct weft__gram_schema_members {
 int32_t weft__gram_schema_part(weft__gram_schema_members *o, const char *what, size_t number);
 int32_t weft__gram_schema_member_node(weft__gram_schema_members *o, const weft__gram_schema_member *m);
 int32_t weft__gram_schema_comma(weft__gram *g);
-/* Appends to items. 0 after a failure. */
-int weft__gram_schema_push(weft__gram_schema_members *o, int32_t node);
+/* `min` to `max` other members, where there can be any, behind at least one member. */
+int32_t weft__gram_schema_more_others(const weft__gram_schema_members *o, uint32_t min, uint32_t max);
 
 /* schema_names.c. Defines o->others, where there can be other members. */
 void weft__gram_schema_define_others(weft__gram_schema_members *o);

@@ -60,12 +60,8 @@ static void define_set(ordered *x, uint32_t set)
 static int32_t end_rule(ordered *x)
 {
     weft__gram *g = x->g;
-    int32_t rule = weft__gram_schema_part(x->o, "end", x->n), others = GRAM_TEXT(""), blank;
-    if (x->o->others >= 0) {
-        int32_t sign = weft__gram_schema_comma(g);
-        others = GRAM_ANY_NUMBER(GRAM_SEQ(sign, GRAM_REF(x->o->others)));
-    }
-    blank = GRAM_REF(GRAM_RULE("ws"));
+    int32_t rule = weft__gram_schema_part(x->o, "end", x->n);
+    int32_t others = weft__gram_schema_more_others(x->o, 0, UINT32_MAX), blank = GRAM_REF(GRAM_RULE("ws"));
     weft__gram_define(g, rule, GRAM_SEQ(others, blank));
     return rule;
 }

@@ -13,16 +13,19 @@ enum { MAX_MEMBERS = 1 << 20, /* of all sets */ MAX_WORK = 1 << 26 /* members co
  * begins. */
 enum { LOOKING, SKIPPING, WITHIN };
 
-/* The sets of states, each sorted, and led by what it looks for. States of skip_from stand behind those of words. */
+/* The sets of states, each sorted, and led by what it looks for. States of skip_from stand behind those of words, and
+ * those of patterns behind them. */
 typedef struct search_sets {
     const weft__gram_automaton *words, *from, *to;
+    const weft__gram_patterns *patterns;
+    int32_t n_words, n_from; /* states */
     int32_t *pool;
     size_t n_pool, pool_capacity;
     size_t *at; /* where set i begins; the end is at[i + 1] */
     size_t n, at_capacity;
     uint16_t *next;
     size_t next_capacity;
-    uint8_t *looks; /* of each set: 1 with LOOKING */
+    uint8_t *looks; /* of each set */
     size_t looks_capacity, work;
     weft_status status;
 } search_sets;
@@ -42,11 +45,23 @@ static int by_number(const void *x, const void *y)
 /* The automaton that a member of a set is a state of, and its number there. */
 static const weft__gram_automaton *automaton_of(const search_sets *s, int32_t what, int32_t *state)
 {
-    int32_t n_words = s->words ? (int32_t)s->words->n_states : 0;
     if (what & SKIPPING) return s->to;
-    if (*state < n_words) return s->words;
-    *state -= n_words;
-    return s->from;
+    if (*state < s->n_words) return s->words;
+    *state -= s->n_words;
+    if (*state < s->n_from) return s->from;
+    *state -= s->n_from;
+    return s->patterns->a;
+}
+
+/* What the set pool[begin..n_pool) looks for, for weft__gram_search. */
+static uint8_t looks_of(const search_sets *s, size_t begin)
+{
+    const int32_t what = s->pool[begin], first = s->n_words + s->n_from;
+    if (what != LOOKING) return what == WITHIN ? WEFT__GRAM_SEARCH_GOES_ON : 0;
+    for (size_t k = begin + 1; k < s->n_pool; k++)
+        if (s->pool[k] >= first && s->patterns->ends[s->pool[k] - first])
+            return WEFT__GRAM_SEARCH_LOOKS | WEFT__GRAM_SEARCH_ENDS;
+    return WEFT__GRAM_SEARCH_LOOKS;
 }
 
 static int put_member(search_sets *s, size_t begin, int32_t member)
@@ -67,8 +82,8 @@ static uint16_t intern_set(search_sets *s, int32_t what)
     /* A word may begin in any place. */
     if (what == SKIPPING) put_member(s, begin + 1, s->to->starts[s->to->root]);
     if (what == LOOKING && s->words) put_member(s, begin + 1, s->words->starts[s->words->root]);
-    if (what == LOOKING && s->from)
-        put_member(s, begin + 1, (s->words ? (int32_t)s->words->n_states : 0) + s->from->starts[s->from->root]);
+    if (what == LOOKING && s->from) put_member(s, begin + 1, s->n_words + s->from->starts[s->from->root]);
+    if (what == LOOKING && s->patterns) put_member(s, begin + 1, s->n_words + s->n_from + WEFT__GRAM_PATTERN_LATER);
     if (s->status) return 0;
     size_t bytes = (s->n_pool - begin) * sizeof *s->pool;
     qsort(s->pool + begin + 1, s->n_pool - begin - 1, sizeof *s->pool, by_number);
@@ -84,7 +99,7 @@ static uint16_t intern_set(search_sets *s, int32_t what)
         !weft__grow(&s->looks, &s->looks_capacity, s->n + 1, 1) ||
         !weft__grow(&s->next, &s->next_capacity, (s->n + 1) * 256, sizeof *s->next))
         return (uint16_t)sets_fail(s, WEFT_NO_MEMORY);
-    s->looks[s->n] = what == LOOKING ? WEFT__GRAM_SEARCH_LOOKS : what == WITHIN ? WEFT__GRAM_SEARCH_GOES_ON : 0;
+    s->looks[s->n] = looks_of(s, begin);
     s->at[++s->n] = s->n_pool;
     return (uint16_t)(s->n - 1);
 }
@@ -94,6 +109,17 @@ static uint16_t first_set(search_sets *s, int32_t what)
 {
     s->n_pool = s->at[s->n];
     return put_member(s, s->n_pool, what) ? intern_set(s, what) : 0;
+}
+
+/* The set at the beginning of the text. */
+static uint16_t start_set(search_sets *s)
+{
+    if (!s->patterns) return first_set(s, LOOKING);
+    s->n_pool = s->at[s->n];
+    return put_member(s, s->n_pool, LOOKING) &&
+                   put_member(s, s->at[s->n] + 1, s->n_words + s->n_from + WEFT__GRAM_PATTERN_FIRST)
+               ? intern_set(s, LOOKING)
+               : 0;
 }
 
 /* Marks the bytes of set i from which on another set may follow. */
@@ -121,10 +147,14 @@ static uint16_t follow_byte(search_sets *s, size_t i, int byte)
         const weft__gram_automaton *a = automaton_of(s, what, &state);
         const weft__gram_state *x = &a->states[state];
         base -= state;
+        if (byte == WEFT__GRAM_TRIE_CONTROL && s->patterns && a == s->patterns->a) {
+            found |= (what & WITHIN) && (x->flags & WEFT__GRAM_STATE_ACCEPT);
+            put_member(s, begin + 1, base + state);
+        }
         for (uint32_t e = x[0].edge; e < x[1].edge; e++) {
             if (a->edges[e].lo > byte || a->edges[e].hi < byte) continue;
             int ends = (a->states[a->edges[e].to].flags & WEFT__GRAM_STATE_ACCEPT) != 0;
-            if (ends && a == s->words) found = 1;
+            if (ends && a != s->from && a != s->to) found |= a == s->words || !(what & WITHIN);
             else if (ends) other = 1;
             put_member(s, begin + 1, base + a->edges[e].to);
         }
@@ -151,7 +181,8 @@ static weft_status make_sets(search_sets *s, weft__gram_search *out, weft_error 
 {
     if (weft__grow(&s->at, &s->at_capacity, 2, sizeof *s->at)) {
         s->at[0] = 0;
-        out->start = first_set(s, LOOKING);
+        out->start = start_set(s);
+        out->later = first_set(s, LOOKING);
         if (s->to) out->skipping = first_set(s, SKIPPING);
     } else {
         sets_fail(s, WEFT_NO_MEMORY);
@@ -174,13 +205,15 @@ static weft_status make_sets(search_sets *s, weft__gram_search *out, weft_error 
 }
 
 weft_status weft__gram_search_create(weft__gram *g, int32_t words, int32_t skip_from, int32_t skip_to,
-                                     weft__gram_search **out, weft_error *err)
+                                     weft__gram_patterns *patterns, weft__gram_search **out, weft_error *err)
 {
     weft__gram_automaton *from = NULL, *to = NULL;
     search_sets s = {0};
     *out = NULL;
     weft__gram_search *x = weft__alloc_zero(1, sizeof *x);
     weft_status st = x ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    if (x) x->patterns = patterns;
+    else weft__gram_patterns_destroy(&patterns);
     if (!st) st = search_compile(g, words, &x->words, err);
     if (!st) st = search_compile(g, skip_from, &from, err);
     if (!st) st = search_compile(g, skip_to, &to, err);
@@ -188,6 +221,9 @@ weft_status weft__gram_search_create(weft__gram *g, int32_t words, int32_t skip_
         s.words = x->words;
         s.from = from;
         s.to = to;
+        s.patterns = patterns;
+        s.n_words = x->words ? (int32_t)x->words->n_states : 0;
+        s.n_from = from ? (int32_t)from->n_states : 0;
         st = make_sets(&s, x, err);
         x->next = s.next;
         x->looks = s.looks;
@@ -208,6 +244,7 @@ void weft__gram_search_destroy(weft__gram_search **p)
     if (!s) return;
     weft__free(s->looks);
     weft__free(s->next);
+    weft__gram_patterns_destroy(&s->patterns);
     weft__gram_automaton_destroy(&s->words);
     weft__free(s);
     *p = NULL;
@@ -218,11 +255,19 @@ void weft__gram_search_destroy(weft__gram_search **p)
 void weft__gram_trail_begin(const weft__gram_search *s, weft__gram_trail *t, int skipping)
 {
     t->state = skipping ? s->skipping : s->start;
-    t->n = 0;
+    t->n = t->threads.n = 0;
+    t->opened = 0;
+}
+
+void weft__gram_trail_interrupt(const weft__gram_search *s, weft__gram_trail *t)
+{
+    weft__gram_trail_begin(s, t, !s->looks[t->state]);
+    if (s->looks[t->state]) t->state = s->later;
 }
 
 void weft__gram_trail_free(weft__gram_trail *t)
 {
+    weft__gram_threads_free(&t->threads);
     weft__free(t->spare);
     weft__free(t->items);
     *t = (weft__gram_trail){0};
@@ -230,11 +275,14 @@ void weft__gram_trail_free(weft__gram_trail *t)
 
 int weft__gram_trail_copy(const weft__gram_trail *from, weft__gram_trail *to)
 {
-    if (!weft__grow(&to->items, &to->capacity, from->n, sizeof *to->items)) return 0;
+    if (!weft__grow(&to->items, &to->capacity, from->n, sizeof *to->items) ||
+        !weft__gram_threads_copy(&from->threads, &to->threads))
+        return 0;
     if (from->n) memcpy(to->items, from->items, from->n * sizeof *to->items);
     to->n = from->n;
     to->state = from->state;
     to->n_bytes = from->n_bytes;
+    to->opened = from->opened;
     return 1;
 }
 
@@ -248,22 +296,23 @@ static int put_item(weft__gram_trail *t, size_t *n, int32_t state, uint64_t from
     return 1;
 }
 
-int weft__gram_trail_step(const weft__gram_search *s, weft__gram_trail *t, unsigned char byte, uint64_t *from)
+/* The words that go on by a byte. 1: one of them ends with it, which began at *from. */
+static int step_words(const weft__gram_search *s, weft__gram_trail *t, unsigned char byte, int found, uint64_t *from)
 {
     const weft__gram_automaton *a = s->words;
-    uint16_t to = s->next[256 * (size_t)t->state + byte];
+    const size_t n_items = t->n + ((s->looks[t->state] & WEFT__GRAM_SEARCH_LOOKS) != 0);
     size_t n = 0;
-    int found = 0, looks = a && s->looks[t->state] && (to == WEFT__GRAM_SEARCH_FOUND || s->looks[to]);
-    size_t n_items = t->n + (s->looks[t->state] == WEFT__GRAM_SEARCH_LOOKS);
-    for (size_t i = 0; looks && i < n_items && !found; i++) {
+    for (size_t i = 0; i < n_items; i++) {
         struct weft__gram_trail_item x = {a->starts[a->root], t->n_bytes};
         if (i < t->n) x = t->items[i];
         const weft__gram_state *state = &a->states[x.state];
-        for (uint32_t e = state[0].edge; e < state[1].edge && !found; e++) {
+        for (uint32_t e = state[0].edge; e < state[1].edge; e++) {
             if (a->edges[e].lo > byte || a->edges[e].hi < byte) continue;
-            found = to == WEFT__GRAM_SEARCH_FOUND && (a->states[a->edges[e].to].flags & WEFT__GRAM_STATE_ACCEPT);
-            if (found) *from = x.from;
-            else if (!put_item(t, &n, a->edges[e].to, x.from)) return -1;
+            if (found && (a->states[a->edges[e].to].flags & WEFT__GRAM_STATE_ACCEPT)) {
+                *from = x.from;
+                return 1;
+            }
+            if (!put_item(t, &n, a->edges[e].to, x.from)) return -1;
         }
     }
     struct weft__gram_trail_item *items = t->items;
@@ -273,12 +322,57 @@ int weft__gram_trail_step(const weft__gram_search *s, weft__gram_trail *t, unsig
     t->spare = items;
     t->spare_capacity = capacity;
     t->n = n;
+    return 0;
+}
+
+/* The same of patterns; `within`: the byte is one of a control token, but not its last. *begin: where it began. */
+static int step_patterns(const weft__gram_search *s, weft__gram_trail *t, unsigned char byte, int found, int within,
+                         uint64_t *begin, uint64_t *from)
+{
+    const int32_t start = !(s->looks[t->state] & WEFT__GRAM_SEARCH_LOOKS) ? -1
+                          : t->state == s->start && s->start != s->later  ? WEFT__GRAM_PATTERN_FIRST
+                                                                          : WEFT__GRAM_PATTERN_LATER;
+    const uint64_t before = t->opened ? 1 : 0;
+    if (!weft__gram_threads_step(s->patterns, &t->threads, byte, t->n_bytes, before, start)) return -1;
+    t->opened = byte == WEFT__GRAM_TRIE_CONTROL && within;
+    const weft__gram_thread *x = found ? weft__gram_threads_found(s->patterns, &t->threads, 0) : NULL;
+    if (!x) return 0;
+    *begin = x->begin;
+    *from = weft__gram_thread_from(x);
+    return 1;
+}
+
+int weft__gram_trail_step(const weft__gram_search *s, weft__gram_trail *t, unsigned char byte, uint64_t *from)
+{
+    const uint16_t to = s->next[256 * (size_t)t->state + byte];
+    const int found = to == WEFT__GRAM_SEARCH_FOUND, goes_on = s->looks[t->state] && (found || s->looks[to]);
+    uint64_t begin = 0, at = 0;
+    int word = 0, pattern = 0;
+    if (!goes_on) t->n = t->threads.n = 0, t->opened = 0;
+    if (goes_on && s->words) word = step_words(s, t, byte, found, from);
+    if (goes_on && s->patterns && word >= 0)
+        pattern = step_patterns(s, t, byte, found, !found && s->looks[to] == WEFT__GRAM_SEARCH_GOES_ON, &begin, &at);
+    if (word < 0 || pattern < 0) return -1;
+    if (pattern && (!word || begin < *from)) *from = at;
     t->n_bytes++;
-    t->state = to == WEFT__GRAM_SEARCH_FOUND ? s->start : to;
-    return found;
+    t->state = found ? s->later : to;
+    return word || pattern;
+}
+
+int weft__gram_trail_ends(const weft__gram_search *s, const weft__gram_trail *t, uint64_t *from)
+{
+    const weft__gram_thread *x = NULL;
+    if (s->looks[t->state] & WEFT__GRAM_SEARCH_ENDS) x = weft__gram_threads_found(s->patterns, &t->threads, 1);
+    if (x) *from = weft__gram_thread_from(x);
+    return x != NULL;
 }
 
 uint64_t weft__gram_trail_oldest(const weft__gram_trail *t)
 {
-    return t->n ? t->items[0].from : t->n_bytes;
+    uint64_t oldest = t->n ? t->items[0].from : t->n_bytes;
+    for (size_t i = 0; i < t->threads.n; i++) {
+        const uint64_t from = weft__gram_thread_from(&t->threads.items[i]);
+        if (from < oldest) oldest = from;
+    }
+    return oldest;
 }

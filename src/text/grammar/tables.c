@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "text/grammar/alike.h"
 #include "text/grammar/matcher_parts.h"
 
 enum {
@@ -74,6 +75,7 @@ static weft__gram_table *make_table(weft__gram_matcher *m, int32_t state)
 weft__gram_table *weft__gram_table_of(weft__gram_matcher *m, int32_t state, int *own)
 {
     weft__gram_tables *g = m->g;
+    state = g->alike[state];
     weft__gram_table *t = atomic_load_explicit(&g->tables[state], memory_order_acquire), *other = NULL;
     *own = 0;
     if (t || !(t = make_table(m, state))) return t;
@@ -98,7 +100,7 @@ static weft_status make_ahead(weft__gram_tables *g, weft_error *err)
     weft_status st = weft__gram_matcher_create(g, &m, err);
     for (size_t i = 0; !st && i < g->a->n_states && left; i++) {
         int own;
-        if (g->a->states[i].edge == g->a->states[i + 1].edge) continue;
+        if (g->a->states[i].edge == g->a->states[i + 1].edge || g->alike[i] != (int32_t)i) continue;
         m->run.work = left;
         weft__gram_table *t = weft__gram_table_of(m, (int32_t)i, &own);
         size_t fixed = 1000 + weft__gram_n_words(g); /* also where hardly any token fits */
@@ -126,7 +128,8 @@ weft_status weft__gram_tables_create(weft__gram_automaton *a, weft__gram_trie *t
     g->trie = weft__gram_trie_retain(trie);
     g->root_called = weft__gram_is_called(a, a->root);
     g->spans = weft__gram_spans_make(a);
-    g->tables = g->spans ? weft__alloc_array(a->n_states, sizeof *g->tables) : NULL;
+    g->alike = weft__gram_alike_make(a, trie->max_depth);
+    g->tables = g->spans && g->alike ? weft__alloc_array(a->n_states, sizeof *g->tables) : NULL;
     for (size_t i = 0; g->tables && i < a->n_states; i++) atomic_init(&g->tables[i], NULL);
     weft_status st = g->tables ? make_ahead(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     if (st) weft__gram_tables_release(&g);
@@ -149,6 +152,7 @@ void weft__gram_tables_release(weft__gram_tables **p)
     for (size_t i = 0; g->tables && i < g->a->n_states; i++) weft__free(atomic_load(&g->tables[i]));
     weft__gram_token_sets_free(&g->sets);
     weft__free(g->tables);
+    weft__free(g->alike);
     weft__free(g->spans);
     weft__gram_trie_release(&g->trie);
     weft__gram_automaton_destroy(&g->a);
@@ -167,6 +171,7 @@ const weft__gram_trie *weft__gram_tables_trie(const weft__gram_tables *g)
 
 size_t weft__gram_tables_bytes(const weft__gram_tables *g)
 {
-    return sizeof *g + g->a->n_states * (sizeof *g->tables + sizeof *g->spans) + weft__gram_automaton_bytes(g->a) +
-           weft__gram_token_sets_bytes(&g->sets, g->trie) + atomic_load(&g->table_bytes);
+    return sizeof *g + g->a->n_states * (sizeof *g->tables + sizeof *g->alike + sizeof *g->spans) +
+           weft__gram_automaton_bytes(g->a) + weft__gram_token_sets_bytes(&g->sets, g->trie) +
+           atomic_load(&g->table_bytes);
 }

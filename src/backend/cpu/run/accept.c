@@ -94,12 +94,16 @@ static weft_status check_pages(const weft_run *run, const weft_rows *rows, const
 static weft_status check_group(weft_run *run, const weft_rows *rows, const weft_kv_binding *b, int32_t g,
                                weft_error *err)
 {
-    uint64_t size = b->dtype == WEFT_F32 ? 4 : 2;
+    const weft_kv_group *group = &run->program->graph->kv_groups[g];
+    const uint32_t size = b->dtype == WEFT_F16 ? 2 : 4;
     if (b->buffer) return DEVICE("KV group", g);
-    if (b->dtype != WEFT_F32 && b->dtype != WEFT_F16)
-        return BAD("KV group %d is of type %u; F16 and F32 are possible", g, b->dtype);
-    if (!b->data || b->page_bytes < weft_kv_page_elems(&run->program->graph->kv_groups[g]) * size ||
-        b->page_bytes % size || (uintptr_t)b->data % size)
+    if (b->dtype != WEFT_F32 && b->dtype != WEFT_F16 && b->dtype != WEFT_KV_Q8)
+        return BAD("KV group %d is of type %u; f16, f32 and q8 are possible", g, b->dtype);
+    if (weft_kv_is_coded(b->dtype) && (group->head_dim_k > WEFT_KV_CODED_MAX || group->head_dim_v > WEFT_KV_CODED_MAX))
+        return BAD("KV group %d has heads of %d and %d elements; q8 takes at most %d", g, group->head_dim_k,
+                   group->head_dim_v, WEFT_KV_CODED_MAX);
+    if (!b->data || b->page_bytes < weft_kv_layer_at(b->dtype, group, group->n_layers) || b->page_bytes % size ||
+        (uintptr_t)b->data % size)
         return BAD("KV group %d: pages of %llu bytes do not hold its layers, or are not aligned", g,
                    (unsigned long long)b->page_bytes);
     for (int32_t r = 0, n; r < rows->n_rows; r += n) {

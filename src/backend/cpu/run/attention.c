@@ -108,21 +108,27 @@ static void describe_queries(weft_run *run, const weft__cpu_attention *a, const 
     }
 }
 
+/* Of this layer's keys (values: 0) or values (1). */
+static uint32_t format_of(const weft_run *run, const weft__cpu_attention *a, int values)
+{
+    return weft_kv_format_of(run->kv[a->attr.kv.group].dtype, a->group, a->attr.kv.layer, values);
+}
+
 static void describe_pages(weft_run *run, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
                            weft__attn *q)
 {
     const weft_kv_group *g = a->group;
     const weft_kv_binding *b = &run->kv[a->attr.kv.group];
-    uint64_t size = b->dtype == WEFT_F32 ? 4 : 2, layer = weft_kv_layer_elems(g) * (uint64_t)a->attr.kv.layer;
-    uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k,
-             v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
+    const uint64_t k_bytes = weft_kv_part_bytes(format_of(run, a, 0), g, 0),
+                   v_bytes = weft_kv_part_bytes(format_of(run, a, 1), g, 1),
+                   layer = weft_kv_layer_at(b->dtype, g, a->attr.kv.layer);
     q->head_dim_k = g->head_dim_k;
     q->head_dim_v = g->head_dim_v;
     q->data = b->data;
     q->pages = run->rows->seqs[tile->seq].pages[a->attr.kv.group];
     q->page_bytes = b->page_bytes;
-    q->k_offset = (layer + (uint64_t)head * k_part) * size;
-    q->v_offset = (layer + (uint64_t)g->n_kv_heads * k_part + (uint64_t)head * v_part) * size;
+    q->k_offset = layer + (uint64_t)head * k_bytes;
+    q->v_offset = layer + (uint64_t)g->n_kv_heads * k_bytes + (uint64_t)head * v_bytes;
     q->page_tokens = g->page_tokens;
     q->scale = a->attr.scale;
     q->softcap = a->attr.softcap;
@@ -145,6 +151,15 @@ static void read_next(weft_run *run, const weft__cpu_attention *a, const weft__c
     q->next_v = next.data + (uint64_t)page * next.page_bytes + next.v_offset;
 }
 
+/* One split of the queries that q describes. */
+static void attend(const weft_run *run, const weft__cpu_attention *a, const weft__attn *q, int32_t split,
+                   float *scratch, float *state)
+{
+    const uint32_t format_k = format_of(run, a, 0), format_v = format_of(run, a, 1);
+    if (weft_kv_is_coded(format_k)) run->k->attn_coded(q, format_k, format_v, split, scratch, state);
+    else run->k->attn_split(q, format_k, split, scratch, state);
+}
+
 /* Combines each query's own splits; state [n_splits][n_q][2 + V]. */
 static void combine(weft_run *run, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
                     const float *state, weft__cpu_thread *th)
@@ -152,13 +167,14 @@ static void combine(weft_run *run, const weft__cpu_attention *a, const weft__cpu
     int32_t heads = a->tiling->heads, n_q = tile->n * heads, dim = a->attr.head_dim_v;
     int64_t one = 2 + (int64_t)dim, stride = n_q * one, width = (int64_t)heads * dim,
             ldo = (int64_t)a->attr.n_heads * dim;
-    const int direct = weft__cpu_is_direct(run, a->to);
+    const int direct = weft__cpu_is_direct(run, a->to), rotated = weft_kv_is_coded(format_of(run, a, 1));
     for (int32_t i = 0; i < n_q; i++) {
         int32_t row = tile->row + i / heads, pos = run->rows->pos[row];
         int32_t first = begin_of(a->attr.window, pos) / WEFT__ATTN_SPLIT_TOKENS, last = pos / WEFT__ATTN_SPLIT_TOKENS;
         float *y = direct ? th->row + i / heads * width : run->data[a->out] + row * ldo + head * width;
-        run->k->attn_combine(state + (first - tile->first_split) * stride + i * one, stride, last - first + 1, dim,
-                             y + (int64_t)(i % heads) * dim);
+        y += (int64_t)(i % heads) * dim;
+        run->k->attn_combine(state + (first - tile->first_split) * stride + i * one, stride, last - first + 1, dim, y);
+        if (rotated) run->k->kv_rotate(y, (int)dim, y);
     }
     if (direct) weft__cpu_direct_pack(run, a->to, th->row, width, tile->row, tile->n, head * width, (head + 1) * width);
 }
@@ -195,12 +211,11 @@ static void run_whole(weft_run *run, const weft__cpu_attention *a, int thread)
             describe_queries(run, a, tile, (int64_t)head, th, &q);
             describe_pages(run, a, tile, (int64_t)head, &q);
             int64_t stride = q.n_q * (2 + (int64_t)q.head_dim_v);
-            uint32_t dtype = run->kv[a->attr.kv.group].dtype;
             for (int32_t s = 0; s < tile->n_splits; s++) {
                 if (s + 1 < tile->n_splits) read_next(run, a, tile, (int64_t)head, tile->first_split + s + 1, &q);
                 else if (i + 1 < t->n) read_next(run, a, tile + 1, (int64_t)head, tile[1].first_split, &q);
                 else if (head + 1 < n_heads) read_next(run, a, t->list, (int64_t)head + 1, t->list->first_split, &q);
-                run->k->attn_split(&q, dtype, tile->first_split + s, th->attn, th->state + s * stride);
+                attend(run, a, &q, tile->first_split + s, th->attn, th->state + s * stride);
             }
             combine(run, a, tile, (int64_t)head, th->state, th);
         }
@@ -242,7 +257,7 @@ static void run_shared(weft_run *run, const weft__cpu_attention *a, int thread)
         describe_pages(run, a, tile, head, &q);
         int32_t s = pair - tile->pair;
         float *state = shared_state(run, a, tile, head) + s * q.n_q * (2 + (int64_t)q.head_dim_v);
-        run->k->attn_split(&q, run->kv[a->attr.kv.group].dtype, tile->first_split + s, th->attn, state);
+        attend(run, a, &q, tile->first_split + s, th->attn, state);
     }
     weft__pool_barrier(run->program->backend->pool, thread);
     n = n_heads * t->n;

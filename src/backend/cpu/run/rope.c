@@ -83,19 +83,23 @@ static void put_head(weft_run *run, const weft__cpu_step *s, weft__cpu_thread *t
     const weft_kv_binding *b = &run->kv[kv->kv.group];
     int32_t pos = run->rows->pos[r], slot = pos & (g->page_tokens - 1);
     int32_t page = run->rows->seqs[run->rows->seq[r]].pages[kv->kv.group][pos / g->page_tokens];
-    uint64_t size = b->dtype == WEFT_F32 ? 4 : 2, layer = weft_kv_layer_elems(g) * (uint64_t)kv->kv.layer;
-    uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k,
-             v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
-    uint8_t *base = (uint8_t *)b->data + (uint64_t)page * b->page_bytes + layer * size;
+    const uint32_t format_k = weft_kv_format_of(b->dtype, g, kv->kv.layer, 0),
+                   format_v = weft_kv_format_of(b->dtype, g, kv->kv.layer, 1);
+    const uint64_t k_bytes = weft_kv_part_bytes(format_k, g, 0), v_bytes = weft_kv_part_bytes(format_v, g, 1);
+    uint8_t *base = (uint8_t *)b->data + (uint64_t)page * b->page_bytes + weft_kv_layer_at(b->dtype, g, kv->kv.layer);
     const float *k = run->data[kv->k] + (r * g->n_kv_heads + h) * g->head_dim_k;
     const float *v = run->data[kv->v] + (r * g->n_kv_heads + h) * g->head_dim_v;
     if (kv->rope) {
         rotate(run, kv->rope, &s->node->attr.rope_kv.k, r, h, h + 1, k, th->row);
         k = th->row;
     }
-    run->k->kv_put_k(k, g->head_dim_k, slot, g->page_tokens, b->dtype, base + (uint64_t)h * k_part * size);
-    run->k->kv_put_v(v, g->head_dim_v, slot, g->page_tokens, b->dtype,
-                     base + ((uint64_t)g->n_kv_heads * k_part + (uint64_t)h * v_part) * size);
+    void (*put_k)(const float *, int, int, int, uint32_t, void *) =
+        weft_kv_is_coded(format_k) ? run->k->kv_code_k : run->k->kv_put_k;
+    void (*put_v)(const float *, int, int, int, uint32_t, void *) =
+        weft_kv_is_coded(format_v) ? run->k->kv_code_v : run->k->kv_put_v;
+    put_k(k, g->head_dim_k, slot, g->page_tokens, format_k, base + (uint64_t)h * k_bytes);
+    put_v(v, g->head_dim_v, slot, g->page_tokens, format_v,
+          base + (uint64_t)g->n_kv_heads * k_bytes + (uint64_t)h * v_bytes);
 }
 
 /* Work units of a row: first the heads of q, then the key/value heads. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c: one step: every thread walks the program (program.h), and thread 0 keeps the time where a profile is made. */
+#include <stddef.h>
+
 #include "backend/cpu/program.h"
 #include "base/clock.h"
 
@@ -17,19 +19,31 @@ static weft_profile_event *begin_event(const weft_run *run, const weft__cpu_step
     return e;
 }
 
+/* Is the log one of 2.2, and does it count? */
+static int counts(const weft_profile_log *log)
+{
+    return log && log->size >= offsetof(weft_profile_log, count_arg) + sizeof log->count_arg && log->count;
+}
+
 static void walk(void *arg, int thread, int n_threads)
 {
     weft_run *run = arg;
     const weft_program *p = run->program;
+    const weft_profile_log *counted = run->counted_from != WEFT_NONE ? run->profile : NULL;
     int timed = thread == 0 && run->profile;
+    int32_t event = run->counted_from;
     (void)n_threads;
+    if (counted) counted->count(counted->count_arg, thread, WEFT_NONE);
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
         if (weft__cpu_rows(run, s) == 0) continue;
-        weft_profile_event *e = timed && s != p->gather ? begin_event(run, s) : NULL; /* moving rows is no op */
+        const int is_op = s != p->gather; /* moving rows is none */
+        weft_profile_event *e = timed && is_op ? begin_event(run, s) : NULL;
         s->run(run, s, thread);
         if (e) e->done_ns = weft__clock_ns();
+        if (counted) counted->count(counted->count_arg, thread, is_op ? event++ : WEFT_NONE);
         if (s->barrier) weft__pool_barrier(p->backend->pool, thread);
+        if (counted && s->barrier) counted->count(counted->count_arg, thread, WEFT_NONE);
         if (e) e->end_ns = weft__clock_ns();
     }
 }
@@ -55,6 +69,7 @@ weft_status weft__cpu_run(weft_run *run, const weft_step *step, weft_error *err)
     int n_threads = weft__pool_team(pool);
     if (n_threads != run->n_threads) weft__cpu_use_threads(run, n_threads);
     if ((st = weft__cpu_accept(run, step, err)) || (st = weft__cpu_tile_rows(run, err))) return st;
+    run->counted_from = counts(run->profile) ? run->profile->n : WEFT_NONE;
     weft__pool_run_team(pool, n_threads, step->rows->n_rows, walk, run);
     return WEFT_OK;
 }

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bench_spec.c: weft bench --spec: what guessing tokens ahead brings. Answers are generated once without guesses; then
+ * again, predicted, with so many tokens of the prediction right as --spec says, each by chance. Tokens per second are
+ * those while all of a row's requests generate; medians. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench.h"
+#include "terminal.h"
+
+typedef struct spec_row {
+    int32_t n_prompt, n_gen, n_seqs;
+    double right; /* part of the prediction; NAN: none is made */
+    double rate;  /* tokens per second */
+    int64_t n_drafted, n_accepted;
+} spec_row;
+
+typedef struct spec_bench {
+    const bench_options *o;
+    weft_model *model;
+    weft_engine *plain, *guessing;
+    int32_t n_vocab;
+    int32_t *answers; /* [n_seqs, n_gen] of the row at hand, as they are without guesses */
+} spec_bench;
+
+/* The same numbers on every machine. */
+static uint32_t spec_mix(uint32_t a, uint32_t b)
+{
+    uint64_t x = ((uint64_t)a << 32 | b) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
+    return (uint32_t)(x >> 32);
+}
+
+/* The answer with each token wrong by chance. */
+static void predict(const spec_bench *b, const spec_row *r, int32_t seq, int32_t *out)
+{
+    const int32_t *answer = b->answers + (ptrdiff_t)seq * r->n_gen;
+    for (int32_t i = 0; i < r->n_gen; i++) {
+        const int right = spec_mix((uint32_t)seq + 77, (uint32_t)i) < r->right * 4294967296.0;
+        out[i] = right ? answer[i] : (answer[i] + 1) % b->n_vocab;
+    }
+}
+
+static weft_status submit(const spec_bench *b, const spec_row *r, weft_inbox *inbox, int32_t seq, uint64_t *id,
+                          weft_error *err)
+{
+    const int32_t n_prompt = r->n_prompt > 0 ? r->n_prompt : 1;
+    int32_t *tokens = malloc(((size_t)n_prompt + (size_t)r->n_gen) * sizeof *tokens);
+    weft_request_params p;
+    if (!tokens) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
+    weft_request_params_default(&p);
+    for (int32_t i = 0; i < n_prompt; i++)
+        tokens[i] = (int32_t)(spec_mix((uint32_t)seq, (uint32_t)i) % (uint32_t)b->n_vocab);
+    p.tokens = tokens;
+    p.n_tokens = n_prompt;
+    p.max_tokens = r->n_gen;
+    p.ignore_end = p.no_cache = 1;
+    p.sampler.temperature = 0;
+    if (!isnan(r->right)) {
+        predict(b, r, seq, tokens + n_prompt);
+        p.predicted = tokens + n_prompt;
+        p.n_predicted = r->n_gen;
+    }
+    weft_status st = weft_inbox_submit(inbox, &p, NULL, id, NULL, err);
+    free(tokens);
+    return st;
+}
+
+/* All requests of a row at once. Counts tokens from when each has one until the first has all. */
+static weft_status run(spec_bench *b, spec_row *r, weft_inbox *inbox, double *rate, weft_error *err)
+{
+    uint64_t ids[LIST_MAX], begin = 0, end = 0;
+    int32_t n_begun = 0, n_left = r->n_seqs, n_counted = 0;
+    weft_status st = WEFT_OK;
+    r->n_drafted = r->n_accepted = 0;
+    for (int32_t i = 0; i < r->n_seqs; i++)
+        if ((st = submit(b, r, inbox, i, &ids[i], err))) return st;
+    while (n_left > 0) {
+        const weft_event *e = weft_inbox_take(inbox, -1);
+        int32_t seq = 0;
+        if (!e) continue;
+        while (seq < r->n_seqs && ids[seq] != e->request) seq++;
+        if (e->kind == WEFT_EVENT_TOKEN) {
+            if (isnan(r->right)) b->answers[(ptrdiff_t)seq * r->n_gen + e->n_generated - 1] = e->token;
+            r->n_accepted += e->drafter != 0;
+            if (begin && !end) n_counted++;
+            n_begun += e->n_generated == 1;
+            if (n_begun == r->n_seqs && !begin) begin = now_ns();
+            if (e->n_generated == r->n_gen && !end) end = now_ns();
+        }
+        if (e->kind != WEFT_EVENT_FINISHED) continue;
+        r->n_drafted += e->n_drafted;
+        n_left--;
+        if (e->status && !st) st = weft_fail(err, e->status, "%s", e->message);
+    }
+    *rate = begin && end > begin ? n_counted * 1e9 / (double)(end - begin) : 0;
+    return st;
+}
+
+static weft_status spec_measure(spec_bench *b, spec_row *r, weft_error *err)
+{
+    double rates[BENCH_REPS_MAX];
+    weft_inbox *inbox = NULL;
+    weft_status st = weft_inbox_new(isnan(r->right) ? b->plain : b->guessing, &inbox, err);
+    for (int i = b->o->no_warmup ? 0 : -1; i < b->o->reps && !st; i++)
+        st = run(b, r, inbox, &rates[i < 0 ? 0 : i], err);
+    weft_inbox_free(&inbox);
+    if (!st) r->rate = bench_median(rates, b->o->reps);
+    return st;
+}
+
+static void spec_print(enum bench_format format, const spec_row *r, double plain, int first)
+{
+    const double accepted = r->n_drafted > 0 ? (double)r->n_accepted / (double)r->n_drafted : 0;
+    char right[16] = "-";
+    if (!isnan(r->right)) snprintf(right, sizeof right, "%.2f", r->right);
+    if (format == BENCH_MD) {
+        printf("|%6d | %6d | %4d | %10s | %8lld | %10.3f | %8.2f | %6.3f |\n", r->n_prompt, r->n_gen, r->n_seqs, right,
+               (long long)r->n_drafted, accepted, r->rate, plain > 0 ? r->rate / plain : 0);
+    } else {
+        printf(
+            "%s{\"pp\": %d, \"tg\": %d, \"pl\": %d, \"predicted_right\": %s, \"draft_n\": %lld, \"draft_n_accepted\": "
+            "%lld, \"speed_tg\": %.6f, \"against_plain\": %.6f}%s",
+            format == BENCH_JSON && !first ? ",\n" : "", r->n_prompt, r->n_gen, r->n_seqs,
+            isnan(r->right) ? "null" : right, (long long)r->n_drafted, (long long)r->n_accepted, r->rate,
+            plain > 0 ? r->rate / plain : 0, format == BENCH_JSONL ? "\n" : "");
+    }
+    fflush(stdout);
+}
+
+void bench_spec_begin(enum bench_format format)
+{
+    if (format == BENCH_JSON) printf("[\n");
+    if (format != BENCH_MD) return;
+    printf("|%6s | %6s | %4s | %10s | %8s | %10s | %8s | %6s |\n", "PP", "TG", "B", "predicted", "guessed", "accepted",
+           "S_TG t/s", "ratio");
+    printf("|-------|--------|------|------------|----------|------------|----------|--------|\n");
+}
+
+/* Without guesses first, then by each part of the prediction that is right. */
+static weft_status spec_rows(spec_bench *b, spec_row *r, bench_tally *tally, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    double plain = 0;
+    b->answers = calloc((size_t)r->n_seqs * (size_t)r->n_gen, sizeof *b->answers);
+    if (!b->answers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
+    for (int i = -1; i < b->o->n_spec && !st; i++) {
+        r->right = i < 0 ? (double)NAN : b->o->spec[i];
+        if ((st = spec_measure(b, r, err))) break;
+        if (i < 0) plain = r->rate;
+        spec_print(b->o->format, r, plain, tally->n_rows++ == 0);
+    }
+    free(b->answers);
+    return st;
+}
+
+static weft_status open_engines(spec_bench *b, int32_t n_slots, int32_t n_ctx, weft_error *err)
+{
+    weft_engine_params p;
+    weft_engine_params_default(&p);
+    p.kv_dtype = (uint32_t)weft_dtype_from_name(b->o->kv_type);
+    p.n_slots = n_slots;
+    p.n_ctx = n_ctx;
+    weft_status st = weft_engine_new(b->model, &p, &b->plain, err);
+    p.spec = WEFT_SPEC_AUTO;
+    return st ? st : weft_engine_new(b->model, &p, &b->guessing, err);
+}
+
+weft_status bench_spec(const bench_options *o, weft_model *model, bench_tally *tally, weft_error *err)
+{
+    spec_bench b = {.o = o, .model = model};
+    weft_model_info info = {.size = sizeof info};
+    int32_t most_seqs = 1, most_prompt = 1, most_gen = 1;
+    for (int i = 0; i < o->parallel.n; i++)
+        most_seqs = o->parallel.items[i] > most_seqs ? o->parallel.items[i] : most_seqs;
+    for (int i = 0; i < o->n_prompt.n; i++)
+        most_prompt = o->n_prompt.items[i] > most_prompt ? o->n_prompt.items[i] : most_prompt;
+    for (int i = 0; i < o->n_gen.n; i++) most_gen = o->n_gen.items[i] > most_gen ? o->n_gen.items[i] : most_gen;
+    weft_status st = weft_model_describe(model, &info, err);
+    b.n_vocab = info.n_vocab;
+    if (!st) st = open_engines(&b, most_seqs, most_prompt + most_gen, err);
+    for (int p = 0; p < o->n_prompt.n && !st; p++)
+        for (int n = 0; n < o->n_gen.n && !st; n++)
+            for (int k = 0; k < o->parallel.n && !st; k++) {
+                spec_row r = {
+                    .n_prompt = o->n_prompt.items[p], .n_gen = o->n_gen.items[n], .n_seqs = o->parallel.items[k]};
+                if (r.n_gen > 1) st = spec_rows(&b, &r, tally, err);
+            }
+    weft_engine_free(&b.guessing);
+    weft_engine_free(&b.plain);
+    return st;
+}
+
+int bench_spec_parse(bench_options *o)
+{
+    const char *at = o->spec_text;
+    for (o->n_spec = 0; *at;) {
+        char *end;
+        if (o->n_spec == LIST_MAX) return 0;
+        const double right = strtod(at, &end);
+        if (end == at || (*end && *end != ',') || !(right >= 0 && right <= 1)) return 0;
+        o->spec[o->n_spec++] = right;
+        at = *end ? end + 1 : end;
+    }
+    return o->n_spec > 0;
+}

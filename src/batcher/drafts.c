@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/* drafts.c: tokens that are guessed ahead of a step (draft/draft.h), and what became of them. A guess that is tried is
+ * a row behind the request's last known token, its token in r->tokens beyond n_known; step.c has the request's own
+ * sampler run at each, and what that picks is the answer. So nothing here changes a token.
+ *
+ * Rows of drafts come last: where a step has room for them, and for its logits, and where pages are free without
+ * evicting or preempting for them. Owner: the engine's thread, but for weft__batcher_draft_ask. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "batcher/batcher.h"
+
+enum {
+    WINDOW_TOKENS = 1 << 14, /* of a request, that are looked through */
+    POOL_BYTES = 16 << 20,   /* of finished answers */
+    FORCED_TOKENS = 64,      /* that a mask may allow for one of them to be forced */
+    MATCHED_MOST = 64        /* what speaks for a token without a choice */
+};
+
+_Static_assert((int)WEFT_DRAFT_MAX == (int)WEFT__DRAFT_MOST && (int)WEFT_DRAFTERS == (int)WEFT__DRAFT_KINDS &&
+                   (int)WEFT_DRAFTER_SUFFIX == (int)WEFT__DRAFT_SUFFIX &&
+                   (int)WEFT_DRAFTER_PREDICTION == (int)WEFT__DRAFT_PREDICTION &&
+                   (int)WEFT_DRAFTER_FORCED == (int)WEFT__DRAFT_FORCED,
+               "weft.h has the kinds of drafts");
+
+const char *weft_drafter_name(int32_t drafter)
+{
+    static const char *const names[] = {"suffix", "prediction", "forced"};
+    return drafter >= 0 && drafter < WEFT_DRAFTERS ? names[drafter] : "?";
+}
+
+/* ---- life ---- */
+
+weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
+{
+    const weft_model *m = e->model;
+    if (e->params.spec == WEFT_SPEC_OFF) return WEFT_OK;
+    const size_t n_tokens = m->tokenizer ? (size_t)weft_tokenizer_n_vocab(m->tokenizer) : 0;
+    weft__draft_cost_begin(&e->draft.cost, m->hp.n_experts, m->hp.n_experts_used, weft__graph_expert_part(m->graph));
+    e->draft.pool = weft__draft_pool_new(POOL_BYTES);
+    e->draft.bits = weft__alloc_array((n_tokens + 63) / 64, sizeof *e->draft.bits);
+    return e->draft.pool && e->draft.bits ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
+}
+
+void weft__batcher_close_drafts(weft_engine *e)
+{
+    weft__free(e->draft.bits);
+    weft__draft_pool_free(&e->draft.pool);
+}
+
+static int32_t window_of(int32_t n_tokens)
+{
+    return n_tokens < WINDOW_TOKENS ? n_tokens : WINDOW_TOKENS;
+}
+
+uint64_t weft__batcher_draft_bytes(int32_t n_tokens)
+{
+    weft__draft_history *h = weft__draft_history_new(window_of(n_tokens));
+    const uint64_t n = weft__draft_history_bytes(h);
+    weft__draft_history_free(&h);
+    return n;
+}
+
+weft_status weft__batcher_draft_ask(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err)
+{
+    r->draft.most = e->draft.pool && r->max_new > 1 ? p->draft_max : 0;
+    r->draft.least = p->draft_min;
+    r->draft.p_least = p->draft_p_min;
+    if (r->draft.most < 1) return WEFT_OK;
+    weft_status st = weft__batcher_answers_key(e, p->tenant ? p->tenant : "", r->lease, r->draft.key, err);
+    if (st || p->n_predicted < 1) return st;
+    r->draft.expected = weft__draft_expected_new(p->predicted, p->n_predicted);
+    return r->draft.expected ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a prediction");
+}
+
+void weft__batcher_draft_begin(batcher_request *r)
+{
+    if (r->draft.most < 1) return;
+    weft__draft_trust_begin(&r->draft.trust);
+    r->draft.own = weft__draft_history_new(window_of(r->n_most));
+    if (!r->draft.own) r->draft.most = 0;
+}
+
+void weft__batcher_draft_end(batcher_request *r)
+{
+    const int32_t from = r->n_shifts ? 0 : r->n_prompt; /* what is left of the answer; where it shifted, of all */
+    if (r->draft.most < 1 || r->status || !weft__batcher_feeds_cache(r) || r->n_known <= from) return;
+    weft__draft_pool_add(r->engine->draft.pool, r->draft.key, r->tokens + from, r->n_known - from);
+}
+
+void weft__batcher_draft_clear(batcher_request *r)
+{
+    weft__draft_expected_free(&r->draft.expected);
+    weft__draft_history_free(&r->draft.own);
+}
+
+/* ---- what a grammar forces ---- */
+
+/* The token that all of the n allowed ones begin, as the text that must come next is spelled in the fewest tokens; -1:
+ * there is a choice. */
+static int32_t longest_of(const weft_tokenizer *t, const int32_t *allowed, int n)
+{
+    size_t most = 0, length;
+    const char *text = NULL;
+    int32_t longest = -1;
+    for (int i = 0; i < n; i++) {
+        const char *bytes = weft_token_bytes(t, allowed[i], &length);
+        if (!bytes || !length) return n == 1 ? allowed[0] : -1;
+        if (length > most) most = length, text = bytes, longest = allowed[i];
+    }
+    for (int i = 0; i < n; i++) {
+        const char *bytes = weft_token_bytes(t, allowed[i], &length);
+        if (!bytes || memcmp(bytes, text, length)) return -1;
+    }
+    return longest;
+}
+
+static int32_t forced_token(weft_engine *e, weft_matcher *m)
+{
+    const weft_tokenizer *t = e->model->tokenizer;
+    const size_t n_words = ((size_t)weft_tokenizer_n_vocab(t) + 63) / 64;
+    int32_t allowed[FORCED_TOKENS];
+    int n = 0;
+    if (weft_matcher_complete(m) || weft_matcher_mask(m, e->draft.bits, n_words, NULL)) return -1;
+    for (size_t w = 0; w < n_words; w++)
+        for (uint64_t bits = e->draft.bits[w]; bits; bits &= bits - 1) {
+            if (n == FORCED_TOKENS) return -1;
+            allowed[n++] = (int32_t)(64 * w) + __builtin_ctzll(bits);
+        }
+    return longest_of(t, allowed, n);
+}
+
+/* What follows by force. Where nothing does, it is asked for less and less often. */
+static void add_forced(weft_engine *e, batcher_request *r, weft_matcher *m, int32_t most, weft__draft *d)
+{
+    enum { IDLE_MOST = 5 };
+    d->kind = WEFT__DRAFT_FORCED;
+    d->matched = MATCHED_MOST;
+    for (int32_t token; d->n < most && (token = forced_token(e, m)) >= 0 && !weft_matcher_accept(m, token, NULL);) {
+        d->token[d->n] = token;
+        d->p[d->n++] = 1;
+    }
+    r->draft.n_idle = d->n ? 0 : r->draft.n_idle < IDLE_MOST ? r->draft.n_idle + 1 : IDLE_MOST;
+    r->draft.n_wait = (1 << r->draft.n_idle) - 1;
+}
+
+/* Cuts the draft where the grammar does not allow its next token; where there is none, what the grammar forces is one.
+ */
+static void obey_grammar(weft_engine *e, batcher_request *r, int32_t most, weft__draft *d)
+{
+    weft_matcher *m = NULL;
+    int32_t n = 0;
+    const int asks = !d->n && r->draft.n_wait-- <= 0 && e->params.spec == WEFT_SPEC_AUTO;
+    if (!d->n && !asks) return;
+    if (weft_matcher_copy(r->matcher, &m, NULL)) {
+        d->n = 0;
+        return;
+    }
+    while (n < d->n && !weft_matcher_accept(m, d->token[n], NULL)) n++;
+    if (d->n) d->n = n;
+    else add_forced(e, r, m, most, d);
+    weft_matcher_free(&m);
+}
+
+/* ---- a draft ---- */
+
+/* What its event function has asked to be written is known. */
+static void from_insert(const batcher_request *r, int32_t most, weft__draft *d)
+{
+    d->kind = WEFT__DRAFT_FORCED;
+    d->matched = MATCHED_MOST;
+    for (d->n = 0; d->n < most && r->at_insert + d->n < r->n_insert; d->n++) {
+        d->token[d->n] = r->insert[r->at_insert + d->n];
+        d->p[d->n] = 1;
+    }
+}
+
+/* The longer match, of its own text or of finished answers. */
+static void from_texts(batcher_request *r, int32_t most, weft__draft *d)
+{
+    const weft__draft_history *others = weft__draft_pool_find(r->engine->draft.pool, r->draft.key);
+    weft__draft other = {.n = 0};
+    const int64_t known = (int64_t)r->n_known + r->n_dropped, more = known - r->draft.n_known;
+    const int32_t n = more < r->n_known ? (int32_t)more : r->n_known;
+    weft__draft_history_add(r->draft.own, r->tokens + r->n_known - n, n);
+    r->draft.n_known = known;
+    d->kind = other.kind = WEFT__DRAFT_SUFFIX;
+    weft__draft_history_propose(r->draft.own, r->tokens, r->n_known, most, d);
+    if (!others || r->no_cache) return;
+    weft__draft_history_propose(others, r->tokens, r->n_known, most, &other);
+    if (other.n && other.matched > d->matched) *d = other;
+}
+
+static void from_guess(const batcher_request *r, int32_t most, weft__draft *d)
+{
+    const weft_engine *e = r->engine;
+    *d = (weft__draft){.kind = WEFT__DRAFT_SUFFIX, .matched = 1};
+    d->n = e->draft.guess(e->draft.guess_arg, r->tokens, r->n_prompt, r->n_known, most, d->token);
+}
+
+/* It ends before an end token, which brings nothing, and before what is less probable than the request wants. */
+static void cut_draft(const batcher_request *r, weft__draft *d)
+{
+    int32_t n = 0;
+    while (n < d->n && d->p[n] >= r->draft.p_least && !weft__batcher_is_end(r->engine, d->token[n])) n++;
+    d->n = n;
+}
+
+static void propose(batcher_request *r, int32_t most, int32_t n_rows, weft__draft *d)
+{
+    weft_engine *e = r->engine;
+    d->n = d->matched = 0;
+    if (e->draft.guess) {
+        from_guess(r, most, d);
+        return;
+    }
+    if (r->at_insert < r->n_insert) {
+        from_insert(r, most, d);
+    } else {
+        if (r->draft.expected && !r->n_shifts) {
+            d->kind = WEFT__DRAFT_PREDICTION;
+            weft__draft_expected_propose(r->draft.expected, r->tokens + r->n_prompt, r->n_known - r->n_prompt, most, d);
+        }
+        weft__draft other;
+        from_texts(r, most, &other);
+        if (!d->n || (other.n && other.matched > d->matched)) *d = other;
+        cut_draft(r, d);
+        if (r->matcher) obey_grammar(e, r, most, d);
+    }
+    if (!e->draft.always) d->n = weft__draft_choose(&e->draft.cost, &r->draft.trust, d, n_rows);
+    if (d->n < r->draft.least) d->n = 0;
+}
+
+/* Tokens of a draft for which there are free pages. */
+static int32_t room_of_pages(const weft_engine *e, const batcher_request *r, int32_t most)
+{
+    for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++)
+        while (most > 0 && weft__kv_seq_pages_for(r->seq, g, 1 + most) > weft__kv_pool_free_pages(e->pool, g)) most--;
+    return most;
+}
+
+static void add_draft(weft_engine *e, batcher_request *r, int32_t item)
+{
+    const weft__draft *d = &r->draft.now;
+    if (weft__kv_seq_reserve(r->seq, 1 + d->n, NULL)) {
+        (void)weft__kv_seq_reserve(r->seq, 1, NULL); /* what the scheduler had, and what was just let go */
+        r->draft.now.n = 0;
+        return;
+    }
+    memcpy(r->tokens + r->n_known, d->token, (size_t)d->n * sizeof *d->token);
+    pthread_mutex_lock(&e->lock);
+    weft__sched_draft(e->sched, item, d->n);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void weft__batcher_draft(weft_engine *e, const weft__sched_plan *plan)
+{
+    int32_t n_decode = 0, wanted;
+    if (!e->draft.pool) return;
+    while (n_decode < plan->n_items && plan->items[n_decode].decode) n_decode++;
+    wanted = n_decode;
+    for (int32_t k = 0; k < n_decode; k++) {
+        batcher_request *r = plan->items[k].user;
+        int32_t most = weft__sched_draft_room(e->sched, k), others = e->max_wanted - wanted;
+        r->draft.now.n = r->draft.n_right = 0;
+        if (most > others) most = others;
+        if (most > r->draft.most) most = r->draft.most;
+        if (most > WEFT__DRAFT_ROWS - plan->n_rows) most = WEFT__DRAFT_ROWS - plan->n_rows;
+        if ((most = room_of_pages(e, r, most)) < 1) continue;
+        const batcher_stage before = weft__batcher_stage(r, BATCHER_SAMPLING, weft__clock_ns());
+        propose(r, most, plan->n_rows, &r->draft.now);
+        if (r->draft.now.n > 0) add_draft(e, r, k);
+        weft__batcher_stage(r, before, weft__clock_ns());
+        wanted += r->draft.now.n;
+    }
+}
+
+void weft__batcher_drafted(batcher_request *r)
+{
+    const weft__draft *d = &r->draft.now;
+    weft_draft_stats *s = &r->engine->step.drafts[d->kind];
+    s->n_drafts++;
+    s->n_tokens += (uint64_t)d->n;
+    s->n_accepted += (uint64_t)r->draft.n_right;
+    for (int32_t k = 0; k < d->n; k++) {
+        s->tokens_at[k]++;
+        s->accepted_at[k] += k < r->draft.n_right;
+    }
+    r->draft.n_tried += d->n;
+    if (d->kind == WEFT__DRAFT_PREDICTION) r->draft.n_expected += d->n;
+    weft__draft_learn(&r->draft.trust, d, d->n, r->draft.n_right);
+}

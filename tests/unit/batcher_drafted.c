@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+/* batcher_drafted.c: guesses that were wrong leave no trace in pages, no tenant's text speeds up another's, and what a
+ * request predicts, limits or is forced to is counted as such. */
+#include "unit/fixture.h"
+#include "unit/serve_hall.h"
+#include "unit/draft_doubles.h"
+
+#include "batcher/batcher.h"
+
+/* ---- no trace ---- */
+
+/* The bytes that the store has of the first n tokens of the answer to q, prompt included. */
+static size_t saved(weft_model *model, const char *place, guesses *g, const ask *q, int32_t n, char *out, size_t room,
+                    answer *a)
+{
+    weft_engine_params p = small();
+    weft_error err = {0};
+    char store[80], path[128];
+    int32_t tokens[MAX_TOKENS + MAX_ANSWER], n_saved = 0;
+    uint64_t n_bytes = 0;
+    snprintf(store, sizeof store, "%s/%s", folder, place);
+    p.store_dir = store;
+    weft_engine *e = g ? guessing(model, &p, g, NULL) : open_engine(model, &p);
+    run_alone(e, q, a, 1);
+    const weft_engine_stats s = stats_of(e);
+    assert_int_equal(s.kv_pages_used, 0);
+    memcpy(tokens, q->tokens, (size_t)q->p.n_tokens * sizeof *tokens);
+    memcpy(tokens + q->p.n_tokens, a->token, (size_t)a->n * sizeof *tokens);
+    if (weft_engine_save(e, q->p.tenant, tokens, n, "it", &n_saved, &n_bytes, &err)) fail_msg("%s", err.message);
+    assert_int_equal(n_saved, n);
+    snprintf(path, sizeof path, "%s/s-it.kv", store);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    const size_t got = fread(out, 1, room, f);
+    fclose(f);
+    if (g) assert_true(drafts_of(e).n_tokens > 0);
+    assert_int_equal(stats_of(e).kv_pages_cached, (q->p.n_tokens + a->n - 1 + 63) / 64);
+    close_engine(&e);
+    return got;
+}
+
+/* The pages of an answer are byte for byte those of a run that never guessed, and there are as many. */
+static void wrong_guesses_leave_no_trace(void **state)
+{
+    enum { ROOM = 1 << 22, SAVED = 128 };
+    ask q;
+    static answer first, again;
+    (void)state;
+    weft_model *model = tiny(0);
+    char *a = malloc(ROOM), *b = malloc(ROOM);
+    assert_non_null(mkdtemp(strcpy(folder, "/tmp/weft-drafts-XXXXXX")));
+    simple(&q, 70, 90);
+    q.p.ignore_end = 1;
+    q.p.tenant = "me";
+    const size_t n = saved(model, "plain", NULL, &q, SAVED, a, ROOM, &first);
+    assert_true(n > 0 && n < ROOM);
+    for (int wrong_in = 0; wrong_in < 4; wrong_in++) {
+        char place[16];
+        guesses g = {&q, &first, 1, wrong_in};
+        snprintf(place, sizeof place, "%d", wrong_in);
+        assert_int_equal(saved(model, place, &g, &q, SAVED, b, ROOM, &again), n);
+        compare("saved", &q, &first, &again, 1);
+        assert_memory_equal(a, b, n);
+    }
+    free(a);
+    free(b);
+    weft_model_close(&model);
+    remove_folder(folder);
+}
+
+/* ---- whose texts ---- */
+
+static uint64_t right_of(weft_engine *e, const ask *q)
+{
+    static answer a;
+    const uint64_t before = drafts_of(e).n_accepted;
+    run_alone(e, q, &a, 1);
+    assert_int_equal(a.status, WEFT_OK);
+    return drafts_of(e).n_accepted - before;
+}
+
+/* A finished answer is found again by its own tenant, under the same adapters, and by nobody else: how many guesses are
+ * right tells another nothing. */
+static void no_tenant_speeds_up_another(void **state)
+{
+    const char *const files[] = {adapter_files[0], adapter_files[1]};
+    static const weft_request_adapter one = {"one", 1, 0};
+    ask mine, yours, adapted, secret;
+    (void)state;
+    weft_model *model = tiny(0);
+    strcpy(folder, "/tmp/weft-drafts-XXXXXX");
+    make_adapters(model);
+    simple(&mine, 30, 60);
+    mine.p.ignore_end = 1;
+    mine.p.sampler.temperature = 1.5f;
+    mine.p.tenant = "me";
+    yours = adapted = secret = mine;
+    yours.p.tenant = "you";
+    adapted.p.adapters = &one;
+    adapted.p.n_adapters = 1;
+    secret.p.no_cache = 1;
+    weft_engine_params p = small();
+    weft_engine *e = guessing(model, &p, NULL, files);
+    const uint64_t alone = right_of(e, &mine), adapted_alone = right_of(e, &adapted);
+    assert_int_equal(right_of(e, &yours), alone);
+    assert_int_equal(right_of(e, &secret), alone);
+    const uint64_t known = right_of(e, &mine);
+    print_message("%llu guesses were right, then %llu of 60\n", (unsigned long long)alone, (unsigned long long)known);
+    assert_true(known >= 40 && known > alone);
+    assert_true(right_of(e, &adapted) >= adapted_alone);
+    close_engine(&e);
+    /* Under the adapter first: what it has answered is not what is found without. */
+    e = guessing(model, &p, NULL, files);
+    assert_int_equal(right_of(e, &adapted), adapted_alone);
+    assert_int_equal(right_of(e, &mine), alone);
+    secret.p.tenant = "nobody"; /* what asked not to be kept is not kept */
+    assert_int_equal(right_of(e, &secret), alone);
+    secret.p.no_cache = 0;
+    assert_int_equal(right_of(e, &secret), alone);
+    close_engine(&e);
+    weft_model_close(&model);
+    remove_folder(folder);
+}
+
+/* ---- what a request asks for ---- */
+
+static int n_drafted, n_predicted, n_of_drafter[1 + WEFT_DRAFTERS];
+
+static int counts(void *arg, const weft_event *e)
+{
+    if (e->kind == WEFT_EVENT_TOKEN) n_of_drafter[e->drafter]++;
+    if (e->kind == WEFT_EVENT_FINISHED) {
+        n_drafted = e->n_drafted;
+        n_predicted = e->n_predicted;
+    }
+    return on_event(arg, e);
+}
+
+static void run_counted(weft_engine *e, ask *q, answer *a)
+{
+    memset(n_of_drafter, 0, sizeof n_of_drafter);
+    q->p.event = counts;
+    run_alone(e, q, a, 1);
+    assert_int_equal(a->status, WEFT_OK);
+}
+
+/* A prediction that is right brings nearly all tokens; with every eighth token another, most; none of it changes the
+ * answer. What is asked for by number is held to. */
+static void predictions_and_limits(void **state)
+{
+    static answer first, again;
+    ask q;
+    int32_t predicted[60];
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_engine *e = guessing(model, &p, NULL, NULL);
+    simple(&q, 30, 60);
+    q.p.ignore_end = 1;
+    q.p.sampler.temperature = 1.5f;
+    q.p.no_cache = 1;
+    run_counted(e, &q, &first);
+    memcpy(predicted, first.token, sizeof predicted);
+    q.p.predicted = predicted;
+    q.p.n_predicted = 60;
+    uint64_t steps = stats_of(e).n_steps;
+    run_counted(e, &q, &again);
+    compare("predicted", &q, &first, &again, 1);
+    print_message("%d of 60 tokens were predicted\n", n_of_drafter[1 + WEFT_DRAFTER_PREDICTION]);
+    assert_true(n_of_drafter[1 + WEFT_DRAFTER_PREDICTION] >= 50);
+    assert_true(n_predicted >= n_of_drafter[1 + WEFT_DRAFTER_PREDICTION] && n_drafted >= n_predicted);
+    assert_true(stats_of(e).n_steps - steps < 20);
+    for (int i = 0; i < 60; i += 8) predicted[i] = 3 + (predicted[i] + 1) % 400;
+    run_counted(e, &q, &again);
+    compare("predicted in part", &q, &first, &again, 1);
+    assert_true(n_of_drafter[1 + WEFT_DRAFTER_PREDICTION] >= 30);
+    q.p.draft_max = 1;
+    steps = stats_of(e).n_steps;
+    run_counted(e, &q, &again);
+    assert_true(stats_of(e).n_steps - steps >= 30);
+    q.p.draft_max = 0;
+    run_counted(e, &q, &again);
+    assert_int_equal(n_drafted + n_of_drafter[1] + n_of_drafter[2] + n_of_drafter[3], 0);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
+static void refused(weft_engine *e, const ask *q, const char *text)
+{
+    weft_error err = {0};
+    answer a;
+    assert_int_equal(submit(e, q, &a, &err), WEFT_ARGUMENT);
+    if (!strstr(err.message, text)) fail_msg("'%s' has no '%s'", err.message, text);
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    static const int32_t beyond[] = {1 << 30};
+    ask good, q;
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_engine *e = NULL;
+    weft_error err = {0};
+    p.spec = 3;
+    assert_int_equal(weft_engine_new(model, &p, &e, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "spec"));
+    p.spec = WEFT_SPEC_SUFFIX;
+    e = open_engine(model, &p);
+    simple(&good, 4, 4);
+    q = good;
+    q.p.n_predicted = 1;
+    refused(e, &q, "n_predicted");
+    q.p.predicted = beyond;
+    refused(e, &q, "of `predicted`: the model has ids");
+    q = good;
+    q.p.draft_max = WEFT_DRAFT_MAX + 1;
+    refused(e, &q, "drafts of");
+    q = good;
+    q.p.draft_p_min = 1.5f;
+    refused(e, &q, "draft_p_min");
+    assert_string_equal(weft_drafter_name(WEFT_DRAFTER_FORCED), "forced");
+    assert_string_equal(weft_drafter_name(WEFT_DRAFTERS), "?");
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
+/* What a grammar leaves no choice about is guessed, and is right. */
+static void grammars_force(void **state)
+{
+    static const char source[] = "root ::= \"The quick brown fox jumps over the lazy dog, and is \" [a-z]+ \".\"\n";
+    static answer first, again;
+    ask q;
+    weft_error err = {0};
+    weft_grammar *grammar = NULL;
+    (void)state;
+    weft_model *model = from_shared("stories260K");
+    if (weft_grammar_new(weft_model_tokenizer(model), WEFT_GRAMMAR_GBNF, source, sizeof source - 1, &grammar, &err))
+        fail_msg("%s", err.message);
+    weft_engine_params p = small();
+    weft_engine *e = open_engine(model, &p);
+    simple(&q, 4, 60);
+    q.p.grammar = grammar;
+    q.p.sampler.temperature = 0;
+    run_alone(e, &q, &first, 1);
+    close_engine(&e);
+    e = guessing(model, &p, NULL, NULL);
+    run_counted(e, &q, &again);
+    compare("forced", &q, &first, &again, 1);
+    print_message("%d tokens were forced\n", n_of_drafter[1 + WEFT_DRAFTER_FORCED]);
+    assert_true(n_of_drafter[1 + WEFT_DRAFTER_FORCED] > 0);
+    close_engine(&e);
+    weft_grammar_free(&grammar);
+    weft_model_close(&model);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_guesses_leave_no_trace),
+        cmocka_unit_test(no_tenant_speeds_up_another),
+        cmocka_unit_test(predictions_and_limits),
+        cmocka_unit_test(what_is_wrong_is_refused),
+    };
+    const struct CMUnitTest material[] = {
+        cmocka_unit_test(grammars_force),
+    };
+    return claims_status(claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL)
+                                                     : cmocka_run_group_tests(tests, NULL, NULL));
+}

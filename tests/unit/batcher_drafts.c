@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+/* batcher_drafts.c: whatever guesses a request's tokens, and however often it is right, the answer is the one without
+ * guesses, byte for byte: at every temperature, with grammars, penalties, adapters, stops and log-probabilities, alone
+ * and beside others, preempted and cancelled. */
+#include "unit/fixture.h"
+#include "unit/serve_hall.h"
+#include "unit/draft_doubles.h"
+
+#include "batcher/batcher.h"
+
+#define N_PROMPTS CLAIMS_REPEATED(CLAIMS_SWEPT(2, 8), 1, 1)
+#define N_OF_MATERIAL CLAIMS_REPEATED(CLAIMS_SWEPT(1, 8), 1, 1)
+
+enum {
+    ANSWER = CLAIMS_REPEATED(40, 24, 16),
+    LONG_ANSWER = CLAIMS_REPEATED(120, 120, 16), /* outgrows by a page what it was let in with */
+    MOST_ASKS = 8 * 3 * 9,
+    CONTEXT = 200,
+    STOP_EVERY = 13
+};
+
+/* ---- what is asked ---- */
+
+static const float temperatures[] = {0, 0.7f, 1.5f};
+enum form { PLAIN, GRAMMAR, PENALTIES, ADAPTER, ADAPTERS, STOP, INSERT, LOGPROBS, SHIFT, FORMS };
+static const int32_t inserted[] = {41, 42, 43, 44, 45};
+
+static const weft_request_adapter stacks[2][2] = {{{"one", 1, 0}}, {{"one", 0.5f, 0}, {"two", 1, 0}}};
+
+/* Ends by itself after some tokens. */
+static int stops(void *arg, const weft_event *e)
+{
+    on_event(arg, e);
+    return e->kind == WEFT_EVENT_TOKEN && e->n_generated > 3 && e->token % STOP_EVERY == 0;
+}
+
+/* Writes something in the model's place after some tokens. */
+static int inserts(void *arg, const weft_event *e)
+{
+    on_event(arg, e);
+    return e->kind == WEFT_EVENT_TOKEN && e->n_generated == 7 ? WEFT_EVENT_INSERT : 0;
+}
+
+static void shape(ask *q, int form, const weft_grammar *grammar)
+{
+    switch ((enum form)form) {
+    case GRAMMAR: q->p.grammar = grammar; break;
+    case PENALTIES:
+        q->p.sampler.repeat_penalty = 1.3f;
+        q->p.sampler.frequency_penalty = 0.2f;
+        q->p.sampler.penalty_last_n = 20;
+        q->bias[0] = (weft_logit_bias){9, 3};
+        q->p.sampler.n_bias = 1;
+        break;
+    case ADAPTER:
+    case ADAPTERS:
+        q->p.adapters = stacks[form == ADAPTERS];
+        q->p.n_adapters = form == ADAPTERS ? 2 : 1;
+        break;
+    case STOP: q->p.event = stops; break;
+    case INSERT:
+        q->p.event = inserts;
+        q->p.insert = inserted;
+        q->p.n_insert = (int32_t)(sizeof inserted / sizeof *inserted);
+        break;
+    case LOGPROBS: q->p.n_top = 5; break;
+    case SHIFT: /* its context is full within the answer */
+        q->p.shift = 1;
+        q->p.n_tokens = CONTEXT - ANSWER / 2;
+        break;
+    case PLAIN:
+    case FORMS: break;
+    }
+}
+
+/* Each prompt at each temperature in each form; PLAIN ones of a prompt are as the choices of one request with n. */
+static int make_asks(ask *all, int n_prompts, const weft_grammar *grammar, int with_adapters)
+{
+    int n = 0;
+    for (int prompt = 0; prompt < n_prompts; prompt++)
+        for (size_t t = 0; t < sizeof temperatures / sizeof *temperatures; t++)
+            for (int form = 0; form < FORMS; form++) {
+                ask *q = &all[n];
+                if ((form == GRAMMAR && !grammar) || ((form == ADAPTER || form == ADAPTERS) && !with_adapters))
+                    continue;
+                simple(q, 20 + prompt * 37 % 60, form == PLAIN || form == LOGPROBS ? LONG_ANSWER : ANSWER);
+                shape(q, form, grammar);
+                for (int32_t i = 0; i < q->p.n_tokens; i++) q->tokens[i] = 3 + (i % 11 * 17 + prompt * 29) % 400;
+                q->p.sampler.temperature = temperatures[t];
+                q->p.sampler.seed = (uint64_t)n;
+                q->p.tenant = n % 2 ? "one" : "two";
+                q->p.ignore_end = form != STOP;
+                n++;
+            }
+    return n;
+}
+
+/* ---- the same answers ---- */
+
+typedef struct world {
+    weft_model *model;
+    const weft_grammar *grammar;
+    const char *const *adapters; /* two files; NULL: none */
+    ask all[MOST_ASKS];
+    answer first[MOST_ASKS], again[MOST_ASKS];
+    int n;
+    int part;                 /* of the questions one of so many is asked; 0: all */
+    uint64_t least_preempted; /* windows alone never need more pages than a request was let in with: 0 */
+} world;
+
+static weft_engine_params fitting(void)
+{
+    weft_engine_params p = small();
+    p.n_ctx = CONTEXT;
+    return p;
+}
+
+static void compare_with(world *w, const char *what, guesses *g, int least_right, int most_right)
+{
+    weft_engine_params p = fitting();
+    weft_engine *e = guessing(w->model, &p, g, w->adapters);
+    run_together(e, w->all, w->again, w->n);
+    compare(what, w->all, w->first, w->again, w->n);
+    const weft_draft_stats s = drafts_of(e);
+    print_message("%s: %llu of %llu guessed tokens were right, in %llu drafts\n", what,
+                  (unsigned long long)s.n_accepted, (unsigned long long)s.n_tokens, (unsigned long long)s.n_drafts);
+    assert_true(s.n_accepted * 100 >= s.n_tokens * (uint64_t)least_right);
+    assert_true(s.n_accepted * 100 <= s.n_tokens * (uint64_t)most_right);
+    close_engine(&e);
+}
+
+/* Those that outgrow by a page what they are let in with, in a pool in which two of them cannot. */
+static void preempted(world *w, guesses *g)
+{
+    static ask all[MOST_ASKS];
+    static answer first[MOST_ASKS];
+    weft_engine_params p = fitting();
+    int n = 0;
+    p.n_kv_tokens = 256;
+    weft_engine *e = guessing(w->model, &p, g, w->adapters);
+    for (int i = 0; i < w->n; i++) {
+        if (w->all[i].p.max_tokens != LONG_ANSWER) continue;
+        all[n] = w->all[i];
+        all[n].p.no_cache = 1; /* no prefix that others share */
+        first[n++] = w->first[i];
+    }
+    for (int round = 0; round < 8 && !stats_of(e).n_preempted; round++) { /* who meets whom is chance */
+        run_together(e, all, w->again, n);
+        compare("preempted", all, first, w->again, n);
+    }
+    print_message("%llu preemptions\n", (unsigned long long)stats_of(e).n_preempted);
+    assert_true(stats_of(e).n_preempted >= w->least_preempted);
+    close_engine(&e);
+}
+
+/* Every third is cancelled when it has some tokens; what it has by then is a beginning of its answer. */
+static struct {
+    const answer *first;
+    atomic_int is_under_way[MOST_ASKS];
+} leaving;
+
+static int leaves(void *arg, const weft_event *e)
+{
+    on_event(arg, e);
+    if (e->kind == WEFT_EVENT_FINISHED || e->n_generated == 5)
+        atomic_store(&leaving.is_under_way[(const answer *)arg - leaving.first], 1);
+    return 0;
+}
+
+static int is_cancelled(const world *w, int i)
+{
+    return i % 3 == 0 && !w->all[i].p.event;
+}
+
+static void cancelled(world *w, guesses *g)
+{
+    weft_engine_params p = fitting();
+    weft_engine *e = guessing(w->model, &p, g, w->adapters);
+    weft_error err = {0};
+    leaving.first = w->again;
+    for (int i = 0; i < w->n; i++) {
+        ask q = w->all[i];
+        atomic_store(&leaving.is_under_way[i], 0);
+        if (is_cancelled(w, i)) q.p.event = leaves;
+        if (submit(e, &q, &w->again[i], &err)) fail_msg("%s", err.message);
+    }
+    for (int i = 0; i < w->n; i++) {
+        if (!is_cancelled(w, i)) continue;
+        wait_until(atomic_load(&leaving.is_under_way[i]));
+        weft_engine_cancel(e, w->again[i].id);
+    }
+    wait_all();
+    for (int i = 0; i < w->n; i++) {
+        const answer *a = &w->first[i], *b = &w->again[i];
+        if (!is_cancelled(w, i)) compare("beside cancelled ones", &w->all[i], a, b, 1);
+        const int n = a->n < b->n ? a->n : b->n;
+        assert_memory_equal(a->token, b->token, (size_t)n * sizeof *a->token);
+        assert_memory_equal(a->logprob, b->logprob, (size_t)n * sizeof *a->logprob);
+    }
+    close_engine(&e);
+}
+
+/* Where one mask is all that a step has time for, what was guessed waits for its own. */
+static void put_off(world *w, guesses *g)
+{
+    weft_engine_params p = fitting();
+    weft_engine *e = guessing(w->model, &p, g, w->adapters);
+    pthread_mutex_lock(&e->lock);
+    e->mask_most_ns = 1;
+    pthread_mutex_unlock(&e->lock);
+    run_together(e, w->all, w->again, w->n);
+    compare("put off", w->all, w->first, w->again, w->n);
+    close_engine(&e);
+}
+
+static void same_answers(world *w)
+{
+    weft_engine_params p = fitting();
+    weft_error err = {0};
+    p.n_slots = 1;
+    w->n = make_asks(w->all, w->adapters ? N_PROMPTS : N_OF_MATERIAL, w->grammar, w->adapters != NULL);
+    if (w->part) w->n /= w->part;
+    weft_engine *e = open_engine(w->model, &p);
+    for (int i = 0; w->adapters && i < 2; i++)
+        if (weft_engine_adapter_add(e, names[i], w->adapters[i], 1, 0, &err)) fail_msg("%s", err.message);
+    run_alone(e, w->all, w->first, w->n);
+    for (int i = 0; i < w->n; i++)
+        if (w->first[i].status) fail_msg("request %d failed: %s", i, w->first[i].message);
+    assert_int_equal(drafts_of(e).n_drafts, 0);
+    close_engine(&e);
+    guesses random = {.n = w->n}, wrong = {w->all, w->first, w->n, 1}, right = {w->all, w->first, w->n, 0},
+            mixed = {w->all, w->first, w->n, 4};
+    compare_with(w, "its own drafters", NULL, 0, 100);
+    compare_with(w, "random tokens", &random, 0, 20);
+    compare_with(w, "always wrong", &wrong, 0, 0);
+    compare_with(w, "recorded", &right, 80, 100);
+    compare_with(w, "recorded, one of four wrong", &mixed, 5, 90);
+    preempted(w, &mixed);
+    cancelled(w, &mixed);
+    if (w->grammar) put_off(w, &mixed);
+}
+
+static void same_answer_whoever_guesses(void **state)
+{
+    static world w;
+    const char *const files[] = {adapter_files[0], adapter_files[1]};
+    (void)state;
+    w.model = tiny(0);
+    make_adapters(w.model);
+    w.adapters = files;
+    w.least_preempted = CLAIMS_REPEATED(1, 0, 0);
+    same_answers(&w);
+    weft_model_close(&w.model);
+    remove_folder(folder);
+}
+
+static void same_answer_of(const char *name, int part, uint64_t least_preempted)
+{
+    static world w;
+    static const char source[] = "root ::= (\"Once there was \" [a-z]+ \". And then \")+ \"the end.\"\n";
+    weft_error err = {0};
+    weft_grammar *grammar = NULL;
+    w.model = from_shared(name);
+    w.adapters = NULL;
+    w.part = part;
+    w.least_preempted = least_preempted;
+    if (weft_grammar_new(weft_model_tokenizer(w.model), WEFT_GRAMMAR_GBNF, source, sizeof source - 1, &grammar, &err))
+        fail_msg("%s", err.message);
+    w.grammar = grammar;
+    same_answers(&w);
+    weft_grammar_free(&grammar);
+    weft_model_close(&w.model);
+}
+
+static void same_answer_of_stories(void **state)
+{
+    (void)state;
+    same_answer_of("stories260K", 1, CLAIMS_REPEATED(1, 0, 0));
+}
+
+static void same_answer_with_windows(void **state)
+{
+    (void)state;
+    same_answer_of("tiny-gemma3.f16", CLAIMS_SWEPT(3, 1), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_answer_whoever_guesses),
+    };
+    const struct CMUnitTest material[] = {
+        cmocka_unit_test(same_answer_of_stories),
+        cmocka_unit_test(same_answer_with_windows),
+    };
+    return claims_status(claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL)
+                                                     : cmocka_run_group_tests(tests, NULL, NULL));
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/* draft.c: drafts are what followed the longest ending that a text has had before, of its own tenant's texts alone; and
+ * of a draft as much is tried as pays by the costs that were seen. */
+#include "unit/fixture.h"
+
+#include "base/random.h"
+#include "draft/draft.h"
+
+static weft__draft propose(const weft__draft_history *h, const int32_t *context, int32_t n, int32_t most)
+{
+    weft__draft d = {.n = -1};
+    weft__draft_history_propose(h, context, n, most, &d);
+    return d;
+}
+
+/* What the index finds is what a search of all places finds: the longest common ending, of those in the window. */
+static void finds_the_longest_ending(void **state)
+{
+    enum { N = 3000, WINDOW = 512 };
+    static int32_t text[N];
+    weft__rng rng;
+    (void)state;
+    weft__rng_seed(&rng, 5);
+    weft__draft_history *h = weft__draft_history_new(WINDOW);
+    int found = 0;
+    for (int n = 0; n < N; n++) { /* few tokens, and pieces that come again */
+        const int again = n > 200 && weft__rng_below(&rng, 3) > 0;
+        text[n] = again ? text[n - 150] : (int32_t)weft__rng_below(&rng, 40);
+        weft__draft_history_add(h, &text[n], 1);
+        int longest = 0;
+        for (int p = n - 1; p > n - WINDOW + WEFT__DRAFT_DEPTH && p >= 0; p--) {
+            int k = 0;
+            while (k < WEFT__DRAFT_DEPTH && p - k >= 0 && text[p - k] == text[n - k]) k++;
+            longest = k > longest ? k : longest;
+        }
+        weft__draft d = propose(h, text, n + 1, 8);
+        assert_true(d.n <= 8 && (d.matched >= 12 || d.n <= d.matched));
+        if (longest >= 6) { /* the latest sixteen places are compared, which hold the longest here */
+            assert_true(d.matched >= longest && d.n > 0);
+            found++;
+        }
+        for (int k = 0; k < d.n; k++) assert_true(d.token[k] >= 0 && d.p[k] > 0 && d.p[k] <= 1);
+    }
+    assert_true(found > 30);
+    weft__draft_history_free(&h);
+}
+
+/* Of what has followed, the most frequent comes, with its share; nothing goes on across a cut. */
+static void counts_what_followed(void **state)
+{
+    const int32_t three[] = {1, 2, 3, 9, 1, 2, 4, 8, 1, 2, 3, 7, 1, 2};
+    const int32_t context[] = {5, 1, 2};
+    (void)state;
+    weft__draft_history *h = weft__draft_history_new(64);
+    weft__draft_history_add(h, three, 14);
+    weft__draft d = propose(h, context, 3, 4);
+    assert_int_equal(d.matched, 2);
+    assert_int_equal(d.n, 2); /* no more than speak for it */
+    assert_int_equal(d.token[0], 3);
+    assert_float_equal(d.p[0], 2.0 / 3, 1e-6);
+    weft__draft_history_cut(h);
+    weft__draft_history_add(h, &context[0], 1);
+    const int32_t across[] = {3, 7, 1, 2};
+    d = propose(h, across, 4, 4);
+    assert_true(d.n == 0 || d.token[0] != 5);
+    const int32_t last[] = {1, 2, 3, 7};
+    assert_int_equal(propose(h, last, 4, 4).n, 2); /* 1, 2, and the text has ended */
+    assert_int_equal(propose(h, context, 1, 4).n, 0);
+    assert_int_equal(propose(h, context, 3, 0).n, 0);
+    weft__draft_history_free(&h);
+}
+
+/* The end of a text is what a session goes on from, and a window forgets what has left it. */
+static void forgets(void **state)
+{
+    int32_t end[WEFT__DRAFT_DEPTH], text[200];
+    (void)state;
+    for (int i = 0; i < 200; i++) text[i] = 1000 + i;
+    weft__draft_history *h = weft__draft_history_new(64);
+    assert_int_equal(weft__draft_history_end(h, end), 0);
+    weft__draft_history_add(h, text, 40);
+    assert_int_equal(weft__draft_history_end(h, end), 40);
+    assert_memory_equal(end, text, 40 * sizeof *text);
+    assert_int_equal(propose(h, text, 10, 4).n, 4);
+    weft__draft_history_add(h, text + 40, 160);
+    assert_int_equal(propose(h, text, 10, 4).n, 0);
+    assert_int_equal(propose(h, text, 180, 4).token[0], 1180);
+    weft__draft_history_cut(h);
+    assert_int_equal(weft__draft_history_end(h, end), 0);
+    weft__draft_history_free(&h);
+}
+
+/* An expected text is followed from its first token; after another token in one's place, and after tokens left out. */
+static void follows_what_is_expected(void **state)
+{
+    int32_t text[100], answer[200];
+    (void)state;
+    for (int i = 0; i < 100; i++) text[i] = 100 + i;
+    weft__draft_expected *x = weft__draft_expected_new(text, 100);
+    weft__draft d;
+    int32_t n = 0;
+    weft__draft_expected_propose(x, answer, n, 8, &d);
+    assert_int_equal(d.n, 8);
+    assert_memory_equal(d.token, text, 8 * sizeof *text);
+    for (; n < 20; n++) answer[n] = text[n];
+    answer[n++] = 7; /* in the place of text[20] */
+    weft__draft_expected_propose(x, answer, n, 8, &d);
+    assert_int_equal(d.token[0], text[21]);
+    for (int i = 50; i < 58; i++) answer[n++] = text[i];
+    weft__draft_expected_propose(x, answer, n, 8, &d);
+    assert_int_equal(d.token[0], text[58]);
+    for (int i = 58; i < 100; i++) answer[n++] = text[i];
+    weft__draft_expected_propose(x, answer, n, 8, &d);
+    assert_int_equal(d.n, 0);
+    weft__draft_expected_free(&x);
+}
+
+/* Each key finds its own texts alone; the key that was added to least recently makes room. */
+static void keys_are_apart(void **state)
+{
+    const int32_t ours[] = {1, 2, 3, 4, 5, 6}, theirs[] = {1, 2, 9, 9, 9, 9};
+    (void)state;
+    const uint64_t one = weft__draft_pool_bytes(NULL) + (uint64_t)(1 << 14) * 6 * sizeof(int32_t);
+    weft__draft_pool *p = weft__draft_pool_new(2 * one);
+    const uint64_t a[2] = {1, 1}, b[2] = {1, 2}, c[2] = {2, 1};
+    weft__draft_pool_add(p, a, ours, 6);
+    assert_null(weft__draft_pool_find(p, b));
+    weft__draft_pool_add(p, b, theirs, 6);
+    assert_int_equal(propose(weft__draft_pool_find(p, a), ours, 2, 1).token[0], 3);
+    assert_int_equal(propose(weft__draft_pool_find(p, b), ours, 2, 1).token[0], 9);
+    weft__draft_pool_add(p, a, ours, 6);
+    weft__draft_pool_add(p, c, ours, 6);
+    assert_null(weft__draft_pool_find(p, b));
+    assert_non_null(weft__draft_pool_find(p, a));
+    assert_true(weft__draft_pool_bytes(p) <= 2 * one + 1024);
+    weft__draft_pool_free(&p);
+}
+
+/* Tokens of 200 steps of one row, whose drafts are right with that chance, and how many rows those had in all; as many
+ * as that in the last quarter. */
+static void play(const weft__draft_cost *c, double chance, int n_steps, int *rows, int *late)
+{
+    weft__rng rng;
+    weft__draft_trust t;
+    weft__draft d = {.kind = WEFT__DRAFT_SUFFIX, .n = 8, .matched = 4};
+    for (int k = 0; k < 8; k++) d.p[k] = 1;
+    weft__rng_seed(&rng, 3);
+    weft__draft_trust_begin(&t);
+    *rows = *late = 0;
+    for (int i = 0; i < n_steps; i++) {
+        const int32_t n = weft__draft_choose(c, &t, &d, 1);
+        int32_t right = 0;
+        while (right < n && weft__rng_double(&rng) < chance) right++;
+        weft__draft_learn(&t, &d, n, right);
+        *rows += n;
+        if (i >= n_steps * 3 / 4) *late += n;
+    }
+}
+
+/* Where rows cost little, drafts that are right grow; those that are wrong stop within 32 tokens, but for a try now and
+ * then; where each row costs as much as a step, none is worth it. */
+static void tries_what_pays(void **state)
+{
+    weft__draft_cost c;
+    int rows, late;
+    (void)state;
+    weft__draft_cost_begin(&c, 0, 0, 0);
+    play(&c, 0.9, 200, &rows, &late);
+    assert_true(late > 50 * 3);
+    play(&c, 0, 32, &rows, &late);
+    assert_true(rows <= 32);
+    play(&c, 0, 512, &rows, &late);
+    assert_true(rows <= 64 && late <= 128 / 24 + 1);
+    for (int n = 1; n <= WEFT__DRAFT_ROWS; n++) weft__draft_cost_saw(&c, n, (uint64_t)n * 1000000);
+    play(&c, 0.5, 512, &rows, &late);
+    assert_true(late <= 128 / 24 + 1);
+}
+
+/* A mixture's rows cost as many experts as they read; a disturbed step is soon forgotten. */
+static void knows_costs(void **state)
+{
+    weft__draft_cost dense, mixed;
+    (void)state;
+    weft__draft_cost_begin(&dense, 0, 0, 0);
+    weft__draft_cost_begin(&mixed, 256, 8, 1);
+    assert_true(weft__draft_cost_of(&dense, 4) < 1.2 * weft__draft_cost_of(&dense, 1));
+    assert_float_equal(weft__draft_cost_of(&mixed, 4) / weft__draft_cost_of(&mixed, 1), 3.82, 0.01);
+    weft__draft_cost_saw(&dense, 1, 9000000);
+    for (int i = 0; i < 10; i++) weft__draft_cost_saw(&dense, 1, 1000000);
+    assert_true(weft__draft_cost_of(&dense, 1) < 1.05e6);
+    assert_true(weft__draft_cost_of(&dense, 2) < 1.2e6);
+}
+
+static int in_little_memory(void *arg)
+{
+    const int32_t text[] = {1, 2, 3};
+    const uint64_t key[2] = {1, 2};
+    (void)arg;
+    weft__draft_expected *x = weft__draft_expected_new(text, 3);
+    weft__draft_pool *p = weft__draft_pool_new(1 << 20);
+    if (p) weft__draft_pool_add(p, key, text, 3); /* which forgets where it must */
+    const int ok = x && p;
+    weft__draft_expected_free(&x);
+    weft__draft_pool_free(&p);
+    return ok;
+}
+
+static void without_memory(void **state)
+{
+    (void)state;
+    assert_true(fail_each(in_little_memory, NULL) > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_the_longest_ending),
+        cmocka_unit_test(counts_what_followed),
+        cmocka_unit_test(forgets),
+        cmocka_unit_test(follows_what_is_expected),
+        cmocka_unit_test(keys_are_apart),
+        cmocka_unit_test(tries_what_pays),
+        cmocka_unit_test(knows_costs),
+        cmocka_unit_test(without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
