@@ -3,6 +3,8 @@
 #ifndef WEFT_CLI_SPEC_H
 #define WEFT_CLI_SPEC_H
 
+#include <string.h>
+
 #include "options.h"
 #include "weft/weft.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* check_coded.c: rows as whole numbers, and attention over them, against definitions of its own (check.h): codes bit for
- * bit against plain C, attention against double arithmetic over what the bytes of the pages decode to. */
+/* check_coded.c: rows as whole numbers, and attention over them, against definitions of its own (check.h): codes bit
+ * for bit against plain C, attention against double arithmetic over what the bytes of the pages decode to. */
 #include "check.h"
 
 #include <math.h>

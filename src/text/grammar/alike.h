@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* alike.h: states that allow the same tokens: those that count the characters of a string, or the items of a list, while
- * more of them are left than the longest token has. So masks need one table for all of them. */
+/* alike.h: states that allow the same tokens: those that count the characters of a string, or the items of a list,
+ * while more of them are left than the longest token has. So masks need one table for all of them. */
 #ifndef WEFT_TEXT_ALIKE_H
 #define WEFT_TEXT_ALIKE_H
 
