@@ -13,10 +13,12 @@ set(weft_test_costs
     backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_drafts_material 15 batcher_ends 10
         batcher_faults 25
         batcher_disk 25
-    outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
+    outputs 15 contexts 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
         30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
+    jinja_shapes 20 adapters 20 near 15 serve_folder 25 serve_models_real 20 model_adapters_material 20 train_gradient 20
+        engine_calls 15 serve_telemetry 20 server_shares 30 numbers 30 house_install 15
     house_absent 60 house_absent_alone 60 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10
-        kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10 python 10)
+        kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 25 python 15)
 
 # Programs that never have a second thread, and scripts whose claims are about one (a terminal, downloads, files that
 # are written): the thread sanitizer

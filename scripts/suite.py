@@ -208,7 +208,8 @@ PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-names": ("scr
             "install-check": ("tests/house/install_check", False), "deb-check": ("tests/house/deb_check", False),
             "dist-check": ("tests/house/dist_check", False), "python-check": ("tests/house/python_check", False),
             "upgrade-check": ("tests/house/upgrade_check", False), "page-check": ("tests/page/run", False),
-            "deploy-check": ("scripts/deploy-check", False), "soak": ("bench/soak", False)}
+            "deploy-check": ("scripts/deploy-check", False), "soak": ("bench/soak", False),
+            "soak-models": ("tests/server/test_models_real.py", False)}
 HEAD = """# The tests
 
 Made by `scripts/test --table` from the first comment of each test and from `bench/history/suite.json`; edit those. `test` is `make test`,
