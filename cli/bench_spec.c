@@ -56,7 +56,10 @@ static weft_status submit(const spec_bench *b, const spec_row *r, weft_inbox *in
     p.n_tokens = n_prompt;
     p.max_tokens = r->n_gen;
     p.ignore_end = p.no_cache = 1;
-    p.sampler.temperature = 0;
+    p.sampler.temperature =
+        1; /* what is drawn repeats itself less than what is likeliest: the prediction alone is right */
+    p.sampler.seed = (uint64_t)seq;
+    p.sampler.seed_given = 1;
     if (!isnan(r->right)) {
         predict(b, r, seq, tokens + n_prompt);
         p.predicted = tokens + n_prompt;

@@ -28,8 +28,8 @@ set(weft_of_one_thread
     jinja_extras_all jinja_extras_own engine_tools engine_tools_material chat_parser train_forms train_serving
     train_serving_material cli_terminal cli_doctor cli_fit server_stages hub_head
     near manual hostile fit fit_material pull pull_transfer pull_cache pull_cache_material push train_tokenizer
-    mem_buffers text_added text_answer text_answer_templates text_bpe_train text_golden text_grammar
-        text_grammar_large text_grammar_large_material text_grammar_masks text_jinja text_regex text_schema
+    mem_buffers text_added text_alike text_answer text_answer_templates text_bpe_train text_golden text_grammar
+        text_grammar_large text_grammar_large_material text_grammar_masks text_jinja text_pattern text_regex text_schema
         text_schema_limits text_speed text_speed_own text_spm_proto text_structured
     text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes
         jinja_variants gguf_read gguf_malformed gguf_split

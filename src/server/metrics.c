@@ -178,7 +178,7 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
     seconds(out, "weft_model_seconds_total",
             "Time in which the model computed; what a step takes beyond it is sampling and telling.",
             (double)e->model_ns / 1e9);
-    head(out, "weft_rows_total", "counter", "Rows of steps.");
+    head(out, "weft_rows_total", "counter", "Rows of steps; tokens that were guessed are among those that decode.");
     weft__strbuf_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n",
                         (unsigned long long)e->n_rows_decode, (unsigned long long)e->n_rows_prompt);
     counter(out, "weft_refused_total", "Requests refused because the queue was full.", e->n_refused);
@@ -298,7 +298,8 @@ static void put_grammars(weft__server_model *m, weft__strbuf *out)
 static void put_llama(const weft__server_metrics *m, const weft_engine_stats *e, weft__strbuf *out)
 {
     double prompt_s = (double)m->prompt_us / 1e6, generate_s = (double)m->generate_us / 1e6;
-    uint64_t fresh = m->fresh_tokens;
+    uint64_t fresh = m->fresh_tokens, guesses = 0;
+    for (int d = 0; d < WEFT_DRAFTERS; d++) guesses += e->drafts[d].n_tokens;
     counter(out, "llamacpp:prompt_tokens_total", "Number of prompt tokens processed.", fresh);
     seconds(out, "llamacpp:prompt_seconds_total", "Prompt process time.", prompt_s);
     counter(out, "llamacpp:tokens_predicted_total", "Number of generation tokens processed.", m->generated_tokens);
@@ -306,7 +307,7 @@ static void put_llama(const weft__server_metrics *m, const weft_engine_stats *e,
     counter(out, "llamacpp:n_decode_total", "Number of steps.", e->n_steps);
     counter(out, "llamacpp:n_tokens_max", "Largest number of tokens of a request.", m->most_tokens);
     gauge(out, "llamacpp:n_busy_slots_per_decode", "Average number of requests that generate in a step.",
-          e->n_steps ? (double)e->n_rows_decode / (double)e->n_steps : 0);
+          e->n_steps ? (double)(e->n_rows_decode - guesses) / (double)e->n_steps : 0);
     gauge(out, "llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.",
           prompt_s > 0 ? (double)fresh / prompt_s : 0);
     gauge(out, "llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.",

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "mem/owners.h"
-#include "server/server.h"
+#include "server/resident.h"
 
 _Static_assert((int)WEFT__SERVER_RESIDENT_SCRATCH == (int)WEFT__MEM_SCRATCH &&
                    (int)WEFT__SERVER_RESIDENT_WEIGHTS == (int)WEFT__MEM_WEIGHTS &&

@@ -20,6 +20,7 @@
 #include "server/grammar_cache.h"
 #include "server/limits.h"
 #include "server/reply.h"
+#include "server/resident.h"
 #include "server/settings.h"
 #include "server/stages.h"
 #include "server/traces.h"
@@ -221,28 +222,6 @@ typedef struct weft__server_metrics_file {
 weft_status weft__server_metrics_file_begin(weft_server *s, const char *path, int every_s, weft_error *err);
 /* Writes what there is at the end; nothing when it has not begun. The engine is there still. */
 void weft__server_metrics_file_end(weft_server *s);
-
-/* Bytes of the process that are resident, by owner (resident.c). */
-enum weft__server_resident_owner {
-    WEFT__SERVER_RESIDENT_SCRATCH, /* the first four as mem/owners.h has them */
-    WEFT__SERVER_RESIDENT_WEIGHTS,
-    WEFT__SERVER_RESIDENT_PAGES,
-    WEFT__SERVER_RESIDENT_ADAPTERS,
-    WEFT__SERVER_RESIDENT_BUFFERS, /* bodies of requests, and answers that are not read yet */
-    WEFT__SERVER_RESIDENT_PROGRAM, /* files: its own, libraries */
-    WEFT__SERVER_RESIDENT_REST,    /* the rest of the heap, stacks */
-    WEFT__SERVER_RESIDENT_OWNERS
-};
-
-typedef struct weft__server_resident {
-    pthread_mutex_t lock; /* all below */
-    uint64_t looked_ns, bytes[WEFT__SERVER_RESIDENT_OWNERS];
-} weft__server_resident;
-
-/* buffers: bytes that are known to be held in them. 0: the system does not tell. Looks once a second at most. */
-int weft__server_resident_look(weft__server_resident *r, uint64_t buffers,
-                               uint64_t bytes[WEFT__SERVER_RESIDENT_OWNERS]);
-const char *weft__server_resident_name(int owner);
 
 /* ---- what an engine tells, on its way to answers (events.c) ---- */
 

@@ -13,6 +13,10 @@ from certificate import make_certificate  # pull_case says where
 from pull_server import PullServer, entry, tree
 
 
+# Where several would do, the machine is measured, to choose what is fast enough (test_default_quantization, test_fit.py).
+NAMED = "owner/name:q4_k_m"
+
+
 class Good(Case):
     repos = {"owner/name": {"model-Q4_K_M.gguf": MODEL, "model-Q8_0.gguf": BIG, "README.md": b"hello", ".gitattributes": b"x",
                             "mmproj-Q4_K_M.gguf": b"eyes"},
@@ -32,21 +36,21 @@ class Good(Case):
         self.pulled("owner/name:mmproj-Q4_K_M.gguf", b"eyes")
 
     def test_second_pull_fetches_nothing(self):
-        self.pulled("owner/name", MODEL)
+        self.pulled(NAMED, MODEL)
         seen = len(self.server.log)
-        self.pulled("owner/name", MODEL)
+        self.pulled(NAMED, MODEL)
         self.assertEqual([p for p in self.server.paths()[seen:] if "resolve" in p], [])
 
     def test_changed_model_is_fetched_again(self):
-        self.pulled("owner/name", MODEL)
+        self.pulled(NAMED, MODEL)
         self.server.repos["owner/name"]["model-Q4_K_M.gguf"] = BIG
-        self.pulled("owner/name", BIG)
+        self.pulled(NAMED, BIG)
 
     def test_damaged_file_of_other_size_is_fetched_again(self):
-        path = self.pulled("owner/name", MODEL)
+        path = self.pulled(NAMED, MODEL)
         with open(path, "ab") as f:
             f.write(b"x")
-        self.pulled("owner/name", MODEL)
+        self.pulled(NAMED, MODEL)
 
     def test_split_file(self):
         path = self.pulled("owner/split", noise(1, 1000))
@@ -84,7 +88,7 @@ class Good(Case):
             for change, want in (({"WEFT_CACHE": d + "/w"}, "w/models"), ({"WEFT_CACHE": "", "XDG_CACHE_HOME": d + "/x"},
                                                                           "x/weft/models"),
                                  ({"WEFT_CACHE": "", "XDG_CACHE_HOME": "relative", "HOME": d + "/h"}, "h/.cache/weft/models")):
-                p = run(WEFT + ["pull", "owner/name"], env={**base, **change}, timeout=PATIENCE)
+                p = run(WEFT + ["pull", NAMED], env={**base, **change}, timeout=PATIENCE)
                 self.assertEqual(p.returncode, 0, p.stderr)
                 self.assertEqual(p.stdout.decode().strip(), f"{d}/{want}/owner/name/model-Q4_K_M.gguf")
 

@@ -71,8 +71,8 @@ static inline void write_large(attack *k, int i)
         k->name = "nested groups", k->status = WEFT_LIMIT;
         repeat(s, "(", part_of(k, 100000));
         break;
-    case 4: /* each rule is twice the one before it */
-        k->name = "doubling rules", n = part_of(k, 64);
+    case 4: /* each rule is twice the one before it: what may be spent ends it */
+        k->name = "doubling rules", n = part_of(k, 512);
         weft__strbuf_puts(s, "r0\n");
         for (int j = 0; j < n; j++) weft__strbuf_printf(s, "r%d ::= r%d r%d\n", j, j + 1, j + 1);
         weft__strbuf_printf(s, "r%d ::= \"a\" | \"b\"\n", n);
