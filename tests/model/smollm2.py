@@ -113,6 +113,20 @@ class Model(unittest.TestCase):
         answers = ask(FACTS)
         self.assertEqual([fact in answer for fact, answer in zip(FACTS.values(), answers)], [True] * len(FACTS), answers)
 
+    def test_what_stands_back_is_found_again(self):
+        """It finds pass keys and copies tokens, with keys and values in 8 bits as in F16; and F32 is hardly nearer to F16 than these are."""
+        p = weft("eval", "kv", MODEL, "-f", TEXT, "--kv-type", "q8", "-c", "170", "--tokens", "100", "--tries", "3", "--max-kld", "1", "--min-top", "0",
+                 "--json", env={**os.environ, "WEFT_CACHE": path("cache")})
+        self.assertEqual(p.returncode, 0, p.stderr)
+        a = json.loads(p.stdout)
+        for kind in ("base", "type"):
+            self.assertEqual([r["depth"] for r in a["passkey"]], [64])
+            self.assertGreaterEqual(a["passkey"][0][kind], 2, a["passkey"])
+            self.assertEqual([r["depth"] for r in a["copy"]], [64, 128])
+            for r in a["copy"]:
+                self.assertGreater(r[kind], 0.6 * r["n"], a["copy"])
+        self.assertLess(a["kld_mean"], 3 * a["f32"]["kld_mean"])
+
     def test_an_answer_streams(self):
         """A token's text leaves when it is there: a socket keeps each write apart."""
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
