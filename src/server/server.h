@@ -441,12 +441,11 @@ struct weft__server_response {
     size_t n_thinking_end;
     int32_t *predicted; /* [n_predicted], tokens: what the request expects of the answers */
     size_t n_predicted;
-    weft__http_turn turn;                     /* in a line, later in the queue of answers */
-    int too_late;                             /* the line's: its deadline passed, and it has its answer */
-    int looked_ahead;                         /* the line's: what it needs was begun before its turn */
-    int has_lease;                            /* 0: its adapters must be read first */
-    weft_engine_lease *lease;                 /* its adapters, until everything is submitted */
-    struct weft__server_rules *rules;         /* held */
+    weft__http_turn turn;             /* in a line, later in the queue of answers */
+    int too_late, looked_ahead;       /* the line's: it was answered at its deadline; what it needs was begun early */
+    int has_lease;                    /* 0: its adapters must be read first */
+    weft_engine_lease *lease;         /* its adapters, until everything is submitted */
+    struct weft__server_rules *rules; /* held */
     const struct weft__server_member *member; /* of these; NULL: nothing is limited */
     int64_t n_entered;                        /* tokens of its prompts that were counted when it was let in */
     atomic_int has_run, is_in;                /* is_in: it counts as one that is answered now */
