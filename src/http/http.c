@@ -147,6 +147,9 @@ static weft_status start_loops(weft__http *h, weft_error *err)
     weft_status st = weft__http_loops_start(h, err);
     if (choose) set_policy(SCHED_OTHER);
     if (st) return st;
+    if (weft__thread_start(&h->watcher, weft__http_watcher, h)) /* it wakes the loops */
+        return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    h->watching = 1;
     if (weft__thread_start(&h->acceptor, weft__http_acceptor, h))
         return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->accepting = 1;
@@ -163,9 +166,6 @@ static weft_status start_threads(weft__http *h, weft_error *err)
     h->has_quick = 1;
     h->workers = weft__alloc_array((size_t)h->config.n_workers, sizeof *h->workers);
     if (!h->workers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    if (weft__thread_start(&h->watcher, weft__http_watcher, h))
-        return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
-    h->watching = 1;
     for (; h->n_workers < h->config.n_workers; h->n_workers++)
         if (weft__thread_start(&h->workers[h->n_workers], weft__http_worker, h))
             return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
