@@ -124,42 +124,11 @@ static void end_streams(bench *b)
 
 /* ---- adapters ---- */
 
-static int by_name(const void *x, const void *y)
-{
-    return strcmp(((const weft__adapt_pair *)x)->name, ((const weft__adapt_pair *)y)->name);
-}
-
 /* A file of rank 16 on all linears but the head, in F16; no two numbers give the same content. */
 static void write_adapter(const bench *b, int number, const char *path)
 {
-    const weft__adapt_base *base = &b->model->base;
-    weft__adapt a = {.label = (char *)path, .pairs = need(weft__alloc_zero((size_t)base->n, sizeof *a.pairs))};
     weft_error err = {0};
-    int64_t most = 1;
-    for (int32_t i = 0; i < base->n; i++) {
-        const weft__adapt_target *t = &base->targets[i];
-        if (strncmp(t->name, "blk.", 4)) continue;
-        weft__adapt_pair *p = &a.pairs[a.n_pairs++];
-        *p = (weft__adapt_pair){.k = t->k,
-                                .n = t->n_total,
-                                .n_experts = t->n_experts,
-                                .rank = RANK,
-                                .scale = 1,
-                                .a_dtype = WEFT_F16,
-                                .b_dtype = WEFT_F16};
-        snprintf(p->name, sizeof p->name, "%s", t->name);
-        most = t->k > most ? t->k : most;
-        most = t->n_total > most ? t->n_total : most;
-    }
-    float *values = need(random_adapter(most, most, RANK, (uint64_t)number + 1));
-    for (int32_t i = 0; i < a.n_pairs; i++) {
-        a.pairs[i].a = values;
-        a.pairs[i].b = values + most * RANK;
-    }
-    qsort(a.pairs, (size_t)a.n_pairs, sizeof *a.pairs, by_name);
-    if (weft__adapt_write_gguf(&a, base->arch, path, &err)) die("adapter", &err);
-    weft__free(values);
-    weft__free(a.pairs);
+    if (random_adapter_write(&b->model->base, RANK, WEFT_F16, (uint64_t)number + 1, path, &err)) die("adapter", &err);
 }
 
 /* Reads, checks and packs a file, as a request that names it does. */

@@ -55,41 +55,10 @@ static void *need(void *p)
     return p;
 }
 
-static int by_name(const void *x, const void *y)
-{
-    return strcmp(((const weft__adapt_pair *)x)->name, ((const weft__adapt_pair *)y)->name);
-}
-
 static void write_adapter(const bench *b, uint32_t stored)
 {
-    const weft__adapt_base *base = &b->model->base;
-    weft__adapt a = {.label = (char *)b->path, .pairs = need(weft__alloc_zero((size_t)base->n, sizeof *a.pairs))};
     weft_error err = {0};
-    int64_t most = 1;
-    for (int32_t i = 0; i < base->n; i++) {
-        const weft__adapt_target *t = &base->targets[i];
-        if (strncmp(t->name, "blk.", 4)) continue;
-        weft__adapt_pair *p = &a.pairs[a.n_pairs++];
-        *p = (weft__adapt_pair){.k = t->k,
-                                .n = t->n_total,
-                                .n_experts = t->n_experts,
-                                .rank = RANK,
-                                .scale = 1,
-                                .a_dtype = stored,
-                                .b_dtype = stored};
-        snprintf(p->name, sizeof p->name, "%s", t->name);
-        most = t->k > most ? t->k : most;
-        most = t->n_total > most ? t->n_total : most;
-    }
-    float *values = need(random_adapter(most, most, RANK, 1));
-    for (int32_t i = 0; i < a.n_pairs; i++) {
-        a.pairs[i].a = values;
-        a.pairs[i].b = values + most * RANK;
-    }
-    qsort(a.pairs, (size_t)a.n_pairs, sizeof *a.pairs, by_name);
-    if (weft__adapt_write_gguf(&a, base->arch, b->path, &err)) die("adapter", &err);
-    weft__free(values);
-    weft__free(a.pairs);
+    if (random_adapter_write(&b->model->base, RANK, stored, 1, b->path, &err)) die("adapter", &err);
 }
 
 static double since(uint64_t begin)
