@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/ref/softmax.h"
 #include "quant/half.h"
 
 static void attn_put(const float *x, int head_dim, int slot, uint32_t dtype, void *part)
@@ -39,31 +40,18 @@ static float element(const weft__attn *a, uint32_t dtype, uint64_t offset, int h
     return dtype == WEFT_F16 ? weft__f16_to_f32(((const uint16_t *)part)[i]) : ((const float *)part)[i];
 }
 
-/* score = q . k * scale, then cap * tanh(score / cap) (Gemma 2, 2024). */
 static float score(const weft__attn *a, uint32_t dtype, const float *q, int t)
 {
     double s = 0;
     for (int d = 0; d < a->head_dim_k; d++) s += (double)q[d] * element(a, dtype, a->k_offset, a->head_dim_k, t, d);
-    s *= a->scale;
-    return (float)(a->softcap != 0 ? a->softcap * tanh(s / a->softcap) : s);
+    return ref_score(a, s);
 }
 
 /* Positions [from, to) of one query: softmax(scores) . values, not yet divided by the sum. */
 static void one_query(const weft__attn *a, uint32_t dtype, const float *q, int from, int to, float *s, float *state)
 {
-    float max = -INFINITY;
-    double sum = 0;
-    for (int t = from; t < to; t++) {
-        s[t - from] = score(a, dtype, q, t);
-        if (s[t - from] > max) max = s[t - from];
-    }
-    for (int t = from; t < to; t++) {
-        double x = (double)s[t - from] - max, p = x < -WEFT__SOFTMAX_FAR ? 0 : exp(x);
-        s[t - from] = (float)p;
-        sum += p;
-    }
-    state[0] = max;
-    state[1] = (float)sum;
+    for (int t = from; t < to; t++) s[t - from] = score(a, dtype, q, t);
+    ref_softmax(s, to - from, state);
     for (int e = 0; e < a->head_dim_v; e++) {
         double acc = 0;
         for (int t = from; t < to; t++)

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/ref/softmax.h"
+
 enum { BLOCK = 16 }; /* slots of a block of keys */
 
 void weft__kv_rotate_ref(const float *x, int head_dim, float *y)
@@ -95,20 +97,8 @@ static void one_query(const weft__attn *a, const float *query, int from, int to,
 {
     int8_t q[WEFT_KV_CODED_MAX];
     const double scale = code_row(query, a->head_dim_k, q);
-    float max = -INFINITY;
-    double sum = 0;
-    for (int t = from; t < to; t++) {
-        double x = key_product(a, q, t) * scale * a->scale;
-        s[t - from] = (float)(a->softcap != 0 ? a->softcap * tanh(x / a->softcap) : x);
-        if (s[t - from] > max) max = s[t - from];
-    }
-    for (int t = from; t < to; t++) {
-        double x = (double)s[t - from] - max, p = x < -WEFT__SOFTMAX_FAR ? 0 : exp(x);
-        s[t - from] = (float)p;
-        sum += p;
-    }
-    state[0] = max;
-    state[1] = (float)sum;
+    for (int t = from; t < to; t++) s[t - from] = ref_score(a, key_product(a, q, t) * scale);
+    ref_softmax(s, to - from, state);
     for (int e = 0; e < a->head_dim_v; e++) {
         double acc = 0;
         for (int t = from; t < to; t++) acc += (double)s[t - from] * value_of(a, t, e);
