@@ -152,17 +152,12 @@ struct pages {
 static weft_status write_page(struct pages *p, const char *command, weft__strbuf *text)
 {
     char path[4096];
-    weft__out_file out;
     weft_error *err = &p->err;
     if (text->failed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a page");
     if (strlen(p->folder) + strlen(command) + 16 > sizeof path)
         return weft_fail(err, WEFT_LIMIT, "%s: the name is too long", p->folder);
     page_name(path, sizeof path, p->folder, command, ".1");
-    weft_status st = weft__out_file_open(&out, path, err);
-    if (st) return st;
-    st = weft__out_file_write(&out, text->data, text->len, err);
-    if (!st) st = weft__out_file_commit(&out, err);
-    weft__out_file_close(&out);
+    weft_status st = weft__out_file_put(path, text->data, text->len, err);
     p->n += !st;
     return st;
 }

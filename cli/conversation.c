@@ -349,12 +349,7 @@ weft_status conversation_save(const conversation *c, const char *path, weft_erro
     weft__json_write(&t, c->messages, WEFT__JSON_SPACED);
     weft__strbuf_puts(&t, "}\n");
     weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
-    weft__out_file out;
-    if (!st && !(st = weft__out_file_open(&out, path, err))) {
-        st = weft__out_file_write(&out, t.data, t.len, err);
-        if (!st) st = weft__out_file_commit(&out, err);
-        weft__out_file_close(&out);
-    }
+    if (!st) st = weft__out_file_put(path, t.data, t.len, err);
     weft__strbuf_free(&t);
     return st;
 }

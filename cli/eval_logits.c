@@ -52,17 +52,11 @@ static weft_status parse_ids(const char *text, int32_t **ids, int32_t *n, weft_e
 
 static weft_status write_floats(const char *path, const float *x, size_t n, weft_error *err)
 {
-    weft__out_file out;
     if (!strcmp(path, "-"))
         return fwrite(x, sizeof *x, n, stdout) != n || fflush(stdout)
                    ? weft_fail(err, WEFT_IO, "stdout: %s", strerror(errno))
                    : WEFT_OK;
-    weft_status st = weft__out_file_open(&out, path, err);
-    if (st) return st;
-    st = weft__out_file_write(&out, x, n * sizeof *x, err);
-    if (!st) st = weft__out_file_commit(&out, err);
-    weft__out_file_close(&out);
-    return st;
+    return weft__out_file_put(path, x, n * sizeof *x, err);
 }
 
 /* They are written as they are, for a look at the reason; but they are no logits. */

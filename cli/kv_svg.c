@@ -146,15 +146,9 @@ static void draw_all(weft__strbuf *t, kv_quality *q)
 weft_status kv_draw(kv_quality *q, const char *path, weft_error *err)
 {
     weft__strbuf t = {0};
-    weft__out_file out;
     draw_all(&t, q);
     weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory to draw the picture")
-                              : weft__out_file_open(&out, path, err);
-    if (!st) {
-        st = weft__out_file_write(&out, t.data, t.len, err);
-        if (!st) st = weft__out_file_commit(&out, err);
-        weft__out_file_close(&out);
-    }
+                              : weft__out_file_put(path, t.data, t.len, err);
     weft__strbuf_free(&t);
     return st;
 }

@@ -392,3 +392,14 @@ void weft__out_file_close(weft__out_file *o)
     weft__free(o->buffer);
     *o = (weft__out_file){.fd = -1, .noted = -1};
 }
+
+weft_status weft__out_file_put(const char *path, const void *bytes, size_t n, weft_error *err)
+{
+    weft__out_file out;
+    weft_status st = weft__out_file_open(&out, path, err);
+    if (st) return st;
+    st = weft__out_file_write(&out, bytes, n, err);
+    if (!st) st = weft__out_file_commit(&out, err);
+    weft__out_file_close(&out);
+    return st;
+}

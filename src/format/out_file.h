@@ -47,6 +47,8 @@ weft_status weft__out_file_zeros(weft__out_file *o, uint64_t n, weft_error *err)
 weft_status weft__out_file_sync(weft__out_file *o, weft_error *err);
 weft_status weft__out_file_commit(weft__out_file *o, weft_error *err);
 void weft__out_file_close(weft__out_file *o);
+/* A whole file at once. Fails as weft__out_file_open, _write and _commit do. */
+weft_status weft__out_file_put(const char *path, const void *bytes, size_t n, weft_error *err);
 
 /* For a handler of signals that end the program: removes the temporary files of all threads, of which none is committed
  * then. */

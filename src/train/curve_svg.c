@@ -146,15 +146,9 @@ static void draw(weft__strbuf *t, const weft__curve *c)
 weft_status weft__curve_draw(const weft__curve *c, weft_error *err)
 {
     weft__strbuf t = {0};
-    weft__out_file out;
     draw(&t, c);
     weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory to draw the loss curve")
-                              : weft__out_file_open(&out, c->picture_path, err);
-    if (!st) {
-        st = weft__out_file_write(&out, t.data, t.len, err);
-        if (!st) st = weft__out_file_commit(&out, err);
-        weft__out_file_close(&out);
-    }
+                              : weft__out_file_put(c->picture_path, t.data, t.len, err);
     weft__strbuf_free(&t);
     return st;
 }
