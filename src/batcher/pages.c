@@ -323,6 +323,7 @@ static int store_release(void *arg, void *user, weft__sched_release how)
         if (how == WEFT__SCHED_FINISHED) r->n_kept = n;
     }
     weft__kv_seq_trim(r->seq, 0);
+    if (how == WEFT__SCHED_PREEMPTED) weft__batcher_draft_preempt(r);
     return 0; /* what the tree still has of a preempted one is found when it comes back */
 }
 
