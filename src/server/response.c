@@ -319,7 +319,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
     if (asks && weft__server_response_ask(g)) last = 1;
-    if (!refused && last) weft__server_stages_leave_engine(&g->stages);
+    if (!refused && last) weft__server_stages_leave_engine(&g->stages, c->now_ns);
     if (last) weft__server_response_leave(g); /* who has the end of an answer may send the next request */
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);
