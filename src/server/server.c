@@ -364,7 +364,6 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (st) return st;
     weft_server *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     s->no_page = p->no_page != 0;
