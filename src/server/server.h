@@ -264,7 +264,9 @@ typedef struct weft__server_model {
     atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
-    uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
+    uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages and what adapters have beyond; pages */
+    uint64_t adapters_least, adapters_more;           /* of adapters: reserved; that they may take beyond */
+    uint64_t n_adapters_gone;                         /* evictions when it was last looked at */
     weft_error fault;
     weft__http_turns waiting;        /* requests that wait for it */
     weft__server_kept_adapter *kept; /* [n_kept] */
