@@ -51,7 +51,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__free(g->predicted);
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
-    weft__server_model_release(&g->model);
+    weft__server_model_release(&g->model, g->stages.ended_ns);
     weft__server_rules_release(&g->rules);
     weft__http_release(g->r);
     weft__free(g);

@@ -324,7 +324,8 @@ typedef struct weft__server_models {
 weft__server_model *weft__server_model_hold(weft__server_model *m);
 /* 1: it is loaded, and held now. */
 int weft__server_model_hold_loaded(weft__server_model *m);
-void weft__server_model_release(weft__server_model **m);
+/* used_ns: when it was last used, which may be long before; 0: now. */
+void weft__server_model_release(weft__server_model **m, uint64_t used_ns);
 /* The same by who only looked: that is no use of it. */
 void weft__server_model_look_away(weft__server_model **m);
 
