@@ -14,6 +14,8 @@ static const char ABOUT[] =
     "  {\"prompt\": \"...\", \"completion\": \"...\"}\n"
     "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --dpo: the chosen answer is to "
     "become likelier than the rejected\n"
+    "with \"weight\" beside them how much the record counts (1; below 0: it is to become less likely, best in small "
+    "doses),\n"
     "or ShareGPT's {\"conversations\": [{\"from\", \"value\"}]}, or Alpaca's {\"instruction\", \"input\", \"output\"}, "
     "or a chat that /save of\n"
     "'weft chat' saved. F.json holds a list of such records, or one.\n"
@@ -49,7 +51,9 @@ int adapter_train(int argc, char **argv)
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
         {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
          "which matrices, separated by commas (every linear layer: "
-         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
+         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down); ffn_down@20-29 is of those layers alone, @20-29 "
+         "all "
+         "in them",
          0, 0, NULL},
         {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
         {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0,

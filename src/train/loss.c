@@ -24,7 +24,7 @@ static weft_status check_batch(weft__trainer *t, const weft__train_batch *b, wef
         if (b->segment[r] != before + 1 && (r == 0 || b->segment[r] != before))
             return weft_fail(err, WEFT_ARGUMENT, "row %d: segment %d behind %d; segments rise from 0 in steps of 1", r,
                              b->segment[r], before);
-        if (b->weight && !(b->weight[r] >= 0 && b->weight[r] <= 1e6f))
+        if (b->weight && !(fabsf(b->weight[r]) <= 1e6f)) /* not NaN */
             return weft_fail(err, WEFT_ARGUMENT, "row %d: weight %g", r, (double)b->weight[r]);
     }
     return WEFT_OK;
@@ -150,7 +150,7 @@ static weft__train_loss summed(const weft__trainer *t)
     weft__train_loss l = {.n_rows = t->batch->n_rows, .n_targets = t->n_wanted, .flops = t->flops};
     for (int32_t i = 0; i < t->n_wanted; i++) {
         l.loss -= (double)t->coef[i] * (double)t->logp[i];
-        l.weight += (double)t->coef[i];
+        l.weight += fabs((double)t->coef[i]);
     }
     return l;
 }
