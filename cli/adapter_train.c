@@ -34,8 +34,9 @@ int adapter_train(int argc, char **argv)
     int first, rs = 0, dpo = 0, tempered = 0; /* tempered: --beta was given */
     float beta = 0.1f;
     training_init(&t);
+    t.adapts = 1;
     weft_train_params *p = &t.p;
-    p->lora_rank = 16;
+    p->lora_rank = 0;
     p->lora_alpha = 0;
     p->lr = 2e-3f;
     p->batch = 0; /* both by the data */
@@ -50,10 +51,10 @@ int adapter_train(int argc, char **argv)
          OPTION_ABOVE_0, 1e6, NULL},
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
         {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
-         "which matrices, separated by commas (every linear layer: "
-         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down); ffn_down@20-29 is of those layers alone, @20-29 "
-         "all "
-         "in them",
+         "which matrices, separated by commas; ffn_down@20-29 is of those layers alone, @20-29 all in them (every "
+         "linear "
+         "layer: "
+         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
          0, 0, NULL},
         {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
         {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0,
@@ -79,7 +80,8 @@ int adapter_train(int argc, char **argv)
     }
     p->base = argv[first];
     p->lora_rs = rs;
-    if (!p->lora_alpha) p->lora_alpha = (float)p->lora_rank;
+    if (!p->lora_rank && !p->init_adapter) p->lora_rank = 16;
+    if (!p->lora_alpha && !p->init_adapter) p->lora_alpha = (float)p->lora_rank;
     if (dpo) p->dpo_beta = beta;
     return training_run(&t, "adapter train");
 }

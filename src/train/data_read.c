@@ -99,6 +99,7 @@ static weft_status take_record(weft__dataset *d, const weft__train_record *recor
                          d->options.pairs ? "pairs are wanted: {\"prompt\", \"chosen\", \"rejected\"}"
                                           : "pairs are for preference training alone");
     d->record_weight = (float)record->weight;
+    d->counts.n_empty += weft__train_says_nothing(record);
     if (record->kind == WEFT__TRAIN_RECORD_PAIR) {
         d->counts.n_documents++;
         return take_pair(d, record, err);

@@ -87,9 +87,11 @@ static void loss_row(const weft__trainer *t, int64_t i, int back)
 {
     int64_t width = weft__train_width(t, t->logits), w = t->first_wanted + i;
     const float *x = t->value[t->logits] + i * width;
-    float *g = t->gradient[t->logits] + i * width, most = x[t->k->argmax(x, width)];
+    const int64_t at = t->k->argmax(x, width);
+    float *g = t->gradient[t->logits] + i * width, most = x[at];
     double sum = t->k->exp_sum(x, most, width, g);
     int32_t target = t->batch->target[t->wanted[w]];
+    t->likeliest[w] = (int32_t)at;
     t->logp[w] = (float)((double)x[target] - most - log(sum));
     if (!back) return;
     t->k->scale(g, (float)(t->coef[w] / sum), width, g);
