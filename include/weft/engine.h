@@ -93,6 +93,9 @@ WEFT_API weft_status weft_engine_count_bytes(const weft_model *model, const weft
  * beyond is given back to the system as requests end, cached prefixes at once: stats.kv_limit_bytes tells what holds
  * now. From any thread; does not wait. */
 WEFT_API void weft_engine_limit_pages(weft_engine *engine, uint64_t n_bytes);
+/* Adapters that are ready take so many bytes at most from now on, but always as many as params.adapter_bytes, which is
+ * what one may take. Those that no request uses go at once, those in use as requests end. From any thread. */
+WEFT_API void weft_engine_limit_adapters(weft_engine *engine, uint64_t n_bytes);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);

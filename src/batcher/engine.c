@@ -284,6 +284,11 @@ void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
     pthread_mutex_unlock(&e->lock);
 }
 
+void weft_engine_limit_adapters(weft_engine *e, uint64_t n_bytes)
+{
+    weft__adapt_store_give(e->adapters, n_bytes);
+}
+
 void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)
 {
     const uint64_t until = weft__clock_ns() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX) * 1000000;
