@@ -69,8 +69,8 @@ static void count_bytes(weft_engine *e, uint64_t pages)
     weft_memory *m = &e->stats.memory;
     hold(&m->weights, e->model->held);
     hold(&m->pages, pages);
-    hold(&m->scratch,
-         weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch + weft__draft_pool_bytes(e->draft.pool));
+    hold(&m->scratch, weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch +
+                          weft__draft_pool_bytes(e->draft.pool) + e->stats.swap.staged_bytes);
 }
 
 void weft__batcher_count_pages(weft_engine *e)
@@ -86,6 +86,7 @@ void weft__batcher_count_pages(weft_engine *e)
         held += n;
         cached += weft__kv_pool_idle_pages(e->pool, g);
     }
+    weft__batcher_count_swap(e);
     count_bytes(e, bytes);
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
@@ -143,6 +144,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
     out->store_damaged = d.n_damaged;
     out->store_removed = d.n_removed;
     out->store_waiting += d.n_queued;
+    out->swap.file_bytes = d.swap_bytes;
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;
