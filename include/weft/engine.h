@@ -22,6 +22,9 @@ typedef struct weft_engine weft_engine;
 #define WEFT_CTX_MAX (1 << 24)
 #define WEFT_QUEUE_MAX (1 << 15)
 
+/* As many rows of prompts beside others as keep steps to their time (steady_ms). */
+#define WEFT_CHUNK_AUTO (-1)
+
 typedef struct weft_engine_params {
     uint32_t size;
     uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
@@ -32,7 +35,7 @@ typedef struct weft_engine_params {
      * WEFT_NO_MEMORY where they would take more than that memory */
     int64_t n_kv_tokens;
     int32_t step_rows;       /* rows of one step at most; 0: the model's max_rows */
-    int32_t chunk;           /* rows of prompts in one step at most while others decode; 0: 128 */
+    int32_t chunk;           /* rows of prompts in one step at most while others decode; 0: 128; WEFT_CHUNK_AUTO */
     int32_t max_queue;       /* requests that wait at most; 0: 256 */
     int32_t isolate_tenants; /* 1: prefixes are shared within a tenant only */
     const char *store_dir;   /* folder in which prefixes and saved slots outlive the process; NULL: none */
@@ -50,6 +53,12 @@ typedef struct weft_engine_params {
     int32_t swap;      /* weft_swap; without a store nothing is swapped */
     /* of the store's cap, for pages of requests that gave way; 0: a quarter of it, which is the most */
     uint64_t swap_bytes;
+    /* how long a step should take while others decode, ms: rows of prompts become as many as fit into it, up to chunk
+     * (0: all that a step has). 0: they are `chunk` whatever that takes; with WEFT_CHUNK_AUTO: 100 */
+    int32_t steady_ms;
+    /* A smaller model of the same vocabulary (weft_draft_fits) that guesses tokens, where spec is WEFT_SPEC_AUTO or
+     * WEFT_SPEC_DRAFT; with pages of its own for n_kv_tokens. It outlives the engine. NULL: none */
+    weft_model *draft;
 } weft_engine_params;
 
 /* Whether the pages of a request that gives its place up go to the store's folder, and come back from it, instead of
@@ -58,10 +67,15 @@ enum weft_swap { WEFT_SWAP_AUTO = 0, WEFT_SWAP_OFF = 1, WEFT_SWAP_ALWAYS = 2 };
 
 /* Where a guess was found. SUFFIX: in the request's prompt and answer, and in finished answers of its tenant under its
  * adapters. PREDICTION: in what the request said the answer would be. FORCED: what its grammar, or its `insert`, leaves
- * no choice about. */
-enum weft_drafter { WEFT_DRAFTER_SUFFIX = 0, WEFT_DRAFTER_PREDICTION = 1, WEFT_DRAFTER_FORCED = 2 };
-#define WEFT_DRAFTERS 3
-/* "suffix", "prediction", "forced"; "?" for another. */
+ * no choice about. MODEL: what a draft model would have gone on with. */
+enum weft_drafter {
+    WEFT_DRAFTER_SUFFIX = 0,
+    WEFT_DRAFTER_PREDICTION = 1,
+    WEFT_DRAFTER_FORCED = 2,
+    WEFT_DRAFTER_MODEL = 3
+};
+#define WEFT_DRAFTERS 4
+/* "suffix", "prediction", "forced", "model"; "?" for another. */
 WEFT_API const char *weft_drafter_name(int32_t drafter);
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -143,6 +157,7 @@ typedef struct weft_event {
     /* FINISHED: tokens that were guessed and tried, the right ones included; those of them from its prediction */
     int32_t n_drafted, n_predicted;
     int32_t reserved;
+    int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS]; /* FINISHED: by weft_drafter; those that were right */
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now
@@ -389,6 +404,9 @@ typedef struct weft_engine_stats {
     uint64_t adapter_asked_ahead, adapter_ahead_hits; /* by weft_engine_adapters_ahead; in the page cache when read */
     weft_draft_stats drafts[WEFT_DRAFTERS];           /* by weft_drafter */
     weft_swap_stats swap;
+    uint64_t draft_ns;                                /* in which a draft model guessed */
+    int32_t chunk;                                    /* rows of prompts that the next step may have beside others */
+    int32_t reserved;
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -331,6 +331,7 @@ static int store_release(void *arg, void *user, weft__sched_release how)
     if (how == WEFT__SCHED_PREEMPTED) weft__batcher_swap_stop(r);
     if (how == WEFT__SCHED_FINISHED) weft__batcher_swap_forget(r);
     weft__kv_seq_trim(r->seq, 0);
+    if (how == WEFT__SCHED_PREEMPTED) weft__batcher_draft_preempt(r);
     return r->parked != NULL; /* and what the tree still has of a preempted one is found when it comes back */
 }
 

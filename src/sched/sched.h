@@ -137,6 +137,8 @@ weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sch
 /* Calls neither hooks nor store: first cancel all and call weft__sched_next once. */
 void weft__sched_destroy(weft__sched **sched);
 
+/* From the next plan on, limits->chunk is n, 1 to step_rows. Between weft__sched_done and weft__sched_next. */
+void weft__sched_set_chunk(weft__sched *s, int32_t n);
 /* Puts a request into the queue; *id is never 0. WEFT_BUSY: no room, with an estimate of when there will be in
  * *retry_after_s (may be NULL; see weft__sched_retry_after). WEFT_LIMIT: it could never fit, WEFT_ARGUMENT: it makes no
  * sense; both by name. */

@@ -88,6 +88,12 @@ static void make_plan(weft__sched *s)
         }
 }
 
+void weft__sched_set_chunk(weft__sched *s, int32_t n)
+{
+    assert(!s->in_step);
+    s->limits.chunk = n < 1 ? 1 : n < s->limits.step_rows ? n : s->limits.step_rows;
+}
+
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us)
 {
     assert(!s->in_step);

@@ -188,6 +188,17 @@ static void add_histogram(weft_histogram *to, const weft_histogram *more)
     for (int i = 0; i <= WEFT_HISTOGRAM_MAX; i++) to->counts[i] += more->counts[i];
 }
 
+static void keep_drafts(weft_draft_stats *to, const weft_draft_stats *more)
+{
+    to->n_drafts += more->n_drafts;
+    to->n_tokens += more->n_tokens;
+    to->n_accepted += more->n_accepted;
+    for (int k = 0; k < WEFT_DRAFT_MAX; k++) {
+        to->tokens_at[k] += more->tokens_at[k];
+        to->accepted_at[k] += more->accepted_at[k];
+    }
+}
+
 /* Counters of an engine that ends go on where they are. */
 static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
 {
@@ -200,6 +211,8 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->n_cancelled += e->n_cancelled;
     to->n_failed += e->n_failed;
     to->n_generated += e->n_generated;
+    to->draft_ns += e->draft_ns;
+    for (int d = 0; d < WEFT_DRAFTERS; d++) keep_drafts(&to->drafts[d], &e->drafts[d]);
     to->n_refused += e->n_refused;
     to->n_preempted += e->n_preempted;
     to->n_put_off += e->n_put_off;

@@ -238,6 +238,17 @@ static void put_member(weft__strbuf *out, const char *name, const char *value)
     weft__json_write_string(out, value, n);
 }
 
+/* Of each drafter that guessed. */
+static void put_drafts(const weft__server_log_entry *note, weft__strbuf *out)
+{
+    int n = 0;
+    for (int d = 0; d < WEFT_DRAFTERS; d++)
+        if (note->drafted[d])
+            weft__strbuf_printf(out, "%s\"%s\":{\"tokens\":%d,\"accepted\":%d}", n++ ? "," : ",\"drafts\":{",
+                                weft_drafter_name(d), note->drafted[d], note->accepted[d]);
+    if (n) weft__strbuf_puts(out, "}");
+}
+
 void weft__server_log_request(weft_server *s, const weft__http_record *record, const weft__server_log_entry *note)
 {
     weft__strbuf out = {0};
@@ -263,6 +274,7 @@ void weft__server_log_request(weft_server *s, const weft__http_record *record, c
         weft__strbuf_printf(
             &out, ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
             note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
+        put_drafts(note, &out);
         weft__strbuf_puts(&out, ",");
         weft__server_stages_write(&note->stages, &out);
     }

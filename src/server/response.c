@@ -236,6 +236,8 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->n_prompt = e->n_prompt;
     c->out->n_cached = e->n_cached;
     c->out->n_drafted = e->n_drafted;
+    memcpy(c->drafted, e->drafted, sizeof c->drafted);
+    memcpy(c->accepted, e->accepted, sizeof c->accepted);
     c->out->n_predicted = e->n_predicted;
     c->out->n_dropped = e->n_dropped;
     c->queue_ms = e->queue_ms;

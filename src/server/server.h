@@ -393,6 +393,7 @@ typedef struct weft__server_choice {
     uint64_t counted_ns;             /* until then its time is counted */
     uint64_t prompt_us, generate_us; /* that are counted */
     int32_t n_prompt;
+    int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS];
     double queue_ms;
 } weft__server_choice;
 
@@ -491,6 +492,7 @@ void weft__server_disk_leave(weft_server *s, const weft__http_request *r);
 typedef struct weft__server_log_entry {
     char tenant[64], finish[16], model[64];
     int32_t n_prompt, n_cached, n_generated, n_choices;
+    int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS]; /* tokens that were guessed, by drafter; right ones */
     double queue_ms;
     weft__server_stages stages;
     weft__server_model *served; /* of whose engine it was; loaded or not by now */
