@@ -8,6 +8,7 @@
  *   fetch.c     prefixes that come back from the disk store
  *   persist.c   prefixes that go there
  *   slots.c     sequences that are saved and restored by name
+ *   swap.c      pages of requests that gave way, kept until they go on
  *   snapshots.c pages of the prefix tree from and to snapshots, a piece between two steps
  *   drafts.c    tokens that are guessed ahead of a step
  *   pace.c      how many rows of prompts a step has beside others
@@ -36,6 +37,7 @@
 #include "engine/handles.h"
 #include "kv/prefix.h"
 #include "kv/store.h"
+#include "kv/swap.h"
 #include "sched/sched.h"
 
 enum {
@@ -98,6 +100,9 @@ typedef struct batcher_request {
     int32_t n_shifts, n_dropped; /* so far */
     int32_t n_kept;              /* of a finished one: what the prefix tree has of it */
     weft__kv_seq *seq;
+    weft__kv_parked *parked;  /* it gave way, and this is kept of it */
+    int32_t n_swaps, n_found; /* so often; what the tree had of it when it came back */
+    uint64_t swap_began_ns, swap_ns;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
     double *sum; /* [D] of the hidden states of n_summed tokens; embeddings only */
@@ -278,6 +283,11 @@ struct weft_engine {
         int32_t n;
         uint64_t at;
     } restore;
+    struct {
+        weft__kv_swap *pages; /* NULL: nothing is swapped */
+        double rows, rows_ns; /* of late, of steps that read prompts */
+        uint64_t tokens;      /* that were not computed again */
+    } swap;
     uint64_t copy_left; /* bytes of pages that may be copied before the next step */
     batcher_trace *trace;
     int has_told; /* events since `told` was called */
@@ -345,6 +355,8 @@ weft_status weft__batcher_answers_key(const weft_engine *e, const char *tenant, 
 /* May the request read from and feed the prefix tree? */
 int weft__batcher_reads_cache(const batcher_request *r);
 int weft__batcher_feeds_cache(const batcher_request *r);
+/* What the scheduler asks of its store: the longest cached prefix of at most n_max tokens, attached. */
+int32_t weft__batcher_match(batcher_request *r, int32_t n_max);
 /* Makes known what the request has read of its prompt, in whole pages. */
 void weft__batcher_publish(batcher_request *r);
 
@@ -381,6 +393,24 @@ int weft__batcher_n_persisting(const weft_engine *e);
 int weft__batcher_persist_due(const weft_engine *e);
 /* Forgets all of them. */
 void weft__batcher_persist_end(weft_engine *e);
+
+/* ---- swap.c ---- */
+/* Behind the store; where params.swap is not off. */
+weft_status weft__batcher_open_swap(weft_engine *e, weft_error *err);
+/* After a step: what prompts cost. And tokens per second of them, of late; 0: not known yet. */
+void weft__batcher_swap_measure(weft_engine *e, const weft__sched_plan *plan);
+double weft__batcher_prefill_rate(const weft_engine *e);
+/* The request gives way: keeps what it has, where that pays. Its pages are still there. */
+void weft__batcher_swap_out(batcher_request *r);
+/* As weft__sched_store.restore, for a request that is parked. */
+int32_t weft__batcher_swap_in(batcher_request *r, int32_t n_max);
+/* It gives way again before it was back; it is over. */
+void weft__batcher_swap_stop(batcher_request *r);
+void weft__batcher_swap_forget(batcher_request *r);
+/* Its part of the stats; with the lock. */
+void weft__batcher_count_swap(weft_engine *e);
+/* Moves what comes back on, after a step of so many ns (0: none). 1: there is something to look at. */
+int weft__batcher_swap_some(weft_engine *e, uint64_t step_ns);
 
 /* ---- snapshots.c ---- */
 /* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0:

@@ -86,6 +86,7 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
         (st = check_range("steady_ms", p->steady_ms, 0, 60000, err)) ||
         (st = check_range("max_queue", p->max_queue, 1, WEFT_QUEUE_MAX, err)) ||
         (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)) ||
+        (st = check_range("swap", p->swap, WEFT_SWAP_AUTO, WEFT_SWAP_ALWAYS, err)) ||
         (st = check_range("spec", p->spec, WEFT_SPEC_OFF, WEFT_SPEC_DRAFT, err)))
         return st;
     if (p->spec == WEFT_SPEC_DRAFT && !p->draft)
@@ -204,6 +205,7 @@ static weft_status start(weft_engine *e, weft_error *err)
 static void discard(weft_engine *e)
 {
     weft__kv_store_close(&e->store, e->params.disk_wait_ms); /* calls back for what is queued */
+    weft__kv_swap_destroy(&e->swap.pages);
     weft__batcher_commands_free(e); /* what it called back with too late, and what it gave up */
     weft__batcher_persist_end(e);
     weft__batcher_trace_close(e);
@@ -247,7 +249,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     weft__batcher_stats_begin(e);
     if ((st = weft__batcher_open_adapters(e, err)) || (st = weft__batcher_open_pages(e, err)) ||
         (st = weft__batcher_open_drafts(e, err)) || (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
-        (p.store_dir && (st = weft__batcher_open_store(e, err))) ||
+        (p.store_dir && ((st = weft__batcher_open_store(e, err)) || (st = weft__batcher_open_swap(e, err)))) ||
         (p.trace && (st = weft__batcher_trace_open(e, p.trace, err))) ||
         (p.lock_memory && (st = weft__mem_lock(err))) || (st = start(e, err))) {
         discard(e);
@@ -287,6 +289,11 @@ void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
     e->work = 1;
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
+}
+
+void weft_engine_limit_adapters(weft_engine *e, uint64_t n_bytes)
+{
+    weft__adapt_store_give(e->adapters, n_bytes);
 }
 
 void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)

@@ -74,7 +74,8 @@ static void count_bytes(weft_engine *e, uint64_t pages)
     hold(&m->weights, e->model->held + (e->draft.model ? e->params.draft->held : 0));
     hold(&m->pages, pages + weft__engine_drafter_page_bytes(e->draft.model));
     hold(&m->scratch, weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch +
-                          weft__draft_pool_bytes(e->draft.pool) + weft__engine_drafter_scratch(e->draft.model));
+                          weft__draft_pool_bytes(e->draft.pool) + weft__engine_drafter_scratch(e->draft.model) +
+                          e->stats.swap.staged_bytes);
 }
 
 void weft__batcher_count_pages(weft_engine *e)
@@ -90,6 +91,7 @@ void weft__batcher_count_pages(weft_engine *e)
         held += n;
         cached += weft__kv_pool_idle_pages(e->pool, g);
     }
+    weft__batcher_count_swap(e);
     count_bytes(e, bytes);
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
@@ -147,6 +149,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
     out->store_damaged = d.n_damaged;
     out->store_removed = d.n_removed;
     out->store_waiting += d.n_queued;
+    out->swap.file_bytes = d.swap_bytes;
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;

@@ -200,19 +200,21 @@ static uint64_t now_us(void)
     return weft__clock_ns() / 1000;
 }
 
-/* One step. */
-static void thread_run(weft_engine *e, const weft__sched_plan *plan)
+/* One step; the ns that it took. */
+static uint64_t thread_run(weft_engine *e, const weft__sched_plan *plan)
 {
     uint64_t begin = weft__clock_ns();
     weft__batcher_draft(e, plan);
     weft__batcher_step(e, plan);
     weft__batcher_pace_saw(e, plan->n_rows, plan->n_prompt_rows, weft__clock_ns() - begin);
     pthread_mutex_lock(&e->lock);
-    weft__batcher_count_step(e, plan, weft__clock_ns() - begin);
+    const uint64_t ns = weft__clock_ns() - begin;
+    weft__batcher_count_step(e, plan, ns);
     weft__sched_done(e->sched, now_us());
     weft__batcher_count_pages(e);
     pthread_mutex_unlock(&e->lock);
     tell_all(e);
+    return ns;
 }
 
 /* Until there is something to do, or a request that waits for the disk has expired. With the lock. */
@@ -241,13 +243,14 @@ void *weft__batcher_thread(void *arg)
         pthread_mutex_unlock(&e->lock);
         if (evicted) weft__kv_pool_give_back(e->pool);
         tell_all(e);
-        if (busy) thread_run(e, plan);
+        const uint64_t step_ns = busy ? thread_run(e, plan) : 0;
         if (!busy || weft__batcher_persist_due(e)) weft__batcher_persist_some(e, stopping);
+        const int swapping = weft__batcher_swap_some(e, step_ns);
         /* Between steps it would take more of their time than it saves: there all threads ask for memory at once. */
         int warming = !busy && !stopping && weft__batcher_warm_page(e);
         pthread_mutex_lock(&e->lock);
         weft__batcher_count_persisting(e);
-        if (!busy && !warming) wait_for_work(e);
+        if (!busy && !warming && !swapping) wait_for_work(e);
         stop = e->stop && !e->records.n_live && !weft__batcher_n_persisting(e) && !e->commands.first;
         pthread_mutex_unlock(&e->lock);
     }

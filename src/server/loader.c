@@ -85,6 +85,8 @@ static weft_status prepare(weft_server *s, weft__server_model *m, const char *pa
     m->kv_most = need.pages;
     const int has_adapters = m->settings.adapter_dir || m->settings.n_adapters || m->n_kept;
     const uint64_t adapters = has_adapters ? m->settings.engine.adapter_bytes : 0;
+    m->adapters_least = adapters;
+    m->adapters_more = m->n_adapters_gone = 0;
     return make_room(s, m, need.weights + need.scratch_most + adapters, need.pages_least, err);
 }
 
@@ -170,7 +172,7 @@ static void load_one(weft_server *s, weft__server_model *m)
         return;
     }
     m->state = st == WEFT_CANCELLED ? WEFT__SERVER_UNLOADED : WEFT__SERVER_FAILED;
-    m->reserved = m->kv_allowed = 0;
+    m->reserved = m->kv_allowed = m->adapters_more = 0;
     m->fault = err;
     weft__server_models_refuse(s, m, &err);
     if (st != WEFT_CANCELLED) weft__log(WEFT__LOG_WARN, "the model '%s' could not be loaded: %s", m->name, err.message);
@@ -272,7 +274,7 @@ void weft__server_loader_unload(weft_server *s, weft__server_model *m)
     weft__background_run(end_model, m);
     pthread_mutex_lock(&s->models.lock);
     m->state = WEFT__SERVER_UNLOADED;
-    m->reserved = m->kv_allowed = 0;
+    m->reserved = m->kv_allowed = m->adapters_more = 0;
     m->closing = 0;
     m->n_unloads++;
     if (m->waiting.n) weft__server_loader_want(s, m);

@@ -454,7 +454,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     counter(out, "weft_traces_dropped_total", "Requests whose spans were dropped: it did not, or not in time.",
             n_dropped);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
-            s->answered.log_lines_lost);
+            weft__server_log_lost(s));
     gauge(out, "weft_memory_blocks",
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());

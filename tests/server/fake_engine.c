@@ -414,6 +414,11 @@ void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
     pthread_mutex_unlock(&e->lock);
 }
 
+void weft_engine_limit_adapters(weft_engine *e, uint64_t n_bytes)
+{
+    (void)e, (void)n_bytes;
+}
+
 static void cancel_all(weft_engine *e)
 {
     for (struct request *r = e->requests; r; r = r->next) r->cancelled = 1;
