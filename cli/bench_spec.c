@@ -20,6 +20,7 @@ typedef struct spec_row {
     enum spec_who who;
     double right; /* part of the prediction */
     double rate;  /* tokens per second */
+    double ratio; /* of rates, to the row without guesses */
     int64_t n_drafted, n_accepted;
 } spec_row;
 
@@ -111,19 +112,17 @@ static weft_status run(spec_bench *b, spec_row *r, weft_inbox *inbox, double *ra
     return st;
 }
 
-static weft_status spec_measure(spec_bench *b, spec_row *r, weft_error *err)
+/* One repetition of a row. */
+static weft_status spec_repeat(spec_bench *b, spec_row *r, double *rate, weft_error *err)
 {
-    double rates[BENCH_REPS_MAX];
     weft_inbox *inbox = NULL;
     weft_status st = weft_inbox_new(b->engines[r->who], &inbox, err);
-    for (int i = b->o->no_warmup ? 0 : -1; i < b->o->reps && !st; i++)
-        st = run(b, r, inbox, &rates[i < 0 ? 0 : i], err);
+    if (!st) st = run(b, r, inbox, rate, err);
     weft_inbox_free(&inbox);
-    if (!st) r->rate = bench_median(rates, b->o->reps);
     return st;
 }
 
-static void spec_print(enum bench_format format, const spec_row *r, double plain, int first)
+static void spec_print(enum bench_format format, const spec_row *r, int first)
 {
     const double accepted = r->n_drafted > 0 ? (double)r->n_accepted / (double)r->n_drafted : 0;
     char right[16] = "-";
@@ -131,14 +130,13 @@ static void spec_print(enum bench_format format, const spec_row *r, double plain
     if (r->who == SPEC_PREDICTION) snprintf(right, sizeof right, "%.2f", r->right);
     if (format == BENCH_MD) {
         printf("|%6d | %6d | %4d | %10s | %8lld | %10.3f | %8.2f | %6.3f |\n", r->n_prompt, r->n_gen, r->n_seqs, right,
-               (long long)r->n_drafted, accepted, r->rate, plain > 0 ? r->rate / plain : 0);
+               (long long)r->n_drafted, accepted, r->rate, r->ratio);
     } else {
         printf("%s{\"pp\": %d, \"tg\": %d, \"pl\": %d, \"drafters\": %s, \"predicted_right\": %s, \"draft_n\": %lld, "
                "\"draft_n_accepted\": %lld, \"speed_tg\": %.6f, \"against_plain\": %.6f}%s",
                format == BENCH_JSON && !first ? ",\n" : "", r->n_prompt, r->n_gen, r->n_seqs,
                r->who == SPEC_DRAFTERS ? "true" : "false", r->who == SPEC_PREDICTION ? right : "null",
-               (long long)r->n_drafted, (long long)r->n_accepted, r->rate, plain > 0 ? r->rate / plain : 0,
-               format == BENCH_JSONL ? "\n" : "");
+               (long long)r->n_drafted, (long long)r->n_accepted, r->rate, r->ratio, format == BENCH_JSONL ? "\n" : "");
     }
     fflush(stdout);
 }
@@ -152,21 +150,40 @@ void bench_spec_begin(enum bench_format format)
     printf("|-------|--------|------|------------|----------|------------|----------|--------|\n");
 }
 
-/* Without guesses first, then by each part of the prediction that is right. */
-static weft_status spec_rows(spec_bench *b, spec_row *r, bench_tally *tally, weft_error *err)
+enum { SPEC_ROWS = LIST_MAX + 2 };
+
+/* Rows of one size: without guesses first, then by each part of the prediction that is right, then by drafters. */
+static int32_t make_rows(const spec_bench *b, const spec_row *size, spec_row *rows)
 {
-    weft_status st = WEFT_OK;
-    double plain = 0;
-    b->answers = calloc((size_t)r->n_seqs * (size_t)r->n_gen, sizeof *b->answers);
-    if (!b->answers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
-    for (int i = -1; i <= b->o->n_spec && !st; i++) {
-        r->who = i < 0 ? SPEC_NOBODY : i < b->o->n_spec ? SPEC_PREDICTION : SPEC_DRAFTERS;
-        if (!b->engines[r->who]) continue;
-        if (r->who == SPEC_PREDICTION) r->right = b->o->spec[i];
-        if ((st = spec_measure(b, r, err))) break;
-        if (i < 0) plain = r->rate;
-        spec_print(b->o->format, r, plain, tally->n_rows++ == 0);
+    int32_t n = 0;
+    for (int i = -1; i <= b->o->n_spec; i++) {
+        spec_row r = *size;
+        r.who = i < 0 ? SPEC_NOBODY : i < b->o->n_spec ? SPEC_PREDICTION : SPEC_DRAFTERS;
+        if (r.who == SPEC_PREDICTION) r.right = b->o->spec[i];
+        if (b->engines[r.who]) rows[n++] = r;
     }
+    return n;
+}
+
+/* In turns, so that what others take, and memory that is fast and slow in turns, is the same for all of a repetition:
+ * the ratio is the median of the repetitions' ratios. */
+static weft_status spec_rows(spec_bench *b, const spec_row *size, bench_tally *tally, weft_error *err)
+{
+    static double rates[SPEC_ROWS][BENCH_REPS_MAX];
+    double ratios[BENCH_REPS_MAX];
+    spec_row rows[SPEC_ROWS];
+    const int32_t n_rows = make_rows(b, size, rows);
+    weft_status st = WEFT_OK;
+    b->answers = calloc((size_t)size->n_seqs * (size_t)size->n_gen, sizeof *b->answers);
+    if (!b->answers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
+    for (int k = b->o->no_warmup ? 0 : -1; k < b->o->reps && !st; k++)
+        for (int32_t i = 0; i < n_rows && !st; i++) st = spec_repeat(b, &rows[i], &rates[i][k < 0 ? 0 : k], err);
+    for (int32_t i = n_rows - 1; i >= 0 && !st; i--) { /* the first row's last: a median sorts */
+        for (int k = 0; k < b->o->reps; k++) ratios[k] = rates[0][k] > 0 ? rates[i][k] / rates[0][k] : 0;
+        rows[i].ratio = bench_median(ratios, b->o->reps);
+        rows[i].rate = bench_median(rates[i], b->o->reps);
+    }
+    for (int32_t i = 0; i < n_rows && !st; i++) spec_print(b->o->format, &rows[i], tally->n_rows++ == 0);
     free(b->answers);
     return st;
 }
