@@ -67,10 +67,8 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: it must be 1 or more", p->n_ctx);
     if (p->n_steps < 0 || !(p->epochs >= 0 && p->epochs <= 1e6f))
         return weft_fail(err, WEFT_ARGUMENT, "steps and epochs must be above 0, or 0: by the data");
-    if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
-        return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
-    if (p->dpo_beta > 0 && (!p->base || !p->lora_rank))
-        return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
+    weft_status st = weft__train_job_check_loss(p, err);
+    if (st) return st;
     if (p->schedule == WEFT_TRAIN_ONE_CYCLE && p->n_warmup > 0)
         return weft_fail(err, WEFT_ARGUMENT, "%lld steps of warm-up: one-cycle rises by itself; leave them out",
                          (long long)p->n_warmup);
@@ -82,12 +80,26 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
 uint64_t weft__train_job_plan(const weft__train_job *j)
 {
     const weft_train_params *p = j->p;
-    const double numbers[] = {p->accumulate, (double)j->n_steps, (double)p->n_warmup,
-                              p->schedule,   p->optimizer,       p->lr,
-                              p->lr_floor,   p->beta1,           p->beta2,
-                              p->momentum,   p->weight_decay,    p->clip_norm,
-                              p->dpo_beta,   p->lora_rank,       p->lora_alpha,
-                              p->lora_rs};
+    const double numbers[] = {p->accumulate,
+                              (double)j->n_steps,
+                              (double)p->n_warmup,
+                              p->schedule,
+                              p->optimizer,
+                              p->lr,
+                              p->lr_floor,
+                              p->beta1,
+                              p->beta2,
+                              p->momentum,
+                              p->weight_decay,
+                              p->clip_norm,
+                              p->dpo_beta,
+                              p->lora_rank,
+                              p->lora_alpha,
+                              p->lora_rs,
+                              p->loss,
+                              p->smoothing,
+                              p->chosen,
+                              p->anchor};
     return weft__hash(numbers, sizeof numbers);
 }
 
@@ -218,7 +230,7 @@ static const char *why_nothing(const weft__dataset_options *o, const weft__datas
 /* Tokens of a batch that holds any text, or pair of them. */
 static int64_t smallest_batch(const weft__train_job *j)
 {
-    return (int64_t)j->n_ctx * (j->p->dpo_beta > 0 ? 2 : 1);
+    return (int64_t)j->n_ctx * (weft__train_job_pairs(j->p) ? 2 : 1);
 }
 
 static weft_status read_data(weft__train_job *j, const char *const *files, int in_order, weft__dataset **out,
@@ -229,7 +241,7 @@ static weft_status read_data(weft__train_job *j, const char *const *files, int i
                                      .max_rows = j->batch,
                                      .in_order = in_order,
                                      .learn_all = p->learn_prompts,
-                                     .pairs = p->dpo_beta > 0,
+                                     .pairs = weft__train_job_pairs(p),
                                      .seed = p->seed};
     weft_status st = weft__dataset_create(&j->renderer, &o, out, err);
     weft__dataset_totals c;
@@ -371,7 +383,7 @@ static weft_status open_curve(weft__train_job *j, weft_error *err)
     const weft_train_params *p = j->p;
     char *lines = path_in(p->out, "loss.jsonl"), *picture = path_in(p->out, "loss.svg");
     weft_status st = lines && picture ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
-    const char *title = p->dpo_beta > 0 ? "Preference loss" : "Loss (nats per token)";
+    const char *title = weft__train_job_title(p);
     if (!st) st = weft__curve_open(&j->curve, lines, picture, title, weft__trainer_steps(j->trainer), err);
     weft__free(picture);
     weft__free(lines);
@@ -402,6 +414,7 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
     if (!st && p->heldout && p->heldout[0]) st = read_data(j, p->heldout, 1, &j->heldout, err);
     if (!st) tell_stand_in(j);
     if (!st) st = follow_data(j, err);
+    if (!st) st = weft__train_job_open_loss(j, err);
     if (!st) st = count_steps(j, err);
     if (!st) st = open_trainer(j, err);
     if (!st && p->resume) st = resume(j, err);
@@ -418,6 +431,7 @@ void weft__train_job_close(weft__train_job *j)
     weft__dataset_destroy(&j->data);
     weft__train_renderer_free(&j->renderer);
     weft__train_base_close(&j->base);
+    weft__free(j->weight);
     weft__free(j->result);
     weft__free(j->checkpoint);
 }
