@@ -16,6 +16,7 @@ static const char ABOUT[] =
     "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --loss dpo: the chosen answer is to "
     "become likelier than the rejected;\n"
     "                                                               with unlikelihood, each by itself\n"
+    "with \"weight\" beside them how much the record counts (1; below 0: it is to become less likely),\n"
     "or ShareGPT's {\"conversations\": [{\"from\", \"value\"}]}, or Alpaca's {\"instruction\", \"input\", \"output\"}, "
     "or a chat that /save of\n"
     "'weft chat' saved. F.json holds a list of such records, or one.\n"
@@ -74,7 +75,9 @@ int adapter_train(int argc, char **argv)
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
         {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
          "which matrices, separated by commas (every linear layer: "
-         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
+         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down); ffn_down@20-29 is of those layers alone, @20-29 "
+         "all "
+         "in them",
          0, 0, NULL},
         {"loss", 0, OPT_TEXT, &loss, "NAME", "what is minimised: sft, dpo or unlikelihood (sft)", 0, 0, NULL},
         {"dpo", 0, OPT_FLAG, &dpo, NULL, "as --loss dpo", 0, 0, NULL},

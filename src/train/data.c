@@ -31,6 +31,7 @@ weft_status weft__dataset_create(const weft__train_renderer *r, const weft__data
     if (!d) return data_no_memory(err);
     d->renderer = r;
     d->options = *o;
+    d->record_weight = 1;
     if ((st = weft__dataset_set_rows(d, o->max_rows, err))) weft__dataset_destroy(&d);
     *out = d;
     return st;
@@ -45,18 +46,22 @@ weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_erro
     int32_t *token = weft__alloc_array((size_t)max_rows, sizeof *token);
     int32_t *segment = weft__alloc_array((size_t)max_rows, sizeof *segment);
     int32_t *target = weft__alloc_array((size_t)max_rows, sizeof *target);
-    if (!token || !segment || !target) {
+    float *weight = weft__alloc_array((size_t)max_rows, sizeof *weight);
+    if (!token || !segment || !target || !weight) {
+        weft__free(weight);
         weft__free(target);
         weft__free(segment);
         weft__free(token);
         return data_no_memory(err);
     }
+    weft__free(d->weight);
     weft__free(d->target);
     weft__free(d->segment);
     weft__free(d->token);
     d->token = token;
     d->segment = segment;
     d->target = target;
+    d->weight = weight;
     d->options = o;
     d->position = (weft__dataset_cursor){0, 0};
     return WEFT_OK;
@@ -67,6 +72,7 @@ void weft__dataset_destroy(weft__dataset **p)
     weft__dataset *d = p ? *p : NULL;
     if (!d) return;
     weft__free(d->order);
+    weft__free(d->weight);
     weft__free(d->target);
     weft__free(d->segment);
     weft__free(d->token);
@@ -89,7 +95,7 @@ static size_t last_learned(const weft__dataset *d, size_t at, size_t n)
 weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, weft_error *err)
 {
     size_t last = last_learned(d, at, n);
-    if (!last && !d->options.pairs) {
+    if ((!last || d->record_weight == 0) && !d->options.pairs) {
         d->counts.n_dropped++;
         return WEFT_OK;
     }
@@ -98,7 +104,8 @@ weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, wef
         return data_no_memory(err);
     /* What follows the last learned token teaches nothing. A row predicts the token behind it, so n tokens are n - 1
      * rows. */
-    d->segments[d->n_segments++] = (weft__dataset_segment){at, (uint32_t)last};
+    d->segments[d->n_segments++] = (weft__dataset_segment){at, (uint32_t)last, d->record_weight};
+    d->weighted |= d->record_weight != 1;
     d->counts.n_segments++;
     d->counts.n_tokens += (int64_t)last;
     for (size_t i = 1; i <= last; i++) d->counts.n_learned += d->all.learn[at + i];
@@ -124,6 +131,7 @@ uint64_t weft__dataset_hash(const weft__dataset *d)
     for (size_t i = 0; i < d->n_segments; i++) {
         weft__hash_add(&h, &d->segments[i].at, sizeof d->segments[i].at);
         weft__hash_add(&h, &d->segments[i].n_rows, sizeof d->segments[i].n_rows);
+        if (d->weighted) weft__hash_add(&h, &d->segments[i].weight, sizeof d->segments[i].weight);
     }
     return weft__hash_end(&h);
 }
@@ -167,6 +175,7 @@ static void put_rows(weft__dataset *d, const weft__dataset_segment *s, int32_t *
     for (uint32_t i = 0; i < s->n_rows; i++, ++*n_rows) {
         d->token[*n_rows] = d->all.ids.data[s->at + i];
         d->segment[*n_rows] = number;
+        d->weight[*n_rows] = s->weight;
         d->target[*n_rows] = d->all.learn[s->at + i + 1] ? d->all.ids.data[s->at + i + 1] : -1;
     }
 }
@@ -185,7 +194,7 @@ weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_er
         for (size_t k = 0; k < per; k++) put_rows(d, &s[k], &n_rows, number++);
     }
     if (d->position.at == n) d->position = (weft__dataset_cursor){d->position.epoch + 1, 0};
-    *out = (weft__train_batch){n_rows, d->token, d->segment, d->target, NULL};
+    *out = (weft__train_batch){n_rows, d->token, d->segment, d->target, d->weighted ? d->weight : NULL};
     return WEFT_OK;
 }
 

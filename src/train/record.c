@@ -2,6 +2,7 @@
 /* record.c: see record.h. Stateless. */
 #include "train/record.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "text/chat/content.h"
@@ -266,6 +267,22 @@ static weft_status take_tools(weft__train_record *r, weft_error *err)
     return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list, or one as JSON text");
 }
 
+/* How much the record counts; messages have a weight of their own (is_weight). */
+static weft_status take_weight(weft__train_record *r, weft_error *err)
+{
+    const weft__json *v = member(r, "weight");
+    r->weight = 1;
+    if (!v) return WEFT_OK;
+    if (!weft__json_double(v, &r->weight) || !(fabs(r->weight) <= WEFT__TRAIN_WEIGHT_MOST))
+        return weft_fail(err, WEFT_FORMAT,
+                         "\"weight\" is no number from -%d to %d: how much the record counts, below 0 where it is to "
+                         "become less likely",
+                         WEFT__TRAIN_WEIGHT_MOST, WEFT__TRAIN_WEIGHT_MOST);
+    if (r->kind == WEFT__TRAIN_RECORD_PAIR && r->weight != 1)
+        return weft_fail(err, WEFT_FORMAT, "\"weight\" of a pair: pairs count alike; leave it out");
+    return WEFT_OK;
+}
+
 static weft_status record_check(weft__train_record *r, weft_error *err)
 {
     if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT && !weft__train_is_conversation(r->root))
@@ -274,6 +291,7 @@ static weft_status record_check(weft__train_record *r, weft_error *err)
                              ? "a list, and not one of messages; a list of records is a file whose name ends in .json"
                              : "no JSON object");
     weft_status st = classify(r, err);
+    if (!st) st = take_weight(r, err);
     if (!st && r->kind != WEFT__TRAIN_RECORD_TEXT) st = take_tools(r, err);
     if (st) return st;
     switch (r->kind) {

@@ -7,10 +7,10 @@
  * f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
  *
  * Usage: create; then for every step weft__trainer_add (or _learn) once or more, each adding to the gradients, and
- * weft__trainer_step. Gradients are divided by the weight of all rows added since the last step, so accumulating
- * batches gives what one large batch would. Invariant ("same answer, always"): every number depends on the options, the
- * weights and the batches, never on the number of threads: bit for bit; tiers of kernels round sums differently. Thread
- * safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
+ * weft__trainer_step. Gradients are divided by the weight (without signs) of all rows added since the last step, so
+ * accumulating batches gives what one large batch would. Invariant ("same answer, always"): every number depends on the
+ * options, the weights and the batches, never on the number of threads: bit for bit; tiers of kernels round sums
+ * differently. Thread safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
@@ -39,7 +39,8 @@ typedef struct weft__train_options {
     float lora_alpha;
     int lora_rs;
     /* Which matrices, by the part of their name between "blk.N." and ".weight", separated by commas; "output" is the
-     * output matrix. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
+     * output matrix. Behind one may stand the layers it is meant of, "ffn_down@20-29" or "ffn_down@7"; "@20-29" alone
+     * means all linear layers there. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
     const char *lora_targets;
     /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same
      * but for rounding */
