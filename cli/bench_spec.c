@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "bench.h"
+#include "kv_type.h"
 #include "terminal.h"
 
 typedef struct spec_row {
@@ -162,7 +163,7 @@ static weft_status open_engines(spec_bench *b, int32_t n_slots, int32_t n_ctx, w
 {
     weft_engine_params p;
     weft_engine_params_default(&p);
-    p.kv_dtype = (uint32_t)weft_dtype_from_name(b->o->kv_type);
+    p.kv_dtype = kv_type_of(b->o->kv_type);
     p.n_slots = n_slots;
     p.n_ctx = n_ctx;
     weft_status st = weft_engine_new(b->model, &p, &b->plain, err);
