@@ -14,6 +14,8 @@ static const char ABOUT[] =
     "  {\"prompt\": \"...\", \"completion\": \"...\"}\n"
     "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --dpo: the chosen answer is to "
     "become likelier than the rejected\n"
+    "with \"weight\" beside them how much the record counts (1; below 0: it is to become less likely, best in small "
+    "doses),\n"
     "or ShareGPT's {\"conversations\": [{\"from\", \"value\"}]}, or Alpaca's {\"instruction\", \"input\", \"output\"}, "
     "or a chat that /save of\n"
     "'weft chat' saved. F.json holds a list of such records, or one.\n"
@@ -32,8 +34,9 @@ int adapter_train(int argc, char **argv)
     int first, rs = 0, dpo = 0, tempered = 0; /* tempered: --beta was given */
     float beta = 0.1f;
     training_init(&t);
+    t.adapts = 1;
     weft_train_params *p = &t.p;
-    p->lora_rank = 16;
+    p->lora_rank = 0;
     p->lora_alpha = 0;
     p->lr = 2e-3f;
     p->batch = 0; /* both by the data */
@@ -48,7 +51,9 @@ int adapter_train(int argc, char **argv)
          OPTION_ABOVE_0, 1e6, NULL},
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
         {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
-         "which matrices, separated by commas (every linear layer: "
+         "which matrices, separated by commas; ffn_down@20-29 is of those layers alone, @20-29 all in them (every "
+         "linear "
+         "layer: "
          "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
          0, 0, NULL},
         {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
@@ -75,7 +80,8 @@ int adapter_train(int argc, char **argv)
     }
     p->base = argv[first];
     p->lora_rs = rs;
-    if (!p->lora_alpha) p->lora_alpha = (float)p->lora_rank;
+    if (!p->lora_rank && !p->init_adapter) p->lora_rank = 16;
+    if (!p->lora_alpha && !p->init_adapter) p->lora_alpha = (float)p->lora_rank;
     if (dpo) p->dpo_beta = beta;
     return training_run(&t, "adapter train");
 }

@@ -123,6 +123,10 @@ static int store(refused *r, const option_spec *o, const char *value)
     case OPT_FLAG: *(int *)o->out = 1; return 1;
     case OPT_INT: {
         const char *s = value;
+        if (o->words && !strcmp(value, o->words)) {
+            *(int32_t *)o->out = -1;
+            return 1;
+        }
         return read_int(r, o, &s, 0, o->out);
     }
     case OPT_SEED:

@@ -239,6 +239,7 @@ int weft__kv_page_own(weft__kv_pool *pool, int group, int32_t page, void *node)
 void weft__kv_page_disown(weft__kv_pool *pool, int group, int32_t page)
 {
     struct weft__kv_group_pool *gp = &pool->groups[group];
+    if (pool->leaving) pool->leaving(pool->leaving_arg, group, page);
     if (gp->count[page] == 1) idle_leave(gp, page);
     gp->owner[page] = NULL;
     weft__kv_page_release(pool, group, page);

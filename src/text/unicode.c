@@ -61,6 +61,12 @@ void weft__unicode_put_lower(weft__strbuf *out, uint32_t cp)
     weft__strbuf_put_utf8(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)cp));
 }
 
+void weft__unicode_put_upper(weft__strbuf *out, uint32_t cp)
+{
+    if (cp == 0xdf) weft__strbuf_puts(out, "SS");
+    else weft__strbuf_put_utf8(out, (uint32_t)utf8proc_toupper((utf8proc_int32_t)cp));
+}
+
 static unsigned combining_class(int32_t cp)
 {
     return (unsigned)utf8proc_get_property(cp)->combining_class & 255u;

@@ -26,5 +26,7 @@ int weft__unicode_is_word(
 int weft__unicode_is_other(uint32_t cp); /* Cc, Cf, Cn, Co, Cs */
 /* Appends the lower-case form. */
 void weft__unicode_put_lower(weft__strbuf *out, uint32_t cp);
+/* The upper-case form of one character, or that of sharp s. */
+void weft__unicode_put_upper(weft__strbuf *out, uint32_t cp);
 
 #endif

@@ -19,6 +19,7 @@ typedef struct weft__curve_point {
     double better;                 /* of preference pairs, the share with a margin above 0 */
     double heldout_better;         /* of the held-out ones */
     double lr, grad_norm, seconds; /* seconds: of all steps so far */
+    double answers, keep;          /* those that come out, of the records that are asked */
 } weft__curve_point;
 
 /* Zero-initialise. */

@@ -24,7 +24,7 @@ static weft_status check_batch(weft__trainer *t, const weft__train_batch *b, wef
         if (b->segment[r] != before + 1 && (r == 0 || b->segment[r] != before))
             return weft_fail(err, WEFT_ARGUMENT, "row %d: segment %d behind %d; segments rise from 0 in steps of 1", r,
                              b->segment[r], before);
-        if (b->weight && !(b->weight[r] >= 0 && b->weight[r] <= 1e6f))
+        if (b->weight && !(fabsf(b->weight[r]) <= 1e6f)) /* not NaN */
             return weft_fail(err, WEFT_ARGUMENT, "row %d: weight %g", r, (double)b->weight[r]);
     }
     return WEFT_OK;
@@ -87,9 +87,11 @@ static void loss_row(const weft__trainer *t, int64_t i, int back)
 {
     int64_t width = weft__train_width(t, t->logits), w = t->first_wanted + i;
     const float *x = t->value[t->logits] + i * width;
-    float *g = t->gradient[t->logits] + i * width, most = x[t->k->argmax(x, width)];
+    const int64_t at = t->k->argmax(x, width);
+    float *g = t->gradient[t->logits] + i * width, most = x[at];
     double sum = t->k->exp_sum(x, most, width, g);
     int32_t target = t->batch->target[t->wanted[w]];
+    t->likeliest[w] = (int32_t)at;
     t->logp[w] = (float)((double)x[target] - most - log(sum));
     if (!back) return;
     t->k->scale(g, (float)(t->coef[w] / sum), width, g);
@@ -150,7 +152,7 @@ static weft__train_loss summed(const weft__trainer *t)
     weft__train_loss l = {.n_rows = t->batch->n_rows, .n_targets = t->n_wanted, .flops = t->flops};
     for (int32_t i = 0; i < t->n_wanted; i++) {
         l.loss -= (double)t->coef[i] * (double)t->logp[i];
-        l.weight += (double)t->coef[i];
+        l.weight += fabs((double)t->coef[i]);
     }
     return l;
 }

@@ -7,13 +7,14 @@
  * f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
  *
  * Usage: create; then for every step weft__trainer_add (or _add_pairs) once or more, each adding to the gradients, and
- * weft__trainer_step. Gradients are divided by the weight of all rows added since the last step, so accumulating
- * batches gives what one large batch would. Invariant ("same answer, always"): every number depends on the options, the
- * weights and the batches, never on the number of threads: bit for bit; tiers of kernels round sums differently. Thread
- * safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
+ * weft__trainer_step. Gradients are divided by the weight (without signs) of all rows added since the last step, so
+ * accumulating batches gives what one large batch would. Invariant ("same answer, always"): every number depends on the
+ * options, the weights and the batches, never on the number of threads: bit for bit; tiers of kernels round sums
+ * differently. Thread safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
+#include "adapt/adapt.h"
 #include "format/gguf.h"
 #include "model/source.h"
 
@@ -39,7 +40,8 @@ typedef struct weft__train_options {
     float lora_alpha;
     int lora_rs;
     /* Which matrices, by the part of their name between "blk.N." and ".weight", separated by commas; "output" is the
-     * output matrix. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
+     * output matrix. Behind one may stand the layers it is meant of, "ffn_down@20-29" or "ffn_down@7"; "@20-29" alone
+     * means all linear layers there. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
     const char *lora_targets;
     /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same
      * but for rounding */
@@ -82,12 +84,14 @@ typedef struct weft__train_batch {
     const int32_t *segment; /* [R], rising from 0 in steps of 1 */
     /* [R] the token that should follow; -1: this row is not learned from (prompts, ends of texts, padding) */
     const int32_t *target;
-    const float *weight; /* [R] >= 0, or NULL: 1 for each row with a target */
+    /* [R], or NULL: 1 for each row with a target. Below 0: the target is to become less likely, without end: few such
+     * rows, small weights */
+    const float *weight;
 } weft__train_batch;
 
 typedef struct weft__train_loss {
     double loss;       /* sum of weight * -log p(target), natural logarithm */
-    double weight;     /* sum of weights: loss / weight is the mean */
+    double weight;     /* sum of weights without their signs: loss / weight is the mean */
     int64_t n_rows;    /* all rows */
     int64_t n_targets; /* rows with a target */
     double flops;      /* multiplications and additions of the products that were needed (recomputation not counted) */
@@ -111,6 +115,10 @@ typedef struct weft__train_preference_loss {
     int64_t n_better; /* pairs with a margin above 0 */
     double flops;
 } weft__train_preference_loss;
+
+/* Of the batch that weft__trainer_loss had last: the token that is likeliest behind each row with a target, -1 for the
+ * others: out [R]. The answers that greedy decoding gives are those whose every token is the likeliest. */
+void weft__trainer_likeliest(const weft__trainer *t, int32_t *out);
 
 /* Direct preference optimization (Rafailov et al. 2023): segments 2i and 2i + 1 of the batch are the chosen and the
  * rejected answer of pair i; log-probabilities are summed over a segment's targets, weights count. The reference is the
@@ -164,6 +172,25 @@ size_t weft__trainer_n_params(const weft__trainer *t);
 weft__train_param weft__trainer_param(const weft__trainer *t, size_t i);
 /* Puts other values there: all d[0] * d[1] of them. */
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values);
+
+/* Begins with another adapter of the same model, of a rank that is no larger than the trainer's: where it is smaller,
+ * the rest of B is zero, so that what it computes is the same. Before the first step. WEFT_ARGUMENT: another model, a
+ * larger rank, or a matrix that is no target; WEFT_UNSUPPORTED: it changes the embedding, experts, or norms (DoRA);
+ * WEFT_STATE where all weights learn. The trainer is as before then. */
+weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, weft_error *err);
+/* What an adapter's options are for a trainer that goes on with it: the largest rank, the scale there, and targets that
+ * mean its matrices and no others ("attn_q@0,attn_q@1"), to be freed. WEFT_NO_MEMORY. */
+weft_status weft__train_adapter_options(const weft__adapt *a, int32_t *rank, float *scale, char **targets,
+                                        weft_error *err);
+/* How much LoRA pairs count from now on, as a share of what the options say: in losses, and in the adapter that is
+ * written. 1 while it learns. */
+void weft__trainer_set_scale(weft__trainer *t, float share);
+
+/* Puts the parameters aside as they are, in place of what was put there before; checkpoints keep what is there. Fails
+ * with WEFT_NO_MEMORY. */
+weft_status weft__trainer_put_aside(weft__trainer *t, weft_error *err);
+/* They become the parameters again; what the optimizer keeps stays. Nothing happens where nothing was put aside. */
+void weft__trainer_take_aside(weft__trainer *t);
 
 /* ---- files; each appears under its name only when it is complete (format/out_file.h) ---- */
 

@@ -106,18 +106,21 @@ typedef struct world {
     int n;
     int part;                 /* of the questions one of so many is asked; 0: all */
     uint64_t least_preempted; /* windows alone never need more pages than a request was let in with: 0 */
+    weft_model *small;        /* a draft model that guesses alone; NULL: none */
 } world;
 
-static weft_engine_params fitting(void)
+static weft_engine_params fitting(const world *w)
 {
     weft_engine_params p = small();
     p.n_ctx = CONTEXT;
+    p.draft = w->small;
+    p.spec = w->small ? WEFT_SPEC_DRAFT : WEFT_SPEC_OFF;
     return p;
 }
 
 static void compare_with(world *w, const char *what, guesses *g, int least_right, int most_right)
 {
-    weft_engine_params p = fitting();
+    weft_engine_params p = fitting(w);
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
     run_together(e, w->all, w->again, w->n);
     compare(what, w->all, w->first, w->again, w->n);
@@ -134,7 +137,7 @@ static void preempted(world *w, guesses *g)
 {
     static ask all[MOST_ASKS];
     static answer first[MOST_ASKS];
-    weft_engine_params p = fitting();
+    weft_engine_params p = fitting(w);
     int n = 0;
     p.n_kv_tokens = 256;
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
@@ -174,7 +177,7 @@ static int is_cancelled(const world *w, int i)
 
 static void cancelled(world *w, guesses *g)
 {
-    weft_engine_params p = fitting();
+    weft_engine_params p = fitting(w);
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
     weft_error err = {0};
     leaving.first = w->again;
@@ -203,7 +206,7 @@ static void cancelled(world *w, guesses *g)
 /* Where one mask is all that a step has time for, what was guessed waits for its own. */
 static void put_off(world *w, guesses *g)
 {
-    weft_engine_params p = fitting();
+    weft_engine_params p = fitting(w);
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
     pthread_mutex_lock(&e->lock);
     e->mask_most_ns = 1;
@@ -213,11 +216,39 @@ static void put_off(world *w, guesses *g)
     close_engine(&e);
 }
 
+/* The same whoever else guesses, by what drafts cost; with pages that are found again. */
+static void as_it_pays(world *w)
+{
+    weft_engine_params p = fitting(w);
+    p.spec = WEFT_SPEC_AUTO;
+    weft_engine *e = open_engine(w->model, &p);
+    for (int i = 0; w->adapters && i < 2; i++)
+        if (weft_engine_adapter_add(e, names[i], w->adapters[i], 1, 0, NULL)) fail_msg("no adapter");
+    for (int round = 0; round < 2; round++) {
+        run_together(e, w->all, w->again, w->n);
+        compare("as it pays", w->all, w->first, w->again, w->n);
+    }
+    close_engine(&e);
+}
+
+/* A draft model's pages are apart from the target's, and its guesses take nothing from the sampler. */
+static void same_answers_by_model(world *w, const char *what, weft_model *small, int least_right)
+{
+    w->small = small;
+    compare_with(w, what, NULL, least_right, 100);
+    preempted(w, NULL);
+    cancelled(w, NULL);
+    if (w->grammar) put_off(w, NULL);
+    as_it_pays(w);
+    w->small = NULL;
+}
+
 static void same_answers(world *w)
 {
-    weft_engine_params p = fitting();
+    weft_engine_params p = fitting(w);
     weft_error err = {0};
     p.n_slots = 1;
+    p.spec = WEFT_SPEC_OFF;
     w->n = make_asks(w->all, w->adapters ? N_PROMPTS : N_OF_MATERIAL, w->grammar, w->adapters != NULL);
     if (w->part) w->n /= w->part;
     weft_engine *e = open_engine(w->model, &p);
@@ -238,6 +269,8 @@ static void same_answers(world *w)
     preempted(w, &mixed);
     cancelled(w, &mixed);
     if (w->grammar) put_off(w, &mixed);
+    /* It guesses what it would pick, at every temperature; not what adapters make of it, nor what is inserted. */
+    same_answers_by_model(w, "itself", w->model, w->adapters ? 40 : 80);
 }
 
 static void same_answer_whoever_guesses(void **state)
@@ -250,6 +283,11 @@ static void same_answer_whoever_guesses(void **state)
     w.adapters = files;
     w.least_preempted = CLAIMS_REPEATED(1, 0, 0);
     same_answers(&w);
+    weft_model *other = NULL;
+    if (weft_model_synthetic(strcmp(CLAIMS_MODEL, "tiny") ? "tiny" : "tiny-128", WEFT_Q8_0, NULL, &other, NULL))
+        fail_msg("no other model");
+    same_answers_by_model(&w, "another model", other, 0);
+    weft_model_close(&other);
     weft_model_close(&w.model);
     remove_folder(folder);
 }
@@ -278,6 +316,38 @@ static void same_answer_of_stories(void **state)
     same_answer_of("stories260K", 1, CLAIMS_REPEATED(1, 0, 0));
 }
 
+/* What is like it, and not the same: of most drafts some guesses are right. */
+static void same_answer_by_a_coarser_model(void **state)
+{
+    static const char whole[] = "models/alderbrook.gguf";
+    static const char source[] = "root ::= (\"Once there was \" [a-z]+ \". And then \")+ \"the end.\"\n";
+    static world w;
+    char path[64];
+    weft_error err = {0};
+    weft_quantize_result r;
+    weft_grammar *grammar = NULL;
+    (void)state;
+    weft_engine_params p = fitting(&w);
+    w.model = open_model(whole);
+    assert_non_null(mkdtemp(strcpy(folder, "/tmp/weft-drafts-XXXXXX")));
+    snprintf(path, sizeof path, "%s/coarse.gguf", folder);
+    if (weft_quantize(whole, path, "Q3_K_S", NULL, &r, &err)) fail_msg("%s", err.message);
+    weft_model *small = open_model(path);
+    if (weft_grammar_new(weft_model_tokenizer(w.model), WEFT_GRAMMAR_GBNF, source, sizeof source - 1, &grammar, &err))
+        fail_msg("%s", err.message);
+    w.grammar = grammar;
+    p.n_slots = 1;
+    w.n = make_asks(w.all, N_OF_MATERIAL, grammar, 0);
+    weft_engine *e = open_engine(w.model, &p);
+    run_alone(e, w.all, w.first, w.n);
+    close_engine(&e);
+    same_answers_by_model(&w, "a coarser model", small, 20);
+    weft_model_close(&small);
+    weft_grammar_free(&grammar);
+    weft_model_close(&w.model);
+    remove_folder(folder);
+}
+
 static void same_answer_with_windows(void **state)
 {
     (void)state;
@@ -288,6 +358,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_answer_whoever_guesses),
+        cmocka_unit_test(same_answer_by_a_coarser_model),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(same_answer_of_stories),

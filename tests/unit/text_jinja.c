@@ -483,9 +483,41 @@ static void every_allocation_may_fail(void **state)
     assert_true(fail_each(render_busy, NULL) > 5);
 }
 
+/* The same as `render`, plain; NULL where it is refused. The answers are jinja2's. */
+static char *render_plain(const char *source)
+{
+    static char text[256];
+    weft__jinja *t;
+    weft__jinja_call *call = NULL;
+    weft__jinja_output out = {0};
+    weft_error err = {0};
+    if (weft__jinja_compile_plain(source, strlen(source), &t, &err)) fail_msg("%s: %s", source, err.message);
+    if (weft__jinja_call_create(NULL, &call, NULL)) fail_msg("no memory");
+    const weft_status st = weft__jinja_render(t, call, &out, &err);
+    assert_true(!st || *err.message);
+    snprintf(text, sizeof text, "%s", st ? "" : out.text);
+    weft__jinja_output_free(&out);
+    weft__jinja_call_destroy(&call);
+    weft__jinja_destroy(&t);
+    return st ? NULL : text;
+}
+
+static void plain_templates_keep_white_space_and_refuse_what_is_undefined(void **state)
+{
+    (void)state;
+    assert_string_equal(render_plain("  {% if 1 %}\na\n  {% endif %}\nb\n"), "  \na\n  \nb\n");
+    assert_string_equal(render_plain("a {%- if 1 -%}\n b {% endif %}\n\n"), "ab \n\n");
+    assert_string_equal(render_plain("{{ x is defined }} {{ x | default('d') }}"), "False d");
+    static const char *const refused[] = {"{{ x }}",      "{{ x.y }}",     "{% for a in x %}{% endfor %}",
+                                          "{{ x == 1 }}", "{{ 'a' ~ x }}", "{{ 1 in x }}"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (render_plain(refused[i])) fail_msg("%s: taken", refused[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_templates_keep_white_space_and_refuse_what_is_undefined),
         cmocka_unit_test(text_keeps_its_origin),
         cmocka_unit_test(containers_with_user_text_are_the_users),
         cmocka_unit_test(trust_is_asked_for_each_string),

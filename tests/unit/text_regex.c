@@ -178,9 +178,85 @@ static void budgets(void **state)
     }
 }
 
+/* What re.findall gives, groups as "a,b"; the answers are CPython's. */
+static void find_all(const char *pattern, const char *text, char *out, size_t room)
+{
+    weft__regex *regex;
+    weft__regex_scratch scratch = {0};
+    weft__regex_groups m;
+    weft_error err = {0};
+    size_t used = 0, n = strlen(text);
+    int found = 1, empty = 0, n_found = 0;
+    out[0] = 0;
+    if (weft__regex_compile_python(pattern, strlen(pattern), &regex, &err)) fail_msg("%s: %s", pattern, err.message);
+    for (size_t from = 0; found; from = m.end[0], empty = m.end[0] == m.start[0]) {
+        if (weft__regex_match(regex, &scratch, text, n, from, empty, &found, &m, &err))
+            fail_msg("%s: %s", pattern, err.message);
+        if (!found) break;
+        used += (size_t)snprintf(out + used, room - used, "%s", n_found++ ? "|" : "");
+        for (int g = m.n > 1; g < m.n; g++)
+            used += (size_t)snprintf(out + used, room - used, "%s%.*s", g > 1 ? "," : "",
+                                     m.start[g] == SIZE_MAX ? 0 : (int)(m.end[g] - m.start[g]),
+                                     m.start[g] == SIZE_MAX ? "" : text + m.start[g]);
+    }
+    weft__regex_scratch_free(&scratch);
+    weft__regex_free(&regex);
+}
+
+static void pythons_dialect(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text, *want;
+    } cases[] = {
+        {"#### (\\-?[0-9\\.\\,]+)", "so it is\n#### -1,234.5 and #### 7", "-1,234.5|7"},
+        {"(-?[$0-9.,]{2,})|(-?[0-9]+)", "he has 3 of $1,200", ",3|$1,200,"},
+        {"(a)|(b)", "ab", "a,|,b"},
+        {"^a", "a\na", "a"},    /* ^ and $ are those of the text, not of a line */
+        {"a$", "a\na\n", "a"},  /* or before the last newline */
+        {"a\\Z", "a\na\n", ""}, /* but for \Z */
+        {"a\\Z", "a\na", "a"},
+        {"(?m)^a", "a\na", "a|a"},
+        {"a{,2}b", "aaab b", "aab|b"},
+        {"a{2}?b", "aab b", "aab"}, /* lazy, of a fixed number */
+        {"[]a]+", "]a]b", "]a]"},
+        {"[^]]+", "a]b", "a|b"},
+        {"\\u0041\\x42", "AB", "AB"},
+        {"(?P<x>a)(?P=x)", "aa", "a"},
+        {"(?i)ANSWER: ([a-d])", "answer: B", "B"},
+        {"\\d+", "1\xD9\xA2", "1\xD9\xA2"}, /* digits of any script */
+        {".", "\n\xC3\xA9", "\xC3\xA9"},
+        {"\\bno\\b", "no nose no", "no|no"},
+    };
+    char out[256];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        find_all(cases[i].pattern, cases[i].text, out, sizeof out);
+        if (strcmp(out, cases[i].want)) fail_msg("%s: '%s', not '%s'", cases[i].pattern, out, cases[i].want);
+    }
+    find_all("x*", "axb", out, sizeof out); /* empty ones, too: before a, x, behind it, at the end */
+    assert_string_equal(out, "|x||");
+}
+
+static void python_refusals(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"(",       "a**", "\\q", "\\u12",   "\\", "[[:alpha:]]", "\\N{DASH}",
+                                      "\\Qa\\E", "\\C", "\\K", "\\x{41}", "[a", "\xFF"};
+    weft__regex *regex = NULL;
+    weft_error err;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        err = (weft_error){0};
+        const weft_status st = weft__regex_compile_python(bad[i], strlen(bad[i]), &regex, &err);
+        if (!st || regex || !*err.message) fail_msg("%s: taken", bad[i]);
+    }
+    char many[3 * WEFT__REGEX_GROUPS + 1] = "";
+    for (int i = 0; i < WEFT__REGEX_GROUPS; i++) strcat(many, "(a)");
+    assert_int_equal(weft__regex_compile_python(many, strlen(many), &regex, &err), WEFT_LIMIT);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dialect), cmocka_unit_test(refusals),
-                                       cmocka_unit_test(budgets)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dialect), cmocka_unit_test(refusals), cmocka_unit_test(budgets),
+                                       cmocka_unit_test(pythons_dialect), cmocka_unit_test(python_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

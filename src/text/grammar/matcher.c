@@ -233,7 +233,7 @@ static void mask_state(weft__gram_matcher *m, const weft__gram_way *ways, size_t
         size_t words = weft__gram_n_words(m->g);
         int listed = table->n_tokens != UINT32_MAX;
         const uint32_t *list = (const uint32_t *)(table->data + (listed ? 0 : words));
-        for (size_t w = 0; table->set && w < words; w++) bits[w] |= table->set->bits[w];
+        for (size_t w = 0; table->text.set && w < words; w++) bits[w] |= weft__gram_text_word(&table->text, w);
         for (size_t w = 0; !listed && w < words; w++) bits[w] |= table->data[w];
         for (uint32_t i = 0; listed && i < table->n_tokens; i++)
             weft__gram_allow(bits, (int32_t)list[table->n_escapes + i]);

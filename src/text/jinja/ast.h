@@ -140,6 +140,7 @@ struct weft__jinja {
     const weft__jinja_str *name_loop, *name_caller, *name_varargs, *name_kwargs; /* interned */
     const weft__jinja_dict *names;                                               /* as the compiler had them */
     const uint8_t *reads; /* by the number of the name: 1 where its value may come from outside */
+    int plain;            /* weft__jinja_compile_plain made it */
 };
 
 /* Expressions nest so deep at most, and statements. */

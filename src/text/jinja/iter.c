@@ -84,7 +84,10 @@ weft_status weft__jinja_iterate(weft__jinja_ctx *c, weft__jinja_val v, weft__jin
     memset(it, 0, sizeof *it);
     it->source = v;
     switch (v.type) {
-    case WEFT__JINJA_UNDEFINED: it->next = next_nothing; break;
+    case WEFT__JINJA_UNDEFINED:
+        if (c->plain) return weft__jinja_fail_undefined(c, v);
+        it->next = next_nothing;
+        break;
     case WEFT__JINJA_STRING: it->next = next_char; break;
     case WEFT__JINJA_LIST:
     case WEFT__JINJA_TUPLE: it->next = next_item; break;

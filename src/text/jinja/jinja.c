@@ -27,7 +27,7 @@ static weft_status compile_into(weft__jinja_ctx *c, weft__jinja *t, const char *
     return weft__jinja_resolve(&p, t);
 }
 
-weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out, weft_error *err)
+static weft_status compile(const char *source, size_t n, int plain, weft__jinja **out, weft_error *err)
 {
     *out = NULL;
     if (n > WEFT__JINJA_MAX_SOURCE) {
@@ -37,8 +37,9 @@ weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out,
     weft__jinja *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "out of memory for a template");
     weft__jinja_ctx ctx = {
-        .steps = COMPILE_STEPS, .err = err, .limits = {.max_steps = COMPILE_STEPS, .max_depth = 1000}};
+        .steps = COMPILE_STEPS, .err = err, .plain = plain, .limits = {.max_steps = COMPILE_STEPS, .max_depth = 1000}};
     weft__jinja_arena_init(&ctx.arena, COMPILE_MEMORY);
+    t->plain = plain;
     weft_status status = compile_into(&ctx, t, source, n);
     t->arena = ctx.arena;
     if (status) {
@@ -47,6 +48,16 @@ weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out,
     }
     *out = t;
     return WEFT_OK;
+}
+
+weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out, weft_error *err)
+{
+    return compile(source, n, 0, out, err);
+}
+
+weft_status weft__jinja_compile_plain(const char *source, size_t n, weft__jinja **out, weft_error *err)
+{
+    return compile(source, n, 1, out, err);
 }
 
 int weft__jinja_reads(const weft__jinja *t, const char *name)
@@ -199,6 +210,7 @@ weft_status weft__jinja_render(const weft__jinja *t, weft__jinja_call *call, wef
     memset(out, 0, sizeof *out);
     if (c->rendered) return weft_fail(err, WEFT_STATE, "the call has been rendered already; make a new one");
     c->rendered = 1;
+    c->plain = t->plain;
     c->err = err;
     weft_status status = render_into(c, t, &b);
     if (!status) status = hand_over(&b, out, err);

@@ -25,6 +25,9 @@ typedef struct weft__jinja_call weft__jinja_call; /* the variables of one render
 /* Compiles source[0..n) (UTF-8; copied). Fails with WEFT_FORMAT ("line 3: ..."), WEFT_UNSUPPORTED for tags and filters
  * that this interpreter lacks, WEFT_LIMIT (too long, nested too deeply) or WEFT_NO_MEMORY; *out is NULL then. */
 weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out, weft_error *err);
+/* The same as jinja2 is by itself, where it keeps the last newline and has StrictUndefined: no trim_blocks, no
+ * lstrip_blocks, and what is undefined cannot be printed, looped over or compared. Task files are meant so. */
+weft_status weft__jinja_compile_plain(const char *source, size_t n, weft__jinja **out, weft_error *err);
 void weft__jinja_destroy(weft__jinja **t);
 /* 1 when the template reads a variable of this name that it has not set itself before: one of a rendering's, or
  * undefined. Setting any other changes nothing. */

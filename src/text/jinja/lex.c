@@ -63,7 +63,7 @@ static int starts(const lexer *x, size_t at, const char *text)
  * the bracket pair; `is_block` ends swallow one newline, and may say + to keep it. */
 static size_t match_end(const lexer *x, size_t at, const char *close, int is_block)
 {
-    if (starts(x, at, close)) return at + 2 + (is_block && starts(x, at + 2, "\n"));
+    if (starts(x, at, close)) return at + 2 + (is_block && !x->c->plain && starts(x, at + 2, "\n"));
     if (starts(x, at, "-") && starts(x, at + 1, close)) return skip_space(x, at + 3);
     if (is_block && starts(x, at, "+") && starts(x, at + 1, close)) return at + 3;
     return 0;
@@ -78,7 +78,7 @@ static weft_status push_data(lexer *x, size_t to, char sign, int is_variable)
         size_t from = 0, stop = text.len;
         weft__jinja_strip(&text, NULL, 0, 1, &from, &stop);
         end = x->at + stop;
-    } else if (!sign && !is_variable) {
+    } else if (!sign && !is_variable && !x->c->plain) {
         size_t line = to;
         while (line > x->at && x->s[line - 1] != '\n') line--;
         if ((line > x->at || x->line_starting) && skip_space(x, line) >= to) end = line;
@@ -412,7 +412,7 @@ static weft_status lex_text(lexer *x)
     return lex_tag(x, is_block ? "%}" : "}}", is_block);
 }
 
-/* All line ends become \n, and the last one goes. */
+/* All line ends become \n, and the last one goes, unless the template is plain. */
 static weft_status normalise(lexer *x, const char *source, size_t n)
 {
     char *copy = weft__jinja_alloc(x->c, n);
@@ -426,7 +426,7 @@ static weft_status normalise(lexer *x, const char *source, size_t n)
             copy[len++] = source[i];
         }
     }
-    if (len && copy[len - 1] == '\n') len--;
+    if (len && copy[len - 1] == '\n' && !x->c->plain) len--;
     x->s = copy;
     x->n = len;
     return WEFT_OK;

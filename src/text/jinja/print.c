@@ -185,7 +185,7 @@ weft_status weft__jinja_put_repr(weft__jinja_ctx *c, weft__jinja_buf *b, weft__j
 weft_status weft__jinja_put_value(weft__jinja_ctx *c, weft__jinja_buf *b, weft__jinja_val v)
 {
     if (v.type == WEFT__JINJA_STRING) return weft__jinja_put_str(c, b, v.u.s);
-    if (v.type == WEFT__JINJA_UNDEFINED) return WEFT_OK;
+    if (v.type == WEFT__JINJA_UNDEFINED) return c->plain ? weft__jinja_fail_undefined(c, v) : WEFT_OK;
     if (!is_container(v)) return put_scalar(c, b, v);
     weft__jinja_buf whole = {0};
     WEFT__JINJA_TRY(weft__jinja_put_repr(c, &whole, v));

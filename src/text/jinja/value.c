@@ -345,6 +345,8 @@ weft_status weft__jinja_eq(weft__jinja_ctx *c, weft__jinja_val a, weft__jinja_va
         return WEFT_OK;
     }
     *out = 0;
+    if (c->plain && a.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, a);
+    if (c->plain && b.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, b);
     if (a.type != b.type) return WEFT_OK;
     weft_status status = WEFT_OK;
     switch (a.type) {

@@ -179,6 +179,7 @@ struct weft__jinja_ctx {
     weft__jinja_buf *root_out; /* counted against max_output */
     weft__jinja_flow flow;
     int allow_mutation, has_now, rendered;
+    int plain; /* of weft__jinja_compile_plain: white space stays, and undefined values are refused */
     int64_t now;
 };
 

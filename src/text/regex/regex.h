@@ -33,7 +33,29 @@ void weft__regex_scratch_free(weft__regex_scratch *scratch);
 weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *scratch, const char *s, size_t n,
                              size_t from, int *found, size_t *start, size_t *end, weft_error *err);
 
+/* ---- the dialect of Python's `re`, with groups: what task files extract answers with ----
+ * As re reads it, but for \N{...}, POSIX classes' spelling ([[:alpha:]]) and other escapes that re refuses, too; \s
+ * lacks U+001C to U+001F. */
+
+enum { WEFT__REGEX_GROUPS = 32 }; /* the whole match among them */
+
+/* As weft__regex_compile; WEFT_LIMIT for more groups. The expression is for weft__regex_match alone. */
+weft_status weft__regex_compile_python(const char *pattern, size_t n, weft__regex **out, weft_error *err);
+
+/* A group that took no part has start and end SIZE_MAX. [0]: the whole match. */
+typedef struct weft__regex_groups {
+    int n;
+    size_t start[WEFT__REGEX_GROUPS], end[WEFT__REGEX_GROUPS];
+} weft__regex_groups;
+
+/* As weft__regex_find. not_empty: a match that begins at `from` has a character, so that all matches are found by
+ * searching from the end of each, with not_empty where that one was empty. */
+weft_status weft__regex_match(const weft__regex *regex, weft__regex_scratch *scratch, const char *s, size_t n,
+                              size_t from, int not_empty, int *found, weft__regex_groups *out, weft_error *err);
+
 /* Oniguruma's dialect to PCRE2's; appends to out. */
 weft_status weft__regex_translate(const char *pattern, size_t n, weft__strbuf *out, weft_error *err);
+/* Python's. */
+weft_status weft__regex_translate_python(const char *pattern, size_t n, weft__strbuf *out, weft_error *err);
 
 #endif
