@@ -27,7 +27,7 @@ typedef struct weft_engine weft_engine;
 
 typedef struct weft_engine_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
+    uint32_t kv_dtype; /* of which type keys and values are; WEFT_F16 (default): weft_kv_type_parse */
     int32_t n_slots;   /* requests that run at once; 0: 16 */
     /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
     int32_t n_ctx;
