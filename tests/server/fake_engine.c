@@ -476,12 +476,32 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->kv_pages = 100;
     out->memory.weights.bytes = fake_model_bytes(e->model);
     out->kv_limit_bytes = e->kv_bytes;
-    uint64_t *const moving[] = {
-        &out->n_rows_decode,     &out->n_rows_prompt,        &out->n_cancelled,   &out->n_failed,
-        &out->n_preempted,       &out->cached_tokens,        &out->n_submitted,   &out->adapter_loads,
-        &out->adapter_evictions, &out->store_written,        &out->store_read,    &out->store_write_failed,
-        &out->store_read_tokens, &out->store_damaged,        &out->store_removed, &out->n_put_off,
-        &out->n_generated,       &out->prefix_evicted_pages, &out->n_refused,     &out->batch_rows.counts[1]};
+    uint64_t *const moving[] = {&out->n_rows_decode,
+                                &out->n_rows_prompt,
+                                &out->n_cancelled,
+                                &out->n_failed,
+                                &out->n_preempted,
+                                &out->cached_tokens,
+                                &out->n_submitted,
+                                &out->adapter_loads,
+                                &out->adapter_evictions,
+                                &out->store_written,
+                                &out->store_read,
+                                &out->store_write_failed,
+                                &out->store_read_tokens,
+                                &out->store_damaged,
+                                &out->store_removed,
+                                &out->n_put_off,
+                                &out->n_generated,
+                                &out->prefix_evicted_pages,
+                                &out->n_refused,
+                                &out->batch_rows.counts[1],
+                                &out->draft_ns,
+                                &out->drafts[0].n_tokens,
+                                &out->drafts[1].n_drafts,
+                                &out->drafts[3].n_accepted,
+                                &out->drafts[3].tokens_at[2],
+                                &out->drafts[1].accepted_at[0]};
     for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) *moving[i] += out->n_steps; /* as a real one's may */
     out->model_ns = out->n_steps * 1000000;
     out->batch_rows.sum = (double)out->n_steps;

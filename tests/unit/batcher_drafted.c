@@ -248,6 +248,42 @@ static void a_model_is_right_about_itself_in_grammars(void **state)
     }
 }
 
+static int inserts(void *arg, const weft_event *e)
+{
+    on_event(arg, e);
+    return e->kind == WEFT_EVENT_TOKEN && e->n_generated == 7 ? WEFT_EVENT_INSERT : 0;
+}
+
+/* What was guessed and is not the text is forgotten: where something else is written than it guessed, one draft is
+ * wrong, and all that follow are right. */
+static void a_draft_model_rolls_back(void **state)
+{
+    static const int32_t inserted[] = {41, 42, 43};
+    static answer first, again;
+    ask q;
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    simple(&q, 30, 100);
+    q.p.ignore_end = 1;
+    q.p.event = inserts;
+    q.p.insert = inserted;
+    q.p.n_insert = 3;
+    weft_engine *e = open_engine(model, &p);
+    run_alone(e, &q, &first, 1);
+    close_engine(&e);
+    p.draft = model;
+    p.spec = WEFT_SPEC_DRAFT;
+    e = guessing(model, &p, NULL, NULL);
+    run_alone(e, &q, &again, 1);
+    compare("inserted", &q, &first, &again, 1);
+    const weft_draft_stats s = stats_of(e).drafts[WEFT_DRAFTER_MODEL];
+    print_message("%llu of %llu\n", (unsigned long long)s.n_accepted, (unsigned long long)s.n_tokens);
+    assert_true(s.n_accepted >= 60 && s.n_tokens - s.n_accepted < WEFT_DRAFT_MAX);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
 /* A prompt longer than what it may read at once is read over several steps, and found again by the next request that
  * begins so; it goes on where the text is shifted. Memory for what it holds is given back. */
 static void a_draft_model_catches_up(void **state)
@@ -280,6 +316,8 @@ static void a_draft_model_catches_up(void **state)
     assert_true(stats_of(e).n_steps - steps + 3 < steps); /* neither of both reads it again */
     run_alone(e, &q[1], &again, 1);
     compare("shifted", &q[1], &first[1], &again, 1);
+    const weft_draft_stats s = stats_of(e).drafts[WEFT_DRAFTER_MODEL];
+    assert_true(s.n_accepted >= 200 && s.n_tokens - s.n_accepted < 2 * WEFT_DRAFT_MAX);
     weft_engine_drain(e, 60000);
     pthread_mutex_lock(&e->lock);
     assert_int_equal(e->n_scratch, 0);
@@ -414,6 +452,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_guesses_leave_no_trace),  cmocka_unit_test(no_tenant_speeds_up_another),
         cmocka_unit_test(predictions_and_limits),        cmocka_unit_test(what_is_wrong_is_refused),
         cmocka_unit_test(a_model_is_right_about_itself), cmocka_unit_test(a_draft_model_catches_up),
+        cmocka_unit_test(a_draft_model_rolls_back),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(grammars_force),
