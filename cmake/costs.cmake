@@ -10,7 +10,8 @@ set(weft_test_costs
         server_hostile 45 server_adapters 20 server_clients 20
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same
         15 same-avx2 15
-    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_drafts_material 15 batcher_ends 10
+    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_drafts 60
+        batcher_drafts_material 60 batcher_ends 10
         batcher_faults 25
         batcher_disk 25
     outputs 15 contexts 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat

@@ -404,8 +404,8 @@ typedef struct weft_engine_stats {
     uint64_t adapter_asked_ahead, adapter_ahead_hits; /* by weft_engine_adapters_ahead; in the page cache when read */
     weft_draft_stats drafts[WEFT_DRAFTERS];           /* by weft_drafter */
     weft_swap_stats swap;
-    uint64_t draft_ns;                                /* in which a draft model guessed */
-    int32_t chunk;                                    /* rows of prompts that the next step may have beside others */
+    uint64_t draft_ns; /* in which a draft model guessed */
+    int32_t chunk;     /* rows of prompts that the next step may have beside others */
     int32_t reserved;
 } weft_engine_stats;
 

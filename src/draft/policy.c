@@ -38,7 +38,9 @@ void weft__draft_cost_begin(weft__draft_cost *c, int32_t n_experts, int32_t n_us
     }
 }
 
-/* Fast down, and slowly up: what disturbed a step does not come again. */
+/* Fast down, and slowly up: what disturbed a step does not come again. Fewer rows never take longer than more: when a
+ * machine has become faster while steps had many rows, or was slow when they had one, rows would seem to cost nothing,
+ * and any guess worth it. Half of what the shape says they cost is the least. */
 void weft__draft_cost_saw(weft__draft_cost *c, int32_t n_rows, uint64_t ns)
 {
     if (n_rows < 1 || n_rows > WEFT__DRAFT_ROWS || !ns) return;
@@ -46,6 +48,10 @@ void weft__draft_cost_saw(weft__draft_cost *c, int32_t n_rows, uint64_t ns)
     if (*had <= 0) *had = now;
     else if (now < *had) *had += 0.5 * (now - *had);
     else *had += 0.05 * ((now < 2 * *had ? now : 2 * *had) - *had);
+    for (int32_t n = 1; n < n_rows; n++) {
+        const double most = *had / (1 + 0.5 * (c->shape[n_rows] / c->shape[n] - 1));
+        if (c->ns[n] > most) c->ns[n] = most;
+    }
 }
 
 double weft__draft_cost_of(const weft__draft_cost *c, int32_t n_rows)
@@ -84,7 +90,7 @@ static int bucket_of_sure(float p)
     return p < 0.4f ? 0 : p < 0.7f ? 1 : p < 0.9f ? 2 : 3;
 }
 
-static int place_of(int32_t k)
+static int trust_place_of(int32_t k)
 {
     return k < 2 ? k : k < 5 ? 2 : 3;
 }
@@ -103,7 +109,7 @@ void weft__draft_trust_begin(weft__draft_trust *t)
 
 static double part_right(const weft__draft_trust *t, int kind, int bucket, int32_t k)
 {
-    return (double)(t->right[kind][bucket][place_of(k)] / t->seen[kind][bucket][place_of(k)]);
+    return (double)(t->right[kind][bucket][trust_place_of(k)] / t->seen[kind][bucket][trust_place_of(k)]);
 }
 
 /* Of the draft's token k, where those before it are right. How sure a model is, is what its tokens are counted by; of
@@ -212,7 +218,7 @@ void weft__draft_learn(weft__draft_trust *t, const weft__draft *d, int32_t n_tri
     const int is_model = d->kind == WEFT__DRAFT_MODEL;
     for (int32_t k = 0; k < n_tried && k <= n_right; k++) {
         const int b = is_model ? bucket_of_sure(d->p[k]) : bucket_of(d->matched);
-        float *right = &t->right[d->kind][b][place_of(k)], *seen = &t->seen[d->kind][b][place_of(k)];
+        float *right = &t->right[d->kind][b][trust_place_of(k)], *seen = &t->seen[d->kind][b][trust_place_of(k)];
         *right = *right * DECAY + (k < n_right ? 1.0f : 0.0f);
         *seen = *seen * DECAY + 1;
     }

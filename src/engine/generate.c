@@ -121,7 +121,7 @@ static void ask_draft_model(generation *g, int32_t token, int32_t most, double o
                                   .ends = g->p.ignore_end && !matcher ? WEFT__ENGINE_DRAFTER_TAKE
                                                                       : WEFT__ENGINE_DRAFTER_STOP,
                                   .most = most,
-                                  .cost = &s->draft.cost,
+                                  .cost = s->draft.always ? NULL : &s->draft.cost,
                                   .trust = &s->draft.trust,
                                   .n_rows = 1,
                                   .other = other,
@@ -150,7 +150,7 @@ static void make_draft(generation *g, int32_t token)
         if (guessed.n && (!d->n || weft__draft_rate(&s->draft.cost, &s->draft.trust, &guessed, 1) > other))
             *d = guessed;
     }
-    d->n = weft__draft_choose(&s->draft.cost, &s->draft.trust, d, 1);
+    if (!s->draft.always) d->n = weft__draft_choose(&s->draft.cost, &s->draft.trust, d, 1);
 }
 
 /* Only what was picked stays, and what became of the draft is learned. */

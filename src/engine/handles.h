@@ -110,6 +110,7 @@ struct weft_session {
         struct weft__engine_drafter *model;
         struct weft__engine_drafter_text *text;
         int32_t *known; /* [n_ctx + 1] what it is shown */
+        int always;     /* for tests: what is guessed is tried, whatever it costs */
         weft__draft_trust trust;
         weft__draft_cost cost;
     } draft;

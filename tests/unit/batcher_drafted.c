@@ -346,6 +346,38 @@ static void fits_not(weft_model *model, weft_model *draft, const char *text)
     close_engine(&e);
 }
 
+/* One token of 2,048 that is spelled otherwise is another vocabulary. */
+static void another_token_is_refused(void **state)
+{
+    static const char whole[] = "models/alderbrook.gguf", token[] = "<|pad|>";
+    weft_error err = {0};
+    char path[64];
+    (void)state;
+    weft_model *model = open_model(whole);
+    FILE *in = fopen(whole, "rb"), *out;
+    assert_non_null(in);
+    assert_int_equal(fseek(in, 0, SEEK_END), 0);
+    const size_t n = (size_t)ftell(in);
+    char *bytes = malloc(n), *at;
+    rewind(in);
+    assert_int_equal(fread(bytes, 1, n, in), n);
+    fclose(in);
+    assert_non_null(at = memmem(bytes, n, token, strlen(token)));
+    memcpy(at, "<|dap|>", strlen(token));
+    assert_non_null(mkdtemp(strcpy(folder, "/tmp/weft-drafts-XXXXXX")));
+    snprintf(path, sizeof path, "%s/changed.gguf", folder);
+    assert_non_null(out = fopen(path, "wb"));
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    assert_int_equal(fclose(out), 0);
+    free(bytes);
+    weft_model *changed = open_model(path);
+    assert_int_equal(weft_draft_fits(model, changed, NULL, &err), WEFT_ARGUMENT);
+    if (!strstr(err.message, "(token 2 is '<|dap|>' there, '<|pad|>' here)")) fail_msg("%s", err.message);
+    weft_model_close(&changed);
+    weft_model_close(&model);
+    remove_folder(folder);
+}
+
 /* Another vocabulary is refused by name, with what differs; the same model brings nothing, a fifth of one does. */
 static void other_vocabularies_are_refused(void **state)
 {
@@ -452,7 +484,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(wrong_guesses_leave_no_trace),  cmocka_unit_test(no_tenant_speeds_up_another),
         cmocka_unit_test(predictions_and_limits),        cmocka_unit_test(what_is_wrong_is_refused),
         cmocka_unit_test(a_model_is_right_about_itself), cmocka_unit_test(a_draft_model_catches_up),
-        cmocka_unit_test(a_draft_model_rolls_back),
+        cmocka_unit_test(a_draft_model_rolls_back),      cmocka_unit_test(another_token_is_refused),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(grammars_force),

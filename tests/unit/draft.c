@@ -191,6 +191,20 @@ static void knows_costs(void **state)
     assert_true(weft__draft_cost_of(&dense, 2) < 1.2e6);
 }
 
+/* Steps of one row were slow, and those with guesses are not: wrong guesses are not tried for that. */
+static void more_rows_take_no_less(void **state)
+{
+    weft__draft_cost c;
+    int rows, late;
+    (void)state;
+    weft__draft_cost_begin(&c, 0, 0, 0);
+    weft__draft_cost_saw(&c, 1, 2000000);
+    for (int n = 2; n <= 16; n++) weft__draft_cost_saw(&c, n, 1100000);
+    for (int n = 2; n <= 16; n++) assert_true(weft__draft_cost_of(&c, n) >= 1.01 * weft__draft_cost_of(&c, 1));
+    play(&c, 0, 512, &rows, &late);
+    assert_true(rows <= 64 && late <= 128 / 24 + 1);
+}
+
 static int in_little_memory(void *arg)
 {
     const int32_t text[] = {1, 2, 3};
@@ -303,6 +317,7 @@ int main(void)
         cmocka_unit_test(keys_are_apart),
         cmocka_unit_test(tries_what_pays),
         cmocka_unit_test(knows_costs),
+        cmocka_unit_test(more_rows_take_no_less),
         cmocka_unit_test(a_model_is_asked_where_it_pays),
         cmocka_unit_test(a_model_has_its_price),
         cmocka_unit_test(without_memory),
