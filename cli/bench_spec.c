@@ -9,6 +9,7 @@
 
 #include "bench.h"
 #include "draft.h"
+#include "kv_type.h"
 #include "prompt.h"
 #include "terminal.h"
 
@@ -192,7 +193,7 @@ static weft_status open_engines(spec_bench *b, int32_t n_slots, int32_t n_ctx, w
 {
     weft_engine_params p;
     weft_engine_params_default(&p);
-    p.kv_dtype = (uint32_t)weft_dtype_from_name(b->o->kv_type);
+    p.kv_dtype = kv_type_of(b->o->kv_type);
     p.n_slots = n_slots;
     p.n_ctx = n_ctx;
     weft_status st = weft_engine_new(b->model, &p, &b->engines[SPEC_NOBODY], err);

@@ -177,7 +177,7 @@ static int writes_over_input(const struct serve_options *o, const char *model)
 }
 
 /* What the options fill in: its address is known to the table. */
-static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto", .spec = "auto"}, common;
+static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto", .spec = "auto", .swap = "auto"}, common;
 
 static const option_spec OPTIONS[] = {
     {"config", 0, OPT_TEXT, &given.config_file, "FILE",
@@ -252,6 +252,11 @@ static const option_spec OPTIONS[] = {
     {"store", 0, OPT_TEXT, &given.engine.store_dir, "DIR",
      "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
     {"store-mb", 0, OPT_INT, &given.store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
+    {"swap", 0, OPT_TEXT, &given.swap, "WHEN",
+     "pages of requests that give way go to the store instead of being computed again: auto (where that is measured "
+     "to be quicker), off, always (auto)",
+     0, 0, NULL, "auto off always"},
+    {"swap-mb", 0, OPT_INT, &given.swap_mb, "MB", "of the store for them at most (a quarter of it)", 1, 1 << 30, NULL},
     {"log-file", 0, OPT_TEXT, &given.server.log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
     {"metrics-file", 0, OPT_TEXT, &given.server.metrics_file, "F.csv",
      "a row of numbers per interval, behind what is there", 0, 0, NULL},

@@ -15,6 +15,15 @@
 #include "serve_config.h"
 #include "threads.h"
 
+/* -1: none of these. */
+static int32_t swap_of(const char *name)
+{
+    static const char *const names[] = {"auto", "off", "always"};
+    for (int32_t i = 0; i < 3; i++)
+        if (!strcmp(name, names[i])) return i;
+    return -1;
+}
+
 /* What a model and its engine are made with. */
 static weft_status settle(struct serve_options *o, int32_t n_threads, weft_error *err)
 {
@@ -29,6 +38,8 @@ static weft_status settle(struct serve_options *o, int32_t n_threads, weft_error
     e->kv_dtype = kv_type_of(o->kv_type);
     e->spec = spec_of(o->spec);
     e->store_bytes = (uint64_t)o->store_mb << 20;
+    e->swap = swap_of(o->swap);
+    e->swap_bytes = (uint64_t)o->swap_mb << 20;
     e->n_kv_tokens = o->kv_tokens;
     weft_model_params_default(&o->opened);
     o->opened.n_threads = n_threads;

@@ -133,7 +133,8 @@ static void show_plan(training *t, const weft_train_event *e)
                 (int)e->n_ctx);
     if (e->n_dropped)
         fprintf(stderr, "%lld %s and are left out\n", (long long)e->n_dropped,
-                t->p.dpo_beta > 0 ? "pairs hold nothing to prefer" : "texts hold nothing to learn");
+                t->p.loss == WEFT_TRAIN_DPO || t->p.loss == WEFT_TRAIN_UNLIKELIHOOD ? "pairs hold nothing to prefer"
+                                                                                    : "texts hold nothing to learn");
     if (e->n_empty)
         fprintf(stderr, "%lld answers are empty: the end of the turn is all that is learned of them\n",
                 (long long)e->n_empty);
@@ -147,7 +148,9 @@ static void show_plan(training *t, const weft_train_event *e)
 static void show_numbers(const weft_train_event *e)
 {
     fprintf(stderr, "loss %.4f", e->loss);
+    if (!isnan(e->anchor)) fprintf(stderr, " (KL to the base %.4f)", e->anchor);
     if (!isnan(e->better)) fprintf(stderr, ", %.0f %% better", 100 * e->better);
+    if (!isnan(e->chosen)) fprintf(stderr, ", log p %.1f chosen, %.1f rejected", e->chosen, e->rejected);
     if (!isnan(e->heldout)) fprintf(stderr, ", held out %.4f", e->heldout);
     if (!isnan(e->heldout_better)) fprintf(stderr, " (%.0f %% better)", 100 * e->heldout_better);
     fprintf(stderr, ", %.0f tokens/s", e->rows_per_s);
@@ -229,6 +232,9 @@ static void show_end(const training *t, const weft_train_event *e)
     put_json_number("heldout", e->heldout);
     put_json_number("better", e->better);
     put_json_number("heldout_better", e->heldout_better);
+    put_json_number("chosen", e->chosen);
+    put_json_number("rejected", e->rejected);
+    put_json_number("anchor", e->anchor);
     put_json_number("seconds", e->seconds);
     put_json_number("tokens_per_s", e->rows_per_s);
     put_json_number("gflops", e->gflops);

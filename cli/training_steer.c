@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* training_steer.c: see training.h: when a training ends, what is kept of it, what must stay as it is, and what one sees
- * of it meanwhile. */
+/* training_steer.c: see training.h: when a training ends, what is kept of it, what must stay as it is, and what one
+ * sees of it meanwhile. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -27,7 +27,7 @@ typedef struct weft_engine weft_engine;
 
 typedef struct weft_engine_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
+    uint32_t kv_dtype; /* of which type keys and values are; WEFT_F16 (default): weft_kv_type_parse */
     int32_t n_slots;   /* requests that run at once; 0: 16 */
     /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
     int32_t n_ctx;
@@ -44,7 +44,8 @@ typedef struct weft_engine_params {
     uint64_t adapter_bytes;  /* of adapters ready to be used, at most; 0: 1 GiB */
     /* in which they are kept: WEFT_ADAPTER_AUTO (default), WEFT_Q8_0, WEFT_Q4_0, WEFT_BF16, WEFT_F32 */
     uint32_t adapter_dtype;
-    /* how long a slot, and the engine's end, wait for a disk that does not answer; 0: 30,000 */
+    /* how long a slot, a request whose pages are swapped, and the engine's end wait for a disk that does not answer; 0:
+     * 30,000 */
     uint32_t disk_wait_ms;
     /* 1: weights and pages stay in memory from their first use on; WEFT_LIMIT where RLIMIT_MEMLOCK does not allow it */
     int32_t lock_memory;
@@ -156,8 +157,12 @@ typedef struct weft_event {
     int32_t drafter;             /* TOKEN: 1 + the weft_drafter that had guessed it; 0: none */
     /* FINISHED: tokens that were guessed and tried, the right ones included; those of them from its prediction */
     int32_t n_drafted, n_predicted;
-    int32_t reserved;
+    /* how often it gave way and its pages were kept (weft_swap) */
+    int32_t n_swaps;
     int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS]; /* FINISHED: by weft_drafter; those that were right */
+    /* bytes of its pages that came back from the disk, or from their copies, since, and the time that it waited */
+    uint64_t swap_bytes;
+    double swap_ms;
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now

@@ -17,7 +17,7 @@ typedef struct weft_sampler weft_sampler;
 
 typedef struct weft_session_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
+    uint32_t kv_dtype; /* of which type keys and values are; WEFT_F16 (default): weft_kv_type_parse */
     int32_t n_ctx;     /* tokens; 0: the model's own, at most 4096 */
     int32_t chunk;     /* rows per step while a prompt is read; 0: the model's max_rows */
     /* A smaller model of the same vocabulary (weft_draft_fits) that guesses tokens for weft_generate, with pages of its

@@ -55,6 +55,15 @@ enum weft_train_schedule {
     WEFT_TRAIN_ONE_CYCLE = 2 /* up from lr / 25 over 30 % of the steps (one at least), down to lr / 10000 */
 };
 
+/* What is minimised; docs/training.md has the formulas. */
+enum weft_train_loss {
+    WEFT_TRAIN_SFT = 0, /* -log p of what is learned; of records with a negative weight, -log(1 - p) */
+    /* of pairs: direct preference optimization (dpo_beta, smoothing, chosen) */
+    WEFT_TRAIN_DPO = 1,
+    /* of pairs: -log p of the chosen answer, -log(1 - p) of each token of the rejected one */
+    WEFT_TRAIN_UNLIKELIHOOD = 2
+};
+
 enum weft_train_kind {
     WEFT_TRAIN_PLANNED = 0, /* everything is open and checked; step is where it begins */
     WEFT_TRAIN_STEP = 1,
@@ -101,6 +110,9 @@ typedef struct weft_train_event {
     int64_t best_step;         /* where the held-out loss was best so far; -1: it was not measured */
     double scale;              /* of an adapter, as a share of what it learned at; else NAN */
     const char *prompt, *text; /* of a sample; else NULL */
+    /* of pairs: the mean log p of a chosen answer, and of a rejected one; DPO can lower both */
+    double chosen, rejected;
+    double anchor; /* of `loss`, the part of KL(base || adapter); NAN: none */
 } weft_train_event;
 
 /* Non-zero: save a checkpoint and stop with WEFT_CANCELLED. */
@@ -176,6 +188,12 @@ typedef struct weft_train_params {
     int64_t sample_every;
     const char *const *sample_prompts;
     int32_t sample_tokens, sample_raw;
+    int32_t loss;    /* weft_train_loss; 0 with dpo_beta above 0: DPO */
+    float smoothing; /* DPO: share of the pairs that are taken to be the wrong way round, 0..0.5 */
+    float chosen;    /* DPO: weight of -log p of the chosen answer, per token of it; pairs lose likelihood without */
+    /* weight of KL(base || adapter) at every token that is learned, over the whole vocabulary; 0: none. A record of
+     * weight 0 is only held to what the base says */
+    float anchor;
 } weft_train_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

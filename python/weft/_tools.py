@@ -34,6 +34,10 @@ if TYPE_CHECKING:
         lora_rs: bool
         lora_targets: str
         dpo_beta: float
+        loss: Literal["sft", "dpo", "unlikelihood"]
+        smoothing: float
+        chosen: float
+        anchor: float
         chat_template: str
         learn_prompts: bool
         batch: int
@@ -81,6 +85,7 @@ if TYPE_CHECKING:
 
 KINDS = ("planned", "step", "saved", "measured", "sample", "scaled", "ended")
 CHOICES = {
+    "loss": {"sft": "WEFT_TRAIN_SFT", "dpo": "WEFT_TRAIN_DPO", "unlikelihood": "WEFT_TRAIN_UNLIKELIHOOD"},
     "optimizer": {"adamw": "WEFT_TRAIN_ADAMW", "sgd": "WEFT_TRAIN_SGD"},
     "schedule": {"constant": "WEFT_TRAIN_CONSTANT", "cosine": "WEFT_TRAIN_COSINE", "one_cycle": "WEFT_TRAIN_ONE_CYCLE"},
     "stop_on": {"never": "WEFT_TRAIN_STOP_NEVER", "heldout": "WEFT_TRAIN_STOP_HELDOUT", "answers": "WEFT_TRAIN_STOP_ANSWERS"},

@@ -189,8 +189,10 @@ void weft__api_put_slot(weft__strbuf *out, const weft__api_slot *slot)
     if (!slot->hidden)
         weft__strbuf_printf(out,
                             ",\"n_prompt_tokens\":%d,\"n_tokens\":%d,"
-                            "\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]",
-                            slot->n_prompt, slot->n_tokens, truth(slot->busy), slot->n_remain, slot->n_decoded);
+                            "\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}],"
+                            "\"swaps\":{\"n\":%d,\"bytes\":%llu,\"ms\":%.3f}",
+                            slot->n_prompt, slot->n_tokens, truth(slot->busy), slot->n_remain, slot->n_decoded,
+                            slot->n_swaps, (unsigned long long)slot->swap_bytes, slot->swap_ms);
     weft__strbuf_putc(out, '}');
 }
 

@@ -62,6 +62,9 @@ typedef struct weft__api_slot {
     int hidden;                                      /* the caller is told no more than the above */
     uint64_t task;                                   /* request of the engine */
     int32_t n_tokens, n_prompt, n_decoded, n_remain; /* n_remain -1: without a limit */
+    int32_t n_swaps;                                 /* as weft_event has them */
+    uint64_t swap_bytes;
+    double swap_ms;
 } weft__api_slot;
 void weft__api_put_slot(weft__strbuf *out, const weft__api_slot *slot);
 

@@ -102,7 +102,7 @@ typedef struct batcher_request {
     weft__kv_seq *seq;
     weft__kv_parked *parked;  /* it gave way, and this is kept of it */
     int32_t n_swaps, n_found; /* so often; what the tree had of it when it came back */
-    uint64_t swap_began_ns, swap_ns;
+    uint64_t swap_began_ns, swap_ns, swap_bytes;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
     double *sum; /* [D] of the hidden states of n_summed tokens; embeddings only */
@@ -407,6 +407,8 @@ int32_t weft__batcher_swap_in(batcher_request *r, int32_t n_max);
 /* It gives way again before it was back; it is over. */
 void weft__batcher_swap_stop(batcher_request *r);
 void weft__batcher_swap_forget(batcher_request *r);
+/* Until when the thread waits at most for what comes back; 0: for ever. */
+uint64_t weft__batcher_swap_deadline(const weft_engine *e);
 /* Its part of the stats; with the lock. */
 void weft__batcher_count_swap(weft_engine *e);
 /* Moves what comes back on, after a step of so many ns (0: none). 1: there is something to look at. */

@@ -57,6 +57,16 @@ void weft__batcher_swap_stop(batcher_request *r)
     if (r->parked) weft__kv_swap_stop(r->engine->swap.pages, r->parked);
 }
 
+static uint64_t wait_ns(const weft_engine *e)
+{
+    return (uint64_t)e->params.disk_wait_ms * 1000000;
+}
+
+uint64_t weft__batcher_swap_deadline(const weft_engine *e)
+{
+    return e->swap.pages && weft__kv_swap_n_begun(e->swap.pages) ? weft__clock_ns() + wait_ns(e) : 0;
+}
+
 /* 1: it has begun. */
 static int begin(batcher_request *r, int32_t n_max, int32_t had)
 {
@@ -76,10 +86,12 @@ int32_t weft__batcher_swap_in(batcher_request *r, int32_t n_max)
         if (!begin(r, n_max, r->n_found)) goto otherwise;
     }
     for (int done; (done = weft__kv_swap_end(e->swap.pages, r->parked)) <= 0;) {
-        if (done == 0) return WEFT__SCHED_LATER;
+        if (done == 0 && weft__kv_swap_idle_ns(r->parked) < wait_ns(e)) return WEFT__SCHED_LATER;
+        if (done == 0) goto otherwise; /* the disk does not answer */
         if (!begin(r, n_max, r->n_found)) goto otherwise;
     }
     const int32_t n = weft__kv_seq_length(r->seq);
+    r->swap_bytes += weft__kv_swap_bytes(r->parked);
     r->swap_ns += weft__clock_ns() - r->swap_began_ns;
     e->swap.tokens += (uint64_t)(n - r->n_found);
     weft__batcher_swap_forget(r);

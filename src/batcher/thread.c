@@ -21,7 +21,10 @@ weft_event weft__batcher_event(const batcher_request *r, uint32_t kind)
                         .n_read = r->n_read,
                         .n_generated = weft__batcher_generated(r),
                         .n_shifts = r->n_shifts,
-                        .n_dropped = r->n_dropped};
+                        .n_dropped = r->n_dropped,
+                        .n_swaps = r->n_swaps,
+                        .swap_bytes = r->swap_bytes,
+                        .swap_ms = (double)r->swap_ns / 1e6};
 }
 
 void weft__batcher_end(batcher_request *r, weft_finish finish)
@@ -222,7 +225,9 @@ static void wait_for_work(weft_engine *e)
 {
     int late = 0;
     while (!e->work && !late && !weft__batcher_n_persisting(e) && !(e->stop && !e->records.n_live)) {
-        late = weft__clock_wait(&e->wake, &e->lock, weft__batcher_pending_deadline(e)) != 0;
+        const uint64_t pending = weft__batcher_pending_deadline(e), swap = weft__batcher_swap_deadline(e);
+        const uint64_t until = !pending || (swap && swap < pending) ? swap : pending;
+        late = weft__clock_wait(&e->wake, &e->lock, until) != 0;
     }
 }
 

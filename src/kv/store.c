@@ -126,7 +126,8 @@ static weft_status do_fetch(weft__kv_store *s, weft__kv_store_job *j, weft__kv_s
     int32_t serves;
     weft__kv_store_entry *e;
     pthread_mutex_lock(&s->lock);
-    if (j->kind == JOB_FETCH) e = weft__kv_store_index_best(&s->index, &s->layout, j->root, j->tokens, j->n, &serves);
+    if (j->kind == KV_JOB_FETCH)
+        e = weft__kv_store_index_best(&s->index, &s->layout, j->root, j->tokens, j->n, &serves);
     else e = weft__kv_store_index_named(&s->index, j->file);
     pthread_mutex_unlock(&s->lock);
     return e ? do_read(s, e, out, err) : weft_fail(err, WEFT_NOT_FOUND, "nothing of that kind is in the disk store");
@@ -165,16 +166,16 @@ static void store_run(weft__kv_store *s, weft__kv_store_job *j)
     weft__kv_snapshot *snapshot = NULL;
     weft_status st = WEFT_OK;
     switch (j->kind) {
-    case JOB_PUT:
+    case KV_JOB_PUT:
         st = do_put(s, j, &e);
         note_put(s, j, st, e.message);
         break;
-    case JOB_FETCH:
-    case JOB_FETCH_SLOT: st = do_fetch(s, j, &snapshot, &e); break;
-    case JOB_ERASE: st = do_erase(s, j, &e); break;
-    case JOB_SWAP_OUT:
-    case JOB_SWAP_IN:
-    case JOB_SWAP_EMPTY: weft__kv_store_swap(s, j); break;
+    case KV_JOB_FETCH:
+    case KV_JOB_FETCH_SLOT: st = do_fetch(s, j, &snapshot, &e); break;
+    case KV_JOB_ERASE: st = do_erase(s, j, &e); break;
+    case KV_JOB_SWAP_OUT:
+    case KV_JOB_SWAP_IN:
+    case KV_JOB_SWAP_EMPTY: weft__kv_store_swap(s, j); break;
     }
     pthread_mutex_lock(&s->lock);
     s->notifying = (j->done || j->io) && !s->abandoned;
@@ -264,9 +265,9 @@ weft__kv_store_job *weft__kv_store_job_new(weft__kv_store_kind kind, const int32
 
 void weft__kv_store_push(weft__kv_store *s, weft__kv_store_job *j)
 {
-    weft__kv_store_queue *q = j->kind == JOB_FETCH || j->kind == JOB_SWAP_IN         ? &s->reads
-                              : j->kind == JOB_SWAP_OUT || j->kind == JOB_SWAP_EMPTY ? &s->swaps
-                                                                                     : &s->others;
+    weft__kv_store_queue *q = j->kind == KV_JOB_FETCH || j->kind == KV_JOB_SWAP_IN         ? &s->reads
+                              : j->kind == KV_JOB_SWAP_OUT || j->kind == KV_JOB_SWAP_EMPTY ? &s->swaps
+                                                                                           : &s->others;
     *(q->last ? &q->last->next : &q->first) = j;
     q->last = j;
     s->busy = 1;
@@ -314,7 +315,7 @@ weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, 
     weft_status st = name ? slot_file(name, file, err) : WEFT_OK;
     if (st) return st;
     if (!name) prefix_file(*snapshot, file);
-    weft__kv_store_job *j = weft__kv_store_job_new(JOB_PUT, NULL, 0, done, arg);
+    weft__kv_store_job *j = weft__kv_store_job_new(KV_JOB_PUT, NULL, 0, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to save pages");
     memcpy(j->file, file, sizeof file);
     pthread_mutex_lock(&s->lock);
@@ -338,7 +339,7 @@ weft_status weft__kv_store_fetch(weft__kv_store *s, weft__kv_key root, const int
                                  weft__kv_store_done done, void *arg, weft_error *err)
 {
     int32_t serves;
-    weft__kv_store_job *j = weft__kv_store_job_new(JOB_FETCH, tokens, n, done, arg);
+    weft__kv_store_job *j = weft__kv_store_job_new(KV_JOB_FETCH, tokens, n, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
     j->root = root;
     pthread_mutex_lock(&s->lock);
@@ -368,13 +369,13 @@ static weft_status ask_slot(weft__kv_store *s, weft__kv_store_kind kind, const c
 weft_status weft__kv_store_fetch_slot(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg,
                                       weft_error *err)
 {
-    return ask_slot(s, JOB_FETCH_SLOT, name, done, arg, err);
+    return ask_slot(s, KV_JOB_FETCH_SLOT, name, done, arg, err);
 }
 
 weft_status weft__kv_store_erase(weft__kv_store *s, const char *name, weft__kv_store_done done, void *arg,
                                  weft_error *err)
 {
-    return ask_slot(s, JOB_ERASE, name, done, arg, err);
+    return ask_slot(s, KV_JOB_ERASE, name, done, arg, err);
 }
 
 /* Has nothing been done since a caller waited in vain? Then no other need wait. With the lock. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_parts.h: the inside of the disk store: store.c has the queue and the thread, store_room.c what goes when there is
- * no room, store_index.c the list of files, store_disk.c the files themselves, store_swap.c the swap file. For these
+/* store_parts.h: the inside of the disk store: store.c has the queue and the thread, store_room.c what goes when there
+ * is no room, store_index.c the list of files, store_disk.c the files themselves, store_swap.c the swap file. For these
  * only. */
 #ifndef WEFT_KV_STORE_PARTS_H
 #define WEFT_KV_STORE_PARTS_H
@@ -86,13 +86,13 @@ static inline int weft__kv_store_is_damage(weft_status st)
 /* ---- the store, its queue and its thread ---- */
 
 typedef enum weft__kv_store_kind {
-    JOB_PUT,
-    JOB_FETCH,
-    JOB_FETCH_SLOT,
-    JOB_ERASE,
-    JOB_SWAP_OUT,
-    JOB_SWAP_IN,
-    JOB_SWAP_EMPTY
+    KV_JOB_PUT,
+    KV_JOB_FETCH,
+    KV_JOB_FETCH_SLOT,
+    KV_JOB_ERASE,
+    KV_JOB_SWAP_OUT,
+    KV_JOB_SWAP_IN,
+    KV_JOB_SWAP_EMPTY
 } weft__kv_store_kind;
 
 typedef struct weft__kv_store_job {

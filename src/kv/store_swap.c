@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_swap.c: the store's swap file (store_swap.h). Owner: the store's thread; what callers do stands under its lock. */
+/* store_swap.c: the store's swap file (store_swap.h). Owner: the store's thread; what callers do stands under its
+ * lock. */
 #include "kv/store_swap.h"
 
 #include <errno.h>
@@ -93,7 +94,7 @@ void weft__kv_store_swap(weft__kv_store *s, weft__kv_store_job *j)
     }
     const uint64_t begin = weft__clock_ns();
     if (stopping) io->status = weft_fail(&err, WEFT_STATE, "the engine ends");
-    else io->status = j->kind == JOB_SWAP_OUT ? swap_out(s, io, &err) : swap_in(s, io, &err);
+    else io->status = j->kind == KV_JOB_SWAP_OUT ? swap_out(s, io, &err) : swap_in(s, io, &err);
     io->ns = weft__clock_ns() - begin;
     if (io->status && !stopping && !s->swap.failing)
         weft__log(WEFT__LOG_WARN, "%s: its swap file: %s; what was to be swapped is computed again", s->folder.path,
@@ -148,15 +149,15 @@ static int ask(weft__kv_store *s, weft__kv_store_kind kind, weft__kv_swap_io *io
 
 int weft__kv_store_swap_out(weft__kv_store *s, weft__kv_swap_io *io)
 {
-    return ask(s, JOB_SWAP_OUT, io);
+    return ask(s, KV_JOB_SWAP_OUT, io);
 }
 
 int weft__kv_store_swap_in(weft__kv_store *s, weft__kv_swap_io *io)
 {
-    return ask(s, JOB_SWAP_IN, io);
+    return ask(s, KV_JOB_SWAP_IN, io);
 }
 
 void weft__kv_store_swap_empty(weft__kv_store *s)
 {
-    (void)ask(s, JOB_SWAP_EMPTY, NULL); /* without memory it stays as it is */
+    (void)ask(s, KV_JOB_SWAP_EMPTY, NULL); /* without memory it stays as it is */
 }

@@ -203,13 +203,14 @@ int weft__kv_swap_begin(weft__kv_swap *w, weft__kv_parked *k, weft__kv_seq *seq,
     if (n < 1 || n > seq->n_ctx) return 0;
     k->n_missing = k->lost = 0;
     k->n_bytes = 0;
-    k->begun_ns = weft__clock_ns();
+    k->begun_ns = k->came_ns = weft__clock_ns();
     hold_from_tree(w, k, seq, n);
     if (!take_pages(w, k, seq, n)) {
         weft__kv_seq_trim(seq, 0);
         return 0;
     }
     k->seq = seq;
+    w->n_begun++;
     k->n_wanted = n;
     return 1;
 }
@@ -217,6 +218,21 @@ int weft__kv_swap_begin(weft__kv_swap *w, weft__kv_parked *k, weft__kv_seq *seq,
 int weft__kv_swap_is_begun(const weft__kv_parked *k)
 {
     return k->seq != NULL;
+}
+
+uint64_t weft__kv_swap_idle_ns(const weft__kv_parked *k)
+{
+    return weft__clock_ns() - k->came_ns;
+}
+
+int32_t weft__kv_swap_n_begun(const weft__kv_swap *w)
+{
+    return w->n_begun;
+}
+
+uint64_t weft__kv_swap_bytes(const weft__kv_parked *k)
+{
+    return k->n_bytes;
 }
 
 void weft__kv_swap_stop(weft__kv_swap *w, weft__kv_parked *k)
@@ -228,6 +244,7 @@ void weft__kv_swap_stop(weft__kv_swap *w, weft__kv_parked *k)
         if (m->parked == k) m->parked = NULL;
     weft__kv_seq_trim(k->seq, 0);
     k->seq = NULL;
+    w->n_begun--;
 }
 
 int weft__kv_swap_end(weft__kv_swap *w, weft__kv_parked *k)
@@ -243,6 +260,7 @@ int weft__kv_swap_end(weft__kv_swap *w, weft__kv_parked *k)
     w->stats.in_ns += ns;
     k->seq->length = k->n_wanted;
     k->seq = NULL;
+    w->n_begun--;
     return 1;
 }
 

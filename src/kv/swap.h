@@ -73,6 +73,11 @@ int weft__kv_swap_is_begun(const weft__kv_parked *parked);
 /* 1: seq has the length that was asked for, and can go on. 0: later. -1: something was lost; seq is empty, and less
  * can come back. Both ends leave it parked. */
 int weft__kv_swap_end(weft__kv_swap *swap, weft__kv_parked *parked);
+/* How long nothing of what was begun has come, ns. How many are begun. */
+uint64_t weft__kv_swap_idle_ns(const weft__kv_parked *parked);
+int32_t weft__kv_swap_n_begun(const weft__kv_swap *swap);
+/* Bytes that come from outside of the pool, of what was begun last. */
+uint64_t weft__kv_swap_bytes(const weft__kv_parked *parked);
 /* Takes seq's pages away again before the end of what was begun; seq is empty. */
 void weft__kv_swap_stop(weft__kv_swap *swap, weft__kv_parked *parked);
 

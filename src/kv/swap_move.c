@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "kv/swap_parts.h"
 
 /* ---- slots of the file ---- */
@@ -178,6 +179,7 @@ static uint64_t fill(weft__kv_swap *w, weft__kv_parked *k, int g, int32_t i, con
     memcpy(weft__kv_page_data(w->pool, g, k->seq->pages[g][i]), bytes, (size_t)n_bytes);
     k->entry[g][i - k->first[g]].filled = 1;
     k->n_missing--;
+    k->came_ns = weft__clock_ns();
     w->n_changes++;
     w->stats.pages_in++;
     w->stats.bytes_in += n_bytes;

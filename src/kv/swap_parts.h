@@ -33,7 +33,7 @@ struct weft__kv_parked {
     weft__kv_seq *seq;           /* begun: whose pages are filled; NULL: not */
     int32_t n_wanted, n_missing; /* tokens; entries that are not filled */
     int lost;
-    uint64_t begun_ns, n_bytes; /* that come from outside */
+    uint64_t begun_ns, came_ns, n_bytes; /* that come from outside */
 };
 
 /* A transfer. */
@@ -65,6 +65,7 @@ struct weft__kv_swap {
     uint64_t read_bytes;                        /* of those that are read */
     uint32_t n_declined;
     uint64_t n_changes; /* of sequences that were begun */
+    int32_t n_begun;
     weft__kv_swap_rate in, out;
     weft__kv_swap_stats stats;
     pthread_mutex_t lock;

@@ -188,14 +188,28 @@ static void add_histogram(weft_histogram *to, const weft_histogram *more)
     for (int i = 0; i <= WEFT_HISTOGRAM_MAX; i++) to->counts[i] += more->counts[i];
 }
 
-static void keep_drafts(weft_draft_stats *to, const weft_draft_stats *more)
+static void keep_swap(weft_swap_stats *to, const weft_swap_stats *s)
 {
-    to->n_drafts += more->n_drafts;
-    to->n_tokens += more->n_tokens;
-    to->n_accepted += more->n_accepted;
+    to->pages_out += s->pages_out;
+    to->bytes_out += s->bytes_out;
+    to->out_ns += s->out_ns;
+    to->pages_in += s->pages_in;
+    to->bytes_in += s->bytes_in;
+    to->in_ns += s->in_ns;
+    to->pages_lost += s->pages_lost;
+    to->n_swapped += s->n_swapped;
+    to->n_restored += s->n_restored;
+    to->tokens += s->tokens;
+}
+
+static void keep_drafts(weft_draft_stats *to, const weft_draft_stats *d)
+{
+    to->n_drafts += d->n_drafts;
+    to->n_tokens += d->n_tokens;
+    to->n_accepted += d->n_accepted;
     for (int k = 0; k < WEFT_DRAFT_MAX; k++) {
-        to->tokens_at[k] += more->tokens_at[k];
-        to->accepted_at[k] += more->accepted_at[k];
+        to->tokens_at[k] += d->tokens_at[k];
+        to->accepted_at[k] += d->accepted_at[k];
     }
 }
 
@@ -231,6 +245,8 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->store_read_tokens += e->store_read_tokens;
     to->store_damaged += e->store_damaged;
     to->store_removed += e->store_removed;
+    keep_swap(&to->swap, &e->swap);
+    for (int d = 0; d < WEFT_DRAFTERS; d++) keep_drafts(&to->drafts[d], &e->drafts[d]);
     add_histogram(&to->batch_rows, &e->batch_rows);
     add_histogram(&to->step_ms, &e->step_ms);
 }

@@ -172,6 +172,32 @@ static void put_tiers(const weft_engine_stats *e, weft__strbuf *out)
             e->adapter_ahead_hits);
 }
 
+/* Pages of requests that gave way. */
+static void put_swap(const weft_swap_stats *s, weft__strbuf *out)
+{
+    gauge(out, "weft_swap_limit_bytes", "What swapped pages may take of the store.", (double)s->limit_bytes);
+    gauge(out, "weft_swap_bytes", "Of swapped pages, on the disk.", (double)s->used_bytes);
+    gauge(out, "weft_swap_file_bytes", "Of the file that has them.", (double)s->file_bytes);
+    gauge(out, "weft_swap_staged_bytes", "Of pages in memory, on their way there.", (double)s->staged_bytes);
+    counter(out, "weft_swaps_total", "Requests that gave way, and whose pages were kept.", s->n_swapped);
+    counter(out, "weft_swap_restored_total", "Of them, those that went on from what was kept.", s->n_restored);
+    counter(out, "weft_swap_tokens_total", "Tokens that were not computed again.", s->tokens);
+    head(out, "weft_swap_pages_total", "counter", "Pages written, come back, and lost (computed again).");
+    weft__strbuf_printf(out, "weft_swap_pages_total{what=\"out\"} %llu\n", (unsigned long long)s->pages_out);
+    weft__strbuf_printf(out, "weft_swap_pages_total{what=\"in\"} %llu\n", (unsigned long long)s->pages_in);
+    weft__strbuf_printf(out, "weft_swap_pages_total{what=\"lost\"} %llu\n", (unsigned long long)s->pages_lost);
+    head(out, "weft_swap_bytes_total", "counter", "Bytes of those written, and of those that came back.");
+    weft__strbuf_printf(out, "weft_swap_bytes_total{what=\"out\"} %llu\n", (unsigned long long)s->bytes_out);
+    weft__strbuf_printf(out, "weft_swap_bytes_total{what=\"in\"} %llu\n", (unsigned long long)s->bytes_in);
+    head(out, "weft_swap_seconds_total", "counter", "That writing took, and that requests waited for their pages.");
+    weft__strbuf_printf(out, "weft_swap_seconds_total{what=\"out\"} %.6f\n", (double)s->out_ns / 1e9);
+    weft__strbuf_printf(out, "weft_swap_seconds_total{what=\"in\"} %.6f\n", (double)s->in_ns / 1e9);
+    gauge(out, "weft_swap_bytes_per_second", "That pages come back with, as measured; 0: not known yet.",
+          s->bytes_per_second);
+    gauge(out, "weft_prompt_tokens_per_second", "Of steps that read prompts, of late; 0: not known yet.",
+          s->prompt_tokens_per_second);
+}
+
 static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
 {
     counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
@@ -214,6 +240,7 @@ static void put_engine(const weft_engine_stats *e, weft__strbuf *out)
             e->store_damaged);
     counter(out, "weft_store_removed_total", "Prefixes that made room or became part of longer ones.",
             e->store_removed);
+    put_swap(&e->swap, out);
     put_engine_histogram(out, "weft_step_rows", "Rows of a step.", &e->batch_rows, 1);
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
 }

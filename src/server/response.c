@@ -189,7 +189,7 @@ static int on_token(weft__server_choice *c, const weft_event *e)
     weft__server_count_token(c);
     c->out->n_accepted += e->drafter != 0;
     c->out->n_predicted_accepted += e->drafter == 1 + WEFT_DRAFTER_PREDICTION;
-    weft__server_slots_token(&g->model->slots, c->out->slot, e->token);
+    weft__server_slots_token(&g->model->slots, c->out->slot, e);
     weft_status st = weft__server_parse_token(c, e->token, &text, &n, &err);
     if (st) gen_fail(c, st, err.message);
     else if (g->keep_entries && !add_entry(c, &c->out->entries, &c->out->n_entries, &c->cap_entries, e)) fail_memory(c);

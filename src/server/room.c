@@ -13,7 +13,7 @@
 #include "server/models.h"
 
 static const uint64_t MS = 1000000, SHRINKS_NS = 5000000, IDLE_NS = 10000000000ull, GRANT_LEAST = 1 << 20;
-enum { SHRINKS = 40 /* looks after which pages are not waited for any more */ };
+enum { SHRINKS = 40 /* looks after which pages, or who still holds a model, are not waited for any more */ };
 static const double HIGH = 0.85, LOW = 0.70; /* of the limit: what is idle goes above the one until the other */
 
 static weft_engine_stats stats_of(const weft__server_model *m)
@@ -67,6 +67,19 @@ static weft__server_model *least_used(weft_server *s, const weft__server_model *
         if (m != but && is_free(m) && (!found || m->used_ns < found->used_ns)) found = m;
     }
     return found;
+}
+
+/* One that was used before that one, and whose requests have all ended: who holds it still is about to let go. */
+static int leaves_soon(weft_server *s, const weft__server_model *but, const weft__server_model *than)
+{
+    for (size_t i = 0; i < s->models.n; i++) {
+        const weft__server_model *m = s->models.items[i];
+        if (m == but || m->state != WEFT__SERVER_LOADED || !m->path || m->is_pinned || !m->n_held) continue;
+        if (m->used_ns >= than->used_ns) continue;
+        const weft_engine_stats e = stats_of(m);
+        if (!e.n_running && !e.n_waiting) return 1;
+    }
+    return 0;
 }
 
 static void allow(weft__server_model *m, uint64_t bytes)
@@ -146,7 +159,7 @@ weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64
 {
     weft__server_models *all = &s->models;
     weft_status st = WEFT_OK;
-    int n_shrinks = 0;
+    int n_shrinks = 0, n_leaves = 0;
     while (!st && all->memory) {
         const uint64_t stays = pinned(s, m);
         if (all->stop || m->is_cancelled) {
@@ -162,6 +175,11 @@ weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64
             weft__clock_wait(&all->work, &all->lock, weft__clock_ns() + SHRINKS_NS);
         } else {
             weft__server_model *idle = least_used(s, m);
+            if (idle && n_leaves < SHRINKS && leaves_soon(s, m, idle)) {
+                n_leaves++;
+                weft__clock_wait(&all->work, &all->lock, weft__clock_ns() + SHRINKS_NS);
+                continue;
+            }
             if (idle) {
                 weft__server_loader_unload(s, idle);
                 continue;

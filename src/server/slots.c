@@ -82,7 +82,9 @@ int32_t weft__server_slots_take(weft__server_slots *s, int32_t wanted, uint64_t 
         snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
         memcpy(slot->tokens, prompt, (size_t)n * sizeof *prompt);
         slot->n_tokens = slot->n_prompt = n;
-        slot->n_decoded = 0;
+        slot->n_decoded = slot->n_swaps = 0;
+        slot->swap_bytes = 0;
+        slot->swap_ms = 0;
         slot->max_tokens = max_tokens;
         slot->with_adapters = with_adapters;
     }
@@ -90,13 +92,16 @@ int32_t weft__server_slots_take(weft__server_slots *s, int32_t wanted, uint64_t 
     return at;
 }
 
-void weft__server_slots_token(weft__server_slots *s, int32_t at, int32_t token)
+void weft__server_slots_token(weft__server_slots *s, int32_t at, const weft_event *e)
 {
     if (at < 0) return;
     pthread_mutex_lock(&s->lock);
     weft__server_slot *slot = &s->all[at];
-    if (slot->n_tokens < s->n_ctx) slot->tokens[slot->n_tokens++] = token;
+    if (slot->n_tokens < s->n_ctx) slot->tokens[slot->n_tokens++] = e->token;
     slot->n_decoded++;
+    slot->n_swaps = e->n_swaps;
+    slot->swap_bytes = e->swap_bytes;
+    slot->swap_ms = e->swap_ms;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -128,6 +133,9 @@ int32_t weft__server_slots_write(weft__server_model *m, const weft__server_calle
                                     .n_prompt = slot->n_prompt,
                                     .n_decoded = slot->n_decoded,
                                     .n_remain = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded,
+                                    .n_swaps = slot->n_swaps,
+                                    .swap_bytes = slot->swap_bytes,
+                                    .swap_ms = slot->swap_ms,
                                 });
     }
     weft__strbuf_putc(out, ']');

@@ -97,7 +97,7 @@ static size_t last_learned(const weft__dataset *d, size_t at, size_t n)
 weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, weft_error *err)
 {
     size_t last = last_learned(d, at, n);
-    if ((!last || d->record_weight == 0) && !d->options.pairs) {
+    if ((!last || (d->record_weight == 0 && !d->options.keep_weightless)) && !d->options.pairs) {
         d->counts.n_dropped++;
         return WEFT_OK;
     }

@@ -16,11 +16,12 @@
 typedef struct weft__dataset weft__dataset;
 
 typedef struct weft__dataset_options {
-    int32_t n_ctx;     /* rows of a segment at most, 1.. */
-    int32_t max_rows;  /* of a batch, at least n_ctx; of pairs, at least 2 n_ctx */
-    int32_t in_order;  /* 1: no shuffling, for evaluation */
-    int32_t learn_all; /* 1: prompts are learned too, as pre-training does */
-    int32_t pairs;     /* 1: the files hold preference pairs and nothing else; 0: none */
+    int32_t n_ctx;           /* rows of a segment at most, 1.. */
+    int32_t max_rows;        /* of a batch, at least n_ctx; of pairs, at least 2 n_ctx */
+    int32_t in_order;        /* 1: no shuffling, for evaluation */
+    int32_t learn_all;       /* 1: prompts are learned too, as pre-training does */
+    int32_t pairs;           /* 1: the files hold preference pairs and nothing else; 0: none */
+    int32_t keep_weightless; /* 1: records of weight 0 are texts, too: a loss has something else to say of them */
     uint64_t seed;
 } weft__dataset_options;
 

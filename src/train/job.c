@@ -16,33 +16,35 @@ enum { BAD_MOST = 10 }; /* batches of a step, or steps in a row, that are not fi
 
 /* What was added up for one step. */
 typedef struct job_sums {
-    double loss, weight, better, flops, seconds;
+    double loss, weight, better, chosen, rejected, anchor, n_pairs, flops, seconds;
     int64_t n_rows;
     int n_added;
 } job_sums;
 
 /* ---- a step ---- */
 
-static weft_status add_batch(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
+static void add_sums(job_sums *s, const weft__train_batch *b, const weft__train_loss *l)
 {
-    weft_status st;
-    if (j->p->dpo_beta > 0) {
-        weft__train_preference_loss l;
-        if ((st = weft__trainer_add_pairs(j->trainer, b, j->p->dpo_beta, &l, err))) return st;
-        s->loss += l.loss;
-        s->weight += (double)l.n_pairs;
-        s->better += (double)l.n_better;
-        s->flops += l.flops;
-    } else {
-        weft__train_loss l;
-        if ((st = weft__trainer_add(j->trainer, b, &l, err))) return st;
-        s->loss += l.loss;
-        s->weight += l.weight;
-        s->flops += l.flops;
-    }
+    s->loss += l->loss;
+    s->weight += l->weight;
+    s->better += (double)l->n_better;
+    s->chosen += l->chosen;
+    s->rejected += l->rejected;
+    s->anchor += l->anchor;
+    s->n_pairs += (double)l->n_pairs;
+    s->flops += l->flops;
     s->n_rows += b->n_rows;
     s->n_added++;
-    return WEFT_OK;
+}
+
+static weft_status add_batch(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
+{
+    weft__train_batch weighed = *b;
+    weft__train_loss l;
+    weft__train_job_weigh(j, &weighed);
+    weft_status st = weft__trainer_learn(j->trainer, &j->objective, &weighed, &l, err);
+    if (!st) add_sums(s, b, &l);
+    return st;
 }
 
 /* A batch that is not finite is no secret. */
@@ -100,21 +102,12 @@ static weft_status make_step(weft__train_job *j, job_sums *s, weft__train_step *
 
 static weft_status measure_batch(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
 {
-    weft_status st;
-    if (j->p->dpo_beta > 0) {
-        weft__train_preference_loss l;
-        if ((st = weft__trainer_pairs(j->trainer, b, j->p->dpo_beta, &l, err))) return st;
-        s->loss += l.loss;
-        s->weight += (double)l.n_pairs;
-        s->better += (double)l.n_better;
-    } else {
-        weft__train_loss l;
-        if ((st = weft__trainer_loss(j->trainer, b, 1, NULL, &l, err))) return st;
-        s->loss += l.loss;
-        s->weight += l.weight;
-    }
-    s->n_rows += b->n_rows;
-    return WEFT_OK;
+    weft__train_batch weighed = *b;
+    weft__train_loss l;
+    weft__train_job_weigh(j, &weighed);
+    weft_status st = weft__trainer_measure(j->trainer, &j->objective, &weighed, &l, err);
+    if (!st) add_sums(s, b, &l);
+    return st;
 }
 
 weft_status weft__train_job_heldout(weft__train_job *j, weft_train_event *e, weft_error *err)
@@ -129,7 +122,7 @@ weft_status weft__train_job_heldout(weft__train_job *j, weft_train_event *e, wef
     }
     if (st || !(s.weight > 0)) return st;
     e->heldout = s.loss / s.weight;
-    if (j->p->dpo_beta > 0) e->heldout_better = s.better / s.weight;
+    if (s.n_pairs > 0) e->heldout_better = s.better / s.n_pairs;
     return WEFT_OK;
 }
 
@@ -180,6 +173,9 @@ weft_train_event weft__train_job_event(const weft__train_job *j, int kind)
                               .loss = NAN,
                               .heldout = NAN,
                               .better = NAN,
+                              .chosen = NAN,
+                              .rejected = NAN,
+                              .anchor = NAN,
                               .heldout_better = NAN,
                               .lr = NAN,
                               .grad_norm = NAN,
@@ -221,6 +217,9 @@ static weft_status record(weft__train_job *j, const weft_train_event *e, weft_er
                                  .loss = e->loss,
                                  .heldout = e->heldout,
                                  .better = e->better,
+                                 .chosen = e->chosen,
+                                 .rejected = e->rejected,
+                                 .anchor = e->anchor,
                                  .heldout_better = e->heldout_better,
                                  .lr = e->lr,
                                  .grad_norm = e->grad_norm,
@@ -289,7 +288,12 @@ static weft_status job_go_on(weft__train_job *j, int *stop, weft_error *err)
     if (st) return st;
     weft_train_event e = weft__train_job_event(j, WEFT_TRAIN_STEP);
     e.loss = s.loss / s.weight;
-    e.better = j->p->dpo_beta > 0 ? s.better / s.weight : NAN;
+    if (s.n_pairs > 0) {
+        e.better = s.better / s.n_pairs;
+        e.chosen = s.chosen / s.n_pairs;
+        e.rejected = s.rejected / s.n_pairs;
+    }
+    if (j->objective.anchor > 0) e.anchor = s.anchor / s.weight;
     e.lr = step.lr;
     e.grad_norm = step.grad_norm;
     e.rows_per_s = (double)s.n_rows / s.seconds;

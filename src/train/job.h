@@ -8,6 +8,7 @@
 #include "train/base.h"
 #include "train/curve.h"
 #include "train/data.h"
+#include "train/loss.h"
 #include "train/train.h"
 #include "weft/train.h"
 
@@ -64,6 +65,8 @@ typedef struct weft__train_job {
     int32_t n_ctx; /* tokens of a text */
     int32_t batch; /* as p has them, or as the data want them */
     double epochs;
+    weft__train_objective objective;
+    float *weight;    /* [batch] of rows, where the loss gives them its own */
     char *checkpoint; /* paths in the folder */
     char *result;
     int made_folder; /* by this job */
@@ -107,6 +110,16 @@ weft_train_event weft__train_job_event(const weft__train_job *j, int kind);
 int weft__train_job_tell(const weft__train_job *j, const weft_train_event *e);
 void weft__train_asked_free(weft__train_asked *a);
 
+/* job_loss.c: WEFT_ARGUMENT: a loss that is not known, or that lacks what it needs. */
+weft_status weft__train_job_check_loss(const weft_train_params *p, weft_error *err);
+/* Are the data pairs of answers? */
+int weft__train_job_pairs(const weft_train_params *p);
+/* j->objective, and what batches need. */
+weft_status weft__train_job_open_loss(weft__train_job *j, weft_error *err);
+/* The batch with the weights that the loss gives its rows. */
+void weft__train_job_weigh(weft__train_job *j, weft__train_batch *b);
+/* "Preference loss": what the curve shows. */
+const char *weft__train_job_title(const weft_train_params *p);
 /* A checksum for weft__train_job_state. */
 uint64_t weft__train_job_plan(const weft__train_job *j);
 

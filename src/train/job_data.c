@@ -21,7 +21,7 @@ static const char *why_nothing(const weft__dataset_options *o, const weft__datas
 /* Tokens of a batch that holds any text, or pair of them. */
 static int64_t smallest_batch(const weft__train_job *j)
 {
-    return (int64_t)j->n_ctx * (j->p->dpo_beta > 0 ? 2 : 1);
+    return (int64_t)j->n_ctx * (weft__train_job_pairs(j->p) ? 2 : 1);
 }
 
 static weft_status read_files(weft__train_job *j, const char *const *files, int as, weft__dataset **out,
@@ -32,7 +32,8 @@ static weft_status read_files(weft__train_job *j, const char *const *files, int 
                                      .max_rows = j->batch,
                                      .in_order = as != LEARNED,
                                      .learn_all = p->learn_prompts && as != ASKED,
-                                     .pairs = p->dpo_beta > 0 && as != ASKED,
+                                     .pairs = weft__train_job_pairs(p) && as != ASKED,
+                                     .keep_weightless = p->anchor > 0 && as == LEARNED,
                                      .seed = p->seed};
     weft_status st = weft__dataset_create(&j->renderer, &o, out, err);
     weft__dataset_totals c;

@@ -101,10 +101,8 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: it must be 1 or more", p->n_ctx);
     if (p->n_steps < 0 || !(p->epochs >= 0 && p->epochs <= 1e6f))
         return weft_fail(err, WEFT_ARGUMENT, "steps and epochs must be above 0, or 0: by the data");
-    if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
-        return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
-    if (p->dpo_beta > 0 && (!p->base || !p->lora_rank))
-        return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
+    weft_status st = weft__train_job_check_loss(p, err);
+    if (st) return st;
     if (p->schedule == WEFT_TRAIN_ONE_CYCLE && p->n_warmup > 0)
         return weft_fail(err, WEFT_ARGUMENT, "%lld steps of warm-up: one-cycle rises by itself; leave them out",
                          (long long)p->n_warmup);
@@ -140,12 +138,26 @@ static uint64_t steered_plan(const weft__train_job *j, uint64_t plan)
 uint64_t weft__train_job_plan(const weft__train_job *j)
 {
     const weft_train_params *p = j->p;
-    const double numbers[] = {p->accumulate, (double)j->n_steps, (double)p->n_warmup,
-                              p->schedule,   p->optimizer,       p->lr,
-                              p->lr_floor,   p->beta1,           p->beta2,
-                              p->momentum,   p->weight_decay,    p->clip_norm,
-                              p->dpo_beta,   p->lora_rank,       p->lora_alpha,
-                              p->lora_rs};
+    const double numbers[] = {p->accumulate,
+                              (double)j->n_steps,
+                              (double)p->n_warmup,
+                              p->schedule,
+                              p->optimizer,
+                              p->lr,
+                              p->lr_floor,
+                              p->beta1,
+                              p->beta2,
+                              p->momentum,
+                              p->weight_decay,
+                              p->clip_norm,
+                              p->dpo_beta,
+                              p->lora_rank,
+                              p->lora_alpha,
+                              p->lora_rs,
+                              p->loss,
+                              p->smoothing,
+                              p->chosen,
+                              p->anchor};
     const uint64_t plan = weft__hash(numbers, sizeof numbers);
     return is_steered(p) ? steered_plan(j, plan) : plan;
 }
@@ -351,7 +363,7 @@ static weft_status open_curve(weft__train_job *j, weft_error *err)
     const weft_train_params *p = j->p;
     char *lines = path_in(p->out, "loss.jsonl"), *picture = path_in(p->out, "loss.svg");
     weft_status st = lines && picture ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
-    const char *title = p->dpo_beta > 0 ? "Preference loss" : "Loss (nats per token)";
+    const char *title = weft__train_job_title(p);
     if (!st) st = weft__curve_open(&j->curve, lines, picture, title, weft__trainer_steps(j->trainer), err);
     weft__free(picture);
     weft__free(lines);
@@ -397,6 +409,7 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
     if (!st) st = open_base(j, err);
     if (!st) st = weft__train_job_read(j, err);
     if (!st) tell_stand_in(j);
+    if (!st) st = weft__train_job_open_loss(j, err);
     if (!st) st = open_trainer(j, err);
     if (!st) st = weft__train_job_start(j, err);
     if (!st && p->resume) st = resume(j, err);
@@ -417,6 +430,7 @@ void weft__train_job_close(weft__train_job *j)
     weft__train_base_close(&j->base);
     weft__adapt_close(&j->start);
     weft__free(j->targets);
+    weft__free(j->weight);
     weft__free(j->result);
     weft__free(j->checkpoint);
 }

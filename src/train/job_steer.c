@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* job_steer.c: see job.h: what a run begins with, when it ends, which of its steps is kept, how much its adapter counts,
- * and what it says meanwhile. */
+/* job_steer.c: see job.h: what a run begins with, when it ends, which of its steps is kept, how much its adapter
+ * counts, and what it says meanwhile. */
 #include <math.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ static weft_status ask(weft__train_job *j, weft__train_asked *a, int64_t *right,
     return WEFT_OK;
 }
 
-/* The best step so far is known by its held-out loss, and its weights are put aside where the result is to have them. */
+/* The best step so far is known by its held-out loss; its weights are put aside where the result is to have them. */
 static weft_status note_heldout(weft__train_job *j, double heldout, weft_error *err)
 {
     weft__train_steering *s = &j->steering;

@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "graph/graph.h"
 #include "model/build.h"
+#include "train/loss.h"
 #include "train/product.h"
 #include "train/train.h"
 
@@ -113,8 +114,13 @@ struct weft__trainer {
     float *shrunk_grad;                      /* [R, r] */
     int32_t *wanted;                         /* [W] rows with a target */
     int32_t n_wanted, first_wanted, n_chunk; /* the chunk: wanted[first_wanted ...] */
-    float *coef, *logp;                      /* [W] factor of -log p in the loss; log p */
-    int32_t *likeliest;                      /* [W] tokens */
+    float *weight, *logp, *slope;            /* [W] of the batch; log p; d loss / d (-log p), as loss.h has it */
+    double *told, *anchored;                 /* [W] the row's loss, without its anchor and that alone */
+    const weft__train_objective *objective;
+    /* What the frozen base says, where a loss asks it: [W] log p; [R, width], [chunk, V] and per thread [V] */
+    float *base_logp, *base_hidden, *base_logits, *base_exps;
+    weft__loss_pair *pair_sums; /* [pairs] */
+    int32_t *likeliest;         /* [W] tokens */
     double flops;
 
     /* since the last step */
@@ -122,7 +128,7 @@ struct weft__trainer {
     int64_t n_added;
     int kind; /* 0 nothing, 1 rows, 2 pairs */
     int64_t step;
-    double *partial; /* sums of squares of parts of the gradients; margins of pairs */
+    double *partial; /* sums of squares of parts of the gradients */
 };
 
 /* Zeroed memory that lives as long as the trainer; NULL without memory. */

@@ -48,7 +48,7 @@ weft_status weft_train_show(const weft_train_params *params, int64_t n, weft_tra
     weft_train_params_default(&p);
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_train_params), &p, params, err);
     if (!st) st = weft__train_job_open_texts(&j, &p, err);
-    const size_t per = p.dpo_beta > 0 ? 2 : 1, most = st ? 0 : weft__dataset_n_texts(j.data);
+    const size_t per = weft__train_job_pairs(&p) ? 2 : 1, most = st ? 0 : weft__dataset_n_texts(j.data);
     for (size_t i = 0; !st && i < most && (int64_t)(i / per) < n; i++) {
         const weft__dataset_text x = weft__dataset_text_at(j.data, i);
         if ((st = fill(&s, j.base.tok, &x, err))) break;

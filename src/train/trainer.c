@@ -105,12 +105,19 @@ static weft_status columns(weft__trainer *t, weft_error *err)
     t->begin = weft__train_own(t, n + 1, sizeof *t->begin);
     t->pos = weft__train_own(t, n, sizeof *t->pos);
     t->wanted = weft__train_own(t, n, sizeof *t->wanted);
-    t->coef = weft__train_own(t, n, sizeof *t->coef);
+    t->weight = weft__train_own(t, n, sizeof *t->weight);
     t->logp = weft__train_own(t, n, sizeof *t->logp);
+    t->slope = weft__train_own(t, n, sizeof *t->slope);
+    t->told = weft__train_own(t, n, sizeof *t->told);
+    t->anchored = weft__train_own(t, n, sizeof *t->anchored);
+    t->pair_sums = weft__train_own(t, n / 2 + 1, sizeof *t->pair_sums);
+    t->partial = weft__train_own(t, (size_t)t->n_floats / WEFT__TRAIN_SQUARES_PART + 1, sizeof *t->partial);
     t->likeliest = weft__train_own(t, n, sizeof *t->likeliest);
-    size_t parts = (size_t)t->n_floats / WEFT__TRAIN_SQUARES_PART + 1;
-    t->partial = weft__train_own(t, parts > n ? parts : n, sizeof *t->partial);
-    if (t->begin && t->pos && t->wanted && t->coef && t->logp && t->likeliest && t->partial) return WEFT_OK;
+    const void *const all[] = {t->likeliest, t->begin, t->pos,      t->wanted,    t->weight, t->logp,
+                               t->slope,     t->told,  t->anchored, t->pair_sums, t->partial};
+    size_t there = 0;
+    while (there < sizeof all / sizeof *all && all[there]) there++;
+    if (there == sizeof all / sizeof *all) return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to train it", t->src.label);
 }
 

@@ -133,19 +133,27 @@ static void in_chunks(const course *c, const ask *all, const answer *first, answ
     }
 }
 
-static void preempted(const course *c, const ask *all, const answer *first, answer *again)
+/* swapped: what they gave up is kept on a disk. */
+static void preempted(const course *c, const ask *all, const answer *first, answer *again, int swapped)
 {
+    char place[] = "/tmp/weft-serve-XXXXXX";
     weft_engine_params p = of_type();
     p.n_kv_tokens = c->n_kv_tokens;
+    if (swapped) assert_non_null(p.store_dir = mkdtemp(place));
+    p.swap = WEFT_SWAP_ALWAYS;
     weft_engine *e = open_engine(c->model, &p);
     for (int round = 0; round < 8 && (round == 0 || stats_of(e).n_preempted < c->preempted);
          round++) { /* who meets whom is chance */
         run_together(e, all, again, c->n);
-        compare("after preemption", all, first, again, c->n);
+        compare(swapped ? "after swapping" : "after preemption", all, first, again, c->n);
     }
-    print_message("%llu preemptions\n", (unsigned long long)stats_of(e).n_preempted);
-    assert_true(stats_of(e).n_preempted >= c->preempted);
+    const weft_engine_stats s = stats_of(e);
+    print_message("%llu preemptions, %llu came back from what was kept\n", (unsigned long long)s.n_preempted,
+                  (unsigned long long)s.swap.n_restored);
+    assert_true(s.n_preempted >= c->preempted);
+    assert_true(swapped ? s.swap.n_swapped >= c->preempted : !s.swap.n_swapped);
     close_engine(&e);
+    if (swapped) remove_folder(place);
 }
 
 /* Where one mask is all that a step has time for, the others wait for theirs, each in its turn. */
@@ -236,7 +244,8 @@ static void same_answers(const course *c)
     close_engine(&e);
     for (int i = 0; i < n; i++) all[i].p.no_cache = i % 10 == 3;
     in_chunks(c, all, first, again);
-    preempted(c, all, first, again);
+    preempted(c, all, first, again, 0);
+    preempted(c, all, first, again, 1);
     put_off(c, all, first, again);
     if (c->takes_turns) in_turn(c);
     cached_and_stored(c->model, all, first, again, n);
@@ -253,12 +262,18 @@ static void same_answer_always(void **state)
     weft_model_close(&c.model);
 }
 
-static void same_answer_in_q8(void **state)
+/* Every format as keys and as values. */
+static void same_answer_in_every_type(void **state)
 {
+    static const uint32_t types[] = {
+        WEFT_KV_TYPE(WEFT_KV_Q8, WEFT_KV_Q4, 1, 0), WEFT_KV_TYPE(WEFT_KV_Q4, WEFT_KV_F8, 0, 0),
+        WEFT_KV_TYPE(WEFT_KV_F8, WEFT_BF16, 0, 0), WEFT_KV_TYPE(WEFT_BF16, WEFT_KV_Q8, 0, 0)};
     (void)state;
     course c = {.model = tiny(0), .n = N_CODED, .n_kv_tokens = 384, .preempted = MANY_PREEMPTED};
-    kv_type = WEFT_KV_Q8;
-    same_answers(&c);
+    for (size_t i = 0; i < (claims_sweeps() ? sizeof types / sizeof *types : 2); i++) {
+        kv_type = types[i];
+        same_answers(&c);
+    }
     kv_type = WEFT_F16;
     weft_model_close(&c.model);
 }
@@ -363,7 +378,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_answer_always),
-        cmocka_unit_test(same_answer_in_q8),
+        cmocka_unit_test(same_answer_in_every_type),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(same_answer_of_stories),

@@ -135,11 +135,11 @@ static void lora_case(const tiny_kind *kind, uint32_t dtype, int32_t width, int3
     draw_pairs(t, &rng);
     tiny_fill(&b, 6);
     oracle_init(&exact, t, &b.b);
+    const weft__train_objective preference = {.kind = WEFT__LOSS_PREFERENCE, .beta = (float)BETA};
     weft__train_loss l;
-    weft__train_preference_loss pl;
-    if (pairs) assert_int_equal(weft__trainer_add_pairs(t, &b.b, (float)BETA, &pl, NULL), WEFT_OK);
+    if (pairs) assert_int_equal(weft__trainer_learn(t, &preference, &b.b, &l, NULL), WEFT_OK);
     else assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_OK);
-    double want = pairs ? pair_loss(&exact) : oracle_loss(&exact), got = pairs ? pl.loss : l.loss;
+    double want = pairs ? pair_loss(&exact) : oracle_loss(&exact), got = l.loss;
     if (!(fabs(got - want) <= 2e-5 * fabs(want)))
         fail_msg("%s over %s: loss %.9g, in double %.9g", kind->arch, weft_dtype_describe(dtype).name, got, want);
     compare(t, &exact, pairs ? pair_loss : plain_loss, &rng);
@@ -156,7 +156,7 @@ static void lora_of_architectures(void **state)
     lora_case(&TINY_KINDS[4], WEFT_F32, 24, 40, "attn_qkv ffn_down", 0);
 }
 
-/* Rows of a weight below 0: what is added is their loss, signed; the mean divides by weights without signs. */
+/* Rows of a weight below 0 are unlearned: -log(1 - p); the mean divides by weights without signs. */
 static void signed_rows(void **state)
 {
     (void)state;

@@ -243,6 +243,8 @@ static void head_in_chunks(void **state)
     }
 }
 
+static const weft__train_objective PREFERENCE = {.kind = WEFT__LOSS_PREFERENCE, .beta = 0.1f};
+
 /* What a step of pairs computes: the reference's way forth, and what an ordinary step does. */
 static void flops_of_pairs(void **state)
 {
@@ -251,13 +253,12 @@ static void flops_of_pairs(void **state)
     weft__train_options o = lora_options();
     weft__trainer *t = tiny_trainer(m, &o);
     tiny_batch b;
-    weft__train_loss reference, rows;
-    weft__train_preference_loss pairs;
+    weft__train_loss reference, rows, pairs;
     tiny_fill(&b, 2);
     assert_int_equal(weft__trainer_loss(t, &b.b, 0, NULL, &reference, NULL), WEFT_OK);
     assert_int_equal(weft__trainer_add(t, &b.b, &rows, NULL), WEFT_OK);
     assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
-    assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, &pairs, NULL), WEFT_OK);
+    assert_int_equal(weft__trainer_learn(t, &PREFERENCE, &b.b, &pairs, NULL), WEFT_OK);
     assert_true(reference.flops > 0 && pairs.flops == reference.flops + rows.flops);
     weft__trainer_destroy(&t);
     tiny_free(m);
@@ -271,10 +272,10 @@ static void preferring(void **state)
     weft__train_options o = lora_options();
     weft__trainer *t = tiny_trainer(m, &o);
     tiny_batch b;
-    weft__train_preference_loss first = {0}, last = {0};
+    weft__train_loss first = {0}, last = {0};
     tiny_fill(&b, 2);
     for (int s = 0; s < LEARN_STEPS; s++) {
-        assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, s ? &last : &first, NULL), WEFT_OK);
+        assert_int_equal(weft__trainer_learn(t, &PREFERENCE, &b.b, s ? &last : &first, NULL), WEFT_OK);
         if (s == 0) assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_STATE);
         assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
     }
@@ -419,7 +420,7 @@ static void refused_batches(void **state)
     }
     assert_int_equal(weft__trainer_step(t, NULL, &err), WEFT_STATE);
     tiny_fill(&b, 1);
-    assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, NULL, &err), WEFT_STATE); /* no LoRA */
+    assert_int_equal(weft__trainer_learn(t, &PREFERENCE, &b.b, NULL, &err), WEFT_STATE); /* no LoRA */
     for (int r = 0; r < TINY_ROWS; r++) b.target[r] = -1;
     assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_OK); /* nothing to learn is no error */
     assert_int_equal(weft__trainer_step(t, NULL, &err), WEFT_STATE);

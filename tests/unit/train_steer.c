@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_steer.c: what is done to a trainer beside steps: an adapter that it goes on with, parameters put aside, how much
- * pairs count, and which tokens it finds likeliest. */
+/* train_steer.c: what is done to a trainer beside steps: an adapter that it goes on with, parameters put aside, how
+ * much pairs count, and which tokens it finds likeliest. */
 #include "adapt/adapt.h"
 #include "folder.h"
 #include "train_steps.h"

@@ -20,14 +20,14 @@ static weft_status matcher_no_memory(weft_error *err)
 }
 
 /* Where the text is, for messages. */
-#define PLACE 224
+#define PLACE (WEFT__GRAM_LABEL + 64)
 static const char *place(const weft__gram_matcher *m, char out[PLACE])
 {
-    char label[WEFT__GRAM_RULE_LABEL];
+    char label[WEFT__GRAM_LABEL];
     int32_t state = m->run.n_ways ? m->run.ways[0].state : m->g->a->starts[m->g->a->root];
     int32_t rule = m->g->a->states[state].rule;
     snprintf(out, PLACE, "at byte %llu of the text, in %s", (unsigned long long)m->n_bytes,
-             weft__gram_rule_label(&m->g->a->names, rule, m->g->a->lines[rule], label));
+             weft__gram_label(weft__gram_automaton_name(m->g->a, rule), label));
     return out;
 }
 
