@@ -67,7 +67,8 @@ class RunSamples(unittest.TestCase):
             hostile = {
                 "ends before its tests": "    return 0\nimport sys\nsys.exit(0)\n",
                 "ends at once": "    return 0\nimport os\nos._exit(0)\n",
-                "says that it passed": "    return 0\nimport os\nfor fd in range(64):\n    try: os.write(fd, b'passed')\n    except OSError: pass\nos._exit(0)\n",
+                "says that it passed": "    return 0\nimport os\nfor fd in range(64):\n    try: os.write(fd, b'passed')\n    except OSError: pass\n"
+                "os._exit(0)\n",
                 "never ends": "    while True: pass\n",
                 "sleeps": "    import time; time.sleep(1000)\n",
                 "takes memory": "    return len(bytearray(10 << 30)) and a + b\n",

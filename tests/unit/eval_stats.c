@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* eval_stats.c: intervals and tests have SciPy's values, random numbers are CPython's, and Python's literals are read as
- * ast.literal_eval reads them. */
+/* eval_stats.c: intervals and tests have SciPy's values, random numbers are CPython's, and Python's literals are read
+ * as ast.literal_eval reads them. */
 #include <math.h>
 
 #include "unit/fixture.h"
@@ -86,7 +86,7 @@ static void random_numbers_are_pythons(void **state)
     expect_sample(1234, 10, 4, (size_t[]){7, 1, 0, 9}); /* of a list that is copied */
     weft__eval_random_seed(&r, 1234);
     size_t got[16];
-    /* one after the other, as for one document after the other: from a copied list, from a long one, from one of fifty */
+    /* one after the other, as for documents: from a copied list, from a long one, from one of fifty */
     assert_int_equal(weft__eval_random_sample(&r, 10, 4, got, NULL), WEFT_OK);
     assert_int_equal(weft__eval_random_sample(&r, 100, 3, got, NULL), WEFT_OK);
     assert_true(got[0] == 74 && got[1] == 4 && got[2] == 85);
