@@ -17,7 +17,7 @@ CLANG_FORMAT ?= clang-format-14
 PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
-	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
+	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
 	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
@@ -100,6 +100,7 @@ help:
 	@echo 'make check-dead      internal functions that no program of ours reaches, or tests alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
+	@echo 'make bench-attention attention alone, at depth, against what memory gives and the units multiply; ARGS=... go to build/bench_attention (--check: fails where a bound is missed)'
 	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
 	@echo 'make bench-train     tokens per second of training, and whether it reaches 40 % of the multipliers, on a 1.1B shape'
 	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
@@ -155,6 +156,10 @@ check-dead: all
 
 check-kernels bench-kernels:
 	@scripts/build $@
+
+bench-attention:
+	@scripts/build bench_attention
+	@build/bench_attention $(ARGS)
 
 # Status 75: not judged, since too much of the time was taken. A bound that is missed (1) stands above that.
 bench-adapters:

@@ -131,6 +131,7 @@ def of_size(r, n_bytes):
 def schemas():
     """By name: a schema, or None for any JSON object."""
     r = random.Random(46)
+    short = {f"string of {n}": obj({"a": {"type": "string", "maxLength": n}}) for n in (20, 100)}
     person = obj({"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 150}, "email": {"type": "string", "format": "email"},
                   "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 5}})
     tree = {**obj({"label": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
@@ -145,7 +146,7 @@ def schemas():
     names = sorted({"-".join(r.choices(WORDS, k=3)) for _ in range(5000)})
     return {"small": person, "nested": nested(r, 3, 5), "100kb": of_size(r, 100000), "200 tools": {"anyOf": [tool(r, i) for i in range(200)]},
             "recursive": {"$ref": "#/$defs/node", "$defs": {"node": tree}}, "patterns": patterns, "lengths": lengths,
-            "enum": obj({"name": {"enum": names}, "also": {"type": "array", "items": {"enum": names[::7]}}}), **free, "json_object": None}
+            "enum": obj({"name": {"enum": names}, "also": {"type": "array", "items": {"enum": names[::7]}}}), **free, **short, "json_object": None}
 
 
 def texts(schema, n):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* adapter_train.c: weft adapter train: a LoRA adapter from records of conversations, or from pairs of answers. */
 #include <stdio.h>
+#include <string.h>
 
 #include "adapter_train.h"
 #include "training.h"
@@ -12,8 +13,10 @@ static const char ABOUT[] =
     "  {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, {\"role\": \"assistant\", \"content\": \"...\"}], "
     "\"tools\": [...]}\n"
     "  {\"prompt\": \"...\", \"completion\": \"...\"}\n"
-    "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --dpo: the chosen answer is to "
-    "become likelier than the rejected\n"
+    "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --loss dpo: the chosen answer is to "
+    "become likelier than the rejected;\n"
+    "                                                               with unlikelihood, each by itself\n"
+    "with \"weight\" beside them how much the record counts (1; below 0: it is to become less likely),\n"
     "or ShareGPT's {\"conversations\": [{\"from\", \"value\"}]}, or Alpaca's {\"instruction\", \"input\", \"output\"}, "
     "or a chat that /save of\n"
     "'weft chat' saved. F.json holds a list of such records, or one.\n"
@@ -25,15 +28,39 @@ static const char ABOUT[] =
     "a small model a new\n"
     "way of speaking: what is not given follows the data, and the steps are said before they begin.";
 
+/* By name; p->loss and the numbers that belong to it. Returns the exit status of a usage that is none. */
+static int choose_loss(weft_train_params *p, const char *name, int dpo)
+{
+    static const char *const names[] = {"sft", "dpo", "unlikelihood"}; /* by weft_train_loss */
+    const int n = sizeof names / sizeof *names;
+    if (dpo && name && strcmp(name, "dpo") != 0) {
+        fprintf(stderr, "weft adapter train: --dpo is --loss dpo; give one of --dpo and --loss %s\n", name);
+        return EXIT_USAGE;
+    }
+    p->loss = dpo ? WEFT_TRAIN_DPO : WEFT_TRAIN_SFT;
+    if (name)
+        for (p->loss = 0; p->loss < n && strcmp(names[p->loss], name) != 0;) p->loss++;
+    if (p->loss == n) {
+        fprintf(stderr, "weft adapter train: --loss is sft, dpo or unlikelihood, not %s\n", name);
+        return EXIT_USAGE;
+    }
+    if (p->loss != WEFT_TRAIN_DPO && (p->dpo_beta > 0 || p->smoothing > 0 || p->chosen > 0)) {
+        fprintf(stderr, "weft adapter train: --beta, --smoothing and --chosen are for --loss dpo; leave them out\n");
+        return EXIT_USAGE;
+    }
+    return EXIT_DONE;
+}
+
 int adapter_train(int argc, char **argv)
 {
     training t;
     option_spec options[TRAINING_OPTIONS];
-    int first, rs = 0, dpo = 0, tempered = 0; /* tempered: --beta was given */
-    float beta = 0.1f;
+    int first, rs = 0, dpo = 0;
+    const char *loss = NULL;
     training_init(&t);
+    t.adapts = 1;
     weft_train_params *p = &t.p;
-    p->lora_rank = 16;
+    p->lora_rank = 0;
     p->lora_alpha = 0;
     p->lr = 2e-3f;
     p->batch = 0; /* both by the data */
@@ -48,12 +75,22 @@ int adapter_train(int argc, char **argv)
          OPTION_ABOVE_0, 1e6, NULL},
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
         {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
-         "which matrices, separated by commas (every linear layer: "
+         "which matrices, separated by commas; ffn_down@20-29 is of those layers alone, @20-29 all in them (every "
+         "linear "
+         "layer: "
          "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
          0, 0, NULL},
-        {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
-        {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0,
-         100, &tempered},
+        {"loss", 0, OPT_TEXT, &loss, "NAME", "what is minimised: sft, dpo or unlikelihood (sft)", 0, 0, NULL},
+        {"dpo", 0, OPT_FLAG, &dpo, NULL, "as --loss dpo", 0, 0, NULL},
+        {"beta", 0, OPT_FLOAT, &p->dpo_beta, "X", "dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0,
+         100, NULL},
+        {"smoothing", 0, OPT_FLOAT, &p->smoothing, "X", "dpo: share of the pairs that may be the wrong way round (0)",
+         0, 0.5, NULL},
+        {"chosen", 0, OPT_FLOAT, &p->chosen, "X",
+         "dpo: weight of the chosen answer's own likelihood, which DPO alone may lower (0)", 0, 100, NULL},
+        {"anchor", 0, OPT_FLOAT, &p->anchor, "X",
+         "weight of the KL divergence from the base at every learned token (0): forgets less, learns slower", 0, 1000,
+         NULL},
     };
     int n = sizeof own / sizeof *own;
     for (int i = 0; i < n; i++) options[i] = own[i];
@@ -63,19 +100,16 @@ int adapter_train(int argc, char **argv)
                                ABOUT,
                                "  weft adapter train model.gguf --data pirate.jsonl --out pirate\n"
                                "  weft run model.gguf \"Tell me a story.\" --adapter pirate=pirate/adapter.gguf\n"
-                               "  weft adapter train model.gguf --dpo --data pairs.jsonl --out kinder --lr 5e-4\n",
+                               "  weft adapter train model.gguf --loss dpo --data pairs.jsonl --out kinder --lr 5e-4\n",
                                options,
                                1,
                                1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (tempered && !dpo) {
-        fprintf(stderr, "weft adapter train: --beta is for --dpo; leave it out\n");
-        return EXIT_USAGE;
-    }
+    if ((rc = choose_loss(p, loss, dpo))) return rc;
     p->base = argv[first];
     p->lora_rs = rs;
-    if (!p->lora_alpha) p->lora_alpha = (float)p->lora_rank;
-    if (dpo) p->dpo_beta = beta;
+    if (!p->lora_rank && !p->init_adapter) p->lora_rank = 16;
+    if (!p->lora_alpha && !p->init_adapter) p->lora_alpha = (float)p->lora_rank;
     return training_run(&t, "adapter train");
 }

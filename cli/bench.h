@@ -30,8 +30,16 @@ typedef struct bench_options {
     const char *spec_text; /* --spec: parts of predictions that are right, 0..1; NULL: not given */
     double spec[LIST_MAX]; /* [n_spec] */
     int n_spec;
+    const char *text, *draft;    /* --text: of which prompts are; --draft: a model that guesses; NULL: not given */
     int prompt_given, gen_given; /* sizes that were not are such as fit into the model's context */
 } bench_options;
+
+/* Of --spec and what goes with it; DRAFT_OPTION is draft.h's. */
+#define BENCH_SPEC_OPTIONS(o)                                                                                          \
+    {"spec", 0, OPT_TEXT, &(o)->spec_text, "R,..", "guesses of which the part R is right, beside none", 0, 0, NULL},   \
+        {"text", 0, OPT_TEXT, &(o)->text, "FILE", "the same with what is guessed of this text, at temperature 0",      \
+         0,      0, NULL},                                                                                             \
+        DRAFT_OPTION(&(o)->draft)
 
 /* ---- sessions to measure with: bench_case.c ---- */
 
@@ -180,6 +188,8 @@ weft_status bench_batched(const bench_options *o, weft_model *model, bench_tally
 /* The same with --spec: bench_spec.c. */
 void bench_spec_begin(enum bench_format format);
 weft_status bench_spec(const bench_options *o, weft_model *model, bench_tally *tally, weft_error *err);
+/* Is it asked for, by --spec, --text or --draft? */
+int bench_spec_asked(const bench_options *o);
 /* Fills spec from spec_text; 0: it is none. */
 int bench_spec_parse(bench_options *o);
 /* One row: its sizes, model_file and info are set. trace: may be NULL. */

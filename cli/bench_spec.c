@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench_spec.c: weft bench --spec: what guessing tokens ahead brings. Answers are generated once without guesses; then
- * again, predicted, with so many tokens of the prediction right as --spec says, each by chance. Tokens per second are
- * those while all of a row's requests generate; medians. */
+/* bench_spec.c: weft bench --spec, --text and --draft: what guessing tokens ahead brings. Answers are generated once
+ * without guesses; then again, predicted, with so many tokens of the prediction right as --spec says, each by chance;
+ * and with what drafters guess themselves, of a text or with a draft model. Tokens per second are those while all of a
+ * row's requests generate; medians. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "bench.h"
+#include "draft.h"
+#include "kv_type.h"
+#include "prompt.h"
 #include "terminal.h"
+
+/* Who guesses: nobody, a prediction, or the drafters. */
+enum spec_who { SPEC_NOBODY, SPEC_PREDICTION, SPEC_DRAFTERS };
 
 typedef struct spec_row {
     int32_t n_prompt, n_gen, n_seqs;
-    double right; /* part of the prediction; NAN: none is made */
+    enum spec_who who;
+    double right; /* part of the prediction */
     double rate;  /* tokens per second */
     int64_t n_drafted, n_accepted;
 } spec_row;
 
 typedef struct spec_bench {
     const bench_options *o;
-    weft_model *model;
-    weft_engine *plain, *guessing;
+    weft_model *model, *draft;
+    weft_engine *engines[3]; /* by who guesses */
+    int32_t *text;           /* [n_text] tokens of --text; NULL: prompts are of any tokens */
+    size_t n_text;
     int32_t n_vocab;
     int32_t *answers; /* [n_seqs, n_gen] of the row at hand, as they are without guesses */
 } spec_bench;
@@ -51,16 +61,17 @@ static weft_status submit(const spec_bench *b, const spec_row *r, weft_inbox *in
     if (!tokens) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
     weft_request_params_default(&p);
     for (int32_t i = 0; i < n_prompt; i++)
-        tokens[i] = (int32_t)(spec_mix((uint32_t)seq, (uint32_t)i) % (uint32_t)b->n_vocab);
+        tokens[i] = b->text ? b->text[((size_t)seq * (size_t)n_prompt + (size_t)i) % b->n_text]
+                            : (int32_t)(spec_mix((uint32_t)seq, (uint32_t)i) % (uint32_t)b->n_vocab);
     p.tokens = tokens;
     p.n_tokens = n_prompt;
     p.max_tokens = r->n_gen;
     p.ignore_end = p.no_cache = 1;
-    p.sampler.temperature =
-        1; /* what is drawn repeats itself less than what is likeliest: the prediction alone is right */
+    /* What is drawn repeats itself less than what is likeliest: the prediction alone is right. */
+    p.sampler.temperature = b->text ? 0 : 1;
     p.sampler.seed = (uint64_t)seq;
     p.sampler.seed_given = 1;
-    if (!isnan(r->right)) {
+    if (r->who == SPEC_PREDICTION) {
         predict(b, r, seq, tokens + n_prompt);
         p.predicted = tokens + n_prompt;
         p.n_predicted = r->n_gen;
@@ -85,7 +96,7 @@ static weft_status run(spec_bench *b, spec_row *r, weft_inbox *inbox, double *ra
         if (!e) continue;
         while (seq < r->n_seqs && ids[seq] != e->request) seq++;
         if (e->kind == WEFT_EVENT_TOKEN) {
-            if (isnan(r->right)) b->answers[(ptrdiff_t)seq * r->n_gen + e->n_generated - 1] = e->token;
+            if (r->who == SPEC_NOBODY) b->answers[(ptrdiff_t)seq * r->n_gen + e->n_generated - 1] = e->token;
             r->n_accepted += e->drafter != 0;
             if (begin && !end) n_counted++;
             n_begun += e->n_generated == 1;
@@ -105,7 +116,7 @@ static weft_status spec_measure(spec_bench *b, spec_row *r, weft_error *err)
 {
     double rates[BENCH_REPS_MAX];
     weft_inbox *inbox = NULL;
-    weft_status st = weft_inbox_new(isnan(r->right) ? b->plain : b->guessing, &inbox, err);
+    weft_status st = weft_inbox_new(b->engines[r->who], &inbox, err);
     for (int i = b->o->no_warmup ? 0 : -1; i < b->o->reps && !st; i++)
         st = run(b, r, inbox, &rates[i < 0 ? 0 : i], err);
     weft_inbox_free(&inbox);
@@ -117,17 +128,18 @@ static void spec_print(enum bench_format format, const spec_row *r, double plain
 {
     const double accepted = r->n_drafted > 0 ? (double)r->n_accepted / (double)r->n_drafted : 0;
     char right[16] = "-";
-    if (!isnan(r->right)) snprintf(right, sizeof right, "%.2f", r->right);
+    if (r->who == SPEC_DRAFTERS) snprintf(right, sizeof right, "drafters");
+    if (r->who == SPEC_PREDICTION) snprintf(right, sizeof right, "%.2f", r->right);
     if (format == BENCH_MD) {
         printf("|%6d | %6d | %4d | %10s | %8lld | %10.3f | %8.2f | %6.3f |\n", r->n_prompt, r->n_gen, r->n_seqs, right,
                (long long)r->n_drafted, accepted, r->rate, plain > 0 ? r->rate / plain : 0);
     } else {
-        printf(
-            "%s{\"pp\": %d, \"tg\": %d, \"pl\": %d, \"predicted_right\": %s, \"draft_n\": %lld, \"draft_n_accepted\": "
-            "%lld, \"speed_tg\": %.6f, \"against_plain\": %.6f}%s",
-            format == BENCH_JSON && !first ? ",\n" : "", r->n_prompt, r->n_gen, r->n_seqs,
-            isnan(r->right) ? "null" : right, (long long)r->n_drafted, (long long)r->n_accepted, r->rate,
-            plain > 0 ? r->rate / plain : 0, format == BENCH_JSONL ? "\n" : "");
+        printf("%s{\"pp\": %d, \"tg\": %d, \"pl\": %d, \"drafters\": %s, \"predicted_right\": %s, \"draft_n\": %lld, "
+               "\"draft_n_accepted\": %lld, \"speed_tg\": %.6f, \"against_plain\": %.6f}%s",
+               format == BENCH_JSON && !first ? ",\n" : "", r->n_prompt, r->n_gen, r->n_seqs,
+               r->who == SPEC_DRAFTERS ? "true" : "false", r->who == SPEC_PREDICTION ? right : "null",
+               (long long)r->n_drafted, (long long)r->n_accepted, r->rate, plain > 0 ? r->rate / plain : 0,
+               format == BENCH_JSONL ? "\n" : "");
     }
     fflush(stdout);
 }
@@ -148,8 +160,10 @@ static weft_status spec_rows(spec_bench *b, spec_row *r, bench_tally *tally, wef
     double plain = 0;
     b->answers = calloc((size_t)r->n_seqs * (size_t)r->n_gen, sizeof *b->answers);
     if (!b->answers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for answers");
-    for (int i = -1; i < b->o->n_spec && !st; i++) {
-        r->right = i < 0 ? (double)NAN : b->o->spec[i];
+    for (int i = -1; i <= b->o->n_spec && !st; i++) {
+        r->who = i < 0 ? SPEC_NOBODY : i < b->o->n_spec ? SPEC_PREDICTION : SPEC_DRAFTERS;
+        if (!b->engines[r->who]) continue;
+        if (r->who == SPEC_PREDICTION) r->right = b->o->spec[i];
         if ((st = spec_measure(b, r, err))) break;
         if (i < 0) plain = r->rate;
         spec_print(b->o->format, r, plain, tally->n_rows++ == 0);
@@ -162,12 +176,29 @@ static weft_status open_engines(spec_bench *b, int32_t n_slots, int32_t n_ctx, w
 {
     weft_engine_params p;
     weft_engine_params_default(&p);
-    p.kv_dtype = (uint32_t)weft_dtype_from_name(b->o->kv_type);
+    p.kv_dtype = kv_type_of(b->o->kv_type);
     p.n_slots = n_slots;
     p.n_ctx = n_ctx;
-    weft_status st = weft_engine_new(b->model, &p, &b->plain, err);
+    weft_status st = weft_engine_new(b->model, &p, &b->engines[SPEC_NOBODY], err);
     p.spec = WEFT_SPEC_AUTO;
-    return st ? st : weft_engine_new(b->model, &p, &b->guessing, err);
+    if (!st && b->o->n_spec) st = weft_engine_new(b->model, &p, &b->engines[SPEC_PREDICTION], err);
+    p.draft = b->draft;
+    if (!st && (b->draft || b->text)) st = weft_engine_new(b->model, &p, &b->engines[SPEC_DRAFTERS], err);
+    return st;
+}
+
+static weft_status read_prompts(spec_bench *b, weft_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    const weft_tokenizer *t = weft_model_tokenizer(b->model);
+    if (!b->o->text) return WEFT_OK;
+    if (!t) return weft_fail(err, WEFT_UNSUPPORTED, "--text: the model has no tokenizer");
+    weft_status st = read_text(b->o->text, &text, &n, err);
+    if (!st) st = tokenize_text(t, text, n, WEFT_TOKENIZE_BOS, &b->text, &b->n_text, err);
+    if (!st && !b->n_text) st = weft_fail(err, WEFT_ARGUMENT, "--text %.200s: there is nothing in it", b->o->text);
+    free(text);
+    return st;
 }
 
 weft_status bench_spec(const bench_options *o, weft_model *model, bench_tally *tally, weft_error *err)
@@ -182,6 +213,12 @@ weft_status bench_spec(const bench_options *o, weft_model *model, bench_tally *t
     for (int i = 0; i < o->n_gen.n; i++) most_gen = o->n_gen.items[i] > most_gen ? o->n_gen.items[i] : most_gen;
     weft_status st = weft_model_describe(model, &info, err);
     b.n_vocab = info.n_vocab;
+    weft_model_params mp;
+    weft_model_params_default(&mp);
+    mp.n_threads = info.n_threads;
+    mp.share_threads = 1;
+    if (!st) st = draft_open("bench", o->draft, model, &mp, &b.draft, err);
+    if (!st) st = read_prompts(&b, err);
     if (!st) st = open_engines(&b, most_seqs, most_prompt + most_gen, err);
     for (int p = 0; p < o->n_prompt.n && !st; p++)
         for (int n = 0; n < o->n_gen.n && !st; n++)
@@ -190,14 +227,20 @@ weft_status bench_spec(const bench_options *o, weft_model *model, bench_tally *t
                     .n_prompt = o->n_prompt.items[p], .n_gen = o->n_gen.items[n], .n_seqs = o->parallel.items[k]};
                 if (r.n_gen > 1) st = spec_rows(&b, &r, tally, err);
             }
-    weft_engine_free(&b.guessing);
-    weft_engine_free(&b.plain);
+    for (int i = 0; i < 3; i++) weft_engine_free(&b.engines[i]);
+    weft_model_close(&b.draft);
+    free(b.text);
     return st;
+}
+
+int bench_spec_asked(const bench_options *o)
+{
+    return o->spec_text || o->text || o->draft;
 }
 
 int bench_spec_parse(bench_options *o)
 {
-    const char *at = o->spec_text;
+    const char *at = o->spec_text ? o->spec_text : "";
     for (o->n_spec = 0; *at;) {
         char *end;
         if (o->n_spec == LIST_MAX) return 0;
@@ -206,5 +249,5 @@ int bench_spec_parse(bench_options *o)
         o->spec[o->n_spec++] = right;
         at = *end ? end + 1 : end;
     }
-    return o->n_spec > 0;
+    return o->n_spec > 0 || !o->spec_text;
 }

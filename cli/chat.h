@@ -16,7 +16,7 @@
 struct chat_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
-    const char *system, *template_file, *kwargs, *kv_type, *spec;
+    const char *system, *template_file, *kwargs, *kv_type, *spec, *draft;
     answer_form form;
     int no_history, show_thinking;
     struct text_list adapters;
@@ -35,6 +35,7 @@ typedef struct chat {
     const struct chat_options *o;
     const char *model; /* its path or name */
     conversation c;
+    weft_model *draft; /* guesses for the conversation's; NULL: none */
     weft_sampler *sampler;
     weft_model_info info;
     struct chat_adapter adapters[LIST_MAX];

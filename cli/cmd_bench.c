@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bench.h"
+#include "draft.h"
 #include "commands.h"
 #include "kv_type.h"
 #include "options.h"
@@ -27,6 +28,7 @@ static weft_status open_model(const bench_options *o, const char *path, int32_t 
     params.progress = progress_update;
     params.progress_arg = &bar;
     params.renew_plan = 1;
+    params.share_threads = o->draft != NULL;
     weft_status st =
         o->synthetic ? weft_model_synthetic(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), &params, out, err)
                      : weft_model_open(path, &params, out, err);
@@ -204,7 +206,7 @@ static weft_status bench_grid(struct grid *g, weft_error *err)
 static void bench_begin(const bench_options *o)
 {
     if (o->batched) bench_batched_begin(o->format);
-    else if (o->spec_text) bench_spec_begin(o->format);
+    else if (bench_spec_asked(o)) bench_spec_begin(o->format);
     else if (!o->profile || o->format == BENCH_JSON) bench_print_begin(o->format, o->roofline);
 }
 
@@ -221,7 +223,7 @@ static void fit(bench_options *o, int32_t most)
 {
     const int32_t room = most - largest(&o->n_depth), n_prompt = largest(&o->n_prompt), n_gen = largest(&o->n_gen);
     int32_t for_prompt = room, for_gen = room;
-    if ((o->batched || o->spec_text) &&
+    if ((o->batched || bench_spec_asked(o)) &&
         n_prompt + n_gen > room) { /* one context holds both: what was given, and as usual a fifth is generated */
         for_gen = o->prompt_given ? room - n_prompt : room / 5 + 1;
         for_prompt = room - (o->gen_given ? n_gen : for_gen);
@@ -247,9 +249,9 @@ static weft_status bench_threads(const bench_options *asked, const char *path, i
     if (!st && !*begun) bench_begin(o);
     *begun |= !st;
     if (!st)
-        st = o->batched     ? bench_batched(o, g.model, &g.tally, err)
-             : o->spec_text ? bench_spec(o, g.model, &g.tally, err)
-                            : bench_grid(&g, err);
+        st = o->batched            ? bench_batched(o, g.model, &g.tally, err)
+             : bench_spec_asked(o) ? bench_spec(o, g.model, &g.tally, err)
+                                   : bench_grid(&g, err);
     if (!st && o->roofline) bench_print_peaks(&g.first, &g.last, &g.of_first, &g.of_last);
     weft_model_close(&g.model);
     *tally = g.tally;
@@ -315,13 +317,14 @@ static const char *check_options(bench_options *o, int n_models)
     if (!o->format_name) o->format_name = o->json ? "json" : "md";
     if (!parse_format(o)) return "-o must be md, json, jsonl or csv";
     if (o->trace || o->counters) o->profile = 1;
-    if (o->roofline + o->batched + o->profile + (o->spec_text != NULL) > 1)
-        return "give one of --roofline, --batched, --spec and --profile";
-    if ((o->batched || o->profile || o->spec_text) && o->format == BENCH_CSV)
+    if (o->roofline + o->batched + o->profile + bench_spec_asked(o) > 1)
+        return "give one of --roofline, --batched, --profile, and --spec with --text and --draft";
+    if ((o->batched || o->profile || bench_spec_asked(o)) && o->format == BENCH_CSV)
         return "--batched, --spec and --profile print md, json or jsonl";
-    if (o->spec_text && !bench_spec_parse(o)) return "--spec: parts from 0 to 1, as 0,0.7,0.9";
+    if (bench_spec_asked(o) && !bench_spec_parse(o)) return "--spec: parts from 0 to 1, as 0,0.7,0.9";
     int deep = o->n_depth.n > 1 || o->n_depth.items[0] > 0;
-    if ((o->batched || o->spec_text) && deep) return "--batched and --spec begin with an empty context: leave out -d";
+    if ((o->batched || bench_spec_asked(o)) && deep)
+        return "--batched and --spec begin with an empty context: leave out -d";
     if (all_zero(&o->n_prompt) && all_zero(&o->n_gen)) return "nothing to measure: give -p or -n a size above 0";
     if (o->write && !o->synthetic) return "--write needs --synthetic SHAPE";
     return NULL;
@@ -375,7 +378,7 @@ int cmd_bench(int argc, char **argv)
          NULL},
         {"batched", 0, OPT_FLAG, &o.batched, NULL, "-b sequences read their prompts, then generate together", 0, 0,
          NULL},
-        {"spec", 0, OPT_TEXT, &o.spec_text, "R,..", "guesses of which the part R is right, beside none", 0, 0, NULL},
+        BENCH_SPEC_OPTIONS(&o),
         {"profile", 0, OPT_FLAG, &o.profile, NULL, "time, GB/s and GOPS of every op and layer", 0, 0, NULL},
         {"counters", 0, OPT_FLAG, &o.counters, NULL, "a profile with cycles, cache misses, ...", 0, 0, NULL},
         {"trace", 0, OPT_TEXT, &o.trace, "FILE", "a profile's last repetition as a Chrome trace", 0, 0, NULL},

@@ -12,6 +12,7 @@
 #include "pull.h"
 #include "provider.h"
 #include "shown.h"
+#include "draft.h"
 #include "spec.h"
 #include "terminal.h"
 #include "threads.h"
@@ -119,7 +120,7 @@ static void answer(chat *c, weft__json *before)
     generate_request q = {.model = c->c.model,
                           .sampler = c->sampler,
                           .n_max = c->o->n,
-                          .spec = spec_of(c->o->spec),
+                          .spec = draft_spec(spec_of(c->o->spec), c->draft),
                           .shift = overflow_shifts(&c->o->overflow),
                           .n_keep = c->o->overflow.n_keep,
                           .stop = &no_stops};
@@ -313,7 +314,15 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     char *source = NULL;
     size_t n = 0;
     weft_status st = pull_if_missing(path, err);
-    if (!st) st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &c->c.model, err);
+    weft_model_params p;
+    weft_model_params_default(&p);
+    p.n_threads = threads_to_use(o->threads);
+    p.n_ctx = o->n_ctx;
+    p.provider = provider_given;
+    p.rope = o->rope.params;
+    p.share_threads = o->draft != NULL;
+    if (!st) st = open_shown_with(path, &p, &c->c.model, err);
+    if (!st) st = draft_open("chat", o->draft, c->c.model, &p, &c->draft, err);
     if (!st) st = weft_model_describe(c->c.model, &c->info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
@@ -324,6 +333,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = kv_type_of(o->kv_type);
+    sp.draft = c->draft;
     if (!st) st = weft_session_new(c->c.model, &sp, &c->c.session, err);
     if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, c->c.model, c->c.session, err);
     if (!st) st = weft_sampler_for(c->c.model, &o->sampler, &c->sampler, err);
@@ -346,6 +356,7 @@ static int chat_as_told(struct chat_options *o, const char *model)
     conversation_free(&c.c);
     weft_session_free(&c.c.session);
     weft_chat_close(&c.c.chat);
+    weft_model_close(&c.draft);
     weft_model_close(&c.c.model);
     if (st) return report("chat", &err);
     return c.failed ? EXIT_FAILED : EXIT_DONE;
@@ -397,6 +408,7 @@ int cmd_chat(int argc, char **argv)
          NULL},
         KV_TYPE_OPTION(&o.kv_type, "f16"),
         SPEC_OPTION(&o.spec),
+        DRAFT_OPTION(&o.draft),
         {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
     };
@@ -419,6 +431,7 @@ int cmd_chat(int argc, char **argv)
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!answer_form_check("chat", &o.form)) return EXIT_USAGE;
+    if (!draft_check("chat", o.draft, o.spec)) return EXIT_USAGE;
     if (!rope_options_check("chat", &o.rope) || !check_kwargs(o.kwargs)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
     return chat_as_told(&o, argv[first]);

@@ -10,6 +10,7 @@
 #include "answer_form.h"
 #include "base/json.h"
 #include "commands.h"
+#include "draft.h"
 #include "generate.h"
 #include "kv_type.h"
 #include "prompt.h"
@@ -30,7 +31,7 @@ struct run_options {
     struct adapter_option adapter[LIST_MAX];
     rope_options rope;
     overflow_options overflow;
-    const char *kv_type, *spec;
+    const char *kv_type, *spec, *draft;
 };
 
 /* "ID=VALUE" each; -inf forbids. Returns 0 after a message. */
@@ -124,8 +125,8 @@ static weft_status open_matcher(const struct run_options *o, const weft_model *m
     return st;
 }
 
-static weft_status run_with(const struct run_options *o, weft_model *model, const char *prompt, size_t n,
-                            weft_error *err)
+static weft_status run_with(const struct run_options *o, weft_model *model, weft_model *draft, const char *prompt,
+                            size_t n, weft_error *err)
 {
     weft_model_info info = {.size = sizeof info};
     weft_session_params params;
@@ -147,6 +148,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     weft_session_params_default(&params);
     params.n_ctx = o->n_ctx;
     params.kv_dtype = kv_type_of(o->kv_type);
+    params.draft = draft;
     if (!weft_model_tokenizer(model))
         return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
     if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
@@ -157,7 +159,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     q.prompt = ids;
     q.session = session;
     q.sampler = sampler;
-    q.spec = spec_of(o->spec);
+    q.spec = draft_spec(spec_of(o->spec), draft);
     shown_begin(&out, stdout);
     generate_cancel_on_interrupt(session);
     st = generate(&q, &result, err);
@@ -183,10 +185,19 @@ done:
 
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
-    weft_model *model = NULL;
+    weft_model *model = NULL, *draft = NULL;
+    weft_model_params p;
+    weft_model_params_default(&p);
+    p.n_threads = threads_to_use(o->threads);
+    p.n_ctx = o->n_ctx;
+    p.provider = provider_given;
+    p.rope = o->rope.params;
+    p.share_threads = o->draft != NULL;
     weft_status st = pull_if_missing(path, err);
-    if (!st) st = open_shown(path, threads_to_use(o->threads), o->n_ctx, &o->rope.params, &model, err);
-    if (!st) st = run_with(o, model, prompt, n, err);
+    if (!st) st = open_shown_with(path, &p, &model, err);
+    if (!st) st = draft_open("run", o->draft, model, &p, &draft, err);
+    if (!st) st = run_with(o, model, draft, prompt, n, err);
+    weft_model_close(&draft);
     weft_model_close(&model);
     return st;
 }
@@ -195,7 +206,7 @@ static weft_status run_model(struct run_options *o, const char *path, const char
 static int run_as_told(struct run_options *o, char **args, int n_args)
 {
     if (!answer_form_check("run", &o->form)) return EXIT_USAGE;
-    if (!rope_options_check("run", &o->rope)) return EXIT_USAGE;
+    if (!rope_options_check("run", &o->rope) || !draft_check("run", o->draft, o->spec)) return EXIT_USAGE;
     weft_logit_bias bias[LIST_MAX];
     if (!parse_bias(&o->bias, bias) || !adapter_options_parse("run", &o->adapters, o->adapter)) return EXIT_USAGE;
     o->sampler.bias = bias;
@@ -234,6 +245,7 @@ int cmd_run(int argc, char **argv)
          0, 0, NULL},
         KV_TYPE_OPTION(&o.kv_type, "f16"),
         SPEC_OPTION(&o.spec),
+        DRAFT_OPTION(&o.draft),
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
         {0},

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "draft.h"
 #include "kv_quality.h"
 #include "kv_type.h"
 #include "options.h"
@@ -124,7 +125,7 @@ static const command_spec SPEC;
 /* PATH NULL: none of its own. */
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
 {
-    weft_model *model = NULL;
+    weft_model *model = NULL, *draft = NULL;
     weft_status st = WEFT_OK;
     handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     o->path = path;
@@ -142,7 +143,11 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     if (path) st = pull_if_missing(path, err);
     if (!st && path) st = open_shown_with(path, &o->opened, &model, err);
     if (!st && path) kv_gate_warn("serve", model, o->kv_type);
+    if (!st && path) st = draft_open("serve", o->draft, model, &o->opened, &draft, err);
+    o->engine.draft = draft;
+    o->engine.spec = draft_spec(o->engine.spec, draft);
     if (!st) st = serve(o, model, err);
+    weft_model_close(&draft);
     weft_model_close(&model);
     return st;
 }
@@ -219,12 +224,17 @@ static const option_spec OPTIONS[] = {
     /* As the engine has them, but told by the name of the option, and before the model is read. */
     {"slots", 0, OPT_INT, &given.engine.n_slots, "N", "requests that run at once (16)", 1, WEFT_SLOTS_MAX, NULL},
     {"queue", 0, OPT_INT, &given.engine.max_queue, "N", "requests that wait at most (256)", 1, WEFT_QUEUE_MAX, NULL},
-    {"chunk", 0, OPT_INT, &given.engine.chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1,
-     WEFT_ROWS_DEFAULT, NULL},
+    {"chunk", 0, OPT_INT, &given.engine.chunk, "ROWS",
+     "tokens of prompts in a step while others decode, auto: as many as --steady allows (128)", 1, WEFT_ROWS_DEFAULT,
+     NULL, "auto"},
+    {"steady", 0, OPT_INT, &given.engine.steady_ms, "MS",
+     "time of a step while others decode, which prompts keep to: up to --chunk tokens, or any (with --chunk auto 100)",
+     1, 60000, NULL},
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
     KV_TYPE_OPTION(&given.kv_type, "f16"),
     SPEC_OPTION(&given.spec),
+    DRAFT_OPTION(&given.draft),
     {"overflow", 0, OPT_TEXT, &given.overflow, "HOW",
      "where a context is full: stop, or shift: go on with its first tokens and its last; requests may say it (stop)", 0,
      0, NULL, "stop shift"},
@@ -337,6 +347,7 @@ int cmd_serve(int argc, char **argv)
     if (!model) return rc;
     if (!values_are_known(&given)) return EXIT_USAGE;
     if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
+    if (!draft_check("serve", given.draft, given.spec)) return EXIT_USAGE;
     if (given.memory && !memory_bytes(given.memory, &s->memory)) return EXIT_USAGE;
     const char *path = *model ? model : NULL;
     if (!path && !given.check && (given.adapters.n || given.aliases.n)) {

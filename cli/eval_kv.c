@@ -194,6 +194,18 @@ static int finish(struct measuring *m, weft_error *err)
     return EXIT_FAILED;
 }
 
+struct gate {
+    double max_kld, min_top;
+};
+
+/* What is asked of a type where nothing else is said. */
+static struct gate gate_of(uint32_t type)
+{
+    const uint32_t k = type & 255, v = type >> 8 & 255 ? (type >> 8 & 255) - 1 : k;
+    if (k == WEFT_KV_Q4 || v == WEFT_KV_Q4) return (struct gate){0.02, 97};
+    return k == WEFT_KV_Q8 && v == WEFT_KV_Q8 ? (struct gate){0.001, 99.5} : (struct gate){0.01, 98};
+}
+
 static const char ABOUT[] =
     "What keys and values in TYPE cost the model, against F16 over the same weights: the Kullback-Leibler divergence\n"
     "of the next token's probabilities on the text, by depth, and how often the likeliest token is the same, beside "
@@ -206,19 +218,21 @@ static const char ABOUT[] =
 
 int eval_kv_command(int argc, char **argv)
 {
-    struct kv_options o = {.n_tokens = USUAL_TOKENS, .n_tries = 4, .max_kld = 0.01, .min_top = 98, .seed = 1};
+    struct kv_options o = {.n_tokens = USUAL_TOKENS, .n_tries = 4, .seed = 1};
     const option_spec options[] = {
         {"file", 'f', OPT_TEXT, &o.text, "TEXT", "the text", 0, 0, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.type, "TYPE", "the type that is measured", 0, 0, NULL, KV_TYPE_WORDS},
+        {"kv-type", 0, OPT_TEXT, &o.type, "TYPE", "the type that is measured: f32, bf16, f8, q8, q4, k=q8,v=q4", 0, 0,
+         NULL, KV_TYPE_WORDS, kv_type_check},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a context, and how deep it is looked (the model's trained one)",
          16, 1 << 24, NULL},
         {"tokens", 0, OPT_INT, &o.n_tokens, "N", "of the text at most (16384)", 2, 1 << 30, NULL},
         {"tries", 0, OPT_INT, &o.n_tries, "N", "pass keys at each depth; 0: neither these nor copies (4)", 0, 1000,
          NULL},
         {"seed", 0, OPT_SEED, &o.seed, "S", "of what is drawn for them (1)", 0, 0, NULL},
-        {"max-kld", 0, OPT_DOUBLE, &o.max_kld, "D", "the gate: mean divergence at most (0.01)", 0, OPTION_FINITE, NULL},
-        {"min-top", 0, OPT_DOUBLE, &o.min_top, "P", "the gate: per cent of the same likeliest token at least (98)", 0,
-         100, NULL},
+        {"max-kld", 0, OPT_DOUBLE, &o.max_kld, "D", "the gate: mean divergence at most (0.01; q8 0.001, q4 0.02)", 0,
+         OPTION_FINITE, NULL},
+        {"min-top", 0, OPT_DOUBLE, &o.min_top, "P",
+         "the gate: per cent of the same likeliest token at least (98; q8 99.5, q4 97)", 0, 100, NULL},
         {"svg", 0, OPT_TEXT, &o.picture, "F.svg", "a picture of all of it, by depth", 0, 0, NULL},
         ROPE_OPTIONS(&o.rope),
         PROVIDER_OPTION,
@@ -245,6 +259,11 @@ int eval_kv_command(int argc, char **argv)
     if (o.picture && (output_refused("eval kv", o.picture) || output_is_input("eval kv", o.picture, argv[first]) ||
                       output_is_input("eval kv", o.picture, o.text)))
         return EXIT_FAILED;
+    const struct gate gate = gate_of(kv_type_of(o.type));
+    if (!options_given(&spec, "max-kld")) o.max_kld = gate.max_kld;
+    if (!options_given(&spec, "min-top")) o.min_top = gate.min_top;
+    char name[WEFT_KV_NAME_MAX];
+    o.type = weft_kv_type_name(kv_type_of(o.type), name);
     struct measuring m = {.o = &o};
     weft_error err = {0};
     rc = eval_kv(&m, argv[first], &err) ? report("eval kv", &err) : finish(&m, &err);

@@ -8,6 +8,7 @@
 
 #include "kept.h"
 #include "kv_quality.h"
+#include "kv_type.h"
 #include "places.h"
 #include "terminal.h"
 #include "weft/version.h"
@@ -42,14 +43,14 @@ int kv_gate_keep(kv_quality *q)
 
 void kv_gate_warn(const char *command, const weft_model *model, const char *type)
 {
-    char path[PATH_MAX], key[128], fingerprint[33];
+    char path[PATH_MAX], key[128], fingerprint[33], name[WEFT_KV_NAME_MAX];
     double kld = 0, top = 0, max_kld = 0, min_top = 0;
     int exceeded = 0;
     if (!place_in_cache(path, sizeof path, NAME)) return;
     weft__json *kept = kept_read(path);
     if (!kept) return;
     weft_model_fingerprint(model, fingerprint);
-    gate_key(fingerprint, type, key);
+    gate_key(fingerprint, weft_kv_type_name(kv_type_of(type), name), key);
     const weft__json *e = weft__json_get(kept, key);
     if (weft__json_bool(weft__json_get(e, "exceeded"), &exceeded) && exceeded &&
         weft__json_double(weft__json_get(e, "kld_mean"), &kld) &&

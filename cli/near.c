@@ -27,7 +27,7 @@ static const foreign OPTIONS[] = {
     {"-fa --flash-attn --flash-attention --attention-backend",
      "attention never writes its matrix anyway; leave it out"},
     {"-ctk --cache-type-k -ctv --cache-type-v --kv-cache-dtype",
-     "keys and values have one type: --kv-type f16, f32 or q8"},
+     "types of keys and values: --kv-type f16, f32, bf16, f8, q8 or q4, or both apart as k=q8,v=q4"},
     {"-c --ctx-size --n-ctx --num-ctx --max-model-len --context-length", "the context is set with -c N or --ctx N"},
     {"--context-shift --no-context-shift --n-keep --ctx-shift",
      "what becomes of a full context: --overflow stop or shift, --keep N"},

@@ -94,6 +94,10 @@ static int read_word(refused *r, const option_spec *o, const char *value)
     char said[120] = "";
     size_t at = 0;
     int found = !o->words;
+    if (o->check) {
+        if (!o->check(value, r->why, sizeof r->why)) return 0;
+        found = 1;
+    }
     for (const char *w = o->words; w && *w && !found;) {
         const size_t len = strcspn(w, " ");
         const int is_last = !w[len];
@@ -119,6 +123,10 @@ static int store(refused *r, const option_spec *o, const char *value)
     case OPT_FLAG: *(int *)o->out = 1; return 1;
     case OPT_INT: {
         const char *s = value;
+        if (o->words && !strcmp(value, o->words)) {
+            *(int32_t *)o->out = -1;
+            return 1;
+        }
         return read_int(r, o, &s, 0, o->out);
     }
     case OPT_SEED:

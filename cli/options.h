@@ -45,8 +45,11 @@ typedef struct option_spec {
     const char *help;
     /* both 0: no check. For numbers: OPTION_ABOVE_0 excludes 0, -OPTION_FINITE and OPTION_FINITE only infinities */
     double min, max;
-    int *given;        /* set to 1 when the option occurs; may be NULL */
-    const char *words; /* of an OPT_TEXT: those that it may be, with blanks between; NULL: any */
+    int *given; /* set to 1 when the option occurs; may be NULL */
+    /* of an OPT_TEXT: those that it may be, with blanks between; NULL: any. Of an OPT_INT: one that stands for -1 */
+    const char *words;
+    /* Of an OPT_TEXT: whether the value is right; if not, why. `words` are then some of many. NULL: words say. */
+    int (*check)(const char *value, char *why, size_t room);
 } option_spec;
 
 typedef struct command_spec {

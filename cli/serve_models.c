@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "draft.h"
 #include "kv_type.h"
 #include "spec.h"
 #include "prompt.h"
@@ -81,11 +82,12 @@ static weft_status read_adapters(struct serve_options *own, const weft__config_m
     return WEFT_OK;
 }
 
-/* "": none, whatever the command's own model has. */
-static void open_with(weft_server_source *source, const struct serve_options *o)
+/* "": none, whatever the command's own model has; and no draft model, which is that one's alone. */
+static void open_with(weft_server_source *source, struct serve_options *o)
 {
     source->model_params = &o->opened;
     source->engine_params = &o->engine;
+    o->engine.spec = draft_spec(o->engine.spec, NULL);
     source->chat_template = o->template ? o->template : "";
     source->adapter_dir = o->server.adapter_dir ? o->server.adapter_dir : "";
     source->idle_unload_s = o->server.idle_unload_s;
@@ -126,7 +128,7 @@ weft_status serve_models_find(const command_spec *spec, struct serve_options *o,
     if (!st) st = served_models_find(&o->sources, &o->models, &o->folders, !path && !o->config, err);
     if (!st) st = served_models_pin(&o->sources, &o->pins, err);
     for (int32_t i = n_own; i < o->sources.n && !st; i++) open_with(&o->sources.items[i], common);
-    o->opened.share_threads = o->sources.n > 0;
+    o->opened.share_threads = o->sources.n > 0 || o->draft;
     o->server.chat_template = o->template;
     o->server.model_params = &o->opened;
     o->server.engine_params = &o->engine;

@@ -13,7 +13,7 @@
 struct serve_options {
     const char *path; /* the model's */
     int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
-    const char *kv_type, *adapter_type, *spec, *template_file, *config_file, *overflow;
+    const char *kv_type, *adapter_type, *spec, *draft, *template_file, *config_file, *overflow;
     int check;
     weft__config *config;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;

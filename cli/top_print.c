@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cells.h"
+#include "weft/engine.h"
 
 enum { WHO_SHOWN = 64 };
 
@@ -106,6 +107,22 @@ static void print_slots(const char *text, weft__strbuf *out)
     weft__json_free(&all);
 }
 
+/* Tokens that were guessed, and by whom. */
+static void print_guesses(const char *m, weft__strbuf *out)
+{
+    static const char tried[] = "weft_draft_tokens_total", accepted[] = "weft_draft_accepted_tokens_total";
+    const double all = top_metric(m, tried), right = top_metric(m, accepted);
+    if (all <= 0) return;
+    weft__strbuf_printf(out, "guesses       %.0f of %.0f tokens right (%.0f %%)", right, all, 100 * right / all);
+    for (int d = 0; d < WEFT_DRAFTERS; d++) {
+        const char *name = weft_drafter_name(d);
+        const double of_it = top_metric_of(m, tried, "drafter", name);
+        if (of_it > 0)
+            weft__strbuf_printf(out, ", %s %.0f of %.0f", name, top_metric_of(m, accepted, "drafter", name), of_it);
+    }
+    weft__strbuf_puts(out, "\n");
+}
+
 void top_print(const char *address, const top_view *v, weft__strbuf *out)
 {
     const char *m = v->metrics;
@@ -122,11 +139,7 @@ void top_print(const char *address, const top_view *v, weft__strbuf *out)
     weft__strbuf_printf(out, "KV pages      %.0f of %.0f in use, %.0f hold prefixes\n",
                         top_metric(m, "weft_kv_pages_used"), top_metric(m, "weft_kv_pages"),
                         top_metric(m, "weft_kv_pages_cached"));
-    const double drafted = top_metric(m, "weft_draft_tokens_total"),
-                 right = top_metric(m, "weft_draft_accepted_tokens_total");
-    if (drafted > 0)
-        weft__strbuf_printf(out, "guesses       %.0f of %.0f tokens right (%.0f %%)\n", right, drafted,
-                            100 * right / drafted);
+    print_guesses(m, out);
     weft__strbuf_printf(
         out, "trouble       %.0f refused, %.0f preempted, %.0f failed, %.0f cut for not reading, %.0f gone\n\n",
         top_metric(m, "weft_refused_total"), top_metric(m, "weft_preempted_total"),

@@ -10,7 +10,8 @@ set(weft_test_costs
         server_hostile 45 server_adapters 20 server_clients 20
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same
         15 same-avx2 15
-    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_drafts_material 15 batcher_ends 10
+    backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_drafts 60
+        batcher_drafts_material 60 batcher_ends 10
         batcher_faults 25
         batcher_disk 25
     outputs 15 contexts 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat
@@ -39,7 +40,7 @@ set(weft_of_one_thread
         check-kernels
     graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample
         draft
-        sched_heap sched_sim sched_queue train_data train_refused train_curve
+        sched_heap sched_sim sched_queue train_data train_mix train_steer train_steered train_refused train_curve
     config server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
     top outputs)

@@ -58,16 +58,24 @@ WEFT_API weft_dtype_info weft_dtype_describe(uint32_t dtype);
 /* The type named by `text` ("q4_0", "Q4_0"; case does not matter), or -1. */
 WEFT_API int weft_dtype_from_name(const char *text);
 
-/* A type of keys and values: WEFT_F16, WEFT_F32, or a format of whole numbers. Bits 0-7: the keys' format; 8-15: the
- * values', plus 1 (0: the keys'); 16-23 and 24-31: how many of a group's first and last layers (graph.h) are in F16
- * all the same. */
+/* A format of keys or of values: WEFT_F16, WEFT_F32, WEFT_BF16, or one of these. */
 enum weft_kv_format {
-    WEFT_KV_Q8 = 128 /* 8 bits and a scale per token and head, of a head that was rotated */
+    WEFT_KV_Q8 = 128, /* 8 bits and a scale per token and head, of a head that was rotated */
+    WEFT_KV_Q4 = 129, /* 4 bits and a scale per token and 32 elements, of a head that was rotated */
+    WEFT_KV_F8 = 130  /* E4M3: 8 bits with an exponent of 4, at most 448 */
 };
+
+/* A type of keys and values. Bits 0-7: the keys' format; 8-15: the values', plus 1 (0: the keys'); 16-23 and 24-31: how
+ * many of a group's first and last layers (graph.h) are in F16 all the same. */
+#define WEFT_KV_TYPE(keys, values, first, last)                                                                        \
+    ((uint32_t)(keys) | ((uint32_t)(keys) == (uint32_t)(values) ? 0 : (uint32_t)(values) + 1) << 8 |                   \
+     (uint32_t)(first) << 16 | (uint32_t)(last) << 24)
 
 enum { WEFT_KV_NAME_MAX = 40 };
 
-/* The type that `text` names: "f16", "f32", "q8" (case does not matter). WEFT_ARGUMENT, which lists them. */
+/* The type that `text` names: a format ("f16", "f32", "bf16", "f8", "q8", "q4"), or keys and values apart, as
+ * "k=q8,v=q4". Where one of them is q4 the first and the last two layers are in F16; ",edges=N" makes them N, or
+ * ",edges=N/M". Case does not matter. WEFT_ARGUMENT, which lists the formats. */
 WEFT_API weft_status weft_kv_type_parse(const char *text, uint32_t *out, weft_error *err);
 /* The name that weft_kv_type_parse reads; returns `out`. Of what is no type: its number. */
 WEFT_API const char *weft_kv_type_name(uint32_t type, char out[WEFT_KV_NAME_MAX]);

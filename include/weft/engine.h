@@ -22,9 +22,12 @@ typedef struct weft_engine weft_engine;
 #define WEFT_CTX_MAX (1 << 24)
 #define WEFT_QUEUE_MAX (1 << 15)
 
+/* As many rows of prompts beside others as keep steps to their time (steady_ms). */
+#define WEFT_CHUNK_AUTO (-1)
+
 typedef struct weft_engine_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
+    uint32_t kv_dtype; /* of which type keys and values are; WEFT_F16 (default): weft_kv_type_parse */
     int32_t n_slots;   /* requests that run at once; 0: 16 */
     /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
     int32_t n_ctx;
@@ -32,7 +35,7 @@ typedef struct weft_engine_params {
      * WEFT_NO_MEMORY where they would take more than that memory */
     int64_t n_kv_tokens;
     int32_t step_rows;       /* rows of one step at most; 0: the model's max_rows */
-    int32_t chunk;           /* rows of prompts in one step at most while others decode; 0: 128 */
+    int32_t chunk;           /* rows of prompts in one step at most while others decode; 0: 128; WEFT_CHUNK_AUTO */
     int32_t max_queue;       /* requests that wait at most; 0: 256 */
     int32_t isolate_tenants; /* 1: prefixes are shared within a tenant only */
     const char *store_dir;   /* folder in which prefixes and saved slots outlive the process; NULL: none */
@@ -47,15 +50,32 @@ typedef struct weft_engine_params {
     int32_t lock_memory;
     uint64_t kv_bytes; /* as weft_engine_limit_pages, from the start on; 0: no limit */
     int32_t spec;      /* weft_spec (session.h) */
-    int32_t reserved;
+    int32_t swap;      /* weft_swap; without a store nothing is swapped */
+    /* of the store's cap, for pages of requests that gave way; 0: a quarter of it, which is the most */
+    uint64_t swap_bytes;
+    /* how long a step should take while others decode, ms: rows of prompts become as many as fit into it, up to chunk
+     * (0: all that a step has). 0: they are `chunk` whatever that takes; with WEFT_CHUNK_AUTO: 100 */
+    int32_t steady_ms, reserved;
+    /* A smaller model of the same vocabulary (weft_draft_fits) that guesses tokens, where spec is WEFT_SPEC_AUTO or
+     * WEFT_SPEC_DRAFT; with pages of its own for n_kv_tokens. It outlives the engine. NULL: none */
+    weft_model *draft;
 } weft_engine_params;
+
+/* Whether the pages of a request that gives its place up go to the store's folder, and come back from it, instead of
+ * being computed again. AUTO: where reading them is measured to take less time. No answer depends on it. */
+enum weft_swap { WEFT_SWAP_AUTO = 0, WEFT_SWAP_OFF = 1, WEFT_SWAP_ALWAYS = 2 };
 
 /* Where a guess was found. SUFFIX: in the request's prompt and answer, and in finished answers of its tenant under its
  * adapters. PREDICTION: in what the request said the answer would be. FORCED: what its grammar, or its `insert`, leaves
- * no choice about. */
-enum weft_drafter { WEFT_DRAFTER_SUFFIX = 0, WEFT_DRAFTER_PREDICTION = 1, WEFT_DRAFTER_FORCED = 2 };
-#define WEFT_DRAFTERS 3
-/* "suffix", "prediction", "forced"; "?" for another. */
+ * no choice about. MODEL: what a draft model would have gone on with. */
+enum weft_drafter {
+    WEFT_DRAFTER_SUFFIX = 0,
+    WEFT_DRAFTER_PREDICTION = 1,
+    WEFT_DRAFTER_FORCED = 2,
+    WEFT_DRAFTER_MODEL = 3
+};
+#define WEFT_DRAFTERS 4
+/* "suffix", "prediction", "forced", "model"; "?" for another. */
 WEFT_API const char *weft_drafter_name(int32_t drafter);
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -87,6 +107,9 @@ WEFT_API weft_status weft_engine_count_bytes(const weft_model *model, const weft
  * beyond is given back to the system as requests end, cached prefixes at once: stats.kv_limit_bytes tells what holds
  * now. From any thread; does not wait. */
 WEFT_API void weft_engine_limit_pages(weft_engine *engine, uint64_t n_bytes);
+/* Adapters that are ready take so many bytes at most from now on, but always as many as params.adapter_bytes, which is
+ * what one may take. Those that no request uses go at once, those in use as requests end. From any thread. */
+WEFT_API void weft_engine_limit_adapters(weft_engine *engine, uint64_t n_bytes);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
@@ -136,6 +159,7 @@ typedef struct weft_event {
     /* FINISHED: tokens that were guessed and tried, the right ones included; those of them from its prediction */
     int32_t n_drafted, n_predicted;
     int32_t reserved;
+    int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS]; /* FINISHED: by weft_drafter; those that were right */
 } weft_event;
 
 /* WEFT_EVENT_INSERT: the tokens of the request's `insert` are written next, once; any other but 0: finish now
@@ -335,6 +359,18 @@ typedef struct weft_draft_stats {
     uint64_t tokens_at[WEFT_DRAFT_MAX], accepted_at[WEFT_DRAFT_MAX];
 } weft_draft_stats;
 
+/* Pages of requests that gave way, kept until these go on; all 0 where nothing is swapped. */
+typedef struct weft_swap_stats {
+    uint64_t limit_bytes, used_bytes, file_bytes; /* on the disk: at most; by pages that may come back; of the file */
+    uint64_t staged_bytes;                        /* of copies in memory, now */
+    uint64_t pages_out, bytes_out, out_ns;        /* written, and the time that the disk took */
+    uint64_t pages_in, bytes_in, in_ns; /* that came back, and the time from asking until requests could go on */
+    uint64_t pages_lost;                /* for want of room, or by a disk that failed: computed again */
+    uint64_t n_swapped, n_restored;     /* requests that were kept, and that went on from it */
+    uint64_t tokens;                    /* that were not computed again */
+    double bytes_per_second, prompt_tokens_per_second; /* what was measured for the choice; 0: not known yet */
+} weft_swap_stats;
+
 /* Counts and gauges are of the last step that ended; none waits for the end of a request but n_finished, n_cancelled
  * and n_failed. */
 typedef struct weft_engine_stats {
@@ -369,6 +405,10 @@ typedef struct weft_engine_stats {
     uint64_t adapter_hits, adapter_disk_loads;
     uint64_t adapter_asked_ahead, adapter_ahead_hits; /* by weft_engine_adapters_ahead; in the page cache when read */
     weft_draft_stats drafts[WEFT_DRAFTERS];           /* by weft_drafter */
+    weft_swap_stats swap;
+    uint64_t draft_ns; /* in which a draft model guessed */
+    int32_t chunk;     /* rows of prompts that the next step may have beside others */
+    int32_t reserved;
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -232,23 +232,49 @@ static inline uint32_t weft_kv_format_of(uint32_t type, const weft_kv_group *g, 
     return values && of_values ? of_values - 1 : type & 255;
 }
 
-/* The most elements of a head in coded pages: so many products of codes still add up to a whole number that F32
- * holds. */
+/* The most elements of a head in coded pages: so many products of a key's codes with a query's add up to what 32 bits
+ * hold. */
 enum { WEFT_KV_CODED_MAX = 1024 };
 
 /* Is it one of whole numbers, whose rows are rotated? */
-static inline int weft_kv_is_coded(uint32_t format)
+static inline int weft_kv_is_rotated(uint32_t format)
 {
-    return format == WEFT_KV_Q8;
+    return format == WEFT_KV_Q8 || format == WEFT_KV_Q4;
 }
 
-/* Bytes of one head's keys or values in a page of one layer. Of keys in q8 four elements stand together, and the last
- * are filled up. */
+/* Is it one with an encoder of its own? The others are WEFT_F16 and WEFT_F32. */
+static inline int weft_kv_is_coded(uint32_t format)
+{
+    return weft_kv_is_rotated(format) || format == WEFT_BF16 || format == WEFT_KV_F8;
+}
+
+/* Is it the number of a type, with known formats? */
+static inline int weft_kv_is_type(uint32_t type)
+{
+    const uint32_t k = type & 255, v = type >> 8 & 255;
+    return (k == WEFT_F16 || k == WEFT_F32 || weft_kv_is_coded(k)) &&
+           (v == 0 || v == WEFT_F16 + 1 || v == WEFT_F32 + 1 || weft_kv_is_coded(v - 1));
+}
+
+/* Do these heads fit into pages of this type? */
+static inline int weft_kv_fits(uint32_t type, const weft_kv_group *g)
+{
+    return (type & 0xFFFF) == WEFT_F16 || (type & 0xFFFF) == WEFT_F32 ||
+           (g->head_dim_k <= WEFT_KV_CODED_MAX && g->head_dim_v <= WEFT_KV_CODED_MAX);
+}
+
+/* Bytes of one head's keys or values in a page of one layer. Elements of q8 and q4 stand together in fours, eights and
+ * sixteens, and the last are filled up. */
 static inline uint64_t weft_kv_part_bytes(uint32_t format, const weft_kv_group *g, int values)
 {
     const uint64_t t = (uint64_t)g->page_tokens, dim = (uint64_t)(values ? g->head_dim_v : g->head_dim_k);
-    if (weft_kv_is_coded(format)) return t * ((values ? dim : (dim + 3) / 4 * 4) + 4);
-    return t * dim * (format == WEFT_F32 ? 4 : 2);
+    switch (format) {
+    case WEFT_KV_Q8: return t * ((values ? dim : (dim + 3) / 4 * 4) + 4);
+    case WEFT_KV_Q4: return t * ((values ? (dim + 15) / 16 * 8 : (dim + 7) / 8 * 4) + (dim + 31) / 32 * 2);
+    case WEFT_KV_F8: return t * dim;
+    case WEFT_F32: return t * dim * 4;
+    default: return t * dim * 2;
+    }
 }
 
 /* Bytes of one layer. */

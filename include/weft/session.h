@@ -17,9 +17,12 @@ typedef struct weft_sampler weft_sampler;
 
 typedef struct weft_session_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default), WEFT_F32, WEFT_KV_Q8: weft_kv_type_parse */
+    uint32_t kv_dtype; /* of which type keys and values are; WEFT_F16 (default): weft_kv_type_parse */
     int32_t n_ctx;     /* tokens; 0: the model's own, at most 4096 */
     int32_t chunk;     /* rows per step while a prompt is read; 0: the model's max_rows */
+    /* A smaller model of the same vocabulary (weft_draft_fits) that guesses tokens for weft_generate, with pages of its
+     * own. It outlives the session. NULL: none */
+    weft_model *draft;
 } weft_session_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -133,10 +136,15 @@ typedef enum weft_finish {
  * bit for bit, at every temperature. How many are tried is decided by how often they were right and by what rows
  * cost. */
 enum weft_spec {
-    WEFT_SPEC_OFF = 0,   /* none (default) */
-    WEFT_SPEC_AUTO = 1,  /* all drafters that there are */
-    WEFT_SPEC_SUFFIX = 2 /* what followed where a text ended alike, and what the caller predicts */
+    WEFT_SPEC_OFF = 0,    /* none (default) */
+    WEFT_SPEC_AUTO = 1,   /* all drafters that there are */
+    WEFT_SPEC_SUFFIX = 2, /* what followed where a text ended alike, and what the caller predicts */
+    WEFT_SPEC_DRAFT = 3   /* a draft model alone */
 };
+/* May a draft model guess for the model? WEFT_ARGUMENT tells by name why not: their vocabularies differ. *gain (or
+ * NULL): times as many tokens in the same time as it should bring, by what their steps read; it is not worth it where
+ * that is not above 1. Outlines will do. */
+WEFT_API weft_status weft_draft_fits(const weft_model *model, const weft_model *draft, double *gain, weft_error *err);
 /* Tokens of one draft at most. */
 #define WEFT_DRAFT_MAX 16
 

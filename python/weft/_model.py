@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Schema = Union[Mapping[str, Any], None]
-KV_TYPES = {"f16": "WEFT_F16", "f32": "WEFT_F32", "q8": "WEFT_KV_Q8"}
+
+
+def kv_type(name: str) -> int:
+    """The number of a type of keys and values, by its name."""
+    box = ffi.new("uint32_t *")
+    call(lib.weft_kv_type_parse, encoded(name), box)
+    return int(box[0])
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class Model:
         threads: that compute; 0: one per core that may be used.
         context: tokens of one request at most, prompt and answer; 0: the model's own, at most 4096.
         slots: requests that run at once; more wait.
-        kv: type of keys and values, "f16", "f32" or "q8".
+        kv: type of keys and values, "f16", "f32", "bf16", "f8", "q8", "q4" or two of them, "k=q8,v=q4" (docs/howto/kv-types.md).
         kv_tokens: tokens that all requests together hold; 0: slots * context, within half of the free memory.
         queue: requests that wait at most.
         provider: a plugin beside the CPU.
@@ -122,9 +128,8 @@ class Model:
         adapters: Optional[Mapping[str, Path]] = None,
         progress: Optional[Progress] = None,
     ) -> None:
-        if kv not in KV_TYPES:
-            raise ValueError(f"kv is one of {', '.join(KV_TYPES)}; not {kv!r}")
         keep: List[Any] = []
+        self._kv = kv_type(kv)
         told = progress_callback(progress)
         p = params("weft_model_params", {"n_threads": threads, "n_ctx": context, "provider": provider, "progress": told.pointer}, keep)
         box, err = ffi.new("weft_model **"), new_error()
@@ -133,7 +138,7 @@ class Model:
         self._engine_options: Dict[str, Any] = {
             "n_slots": slots,
             "n_ctx": context,
-            "kv_dtype": getattr(lib, KV_TYPES[kv]),
+            "kv_dtype": self._kv,
             "n_kv_tokens": kv_tokens,
             "max_queue": queue,
             "store_dir": store,
@@ -142,7 +147,6 @@ class Model:
         self._engine: Optional[Handle] = None
         self._template: Optional[Template] = None
         self._tokenizer: Optional[Tokenizer] = None
-        self._kv = kv
         self._context = context
         pointer = lib.weft_model_tokenizer(box[0])
         if pointer:
@@ -480,7 +484,7 @@ class Model:
 
     def session(self, *, context: int = 0, kv: Optional[str] = None, adapter: Optional[Mapping[Any, float]] = None) -> Session:
         """One sequence of tokens, for programs that pick tokens themselves; see Session."""
-        return Session(self._handle, context or self._context, KV_TYPES[kv or self._kv], adapter)
+        return Session(self._handle, context or self._context, self._kv if kv is None else kv_type(kv), adapter)
 
 
 def _no_class_in_stream(schema: Any, stream: bool) -> None:

@@ -25,13 +25,13 @@ class Session:
     Raises: LimitError (the context is larger than the model's), OutOfMemoryError, ArgumentError (an adapter fits nothing).
     """
 
-    def __init__(self, model: Handle, context: int, kv: str, adapter: Optional[Mapping[Any, float]]) -> None:
+    def __init__(self, model: Handle, context: int, kv: int, adapter: Optional[Mapping[Any, float]]) -> None:
         keep: List[Any] = []
         box = ffi.new("weft_session **")
         info = result("weft_model_info")
         with model as pointer:
             call(lib.weft_model_describe, pointer, info)
-            call(lib.weft_session_new, pointer, params("weft_session_params", {"n_ctx": context, "kv_dtype": getattr(lib, kv)}, keep), box)
+            call(lib.weft_session_new, pointer, params("weft_session_params", {"n_ctx": context, "kv_dtype": kv}, keep), box)
         self._handle = Handle("the session", box, lib.weft_session_free, model)
         self._turn = threading.Lock()
         self.n_vocab: int = info.n_vocab

@@ -32,7 +32,7 @@ weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__a
     s->base.label = s->base_name;
     s->names = names;
     s->packer = *packer;
-    s->max_bytes = n_bytes;
+    s->max_bytes = s->room_bytes = n_bytes;
     pthread_mutex_init(&s->loading, NULL);
     pthread_mutex_init(&s->lock, NULL);
     weft__clock_cond_init(&s->room);
@@ -232,7 +232,7 @@ void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *
                                      .n_packed = (int32_t)s->n_packed,
                                      .n_bytes = s->n_bytes,
                                      .peak_bytes = s->peak_bytes,
-                                     .max_bytes = s->max_bytes,
+                                     .room_bytes = s->room_bytes,
                                      .n_hits = s->n_hits,
                                      .n_loads = s->n_loads,
                                      .n_disk_loads = s->n_disk_loads,

@@ -80,6 +80,9 @@ int weft__adapt_store_wait(weft__adapt_store *s, uint32_t timeout_ms);
 /* "adapter x", or "adapters x, y": names that stand for its contents now, as far as there is room, and "?" where there
  * is none any more. */
 void weft__adapt_store_name(weft__adapt_store *s, const weft__adapt_lease *lease, char *out, size_t size);
+/* Moves the room that all together have, which is never less than what the store was created with: that is what one
+ * may take. What none uses goes at once as far as it has to, and what is in use when it was given back. */
+void weft__adapt_store_give(weft__adapt_store *s, uint64_t n_bytes);
 void *weft__adapt_lease_packed(const weft__adapt_lease *lease);
 /* What it computes: contents and weights. */
 weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease);
@@ -104,7 +107,7 @@ int weft__adapt_store_find(weft__adapt_store *s, const char *name,
 
 typedef struct weft__adapt_store_stats {
     int32_t n_entries, n_packed, n_leases;
-    uint64_t n_bytes, max_bytes, n_loads, n_evictions;
+    uint64_t n_bytes, room_bytes, n_loads, n_evictions;
     uint64_t peak_bytes;   /* that n_bytes has been */
     uint64_t n_hits;       /* leases of what was packed */
     uint64_t n_disk_loads; /* of n_loads; the others' files were in memory as they are */

@@ -157,7 +157,7 @@ static weft_status no_room(weft__adapt_store *s, weft_error *err)
     s->is_full = 1;
     return weft_fail(err, WEFT_BUSY,
                      "the adapters in use fill their budget of %llu bytes; try again later, or give more",
-                     (unsigned long long)s->max_bytes);
+                     (unsigned long long)s->room_bytes);
 }
 
 /* Before anything is read: is there room beside what is in use? A stack has about what its items have alone; what seems
@@ -168,25 +168,41 @@ static weft_status check_room(weft__adapt_store *s, const resolved *w, weft_erro
     for (int32_t i = 0; i < w->n; i++) n_bytes += w->n_packed[i];
     for (size_t i = 0; i < s->n_packed; i++)
         if (s->packed[i]->n_pins) in_use += s->packed[i]->n_bytes;
-    return n_bytes <= s->max_bytes && in_use > s->max_bytes - n_bytes ? no_room(s, err) : WEFT_OK;
+    return n_bytes <= s->max_bytes && in_use > s->room_bytes - n_bytes ? no_room(s, err) : WEFT_OK;
 }
 
-/* Evicts what was used least recently until n_bytes more fit. With the lock. */
+/* Evicts what was used least recently until n_bytes more fit; 0: what is left is in use. With the lock. */
+static int evict(weft__adapt_store *s, uint64_t n_bytes)
+{
+    while (s->n_bytes > s->room_bytes - n_bytes) {
+        size_t oldest = s->n_packed;
+        for (size_t i = 0; i < s->n_packed; i++)
+            if (s->packed[i]->n_pins == 0 && (oldest == s->n_packed || s->packed[i]->used < s->packed[oldest]->used))
+                oldest = i;
+        if (oldest == s->n_packed) return 0;
+        weft__adapt_store_drop(s, oldest);
+        s->n_evictions++;
+    }
+    return 1;
+}
+
+/* With the lock. */
 static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error *err)
 {
     if (n_bytes > s->max_bytes)
         return weft_fail(err, WEFT_LIMIT, "the adapter needs %llu bytes; the budget of adapters is %llu",
                          (unsigned long long)n_bytes, (unsigned long long)s->max_bytes);
-    while (s->n_bytes > s->max_bytes - n_bytes) {
-        size_t oldest = s->n_packed;
-        for (size_t i = 0; i < s->n_packed; i++)
-            if (s->packed[i]->n_pins == 0 && (oldest == s->n_packed || s->packed[i]->used < s->packed[oldest]->used))
-                oldest = i;
-        if (oldest == s->n_packed) return no_room(s, err);
-        weft__adapt_store_drop(s, oldest);
-        s->n_evictions++;
-    }
-    return WEFT_OK;
+    return evict(s, n_bytes) ? WEFT_OK : no_room(s, err);
+}
+
+void weft__adapt_store_give(weft__adapt_store *s, uint64_t n_bytes)
+{
+    pthread_mutex_lock(&s->lock);
+    s->room_bytes = n_bytes > s->max_bytes ? n_bytes : s->max_bytes;
+    evict(s, 0);
+    if (s->is_full) pthread_cond_broadcast(&s->room);
+    s->is_full = 0;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* What becomes of adapters that were read. */
@@ -380,6 +396,7 @@ void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease)
                 weft__adapt_store_drop(s, i);
                 break;
             }
+    if (is_last) evict(s, 0); /* the room may be less than when it was taken */
     pthread_mutex_unlock(&s->lock);
 }
 

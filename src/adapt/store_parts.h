@@ -45,7 +45,8 @@ struct weft__adapt_store {
     int32_t next_index;
     weft__adapt_lease **packed; /* [n_packed] */
     size_t n_packed, packed_capacity;
-    uint64_t n_bytes, peak_bytes, max_bytes, clock, n_loads, n_evictions;
+    uint64_t max_bytes, room_bytes; /* of one stack; of all together, never less */
+    uint64_t n_bytes, peak_bytes, clock, n_loads, n_evictions;
     uint64_t n_hits, n_disk_loads, n_ahead, n_ahead_hits;
 };
 

@@ -8,8 +8,10 @@
  *   fetch.c     prefixes that come back from the disk store
  *   persist.c   prefixes that go there
  *   slots.c     sequences that are saved and restored by name
+ *   swap.c      pages of requests that gave way, kept until they go on
  *   snapshots.c pages of the prefix tree from and to snapshots, a piece between two steps
  *   drafts.c    tokens that are guessed ahead of a step
+ *   pace.c      how many rows of prompts a step has beside others
  *   step.c      a plan of the scheduler as steps of the model
  *   shift.c     what a request goes on with where its context is full
  *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
@@ -31,13 +33,16 @@
 
 #include "adapt/store.h"
 #include "draft/draft.h"
+#include "engine/drafter.h"
 #include "engine/handles.h"
 #include "kv/prefix.h"
 #include "kv/store.h"
+#include "kv/swap.h"
 #include "sched/sched.h"
 
 enum {
     BATCHER_MAX_TOP = 20,
+    WEFT__BATCHER_CHUNK = 128, /* rows of prompts beside others, where nothing else is said */
     BATCHER_FETCHES = 4 /* reads of the disk at once */,
     BATCHER_PERSISTS = 64 /* prefixes that wait to be written */
 };
@@ -99,6 +104,9 @@ typedef struct batcher_request {
     weft_token_prob end_top[BATCHER_MAX_TOP];
     int32_t n_kept; /* of a finished one: what the prefix tree has of it */
     weft__kv_seq *seq;
+    weft__kv_parked *parked;  /* it gave way, and this is kept of it */
+    int32_t n_swaps, n_found; /* so often; what the tree had of it when it came back */
+    uint64_t swap_began_ns, swap_ns;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
     double *sum; /* [D] of the hidden states of n_summed tokens; embeddings only */
@@ -107,17 +115,19 @@ typedef struct batcher_request {
     int32_t n_read;     /* of the prompt; a preemption takes nothing from it */
     uint64_t n_scratch; /* bytes of its tokens and sampler, while they count */
     struct {
-        weft__draft_history *own;       /* of its prompt and answer; NULL: nothing is drafted */
-        weft__draft_expected *expected; /* NULL: it expects nothing */
-        uint64_t key[2];                /* of the finished answers that it may see */
+        weft__draft_history *own;        /* of its prompt and answer; NULL: nothing is drafted */
+        weft__draft_expected *expected;  /* NULL: it expects nothing */
+        weft__engine_drafter_text *text; /* what a draft model has of it; NULL: it is not asked */
+        int32_t ask;                     /* 1 + the place of its question in this step; 0: none */
+        uint64_t key[2];                 /* of the finished answers that it may see */
         weft__draft_trust trust;
         int32_t most, least; /* tokens; what the request allows */
         float p_least;
-        int64_t n_known;             /* tokens of its text, those left out included, that `own` has */
-        int32_t n_idle, n_wait;      /* times that its grammar forced nothing; until it is asked again */
-        weft__draft now;             /* of this step: n rows; n 0: none */
-        int32_t n_right;             /* of it, so far */
-        int32_t n_tried, n_expected; /* of all steps; those of the expected text */
+        int64_t n_known;        /* tokens of its text, those left out included, that `own` has */
+        int32_t n_idle, n_wait; /* times that its grammar forced nothing; until it is asked again */
+        weft__draft now;        /* of this step: n rows; n 0: none */
+        int32_t n_right;        /* of it, so far */
+        int32_t tried[WEFT_DRAFTERS], right[WEFT_DRAFTERS]; /* of all steps */
     } draft;
     int computed, ended; /* it had rows; it ends with this step: no more tokens */
     int32_t put_off;     /* how many steps, to the last, left no time for its mask */
@@ -235,18 +245,28 @@ struct weft_engine {
     uint64_t model_ns; /* of this step: in which the model computed */
     struct {
         uint64_t prompt, cached, generated; /* tokens */
+        uint64_t draft_ns;                  /* in which a draft model computed */
         weft_draft_stats drafts[WEFT_DRAFTERS];
     } step; /* of this step, until weft__batcher_count_step */
     struct {
         weft__draft_pool *pool; /* of finished answers; NULL: nothing is drafted */
         weft__draft_cost cost;
-        uint64_t *bits; /* [(tokens of the tokenizer + 63) / 64] a mask */
+        weft__engine_drafter *model;    /* NULL: none */
+        weft__engine_drafter_ask *asks; /* [n_slots] of a step */
+        weft__draft *guessed;           /* [n_slots] their answers */
+        uint64_t *bits;                 /* [(tokens of the tokenizer + 63) / 64] a mask */
         /* For tests, which set them before the first request: drafts are tried whatever they cost; and this is asked
          * instead of all drafters. 0, NULL: not */
         int always;
         batcher_guess guess;
         void *guess_arg;
     } draft;
+    struct {
+        double rows;         /* of prompts in the next step beside requests that decode */
+        int32_t least, most; /* of them */
+        int is_auto;         /* they follow the time of steps */
+        int has_seen;        /* such a step */
+    } pace;
     uint64_t n_scratch; /* bytes of all n_scratch of requests */
     /* of this step: in which grammars made masks; when that is enough, the others are put off */
     uint64_t mask_ns, mask_most_ns;
@@ -267,6 +287,11 @@ struct weft_engine {
         int32_t n;
         uint64_t at;
     } restore;
+    struct {
+        weft__kv_swap *pages; /* NULL: nothing is swapped */
+        double rows, rows_ns; /* of late, of steps that read prompts */
+        uint64_t tokens;      /* that were not computed again */
+    } swap;
     uint64_t copy_left; /* bytes of pages that may be copied before the next step */
     batcher_trace *trace;
     int has_told; /* events since `told` was called */
@@ -334,6 +359,8 @@ weft_status weft__batcher_answers_key(const weft_engine *e, const char *tenant, 
 /* May the request read from and feed the prefix tree? */
 int weft__batcher_reads_cache(const batcher_request *r);
 int weft__batcher_feeds_cache(const batcher_request *r);
+/* What the scheduler asks of its store: the longest cached prefix of at most n_max tokens, attached. */
+int32_t weft__batcher_match(batcher_request *r, int32_t n_max);
 /* Makes known what the request has read of its prompt, in whole pages. */
 void weft__batcher_publish(batcher_request *r);
 
@@ -371,6 +398,24 @@ int weft__batcher_persist_due(const weft_engine *e);
 /* Forgets all of them. */
 void weft__batcher_persist_end(weft_engine *e);
 
+/* ---- swap.c ---- */
+/* Behind the store; where params.swap is not off. */
+weft_status weft__batcher_open_swap(weft_engine *e, weft_error *err);
+/* After a step: what prompts cost. And tokens per second of them, of late; 0: not known yet. */
+void weft__batcher_swap_measure(weft_engine *e, const weft__sched_plan *plan);
+double weft__batcher_prefill_rate(const weft_engine *e);
+/* The request gives way: keeps what it has, where that pays. Its pages are still there. */
+void weft__batcher_swap_out(batcher_request *r);
+/* As weft__sched_store.restore, for a request that is parked. */
+int32_t weft__batcher_swap_in(batcher_request *r, int32_t n_max);
+/* It gives way again before it was back; it is over. */
+void weft__batcher_swap_stop(batcher_request *r);
+void weft__batcher_swap_forget(batcher_request *r);
+/* Its part of the stats; with the lock. */
+void weft__batcher_count_swap(weft_engine *e);
+/* Moves what comes back on, after a step of so many ns (0: none). 1: there is something to look at. */
+int weft__batcher_swap_some(weft_engine *e, uint64_t step_ns);
+
 /* ---- snapshots.c ---- */
 /* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0:
  * there were no pages); 0: more is to be done after a step. One is restored at a time. */
@@ -389,6 +434,9 @@ weft_status weft__batcher_copy_piece(weft_engine *e, weft__kv_key root, const in
 /* ---- drafts.c ---- */
 weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err);
 void weft__batcher_close_drafts(weft_engine *e);
+/* Is there a draft model that is asked? And what its pages and tables are made for; the parameters are complete. */
+int weft__batcher_asks_model(const weft_engine_params *p);
+weft__engine_drafter_params weft__batcher_drafter_params(const weft_engine_params *p);
 /* Bytes that a request of n_tokens tokens holds for drafts at most, beside what it expects. */
 uint64_t weft__batcher_draft_bytes(int32_t n_tokens);
 /* What a request asks for about drafts, copied; any thread. r->lease is there. */
@@ -402,6 +450,13 @@ void weft__batcher_drafted(batcher_request *r);
 /* A request has ended: its answer becomes what others of its tenant are drafted from. */
 void weft__batcher_draft_end(batcher_request *r);
 void weft__batcher_draft_clear(batcher_request *r);
+/* A request gives its pages up for others, and so does its draft model's part. */
+void weft__batcher_draft_preempt(batcher_request *r);
+
+/* ---- pace.c ---- */
+void weft__batcher_pace_begin(weft_engine *e);
+/* A step took so long. */
+void weft__batcher_pace_saw(weft_engine *e, int32_t n_rows, int32_t n_prompt_rows, uint64_t ns);
 
 /* ---- step.c ---- */
 void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan);

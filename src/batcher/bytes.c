@@ -5,6 +5,18 @@
 #include "batcher/batcher.h"
 #include "sample/sampler.h"
 
+/* A model that guesses, with its own pages. */
+static void add_draft_model(const weft_engine_params *p, weft_engine_bytes *b)
+{
+    const weft__engine_drafter_params d = weft__batcher_drafter_params(p);
+    const uint64_t scratch =
+        weft__plan_scratch(p->draft->plan) + (uint64_t)p->n_slots * (uint64_t)p->draft->hp.n_vocab * sizeof(float);
+    b->weights += p->draft->held;
+    b->scratch += scratch;
+    b->scratch_most += scratch + (uint64_t)p->n_slots * weft__engine_drafter_text_bytes(p->n_ctx);
+    b->pages += weft__engine_drafter_page_bytes_most(p->draft, &d);
+}
+
 weft_status weft_engine_count_bytes(const weft_model *m, const weft_engine_params *params, weft_engine_bytes *out,
                                     weft_error *err)
 {
@@ -33,5 +45,6 @@ weft_status weft_engine_count_bytes(const weft_model *m, const weft_engine_param
         own.kv_pages += n_pages[g];
         own.pages_least += one * (uint64_t)weft__batcher_least_pages(m, &p, g, n_pages[g]);
     }
+    if (weft__batcher_asks_model(&p)) add_draft_model(&p, &own);
     return weft__params_write(WEFT__PARAMS_TYPE(weft_engine_bytes), out, &own, err);
 }

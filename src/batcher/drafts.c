@@ -15,22 +15,44 @@ enum {
     WINDOW_TOKENS = 1 << 14, /* of a request, that are looked through */
     POOL_BYTES = 16 << 20,   /* of finished answers */
     FORCED_TOKENS = 64,      /* that a mask may allow for one of them to be forced */
-    MATCHED_MOST = 64        /* what speaks for a token without a choice */
+    MATCHED_MOST = 64,       /* what speaks for a token without a choice */
+    MODEL_TOKENS = 8         /* that rows are left for, of a draft model */
 };
 
 _Static_assert((int)WEFT_DRAFT_MAX == (int)WEFT__DRAFT_MOST && (int)WEFT_DRAFTERS == (int)WEFT__DRAFT_KINDS &&
                    (int)WEFT_DRAFTER_SUFFIX == (int)WEFT__DRAFT_SUFFIX &&
                    (int)WEFT_DRAFTER_PREDICTION == (int)WEFT__DRAFT_PREDICTION &&
-                   (int)WEFT_DRAFTER_FORCED == (int)WEFT__DRAFT_FORCED,
+                   (int)WEFT_DRAFTER_FORCED == (int)WEFT__DRAFT_FORCED &&
+                   (int)WEFT_DRAFTER_MODEL == (int)WEFT__DRAFT_MODEL,
                "weft.h has the kinds of drafts");
 
 const char *weft_drafter_name(int32_t drafter)
 {
-    static const char *const names[] = {"suffix", "prediction", "forced"};
+    static const char *const names[] = {"suffix", "prediction", "forced", "model"};
     return drafter >= 0 && drafter < WEFT_DRAFTERS ? names[drafter] : "?";
 }
 
 /* ---- life ---- */
+
+int weft__batcher_asks_model(const weft_engine_params *p)
+{
+    return p->draft && (p->spec == WEFT_SPEC_AUTO || p->spec == WEFT_SPEC_DRAFT);
+}
+
+weft__engine_drafter_params weft__batcher_drafter_params(const weft_engine_params *p)
+{
+    return (weft__engine_drafter_params){
+        .n_texts = p->n_slots, .n_ctx = p->n_ctx, .n_kv_tokens = p->n_kv_tokens, .kv_dtype = p->kv_dtype};
+}
+
+static weft_status open_model(weft_engine *e, weft_error *err)
+{
+    const weft__engine_drafter_params p = weft__batcher_drafter_params(&e->params);
+    e->draft.asks = weft__alloc_array((size_t)p.n_texts, sizeof *e->draft.asks);
+    e->draft.guessed = weft__alloc_array((size_t)p.n_texts, sizeof *e->draft.guessed);
+    if (!e->draft.asks || !e->draft.guessed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
+    return weft__engine_drafter_new(e->model, e->params.draft, &p, &e->draft.model, err);
+}
 
 weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
 {
@@ -40,11 +62,15 @@ weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
     weft__draft_cost_begin(&e->draft.cost, m->hp.n_experts, m->hp.n_experts_used, weft__graph_expert_part(m->graph));
     e->draft.pool = weft__draft_pool_new(POOL_BYTES);
     e->draft.bits = weft__alloc_array((n_tokens + 63) / 64, sizeof *e->draft.bits);
-    return e->draft.pool && e->draft.bits ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
+    if (!e->draft.pool || !e->draft.bits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
+    return weft__batcher_asks_model(&e->params) ? open_model(e, err) : WEFT_OK;
 }
 
 void weft__batcher_close_drafts(weft_engine *e)
 {
+    weft__engine_drafter_free(&e->draft.model);
+    weft__free(e->draft.asks);
+    weft__free(e->draft.guessed);
     weft__free(e->draft.bits);
     weft__draft_pool_free(&e->draft.pool);
 }
@@ -77,9 +103,17 @@ weft_status weft__batcher_draft_ask(weft_engine *e, const weft_request_params *p
 void weft__batcher_draft_begin(batcher_request *r)
 {
     if (r->draft.most < 1) return;
+    weft_engine *e = r->engine;
     weft__draft_trust_begin(&r->draft.trust);
     r->draft.own = weft__draft_history_new(window_of(r->n_most));
     if (!r->draft.own) r->draft.most = 0;
+    if (e->draft.model && r->draft.most)
+        r->draft.text = weft__engine_drafter_text_new(e->draft.model, r->n_most, r->no_cache ? NULL : &r->root);
+}
+
+void weft__batcher_draft_preempt(batcher_request *r)
+{
+    weft__engine_drafter_text_forget(r->draft.text);
 }
 
 void weft__batcher_draft_end(batcher_request *r)
@@ -93,6 +127,7 @@ void weft__batcher_draft_clear(batcher_request *r)
 {
     weft__draft_expected_free(&r->draft.expected);
     weft__draft_history_free(&r->draft.own);
+    weft__engine_drafter_text_free(&r->draft.text);
 }
 
 /* ---- what a grammar forces ---- */
@@ -207,29 +242,30 @@ static void cut_draft(const batcher_request *r, weft__draft *d)
     d->n = n;
 }
 
-static void propose(batcher_request *r, int32_t most, int32_t n_rows, weft__draft *d)
+/* Of all drafters but a model. */
+static void propose(batcher_request *r, int32_t most, weft__draft *d)
 {
     weft_engine *e = r->engine;
     d->n = d->matched = 0;
+    d->kind = WEFT__DRAFT_SUFFIX;
     if (e->draft.guess) {
         from_guess(r, most, d);
         return;
     }
     if (r->at_insert < r->n_insert) {
         from_insert(r, most, d);
-    } else {
-        if (r->draft.expected && !r->n_shifts) {
-            d->kind = WEFT__DRAFT_PREDICTION;
-            weft__draft_expected_propose(r->draft.expected, r->tokens + r->n_prompt, r->n_known - r->n_prompt, most, d);
-        }
-        weft__draft other;
-        from_texts(r, most, &other);
-        if (!d->n || (other.n && other.matched > d->matched)) *d = other;
-        cut_draft(r, d);
-        if (r->matcher) obey_grammar(e, r, most, d);
+        return;
     }
-    if (!e->draft.always) d->n = weft__draft_choose(&e->draft.cost, &r->draft.trust, d, n_rows);
-    if (d->n < r->draft.least) d->n = 0;
+    if (e->params.spec == WEFT_SPEC_DRAFT) return;
+    if (r->draft.expected && !r->n_shifts) {
+        d->kind = WEFT__DRAFT_PREDICTION;
+        weft__draft_expected_propose(r->draft.expected, r->tokens + r->n_prompt, r->n_known - r->n_prompt, most, d);
+    }
+    weft__draft other;
+    from_texts(r, most, &other);
+    if (!d->n || (other.n && other.matched > d->matched)) *d = other;
+    cut_draft(r, d);
+    if (r->matcher) obey_grammar(e, r, most, d);
 }
 
 /* Tokens of a draft for which there are free pages. */
@@ -254,26 +290,103 @@ static void add_draft(weft_engine *e, batcher_request *r, int32_t item)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* As many of the draft's tokens as are worth it, and as the request wants, become rows. */
+static void try_draft(weft_engine *e, batcher_request *r, int32_t item, int32_t n_rows)
+{
+    weft__draft *d = &r->draft.now;
+    if (!e->draft.always) d->n = weft__draft_choose(&e->draft.cost, &r->draft.trust, d, n_rows);
+    if (d->n < r->draft.least) d->n = 0;
+    if (d->n > 0) add_draft(e, r, item);
+}
+
+/* ---- a draft model, asked for all requests at once ---- */
+
+/* Puts the question for a request that may have `most` tokens; 0: nobody is asked. */
+static int ask_model(weft_engine *e, batcher_request *r, int32_t most, int32_t n_rows, int32_t n_asks)
+{
+    const weft__draft *d = &r->draft.now;
+    weft_matcher *matcher = NULL;
+    if (!r->draft.text || r->at_insert < r->n_insert || (e->draft.always && d->n > 0)) return 0;
+    if (r->matcher && weft_matcher_copy(r->matcher, &matcher, NULL)) return 0;
+    e->draft.asks[n_asks] = (weft__engine_drafter_ask){
+        .text = r->draft.text,
+        .tokens = r->tokens,
+        .n = r->n_known,
+        .sampler = r->sampler,
+        .matcher = matcher,
+        .ends = r->ignore_end && !r->matcher ? WEFT__ENGINE_DRAFTER_FORBID : WEFT__ENGINE_DRAFTER_STOP,
+        .most = most,
+        .p_least = r->draft.p_least,
+        .cost = e->draft.always ? NULL : &e->draft.cost,
+        .trust = &r->draft.trust,
+        .n_rows = n_rows,
+        .other = weft__draft_rate(&e->draft.cost, &r->draft.trust, d, n_rows),
+        .draft = &e->draft.guessed[n_asks]};
+    r->draft.ask = n_asks + 1;
+    return 1;
+}
+
+/* What it has guessed, or what there was before, whichever brings more. */
+static void take_guess(weft_engine *e, batcher_request *r, int32_t n_rows)
+{
+    weft__engine_drafter_ask *a = &e->draft.asks[r->draft.ask - 1];
+    const weft__draft *d = a->draft;
+    weft_matcher_free(&a->matcher);
+    if (d->n && (!r->draft.now.n || weft__draft_rate(&e->draft.cost, &r->draft.trust, d, n_rows) >
+                                        weft__draft_rate(&e->draft.cost, &r->draft.trust, &r->draft.now, n_rows)))
+        r->draft.now = *d;
+}
+
+static void propose_by_model(weft_engine *e, const weft__sched_plan *plan, int32_t n_decode, int32_t n_asks)
+{
+    const uint64_t begin = weft__clock_ns();
+    for (int32_t k = 0; k < n_decode; k++) {
+        batcher_request *r = plan->items[k].user;
+        if (r->draft.ask) weft__batcher_stage(r, BATCHER_SAMPLING, begin);
+    }
+    weft__engine_drafter_propose(e->draft.model, e->draft.asks, n_asks, (int32_t)e->pace.rows);
+    const uint64_t end = weft__clock_ns();
+    e->step.draft_ns += end - begin;
+    for (int32_t k = 0; k < n_decode; k++) {
+        batcher_request *r = plan->items[k].user;
+        if (!r->draft.ask) continue;
+        take_guess(e, r, plan->n_rows);
+        r->draft.ask = 0;
+        try_draft(e, r, k, plan->n_rows);
+        weft__batcher_stage(r, BATCHER_WAITING, end);
+    }
+}
+
+static int32_t least_of(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
 void weft__batcher_draft(weft_engine *e, const weft__sched_plan *plan)
 {
-    int32_t n_decode = 0, wanted;
+    int32_t n_decode = 0, n_asks = 0, promised = 0, wanted;
     if (!e->draft.pool) return;
     while (n_decode < plan->n_items && plan->items[n_decode].decode) n_decode++;
     wanted = n_decode;
     for (int32_t k = 0; k < n_decode; k++) {
         batcher_request *r = plan->items[k].user;
-        int32_t most = weft__sched_draft_room(e->sched, k), others = e->max_wanted - wanted;
+        const int32_t n_rows = plan->n_rows + promised;
+        int32_t most = least_of(weft__sched_draft_room(e->sched, k) - promised, e->max_wanted - wanted - promised);
         r->draft.now.n = r->draft.n_right = 0;
-        if (most > others) most = others;
-        if (most > r->draft.most) most = r->draft.most;
-        if (most > WEFT__DRAFT_ROWS - plan->n_rows) most = WEFT__DRAFT_ROWS - plan->n_rows;
+        most = least_of(least_of(most, r->draft.most), WEFT__DRAFT_ROWS - n_rows);
         if ((most = room_of_pages(e, r, most)) < 1) continue;
         const batcher_stage before = weft__batcher_stage(r, BATCHER_SAMPLING, weft__clock_ns());
-        propose(r, most, plan->n_rows, &r->draft.now);
-        if (r->draft.now.n > 0) add_draft(e, r, k);
+        propose(r, most, &r->draft.now);
+        if (ask_model(e, r, most, n_rows, n_asks)) {
+            n_asks++;
+            promised += least_of(most, e->draft.always ? most : MODEL_TOKENS);
+        } else {
+            try_draft(e, r, k, n_rows);
+            wanted += r->draft.now.n;
+        }
         weft__batcher_stage(r, before, weft__clock_ns());
-        wanted += r->draft.now.n;
     }
+    if (n_asks) propose_by_model(e, plan, n_decode, n_asks);
 }
 
 void weft__batcher_drafted(batcher_request *r)
@@ -287,7 +400,7 @@ void weft__batcher_drafted(batcher_request *r)
         s->tokens_at[k]++;
         s->accepted_at[k] += k < r->draft.n_right;
     }
-    r->draft.n_tried += d->n;
-    if (d->kind == WEFT__DRAFT_PREDICTION) r->draft.n_expected += d->n;
+    r->draft.tried[d->kind] += d->n;
+    r->draft.right[d->kind] += r->draft.n_right;
     weft__draft_learn(&r->draft.trust, d, d->n, r->draft.n_right);
 }

@@ -15,8 +15,8 @@
 enum {
     DEFAULT_SLOTS = 16,
     DEFAULT_CTX = 4096,
-    DEFAULT_CHUNK = 128,
     DEFAULT_QUEUE = 256,
+    DEFAULT_STEADY_MS = 100,
     DECODE_COST = 2,
     AGE_US = 5000000
 };
@@ -71,7 +71,9 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
     p->step_rows = or_default(p->step_rows, m->max_rows);
     p->n_slots = or_default(p->n_slots, m->max_wanted < DEFAULT_SLOTS ? m->max_wanted : DEFAULT_SLOTS);
     p->n_ctx = or_default(p->n_ctx, m->hp.n_ctx < DEFAULT_CTX ? m->hp.n_ctx : DEFAULT_CTX);
-    p->chunk = or_default(p->chunk, p->step_rows < DEFAULT_CHUNK ? p->step_rows : DEFAULT_CHUNK);
+    if (p->chunk == WEFT_CHUNK_AUTO && !p->steady_ms) p->steady_ms = DEFAULT_STEADY_MS;
+    if (p->chunk == WEFT_CHUNK_AUTO || (!p->chunk && p->steady_ms)) p->chunk = p->step_rows;
+    p->chunk = or_default(p->chunk, p->step_rows < WEFT__BATCHER_CHUNK ? p->step_rows : WEFT__BATCHER_CHUNK);
     p->max_queue = or_default(p->max_queue, DEFAULT_QUEUE);
     if (!p->store_bytes) p->store_bytes = (uint64_t)4 << 30;
     if (!p->disk_wait_ms) p->disk_wait_ms = 30000;
@@ -81,10 +83,15 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
         (st = check_range("n_ctx", p->n_ctx, 1, WEFT_CTX_MAX, err)) ||
         (st = weft__engine_model_context(m, p->n_ctx, err)) ||
         (st = check_range("chunk", p->chunk, 1, p->step_rows, err)) ||
+        (st = check_range("steady_ms", p->steady_ms, 0, 60000, err)) ||
         (st = check_range("max_queue", p->max_queue, 1, WEFT_QUEUE_MAX, err)) ||
         (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)) ||
-        (st = check_range("spec", p->spec, WEFT_SPEC_OFF, WEFT_SPEC_SUFFIX, err)))
+        (st = check_range("swap", p->swap, WEFT_SWAP_AUTO, WEFT_SWAP_ALWAYS, err)) ||
+        (st = check_range("spec", p->spec, WEFT_SPEC_OFF, WEFT_SPEC_DRAFT, err)))
         return st;
+    if (p->spec == WEFT_SPEC_DRAFT && !p->draft)
+        return weft_fail(err, WEFT_ARGUMENT, "spec is %d: a draft model, and there is none; give one (--draft)",
+                         p->spec);
     return WEFT_OK;
 }
 
@@ -198,6 +205,7 @@ static weft_status start(weft_engine *e, weft_error *err)
 static void discard(weft_engine *e)
 {
     weft__kv_store_close(&e->store, e->params.disk_wait_ms); /* calls back for what is queued */
+    weft__kv_swap_destroy(&e->swap.pages);
     weft__batcher_commands_free(e); /* what it called back with too late, and what it gave up */
     weft__batcher_persist_end(e);
     weft__batcher_trace_close(e);
@@ -237,10 +245,11 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->params = p;
     e->mask_most_ns = MASK_NS;
     make_locks(e);
+    weft__batcher_pace_begin(e);
     weft__batcher_stats_begin(e);
     if ((st = weft__batcher_open_adapters(e, err)) || (st = weft__batcher_open_pages(e, err)) ||
         (st = weft__batcher_open_drafts(e, err)) || (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
-        (p.store_dir && (st = weft__batcher_open_store(e, err))) ||
+        (p.store_dir && ((st = weft__batcher_open_store(e, err)) || (st = weft__batcher_open_swap(e, err)))) ||
         (p.trace && (st = weft__batcher_trace_open(e, p.trace, err))) ||
         (p.lock_memory && (st = weft__mem_lock(err))) || (st = start(e, err))) {
         discard(e);
@@ -280,6 +289,11 @@ void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
     e->work = 1;
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
+}
+
+void weft_engine_limit_adapters(weft_engine *e, uint64_t n_bytes)
+{
+    weft__adapt_store_give(e->adapters, n_bytes);
 }
 
 void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)

@@ -294,15 +294,20 @@ static int64_t store_more(void *arg, void *user, int32_t group, int32_t n_tokens
     return more < least ? more : least < 0 ? 0 : least;
 }
 
-static int32_t store_match(void *arg, void *user, int32_t n_max)
+int32_t weft__batcher_match(batcher_request *r, int32_t n_max)
 {
-    weft_engine *e = arg;
-    batcher_request *r = user;
+    weft_engine *e = r->engine;
     int32_t had = weft__kv_seq_length(r->seq);
     if (!weft__batcher_reads_cache(r) || (had > 0 && weft__kv_prefix_peek(e->prefix, r->root, r->tokens, n_max) <= had))
         return had;
     weft__kv_seq_trim(r->seq, 0);
     return weft__kv_prefix_match(e->prefix, r->root, r->tokens, n_max, r->seq, NULL);
+}
+
+static int32_t store_match(void *arg, void *user, int32_t n_max)
+{
+    (void)arg;
+    return weft__batcher_match(user, n_max);
 }
 
 static weft_status store_reserve(void *arg, void *user, int32_t n_tokens, weft_error *err)
@@ -322,8 +327,18 @@ static int store_release(void *arg, void *user, weft__sched_release how)
         n = weft__kv_prefix_insert(e->prefix, r->root, r->tokens, n, r->seq);
         if (how == WEFT__SCHED_FINISHED) r->n_kept = n;
     }
+    if (how == WEFT__SCHED_PREEMPTED && n > 0) weft__batcher_swap_out(r);
+    if (how == WEFT__SCHED_PREEMPTED) weft__batcher_swap_stop(r);
+    if (how == WEFT__SCHED_FINISHED) weft__batcher_swap_forget(r);
     weft__kv_seq_trim(r->seq, 0);
-    return 0; /* what the tree still has of a preempted one is found when it comes back */
+    if (how == WEFT__SCHED_PREEMPTED) weft__batcher_draft_preempt(r);
+    return r->parked != NULL; /* and what the tree still has of a preempted one is found when it comes back */
+}
+
+static int32_t store_restore(void *arg, void *user, int32_t n_max)
+{
+    (void)arg;
+    return weft__batcher_swap_in(user, n_max);
 }
 
 weft__sched_store weft__batcher_store(weft_engine *e)
@@ -336,7 +351,8 @@ weft__sched_store weft__batcher_store(weft_engine *e)
                                .more = store_more,
                                .match = store_match,
                                .reserve = store_reserve,
-                               .release = store_release};
+                               .release = store_release,
+                               .restore = store_restore};
 }
 
 void weft__batcher_publish(batcher_request *r)

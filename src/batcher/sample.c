@@ -25,7 +25,8 @@ void weft__batcher_prepare(batcher_request *r)
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
     if (!st) weft__batcher_draft_begin(r);
     r->n_scratch = (uint64_t)r->n_most * sizeof *r->tokens + (r->sampler ? weft__sample_bytes(r->sampler) : 0) +
-                   weft__draft_history_bytes(r->draft.own) + weft__draft_expected_bytes(r->draft.expected);
+                   weft__draft_history_bytes(r->draft.own) + weft__draft_expected_bytes(r->draft.expected) +
+                   (r->draft.text ? weft__engine_drafter_text_bytes(r->n_most) : 0);
     r->engine->n_scratch += r->n_scratch;
     for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++)
         st = weft_sampler_accept(r->sampler, r->tokens[i], &err);

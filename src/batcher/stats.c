@@ -15,6 +15,7 @@ void weft__batcher_stats_begin(weft_engine *e)
     static const double ms[] = {0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
     set_bounds(&e->stats.batch_rows, rows, sizeof rows / sizeof *rows);
     set_bounds(&e->stats.step_ms, ms, sizeof ms / sizeof *ms);
+    e->stats.chunk = (int32_t)e->pace.rows;
 }
 
 static void stats_add(weft_histogram *h, double value)
@@ -48,6 +49,9 @@ void weft__batcher_count_step(weft_engine *e, const weft__sched_plan *plan, uint
     e->stats.cached_tokens += e->step.cached;
     e->stats.n_generated += e->step.generated;
     count_drafts(e->stats.drafts, e->step.drafts);
+    e->stats.draft_ns += e->step.draft_ns;
+    e->stats.chunk = (int32_t)e->pace.rows;
+    e->step.draft_ns = 0;
     e->model_ns = e->step.prompt = e->step.cached = e->step.generated = 0;
 }
 
@@ -67,10 +71,11 @@ uint64_t weft__batcher_scratch(const weft_model *m, int32_t max_wanted)
 static void count_bytes(weft_engine *e, uint64_t pages)
 {
     weft_memory *m = &e->stats.memory;
-    hold(&m->weights, e->model->held);
-    hold(&m->pages, pages);
-    hold(&m->scratch,
-         weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch + weft__draft_pool_bytes(e->draft.pool));
+    hold(&m->weights, e->model->held + (e->draft.model ? e->params.draft->held : 0));
+    hold(&m->pages, pages + weft__engine_drafter_page_bytes(e->draft.model));
+    hold(&m->scratch, weft__batcher_scratch(e->model, e->max_wanted) + e->n_scratch +
+                          weft__draft_pool_bytes(e->draft.pool) + weft__engine_drafter_scratch(e->draft.model) +
+                          e->stats.swap.staged_bytes);
 }
 
 void weft__batcher_count_pages(weft_engine *e)
@@ -86,6 +91,7 @@ void weft__batcher_count_pages(weft_engine *e)
         held += n;
         cached += weft__kv_pool_idle_pages(e->pool, g);
     }
+    weft__batcher_count_swap(e);
     count_bytes(e, bytes);
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
@@ -143,6 +149,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
     out->store_damaged = d.n_damaged;
     out->store_removed = d.n_removed;
     out->store_waiting += d.n_queued;
+    out->swap.file_bytes = d.swap_bytes;
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;

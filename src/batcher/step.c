@@ -178,6 +178,7 @@ void weft__batcher_step(weft_engine *e, const weft__sched_plan *plan)
     int32_t item = 0, from = plan->items[0].first;
     e->mask_ns = 0;
     while (item < plan->n_items) step(e, plan, &item, &from);
+    weft__batcher_swap_measure(e, plan);
     if (e->draft.pool && !plan->n_prompt_rows) weft__draft_cost_saw(&e->draft.cost, plan->n_rows, e->model_ns);
     for (int32_t i = 0; i < plan->n_items; i++)
         if (!plan->items[i].decode) weft__batcher_publish(plan->items[i].user);

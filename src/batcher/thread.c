@@ -106,8 +106,11 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     event.generate_ms = ms_between(first, now);
     put_stages(r, now, &event);
     weft__batcher_trace_request(e, r, now);
-    event.n_drafted = r->draft.n_tried;
-    event.n_predicted = r->draft.n_expected;
+    for (int d = 0; d < WEFT_DRAFTERS; d++) {
+        event.n_drafted += event.drafted[d] = r->draft.tried[d];
+        event.accepted[d] = r->draft.right[d];
+    }
+    event.n_predicted = event.drafted[WEFT_DRAFTER_PREDICTION];
     weft__batcher_draft_end(r);
     weft__batcher_persist(e, r->root, &r->tokens, r->n_kept);
     pthread_mutex_lock(&e->lock);
@@ -203,18 +206,21 @@ static uint64_t now_us(void)
     return weft__clock_ns() / 1000;
 }
 
-/* One step. */
-static void thread_run(weft_engine *e, const weft__sched_plan *plan)
+/* One step; the ns that it took. */
+static uint64_t thread_run(weft_engine *e, const weft__sched_plan *plan)
 {
     uint64_t begin = weft__clock_ns();
     weft__batcher_draft(e, plan);
     weft__batcher_step(e, plan);
+    weft__batcher_pace_saw(e, plan->n_rows, plan->n_prompt_rows, weft__clock_ns() - begin);
     pthread_mutex_lock(&e->lock);
-    weft__batcher_count_step(e, plan, weft__clock_ns() - begin);
+    const uint64_t ns = weft__clock_ns() - begin;
+    weft__batcher_count_step(e, plan, ns);
     weft__sched_done(e->sched, now_us());
     weft__batcher_count_pages(e);
     pthread_mutex_unlock(&e->lock);
     tell_all(e);
+    return ns;
 }
 
 /* Until there is something to do, or a request that waits for the disk has expired. With the lock. */
@@ -236,19 +242,21 @@ void *weft__batcher_thread(void *arg)
         int evicted = weft__batcher_limit_pages(e);
         weft__batcher_commands(e);
         weft__batcher_pending(e);
+        weft__sched_set_chunk(e->sched, (int32_t)e->pace.rows);
         const weft__sched_plan *plan = weft__sched_next(e->sched, now_us());
         int busy = plan->n_items > 0, stopping = e->stop;
         weft__batcher_count_pages(e);
         pthread_mutex_unlock(&e->lock);
         if (evicted) weft__kv_pool_give_back(e->pool);
         tell_all(e);
-        if (busy) thread_run(e, plan);
+        const uint64_t step_ns = busy ? thread_run(e, plan) : 0;
         if (!busy || weft__batcher_persist_due(e)) weft__batcher_persist_some(e, stopping);
+        const int swapping = weft__batcher_swap_some(e, step_ns);
         /* Between steps it would take more of their time than it saves: there all threads ask for memory at once. */
         int warming = !busy && !stopping && weft__batcher_warm_page(e);
         pthread_mutex_lock(&e->lock);
         weft__batcher_count_persisting(e);
-        if (!busy && !warming) wait_for_work(e);
+        if (!busy && !warming && !swapping) wait_for_work(e);
         stop = e->stop && !e->records.n_live && !weft__batcher_n_persisting(e) && !e->commands.first;
         pthread_mutex_unlock(&e->lock);
     }

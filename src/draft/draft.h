@@ -7,12 +7,21 @@
  *
  *   history.c  a drafter: what followed where a text ended as this one does
  *   pool.c     histories of finished answers, by tenant and adapters
- *   policy.c   how much of a draft is worth its rows
+ *   policy.c   how much of a draft is worth its rows, and how much a draft model should guess
  *
  * A drafter gets the known tokens of a text, and fills a weft__draft: tokens, each with a probability that it is right
  * if those before it are. It catches up with what has become known by itself; known tokens never change, nor does a
- * preemption take them away. What needs hidden states or pages of its own (a draft model, MTP heads, EAGLE) would get
- * them beside the tokens and give them back when its request is preempted; none does yet (docs/limits.md).
+ * preemption take them away.
+ *
+ * A draft model is a drafter with pages of its own, and so lives where models are stepped: engine/drafter.h. It is
+ * asked for many texts at once, in turns of one token each, and between two turns the policy says for each text whether
+ * another token is worth the time (weft__draft_reach). What stands beside it in this room is all that it shares with
+ * the others: kinds, trust, costs.
+ *
+ * What reads hidden states of the target (heads of multi-token prediction, `nextn` tensors, and EAGLE-3) would be a
+ * second kind of what engine/drafter.h has: the same turns, pages and rollback, with one more input of each text, the
+ * states of its rows of the last step (of chosen layers, [n_rows, n_layers * D], as weft__graph_batch.hidden has those
+ * of the last one), and these have to be kept until the token behind them is known. None does yet (docs/limits.md).
  *
  * Each of these objects belongs to one thread. */
 #ifndef WEFT_DRAFT_DRAFT_H
@@ -27,7 +36,7 @@ enum {
 };
 
 /* Who made a draft: as enum weft_drafter (engine.h). */
-enum { WEFT__DRAFT_SUFFIX, WEFT__DRAFT_PREDICTION, WEFT__DRAFT_FORCED, WEFT__DRAFT_KINDS };
+enum { WEFT__DRAFT_SUFFIX, WEFT__DRAFT_PREDICTION, WEFT__DRAFT_FORCED, WEFT__DRAFT_MODEL, WEFT__DRAFT_KINDS };
 
 typedef struct weft__draft {
     int32_t kind;
@@ -102,20 +111,37 @@ void weft__draft_cost_saw(weft__draft_cost *c, int32_t n_rows, uint64_t ns);
 /* Of a step of n_rows, 1..WEFT__DRAFT_ROWS: to be compared with each other only. */
 double weft__draft_cost_of(const weft__draft_cost *c, int32_t n_rows);
 
+/* Of n tokens that a draft model guesses for n texts at once: what one takes, as weft__draft_cost_of. small: its own
+ * steps; part: of a step of the target, where none was seen yet. n >= 1. */
+double weft__draft_token_cost(const weft__draft_cost *c, const weft__draft_cost *small, double part, int32_t n);
+
 enum { WEFT__DRAFT_BUCKETS = 4, WEFT__DRAFT_PLACES = 4 };
 
-/* How often drafts of a request were right: by drafter, by how much spoke for them, by place in the draft; counts that
- * decay, so that a text may change. */
+/* How often drafts of a request were right: by drafter, by how much spoke for them (how sure a draft model was), by
+ * place in the draft; counts that decay, so that a text may change. */
 typedef struct weft__draft_trust {
     float right[WEFT__DRAFT_KINDS][WEFT__DRAFT_BUCKETS][WEFT__DRAFT_PLACES];
     float seen[WEFT__DRAFT_KINDS][WEFT__DRAFT_BUCKETS][WEFT__DRAFT_PLACES];
-    int32_t n_passed; /* drafts since one was last tried */
+    float sure[WEFT__DRAFT_BUCKETS]; /* tokens of the draft model, tried or not, by how sure it was */
+    int32_t n_passed;                /* drafts since one was last tried */
+    int32_t n_waited, n_wait;        /* steps since the draft model was asked; after how many it is anyway */
+    int32_t is_probe;                /* so it was this time */
 } weft__draft_trust;
 
 void weft__draft_trust_begin(weft__draft_trust *t);
 /* How many of the draft's tokens to try in a step that has n_rows without them and brings n_rows tokens: one more as
  * long as it raises tokens per time. A draft that is not worth it is tried by one token now and then. */
 int32_t weft__draft_choose(const weft__draft_cost *c, weft__draft_trust *t, const weft__draft *d, int32_t n_rows);
+/* Tokens per time, expected of such a step with as many of the draft's tokens as bring most. */
+double weft__draft_rate(const weft__draft_cost *c, const weft__draft_trust *t, const weft__draft *d, int32_t n_rows);
+/* How many tokens a draft model should have guessed in all, at most `most`, before its first and behind each of them;
+ * no more than d->n: it has done enough. token_cost: of one; other: the rate of what else could be tried. Where it does
+ * not pay, it is asked for one token now and then, and seldomer each time that it was wrong. */
+int32_t weft__draft_reach(const weft__draft_cost *c, weft__draft_trust *t, const weft__draft *d, int32_t n_rows,
+                          double token_cost, double other, int32_t most);
+/* Times as many tokens that a draft model should bring of which nothing is known but that a token takes `part` of a
+ * step of the target; below 1: it should not be used. */
+double weft__draft_expect(const weft__draft_cost *c, double part);
 /* The first n_tried were rows, and the answer went on with the first n_right of them. */
 void weft__draft_learn(weft__draft_trust *t, const weft__draft *d, int32_t n_tried, int32_t n_right);
 

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/drafter.h"
 #include "engine/handles.h"
 #include "text/stop.h"
 
@@ -59,6 +60,22 @@ static weft_status begin_stops(generation *g, weft_error *err)
 
 /* ---- guesses ---- */
 
+/* With the first call that asks for it; its pages stay for the next ones. */
+static weft_status open_draft_model(weft_session *s, weft_error *err)
+{
+    const weft__engine_drafter_params p = {.n_texts = 1,
+                                           .n_ctx = s->n_ctx,
+                                           .n_kv_tokens = s->n_ctx,
+                                           .kv_dtype = weft__kv_pool_bindings(s->shared->pool)[0].dtype};
+    if (!s->draft.small || s->draft.text) return WEFT_OK;
+    weft_status st =
+        s->draft.model ? WEFT_OK : weft__engine_drafter_new(s->model, s->draft.small, &p, &s->draft.model, err);
+    if (st) return st;
+    if (!s->draft.known) s->draft.known = weft__alloc_array((size_t)s->n_ctx + 1, sizeof *s->draft.known);
+    if (s->draft.known) s->draft.text = weft__engine_drafter_text_new(s->draft.model, s->n_ctx, NULL);
+    return s->draft.text ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a draft model");
+}
+
 /* Without memory it goes without them. */
 static void begin_drafts(generation *g)
 {
@@ -86,18 +103,54 @@ static int32_t n_held(const generation *g)
     return g->n_start + (g->r.n_generated > 0 ? g->r.n_generated - 1 : 0);
 }
 
+/* What the draft model would go on with. other: tokens per time of the draft that there is. */
+static void ask_draft_model(generation *g, int32_t token, int32_t most, double other, weft__draft *out)
+{
+    weft_session *s = g->session;
+    const int32_t held = weft_session_n_tokens(s);
+    weft_matcher *matcher = NULL;
+    out->n = 0;
+    if (g->p.matcher && weft_matcher_copy(g->p.matcher, &matcher, NULL)) return;
+    memcpy(s->draft.known, s->tokens, (size_t)held * sizeof *s->tokens);
+    s->draft.known[held] = token;
+    weft__engine_drafter_ask a = {.text = s->draft.text,
+                                  .tokens = s->draft.known,
+                                  .n = held + 1,
+                                  .sampler = g->sampler,
+                                  .matcher = matcher,
+                                  .ends = g->p.ignore_end && !matcher ? WEFT__ENGINE_DRAFTER_TAKE
+                                                                      : WEFT__ENGINE_DRAFTER_STOP,
+                                  .most = most,
+                                  .cost = s->draft.always ? NULL : &s->draft.cost,
+                                  .trust = &s->draft.trust,
+                                  .n_rows = 1,
+                                  .other = other,
+                                  .draft = out};
+    weft__engine_drafter_propose(s->draft.model, &a, 1, s->draft.small->max_rows);
+    weft_matcher_free(&matcher);
+}
+
 /* Guesses what follows the token. Not more than fit into one step, so that no window lets go of what trimming needs. */
 static void make_draft(generation *g, int32_t token)
 {
     weft_session *s = g->session;
     int32_t context[WEFT__DRAFT_DEPTH], most = least_of(WEFT_DRAFT_MAX, s->n_ctx - n_held(g) - 1 - (g->p.shift != 0));
-    weft__draft *d = &g->draft;
+    weft__draft *d = &g->draft, guessed;
     if (g->p.max_tokens >= 0) most = least_of(most, g->p.max_tokens - g->r.n_generated - 1);
     most = least_of(least_of(most, s->chunk - 1), s->model->max_wanted - 1);
     weft__draft_history_add(s->draft.history, &token, 1);
     d->kind = WEFT__DRAFT_SUFFIX;
-    weft__draft_history_propose(s->draft.history, context, weft__draft_history_end(s->draft.history, context), most, d);
-    d->n = weft__draft_choose(&s->draft.cost, &s->draft.trust, d, 1);
+    d->n = 0;
+    if (g->p.spec != WEFT_SPEC_DRAFT)
+        weft__draft_history_propose(s->draft.history, context, weft__draft_history_end(s->draft.history, context), most,
+                                    d);
+    if (s->draft.text && g->p.spec != WEFT_SPEC_SUFFIX) {
+        const double other = weft__draft_rate(&s->draft.cost, &s->draft.trust, d, 1);
+        ask_draft_model(g, token, most, other, &guessed);
+        if (guessed.n && (!d->n || weft__draft_rate(&s->draft.cost, &s->draft.trust, &guessed, 1) > other))
+            *d = guessed;
+    }
+    if (!s->draft.always) d->n = weft__draft_choose(&s->draft.cost, &s->draft.trust, d, 1);
 }
 
 /* Only what was picked stays, and what became of the draft is learned. */
@@ -122,9 +175,13 @@ static weft_status generate_begin(generation *g, weft_error *err)
     weft_status st = begin_stops(g, err);
     if (!st && g->p.shift) st = weft__engine_shift_keep(g->p.n_keep, g->session->n_ctx, &g->n_keep, err);
     if (st) return st;
-    if (g->p.spec < WEFT_SPEC_OFF || g->p.spec > WEFT_SPEC_SUFFIX)
+    if (g->p.spec < WEFT_SPEC_OFF || g->p.spec > WEFT_SPEC_DRAFT)
         return weft_fail(err, WEFT_ARGUMENT, "spec is %d; it must be %d to %d", g->p.spec, WEFT_SPEC_OFF,
-                         WEFT_SPEC_SUFFIX);
+                         WEFT_SPEC_DRAFT);
+    if (g->p.spec == WEFT_SPEC_DRAFT && !g->session->draft.small)
+        return weft_fail(err, WEFT_ARGUMENT, "spec is %d: a draft model, and the session has none", g->p.spec);
+    if ((g->p.spec == WEFT_SPEC_AUTO || g->p.spec == WEFT_SPEC_DRAFT) && (st = open_draft_model(g->session, err)))
+        return st;
     begin_drafts(g);
     const size_t n_rows = g->p.spec ? 1 + WEFT_DRAFT_MAX : 1;
     g->logits = weft__alloc_array(n_rows * (size_t)model->hp.n_vocab, sizeof *g->logits);

@@ -106,6 +106,11 @@ struct weft_session {
     uint64_t group_step;   /* the latest it takes part in, counted by shared->n_steps */
     struct {               /* weft_generate's; history NULL: it was not asked to guess */
         weft__draft_history *history;
+        weft_model *small; /* NULL: there is no draft model */
+        struct weft__engine_drafter *model;
+        struct weft__engine_drafter_text *text;
+        int32_t *known; /* [n_ctx + 1] what it is shown */
+        int always;     /* for tests: what is guessed is tried, whatever it costs */
         weft__draft_trust trust;
         weft__draft_cost cost;
     } draft;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "engine/drafter.h"
 #include "engine/handles.h"
 
 enum { DEFAULT_CTX = 4096 };
@@ -66,6 +67,7 @@ static weft_status new_session(weft_model *model, const weft_session_params *p, 
     s->shared = shared;
     s->n_ctx = n_ctx;
     s->chunk = p->chunk > 0 ? p->chunk : model->max_rows;
+    s->draft.small = p->draft;
     atomic_init(&s->cancelled, 0);
     s->tokens = weft__alloc_array((size_t)n_ctx, sizeof *s->tokens);
     weft_status st = s->tokens ? weft__kv_seq_create(shared->pool, n_ctx, &s->seq, err)
@@ -96,6 +98,7 @@ weft_status weft_session_new_group(weft_model *model, const weft_session_params 
     if (p->chunk < 0 || p->chunk > model->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk,
                          model->max_rows);
+    if (p->draft && (st = weft__engine_drafter_fits(model, p->draft, err))) return st;
     int32_t n_ctx = p->n_ctx > 0 ? p->n_ctx : model->hp.n_ctx < DEFAULT_CTX ? model->hp.n_ctx : DEFAULT_CTX;
     struct weft__engine_shared_pool *shared;
     if ((st = make_shared(model, p->kv_dtype, n_ctx, n, &shared, err))) return st;
@@ -116,6 +119,9 @@ void weft_session_free(weft_session **p)
     weft_session *s = p ? *p : NULL;
     if (!s) return;
     weft__draft_history_free(&s->draft.history);
+    weft__engine_drafter_text_free(&s->draft.text);
+    weft__engine_drafter_free(&s->draft.model);
+    weft__free(s->draft.known);
     weft__plan_adapter_free(&s->adapter);
     weft__kv_seq_destroy(&s->seq);
     if (--s->shared->n_sessions == 0) free_shared(s->shared);

@@ -184,8 +184,19 @@ static inline const float *weft__attn_query(const weft__attn *a, int i)
  * and where attention is sharp nearly all would: some processors take 150 cycles for a product with one. */
 #define WEFT__SOFTMAX_FAR 87.0f
 
-/* The least magnitude that codes of a row in a coded page are made for. */
+/* The least magnitude that codes of a row in a coded page are made for, and of a block of one. */
 #define WEFT__ATTN_CODED_LEAST 0x1p-100f
+
+/* The largest code of a query, of 14 bits: what rounding a query adds to that of 8-bit keys is lost in it. */
+#define WEFT__ATTN_QUERY_MOST 8191
+
+/* Of WEFT_KV_Q4: elements that share a scale, and where among the sixteen values (weft__block_iq4_values) the encoder
+ * tries to put the block's largest magnitude. */
+#define WEFT__ATTN_Q4_BLOCK 32
+#define WEFT__ATTN_Q4_PLACES 130, 120, 110, 100, -130, -120, -110, -100
+
+/* The bytes of a row in WEFT_KV_F8 that was not finite. */
+#define WEFT__ATTN_F8_NAN 0x7f
 
 /* A partial softmax: m maximum, l sum of exp(s - m), acc[head_dim_v] the weighted values. [2 + head_dim_v] floats. */
 #define WEFT__ATTN_SPLIT_TOKENS                                                                                        \
@@ -218,16 +229,31 @@ typedef struct weft__kernels {
      * two, times 1 / sqrt(block); butterflies of the nearest first, each sum rounded to F32. y may be x. */
     void (*kv_rotate)(const float *x, int head_dim, float *y);
     /* kv_put_k and kv_put_v for a coded format (weft_kv_is_coded); head_dim <= WEFT_KV_CODED_MAX. Part and bits are
-     * the same in every tier. The row is rotated; WEFT_KV_Q8: with the largest magnitude m, the scale is m / 127, a
-     * code x * (127 / m) to the nearest, ties to even. Below WEFT__ATTN_CODED_LEAST scale and codes are 0; where a
-     * rotated element is not finite the scale is NaN and the codes are 0.
-     *   keys    per 16 slots, per 4 elements: [16][4] bytes, codes + 128 (elements behind the last: 128)
-     *   values  [slot][head_dim] codes
-     *   then [page_tokens] scales, F32. */
+     * the same in every tier.
+     *  WEFT_KV_Q8  the row is rotated; with the largest magnitude m, the scale is m / 127, a code x * (127 / m) to the
+     *              nearest, ties to even
+     *    keys    per 16 slots, per 4 elements: [16][4] bytes, codes + 128 (elements behind the last: 128)
+     *    values  [slot][head_dim] codes
+     *    then [page_tokens] scales, F32
+     *  WEFT_KV_Q4  the row is rotated; each WEFT__ATTN_Q4_BLOCK elements have a scale in BF16, and codes 0 to 15, each
+     *              the nearest of weft__block_iq4_values, of two the lower. For each place p of WEFT__ATTN_Q4_PLACES
+     *              x * (p / m) gets codes, whose values are c; with a = sum(x * (p / m) * c) * (1 / p) and b = sum(c *
+     *              c), the sums taken in halves, the scale is a / b * m of the place whose a * (a / b) is the largest,
+     *              the first of equals; the codes are those of x * (1 / scale)
+     *    keys    per 16 slots, per 8 elements: [16][4] bytes, elements 0-3 in the lower halves, 4-7 in the upper ones
+     *    values  [slot], per 16 elements: 8 bytes, elements 0-7 in the lower halves, 8-15 in the upper ones
+     *    then [blocks][page_tokens] scales; what fills up the last eight or sixteen is 0
+     *  WEFT_BF16, WEFT_KV_F8 (E4M3, beyond 448: 448)
+     *    keys    per 16 slots, per element: [16]
+     *    values  [slot][head_dim]
+     * Below WEFT__ATTN_CODED_LEAST scale and codes are 0; where an element, rotated if the format is, is not finite,
+     * scales are NaN, and codes 0; in WEFT_KV_F8 all are WEFT__ATTN_F8_NAN. */
     void (*kv_code_k)(const float *k, int head_dim, int slot, int page_tokens, uint32_t format, void *part);
     void (*kv_code_v)(const float *v, int head_dim, int slot, int page_tokens, uint32_t format, void *part);
-    /* attn_split over pages in which keys and values have these formats, both coded. Queries are coded as keys are,
-     * each alone, and a score is the exact sum of whole numbers, times both scales. acc stays rotated. */
+    /* attn_split over pages in which keys and values have these formats: any two but WEFT_F16 or WEFT_F32 for both.
+     * Over rotated keys queries are rotated and coded, each alone: whole numbers up to WEFT__ATTN_QUERY_MOST and a
+     * scale; a score is the exact sum of their products, of each block, times the scales. Over rotated values acc
+     * stays rotated. */
     void (*attn_coded)(const weft__attn *a, uint32_t format_k, uint32_t format_v, int split, float *scratch,
                        float *state);
     /* dst[n] = the row decoded (embedding lookup). */

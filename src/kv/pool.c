@@ -49,14 +49,16 @@ static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint3
 
 static weft_status check_type(const weft_kv_group *groups, int n_groups, uint32_t dtype, weft_error *err)
 {
-    if (dtype != WEFT_F16 && dtype != WEFT_F32 && dtype != WEFT_KV_Q8)
-        return weft_fail(err, WEFT_UNSUPPORTED, "KV type %u is not supported; use f16, f32 or q8", dtype);
-    for (int g = 0; g < n_groups && weft_kv_is_coded(dtype); g++)
-        if (groups[g].head_dim_k > WEFT_KV_CODED_MAX || groups[g].head_dim_v > WEFT_KV_CODED_MAX)
+    char name[WEFT_KV_NAME_MAX];
+    if (!weft_kv_is_type(dtype))
+        return weft_fail(err, WEFT_UNSUPPORTED, "KV type %u is not supported; use f16, or what --kv-type names", dtype);
+    for (int g = 0; g < n_groups; g++)
+        if (!weft_kv_fits(dtype, &groups[g]))
             return weft_fail(err, WEFT_UNSUPPORTED,
-                             "keys and values in q8: this model has heads of %d and %d elements, which takes at most "
+                             "keys and values in %s: this model has heads of %d and %d elements, which takes at most "
                              "%d; use f16",
-                             groups[g].head_dim_k, groups[g].head_dim_v, WEFT_KV_CODED_MAX);
+                             weft_kv_type_name(dtype, name), groups[g].head_dim_k, groups[g].head_dim_v,
+                             WEFT_KV_CODED_MAX);
     return WEFT_OK;
 }
 
@@ -237,6 +239,7 @@ int weft__kv_page_own(weft__kv_pool *pool, int group, int32_t page, void *node)
 void weft__kv_page_disown(weft__kv_pool *pool, int group, int32_t page)
 {
     struct weft__kv_group_pool *gp = &pool->groups[group];
+    if (pool->leaving) pool->leaving(pool->leaving_arg, group, page);
     if (gp->count[page] == 1) idle_leave(gp, page);
     gp->owner[page] = NULL;
     weft__kv_page_release(pool, group, page);

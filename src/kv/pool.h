@@ -22,6 +22,9 @@ struct weft__kv_group_pool {
     int32_t idle_head, idle_tail, n_idle;
 };
 
+/* The tree gives a page up: it still holds what it held, for the time of this call. */
+typedef void (*weft__kv_leaving)(void *arg, int group, int32_t page);
+
 /* Frees at least one page of the group, or returns 0 when there is nothing to evict. */
 typedef int (*weft__kv_reclaim)(void *arg, int group);
 
@@ -31,6 +34,8 @@ struct weft__kv_pool {
     weft_kv_binding *bindings;
     weft__kv_reclaim reclaim; /* NULL: none */
     void *reclaim_arg;
+    weft__kv_leaving leaving; /* NULL: nobody asks */
+    void *leaving_arg;
 };
 
 struct weft__kv_seq {

@@ -4,7 +4,6 @@
  * counters, and is never held while the disk works. */
 #include "kv/store.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,41 +17,6 @@
 
 /* Snapshots that wait to be written take at most this much memory (one may be larger). */
 #define MAX_QUEUED ((uint64_t)256 << 20)
-
-typedef enum job_kind { JOB_PUT, JOB_FETCH, JOB_FETCH_SLOT, JOB_ERASE } job_kind;
-
-typedef struct store_job {
-    struct store_job *next;
-    job_kind kind;
-    weft__kv_snapshot *snapshot; /* PUT */
-    char file[WEFT__KV_STORE_FILE];
-    weft__kv_key root; /* FETCH */
-    int32_t n;
-    weft__kv_store_done done;
-    void *arg;
-    int32_t tokens[]; /* [n] */
-} store_job;
-
-typedef struct queue {
-    store_job *first, *last;
-} queue;
-
-struct weft__kv_store {
-    weft__kv_layout layout;
-    int32_t page_tokens; /* of the largest page */
-    int has_window;
-    weft__kv_store_folder folder;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake, idle;
-    queue reads, others;
-    int busy, stop, failing;
-    int notifying, ended, abandoned; /* a caller's `done` runs; no caller is left */
-    uint64_t n_done;                 /* jobs, and files touched at the end */
-    uint64_t vain_at;                /* n_done + 1, as it was when a caller had waited in vain; 0: none has */
-    weft__kv_store_index index;
-    weft__kv_store_stats stats;
-};
 
 /* ---- names ---- */
 
@@ -81,86 +45,6 @@ static void prefix_file(const weft__kv_snapshot *s, char out[WEFT__KV_STORE_FILE
     snprintf(out, WEFT__KV_STORE_FILE, "p-%016llx.kv", (unsigned long long)weft__hash_end(&h));
 }
 
-/* ---- the store's thread: making room ---- */
-
-/* Removes a file, and what the index knows of it. */
-static void drop(weft__kv_store *s, weft__kv_store_entry *e)
-{
-    char file[WEFT__KV_STORE_FILE];
-    memcpy(file, e->file, sizeof file);
-    pthread_mutex_lock(&s->lock);
-    weft__kv_store_index_remove(&s->index, e);
-    pthread_mutex_unlock(&s->lock);
-    weft__kv_store_unlink(&s->folder, file);
-}
-
-/* Removes the prefix used least recently and returns its bytes; 0: there is none. */
-static uint64_t drop_oldest(weft__kv_store *s)
-{
-    pthread_mutex_lock(&s->lock);
-    weft__kv_store_entry *e = weft__kv_store_index_oldest(&s->index);
-    uint64_t n_bytes = e ? e->n_bytes : 0;
-    if (e) s->stats.n_removed++;
-    pthread_mutex_unlock(&s->lock);
-    if (e) drop(s, e);
-    return n_bytes;
-}
-
-/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: no
- * owner. */
-static size_t owner_bytes(const char *file)
-{
-    enum { HEAD = 6, DIGITS = 12 };
-    const int owned = !strncmp(file, "s-key-", HEAD) && strspn(file + HEAD, "0123456789abcdef") == DIGITS &&
-                      file[HEAD + DIGITS] == '.';
-    return owned ? HEAD + DIGITS + 1 : 0;
-}
-
-/* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is
- * replaced (or NULL). */
-static weft_status make_room(weft__kv_store *s, const char *file, uint64_t n_bytes,
-                             const weft__kv_store_entry *replaced, weft_error *err)
-{
-    int64_t n_slots, n_own;
-    const int slot = file[0] == 's';
-    const size_t owner = owner_bytes(file);
-    pthread_mutex_lock(&s->lock);
-    uint64_t cap = s->stats.cap_bytes, slots = weft__kv_store_index_slots(&s->index, &n_slots);
-    uint64_t own = owner ? weft__kv_store_index_alike(&s->index, file, owner, &n_own) : 0;
-    pthread_mutex_unlock(&s->lock);
-    uint64_t credit = replaced && replaced->slot ? replaced->n_bytes : 0;
-    uint64_t share = slot ? cap / 4 * 3 + cap % 4 : cap; /* a quarter stays for prefixes, whatever is saved by name */
-    if (n_bytes > share || slots - credit > share - n_bytes)
-        return weft_fail(
-            err, WEFT_LIMIT,
-            "%llu bytes do not fit beside the %llu of %lld saved slots, which may take %llu of the store's %llu; "
-            "erase some by name, or give the store more room",
-            (unsigned long long)n_bytes, (unsigned long long)(slots - credit), (long long)n_slots,
-            (unsigned long long)share, (unsigned long long)cap);
-    if (owner && own - credit + n_bytes > share - (slots - credit) - n_bytes)
-        return weft_fail(err, WEFT_LIMIT,
-                         "%llu bytes do not fit beside the %llu of this key's %lld saved slots, which may take no more "
-                         "of the store's %llu "
-                         "than they leave to others; erase some by name, or give the store more room",
-                         (unsigned long long)n_bytes, (unsigned long long)(own - credit), (long long)n_own,
-                         (unsigned long long)share);
-    while (s->index.n_bytes - credit > cap - n_bytes) drop_oldest(s);
-    return WEFT_OK;
-}
-
-/* Of a full disk: removes as many prefixes as hold n_bytes. 0: all of them hold less, and stay. Once for each write:
- * more would not help where others fill the disk. */
-static int free_disk(weft__kv_store *s, uint64_t n_bytes)
-{
-    int64_t n_slots;
-    pthread_mutex_lock(&s->lock);
-    uint64_t prefixes = s->index.n_bytes - weft__kv_store_index_slots(&s->index, &n_slots);
-    pthread_mutex_unlock(&s->lock);
-    if (prefixes < n_bytes) return 0;
-    for (uint64_t freed = 0, n; freed < n_bytes && (n = drop_oldest(s));) freed += n;
-    return 1;
-}
-
 /* ---- the store's thread: jobs ---- */
 
 /* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes
@@ -177,11 +61,11 @@ static void list(weft__kv_store *s, weft__kv_store_entry *e)
         pthread_mutex_lock(&s->lock);
         s->stats.n_removed++;
         pthread_mutex_unlock(&s->lock);
-        drop(s, old);
+        weft__kv_store_drop(s, old);
     }
 }
 
-static weft_status do_put(weft__kv_store *s, store_job *j, weft_error *err)
+static weft_status do_put(weft__kv_store *s, weft__kv_store_job *j, weft_error *err)
 {
     const weft__kv_snapshot_head *head = weft__kv_snapshot_head_of(j->snapshot);
     const int32_t *tokens = weft__kv_snapshot_tokens(j->snapshot);
@@ -199,11 +83,11 @@ static weft_status do_put(weft__kv_store *s, store_job *j, weft_error *err)
     e->n_bytes = j->snapshot->n_bytes;
     e->slot = slot;
     memcpy(e->file, j->file, sizeof e->file);
-    weft_status st = make_room(s, j->file, e->n_bytes, old, err);
+    weft_status st = weft__kv_store_make_room(s, j->file, e->n_bytes, old, err);
     if (!st) {
         weft__kv_snapshot_seal(j->snapshot);
         st = weft__kv_store_write(&s->folder, j->file, j->snapshot, &in_place, err);
-        if (st == WEFT_LIMIT && free_disk(s, e->n_bytes))
+        if (st == WEFT_LIMIT && weft__kv_store_free_disk(s, e->n_bytes))
             st = weft__kv_store_write(&s->folder, j->file, j->snapshot, &in_place, err);
     }
     if (in_place) list(s, e);
@@ -233,11 +117,11 @@ static weft_status do_read(weft__kv_store *s, weft__kv_store_entry *e, weft__kv_
     pthread_mutex_lock(&s->lock);
     s->stats.n_damaged++;
     pthread_mutex_unlock(&s->lock);
-    drop(s, e);
+    weft__kv_store_drop(s, e);
     return st;
 }
 
-static weft_status do_fetch(weft__kv_store *s, store_job *j, weft__kv_snapshot **out, weft_error *err)
+static weft_status do_fetch(weft__kv_store *s, weft__kv_store_job *j, weft__kv_snapshot **out, weft_error *err)
 {
     int32_t serves;
     weft__kv_store_entry *e;
@@ -248,16 +132,16 @@ static weft_status do_fetch(weft__kv_store *s, store_job *j, weft__kv_snapshot *
     return e ? do_read(s, e, out, err) : weft_fail(err, WEFT_NOT_FOUND, "nothing of that kind is in the disk store");
 }
 
-static weft_status do_erase(weft__kv_store *s, store_job *j, weft_error *err)
+static weft_status do_erase(weft__kv_store *s, weft__kv_store_job *j, weft_error *err)
 {
     weft__kv_store_entry *e = weft__kv_store_index_named(&s->index, j->file);
     if (!e) return weft_fail(err, WEFT_NOT_FOUND, "no slot of that name is saved");
-    drop(s, e);
+    weft__kv_store_drop(s, e);
     return WEFT_OK;
 }
 
 /* Counts how a write ended, and logs the first of a row of failures. */
-static void note_put(weft__kv_store *s, const store_job *j, weft_status st, const char *message)
+static void note_put(weft__kv_store *s, const weft__kv_store_job *j, weft_status st, const char *message)
 {
     pthread_mutex_lock(&s->lock);
     s->stats.n_queued--;
@@ -268,7 +152,14 @@ static void note_put(weft__kv_store *s, const store_job *j, weft_status st, cons
     s->failing = st != WEFT_OK;
 }
 
-static void store_run(weft__kv_store *s, store_job *j)
+static void job_free(weft__kv_store_job *j)
+{
+    weft__kv_snapshot_free(&j->snapshot);
+    weft__kv_swap_io_free(&j->io);
+    weft__free(j);
+}
+
+static void store_run(weft__kv_store *s, weft__kv_store_job *j)
 {
     weft_error e = {0};
     weft__kv_snapshot *snapshot = NULL;
@@ -281,20 +172,23 @@ static void store_run(weft__kv_store *s, store_job *j)
     case JOB_FETCH:
     case JOB_FETCH_SLOT: st = do_fetch(s, j, &snapshot, &e); break;
     case JOB_ERASE: st = do_erase(s, j, &e); break;
+    case JOB_SWAP_OUT:
+    case JOB_SWAP_IN:
+    case JOB_SWAP_EMPTY: weft__kv_store_swap(s, j); break;
     }
     pthread_mutex_lock(&s->lock);
-    s->notifying = j->done && !s->abandoned;
+    s->notifying = (j->done || j->io) && !s->abandoned;
     pthread_mutex_unlock(&s->lock);
-    if (s->notifying) j->done(j->arg, st, e.message, snapshot);
+    if (s->notifying && j->done) j->done(j->arg, st, e.message, snapshot);
     else weft__kv_snapshot_free(&snapshot);
-    weft__kv_snapshot_free(&j->snapshot);
-    weft__free(j);
+    if (s->notifying && j->io) s->swap.done(s->swap.arg, j->io), j->io = NULL;
+    job_free(j);
 }
 
-static store_job *pop(weft__kv_store *s)
+static weft__kv_store_job *pop(weft__kv_store *s)
 {
-    queue *q = s->reads.first ? &s->reads : &s->others;
-    store_job *j = q->first;
+    weft__kv_store_queue *q = s->reads.first ? &s->reads : s->swaps.first ? &s->swaps : &s->others;
+    weft__kv_store_job *j = q->first;
     if (!j) return NULL;
     q->first = j->next;
     if (!q->first) q->last = NULL;
@@ -304,12 +198,10 @@ static store_job *pop(weft__kv_store *s)
 /* Frees all of it; the thread has ended, or is the caller. */
 static void discard(weft__kv_store *s)
 {
-    for (store_job *j; (j = pop(s));) {
-        weft__kv_snapshot_free(&j->snapshot);
-        weft__free(j);
-    }
+    for (weft__kv_store_job *j; (j = pop(s));) job_free(j);
     for (size_t i = 0; i < s->index.n; i++) weft__free(s->index.entry[i]);
     weft__free(s->index.entry);
+    weft__kv_store_swap_close(s);
     weft__kv_store_folder_close(&s->folder);
     pthread_cond_destroy(&s->idle);
     pthread_cond_destroy(&s->wake);
@@ -334,7 +226,7 @@ static void *serve(void *arg)
     weft__kv_store *s = arg;
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        store_job *j = pop(s);
+        weft__kv_store_job *j = pop(s);
         s->busy = j != NULL;
         if (j) {
             pthread_mutex_unlock(&s->lock);
@@ -360,19 +252,21 @@ static void *serve(void *arg)
 
 /* ---- callers ---- */
 
-static store_job *job_new(job_kind kind, const int32_t *tokens, int32_t n, weft__kv_store_done done, void *arg)
+weft__kv_store_job *weft__kv_store_job_new(weft__kv_store_kind kind, const int32_t *tokens, int32_t n,
+                                           weft__kv_store_done done, void *arg)
 {
-    store_job *j = weft__alloc(sizeof *j + (size_t)n * sizeof *tokens);
+    weft__kv_store_job *j = weft__alloc(sizeof *j + (size_t)n * sizeof *tokens);
     if (!j) return NULL;
-    *j = (store_job){.kind = kind, .n = n, .done = done, .arg = arg};
+    *j = (weft__kv_store_job){.kind = kind, .n = n, .done = done, .arg = arg};
     if (n) memcpy(j->tokens, tokens, (size_t)n * sizeof *tokens);
     return j;
 }
 
-/* With the lock held. */
-static void push(weft__kv_store *s, store_job *j)
+void weft__kv_store_push(weft__kv_store *s, weft__kv_store_job *j)
 {
-    queue *q = j->kind == JOB_FETCH ? &s->reads : &s->others;
+    weft__kv_store_queue *q = j->kind == JOB_FETCH || j->kind == JOB_SWAP_IN         ? &s->reads
+                              : j->kind == JOB_SWAP_OUT || j->kind == JOB_SWAP_EMPTY ? &s->swaps
+                                                                                     : &s->others;
     *(q->last ? &q->last->next : &q->first) = j;
     q->last = j;
     s->busy = 1;
@@ -420,7 +314,7 @@ weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, 
     weft_status st = name ? slot_file(name, file, err) : WEFT_OK;
     if (st) return st;
     if (!name) prefix_file(*snapshot, file);
-    store_job *j = job_new(JOB_PUT, NULL, 0, done, arg);
+    weft__kv_store_job *j = weft__kv_store_job_new(JOB_PUT, NULL, 0, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to save pages");
     memcpy(j->file, file, sizeof file);
     pthread_mutex_lock(&s->lock);
@@ -433,7 +327,7 @@ weft_status weft__kv_store_put(weft__kv_store *s, weft__kv_snapshot **snapshot, 
         *snapshot = NULL;
         s->stats.n_queued++;
         s->stats.queued_bytes += n_bytes;
-        push(s, j);
+        weft__kv_store_push(s, j);
     }
     pthread_mutex_unlock(&s->lock);
     if (st) weft__free(j);
@@ -444,29 +338,29 @@ weft_status weft__kv_store_fetch(weft__kv_store *s, weft__kv_key root, const int
                                  weft__kv_store_done done, void *arg, weft_error *err)
 {
     int32_t serves;
-    store_job *j = job_new(JOB_FETCH, tokens, n, done, arg);
+    weft__kv_store_job *j = weft__kv_store_job_new(JOB_FETCH, tokens, n, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
     j->root = root;
     pthread_mutex_lock(&s->lock);
     int found = weft__kv_store_index_best(&s->index, &s->layout, root, tokens, n, &serves) != NULL;
-    if (found) push(s, j);
+    if (found) weft__kv_store_push(s, j);
     pthread_mutex_unlock(&s->lock);
     if (found) return WEFT_OK;
     weft__free(j);
     return weft_fail(err, WEFT_NOT_FOUND, "the disk store has no prefix of this");
 }
 
-static weft_status ask_slot(weft__kv_store *s, job_kind kind, const char *name, weft__kv_store_done done, void *arg,
-                            weft_error *err)
+static weft_status ask_slot(weft__kv_store *s, weft__kv_store_kind kind, const char *name, weft__kv_store_done done,
+                            void *arg, weft_error *err)
 {
     char file[WEFT__KV_STORE_FILE];
     weft_status st = slot_file(name, file, err);
     if (st) return st;
-    store_job *j = job_new(kind, NULL, 0, done, arg);
+    weft__kv_store_job *j = weft__kv_store_job_new(kind, NULL, 0, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
     memcpy(j->file, file, sizeof file);
     pthread_mutex_lock(&s->lock);
-    push(s, j);
+    weft__kv_store_push(s, j);
     pthread_mutex_unlock(&s->lock);
     return WEFT_OK;
 }
@@ -524,6 +418,7 @@ void weft__kv_store_get_stats(weft__kv_store *s, weft__kv_store_stats *out)
     weft__kv_store_index_slots(&s->index, &out->n_slots);
     out->n_prefixes = (int64_t)s->index.n - out->n_slots;
     out->n_bytes = s->index.n_bytes;
+    out->swap_bytes = s->swap.n_bytes;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -544,6 +439,7 @@ weft_status weft__kv_store_open(const char *folder, uint64_t cap_bytes, const we
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the disk store");
     s->layout = *layout;
     s->stats.cap_bytes = cap_bytes;
+    s->swap.fd = s->folder.fd = s->folder.lock = -1;
     for (int g = 0; g < layout->n_groups; g++) {
         if (layout->group[g].page_tokens > s->page_tokens) s->page_tokens = layout->group[g].page_tokens;
         s->has_window |= layout->group[g].window > 0;
@@ -553,7 +449,7 @@ weft_status weft__kv_store_open(const char *folder, uint64_t cap_bytes, const we
     weft__clock_cond_init(&s->idle);
     weft_status st = weft__kv_store_folder_open(&s->folder, folder, err);
     if (!st) st = weft__kv_store_scan(&s->folder, layout, &s->index, &s->stats.n_damaged, err);
-    while (!st && s->index.n_bytes > cap_bytes && drop_oldest(s)) continue;
+    while (!st && s->index.n_bytes > cap_bytes && weft__kv_store_drop_oldest(s)) continue;
     if (!st) st = start(s, err);
     if (st) discard(s);
     else *out = s;

@@ -7,6 +7,7 @@
  *               has the folder, which cannot read it; all of them take three quarters of the cap at most, and those of
  *               one owner (NAME is key-HEX12.REST) no more than they leave of that to others
  *   t-HEX       being written; removed when the store is opened
+ *   (no name)   pages of requests that gave way (store_swap.h): a quarter of the cap at most
  *   lock        held while a process has the store open
  * Other files are left alone. A file appears complete (written aside, flushed, renamed, folder flushed) and is removed
  * when it is found truncated, damaged, of another version or, a prefix, of another model: then it is as if it had never
@@ -28,6 +29,7 @@ typedef struct weft__kv_store weft__kv_store;
 typedef struct weft__kv_store_stats {
     int64_t n_prefixes, n_slots;        /* now */
     uint64_t n_bytes, cap_bytes;        /* now, of their files */
+    uint64_t swap_bytes;                /* now, of the swap file: part of what cap_bytes allows */
     int64_t n_queued;                   /* files, now: those to be written, and the one that is being written */
     uint64_t queued_bytes;              /* of their snapshots */
     uint64_t n_written, n_write_failed; /* files */

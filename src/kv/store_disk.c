@@ -55,8 +55,7 @@ void weft__kv_store_touch(weft__kv_store_folder *f, const char *file)
 
 /* ---- reading ---- */
 
-/* Reads exactly n bytes from `at` on. */
-static weft_status read_at(int fd, uint64_t at, void *to, uint64_t n, weft_error *err)
+weft_status weft__kv_store_read_at(int fd, uint64_t at, void *to, uint64_t n, weft_error *err)
 {
     unsigned char *p = to;
     while (n > 0) {
@@ -84,7 +83,7 @@ static weft_status open_entry(weft__kv_store_folder *f, const char *file, const 
     weft_status st = WEFT_OK;
     if (fstat(*fd, stat_out)) st = weft_fail(err, WEFT_IO, "cannot be examined: %s", strerror(errno));
     else if (!S_ISREG(stat_out->st_mode)) st = weft_fail(err, WEFT_FORMAT, "not a regular file");
-    else st = read_at(*fd, 0, head, sizeof *head, err);
+    else st = weft__kv_store_read_at(*fd, 0, head, sizeof *head, err);
     if (!st) {
         st = weft__kv_snapshot_check_head(head, (uint64_t)stat_out->st_size, layout, err);
         if (foreign && (*foreign = st == WEFT_STATE)) return WEFT_OK;
@@ -106,7 +105,7 @@ weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, cons
     if (st) return st;
     weft__kv_snapshot *s = weft__kv_snapshot_alloc(head.n_bytes);
     if (!s) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for its %llu bytes", (unsigned long long)head.n_bytes);
-    if (!st) st = read_at(fd, 0, s->bytes, s->n_bytes, err);
+    if (!st) st = weft__kv_store_read_at(fd, 0, s->bytes, s->n_bytes, err);
     if (!st) st = weft__kv_snapshot_check(s, layout, err);
     close(fd);
     if (st) weft__kv_snapshot_free(&s);
@@ -124,16 +123,23 @@ static weft_status write_failed(const char *what, int why, weft_error *err)
                      full ? "; free space on its disk" : "");
 }
 
-static weft_status write_all(int fd, const unsigned char *p, uint64_t n, weft_error *err)
+weft_status weft__kv_store_write_at(int fd, uint64_t at, const void *from, uint64_t n, weft_error *err)
 {
-    while (n > 0) {
-        ssize_t done = write(fd, p, n < 1u << 30 ? (size_t)n : 1u << 30);
+    for (const unsigned char *p = from; n > 0;) {
+        ssize_t done = pwrite(fd, p, n < 1u << 30 ? (size_t)n : 1u << 30, (off_t)at);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return write_failed("cannot be written", done < 0 ? errno : ENOSPC, err);
         p += done;
+        at += (uint64_t)done;
         n -= (uint64_t)done;
     }
-    return fsync(fd) ? write_failed("cannot be flushed", errno, err) : WEFT_OK;
+    return WEFT_OK;
+}
+
+int weft__kv_store_new_file(weft__kv_store_folder *f, char name[32])
+{
+    snprintf(name, 32, "t-%016llx", (unsigned long long)weft__rng_entropy());
+    return openat(f->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__kv_snapshot *s, int *in_place,
@@ -141,10 +147,10 @@ weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, con
 {
     char aside[32];
     *in_place = 0;
-    snprintf(aside, sizeof aside, "t-%016llx", (unsigned long long)weft__rng_entropy());
-    int fd = openat(f->fd, aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = weft__kv_store_new_file(f, aside);
     if (fd < 0) return write_failed("cannot be made", errno, err);
-    weft_status st = write_all(fd, s->bytes, s->n_bytes, err);
+    weft_status st = weft__kv_store_write_at(fd, 0, s->bytes, s->n_bytes, err);
+    if (!st && fsync(fd)) st = write_failed("cannot be flushed", errno, err);
     if (close(fd) && !st) st = write_failed("cannot be closed", errno, err);
     if (!st && renameat(f->fd, aside, f->fd, file)) st = write_failed("cannot be renamed", errno, err);
     if (st) {
@@ -185,7 +191,7 @@ static weft_status scan_file(weft__kv_store_folder *f, const char *file, const w
     weft__kv_store_entry *e = NULL;
     if (!tokens || !weft__kv_store_index_reserve(x))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for its %d tokens", head.n_tokens);
-    if (!st) st = read_at(fd, sizeof head, tokens, n, err);
+    if (!st) st = weft__kv_store_read_at(fd, sizeof head, tokens, n, err);
     if (!st) st = weft__kv_snapshot_check_tokens(&head, tokens, err);
     if (!st && !(e = weft__kv_store_entry_new(head.root, tokens, foreign ? 0 : head.n_tokens)))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory");

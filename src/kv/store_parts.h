@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_parts.h: the inside of the disk store: store.c has the queue and the thread, store_index.c the list of files,
- * store_disk.c the files themselves. For these only. */
+/* store_parts.h: the inside of the disk store: store.c has the queue and the thread, store_room.c what goes when there is
+ * no room, store_index.c the list of files, store_disk.c the files themselves, store_swap.c the swap file. For these
+ * only. */
 #ifndef WEFT_KV_STORE_PARTS_H
 #define WEFT_KV_STORE_PARTS_H
 
+#include <pthread.h>
+
 #include "kv/store.h"
+#include "kv/store_swap.h"
 
 enum { WEFT__KV_STORE_FILE = WEFT__KV_STORE_NAME + 8 };
 
@@ -78,5 +82,85 @@ static inline int weft__kv_store_is_damage(weft_status st)
 {
     return st == WEFT_FORMAT || st == WEFT_UNSUPPORTED || st == WEFT_STATE;
 }
+
+/* ---- the store, its queue and its thread ---- */
+
+typedef enum weft__kv_store_kind {
+    JOB_PUT,
+    JOB_FETCH,
+    JOB_FETCH_SLOT,
+    JOB_ERASE,
+    JOB_SWAP_OUT,
+    JOB_SWAP_IN,
+    JOB_SWAP_EMPTY
+} weft__kv_store_kind;
+
+typedef struct weft__kv_store_job {
+    struct weft__kv_store_job *next;
+    weft__kv_store_kind kind;
+    weft__kv_snapshot *snapshot; /* PUT */
+    char file[WEFT__KV_STORE_FILE];
+    weft__kv_key root; /* FETCH */
+    int32_t n;
+    weft__kv_store_done done;
+    void *arg;
+    weft__kv_swap_io *io; /* SWAP_OUT, SWAP_IN */
+    int32_t tokens[];     /* [n] */
+} weft__kv_store_job;
+
+typedef struct weft__kv_store_queue {
+    weft__kv_store_job *first, *last;
+} weft__kv_store_queue;
+
+struct weft__kv_store {
+    weft__kv_layout layout;
+    int32_t page_tokens; /* of the largest page */
+    int has_window;
+    weft__kv_store_folder folder;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake, idle;
+    weft__kv_store_queue reads, swaps, others;
+    int busy, stop, failing;
+    int notifying, ended, abandoned; /* a caller's `done` runs; no caller is left */
+    uint64_t n_done;                 /* jobs, and files touched at the end */
+    uint64_t vain_at;                /* n_done + 1, as it was when a caller had waited in vain; 0: none has */
+    weft__kv_store_index index;
+    weft__kv_store_stats stats;
+    struct {
+        int fd; /* -1: there is none */
+        uint64_t limit, n_bytes;
+        weft__kv_swap_done done;
+        void *arg;
+        int failing;
+    } swap;
+};
+
+/* store.c. Puts a job into its queue; with the lock. */
+weft__kv_store_job *weft__kv_store_job_new(weft__kv_store_kind kind, const int32_t *tokens, int32_t n,
+                                           weft__kv_store_done done, void *arg);
+void weft__kv_store_push(weft__kv_store *s, weft__kv_store_job *j);
+
+/* store_room.c, on the store's thread. Removes a file, and what the index knows of it. */
+void weft__kv_store_drop(weft__kv_store *s, weft__kv_store_entry *e);
+/* Removes the prefix used least recently and returns its bytes; 0: there is none. */
+uint64_t weft__kv_store_drop_oldest(weft__kv_store *s);
+/* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is
+ * replaced (or NULL). */
+weft_status weft__kv_store_make_room(weft__kv_store *s, const char *file, uint64_t n_bytes,
+                                     const weft__kv_store_entry *replaced, weft_error *err);
+/* Of a full disk: removes as many prefixes as hold n_bytes. 0: all of them hold less, and stay. Once for each write:
+ * more would not help where others fill the disk. */
+int weft__kv_store_free_disk(weft__kv_store *s, uint64_t n_bytes);
+
+/* store_swap.c, on the store's thread. */
+void weft__kv_store_swap(weft__kv_store *s, weft__kv_store_job *j);
+void weft__kv_store_swap_close(weft__kv_store *s);
+
+/* store_disk.c. Exactly n bytes at `at`. WEFT_LIMIT: the disk is full; WEFT_FORMAT: the file is shorter; WEFT_IO. */
+weft_status weft__kv_store_write_at(int fd, uint64_t at, const void *from, uint64_t n, weft_error *err);
+weft_status weft__kv_store_read_at(int fd, uint64_t at, void *to, uint64_t n, weft_error *err);
+/* A new file for reading and writing; its name is t-HEX. */
+int weft__kv_store_new_file(weft__kv_store_folder *f, char name[32]);
 
 #endif

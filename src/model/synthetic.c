@@ -17,18 +17,19 @@ struct synthetic_shape {
     const char *name, *arch;
     int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, n_vocab, n_ctx;
     float rope_base, norm_eps;
-    int tied, qkv_bias;
+    int tied, qkv_bias, qk_norm;
 };
 
 /* Sizes from the published config.json of each model; "tiny" is for tests, and "tiny-128" where even that takes long.
  * X(name, the rest of struct shape ...) */
 #define SHAPE_LIST(X)                                                                                                  \
-    X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0)                           \
-    X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1)                             \
-    X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0)                           \
-    X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0)                         \
-    X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)                                           \
-    X("tiny-128", "llama", 2, 128, 128, 2, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)
+    X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0, 0)                        \
+    X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1, 0)                          \
+    X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0, 0)                        \
+    X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0, 0)                      \
+    X("qwen3-4b", "qwen3", 36, 2560, 9728, 32, 8, 128, 151936, 40960, 1e6f, 1e-6f, 1, 0, 1)                            \
+    X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0, 0)                                        \
+    X("tiny-128", "llama", 2, 128, 128, 2, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0, 0)
 
 static const struct synthetic_shape SHAPES[] = {
 #define SHAPE_ROW(...) {__VA_ARGS__},
@@ -106,6 +107,9 @@ static weft_status add_layer(weft__synthetic *s, uint32_t dtype, int l, weft_err
                         (st = synthetic_add(s, dtype, kv, 0, err, "blk.%d.attn_k.bias", l)) ||
                         (st = synthetic_add(s, dtype, kv, 0, err, "blk.%d.attn_v.bias", l))))
         return st;
+    if (h->qk_norm && ((st = synthetic_add(s, dtype, h->head_dim, 0, err, "blk.%d.attn_q_norm.weight", l)) ||
+                       (st = synthetic_add(s, dtype, h->head_dim, 0, err, "blk.%d.attn_k_norm.weight", l))))
+        return st;
     return WEFT_OK;
 }
 
@@ -130,7 +134,7 @@ static weft_status create(const char *shape, uint32_t dtype, int outline, weft_p
     s->outline = outline;
     snprintf(s->label, sizeof s->label, "%s", h->name);
     weft__rng_seed(&s->rng, 42);
-    s->capacity = 3 + 12 * (size_t)h->n_layers;
+    s->capacity = 3 + 14 * (size_t)h->n_layers;
     s->buffers = weft__alloc_zero(s->capacity, sizeof *s->buffers);
     s->names = weft__alloc_zero(s->capacity, sizeof *s->names);
     st = s->buffers && s->names ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* half.h: 16-bit floats and float32, exactly: round to nearest even, subnormals, infinities; a NaN stays a (quiet)
- * NaN. */
+/* half.h: 16-bit floats, E4M3 and float32, exactly: round to nearest even, subnormals, infinities; a NaN stays a
+ * (quiet) NaN. */
 #ifndef WEFT_QUANT_HALF_H
 #define WEFT_QUANT_HALF_H
 
@@ -57,6 +57,25 @@ static inline uint16_t weft__bf16_from_f32(float f)
     uint32_t bits = weft__f32_bits(f);
     if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 64);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* E4M3 (Micikevicius et al. 2022): no infinities; what is beyond 448 becomes 448. Without branches, so that loops
+ * over it become vectors. */
+static inline uint8_t weft__f8_from_f32(float f)
+{
+    const uint32_t bits = weft__f32_bits(f), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
+    /* Below 2^-6: how many 2^-9 it is, rounded by the addition, in the lowest bits. */
+    const uint32_t small = weft__f32_bits(weft__f32_from_bits(rest) * 512 + 0x1p23f) & 0xff;
+    const uint32_t value = (rest + 0x7ffff + (rest >> 20 & 1)) >> 20, code = rest < 0x3c800000 ? small : value - 960;
+    return (uint8_t)(sign | (rest > 0x7f800000 ? 0x7f : rest > 0x43e00000 ? 0x7e : code));
+}
+
+static inline float weft__f8_to_f32(uint8_t code)
+{
+    const uint32_t sign = (uint32_t)(code & 0x80) << 24, exponent = code >> 3 & 15, fraction = code & 7;
+    if ((code & 0x7f) == 0x7f) return weft__f32_from_bits(sign | 0x7fc00000);
+    if (exponent == 0) return sign ? -(float)fraction * 0x1p-9f : (float)fraction * 0x1p-9f;
+    return weft__f32_from_bits(sign | (exponent + 120) << 23 | fraction << 20);
 }
 
 #endif

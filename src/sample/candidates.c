@@ -72,6 +72,14 @@ static double total_weight(const weft__sample_candidates *c, float temperature)
     return total;
 }
 
+float weft__sample_part(const float *logits, int32_t n, int32_t token)
+{
+    const weft__sample_candidates all = {
+        .logits = logits, .n_logits = n, .largest = weft__sample_largest_logit(logits, n), .n = n, .n_sorted = -1};
+    const double total = total_weight(&all, 1);
+    return total > 0 ? (float)((double)weight(logits[token], all.largest, 1) / total) : 0;
+}
+
 /* ---- order ---- */
 
 static int before(weft__sample_candidate a, weft__sample_candidate b)

@@ -28,6 +28,8 @@ typedef struct weft__sample_candidates {
 
 /* The largest of n logits; -infinity when there is none but NaN. */
 float weft__sample_largest_logit(const float *logits, int32_t n);
+/* The part of softmax(logits) that a token has. */
+float weft__sample_part(const float *logits, int32_t n, int32_t token);
 /* Takes the finite and +infinite of n logits, which must stay as they are; NaN and -infinity are left out. items has
  * room for n. */
 void weft__sample_candidates_fill(weft__sample_candidates *c, weft__sample_candidate *items, const float *logits,

@@ -226,3 +226,35 @@ weft_status weft_sampler_pick(weft_sampler *s, float *logits, int32_t *token, we
     if (*token < 0) return weft_fail(err, WEFT_ARGUMENT, "no token can be picked: every logit is NaN or -infinity");
     return WEFT_OK;
 }
+
+/* ---- looking ahead ---- */
+
+void weft__sample_ahead_begin(const weft_sampler *s, weft__sample_ahead *a)
+{
+    a->rng = s->rng;
+    a->n = 0;
+}
+
+weft_status weft__sample_ahead_pick(weft_sampler *s, weft__sample_ahead *a, float *logits, int32_t *token, float *p,
+                                    weft_error *err)
+{
+    if (a->n == WEFT__SAMPLE_AHEAD) return weft_fail(err, WEFT_LIMIT, "more than %d tokens ahead", a->n);
+    weft_status st = weft_sampler_pick(s, logits, token, err);
+    if (st) return st;
+    *p = weft__sample_part(logits, s->n_vocab, *token);
+    a->token[a->n] = *token;
+    a->lost[a->n++] = s->window > 0 && s->n_history == s->window ? s->history[s->at] : -1;
+    return weft_sampler_accept(s, *token, err);
+}
+
+void weft__sample_ahead_end(weft_sampler *s, const weft__sample_ahead *a)
+{
+    s->rng = a->rng;
+    for (int32_t k = a->n - 1; k >= 0 && s->window; k--) {
+        s->count[a->token[k]]--;
+        if (s->window < 0) continue;
+        s->at = (s->at + s->window - 1) % s->window;
+        if (a->lost[k] < 0) s->n_history--;
+        else s->count[s->history[s->at] = a->lost[k]]++;
+    }
+}

@@ -111,6 +111,29 @@ static void count_found(weft__sched *s, int32_t i)
     weft__sched_prepay(s, i, r->n_highest < r->n_prompt ? r->n_prompt - r->n_highest : 0);
 }
 
+/* What the store kept, as far as it is there by now. */
+static void restore(weft__sched *s, int32_t i)
+{
+    sched_request *r = &s->requests[i];
+    const int32_t n = s->store.restore(s->store.arg, r->user, weft__sched_known(r) - 1);
+    r->restoring = n == WEFT__SCHED_LATER;
+    r->n_computed = r->restoring ? 0 : n;
+    if (!r->restoring) count_found(s, i);
+}
+
+void weft__sched_restore_some(weft__sched *s)
+{
+    for (int32_t k = 0; k < s->n_running; k++)
+        if (s->requests[s->running[k]].restoring) restore(s, s->running[k]);
+}
+
+int weft__sched_only_restores(const weft__sched *s)
+{
+    for (int32_t k = 0; k < s->n_running; k++)
+        if (!s->requests[s->running[k]].restoring) return 0;
+    return s->n_running > 0;
+}
+
 static void memory_begin(weft__sched *s, int32_t i)
 {
     sched_request *r = &s->requests[i];
@@ -138,14 +161,14 @@ static int start(weft__sched *s, int32_t i)
         weft__sched_finish(s, i, WEFT__SCHED_FAILED, &err);
         return 1;
     }
-    int first = r->state == WEFT__SCHED_QUEUED, swapped = r->swapped;
-    if (swapped) r->n_computed = s->store.restore(s->store.arg, r->user, weft__sched_known(r) - 1);
+    int first = r->state == WEFT__SCHED_QUEUED;
     if (first) memory_begin(s, i);
     else weft__sched_unlist(s, i);
-    count_found(s, i);
+    if (r->swapped) restore(s, i);
+    else count_found(s, i);
     r->state = WEFT__SCHED_PREFILLING;
+    r->fresh = !r->swapped;
     r->swapped = 0;
-    r->fresh = !swapped;
     r->rows = 0;
     r->start_step = s->n_steps;
     r->served_us = s->now_us;
@@ -189,7 +212,7 @@ static void preempt(weft__sched *s, int32_t i)
     sched_request *r = &s->requests[i];
     weft__sched_unlist(s, i);
     r->swapped = s->store.release(s->store.arg, r->user, WEFT__SCHED_PREEMPTED);
-    r->n_computed = r->rows = 0;
+    r->n_computed = r->rows = r->restoring = 0;
     r->n_preempted++;
     r->state = WEFT__SCHED_WAITING;
     r->served_us = s->now_us;

@@ -44,11 +44,12 @@ typedef struct sched_request {
     int32_t n_highest; /* the most that were computed or found so far: more is progress, less is done again */
     int32_t n_prepaid; /* prompt tokens its tenant was charged for and that are not computed yet */
     int32_t n_cached, n_preempted;
-    int32_t rows;    /* in the step being planned or computed */
-    int32_t fresh;   /* no rows since it started or resumed, and nothing restored */
-    int32_t bare;    /* its prefix does not fit beside its own pages: it goes without one */
-    int32_t swapped; /* the store kept its contents */
-    int32_t ending;  /* it finishes at the next opportunity, as `why` */
+    int32_t rows;      /* in the step being planned or computed */
+    int32_t fresh;     /* no rows since it started or resumed, and nothing restored */
+    int32_t bare;      /* its prefix does not fit beside its own pages: it goes without one */
+    int32_t swapped;   /* the store kept its contents, */
+    int32_t restoring; /* and brings them back: it runs, without rows */
+    int32_t ending;    /* it finishes at the next opportunity, as `why` */
     int32_t next_ending;
     weft__sched_why why;
 } sched_request;
@@ -166,6 +167,10 @@ int weft__sched_reads_before(const void *sched, int32_t a, int32_t b);
 void weft__sched_admit(weft__sched *s);
 /* Takes memory for the rows of all running requests, preempting those that rank last when there is not enough. */
 void weft__sched_reserve_rows(weft__sched *s);
+/* Asks what became of those that the store brings back. */
+void weft__sched_restore_some(weft__sched *s);
+/* Is that all that runs, and does any? */
+int weft__sched_only_restores(const weft__sched *s);
 /* Out of the running or the preempted. */
 void weft__sched_unlist(weft__sched *s, int32_t i);
 /* Looks for a longer prefix: another request may have computed it meanwhile. */

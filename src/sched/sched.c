@@ -310,5 +310,5 @@ void weft__sched_get_stats(const weft__sched *s, weft__sched_stats *out)
     out->n_tenants = s->n_live_tenants;
     for (int32_t k = 0; k < s->n_running; k++)
         if (s->requests[s->running[k]].state == WEFT__SCHED_DECODING) out->n_decoding++;
-        else out->n_prefilling++;
+        else out->n_prefilling++, out->n_restoring += s->requests[s->running[k]].restoring;
 }

@@ -21,7 +21,8 @@
  *   running ones got as much. When pages run out nevertheless, the one that ranks last gives its own up: lowest
  *   priority, then started last; each preemption lifts it by four levels up to the highest, so that the oldest are not
  *   preempted for ever. It resumes before those that wait with the same or a lower priority. Its tokens are the
- *   engine's and stay; what was computed of them is computed again, unless the store kept it.
+ *   engine's and stay; what was computed of them is computed again, unless the store kept it. While the store brings
+ *   that back the request has its place and its pages, and no rows; others do not wait for it.
  *
  * Nothing is allocated after weft__sched_create. A step costs O(running) and O(log waiting) for each request that
  * starts or ends. Owner: the engine thread; nothing here is thread-safe. Times are microseconds of one monotonic clock,
@@ -54,6 +55,8 @@ typedef enum weft__sched_release {
     WEFT__SCHED_FINISHED   /* for good, also what was swapped; once for each request that ever started */
 } weft__sched_release;
 
+enum { WEFT__SCHED_LATER = -1 };
+
 /* Memory of sequences, in pages of n_groups kinds. `user` is the request's. A sequence has a length: the tokens it has
  * keys and values of; match sets it, the engine advances it after each step. */
 typedef struct weft__sched_store {
@@ -76,8 +79,10 @@ typedef struct weft__sched_store {
     weft_status (*reserve)(void *arg, void *user, int32_t n_tokens, weft_error *err);
     /* Empties the sequence. Returns 1 when, WEFT__SCHED_PREEMPTED, its contents were kept elsewhere; otherwise 0. */
     int (*release)(void *arg, void *user, weft__sched_release how);
-    /* Brings back what release kept, for a sequence whose pages fit; returns the new length, at most n_max (the old
-     * length when that failed: the rest is computed again). NULL when release never keeps anything. */
+    /* Brings back what release kept, for a sequence whose pages fit; returns its new length, 0 to n_max (the rest is
+     * computed again: the old length, or less, when that failed). WEFT__SCHED_LATER: it is on its way, and the sequence
+     * has its pages; asked again in the next step, until a length comes or the request is released, which may keep it
+     * once more. NULL when release never keeps anything. */
     int32_t (*restore)(void *arg, void *user, int32_t n_max);
 } weft__sched_store;
 
@@ -132,6 +137,8 @@ weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sch
 /* Calls neither hooks nor store: first cancel all and call weft__sched_next once. */
 void weft__sched_destroy(weft__sched **sched);
 
+/* From the next plan on, limits->chunk is n, 1 to step_rows. Between weft__sched_done and weft__sched_next. */
+void weft__sched_set_chunk(weft__sched *s, int32_t n);
 /* Puts a request into the queue; *id is never 0. WEFT_BUSY: no room, with an estimate of when there will be in
  * *retry_after_s (may be NULL; see weft__sched_retry_after). WEFT_LIMIT: it could never fit, WEFT_ARGUMENT: it makes no
  * sense; both by name. */
@@ -154,8 +161,8 @@ void weft__sched_cancel_all(weft__sched *s);
 void weft__sched_end(weft__sched *s, uint64_t id);
 
 /* Finishes what is cancelled or expired, starts and preempts requests, reserves memory for the rows it picks. The plan
- * is valid until the next call; n_items is 0 when no request is left. After a plan with items, weft__sched_done must
- * follow. */
+ * is valid until the next call; n_items is 0 when no request is left, or when all that run wait for what the store
+ * brings back. After a plan with items, weft__sched_done must follow. */
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us);
 /* Adds n rows of a draft to item k of the plan, which decodes; no more than weft__sched_draft_room says. The caller has
  * memory for them. Between weft__sched_next and the step; once for an item. */
@@ -178,6 +185,7 @@ void weft__sched_done(weft__sched *s, uint64_t now_us);
 
 typedef struct weft__sched_stats {
     int32_t n_queued, n_prefilling, n_decoding, n_preempted, n_tenants; /* now */
+    int32_t n_restoring;                                                /* of n_prefilling */
     uint64_t submitted, refused, started, preempted;                    /* since the start; refused: WEFT_BUSY */
     uint64_t finished[5];                                               /* by weft__sched_why */
     uint64_t steps, prompt_rows, decode_rows, recomputed_rows, cached_tokens;

@@ -39,7 +39,8 @@ static int32_t pick_decoders(weft__sched *s)
         sched_request *r = &s->requests[s->running[k]];
         r->rows = r->state == WEFT__SCHED_DECODING;
         n_decode += r->rows;
-        if (r->rows == 0 && weft__sched_rank_level(r) > s->top_level) s->top_level = weft__sched_rank_level(r);
+        if (r->rows == 0 && !r->restoring && weft__sched_rank_level(r) > s->top_level)
+            s->top_level = weft__sched_rank_level(r);
     }
     int32_t left = s->limits.step_rows - n_decode;
     return n_decode > 0 && left > s->limits.chunk ? s->limits.chunk : left;
@@ -49,7 +50,8 @@ static void pick_prompts(weft__sched *s, int32_t left)
 {
     s->readers.n = 0;
     for (int32_t k = 0; k < s->n_running; k++)
-        if (s->requests[s->running[k]].rows == 0) weft__sched_heap_push(&s->readers, s->running[k]);
+        if (s->requests[s->running[k]].rows == 0 && !s->requests[s->running[k]].restoring)
+            weft__sched_heap_push(&s->readers, s->running[k]);
     while (left > 0 && s->readers.n > 0) {
         int32_t i = s->readers.items[0];
         sched_request *r = &s->requests[i];
@@ -86,6 +88,12 @@ static void make_plan(weft__sched *s)
         }
 }
 
+void weft__sched_set_chunk(weft__sched *s, int32_t n)
+{
+    assert(!s->in_step);
+    s->limits.chunk = n < 1 ? 1 : n < s->limits.step_rows ? n : s->limits.step_rows;
+}
+
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us)
 {
     assert(!s->in_step);
@@ -93,10 +101,12 @@ const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us)
     s->plan = (weft__sched_plan){.items = s->items};
     expire(s);
     weft__sched_finish_marked(s);
-    /* A round without rows has preempted or finished a request; in the next one none starts while others run, or those
-     * whom memory just failed would be asked for ever. */
+    weft__sched_restore_some(s);
+    /* A round without rows has preempted or finished a request, or all that run are being restored; in the next one
+     * none starts while others run, or those whom memory just failed would be asked for ever. */
     for (int first = 1; s->n_live > 0 && s->plan.n_items == 0; first = 0) {
         if (first || s->n_running == 0) weft__sched_admit(s);
+        if (weft__sched_only_restores(s)) break;
         pick_prompts(s, pick_decoders(s));
         weft__sched_reserve_rows(s);
         make_plan(s);

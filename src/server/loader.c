@@ -85,6 +85,8 @@ static weft_status prepare(weft_server *s, weft__server_model *m, const char *pa
     m->kv_most = need.pages;
     const int has_adapters = m->settings.adapter_dir || m->settings.n_adapters || m->n_kept;
     const uint64_t adapters = has_adapters ? m->settings.engine.adapter_bytes : 0;
+    m->adapters_least = adapters;
+    m->adapters_more = m->n_adapters_gone = 0;
     return make_room(s, m, need.weights + need.scratch_most + adapters, need.pages_least, err);
 }
 
@@ -170,7 +172,7 @@ static void load_one(weft_server *s, weft__server_model *m)
         return;
     }
     m->state = st == WEFT_CANCELLED ? WEFT__SERVER_UNLOADED : WEFT__SERVER_FAILED;
-    m->reserved = m->kv_allowed = 0;
+    m->reserved = m->kv_allowed = m->adapters_more = 0;
     m->fault = err;
     weft__server_models_refuse(s, m, &err);
     if (st != WEFT_CANCELLED) weft__log(WEFT__LOG_WARN, "the model '%s' could not be loaded: %s", m->name, err.message);
@@ -186,6 +188,17 @@ static void add_histogram(weft_histogram *to, const weft_histogram *more)
     for (int i = 0; i <= WEFT_HISTOGRAM_MAX; i++) to->counts[i] += more->counts[i];
 }
 
+static void keep_drafts(weft_draft_stats *to, const weft_draft_stats *more)
+{
+    to->n_drafts += more->n_drafts;
+    to->n_tokens += more->n_tokens;
+    to->n_accepted += more->n_accepted;
+    for (int k = 0; k < WEFT_DRAFT_MAX; k++) {
+        to->tokens_at[k] += more->tokens_at[k];
+        to->accepted_at[k] += more->accepted_at[k];
+    }
+}
+
 /* Counters of an engine that ends go on where they are. */
 static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
 {
@@ -198,6 +211,8 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->n_cancelled += e->n_cancelled;
     to->n_failed += e->n_failed;
     to->n_generated += e->n_generated;
+    to->draft_ns += e->draft_ns;
+    for (int d = 0; d < WEFT_DRAFTERS; d++) keep_drafts(&to->drafts[d], &e->drafts[d]);
     to->n_refused += e->n_refused;
     to->n_preempted += e->n_preempted;
     to->n_put_off += e->n_put_off;
@@ -259,7 +274,7 @@ void weft__server_loader_unload(weft_server *s, weft__server_model *m)
     weft__background_run(end_model, m);
     pthread_mutex_lock(&s->models.lock);
     m->state = WEFT__SERVER_UNLOADED;
-    m->reserved = m->kv_allowed = 0;
+    m->reserved = m->kv_allowed = m->adapters_more = 0;
     m->closing = 0;
     m->n_unloads++;
     if (m->waiting.n) weft__server_loader_want(s, m);

@@ -245,6 +245,12 @@ static void put_drafts(const weft_engine_stats *e, weft__strbuf *out)
     }
 }
 
+static void put_draft_time(const weft_engine_stats *e, weft__strbuf *out)
+{
+    head(out, "weft_draft_seconds_total", "counter", "In which a draft model guessed.");
+    weft__strbuf_printf(out, "weft_draft_seconds_total %.6f\n", (double)e->draft_ns / 1e9);
+}
+
 static void put_memory(const weft_memory *m, weft__strbuf *out)
 {
     const struct {
@@ -325,6 +331,8 @@ static void put_model(weft__server_model *m, weft__strbuf *out)
     put_requests(&m->metrics, out);
     put_engine(&e, out);
     put_drafts(&e, out);
+    put_draft_time(&e, out);
+    gauge(out, "weft_chunk_rows", "Rows of prompts that a step may have beside requests that generate.", e.chunk);
     put_memory(&e.memory, out);
 }
 
@@ -446,7 +454,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     counter(out, "weft_traces_dropped_total", "Requests whose spans were dropped: it did not, or not in time.",
             n_dropped);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
-            s->answered.log_lines_lost);
+            weft__server_log_lost(s));
     gauge(out, "weft_memory_blocks",
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());

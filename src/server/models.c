@@ -56,14 +56,15 @@ int weft__server_model_hold_loaded(weft__server_model *m)
     return held;
 }
 
-static void give_back(weft__server_model **p, int was_used)
+/* used_ns: 0: it was not used. */
+static void give_back(weft__server_model **p, uint64_t used_ns)
 {
     weft__server_model *m = *p;
     if (!m) return;
     weft__server_models *all = &m->server->models;
     *p = NULL;
     pthread_mutex_lock(&all->lock);
-    if (was_used) m->used_ns = weft__clock_ns();
+    if (used_ns > m->used_ns) m->used_ns = used_ns;
     if (--m->n_held == 0 && all->are_several) {
         pthread_cond_signal(&all->work);
         pthread_cond_signal(&all->tick);
@@ -71,9 +72,9 @@ static void give_back(weft__server_model **p, int was_used)
     pthread_mutex_unlock(&all->lock);
 }
 
-void weft__server_model_release(weft__server_model **m)
+void weft__server_model_release(weft__server_model **m, uint64_t used_ns)
 {
-    give_back(m, 1);
+    give_back(m, used_ns ? used_ns : weft__clock_ns());
 }
 
 void weft__server_model_look_away(weft__server_model **m)
@@ -327,6 +328,7 @@ void *weft__server_models_sender(void *server)
         const int has_left = w->has_left;
         pthread_mutex_unlock(&all->lock);
         weft__server_model *m = w->model;
+        const uint64_t from = weft__clock_ns();
         if (has_left) {
             waiter_end(w, NULL);
         } else {
@@ -334,7 +336,7 @@ void *weft__server_models_sender(void *server)
             w->answer(m, w->r, &w->who);
             waiter_unref(w);
         }
-        weft__server_model_release(&m);
+        weft__server_model_release(&m, from);
         pthread_mutex_lock(&all->lock);
     }
     pthread_mutex_unlock(&all->lock);

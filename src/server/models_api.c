@@ -20,7 +20,7 @@ static void put_state(const weft__server_model *m, const weft__server_caller *wh
                                          .progress = (double)m->permille / 1000,
                                          .fault = m->state == WEFT__SERVER_FAILED ? m->fault.message : NULL,
                                          .is_pinned = m->is_pinned || !m->path,
-                                         .n_bytes = is_there ? m->reserved + m->kv_allowed : 0};
+                                         .n_bytes = is_there ? m->reserved + m->kv_allowed + m->adapters_more : 0};
     /* what it is belongs to the loader while it comes and goes */
     weft__api_put_model_state(out, name, m->server->began, is_there ? m->n_vocab : 0,
                               is_there ? m->prompt_model.n_ctx : 0, is_there ? &m->info : NULL, &state);

@@ -51,7 +51,7 @@ void weft__server_response_unref(weft__server_response *g)
     weft__free(g->predicted);
     weft__strbuf_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
-    weft__server_model_release(&g->model);
+    weft__server_model_release(&g->model, g->stages.ended_ns);
     weft__server_rules_release(&g->rules);
     weft__http_release(g->r);
     weft__free(g);
@@ -240,6 +240,8 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
     c->n_prompt = e->n_prompt;
     c->out->n_cached = e->n_cached;
     c->out->n_drafted = e->n_drafted;
+    memcpy(c->drafted, e->drafted, sizeof c->drafted);
+    memcpy(c->accepted, e->accepted, sizeof c->accepted);
     c->out->n_predicted = e->n_predicted;
     c->out->n_dropped = e->n_dropped;
     c->queue_ms = e->queue_ms;
@@ -323,7 +325,7 @@ static void on_finished(weft__server_choice *c, const weft_event *e)
     g->is_asking |= asks;
     pthread_mutex_unlock(&g->lock);
     if (asks && weft__server_response_ask(g)) last = 1;
-    if (!refused && last) weft__server_stages_leave_engine(&g->stages);
+    if (!refused && last) weft__server_stages_leave_engine(&g->stages, c->now_ns);
     if (last) weft__server_response_leave(g); /* who has the end of an answer may send the next request */
     if (!refused && last && !g->params.stream) {
         weft__server_answers_put(&g->server->answers, g);

@@ -4,6 +4,7 @@
  * that one. */
 #include <math.h>
 
+#include "base/clock.h"
 #include "server/response.h"
 
 /* Nothing more is to be asked for: it was refused, its client left, or one has failed. With the lock. */
@@ -54,7 +55,7 @@ int weft__server_response_ask(weft__server_response *g)
 void weft__server_response_ask_on(weft__server_response *g)
 {
     if (!weft__server_response_ask(g)) return;
-    weft__server_stages_leave_engine(&g->stages);
+    weft__server_stages_leave_engine(&g->stages, weft__clock_ns());
     weft__server_response_leave(g);
     atomic_fetch_add(&g->refs, 1);
     weft__server_answers_put(&g->server->answers, g);

@@ -22,6 +22,10 @@ void weft__server_response_note(weft__server_response *g)
             note->n_cached += c->out->n_cached;
         }
         note->n_generated += c->out->n_generated;
+        for (int d = 0; d < WEFT_DRAFTERS; d++) {
+            note->drafted[d] += c->drafted[d];
+            note->accepted[d] += c->accepted[d];
+        }
         if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
     }
     note->stages = g->stages;

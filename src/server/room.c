@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* room.c: how much memory the models of a server take together, and who gives way (server.h).
  *
- * A model counts with what it will hold at most: its weights, what steps and requests write, its adapters' budget, and
- * the pages that its engine may take, a limit that is moved while it runs. The sum is never above the server's limit,
- * so what is held is not either. What is in use never goes: pages of running requests, models that a request holds.
- * Room comes first from pages that are not in use, then from models that none uses, the least recently used first; then
- * the one that was loaded longest ago takes no more requests until it could go. All with the lock of models. */
+ * A model counts with what it will hold at most: its weights, what steps and requests write, and what its adapters and
+ * the pages of its engine may take, two limits that are moved while it runs. The sum is never above the server's limit,
+ * so what is held is not either. What is in use never goes: pages and adapters of running requests, models that a
+ * request holds. Room comes first from adapters and pages that are not in use, then from models that none uses, the
+ * least recently used first; then the one that was loaded longest ago takes no more requests until it could go. All
+ * with the lock of models. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "server/models.h"
 
 static const uint64_t MS = 1000000, SHRINKS_NS = 5000000, IDLE_NS = 10000000000ull, GRANT_LEAST = 1 << 20;
-enum { SHRINKS = 40 /* looks after which pages are not waited for any more */ };
+enum { SHRINKS = 40 /* looks after which pages, or who still holds a model, are not waited for any more */ };
 static const double HIGH = 0.85, LOW = 0.70; /* of the limit: what is idle goes above the one until the other */
 
 static weft_engine_stats stats_of(const weft__server_model *m)
@@ -33,6 +34,14 @@ static uint64_t pages_of(const weft__server_model *m)
     return most(m->kv_allowed, stats_of(m).kv_limit_bytes);
 }
 
+/* Beyond what is reserved for them. */
+static uint64_t adapters_of(const weft__server_model *m)
+{
+    if (m->state != WEFT__SERVER_LOADED) return m->adapters_more;
+    const uint64_t held = stats_of(m).adapter_bytes;
+    return most(m->adapters_more, held > m->adapters_least ? held - m->adapters_least : 0);
+}
+
 uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but)
 {
     uint64_t sum = 0;
@@ -40,7 +49,7 @@ uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but)
         const weft__server_model *m = s->models.items[i];
         if (m != but &&
             (m->state == WEFT__SERVER_LOADED || m->state == WEFT__SERVER_LOADING || m->state == WEFT__SERVER_UNLOADING))
-            sum += m->reserved + pages_of(m);
+            sum += m->reserved + pages_of(m) + adapters_of(m);
     }
     return sum;
 }
@@ -60,19 +69,43 @@ static weft__server_model *least_used(weft_server *s, const weft__server_model *
     return found;
 }
 
+/* One that was used before that one, and whose requests have all ended: who holds it still is about to let go. */
+static int leaves_soon(weft_server *s, const weft__server_model *but, const weft__server_model *than)
+{
+    for (size_t i = 0; i < s->models.n; i++) {
+        const weft__server_model *m = s->models.items[i];
+        if (m == but || m->state != WEFT__SERVER_LOADED || !m->path || m->is_pinned || !m->n_held) continue;
+        if (m->used_ns >= than->used_ns) continue;
+        const weft_engine_stats e = stats_of(m);
+        if (!e.n_running && !e.n_waiting) return 1;
+    }
+    return 0;
+}
+
 static void allow(weft__server_model *m, uint64_t bytes)
 {
     m->kv_allowed = bytes;
     weft_engine_limit_pages(m->engine, bytes);
 }
 
-/* Takes pages back that no request uses. Returns 1 where some will be free soon. */
-static int shrink_pages(weft_server *s, const weft__server_model *but)
+static void allow_adapters(weft__server_model *m, uint64_t more)
+{
+    m->adapters_more = more;
+    weft_engine_limit_adapters(m->engine, m->adapters_least + more);
+    m->n_adapters_gone = stats_of(m).adapter_evictions; /* those that went for this were not missed yet */
+}
+
+/* Takes adapters and pages back that no request uses. Returns 1 where some will be free soon. */
+static int shrink(weft_server *s, const weft__server_model *but)
 {
     int soon = 0;
     for (size_t i = 0; i < s->models.n; i++) {
         weft__server_model *m = s->models.items[i];
         if (m == but || m->state != WEFT__SERVER_LOADED) continue;
+        if (m->adapters_more) {
+            allow_adapters(m, 0);
+            soon = 1;
+        }
         weft_engine_stats e = stats_of(m);
         const int32_t held = e.kv_pages_used + e.kv_pages_cached;
         const uint64_t used = held ? e.memory.pages.bytes / (uint64_t)held * (uint64_t)e.kv_pages_used : 0;
@@ -126,7 +159,7 @@ weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64
 {
     weft__server_models *all = &s->models;
     weft_status st = WEFT_OK;
-    int n_shrinks = 0;
+    int n_shrinks = 0, n_leaves = 0;
     while (!st && all->memory) {
         const uint64_t stays = pinned(s, m);
         if (all->stop || m->is_cancelled) {
@@ -137,11 +170,16 @@ weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64
                            stays < all->memory ? (double)(all->memory - stays) / 1e6 : 0.0);
         } else if (weft__server_room_used(s, m) + bytes + pages <= all->memory) {
             break;
-        } else if (n_shrinks < SHRINKS && shrink_pages(s, m)) {
+        } else if (n_shrinks < SHRINKS && shrink(s, m)) {
             n_shrinks++;
             weft__clock_wait(&all->work, &all->lock, weft__clock_ns() + SHRINKS_NS);
         } else {
             weft__server_model *idle = least_used(s, m);
+            if (idle && n_leaves < SHRINKS && leaves_soon(s, m, idle)) {
+                n_leaves++;
+                weft__clock_wait(&all->work, &all->lock, weft__clock_ns() + SHRINKS_NS);
+                continue;
+            }
             if (idle) {
                 weft__server_loader_unload(s, idle);
                 continue;
@@ -159,6 +197,18 @@ weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64
 }
 
 /* ---- now and then ---- */
+
+/* Room for adapters where some went for others since it was last looked at, from what is below the higher mark. */
+static void grow_adapters(weft__server_model *m, const weft_engine_stats *e, uint64_t *used, uint64_t high)
+{
+    const int wants = e->adapter_evictions > m->n_adapters_gone;
+    m->n_adapters_gone = e->adapter_evictions;
+    if (!wants || *used >= high) return;
+    uint64_t more = most((m->adapters_least + m->adapters_more) / 2, GRANT_LEAST);
+    if (more > high - *used) more = high - *used;
+    allow_adapters(m, m->adapters_more + more);
+    *used += more;
+}
 
 /* Pages for one that wants them, from what is below the higher mark. */
 static void grow(weft__server_model *m, const weft_engine_stats *e, uint64_t *used, uint64_t high)
@@ -178,7 +228,7 @@ void weft__server_room_tend(weft_server *s, uint64_t now)
     const uint64_t high = (uint64_t)((double)all->memory * HIGH), low = (uint64_t)((double)all->memory * LOW);
     uint64_t used = weft__server_room_used(s, NULL);
     if (used > high) {
-        (void)shrink_pages(s, NULL);
+        (void)shrink(s, NULL);
         used = weft__server_room_used(s, NULL);
         for (weft__server_model *m; used > low && (m = least_used(s, NULL)) && now - m->used_ns > IDLE_NS;) {
             if (m->closing) return; /* one after the other */
@@ -192,5 +242,6 @@ void weft__server_room_tend(weft_server *s, uint64_t now)
         if (m->state != WEFT__SERVER_LOADED || m->closing) continue;
         weft_engine_stats e = stats_of(m);
         grow(m, &e, &used, high);
+        grow_adapters(m, &e, &used, high);
     }
 }

@@ -281,7 +281,8 @@ static weft_status open_first(weft_server *s, weft_model *model, weft_engine *en
     m->kv_most = need.pages;
     weft_engine_get_stats(engine, &e);
     m->reserved = need.weights + need.scratch_most;
-    if (m->settings.adapter_dir || e.n_adapters) m->reserved += m->settings.engine.adapter_bytes;
+    if (m->settings.adapter_dir || e.n_adapters) m->adapters_least = m->settings.engine.adapter_bytes;
+    m->reserved += m->adapters_least;
     weft_engine_limit_pages(engine, need.pages_least);
     if (m->reserved + m->kv_least <= s->models.memory) return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "%s takes %.1f MB, more than the %.1f MB of --memory", m->name,
@@ -364,7 +365,6 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (st) return st;
     weft_server *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     s->no_page = p->no_page != 0;

@@ -125,7 +125,6 @@ typedef struct weft__server_metrics {
 /* Of the server, whatever models it serves. */
 typedef struct weft__server_answered {
     _Atomic uint64_t responses[WEFT__SERVER_ROUTES_MAX][WEFT__SERVER_STATUSES_MAX];
-    _Atomic uint64_t log_lines_lost;
 } weft__server_answered;
 
 /* By key and adapters (usage.c). */
@@ -193,20 +192,6 @@ typedef struct weft__server_answers {
     weft__http_turns waiting;
     int stop, has_thread;
 } weft__server_answers;
-
-/* The request log (log.c). */
-typedef struct weft__server_log {
-    pthread_t thread;
-    pthread_mutex_t lock; /* waiting, stop, ended */
-    pthread_cond_t end;
-    weft__strbuf waiting, taken; /* whole lines: that wait for the thread; the thread's */
-    char *path;                  /* where it is opened again; NULL: nowhere */
-    int fd, wake_fd;             /* -1: none */
-    size_t n_rest;               /* the thread's, as rest: of a line that was begun */
-    int stop, ended, has_thread;
-    atomic_int reopen, told; /* told: that lines are lost */
-    char rest[8192];         /* more than a line has */
-} weft__server_log;
 
 /* Numbers in a file (metrics_file.c). */
 typedef struct weft__server_metrics_file {
@@ -279,7 +264,9 @@ typedef struct weft__server_model {
     atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
-    uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages; pages */
+    uint64_t reserved, kv_allowed, kv_least, kv_most; /* bytes: all but pages and what adapters have beyond; pages */
+    uint64_t adapters_least, adapters_more;           /* of adapters: reserved; that they may take beyond */
+    uint64_t n_adapters_gone;                         /* evictions when it was last looked at */
     weft_error fault;
     weft__http_turns waiting;        /* requests that wait for it */
     weft__server_kept_adapter *kept; /* [n_kept] */
@@ -337,7 +324,8 @@ typedef struct weft__server_models {
 weft__server_model *weft__server_model_hold(weft__server_model *m);
 /* 1: it is loaded, and held now. */
 int weft__server_model_hold_loaded(weft__server_model *m);
-void weft__server_model_release(weft__server_model **m);
+/* used_ns: when it was last used, which may be long before; 0: now. */
+void weft__server_model_release(weft__server_model **m, uint64_t used_ns);
 /* The same by who only looked: that is no use of it. */
 void weft__server_model_look_away(weft__server_model **m);
 
@@ -365,9 +353,9 @@ struct weft_server {
     int n_at_disk, max_at_disk;
     const void *at_disk[WEFT__SERVER_WORKERS_MAX];
     weft__server_answers answers;
-    int add_adapters; /* those of folders for adapters, by their names */
-    weft__server_log log;
-    weft__server_traces *traces; /* NULL: none are sent */
+    int add_adapters;             /* those of folders for adapters, by their names */
+    struct weft__server_log *log; /* NULL: none */
+    weft__server_traces *traces;  /* NULL: none are sent */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
     int stop_fd, reload_fd;
@@ -405,6 +393,7 @@ typedef struct weft__server_choice {
     uint64_t counted_ns;             /* until then its time is counted */
     uint64_t prompt_us, generate_us; /* that are counted */
     int32_t n_prompt;
+    int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS];
     double queue_ms;
 } weft__server_choice;
 
@@ -503,6 +492,7 @@ void weft__server_disk_leave(weft_server *s, const weft__http_request *r);
 typedef struct weft__server_log_entry {
     char tenant[64], finish[16], model[64];
     int32_t n_prompt, n_cached, n_generated, n_choices;
+    int32_t drafted[WEFT_DRAFTERS], accepted[WEFT_DRAFTERS]; /* tokens that were guessed, by drafter; right ones */
     double queue_ms;
     weft__server_stages stages;
     weft__server_model *served; /* of whose engine it was; loaded or not by now */
@@ -563,8 +553,10 @@ const char *weft__server_route_at(int index);
 /* NULL: there is none; "-": stderr. WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */
 weft_status weft__server_log_begin(weft_server *s, const char *path, weft_error *err);
 /* After the last request was released; nothing when it has not begun. What a log does not take within a second is
- * lost. */
+ * lost, and a thread that stands in a write until then may outlive the server. */
 void weft__server_log_end(weft_server *s);
+/* Lines that could not be written. */
+uint64_t weft__server_log_lost(const weft_server *s);
 /* Never blocks. */
 void weft__server_log_request(weft_server *s, const weft__http_record *record, const weft__server_log_entry *note);
 

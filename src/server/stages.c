@@ -54,15 +54,16 @@ void weft__server_stage_engine(weft__server_stages *s, const struct weft_event *
     s->engine_ns[WEFT__SERVER_WRITING] += ns_of(e->event_ms);
 }
 
-void weft__server_stages_leave_engine(weft__server_stages *s)
+void weft__server_stages_leave_engine(weft__server_stages *s, uint64_t ended_ns)
 {
-    const uint64_t now = weft__clock_ns(), window = now > s->since_ns ? now - s->since_ns : 0;
+    if (ended_ns < s->since_ns) ended_ns = s->since_ns; /* it was told of before its submission was counted */
+    const uint64_t window = ended_ns - s->since_ns;
     uint64_t all = 0;
     for (int i = 0; i < WEFT__SERVER_STAGES; i++) all += s->engine_ns[i];
     /* One answer's parts are taken as they are, so that what is in none of them shows. */
     const double share = all > window ? (double)window / (double)all : 1;
     for (int i = 0; i < WEFT__SERVER_STAGES; i++) s->ns[i] += (uint64_t)((double)s->engine_ns[i] * share);
-    s->since_ns = s->ended_ns = now;
+    s->since_ns = s->ended_ns = ended_ns;
     s->now = WEFT__SERVER_WRITING;
 }
 

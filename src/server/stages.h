@@ -41,9 +41,9 @@ void weft__server_stage(weft__server_stages *s, enum weft__server_stage next);
 void weft__server_stage_move(weft__server_stages *s, enum weft__server_stage to, uint64_t ns);
 /* What the engine tells of one of its answers, at its end. */
 void weft__server_stage_engine(weft__server_stages *s, const struct weft_event *e);
-/* The engine has ended all of them: the time since it was submitted is theirs, in proportion where there are several.
- * It is being written from now on. */
-void weft__server_stages_leave_engine(weft__server_stages *s);
+/* The engine ended all of them at ended_ns: the time since it was submitted is theirs, in proportion where there are
+ * several. From then on it is being written, also while the engine's last words wait to be told. */
+void weft__server_stages_leave_engine(weft__server_stages *s, uint64_t ended_ns);
 /* Its last byte was sent, or its client left, so long after it came. */
 void weft__server_stages_end(weft__server_stages *s, double ms);
 /* "model", for labels. */

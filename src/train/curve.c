@@ -39,8 +39,13 @@ static void put_line(weft__strbuf *t, const weft__curve_point *p)
     put_number(t, "heldout", p->heldout);
     put_number(t, "better", p->better);
     put_number(t, "heldout_better", p->heldout_better);
+    put_number(t, "chosen", p->chosen);
+    put_number(t, "rejected", p->rejected);
+    put_number(t, "anchor", p->anchor);
     put_number(t, "lr", p->lr);
     put_number(t, "grad_norm", p->grad_norm);
+    put_number(t, "answers", p->answers);
+    put_number(t, "keep", p->keep);
     put_number(t, "seconds", p->seconds);
     weft__strbuf_puts(t, "}\n");
 }
@@ -64,9 +69,14 @@ static weft_status read_line(const char *line, size_t n, weft__curve_point *p, i
     p->heldout = number_of(v, "heldout");
     p->better = number_of(v, "better");
     p->heldout_better = number_of(v, "heldout_better");
+    p->chosen = number_of(v, "chosen");
+    p->rejected = number_of(v, "rejected");
+    p->anchor = number_of(v, "anchor");
     p->lr = number_of(v, "lr");
     p->grad_norm = number_of(v, "grad_norm");
     p->seconds = number_of(v, "seconds");
+    p->answers = number_of(v, "answers");
+    p->keep = number_of(v, "keep");
     weft__json_free(&v);
     return WEFT_OK;
 }

@@ -9,6 +9,7 @@
 typedef struct weft__dataset_segment {
     size_t at;
     uint32_t n_rows;
+    float weight; /* of its record */
 } weft__dataset_segment;
 
 struct weft__dataset {
@@ -18,11 +19,19 @@ struct weft__dataset {
     weft__train_rendered all; /* the tokens of all documents, one behind the other */
     weft__dataset_segment *segments;
     size_t n_segments, segments_capacity;
+    size_t n_own; /* segments that are no neighbours, where `mixes` */
+    int mixes;
+    double ratio;
+    weft__dataset_totals own; /* counts when neighbours began */
+    float record_weight;      /* of the record that is being read */
+    int weighted;             /* some segment has another weight than 1 */
     weft__dataset_cursor position;
     uint32_t *order; /* [ordered] of epoch `ordered_epoch` */
+    uint32_t *turns; /* [neighbours] in the order of their turns */
     size_t ordered;
     uint64_t ordered_epoch;
     int32_t *token, *segment, *target; /* [max_rows] the batch that was handed out */
+    float *weight;                     /* [max_rows] */
 };
 
 /* Makes a segment of tokens [at, at + n), unless nothing of it is learned. */

@@ -98,6 +98,8 @@ static weft_status take_record(weft__dataset *d, const weft__train_record *recor
         return weft_fail(err, WEFT_FORMAT, "the record is a %s; %s", weft__train_record_name(record->kind),
                          d->options.pairs ? "pairs are wanted: {\"prompt\", \"chosen\", \"rejected\"}"
                                           : "pairs are for preference training alone");
+    d->record_weight = (float)record->weight;
+    d->counts.n_empty += weft__train_says_nothing(record);
     if (record->kind == WEFT__TRAIN_RECORD_PAIR) {
         d->counts.n_documents++;
         return take_pair(d, record, err);
@@ -311,6 +313,7 @@ weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__da
                          "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per "
                          "line, or as .json",
                          name);
+    d->record_weight = 1; /* of texts and ids; records have their own */
     if (form == WEFT__DATASET_TEXT && is_chat(bytes, n)) form = WEFT__DATASET_JSONL; /* under whatever name */
     switch (form) {
     case WEFT__DATASET_JSONL: return read_jsonl(d, name, bytes, n, err);

@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-/* loss.c: batches: what they must be, their forward pass, cross-entropy on the rows that have a target, preferences
- * between pairs of segments, and the way back. The head passes in chunks of rows: logits of a whole batch are never
- * there at once. */
+/* loss.c: batches: what they must be, their forward pass, what the losses of loss.h make of it, and the way back. */
 #include <math.h>
 #include <string.h>
 
-#include "train/parts.h"
+#include "train/loss_parts.h"
 
 /* ---- batches ---- */
 
-static weft_status check_batch(weft__trainer *t, const weft__train_batch *b, weft_error *err)
+static weft_status check_top(const weft__trainer *t, const weft__train_top *top, int32_t r, weft_error *err)
 {
+    double sum = 0;
+    for (int32_t i = 0; i < top->n; i++) {
+        if (top->token[i] < 0 || top->token[i] >= t->hp.n_vocab || !(top->p[i] >= 0))
+            return weft_fail(err, WEFT_ARGUMENT, "row %d: probability %g of token %d", r, (double)top->p[i],
+                             top->token[i]);
+        sum += (double)top->p[i];
+    }
+    if (top->n > 0 && !(fabs(sum - 1) < 1e-3 && top->weight >= 0 && top->weight <= 1e6f))
+        return weft_fail(err, WEFT_ARGUMENT, "row %d: probabilities that add up to %g, of weight %g", r, sum,
+                         (double)top->weight);
+    return WEFT_OK;
+}
+
+/* What a row counts for; unlikelihood is likelihood's alone. */
+static weft_status check_weights(const weft__train_objective *o, const weft__train_batch *b, int32_t r, weft_error *err)
+{
+    const float least = o->kind == WEFT__LOSS_LIKELIHOOD ? -1e6f : 0;
+    if (b->weight && !(b->weight[r] >= least && b->weight[r] <= 1e6f))
+        return weft_fail(err, WEFT_ARGUMENT, "row %d: weight %g", r, (double)b->weight[r]);
+    if (o->kind == WEFT__LOSS_POLICY && !(fabs((double)b->advantage[r]) <= 1e6))
+        return weft_fail(err, WEFT_ARGUMENT, "row %d: advantage %g", r, (double)b->advantage[r]);
+    return WEFT_OK;
+}
+
+static weft_status check_batch(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *b,
+                               weft_error *err)
+{
+    weft_status st;
     if (b->n_rows < 1 || b->n_rows > t->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "a batch of %d rows; this trainer takes 1 to %d", b->n_rows, t->max_rows);
     for (int32_t r = 0; r < b->n_rows; r++) {
@@ -24,17 +50,17 @@ static weft_status check_batch(weft__trainer *t, const weft__train_batch *b, wef
         if (b->segment[r] != before + 1 && (r == 0 || b->segment[r] != before))
             return weft_fail(err, WEFT_ARGUMENT, "row %d: segment %d behind %d; segments rise from 0 in steps of 1", r,
                              b->segment[r], before);
-        if (b->weight && !(b->weight[r] >= 0 && b->weight[r] <= 1e6f))
-            return weft_fail(err, WEFT_ARGUMENT, "row %d: weight %g", r, (double)b->weight[r]);
+        if ((st = check_weights(o, b, r, err)) || (b->top && (st = check_top(t, &b->top[r], r, err)))) return st;
     }
     return WEFT_OK;
 }
 
 /* Positions, segments and rows with targets. */
-static weft_status accept(weft__trainer *t, const weft__train_batch *b, weft_error *err)
+static weft_status accept(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *b, weft_error *err)
 {
-    weft_status st = check_batch(t, b, err);
+    weft_status st = check_batch(t, o, b, err);
     if (st) return st;
+    t->objective = o;
     t->batch = b;
     t->n_segs = t->n_wanted = 0;
     for (int32_t r = 0; r < b->n_rows; r++) {
@@ -44,7 +70,7 @@ static weft_status accept(weft__trainer *t, const weft__train_batch *b, weft_err
             return weft_fail(err, WEFT_ARGUMENT, "segment %d has more than %d rows, the longest text of this trainer",
                              b->segment[r], t->n_ctx);
         if (b->target[r] < 0) continue;
-        t->coef[t->n_wanted] = b->weight ? b->weight[r] : 1;
+        t->weight[t->n_wanted] = b->weight ? b->weight[r] : 1;
         t->wanted[t->n_wanted++] = r;
     }
     t->begin[t->n_segs] = b->n_rows;
@@ -79,50 +105,41 @@ static void body_back(weft__trainer *t)
     }
 }
 
-/* ---- the head ---- */
+/* ---- what is frozen says first ---- */
 
-/* log p of the target; the gradient of coef * -log p with regard to the logits is coef * (softmax - 1 at the
- * target). */
-static void loss_row(const weft__trainer *t, int64_t i, int back)
+/* Memory that only losses with a look at the base need: made by the first of them. */
+static weft_status base_room(weft__trainer *t, weft_error *err)
 {
-    int64_t width = weft__train_width(t, t->logits), w = t->first_wanted + i;
-    const float *x = t->value[t->logits] + i * width;
-    float *g = t->gradient[t->logits] + i * width, most = x[t->k->argmax(x, width)];
-    double sum = t->k->exp_sum(x, most, width, g);
-    int32_t target = t->batch->target[t->wanted[w]];
-    t->logp[w] = (float)((double)x[target] - most - log(sum));
-    if (!back) return;
-    t->k->scale(g, (float)(t->coef[w] / sum), width, g);
-    g[target] -= t->coef[w];
-}
-
-struct loss_job {
-    weft__trainer *t;
-    int back;
-};
-
-static void run_loss(void *arg, int thread, int n_threads)
-{
-    const struct loss_job *j = arg;
-    int64_t n = j->t->n_chunk, last = weft__train_share(n, thread + 1, n_threads);
-    for (int64_t i = weft__train_share(n, thread, n_threads); i < last; i++) loss_row(j->t, i, j->back);
-}
-
-/* `back`: and back again. Flops of the way forth count unless they did already (`again`). */
-static void head(weft__trainer *t, int back, int again)
-{
-    if (back && t->gradient[t->hidden])
-        memset(t->gradient[t->hidden], 0, (size_t)(t->batch->n_rows * weft__train_width(t, t->hidden)) * sizeof(float));
-    for (t->first_wanted = 0; t->first_wanted < t->n_wanted; t->first_wanted += t->n_chunk) {
-        int32_t left = t->n_wanted - t->first_wanted;
-        t->n_chunk = left < t->chunk ? left : t->chunk;
-        t->counting = !again;
-        weft__train_forward(t, t->n_body, t->n_ops);
-        t->counting = 1;
-        weft__pool_run(t->pool, run_loss, &(struct loss_job){t, back});
-        if (back) weft__train_backward(t, t->n_body, t->n_ops);
+    const size_t width = (size_t)weft__train_width(t, t->hidden), vocab = (size_t)weft__train_width(t, t->logits);
+    const size_t rows = (size_t)t->max_rows;
+    if (!t->base_logp) t->base_logp = weft__train_own(t, rows, sizeof *t->base_logp);
+    int ok = t->base_logp != NULL;
+    if (ok && t->objective->anchor > 0 && !t->base_hidden) {
+        float *logits = weft__train_own(t, (size_t)t->chunk * vocab, sizeof *logits);
+        float *exps = weft__train_own(t, (size_t)t->n_threads * vocab, sizeof *exps);
+        float *hidden = logits && exps ? weft__train_own(t, rows * width, sizeof *hidden) : NULL;
+        t->base_logits = logits;
+        t->base_exps = exps;
+        t->base_hidden = hidden;
+        ok = hidden != NULL;
     }
+    return ok ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for what the base says", t->src.label);
 }
+
+/* log b of every target; with an anchor, what its head begins with. */
+static void ask_base(weft__trainer *t)
+{
+    t->adapter_on = 0;
+    body(t);
+    weft__train_head(t, WEFT__LOSS_PASS_LOGP);
+    t->adapter_on = 1;
+    if (t->n_wanted) memcpy(t->base_logp, t->logp, (size_t)t->n_wanted * sizeof *t->logp);
+    if (t->objective->anchor > 0)
+        memcpy(t->base_hidden, t->value[t->hidden],
+               (size_t)(t->batch->n_rows * weft__train_width(t, t->hidden)) * sizeof(float));
+}
+
+/* ---- sums ---- */
 
 static void drop(weft__trainer *t)
 {
@@ -149,10 +166,102 @@ static weft__train_loss summed(const weft__trainer *t)
 {
     weft__train_loss l = {.n_rows = t->batch->n_rows, .n_targets = t->n_wanted, .flops = t->flops};
     for (int32_t i = 0; i < t->n_wanted; i++) {
-        l.loss -= (double)t->coef[i] * (double)t->logp[i];
-        l.weight += (double)t->coef[i];
+        l.loss += t->told[i] + t->anchored[i];
+        l.anchor += t->anchored[i];
+        l.weight += fabs((double)t->weight[i]);
     }
+    if (t->batch->count > 0) l.weight = t->batch->count;
     return l;
+}
+
+/* The sums of pair i's answers: t->pair_sums (made large enough by trainer.c). */
+static void sum_pairs(weft__trainer *t)
+{
+    memset(t->pair_sums, 0, (size_t)(t->n_segs / 2) * sizeof *t->pair_sums);
+    for (int32_t i = 0; i < t->n_wanted; i++) {
+        const int32_t s = t->batch->segment[t->wanted[i]];
+        weft__loss_pair *p = &t->pair_sums[s / 2];
+        const double w = (double)t->weight[i];
+        *(s % 2 ? &p->rejected : &p->chosen) += w * (double)t->logp[i];
+        *(s % 2 ? &p->base_rejected : &p->base_chosen) += w * (double)t->base_logp[i];
+        if (s % 2 == 0) p->n_chosen += w;
+    }
+}
+
+/* From the sums to each row's slope, for the way back, and to the pairs' losses. */
+static void tell_pairs(weft__trainer *t, weft__train_loss *l)
+{
+    const weft__train_objective *o = t->objective;
+    const weft__loss_kind *kind = weft__loss_kind_of(o->kind);
+    sum_pairs(t);
+    *l = (weft__train_loss){.n_rows = t->batch->n_rows, .n_targets = t->n_wanted, .n_pairs = t->n_segs / 2};
+    for (int32_t i = 0, w = 0; i < (int32_t)l->n_pairs; i++) {
+        const weft__loss_pair *p = &t->pair_sums[i];
+        const weft__loss_pair_told told = kind->pair(o, p);
+        l->loss += told.value;
+        l->margin += told.margin;
+        l->n_better += told.margin > 0;
+        l->chosen += p->chosen;
+        l->rejected += p->rejected;
+        for (; w < t->n_wanted && t->batch->segment[t->wanted[w]] / 2 == i; w++)
+            t->slope[w] =
+                t->weight[w] * (float)(t->batch->segment[t->wanted[w]] % 2 ? told.slope_rejected : told.slope_chosen);
+    }
+    l->weight = t->batch->count > 0 ? t->batch->count : (double)l->n_pairs;
+}
+
+/* ---- the way there, and back ---- */
+
+static weft_status check_objective(const weft__trainer *t, const weft__train_objective *o,
+                                   const weft__train_batch *batch, weft_error *err)
+{
+    weft_status st = weft__loss_check(o, err);
+    if (st) return st;
+    if (t->o.lora_rank == 0 && (weft__loss_needs(o) & WEFT__LOSS_NEEDS_BASE))
+        return weft_fail(err, WEFT_STATE,
+                         "this loss looks at the frozen base, so it is learned by LoRA only; with preferences and "
+                         "anchors, train an adapter");
+    if (o->kind == WEFT__LOSS_POLICY && !batch->advantage)
+        return weft_fail(err, WEFT_ARGUMENT, "a policy's batch has no advantages");
+    return WEFT_OK;
+}
+
+static int is_pairs(const weft__train_objective *o)
+{
+    return (weft__loss_needs(o) & WEFT__LOSS_NEEDS_PAIRS) != 0;
+}
+
+/* The loss of the batch, and with `back` its gradient. t->stopped: neither. */
+static weft_status pass(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *batch, int back,
+                        weft__train_loss *l, weft_error *err)
+{
+    weft_status st;
+    if ((st = check_objective(t, o, batch, err)) || (st = accept(t, o, batch, err))) return st;
+    if (is_pairs(o) && t->n_segs % 2)
+        return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
+    *l = (weft__train_loss){.n_rows = batch->n_rows};
+    if (!t->n_wanted && !is_pairs(o)) return WEFT_OK;
+    if ((weft__loss_needs(o) & WEFT__LOSS_NEEDS_BASE)) {
+        if ((st = base_room(t, err))) return st;
+        ask_base(t);
+    }
+    body(t);
+    if (is_pairs(o)) {
+        weft__train_head(t, WEFT__LOSS_PASS_LOGP);
+        tell_pairs(t, l);
+        if (!isfinite(l->loss)) return WEFT_OK;
+        if (back || o->anchor > 0) weft__train_head(t, back ? WEFT__LOSS_PASS_BACK_AGAIN : WEFT__LOSS_PASS_VALUE);
+        if (o->anchor > 0) {
+            l->anchor = summed(t).anchor;
+            l->loss += l->anchor;
+        }
+    } else {
+        weft__train_head(t, back ? WEFT__LOSS_PASS_BACK : WEFT__LOSS_PASS_VALUE);
+        *l = summed(t);
+    }
+    if (back && isfinite(l->loss)) body_back(t);
+    l->flops = t->flops;
+    return WEFT_OK;
 }
 
 static weft_status one_kind(weft__trainer *t, int kind, weft_error *err)
@@ -163,21 +272,36 @@ static weft_status one_kind(weft__trainer *t, int kind, weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, weft__train_loss *out, weft_error *err)
+weft_status weft__trainer_learn(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *batch,
+                                weft__train_loss *out, weft_error *err)
 {
-    weft_status st;
-    if ((st = one_kind(t, 1, err)) || (st = accept(t, batch, err))) return st;
-    if (t->n_wanted > 0) {
-        body(t);
-        head(t, 1, 0);
-        body_back(t);
-    }
+    weft__train_loss l;
+    weft_status st = weft__loss_check(o, err);
+    const int kind = !st && is_pairs(o) ? 2 : 1;
+    if (st || (st = one_kind(t, kind, err)) || (st = pass(t, o, batch, 1, &l, err))) return st;
     if (t->stopped) return cancelled(t, err);
-    weft__train_loss l = summed(t);
     if (!isfinite(l.loss)) return not_finite(t, err);
-    t->kind = 1;
+    t->kind = kind;
     t->total_weight += l.weight;
     t->n_added++;
+    if (out) *out = l;
+    return WEFT_OK;
+}
+
+static const weft__train_objective LIKELIHOOD = {.kind = WEFT__LOSS_LIKELIHOOD};
+
+weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, weft__train_loss *out, weft_error *err)
+{
+    return weft__trainer_learn(t, &LIKELIHOOD, batch, out, err);
+}
+
+weft_status weft__trainer_measure(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *batch,
+                                  weft__train_loss *out, weft_error *err)
+{
+    weft__train_loss l;
+    weft_status st = pass(t, o, batch, 0, &l, err);
+    if (st) return st;
+    if (t->stopped) return weft_fail(err, WEFT_CANCELLED, "cancelled");
     if (out) *out = l;
     return WEFT_OK;
 }
@@ -185,92 +309,15 @@ weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, 
 weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
                                weft__train_loss *out, weft_error *err)
 {
-    weft_status st = accept(t, batch, err);
+    weft_status st = accept(t, &LIKELIHOOD, batch, err);
     if (st) return st;
     t->adapter_on = with_adapter;
     body(t);
-    head(t, 0, 0);
+    weft__train_head(t, WEFT__LOSS_PASS_VALUE);
     t->adapter_on = 1;
     if (t->stopped) return weft_fail(err, WEFT_CANCELLED, "cancelled");
     if (out) *out = summed(t);
     for (int32_t r = 0, w = 0; logp && r < batch->n_rows; r++)
         logp[r] = w < t->n_wanted && t->wanted[w] == r ? t->logp[w++] : 0;
-    return WEFT_OK;
-}
-
-/* ---- preferences ---- */
-
-/* Adds sign * log p of the rows' segments to margin [pairs]: chosen ones count for, rejected ones against. */
-static void add_margins(const weft__trainer *t, double sign, double *margin)
-{
-    for (int32_t i = 0; i < t->n_wanted; i++) {
-        int32_t s = t->batch->segment[t->wanted[i]];
-        margin[s / 2] += (s % 2 ? -sign : sign) * (double)t->coef[i] * (double)t->logp[i];
-    }
-}
-
-/* log(1 + e^-x) without overflow. */
-static double softplus_minus(double x)
-{
-    return x > 0 ? log1p(exp(-x)) : log1p(exp(x)) - x;
-}
-
-/* t->partial (step.c's, idle now; made large enough by trainer.c) receives the margins [pairs]. */
-weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
-                                weft__train_preference_loss *l, weft_error *err)
-{
-    weft_status st;
-    if (t->o.lora_rank == 0)
-        return weft_fail(err, WEFT_STATE,
-                         "preferences are learned by LoRA only: the frozen base is what an answer is compared with");
-    if (!(beta > 0 && beta <= 1000))
-        return weft_fail(err, WEFT_ARGUMENT, "beta is %g; it must be above 0, and 1000 at most", (double)beta);
-    if ((st = accept(t, batch, err))) return st;
-    if (t->n_segs % 2)
-        return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
-    double *margin = t->partial;
-    *l = (weft__train_preference_loss){.n_pairs = t->n_segs / 2};
-    memset(margin, 0, (size_t)l->n_pairs * sizeof *margin);
-    t->adapter_on = 0;
-    body(t);
-    head(t, 0, 0);
-    add_margins(t, -1, margin);
-    t->adapter_on = 1;
-    body(t);
-    head(t, 0, 0);
-    add_margins(t, 1, margin);
-    if (t->stopped) return weft_fail(err, WEFT_CANCELLED, "cancelled");
-    for (int64_t i = 0; i < l->n_pairs; i++) {
-        l->loss += softplus_minus((double)beta * margin[i]);
-        l->margin += margin[i];
-        l->n_better += margin[i] > 0;
-    }
-    l->flops = t->flops;
-    return WEFT_OK;
-}
-
-weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
-                                    weft__train_preference_loss *out, weft_error *err)
-{
-    weft__train_preference_loss l;
-    const double *margin = t->partial;
-    weft_status st;
-    if ((st = one_kind(t, 2, err)) || (st = weft__trainer_pairs(t, batch, beta, &l, err)))
-        return st == WEFT_CANCELLED ? cancelled(t, err) : st;
-    if (!isfinite(l.loss)) return not_finite(t, err);
-    /* d loss / d log p = -+ beta sigmoid(-beta margin): the factor of -log p is its negative. */
-    for (int32_t i = 0; i < t->n_wanted; i++) {
-        int32_t s = batch->segment[t->wanted[i]];
-        double slope = (double)beta / (1 + exp((double)beta * margin[s / 2]));
-        t->coef[i] *= (float)(s % 2 ? -slope : slope);
-    }
-    head(t, 1, 1);
-    body_back(t);
-    if (t->stopped) return cancelled(t, err);
-    l.flops = t->flops;
-    t->kind = 2;
-    t->total_weight += (double)l.n_pairs;
-    t->n_added++;
-    if (out) *out = l;
     return WEFT_OK;
 }

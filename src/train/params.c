@@ -81,7 +81,14 @@ static const char *middle(const weft_node *node, const char *name, size_t *n)
     return name;
 }
 
-/* Is s[0..n) in the list? The next target behind `at`, its length in *len; NULL: there is none. */
+/* One of the list: "attn_q", "ffn_down@20-29", "@7". */
+struct lora_target {
+    const char *name; /* [n_name]; none: every linear layer */
+    size_t n_name;
+    int32_t first, last; /* layers; last -1: wherever the name is */
+};
+
+/* The next target behind `at`, its length in *len; NULL: there is none. */
 static const char *next_target(const char *at, size_t *len)
 {
     while (at && (*at == ',' || *at == ' ')) at++;
@@ -90,28 +97,67 @@ static const char *next_target(const char *at, size_t *len)
     return at;
 }
 
+/* Digits of s[0..n) from *at on; -1: none, or too many. */
+static int32_t layer_of(const char *s, size_t n, size_t *at)
+{
+    const size_t begin = *at;
+    int32_t layer = 0;
+    for (; *at < n && *at - begin < 6 && s[*at] >= '0' && s[*at] <= '9'; ++*at) layer = layer * 10 + (s[*at] - '0');
+    return *at > begin ? layer : -1;
+}
+
+/* 0: behind the @ stands neither a layer nor a range of them. */
+static int read_target(const char *s, size_t n, struct lora_target *out)
+{
+    const char *mark = memchr(s, '@', n);
+    size_t at = mark ? (size_t)(mark - s) + 1 : n;
+    *out = (struct lora_target){s, mark ? (size_t)(mark - s) : n, 0, -1};
+    if (!mark) return 1;
+    out->first = out->last = layer_of(s, n, &at);
+    if (at < n && s[at] == '-') {
+        at++;
+        out->last = layer_of(s, n, &at);
+    }
+    return at == n && out->first >= 0 && out->last >= out->first;
+}
+
+static int fits(const weft__trainer *t, const struct lora_target *x, const weft_node *node)
+{
+    size_t n;
+    const char *name = middle(node, t->graph->weights[node->w[0]].name, &n);
+    if (x->last >= 0 && (node->layer < x->first || node->layer > x->last)) return 0;
+    return x->n_name ? x->n_name == n && !memcmp(x->name, name, n) : node->layer >= 0;
+}
+
 static int is_target(const weft__trainer *t, const weft_node *node)
 {
-    size_t n, len;
-    const char *name = middle(node, t->graph->weights[node->w[0]].name, &n);
+    size_t len;
+    struct lora_target x;
     if (!t->targets) return node->layer >= 0;
     for (const char *at = next_target(t->targets, &len); at; at = next_target(at + len, &len))
-        if (len == n && !memcmp(at, name, n)) return 1;
+        if (read_target(at, len, &x) && fits(t, &x, node)) return 1;
     return 0;
 }
 
-static weft_status unknown_target(const weft__trainer *t, const char *target, size_t len, weft_error *err)
+/* What no matrix of the model is meant by, and why. */
+static weft_status check_target(const weft__trainer *t, const char *target, size_t len, weft_error *err)
 {
+    struct lora_target x;
+    const int shown = (int)(len < 64 ? len : 64);
+    if (!read_target(target, len, &x))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "LoRA target '%.*s': behind the @ stand a layer, or two with a - between them: ffn_down@20-29",
+                         shown, target);
+    if (x.last >= t->hp.n_layers)
+        return weft_fail(err, WEFT_ARGUMENT, "%s: LoRA target '%.*s': its layers are 0 to %d", t->src.label, shown,
+                         target, t->hp.n_layers - 1);
     for (int32_t i = 0; i < t->graph->n_nodes; i++) {
         const weft_node *node = &t->graph->nodes[i];
-        size_t n;
-        if (node->op != WEFT_OP_LINEAR) continue;
-        const char *name = middle(node, t->graph->weights[node->w[0]].name, &n);
-        if (n == len && !memcmp(name, target, n)) return WEFT_OK;
+        if (node->op == WEFT_OP_LINEAR && fits(t, &x, node)) return WEFT_OK;
     }
     return weft_fail(err, WEFT_ARGUMENT,
                      "%s: LoRA target '%.*s' is no matrix of this model; `weft info` lists its tensors", t->src.label,
-                     (int)(len < 64 ? len : 64), target);
+                     shown, target);
 }
 
 static weft_status add_pairs(weft__trainer *t, weft_error *err)
@@ -119,7 +165,7 @@ static weft_status add_pairs(weft__trainer *t, weft_error *err)
     size_t len;
     weft_status st;
     for (const char *at = next_target(t->targets, &len); at; at = next_target(at + len, &len))
-        if ((st = unknown_target(t, at, len, err))) return st;
+        if ((st = check_target(t, at, len, err))) return st;
     for (int32_t i = 0; i < t->graph->n_nodes; i++) {
         const weft_node *node = &t->graph->nodes[i];
         if (node->op != WEFT_OP_LINEAR || !is_target(t, node)) continue;

@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "graph/graph.h"
 #include "model/build.h"
+#include "train/loss.h"
 #include "train/product.h"
 #include "train/train.h"
 
@@ -93,6 +94,8 @@ struct weft__trainer {
     int64_t n_floats;    /* of all parameters */
     weft_buffer *values; /* four arrays (three for SGD): data, grad, m, v */
     float *data, *grad, *m, *v;
+    float *aside; /* [n_floats] where parameters are put aside; NULL: they never were */
+    int has_aside;
 
     weft_buffer *arena;        /* activations and gradients */
     float **value, **gradient; /* [tensors] or NULL */
@@ -111,7 +114,13 @@ struct weft__trainer {
     float *shrunk_grad;                      /* [R, r] */
     int32_t *wanted;                         /* [W] rows with a target */
     int32_t n_wanted, first_wanted, n_chunk; /* the chunk: wanted[first_wanted ...] */
-    float *coef, *logp;                      /* [W] factor of -log p in the loss; log p */
+    float *weight, *logp, *slope;            /* [W] of the batch; log p; d loss / d (-log p), as loss.h has it */
+    double *told, *anchored;                 /* [W] the row's loss, without its anchor and that alone */
+    const weft__train_objective *objective;
+    /* What the frozen base says, where a loss asks it: [W] log p; [R, width], [chunk, V] and per thread [V] */
+    float *base_logp, *base_hidden, *base_logits, *base_exps;
+    weft__loss_pair *pair_sums; /* [pairs] */
+    int32_t *likeliest;         /* [W] tokens */
     double flops;
 
     /* since the last step */
@@ -119,7 +128,7 @@ struct weft__trainer {
     int64_t n_added;
     int kind; /* 0 nothing, 1 rows, 2 pairs */
     int64_t step;
-    double *partial; /* sums of squares of parts of the gradients; margins of pairs */
+    double *partial; /* sums of squares of parts of the gradients */
 };
 
 /* Zeroed memory that lives as long as the trainer; NULL without memory. */
@@ -140,8 +149,15 @@ static inline int64_t weft__train_width(const weft__trainer *t, weft_tensor_id i
     return t->graph->tensors[id].shape.d[0];
 }
 
+/* trainer.c: the scale of B A. */
+float weft__train_lora_scale(const weft__train_options *o);
+/* files.c: query or key heads, when p is B of their matrix and the base has its rows in halves (a folder of Llama's
+ * kin), which GGUF pairs; else 0. */
+int32_t weft__train_heads_in_halves(const weft__trainer *t, const struct weft__trainer_weight *p);
 /* step.c: nothing is added yet; gradients are the caller's to clear. */
 void weft__train_begin_step(weft__trainer *t);
+/* steer.c: room to put parameters aside, unless it is there. */
+weft_status weft__train_aside_room(weft__trainer *t, weft_error *err);
 /* forward.c, backward.c: ops [first, last) in order; and back again, last first. */
 /* loss.c: is the batch given up? What follows is left out then, until the next batch. */
 int weft__train_stopped(weft__trainer *t);

@@ -2,6 +2,7 @@
 /* record.c: see record.h. Stateless. */
 #include "train/record.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "text/chat/content.h"
@@ -79,6 +80,26 @@ int weft__train_is_learned(const weft__json *m)
 {
     double weight;
     return weft__train_is_assistant(m) && !(weft__json_double(weft__json_get(m, "weight"), &weight) && weight == 0);
+}
+
+/* A message, or its text, without a word, a call or a thought. */
+static int is_silent(const weft__json *m)
+{
+    const weft__json *content = is_string(m) ? m : weft__json_get(m, "content");
+    if (!is_string(m) && (!weft__train_is_learned(m) || weft__json_size(weft__json_get(m, "tool_calls")) ||
+                          weft__json_size(weft__json_get(m, "function_call"))))
+        return 0;
+    return is_string(content) ? weft__json_is(content, "") : weft__json_size(content) == 0;
+}
+
+int weft__train_says_nothing(const weft__train_record *r)
+{
+    const weft__json *v = r->kind == WEFT__TRAIN_RECORD_CHAT ? r->messages : r->answer;
+    if (r->kind == WEFT__TRAIN_RECORD_TEXT) return 0;
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return is_silent(v);
+    for (size_t i = 0; i < weft__json_size(v); i++)
+        if (is_silent(weft__json_at(v, i))) return 1;
+    return 0;
 }
 
 static weft_status check_chat(const weft__train_record *r, weft_error *err)
@@ -266,6 +287,22 @@ static weft_status take_tools(weft__train_record *r, weft_error *err)
     return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list, or one as JSON text");
 }
 
+/* How much the record counts; messages have a weight of their own (is_weight). */
+static weft_status take_weight(weft__train_record *r, weft_error *err)
+{
+    const weft__json *v = member(r, "weight");
+    r->weight = 1;
+    if (!v) return WEFT_OK;
+    if (!weft__json_double(v, &r->weight) || !(fabs(r->weight) <= WEFT__TRAIN_WEIGHT_MOST))
+        return weft_fail(err, WEFT_FORMAT,
+                         "\"weight\" is no number from -%d to %d: how much the record counts, below 0 where it is to "
+                         "become less likely",
+                         WEFT__TRAIN_WEIGHT_MOST, WEFT__TRAIN_WEIGHT_MOST);
+    if (r->kind == WEFT__TRAIN_RECORD_PAIR && r->weight != 1)
+        return weft_fail(err, WEFT_FORMAT, "\"weight\" of a pair: pairs count alike; leave it out");
+    return WEFT_OK;
+}
+
 static weft_status record_check(weft__train_record *r, weft_error *err)
 {
     if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT && !weft__train_is_conversation(r->root))
@@ -274,6 +311,7 @@ static weft_status record_check(weft__train_record *r, weft_error *err)
                              ? "a list, and not one of messages; a list of records is a file whose name ends in .json"
                              : "no JSON object");
     weft_status st = classify(r, err);
+    if (!st) st = take_weight(r, err);
     if (!st && r->kind != WEFT__TRAIN_RECORD_TEXT) st = take_tools(r, err);
     if (st) return st;
     switch (r->kind) {

@@ -8,7 +8,8 @@
  * {"instruction", "input", "output"} (or "chosen" and "rejected") are read as such (record_forms.h; a "text" beside the
  * latter is the same once more, and ignored). Tools are a list, or one as JSON text; blank text is none. Other members
  * are ignored (ids, sources). Invariant: what is in a record has the shape that its kind says; renderers need not check
- * again. One thread per record. */
+ * again. One thread per record. A record may have a "weight": how much it counts, 1 where it says none; below 0: it is
+ * to become less likely; 0: it is left out. Pairs have none. */
 #ifndef WEFT_TRAIN_RECORD_H
 #define WEFT_TRAIN_RECORD_H
 
@@ -21,11 +22,14 @@ typedef enum weft__train_record_kind {
     WEFT__TRAIN_RECORD_PAIR        /* prompt, answer (chosen), rejected */
 } weft__train_record_kind;
 
+enum { WEFT__TRAIN_WEIGHT_MOST = 1000000 };
+
 /* Zero-initialise. Values borrow from `root`; those that a record lacks are NULL. */
 typedef struct weft__train_record {
     weft__train_record_kind kind;
     weft__json *root, *made, *made_tools; /* made: messages or a prompt, and tools, of another form; or NULL */
     const weft__json *text, *messages, *tools, *prompt, *answer, *rejected;
+    double weight;   /* of the record, -WEFT__TRAIN_WEIGHT_MOST to WEFT__TRAIN_WEIGHT_MOST */
     size_t n_shared; /* messages that `answer` and `rejected` of a pair without a prompt begin with: they are it */
 } weft__train_record;
 
@@ -41,6 +45,8 @@ void weft__train_record_free(weft__train_record *r);
 int weft__train_is_assistant(const weft__json *message);
 /* One that is learned: its "weight" is not 0. */
 int weft__train_is_learned(const weft__json *message);
+/* Does it say nothing where something is learned (of a pair: chosen)? */
+int weft__train_says_nothing(const weft__train_record *r);
 /* "text", "chat", "completion", "pair" */
 const char *weft__train_record_name(weft__train_record_kind kind);
 

@@ -6,14 +6,15 @@
  * decoded as it is multiplied, in f32. Either LoRA pairs on frozen matrices learn (Hu et al. 2021), or all weights, in
  * f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
  *
- * Usage: create; then for every step weft__trainer_add (or _add_pairs) once or more, each adding to the gradients, and
- * weft__trainer_step. Gradients are divided by the weight of all rows added since the last step, so accumulating
- * batches gives what one large batch would. Invariant ("same answer, always"): every number depends on the options, the
- * weights and the batches, never on the number of threads: bit for bit; tiers of kernels round sums differently. Thread
- * safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
+ * Usage: create; then for every step weft__trainer_add (or _learn) once or more, each adding to the gradients, and
+ * weft__trainer_step. Gradients are divided by the weight (without signs) of all rows added since the last step, so
+ * accumulating batches gives what one large batch would. Invariant ("same answer, always"): every number depends on the
+ * options, the weights and the batches, never on the number of threads: bit for bit; tiers of kernels round sums
+ * differently. Thread safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
+#include "adapt/adapt.h"
 #include "format/gguf.h"
 #include "model/source.h"
 
@@ -39,7 +40,8 @@ typedef struct weft__train_options {
     float lora_alpha;
     int lora_rs;
     /* Which matrices, by the part of their name between "blk.N." and ".weight", separated by commas; "output" is the
-     * output matrix. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
+     * output matrix. Behind one may stand the layers it is meant of, "ffn_down@20-29" or "ffn_down@7"; "@20-29" alone
+     * means all linear layers there. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
     const char *lora_targets;
     /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same
      * but for rounding */
@@ -74,6 +76,15 @@ weft_status weft__trainer_create(const weft__source *src, const weft__train_opti
                                  weft_error *err);
 void weft__trainer_destroy(weft__trainer **t);
 
+/* A distribution that a row's should come to have: probabilities of n tokens, which add up to 1 (those of a larger
+ * model's likeliest, say); all others have none. */
+typedef struct weft__train_top {
+    const int32_t *token; /* [n] */
+    const float *p;       /* [n] >= 0 */
+    int32_t n;            /* 0: none */
+    float weight;         /* of KL(top || this) in the loss, >= 0 */
+} weft__train_top;
+
 /* Packed rows. Rows with the same number in `segment` stand side by side and are one text, of which positions count
  * from 0: a row sees the rows of its segment up to itself (and within the layer's window). Borrowed during the call. */
 typedef struct weft__train_batch {
@@ -82,46 +93,60 @@ typedef struct weft__train_batch {
     const int32_t *segment; /* [R], rising from 0 in steps of 1 */
     /* [R] the token that should follow; -1: this row is not learned from (prompts, ends of texts, padding) */
     const int32_t *target;
-    const float *weight; /* [R] >= 0, or NULL: 1 for each row with a target */
+    /* [R], or NULL: 1 for each row with a target. Below 0: the target is to become less likely (likelihood alone) */
+    const float *weight;
+    const weft__train_top *top; /* [R], or NULL: none; of rows with a target */
+    const float *advantage;     /* [R] of policies */
+    const float *old_logp;      /* [R] log p of the target when it was sampled, or NULL: as it is now */
+    double count; /* what the batch adds to that by which a step divides; 0: the sum of |weight|, or of pairs */
 } weft__train_batch;
 
+enum weft__loss_number { WEFT__LOSS_LIKELIHOOD = 0, WEFT__LOSS_POLICY = 1, WEFT__LOSS_PREFERENCE = 2 };
+
+/* What is minimised (loss.h has the formulas). */
+typedef struct weft__train_objective {
+    int32_t kind;              /* weft__loss_number */
+    float beta;                /* preference: how near to the base; policy: weight of KL(this || base) */
+    float smoothing;           /* preference: share of the labels that are taken to be wrong */
+    float chosen;              /* preference: weight of the chosen answer's own likelihood */
+    float clip_low, clip_high; /* policy */
+    float anchor; /* weight of KL(base || this) over the whole vocabulary, on every row with a target; 0: none */
+} weft__train_objective;
+
 typedef struct weft__train_loss {
-    double loss;       /* sum of weight * -log p(target), natural logarithm */
-    double weight;     /* sum of weights: loss / weight is the mean */
+    double loss;       /* sum over rows, or pairs; of likelihood, of weight * -log p(target), natural logarithm */
+    double weight;     /* what a step divides by: loss / weight is the mean */
+    double anchor;     /* of `loss`, the part of KL(base || this) */
     int64_t n_rows;    /* all rows */
     int64_t n_targets; /* rows with a target */
     double flops;      /* multiplications and additions of the products that were needed (recomputation not counted) */
+    /* Pairs. margin: sum of (log p / p_ref of the chosen) - (log p / p_ref of the rejected); chosen and rejected: sums
+     * of the answers' log p */
+    int64_t n_pairs, n_better; /* better: a margin above 0 */
+    double margin, chosen, rejected;
 } weft__train_loss;
 
 /* Adds the gradient of the batch's loss. *out (may be NULL) is filled, not added to. A batch without a target adds
- * nothing. WEFT_ARGUMENT names the row that is out of range; WEFT_LIMIT: a loss that is not finite: what was added
- * since the last step is dropped; WEFT_CANCELLED, of this and the three below: `stop` said so, and of what adds the
- * same was dropped. */
+ * nothing. WEFT_ARGUMENT names the row, or the number of the objective, that is out of range; WEFT_STATE: the objective
+ * looks at the frozen base, and all weights learn, or pairs and rows in one step; WEFT_LIMIT: a loss that is not
+ * finite: what was added since the last step is dropped; WEFT_CANCELLED, of this and the two below: `stop` said so, and
+ * of what adds the same was dropped. */
+weft_status weft__trainer_learn(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *batch,
+                                weft__train_loss *out, weft_error *err);
+/* Likelihood's. */
 weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, weft__train_loss *out, weft_error *err);
+/* The loss alone. */
+weft_status weft__trainer_measure(weft__trainer *t, const weft__train_objective *o, const weft__train_batch *batch,
+                                  weft__train_loss *out, weft_error *err);
 
-/* The loss alone; for LoRA, `with_adapter` 0 gives that of the frozen base. logp (may be NULL) [R] receives log
+/* Likelihood's alone; for LoRA, `with_adapter` 0 gives that of the frozen base. logp (may be NULL) [R] receives log
  * p(target), 0 where there is none. */
 weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
                                weft__train_loss *out, weft_error *err);
 
-typedef struct weft__train_preference_loss {
-    double loss;      /* sum over pairs of -log sigmoid(beta * margin) */
-    double margin;    /* sum over pairs of (log p / p_ref of the chosen) - (log p / p_ref of the rejected) */
-    int64_t n_pairs;  /* loss / n_pairs is the mean */
-    int64_t n_better; /* pairs with a margin above 0 */
-    double flops;
-} weft__train_preference_loss;
-
-/* Direct preference optimization (Rafailov et al. 2023): segments 2i and 2i + 1 of the batch are the chosen and the
- * rejected answer of pair i; log-probabilities are summed over a segment's targets, weights count. The reference is the
- * frozen base, so only LoRA learns this way (WEFT_STATE otherwise). weft__trainer_step divides by the number of pairs;
- * do not mix with weft__trainer_add within a step (WEFT_STATE). */
-weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
-                                    weft__train_preference_loss *out, weft_error *err);
-
-/* Their loss alone. */
-weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta,
-                                weft__train_preference_loss *out, weft_error *err);
+/* Of the batch that weft__trainer_loss had last: the token that is likeliest behind each row with a target, -1 for the
+ * others: out [R]. The answers that greedy decoding gives are those whose every token is the likeliest. */
+void weft__trainer_likeliest(const weft__trainer *t, int32_t *out);
 
 typedef struct weft__train_step {
     int64_t step;     /* steps made, this one included */
@@ -164,6 +189,25 @@ size_t weft__trainer_n_params(const weft__trainer *t);
 weft__train_param weft__trainer_param(const weft__trainer *t, size_t i);
 /* Puts other values there: all d[0] * d[1] of them. */
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values);
+
+/* Begins with another adapter of the same model, of a rank that is no larger than the trainer's: where it is smaller,
+ * the rest of B is zero, so that what it computes is the same. Before the first step. WEFT_ARGUMENT: another model, a
+ * larger rank, or a matrix that is no target; WEFT_UNSUPPORTED: it changes the embedding, experts, or norms (DoRA);
+ * WEFT_STATE where all weights learn. The trainer is as before then. */
+weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, weft_error *err);
+/* What an adapter's options are for a trainer that goes on with it: the largest rank, the scale there, and targets that
+ * mean its matrices and no others ("attn_q@0,attn_q@1"), to be freed. WEFT_NO_MEMORY. */
+weft_status weft__train_adapter_options(const weft__adapt *a, int32_t *rank, float *scale, char **targets,
+                                        weft_error *err);
+/* How much LoRA pairs count from now on, as a share of what the options say: in losses, and in the adapter that is
+ * written. 1 while it learns. */
+void weft__trainer_set_scale(weft__trainer *t, float share);
+
+/* Puts the parameters aside as they are, in place of what was put there before; checkpoints keep what is there. Fails
+ * with WEFT_NO_MEMORY. */
+weft_status weft__trainer_put_aside(weft__trainer *t, weft_error *err);
+/* They become the parameters again; what the optimizer keeps stays. Nothing happens where nothing was put aside. */
+void weft__trainer_take_aside(weft__trainer *t);
 
 /* ---- files; each appears under its name only when it is complete (format/out_file.h) ---- */
 

@@ -282,7 +282,7 @@ class Write(unittest.TestCase):
     def test_every_shape_is_listed_once(self):
         p = weft("bench", "--synthetic", "?", "-p", "1")
         names = re.search(r"known: (.*)", p.stderr.decode()).group(1).split(", ")
-        self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "tiny", "tiny-128"])
+        self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "qwen3-4b", "tiny", "tiny-128"])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Kv(InFolder):
         self.assertEqual(sum(d["tokens"] for d in a["by_depth"]), a["tokens"])
         self.assertAlmostEqual(sum(d["tokens"] * d["kld_mean"] for d in a["by_depth"]) / a["tokens"], a["kld_mean"], delta=1e-8)
         self.assertNotIn("f32", a)
-        q8 = self.json("--kv-type", "q8", "-c", "128", "--tries", "0")
+        q8 = self.json("--kv-type", "q8", "-c", "128", "--tries", "0", "--max-kld", "1", "--min-top", "0")
         self.assertEqual((q8["f32"]["kld_mean"], q8["f32"]["same_top"], q8["f32"]["tokens"]), (a["kld_mean"], a["same_top"], a["tokens"]))
         self.assertGreater(q8["kld_mean"], a["kld_mean"])
         self.assertEqual(same["f32"]["kld_mean"], a["kld_mean"])

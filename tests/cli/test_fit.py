@@ -246,10 +246,10 @@ class Known(Case):
             return subprocess.run(["bash", "-c", text], capture_output=True, env=self.environment(), cwd=self.cache).stdout.decode().split()
 
         self.assertEqual(completed("weft", "run", "own"), ["owner/one", "owner/one:m-Q8_0.gguf"])
-        self.assertEqual(completed("weft", "run", "x", "--kv-type", "f"), ["f16", "f32"])
+        self.assertEqual(completed("weft", "run", "x", "--kv-type", "f"), ["f16", "f32", "f8"])
         self.assertEqual(completed("weft", "run", "x", "--kv-type", "f3"), ["f32"])
         self.assertEqual(completed("weft", "tokenize", "--nothing"), [])
-        for shell, words in (("zsh", ("(f16 f32 q8)", "_weft_models")), ("fish", ("-a 'f16 f32 q8'", "weft list --names"))):
+        for shell, words in (("zsh", ("(f16 f32 bf16 f8 q8 q4)", "_weft_models")), ("fish", ("-a 'f16 f32 bf16 f8 q8 q4'", "weft list --names"))):
             text = self.weft("completion", shell).stdout.decode()
             for word in words:
                 self.assertIn(word, text)

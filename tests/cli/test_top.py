@@ -42,6 +42,11 @@ weft_time_to_first_token_seconds_bucket{{path="a",le="0.01"}} 1
 weft_time_to_first_token_seconds_bucket{{path="a",le="0.5"}} 2
 weft_time_to_first_token_seconds_bucket{{path="a",le="+Inf"}} 2
 weft_time_to_first_token_seconds_count{{path="a"}} 2
+weft_draft_tokens_total{{drafter="suffix"}} 40
+weft_draft_tokens_total{{drafter="prediction"}} 0
+weft_draft_tokens_total{{drafter="model"}} 60
+weft_draft_accepted_tokens_total{{drafter="suffix"}} 10
+weft_draft_accepted_tokens_total{{drafter="model"}} 45
 """
 SLOTS = [{"id": i, "n_ctx": 512, "is_processing": i == 0, "n_prompt_tokens": 7, "next_token": [{"n_decoded": 9}]} for i in range(2)]
 
@@ -104,6 +109,7 @@ class Numbers(Case):
         self.assertIn("1 run of 2", out)
         self.assertIn("total    1000 generated, 100 of prompts", out)
         self.assertIn("1 failed", out)
+        self.assertIn("guesses       55 of 100 tokens right (55 %), suffix 10 of 40, model 45 of 60\n", out)
         self.assertIn("first token   half within 10 ms, 99 % within 500 ms", out)
         self.assertRegex(out, r"(?m)^key +adapter +generated t/s +prompt t/s +generated +prompts +requests$")
         self.assertRegex(out, r"(?m)^team-a +pirate +- +- +1000 +60 +3$")

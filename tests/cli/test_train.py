@@ -729,7 +729,7 @@ class Adapters(Training):
     def test_wrong_data_are_named(self):
         self.assertIn(b"the record is a completion; pairs are wanted", self.adapt("x", "--dpo", "--data", self.chats, status=1).stderr)
         self.assertIn(b"--data is missing", self.adapt("x", status=2).stderr)
-        self.assertIn(b"--beta is for --dpo", self.adapt("x", "--data", self.chats, "--beta", "0.5", status=2).stderr)
+        self.assertIn(b"--beta, --smoothing and --chosen are for --loss dpo", self.adapt("x", "--data", self.chats, "--beta", "0.5", status=2).stderr)
         self.assertIn(b"attn_x", self.adapt("x", "--data", self.chats, "--targets", "attn_x", status=1).stderr)
 
 

@@ -195,7 +195,7 @@ static int run_line(const weft__kernel_entry *e, uint32_t tiers, const char *tun
         printf("%snot checked: no sanitizer looks into it here%s\n", dim, off);
         return 1;
     }
-    check c = {e, weft__kernels_get(1u << e->tier), weft__kernels_get(0)};
+    check c = {e, weft__kernels_get((2u << e->tier) - 1), weft__kernels_get(0)};
     weft__rng_seed(&c.rng, 1);
     uint64_t begin = weft__clock_ns();
     size_t i = 0;

@@ -57,9 +57,15 @@ static inline void run_cut(weft_model *model, const struct cut *c, uint32_t kv, 
 static inline void same_bits(const char *name, cut_open open, const void *which, const int32_t *tokens, int n,
                              const struct cut *cuts, int n_cuts)
 {
-    enum { N_KINDS = 3 };
-    static const uint32_t kinds[N_KINDS] = {WEFT_F32, WEFT_F16, WEFT_KV_Q8};
-    static const char *const names[N_KINDS] = {"f32", "f16", "q8"};
+    /* Every format as keys and as values. */
+    static const uint32_t kinds[] = {WEFT_F32,
+                                     WEFT_F16,
+                                     WEFT_KV_TYPE(WEFT_KV_Q8, WEFT_KV_Q4, 1, 0),
+                                     WEFT_KV_TYPE(WEFT_KV_Q4, WEFT_KV_F8, 0, 0),
+                                     WEFT_KV_TYPE(WEFT_KV_F8, WEFT_BF16, 0, 0),
+                                     WEFT_KV_TYPE(WEFT_BF16, WEFT_KV_Q8, 0, 0)};
+    enum { N_KINDS = sizeof kinds / sizeof *kinds };
+    char type[WEFT_KV_NAME_MAX];
     size_t size = (size_t)(n + 1) * CUT_VOCAB * sizeof(float);
     float *first = malloc(N_KINDS * size), *logits = malloc(size);
     weft_model *model = NULL;
@@ -73,7 +79,7 @@ static inline void same_bits(const char *name, cut_open open, const void *which,
             run_cut(model, &cuts[i], kinds[kind], tokens, n, i ? logits : base);
             if (i && memcmp(base, logits, (size_t)n * CUT_VOCAB * sizeof *base))
                 fail_msg("%s: chunks of %d with %d threads and %s pages change bits", name, cuts[i].chunk,
-                         cuts[i].threads, names[kind]);
+                         cuts[i].threads, weft_kv_type_name(kinds[kind], type));
         }
     }
     weft_model_close(&model);

@@ -109,7 +109,7 @@ static void free_request(struct request *r)
 
 const char *weft_drafter_name(int32_t drafter)
 {
-    static const char *const names[] = {"suffix", "prediction", "forced"};
+    static const char *const names[] = {"suffix", "prediction", "forced", "model"};
     return names[drafter];
 }
 
@@ -251,6 +251,8 @@ static void finish(weft_engine *e, struct request *r, weft_finish why, weft_stat
     ev.status = status;
     ev.message = message;
     ev.n_drafted = ev.n_predicted = r->n_generated < r->p.n_predicted ? r->n_generated : r->p.n_predicted;
+    ev.drafted[WEFT_DRAFTER_PREDICTION] = ev.n_predicted;
+    ev.accepted[WEFT_DRAFTER_PREDICTION] = r->n_right;
     ev.queue_ms = (double)((r->began_ns ? r->began_ns : now) - r->submitted_ns) / 1e6;
     ev.prompt_ms = 1;
     ev.n_dropped = dropped(e, r);
@@ -278,7 +280,7 @@ static int tell_token(struct request *r, uint32_t kind, int32_t token, float log
     weft_event ev = event(r, kind);
     ev.token = token;
     if (kind == WEFT_EVENT_TOKEN && r->n_generated <= r->p.n_predicted && r->predicted[r->n_generated - 1] == token)
-        ev.drafter = 1 + WEFT_DRAFTER_PREDICTION;
+        ev.drafter = 1 + WEFT_DRAFTER_PREDICTION, r->n_right++;
     if (r->p.n_top >= 0) ev.logprob = logprob;
     for (int32_t k = 0; k < r->p.n_top; k++)
         top[k] = (weft_token_prob){(token + k + r->unlikely) % FAKE_VOCAB, logprob + (float)r->unlikely - (float)k};
@@ -412,6 +414,11 @@ void weft_engine_limit_pages(weft_engine *e, uint64_t n_bytes)
     pthread_mutex_unlock(&e->lock);
 }
 
+void weft_engine_limit_adapters(weft_engine *e, uint64_t n_bytes)
+{
+    (void)e, (void)n_bytes;
+}
+
 static void cancel_all(weft_engine *e)
 {
     for (struct request *r = e->requests; r; r = r->next) r->cancelled = 1;
@@ -469,12 +476,32 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->kv_pages = 100;
     out->memory.weights.bytes = fake_model_bytes(e->model);
     out->kv_limit_bytes = e->kv_bytes;
-    uint64_t *const moving[] = {
-        &out->n_rows_decode,     &out->n_rows_prompt,        &out->n_cancelled,   &out->n_failed,
-        &out->n_preempted,       &out->cached_tokens,        &out->n_submitted,   &out->adapter_loads,
-        &out->adapter_evictions, &out->store_written,        &out->store_read,    &out->store_write_failed,
-        &out->store_read_tokens, &out->store_damaged,        &out->store_removed, &out->n_put_off,
-        &out->n_generated,       &out->prefix_evicted_pages, &out->n_refused,     &out->batch_rows.counts[1]};
+    uint64_t *const moving[] = {&out->n_rows_decode,
+                                &out->n_rows_prompt,
+                                &out->n_cancelled,
+                                &out->n_failed,
+                                &out->n_preempted,
+                                &out->cached_tokens,
+                                &out->n_submitted,
+                                &out->adapter_loads,
+                                &out->adapter_evictions,
+                                &out->store_written,
+                                &out->store_read,
+                                &out->store_write_failed,
+                                &out->store_read_tokens,
+                                &out->store_damaged,
+                                &out->store_removed,
+                                &out->n_put_off,
+                                &out->n_generated,
+                                &out->prefix_evicted_pages,
+                                &out->n_refused,
+                                &out->batch_rows.counts[1],
+                                &out->draft_ns,
+                                &out->drafts[0].n_tokens,
+                                &out->drafts[1].n_drafts,
+                                &out->drafts[3].n_accepted,
+                                &out->drafts[3].tokens_at[2],
+                                &out->drafts[1].accepted_at[0]};
     for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) *moving[i] += out->n_steps; /* as a real one's may */
     out->model_ns = out->n_steps * 1000000;
     out->batch_rows.sum = (double)out->n_steps;

@@ -25,8 +25,8 @@ struct request {
     int32_t insert[64], at_insert;
     int32_t predicted[256]; /* [p.n_predicted] */
     int loops, fail_after, running, unlikely, most;
-    atomic_int cancelled, finished; /* by any thread */
-    int32_t n_generated, limit;
+    atomic_int cancelled, finished;      /* by any thread */
+    int32_t n_generated, limit, n_right; /* n_right: of predicted */
     uint64_t delay_ns, submitted_ns, due_ns, began_ns, deadline_ns;
     unsigned hold_us;
 };

@@ -64,7 +64,7 @@ class Places(Case):
     def test_log(self):
         with tempfile.NamedTemporaryFile() as f:
             server = self.own("--log", f.name)
-            server.post(CHAT, {"messages": user("[say secret]"), "user": "bob"})
+            server.post(CHAT, {"messages": user("[say secret]"), "user": "bob", "prediction": {"type": "content", "content": "seXret"}})
             server.get("/nope")
             server.raw(b"rubbish\r\n\r\n")
             server.raw(b"GET /v1/models HTTP/1.1\r\nrubbish\r\n\r\n")
@@ -75,6 +75,7 @@ class Places(Case):
             self.assertEqual([(r["path"], r["status"], r["complete"]) for r in lines],
                              [(CHAT, 200, True), ("/nope", 404, True), ("", 400, True), ("/v1/models", 400, True)])
             self.assertEqual((lines[0]["tenant"], lines[0]["generated_tokens"], lines[0]["finish"]), ("user-bob", 6, "stop"))
+            self.assertEqual(lines[0]["drafts"], {"prediction": {"tokens": 6, "accepted": 5}})  # of those who guessed
             self.assertEqual(len({r["id"] for r in lines}), 4)
             self.assertNotIn("secret", json.dumps(lines))
 

@@ -81,7 +81,7 @@ class Configured(unittest.TestCase):
         self.assertEqual(names(), ["storyteller", "skipper"])
 
     def test_all_that_is_wrong_is_said(self):
-        self.write("server:\n  prot: 1\n  port: 70000\n  slots: many\n  kv-type: f8\n  isolate-tenants: yes\n  alias: {a: 1}\n  host: [a, b]\n"
+        self.write("server:\n  prot: 1\n  port: 70000\n  slots: many\n  kv-type: f9\n  isolate-tenants: yes\n  alias: {a: 1}\n  host: [a, b]\n"
                    "  config: x\n  tls-cert: /nonexistent/cert\nmodels:\n  a: {path: /nonexistent.gguf, options: {port: 1, ctx: 0}}\nkeys: [{name: x}]\n")
         p = weft("serve", "--check", "--config", self.path)
         self.assertEqual((p.returncode, p.stdout), (2, ""), p)
@@ -89,7 +89,8 @@ class Configured(unittest.TestCase):
             "2:3: server: there is no 'prot'; did you mean 'port'?; 'weft serve --help' lists all",
             "3:3: server: port 70000: must be from -1 to 65535",
             "4:3: server: slots many: not a whole number",
-            "5:3: server: kv-type f8: must be f16, f32 or q8",
+            "5:3: server: kv-type f9: keys and values as 'f9'; f16, f32, bf16, f8, q8 and q4 are possible, and two of them as k=q8,v=q4, with layers in f16 at "
+            "both ends as q4,edges=2",
             "6:3: server: isolate-tenants: must be true or false",
             "7:10: server.alias: must be a value, not a map",
             "8:3: server: host: must be one value, not a list",

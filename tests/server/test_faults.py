@@ -260,10 +260,10 @@ class Faults(Serving):
         values = lambda n: {"enum": [f"value number {i} of very many" for i in range(n)]}
         text = lambda pattern: {"type": "string", "pattern": pattern}
         for schema, status, words in (
-            ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, 400, "matches no finite text"),
-            (defs(50, lambda i: {"$ref": f"#/$defs/{(i + 1) % 50}"}), 400, "finite"),
+            ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, 400, "schema: #: no finite value"),
+            (defs(50, lambda i: {"$ref": f"#/$defs/{(i + 1) % 50}"}), 400, "schema: #: no finite"),
             ({"anyOf": [{"type": "null"}] * 10000}, 400, "at most"),
-            (text("^(a?){1000}a{1000}$"), 400, "ambiguous"),
+            (text("^(a?){1000}a{1000}$"), 400, "schema: #: can be read in ever more ways"),
             (text("^((((a{0,20}){0,20}){0,20}){0,20}){0,20}$"), 400, "states"),
             (text("^.{0,100000}$"), 400, "states"),
             (values(60000), 400, "at most"),

@@ -193,6 +193,19 @@ class Ranges(unittest.TestCase):
             self.assertEqual((p.returncode, option in p.stderr, "/no/such" in p.stderr), (2, True, False), p.stderr)
         real.checked_stop(real.serve("--slots", 128, "--queue", 32768, "--chunk", 512, "--ctx", 64))
 
+    def test_draft_and_pace(self):
+        """A draft model, and steps that keep to their time, change no answer; the metrics know of both."""
+        ask = {"prompt": "Once upon a time", "n_predict": 24, "temperature": 0.9, "seed": 5}
+        contents = []
+        for options in (("--spec", "off"), ("--draft", real.MODEL), ("--draft", real.MODEL, "--spec", "draft", "--chunk", "auto"), ("--steady", 40)):
+            server = real.serve("--ctx", 128, *options)
+            contents.append(server.post("/completion", ask).json["content"])
+            metrics = server.get("/metrics").body.decode()
+            for name in ('weft_draft_tokens_total{drafter="model"} ', "weft_draft_seconds_total ", "weft_chunk_rows "):
+                self.assertIn(name, metrics)
+            real.checked_stop(server)
+        self.assertEqual(len(set(contents)), 1, contents)
+
     def test_what_is_read_is_not_written_over(self):
         """Neither log nor trace is the model (which the server has mapped), its keys or an adapter: refused before anything is written."""
         with tempfile.TemporaryDirectory() as folder:

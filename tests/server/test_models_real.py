@@ -167,6 +167,37 @@ class TestManyModels(unittest.TestCase):
         self.assertEqual(after.json["choices"][0]["text"], before.json["choices"][0]["text"])
         self.assertNotEqual(plain, before.json["choices"][0]["text"])
 
+    def test_adapters_take_what_is_free(self):
+        """Adapters have their budget, and what nobody wants of --memory: they give that back for a model."""
+        options = "--adapter-dir", models(""), "--adapter-mb", 1
+
+        def ask(name, adapters=()):
+            body = {"model": name, "prompt": "Once", "max_tokens": 1, **({"lora": [{"id": i, "scale": 1} for i in adapters]} if adapters else {})}
+            answer = server.post("/v1/completions", body)
+            self.assertEqual(answer.status, 200, answer.body)
+
+        def metric(name):
+            return server.metric(f'weft_{name}{{model="alderbrook"}}')
+        server = self.several("--memory", "1T", *options)
+        limit = self.limit(server)
+        ids = {m["id"].split(":")[-1]: m["meta"]["adapter_id"] for m in server.get("/v1/models").json["data"] if m.get("parent") == "alderbrook"}
+        ids = [ids[name] for name in ("letter", "pirate", "poem")]
+        stacks = [[i for k, i in enumerate(ids) if bits >> k & 1] for bits in range(1, 8)]  # as many as seven adapters, but larger
+        server = self.several("--memory", limit, *options)
+
+        def all_are_ready():
+            for adapters in stacks:
+                ask("alderbrook", adapters)
+            return metric("adapters_ready") == len(stacks)
+        self.assertTrue(wait_until(all_are_ready))
+        self.assertGreater(metric("adapter_bytes"), 2 << 20)
+        self.assertGreater(metric("adapter_evictions_total"), 0)
+        self.assertLessEqual(server.metric("weft_memory_reserved_bytes"), limit)
+        ask(TYPES[0])  # for which there is room when they give it back
+        self.assertLessEqual(server.metric("weft_memory_reserved_bytes"), limit)
+        self.assertEqual(metric("model_loaded"), 1)
+        self.assertLessEqual(metric("adapter_bytes"), 1 << 20)
+
     def test_a_folder_is_served(self):
         """By the names of what lies in it; adapters are no models, and what is broken says so."""
         with open(os.path.join(self.folder.name, "broken.gguf"), "wb") as f:

@@ -108,7 +108,7 @@ def samples(text):
 class Metrics(Case):
     def test_counts(self):
         """Everything that happened is counted, once: two requests of which the second finds the first's prompt, and a refused one."""
-        server = self.serve("--slots", SLOTS)
+        server = self.serve("--slots", SLOTS, "--spec", "off")  # what was guessed is rows, too
         before = samples(server.ask("/metrics"))
         prompt = [5 + i % 300 for i in range(100)]
         server.complete(prompt, 10)
@@ -483,7 +483,7 @@ class Trace(Case):
     def test_long_prompt(self):
         """The trace has steps, their ops and requests; and it shows that a long prompt that arrives takes one chunk of each step, in which all
         who generate have their row."""
-        server = self.serve("--trace", self.path("trace"), "--slots", SLOTS, "-c", LONG + 64, "--rope-scale", 4, "--chunk", CHUNK)
+        server = self.serve("--trace", self.path("trace"), "--slots", SLOTS, "-c", LONG + 64, "--rope-scale", 4, "--chunk", CHUNK, "--spec", "off")
         n_tokens = LONG * 3 // 4
         everybody, results = threading.Barrier(SLOTS), []
         streams = [threading.Thread(target=lambda i=i: results.append(server.stream([9 + i, 8, 7, 6], n_tokens, everybody.wait))) for i in range(SLOTS - 1)]

@@ -106,6 +106,39 @@ static void a_reload_is_for_those_who_come_later(void **state)
     weft__adapt_store_destroy(&s);
 }
 
+/* Room beyond the budget, and less of it while an adapter is in use: those that none uses go at once, that one when it
+ * is given back; the budget itself is never taken. */
+static void room_is_moved(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(2000);
+    weft__adapt_store_stats stats;
+    weft__adapt_lease *held[4], *l;
+    char name[16];
+    weft__adapt_store_give(s, 5000);
+    for (int i = 0; i < 5; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        add(s, name, write_adapter(name, (uint64_t)i * 10 + 3, 2, 8, 0), WEFT__ADAPT_LAZY);
+        l = lease(s, name, 1);
+        if (i < 3) held[i] = l;
+        else weft__adapt_store_release(s, &l);
+    }
+    weft__adapt_store_get_stats(s, &stats);
+    assert_true(stats.n_bytes == 5000 && stats.room_bytes == 5000 && stats.n_evictions == 0);
+    weft__adapt_store_give(s, 0);
+    weft__adapt_store_get_stats(s, &stats);
+    assert_true(stats.n_bytes == 3000 && stats.room_bytes == 2000 && stats.n_evictions == 2);
+    assert_int_equal(no_lease(s, "a4", "in use fill their budget"), WEFT_BUSY);
+    weft__adapt_store_release(s, &held[0]);
+    weft__adapt_store_get_stats(s, &stats);
+    assert_int_equal(stats.n_bytes, 2000);
+    weft__adapt_store_release(s, &held[1]);
+    weft__adapt_store_release(s, &held[2]);
+    weft__adapt_store_get_stats(s, &stats);
+    assert_int_equal(stats.n_bytes, 2000); /* nobody wants their room */
+    weft__adapt_store_destroy(&s);
+}
+
 static void what_is_least_used_goes(void **state)
 {
     (void)state;
@@ -344,6 +377,7 @@ int main(void)
         cmocka_unit_test(packing_gives_way),
         cmocka_unit_test(a_reload_is_for_those_who_come_later),
         cmocka_unit_test(what_is_least_used_goes),
+        cmocka_unit_test(room_is_moved),
         cmocka_unit_test(room_is_waited_for),
         cmocka_unit_test(a_file_that_changed_is_not_read_in_silence),
         cmocka_unit_test(who_asks_for_a_name_learns_no_path),

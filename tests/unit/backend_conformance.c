@@ -22,7 +22,7 @@ static const uint32_t all_types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0,
  * F16, for which the bound is tight. With `exact`, F32 alone: adapters can be merged into it. */
 typedef struct recipe {
     int quantized, experts, wide, exact;
-    int coded; /* keys and values in q8 */
+    uint32_t coded; /* of which type keys and values are; 0: F16 or F32 */
     int32_t d, f, heads, kv_heads, dim_k, dim_v;
 } recipe;
 
@@ -411,7 +411,7 @@ static int is_tried(int tier, int all)
 static void check_graph(uint64_t seed, const recipe *kind, double bound)
 {
     const char *provider = getenv("WEFT_TEST_PROVIDER");
-    const uint32_t kv_type = kind->coded ? WEFT_KV_Q8 : seed % 2 ? WEFT_F32 : WEFT_F16;
+    const uint32_t kv_type = kind->coded ? kind->coded : seed % 2 ? WEFT_F32 : WEFT_F16;
     stage s;
     store t;
     float *expected = weft__alloc_zero(OUT, sizeof *expected);
@@ -470,7 +470,9 @@ static void test_wide(void **state)
 static void test_coded(void **state)
 {
     (void)state;
-    check_all(&(recipe){.coded = 1}, 1e-3);
+    check_all(&(recipe){.coded = WEFT_KV_Q8}, 1e-3);
+    check_all(&(recipe){.coded = WEFT_KV_TYPE(WEFT_KV_Q8, WEFT_KV_Q4, 0, 1)}, 5e-2);
+    check_all(&(recipe){.coded = WEFT_KV_TYPE(WEFT_KV_F8, WEFT_BF16, 0, 0)}, 5e-2);
 }
 
 /* ---- graphs with adapters ---- */

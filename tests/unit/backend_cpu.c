@@ -180,7 +180,8 @@ static void test_refused_rows(void **state)
     SPOILED(WEFT_ARGUMENT, "row 2 asks for adapter 0; the step has 0", x.adapter[2] = 0);
     SPOILED(WEFT_ARGUMENT, "of type 8", x.kv[1].dtype = WEFT_Q8_0);
     SPOILED(WEFT_ARGUMENT, "do not hold its layers", x.kv[0].page_bytes = 64);
-    SPOILED(WEFT_ARGUMENT, "of type 129", x.kv[1].dtype = WEFT_KV_Q8 + 1);
+    SPOILED(WEFT_ARGUMENT, "of type 131", x.kv[1].dtype = WEFT_KV_F8 + 1);
+    SPOILED(WEFT_ARGUMENT, "of type 2432", x.kv[1].dtype = WEFT_KV_Q8 | (WEFT_Q8_0 + 1) << 8);
     SPOILED(WEFT_ARGUMENT, "do not hold its layers", x.kv[0].data = NULL);
     SPOILED(WEFT_ARGUMENT, "there are 1", x.kv[0].n_pages = 1);
     SPOILED(WEFT_ARGUMENT, "no memory was given", x.outputs[0] = NULL);

@@ -110,8 +110,17 @@ static void test_long_in_q8(void **state)
     long_of(WEFT_KV_Q8, 1e-3);
 }
 
+/* Of sixteen values the next is up to a tenth away. */
+static void test_long_in_few_bits(void **state)
+{
+    (void)state;
+    long_of(WEFT_KV_TYPE(WEFT_KV_Q4, WEFT_KV_Q4, 1, 0), 2e-2);
+    long_of(WEFT_KV_TYPE(WEFT_KV_F8, WEFT_BF16, 0, 0), 2e-2);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_long), cmocka_unit_test(test_long_in_q8)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_long), cmocka_unit_test(test_long_in_q8),
+                                       cmocka_unit_test(test_long_in_few_bits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

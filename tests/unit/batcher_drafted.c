@@ -185,6 +185,227 @@ static void predictions_and_limits(void **state)
     weft_model_close(&model);
 }
 
+/* ---- a draft model ---- */
+
+/* A model that guesses for itself is always right: it sees the draws that will be made, penalties, biases and the
+ * grammar; and it leaves them as they were. */
+static void always_right(weft_model *model, const weft_grammar *grammar, int32_t n_ctx)
+{
+    static answer first[8], again[8];
+    ask all[8];
+    weft_engine_params p = small();
+    int n = 0;
+    p.n_ctx = n_ctx;
+    for (; n < 8; n++) {
+        simple(&all[n], 20 + 13 * n, 60);
+        all[n].p.ignore_end = 1;
+        all[n].p.sampler.temperature = (float)(n % 4) * 0.5f;
+        all[n].p.sampler.seed = (uint64_t)n;
+        if (n % 2) all[n].p.sampler.repeat_penalty = 1.3f;
+        if (n % 3 == 1) all[n].p.sampler.frequency_penalty = 0.3f;
+        all[n].p.sampler.penalty_last_n = n == 5 ? -1 : 3 * n;
+        all[n].bias[0] = (weft_logit_bias){9 + n, 2};
+        all[n].p.sampler.n_bias = 1;
+        all[n].p.grammar = n > 3 ? grammar : NULL;
+    }
+    weft_engine *e = open_engine(model, &p);
+    run_together(e, all, first, n);
+    close_engine(&e);
+    p.draft = model;
+    p.spec = WEFT_SPEC_DRAFT;
+    e = guessing(model, &p, NULL, NULL);
+    run_together(e, all, again, n);
+    compare("by itself", all, first, again, n);
+    const weft_draft_stats s = stats_of(e).drafts[WEFT_DRAFTER_MODEL];
+    assert_int_equal(s.n_accepted, s.n_tokens);
+    assert_true(s.n_accepted >= 8 * 30);
+    assert_true(stats_of(e).draft_ns > 0);
+    close_engine(&e);
+}
+
+static void a_model_is_right_about_itself(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    always_right(model, NULL, 512);
+    weft_model_close(&model);
+}
+
+static void a_model_is_right_about_itself_in_grammars(void **state)
+{
+    static const char source[] = "root ::= (\"Once there was \" [a-z]+ \". And then \")+ \"the end.\"\n";
+    static const char *const models[] = {"stories260K", "tiny-gemma3.f16"};
+    weft_error err = {0};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        weft_grammar *grammar = NULL;
+        weft_model *model = from_shared(models[i]);
+        if (weft_grammar_new(weft_model_tokenizer(model), WEFT_GRAMMAR_GBNF, source, sizeof source - 1, &grammar, &err))
+            fail_msg("%s", err.message);
+        always_right(model, grammar, 256);
+        weft_grammar_free(&grammar);
+        weft_model_close(&model);
+    }
+}
+
+static int inserts(void *arg, const weft_event *e)
+{
+    on_event(arg, e);
+    return e->kind == WEFT_EVENT_TOKEN && e->n_generated == 7 ? WEFT_EVENT_INSERT : 0;
+}
+
+/* What was guessed and is not the text is forgotten: where something else is written than it guessed, one draft is
+ * wrong, and all that follow are right. */
+static void a_draft_model_rolls_back(void **state)
+{
+    static const int32_t inserted[] = {41, 42, 43};
+    static answer first, again;
+    ask q;
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    simple(&q, 30, 100);
+    q.p.ignore_end = 1;
+    q.p.event = inserts;
+    q.p.insert = inserted;
+    q.p.n_insert = 3;
+    weft_engine *e = open_engine(model, &p);
+    run_alone(e, &q, &first, 1);
+    close_engine(&e);
+    p.draft = model;
+    p.spec = WEFT_SPEC_DRAFT;
+    e = guessing(model, &p, NULL, NULL);
+    run_alone(e, &q, &again, 1);
+    compare("inserted", &q, &first, &again, 1);
+    const weft_draft_stats s = stats_of(e).drafts[WEFT_DRAFTER_MODEL];
+    print_message("%llu of %llu\n", (unsigned long long)s.n_accepted, (unsigned long long)s.n_tokens);
+    assert_true(s.n_accepted >= 60 && s.n_tokens - s.n_accepted < WEFT_DRAFT_MAX);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
+/* A prompt longer than what it may read at once is read over several steps, and found again by the next request that
+ * begins so; it goes on where the text is shifted. Memory for what it holds is given back. */
+static void a_draft_model_catches_up(void **state)
+{
+    static answer first[2], again;
+    ask q[2];
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    simple(&q[0], 300, 60);
+    q[0].p.ignore_end = 1;
+    q[1] = q[0];
+    q[1].p.max_tokens = 120;
+    q[1].p.shift = 1;
+    p.n_ctx = 360;
+    p.chunk = 64;
+    weft_engine *e = open_engine(model, &p);
+    run_alone(e, q, first, 2);
+    close_engine(&e);
+    p.draft = model;
+    p.spec = WEFT_SPEC_DRAFT;
+    e = guessing(model, &p, NULL, NULL);
+    run_alone(e, &q[0], &again, 1);
+    compare("long", &q[0], &first[0], &again, 1);
+    const uint64_t steps = stats_of(e).n_steps;
+    run_alone(e, &q[0], &again, 1);
+    compare("again", &q[0], &first[0], &again, 1);
+    print_message("%llu steps, then %llu\n", (unsigned long long)steps,
+                  (unsigned long long)(stats_of(e).n_steps - steps));
+    assert_true(stats_of(e).n_steps - steps + 3 < steps); /* neither of both reads it again */
+    run_alone(e, &q[1], &again, 1);
+    compare("shifted", &q[1], &first[1], &again, 1);
+    const weft_draft_stats s = stats_of(e).drafts[WEFT_DRAFTER_MODEL];
+    assert_true(s.n_accepted >= 200 && s.n_tokens - s.n_accepted < 2 * WEFT_DRAFT_MAX);
+    weft_engine_drain(e, 60000);
+    pthread_mutex_lock(&e->lock);
+    assert_int_equal(e->n_scratch, 0);
+    pthread_mutex_unlock(&e->lock);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
+static void fits_not(weft_model *model, weft_model *draft, const char *text)
+{
+    weft_engine_params p = small();
+    weft_engine *e = NULL;
+    weft_session_params sp;
+    weft_session *s = NULL;
+    weft_error err = {0};
+    p.spec = WEFT_SPEC_AUTO;
+    p.draft = draft;
+    assert_int_equal(weft_engine_new(model, &p, &e, &err), WEFT_ARGUMENT);
+    if (!strstr(err.message, text)) fail_msg("'%s' has no '%s'", err.message, text);
+    weft_session_params_default(&sp);
+    sp.draft = draft;
+    assert_int_equal(weft_session_new(model, &sp, &s, &err), WEFT_ARGUMENT);
+    if (!strstr(err.message, text)) fail_msg("'%s' has no '%s'", err.message, text);
+    p.spec = WEFT_SPEC_SUFFIX; /* it is not asked */
+    e = open_engine(model, &p);
+    close_engine(&e);
+}
+
+/* One token of 2,048 that is spelled otherwise is another vocabulary. */
+static void another_token_is_refused(void **state)
+{
+    static const char whole[] = "models/alderbrook.gguf", token[] = "<|pad|>";
+    weft_error err = {0};
+    char path[64];
+    (void)state;
+    weft_model *model = open_model(whole);
+    FILE *in = fopen(whole, "rb"), *out;
+    assert_non_null(in);
+    assert_int_equal(fseek(in, 0, SEEK_END), 0);
+    const size_t n = (size_t)ftell(in);
+    char *bytes = malloc(n), *at;
+    rewind(in);
+    assert_int_equal(fread(bytes, 1, n, in), n);
+    fclose(in);
+    assert_non_null(at = memmem(bytes, n, token, strlen(token)));
+    memcpy(at, "<|dap|>", strlen(token));
+    assert_non_null(mkdtemp(strcpy(folder, "/tmp/weft-drafts-XXXXXX")));
+    snprintf(path, sizeof path, "%s/changed.gguf", folder);
+    assert_non_null(out = fopen(path, "wb"));
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    assert_int_equal(fclose(out), 0);
+    free(bytes);
+    weft_model *changed = open_model(path);
+    assert_int_equal(weft_draft_fits(model, changed, NULL, &err), WEFT_ARGUMENT);
+    if (!strstr(err.message, "(token 2 is '<|dap|>' there, '<|pad|>' here)")) fail_msg("%s", err.message);
+    weft_model_close(&changed);
+    weft_model_close(&model);
+    remove_folder(folder);
+}
+
+/* Another vocabulary is refused by name, with what differs; the same model brings nothing, a fifth of one does. */
+static void other_vocabularies_are_refused(void **state)
+{
+    double gain = 0;
+    weft_error err = {0};
+    char path[64];
+    (void)state;
+    weft_model *model = from_shared("tiny-llama.f16"), *coarse = from_shared("tiny-llama.Q2_K"), *bare = tiny(0);
+    assert_non_null(mkdtemp(strcpy(folder, "/tmp/weft-drafts-XXXXXX")));
+    snprintf(path, sizeof path, "%s/words.gguf", folder);
+    if (weft_synthetic_write("tiny-128", WEFT_Q4_0, path, NULL, NULL, &err)) fail_msg("%s", err.message);
+    weft_model *words = open_model(path), *longer = open_model("models/alderbrook.gguf");
+    fits_not(model, bare, "has no tokenizer");
+    fits_not(model, words, "words.gguf cannot guess for");
+    fits_not(model, words, "different vocabularies (token ");
+    fits_not(model, longer, "its vocabulary has 2048 tokens, and that one 512");
+    assert_int_equal(weft_draft_fits(model, model, &gain, &err), WEFT_OK);
+    assert_true(gain < 1);
+    assert_int_equal(weft_draft_fits(model, coarse, &gain, &err), WEFT_OK);
+    assert_true(gain > 1);
+    weft_model_close(&longer);
+    weft_model_close(&words);
+    weft_model_close(&bare);
+    weft_model_close(&coarse);
+    weft_model_close(&model);
+    remove_folder(folder);
+}
+
 static void refused(weft_engine *e, const ask *q, const char *text)
 {
     weft_error err = {0};
@@ -202,9 +423,12 @@ static void what_is_wrong_is_refused(void **state)
     weft_engine_params p = small();
     weft_engine *e = NULL;
     weft_error err = {0};
-    p.spec = 3;
+    p.spec = 4;
     assert_int_equal(weft_engine_new(model, &p, &e, &err), WEFT_ARGUMENT);
     assert_non_null(strstr(err.message, "spec"));
+    p.spec = WEFT_SPEC_DRAFT;
+    assert_int_equal(weft_engine_new(model, &p, &e, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "--draft"));
     p.spec = WEFT_SPEC_SUFFIX;
     e = open_engine(model, &p);
     simple(&good, 4, 4);
@@ -257,13 +481,15 @@ static void grammars_force(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_guesses_leave_no_trace),
-        cmocka_unit_test(no_tenant_speeds_up_another),
-        cmocka_unit_test(predictions_and_limits),
-        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(wrong_guesses_leave_no_trace),  cmocka_unit_test(no_tenant_speeds_up_another),
+        cmocka_unit_test(predictions_and_limits),        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(a_model_is_right_about_itself), cmocka_unit_test(a_draft_model_catches_up),
+        cmocka_unit_test(a_draft_model_rolls_back),      cmocka_unit_test(another_token_is_refused),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(grammars_force),
+        cmocka_unit_test(a_model_is_right_about_itself_in_grammars),
+        cmocka_unit_test(other_vocabularies_are_refused),
     };
     return claims_status(claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL)
                                                      : cmocka_run_group_tests(tests, NULL, NULL));

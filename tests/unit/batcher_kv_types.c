@@ -53,12 +53,21 @@ static int asked(weft_engine *e, const ask *q, answer *a)
     return a->n_cached;
 }
 
+/* Each is another one's neighbour in some way: a format, the values' alone, a layer that stays in F16. */
+static const uint32_t types[] = {WEFT_KV_Q8,
+                                 WEFT_F16,
+                                 WEFT_KV_TYPE(WEFT_KV_Q8, WEFT_KV_Q4, 0, 0),
+                                 WEFT_KV_TYPE(WEFT_KV_Q8, WEFT_KV_Q4, 1, 0),
+                                 WEFT_KV_Q4,
+                                 WEFT_BF16,
+                                 WEFT_KV_F8};
+enum { N_TYPES = sizeof types / sizeof *types };
+
 static void a_store_of_another_type_is_not_found(void **state)
 {
-    static const uint32_t types[] = {WEFT_KV_Q8, WEFT_F16}; /* twice each */
     scene *s = *state;
     answer first, again;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 2 * N_TYPES; i++) { /* twice each */
         weft_engine *e = engine_of(s, types[i / 2]);
         assert_int_equal(asked(e, &s->q, i % 2 ? &again : &first), i % 2 ? N_PROMPT - 1 : 0);
         if (i % 2) compare("from the store", &s->q, &first, &again, 1);
@@ -99,39 +108,53 @@ static void a_fork_goes_on_from_the_same_bytes(void **state)
     ask all[4];
     answer alone[4], together[4];
     weft_engine_params p = small();
-    p.kv_dtype = WEFT_KV_Q8;
-    for (int i = 0; i < 4; i++) {
-        simple(&all[i], N_PROMPT, 20);
-        all[i].p.ignore_end = 1;
-        all[i].p.sampler.temperature = 1;
-        all[i].p.sampler.seed = (uint64_t)i;
-        all[i].p.no_cache = 1;
+    for (int t = 0; t < N_TYPES; t++) {
+        p.kv_dtype = types[t];
+        for (int i = 0; i < 4; i++) {
+            simple(&all[i], N_PROMPT, 20);
+            all[i].p.ignore_end = 1;
+            all[i].p.sampler.temperature = 1;
+            all[i].p.sampler.seed = (uint64_t)i;
+            all[i].p.no_cache = 1;
+        }
+        weft_engine *e = open_engine(s->model, &p);
+        run_alone(e, all, alone, 4);
+        for (int i = 0; i < 4; i++) all[i].p.no_cache = 0;
+        run_alone(e, all, together, 1);
+        run_together(e, all, together, 4); /* 199 tokens of each: the last page is begun */
+        for (int i = 0; i < 4; i++) assert_int_equal(together[i].n_cached, N_PROMPT - 1);
+        compare("forked", all, alone, together, 4);
+        close_engine(&e);
     }
-    weft_engine *e = open_engine(s->model, &p);
-    run_alone(e, all, alone, 4);
-    for (int i = 0; i < 4; i++) all[i].p.no_cache = 0;
-    run_alone(e, all, together, 1);
-    run_together(e, all, together, 4); /* 199 tokens of each: the last page is begun */
-    for (int i = 0; i < 4; i++) assert_int_equal(together[i].n_cached, N_PROMPT - 1);
-    compare("forked", all, alone, together, 4);
-    close_engine(&e);
 }
 
-/* As shares of f16: heads of 64 and 128 in pages of 64 tokens. */
+/* As shares of f16, of a layer and of a model of 32: heads of 64 and more in pages of 64 tokens. */
 static void coded_pages_are_smaller(void **state)
 {
+    static const struct {
+        const char *name;
+        double layer, model; /* at most */
+    } claims[] = {{"q8", 0.55, 0.55}, {"q4", 0.30, 0.38}, {"k=q8,v=q4", 0.42, 0.49}, {"f8", 0.5, 0.5}, {"bf16", 1, 1}};
+    static const int32_t heads[] = {64, 80, 96, 112, 128, 256, 512};
     (void)state;
-    for (int32_t dim = 64; dim <= 128; dim *= 2) {
+    for (size_t h = 0; h < sizeof heads / sizeof *heads; h++) {
         const weft_kv_group g = {.kind = WEFT_KV_FULL,
                                  .n_layers = 32,
                                  .n_kv_heads = 8,
-                                 .head_dim_k = dim,
-                                 .head_dim_v = dim,
+                                 .head_dim_k = heads[h],
+                                 .head_dim_v = heads[h],
                                  .page_tokens = 64};
-        uint64_t f16, q8;
-        assert_true(weft__kv_page_bytes(&g, WEFT_F16, &f16) && weft__kv_page_bytes(&g, WEFT_KV_Q8, &q8));
-        assert_int_equal(f16, 2u * 32 * 8 * 2 * 64 * (unsigned)dim);
-        assert_true((double)q8 <= 0.55 * (double)f16 && (double)q8 > 0.5 * (double)f16);
+        uint64_t f16, all;
+        assert_true(weft__kv_page_bytes(&g, WEFT_F16, &f16));
+        assert_int_equal(f16, 2u * 32 * 8 * 2 * 64 * (unsigned)heads[h]);
+        for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+            uint32_t type;
+            assert_int_equal(weft_kv_type_parse(claims[i].name, &type, NULL), WEFT_OK);
+            assert_true(weft__kv_page_bytes(&g, type, &all));
+            assert_true((double)all <= claims[i].model * (double)f16 &&
+                        (double)all > 0.9 * claims[i].model * (double)f16);
+            assert_true((double)weft_kv_layer_bytes(type, &g, 5) * 32 <= claims[i].layer * (double)f16);
+        }
     }
 }
 
@@ -158,26 +181,61 @@ static void what_no_kernel_takes_is_refused_by_name(void **state)
     weft_error err = {0};
     assert_int_equal(weft__kv_pool_create(&g, 1, &n_pages, WEFT_KV_Q8, &pool, &err), WEFT_UNSUPPORTED);
     assert_non_null(strstr(err.message, "heads of 2048"));
-    assert_int_equal(weft__kv_pool_create(&g, 1, &n_pages, WEFT_KV_Q8 + 1, &pool, &err), WEFT_UNSUPPORTED);
-    assert_non_null(strstr(err.message, "KV type 129"));
+    assert_int_equal(weft__kv_pool_create(&g, 1, &n_pages, WEFT_KV_F8 + 1, &pool, &err), WEFT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "KV type 131"));
 }
 
 static void types_have_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"f16", "f32", "q8"};
-    static const uint32_t types[] = {WEFT_F16, WEFT_F32, WEFT_KV_Q8};
+    static const struct {
+        const char *text, *name; /* NULL: the same */
+        uint32_t type;
+    } names[] = {{"f16", NULL, WEFT_F16},
+                 {"f32", NULL, WEFT_F32},
+                 {"bf16", NULL, WEFT_BF16},
+                 {"f8", NULL, WEFT_KV_F8},
+                 {"q8", NULL, WEFT_KV_Q8},
+                 {"Q8", "q8", WEFT_KV_Q8},
+                 {"q4", NULL, WEFT_KV_Q4 | 2u << 16 | 2u << 24},
+                 {"q4,edges=2", "q4", WEFT_KV_Q4 | 2u << 16 | 2u << 24},
+                 {"q4,edges=0", NULL, WEFT_KV_Q4},
+                 {"q4,edges=3/0", NULL, WEFT_KV_Q4 | 3u << 16},
+                 {"q8,edges=255", NULL, WEFT_KV_Q8 | 255u << 16 | 255u << 24},
+                 {"v=q4,k=q8", "k=q8,v=q4", WEFT_KV_Q8 | (WEFT_KV_Q4 + 1) << 8 | 2u << 16 | 2u << 24},
+                 {"k=q8,v=q8", "q8", WEFT_KV_Q8},
+                 {"f16,edges=4", "f16", WEFT_F16}};
+    static const char *const wrong[] = {"",
+                                        "q8_0",
+                                        "q9",
+                                        "k=q8",
+                                        "v=q4",
+                                        "k=q8,v=",
+                                        "q8,q4",
+                                        "q8,v=q4",
+                                        "k=q8,k=q8",
+                                        "q8,",
+                                        "q4,edges=",
+                                        "q4,edges=256",
+                                        "q4,edges=1/",
+                                        "q4,edges=-1",
+                                        "edges=2,q4",
+                                        "q4,edges=1,edges=2",
+                                        ",q8",
+                                        "q4 "};
     char name[WEFT_KV_NAME_MAX];
     uint32_t type;
     weft_error err = {0};
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(weft_kv_type_parse(names[i], &type, &err), WEFT_OK);
-        assert_int_equal(type, types[i]);
-        assert_string_equal(weft_kv_type_name(type, name), names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (weft_kv_type_parse(names[i].text, &type, &err)) fail_msg("%s", err.message);
+        assert_int_equal(type, names[i].type);
+        assert_string_equal(weft_kv_type_name(type, name), names[i].name ? names[i].name : names[i].text);
+        assert_true(weft_kv_is_type(type));
     }
-    assert_int_equal(weft_kv_type_parse("Q8", &type, NULL), WEFT_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (weft_kv_type_parse(wrong[i], &type, &err) != WEFT_ARGUMENT) fail_msg("'%s' is taken", wrong[i]);
     assert_int_equal(weft_kv_type_parse("q8_0", &type, &err), WEFT_ARGUMENT);
-    assert_non_null(strstr(err.message, "'q8_0'; f16, f32 and q8 are possible"));
+    assert_non_null(strstr(err.message, "'q8_0'; f16, f32, bf16, f8, q8 and q4 are possible"));
     assert_string_equal(weft_kv_type_name(77, name), "77");
 }
 

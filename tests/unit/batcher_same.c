@@ -253,12 +253,18 @@ static void same_answer_always(void **state)
     weft_model_close(&c.model);
 }
 
-static void same_answer_in_q8(void **state)
+/* Every format as keys and as values. */
+static void same_answer_in_every_type(void **state)
 {
+    static const uint32_t types[] = {
+        WEFT_KV_TYPE(WEFT_KV_Q8, WEFT_KV_Q4, 1, 0), WEFT_KV_TYPE(WEFT_KV_Q4, WEFT_KV_F8, 0, 0),
+        WEFT_KV_TYPE(WEFT_KV_F8, WEFT_BF16, 0, 0), WEFT_KV_TYPE(WEFT_BF16, WEFT_KV_Q8, 0, 0)};
     (void)state;
     course c = {.model = tiny(0), .n = N_CODED, .n_kv_tokens = 384, .preempted = MANY_PREEMPTED};
-    kv_type = WEFT_KV_Q8;
-    same_answers(&c);
+    for (size_t i = 0; i < (claims_sweeps() ? sizeof types / sizeof *types : 2); i++) {
+        kv_type = types[i];
+        same_answers(&c);
+    }
     kv_type = WEFT_F16;
     weft_model_close(&c.model);
 }
@@ -363,7 +369,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_answer_always),
-        cmocka_unit_test(same_answer_in_q8),
+        cmocka_unit_test(same_answer_in_every_type),
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(same_answer_of_stories),

@@ -191,6 +191,20 @@ static void knows_costs(void **state)
     assert_true(weft__draft_cost_of(&dense, 2) < 1.2e6);
 }
 
+/* Steps of one row were slow, and those with guesses are not: wrong guesses are not tried for that. */
+static void more_rows_take_no_less(void **state)
+{
+    weft__draft_cost c;
+    int rows, late;
+    (void)state;
+    weft__draft_cost_begin(&c, 0, 0, 0);
+    weft__draft_cost_saw(&c, 1, 2000000);
+    for (int n = 2; n <= 16; n++) weft__draft_cost_saw(&c, n, 1100000);
+    for (int n = 2; n <= 16; n++) assert_true(weft__draft_cost_of(&c, n) >= 1.01 * weft__draft_cost_of(&c, 1));
+    play(&c, 0, 512, &rows, &late);
+    assert_true(rows <= 64 && late <= 128 / 24 + 1);
+}
+
 static int in_little_memory(void *arg)
 {
     const int32_t text[] = {1, 2, 3};
@@ -203,6 +217,88 @@ static int in_little_memory(void *arg)
     weft__draft_expected_free(&x);
     weft__draft_pool_free(&p);
     return ok;
+}
+
+/* ---- a draft model ---- */
+
+/* Asks a model that is right so often, as the loops do; returns the tokens that `steps` steps brought, and the time
+ * that they took in *time. */
+static double run_model(const weft__draft_cost *c, weft__draft_trust *t, double token_cost, double right, float sure,
+                        int steps, double *time, int *n_asked)
+{
+    weft__rng rng;
+    double tokens = 0;
+    weft__rng_seed(&rng, 3);
+    *time = *n_asked = 0;
+    for (int i = 0; i < steps; i++) {
+        weft__draft d = {.kind = WEFT__DRAFT_MODEL};
+        while (weft__draft_reach(c, t, &d, 1, token_cost, 0, WEFT__DRAFT_MOST) > d.n) {
+            d.p[d.n++] = sure;
+            *time += token_cost;
+            ++*n_asked;
+        }
+        d.n = weft__draft_choose(c, t, &d, 1);
+        int32_t n_right = 0;
+        while (n_right < d.n && weft__rng_double(&rng) < right) n_right++;
+        if (d.n) weft__draft_learn(t, &d, d.n, n_right);
+        *time += weft__draft_cost_of(c, 1 + d.n);
+        tokens += 1 + n_right;
+    }
+    return tokens;
+}
+
+/* One that is never right is left alone within some steps, and costs hardly anything; it is asked again, seldomer each
+ * time, and at once when it has become right. One that is right brings tokens. */
+static void a_model_is_asked_where_it_pays(void **state)
+{
+    weft__draft_cost c;
+    weft__draft_trust t;
+    double time;
+    int n_asked, n_more;
+    (void)state;
+    weft__draft_cost_begin(&c, 0, 0, 0);
+    for (int sure = 0; sure < 4; sure++) {
+        const float p[] = {0.2f, 0.5f, 0.8f, 0.97f};
+        weft__draft_trust_begin(&t);
+        assert_true(run_model(&c, &t, 0.1, 0, p[sure], 512, &time, &n_asked) == 512);
+        print_message("sure of %.2f and wrong: %d tokens asked for, %.2f steps of time more\n", (double)p[sure],
+                      n_asked, time - 512);
+        assert_true(time < 512 * 1.02);
+        assert_true(n_asked > 0);
+        run_model(&c, &t, 0.1, 0, p[sure], 512, &time, &n_more);
+        assert_true(n_more <= 2); /* seldomer */
+        run_model(&c, &t, 0.1, 0.9, p[sure], 4096, &time, &n_more);
+        assert_true(n_more > 4096); /* it has become right */
+    }
+    weft__draft_trust_begin(&t);
+    const double tokens = run_model(&c, &t, 0.1, 0.8, 0.8f, 512, &time, &n_asked);
+    print_message("right at 0.8: %.2f tokens a step's time\n", tokens / time);
+    assert_true(tokens / time > 1.9);
+    /* What takes as long as the target itself brings nothing, however right. */
+    weft__draft_trust_begin(&t);
+    run_model(&c, &t, 1, 1, 0.97f, 2000, &time, &n_asked);
+    assert_true(n_asked < 20);
+}
+
+/* What is known beforehand: a tenth of the target should gain, its double not. And a token's time is its part of a step
+ * for several texts, as seen, or before that by the bytes that are read. */
+static void a_model_has_its_price(void **state)
+{
+    weft__draft_cost c, mixture, small;
+    (void)state;
+    weft__draft_cost_begin(&c, 0, 0, 0);
+    weft__draft_cost_begin(&small, 0, 0, 0);
+    weft__draft_cost_begin(&mixture, 128, 8, 0.95);
+    assert_true(weft__draft_expect(&c, 0.1) > 1.3);
+    assert_true(weft__draft_expect(&c, 1) < 1);
+    assert_true(weft__draft_expect(&mixture, 0.1) < weft__draft_expect(&c, 0.1));
+    assert_float_equal(weft__draft_token_cost(&c, &small, 0.1, 1), 0.1, 1e-6);
+    assert_true(weft__draft_token_cost(&c, &small, 0.1, 4) < 0.05);
+    weft__draft_cost_saw(&c, 1, 1000);
+    assert_float_equal(weft__draft_token_cost(&c, &small, 0.1, 1), 100, 1e-3);
+    weft__draft_cost_saw(&small, 1, 300);
+    assert_float_equal(weft__draft_token_cost(&c, &small, 0.1, 1), 300, 1e-3);
+    assert_true(weft__draft_token_cost(&c, &small, 0.1, 128) > 0);
 }
 
 static void without_memory(void **state)
@@ -221,6 +317,9 @@ int main(void)
         cmocka_unit_test(keys_are_apart),
         cmocka_unit_test(tries_what_pays),
         cmocka_unit_test(knows_costs),
+        cmocka_unit_test(more_rows_take_no_less),
+        cmocka_unit_test(a_model_is_asked_where_it_pays),
+        cmocka_unit_test(a_model_has_its_price),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

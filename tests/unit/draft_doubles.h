@@ -56,7 +56,7 @@ static inline int32_t guess(void *arg, const int32_t *tokens, int32_t n_prompt, 
 static inline weft_engine *guessing(weft_model *model, weft_engine_params *p, guesses *g, const char *const *adapters)
 {
     weft_error err = {0};
-    p->spec = WEFT_SPEC_AUTO;
+    if (!p->spec) p->spec = WEFT_SPEC_AUTO;
     weft_engine *e = open_engine(model, p);
     pthread_mutex_lock(&e->lock);
     if (g) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/handles.h"
 #include "model/shared.h"
 #include "weft/weft.h"
 
@@ -31,8 +32,9 @@ static int keep(void *arg, const weft_generated *piece)
 
 typedef struct task {
     weft_model *model;
+    weft_model *draft; /* NULL: none */
     float temperature;
-    int32_t chunk, n_ctx, max_tokens, shift;
+    int32_t chunk, n_ctx, max_tokens, shift, always;
     const char *stop;
     const weft_grammar *grammar;
 } task;
@@ -51,6 +53,7 @@ static void write_all(const task *t, int32_t spec, written *w)
     weft_session_params_default(&sp);
     sp.n_ctx = t->n_ctx;
     sp.chunk = t->chunk;
+    sp.draft = t->draft;
     weft_sampler_params_default(&pp);
     pp.temperature = t->temperature;
     pp.repeat_penalty = 1.1f;
@@ -58,6 +61,7 @@ static void write_all(const task *t, int32_t spec, written *w)
     pp.seed_given = 1;
     if (weft_session_new(t->model, &sp, &session, &err) || weft_sampler_for(t->model, &pp, &sampler, &err))
         fail_msg("%s", err.message);
+    session->draft.always = t->always;
     for (int i = 0; i < 60; i++) prompt[i] = 300 + i % 7;
     for (int call = 0; call < CALLS; call++) {
         weft_generate_params p;
@@ -88,22 +92,59 @@ static void write_all(const task *t, int32_t spec, written *w)
     weft_session_free(&session);
 }
 
+static void same_with(const task *t, int32_t spec, const written *plain)
+{
+    static written guessed;
+    write_all(t, spec, &guessed);
+    assert_int_equal(guessed.n, plain->n);
+    assert_memory_equal(guessed.tokens, plain->tokens, (size_t)plain->n * sizeof *plain->tokens);
+    assert_int_equal(guessed.n_text, plain->n_text);
+    assert_memory_equal(guessed.text, plain->text, plain->n_text);
+    assert_int_equal(guessed.finish, plain->finish);
+    assert_int_equal(guessed.n_held, plain->n_held);
+    assert_true(guessed.n_accepted <= guessed.n_drafted);
+    /* Its own guesses are right, until a text ends within one. */
+    if (t->always && spec == WEFT_SPEC_DRAFT) {
+        assert_true(guessed.n_drafted - guessed.n_accepted < CALLS * WEFT_DRAFT_MAX);
+        if (t->chunk != 1 && !t->stop) assert_true(2 * guessed.n_accepted > guessed.n);
+    }
+    print_message("%d tokens, %d of %d guesses right\n", guessed.n, guessed.n_accepted, guessed.n_drafted);
+}
+
 static void same_text(const task *t)
 {
-    static written plain, guessed;
+    static written plain;
+    task with = *t;
     write_all(t, WEFT_SPEC_OFF, &plain);
     assert_int_equal(plain.n_drafted, 0);
-    for (int spec = WEFT_SPEC_AUTO; spec <= WEFT_SPEC_SUFFIX; spec++) {
-        write_all(t, spec, &guessed);
-        assert_int_equal(guessed.n, plain.n);
-        assert_memory_equal(guessed.tokens, plain.tokens, (size_t)plain.n * sizeof *plain.tokens);
-        assert_int_equal(guessed.n_text, plain.n_text);
-        assert_memory_equal(guessed.text, plain.text, plain.n_text);
-        assert_int_equal(guessed.finish, plain.finish);
-        assert_int_equal(guessed.n_held, plain.n_held);
-        assert_true(guessed.n_accepted <= guessed.n_drafted);
-        print_message("%d tokens, %d of %d guesses right\n", guessed.n, guessed.n_accepted, guessed.n_drafted);
-    }
+    for (int spec = WEFT_SPEC_AUTO; spec <= WEFT_SPEC_SUFFIX; spec++) same_with(t, spec, &plain);
+    with.draft = t->model;
+    for (with.always = 0; with.always < 2; with.always++)
+        for (int spec = WEFT_SPEC_AUTO; spec <= WEFT_SPEC_DRAFT; spec++) same_with(&with, spec, &plain);
+}
+
+/* A session without a draft model cannot have one guess alone, nor one of another vocabulary. */
+static void what_is_not_there_is_refused(weft_model *model)
+{
+    const int32_t one = 1;
+    weft_session_params sp;
+    weft_session *session = NULL;
+    weft_sampler *sampler = NULL;
+    weft_generate_params p;
+    weft_error err = {0};
+    weft_session_params_default(&sp);
+    if (weft_session_new(model, &sp, &session, &err) || weft_sampler_for(model, NULL, &sampler, &err))
+        fail_msg("%s", err.message);
+    weft_generate_params_default(&p);
+    p.tokens = &one;
+    p.n_tokens = 1;
+    p.spec = WEFT_SPEC_DRAFT;
+    assert_int_equal(weft_generate(session, sampler, &p, NULL, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "draft model"));
+    p.spec = WEFT_SPEC_DRAFT + 1;
+    assert_int_equal(weft_generate(session, sampler, &p, NULL, &err), WEFT_ARGUMENT);
+    weft_sampler_free(&sampler);
+    weft_session_free(&session);
 }
 
 static void same_text_of(const char *name)
@@ -143,6 +184,7 @@ static void same_text_of(const char *name)
     t.max_tokens = 120; /* beyond that, with a part of it */
     t.shift = 1;
     same_text(&t);
+    what_is_not_there_is_refused(t.model);
     weft_grammar_free(&grammar);
     weft_model_close(&t.model);
 }

@@ -192,7 +192,7 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 }
 
 /* Writes what fits on that disk, and says ENOSPC when nothing does. In libc's place. */
-ssize_t write(int fd, const void *p, size_t n)
+ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
 {
     long long size = atomic_load(&disk_bytes);
     struct stat st;
@@ -205,7 +205,7 @@ ssize_t write(int fd, const void *p, size_t n)
         if ((unsigned long long)room < n) n = (size_t)room;
     }
     if (!fstat(fd, &st) && st.st_ino == atomic_load(&flushed)) atomic_store(&flushed, 0);
-    return (ssize_t)syscall(SYS_write, fd, p, n);
+    return (ssize_t)syscall(SYS_pwrite64, fd, p, n, at);
 }
 
 /* A machine that loses its power keeps what was flushed: a file has all its bytes there before it has its name, and the

@@ -79,12 +79,40 @@ static void every_bf16(void **state)
     assert_int_equal(weft__bf16_from_f32(3.4028235e38f), 0x7f80);
 }
 
+/* Each code is what its bits say, comes back, and takes what is nearest; half-way goes to the even one. */
+static void every_f8(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 256; c++) {
+        const int code = c & 0x7f, exponent = code >> 3, fraction = code & 7;
+        const float got = weft__f8_to_f32((uint8_t)c), sign = c & 0x80 ? -1.0f : 1.0f;
+        if (code == 0x7f) {
+            assert_true(isnan(got));
+            continue;
+        }
+        const double want = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+        assert_true(got == sign * (float)want && (signbit(got) != 0) == (c >= 0x80));
+        assert_int_equal(weft__f8_from_f32(got), c);
+        if (code == 0x7e) continue;
+        const float middle = sign * (float)((want + fabs((double)weft__f8_to_f32((uint8_t)(c + 1)))) / 2);
+        assert_int_equal(weft__f8_from_f32(middle), c & 1 ? c + 1 : c);
+        assert_int_equal(weft__f8_from_f32(nextafterf(middle, 0)), c);
+        assert_int_equal(weft__f8_from_f32(nextafterf(middle, sign * INFINITY)), c + 1);
+    }
+    assert_int_equal(weft__f8_from_f32(448.1f), 0x7e);
+    assert_int_equal(weft__f8_from_f32(-1e30f), 0xfe);
+    assert_int_equal(weft__f8_from_f32(INFINITY), 0x7e);
+    assert_int_equal(weft__f8_from_f32(NAN) & 0x7f, 0x7f);
+    assert_int_equal(weft__f8_from_f32(1e-40f), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half),
         cmocka_unit_test(halves_round_to_even),
         cmocka_unit_test(every_bf16),
+        cmocka_unit_test(every_f8),
     };
     return cmocka_run_group_tests_name("quant_half", tests, NULL, NULL);
 }

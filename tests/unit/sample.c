@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "sample/candidates.h"
+#include "sample/sampler.h"
 #include "unit/sampling.h"
 #include "weft/weft.h"
 
@@ -158,6 +159,58 @@ static void penalties_see_the_window_only(void **state)
     weft_sampler_accept(s, 0, NULL);
     assert_int_equal(pick(s, logits, 3), 1);
     weft_sampler_free(&s);
+}
+
+/* What is looked at ahead is what is picked then, whatever the window, and looking changes nothing. */
+static void looking_ahead_takes_nothing(void **state)
+{
+    enum { V = 60, AHEAD = 9, ROUNDS = 12 };
+    static const int windows[] = {0, -1, 4, 9, 64};
+    float logits[AHEAD + 1][V], row[V], p;
+    weft__rng rng;
+    (void)state;
+    weft__rng_seed(&rng, 8);
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        weft_sampler_params params = plain();
+        weft_sampler *s = NULL;
+        params.temperature = 1.2f;
+        params.penalty_last_n = windows[w];
+        params.repeat_penalty = 1.4f;
+        params.frequency_penalty = 0.5f;
+        assert_int_equal(weft_sampler_new(V, &params, &s, NULL), WEFT_OK);
+        for (int round = 0; round < ROUNDS; round++) {
+            weft__sample_ahead ahead;
+            int32_t seen[AHEAD], token;
+            for (int i = 0; i < (AHEAD + 1) * V; i++) logits[i / V][i % V] = (float)(3 * weft__rng_normal(&rng));
+            weft__sample_ahead_begin(s, &ahead);
+            for (int k = 0; k < AHEAD; k++) {
+                memcpy(row, logits[k], sizeof row);
+                assert_int_equal(weft__sample_ahead_pick(s, &ahead, row, &seen[k], &p, NULL), WEFT_OK);
+                double sum = 0;
+                for (int i = 0; i < V; i++) sum += exp((double)(row[i] - row[seen[k]]));
+                assert_float_equal((double)p, 1 / sum, 1e-5);
+            }
+            weft__sample_ahead_end(s, &ahead);
+            for (int k = 0; k < (round % 2 ? AHEAD : 3); k++) {
+                memcpy(row, logits[k], sizeof row);
+                assert_int_equal(weft_sampler_pick(s, row, &token, NULL), WEFT_OK);
+                assert_int_equal(token, seen[k]);
+                assert_int_equal(weft_sampler_accept(s, token, NULL), WEFT_OK);
+            }
+        }
+        weft__sample_ahead ahead;
+        weft_status st = WEFT_OK;
+        int32_t token, n = 0;
+        weft__sample_ahead_begin(s, &ahead);
+        for (; !st && n < 100; n++) {
+            memcpy(row, logits[0], sizeof row);
+            st = weft__sample_ahead_pick(s, &ahead, row, &token, &p, NULL);
+        }
+        assert_int_equal(st, WEFT_LIMIT);
+        assert_int_equal(n, WEFT__SAMPLE_AHEAD + 1);
+        weft__sample_ahead_end(s, &ahead);
+        weft_sampler_free(&s);
+    }
 }
 
 static void bias_forbids_and_lifts(void **state)
@@ -331,6 +384,7 @@ int main(void)
         cmocka_unit_test(greedy_takes_the_first_of_equals),
         cmocka_unit_test(draws_follow_the_distribution),
         cmocka_unit_test(penalties_see_the_window_only),
+        cmocka_unit_test(looking_ahead_takes_nothing),
         cmocka_unit_test(bias_forbids_and_lifts),
         cmocka_unit_test(nameless_ids_are_never_picked),
         cmocka_unit_test(refuses_what_makes_no_sense),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The stages of a request add up to its time, by a clock of the test's own: those told as it goes, those that the
- * engine tells of one answer or of several at once, and what is in none of them. */
+ * engine tells of one answer or of several at once, its last words that wait to be told, and what is in no stage. */
 #include "server/stages.h"
 
 #include "fixture.h"
@@ -46,9 +46,12 @@ static void test_one_answer(void **state)
     const weft_event e = {
         .queue_ms = 0.001, .wait_ms = 0.01, .model_ms = 0.1, .mask_ms = 0.02, .sample_ms = 0.005, .event_ms = 0.004};
     now_ns += 140000; /* all of which the engine tells */
+    const uint64_t ended_ns = now_ns;
+    now_ns += 2000; /* its last words wait to be told */
     weft__server_stage_engine(&s, &e);
-    weft__server_stages_leave_engine(&s);
-    now_ns += 6000;
+    weft__server_stages_leave_engine(&s, ended_ns);
+    assert_int_equal(s.ended_ns, ended_ns);
+    now_ns += 4000;
     weft__server_stages_end(&s, 0.161);
     static const uint64_t want[WEFT__SERVER_STAGES] = {
         [WEFT__SERVER_READING] = 1000,  [WEFT__SERVER_TEMPLATE] = 3000, [WEFT__SERVER_TOKENIZER] = 1000,
@@ -68,7 +71,7 @@ static void test_engine(void **state)
         submit(&s);
         now_ns += 100000;
         for (int i = 0; i < n; i++) weft__server_stage_engine(&s, &e);
-        weft__server_stages_leave_engine(&s);
+        weft__server_stages_leave_engine(&s, now_ns);
         weft__server_stages_end(&s, 0.115);
         assert_int_equal(sum(&s), n == 1 ? 95000 : 115000);
         assert_int_equal(s.ns[WEFT__SERVER_MODEL], n == 1 ? 60000 : 75000);
@@ -81,7 +84,7 @@ static void test_ends(void **state)
     (void)state;
     weft__server_stages s;
     submit(&s);
-    weft__server_stages_leave_engine(&s);
+    weft__server_stages_leave_engine(&s, now_ns);
     const uint64_t before = sum(&s);
     weft__server_stages_end(&s, 0.001);
     assert_int_equal(sum(&s), before);

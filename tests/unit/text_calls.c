@@ -459,6 +459,11 @@ static void two_hundred_tools_with_nested_schemas_compile(void **state)
     weft__strbuf_free(&text);
 }
 
+#define RECURSION                                                                                                      \
+    "[{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"g\",\"parameters\":{\"type\":\"object\","              \
+    "\"properties\":{"                                                                                                 \
+    "\"l\":{\"type\":\"array\",\"minItems\":1,\"items\":{\"$ref\":\"#/properties/l\"}}},\"required\":[\"l\"]}}}]"
+
 static void refusals_name_the_tool_and_the_place(void **state)
 {
     (void)state;
@@ -493,6 +498,12 @@ static void refusals_name_the_tool_and_the_place(void **state)
          "[{\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"a\\nb\":{}}}}}]",
          WEFT_UNSUPPORTED,
          {"tools[0].function.parameters", "#/properties"}},
+        {"hermes", NULL, RECURSION, WEFT_ARGUMENT, {"tools[1].function.parameters: schema: #/properties/l: no finite"}},
+        {"qwen3-coder",
+         NULL,
+         RECURSION,
+         WEFT_ARGUMENT,
+         {"tools[1].function.parameters: schema: #/properties/l: no finite"}},
     };
     static words w;
     const weft__answer_style hermes = style_of("hermes");

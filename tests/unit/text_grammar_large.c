@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* text_grammar_large.c: masks of grammars for data, over vocabularies of 512 and of 128 k tokens, are what a recognizer
- * says that tries everything, token by token: strings whose ends nobody knows, bounded lengths, characters cut off. */
+ * says that tries everything, token by token: strings whose ends nobody knows, bounded lengths, characters cut off; and
+ * strings of every length that tokens have. */
 #include "unit/grammar_world.h"
 #include "unit/naive_grammar.h"
 #include "unit/real_texts.h"
@@ -125,6 +126,57 @@ static void sweep(const world *w, int every, int places, int of_one)
     }
 }
 
+/* ---- strings that count their characters ---- */
+
+static int add_node(tree *t, node x)
+{
+    t->nodes[t->n] = x;
+    return t->n++;
+}
+
+/* A quoted string of at most so many characters or escapes, and what follows it. */
+static int add_string(tree *t, node class, int min, int max, const char *behind)
+{
+    node open = {.kind = LITERAL, .text = "\""}, escape = {.kind = LITERAL, .text = "\\n"}, end = {.kind = LITERAL};
+    snprintf(end.text, sizeof end.text, "\"%s", behind);
+    class.kind = CLASS;
+    int one = add_node(t, class), other = add_node(t, escape);
+    int both = add_node(t, (node){.kind = ALT, .n = 2, .item = {one, other}});
+    int many = add_node(t, (node){.kind = REPEAT, .n = 1, .item = {both}, .min = min, .max = max});
+    int first = add_node(t, open), last = add_node(t, end);
+    return add_node(t, (node){.kind = SEQ, .n = 3, .item = {first, many, last}});
+}
+
+/* Strings of every length from one character on, alone and two side by side, of the same characters or of others. */
+static void count_and_compare(const world *w, int longest, int step, int every, int of_one)
+{
+    static const node classes[] = {{.n = 3, .lo = {0, '"', '\\'}, .hi = {31, '"', '\\'}, .negated = 1},
+                                   {.n = 2, .lo = {'a', ' '}, .hi = {'z', ' '}},
+                                   {.n = 2, .lo = {'a', 0x80}, .hi = {'z', 0x10FFFF}}};
+    static tree t;
+    weft__rng rng;
+    for (int max = 1, i = 0; max <= longest; max += step, i++) {
+        weft__strbuf source = {0};
+        weft__gram_automaton *a = NULL;
+        weft__gram_tables *g = NULL;
+        int strings[2], n_places = 0;
+        memset(&t, 0, sizeof t);
+        weft__rng_seed(&rng, claims_seed() + (uint64_t)max);
+        strings[0] = add_string(&t, classes[0], i & 1 ? max / 2 : 0, max, ", ");
+        strings[1] = add_string(&t, classes[i % 3], 0, 1 + (int)weft__rng_below(&rng, (uint64_t)max), "}");
+        t.n_rules = 1;
+        t.rule[0] = i % 4 ? add_node(&t, (node){.kind = ALT, .n = 2, .item = {strings[0], strings[1]}}) : strings[0];
+        write_tree(&t, &source);
+        assert_int_equal(gbnf(source.data, source.len, &a, NULL), WEFT_OK);
+        assert_int_equal(weft__gram_tables_create(a, w->trie, &g, NULL), WEFT_OK);
+        for (int tries = 0; tries < 20 && !n_places; tries++)
+            n_places = follow_and_compare(w, &t, source.data, g, &rng, every, of_one);
+        assert_true(n_places > 0);
+        weft__gram_tables_release(&g);
+        weft__strbuf_free(&source);
+    }
+}
+
 static void masks_over_512_tokens(void **state)
 {
     (void)state;
@@ -144,6 +196,7 @@ static void masks_over_512_tokens(void **state)
     world_open(&w, v.tok);
     assert_int_equal(w.trie->n_tokens, N_SMALL);
     sweep(&w, 2, CLAIMS_REPEATED(CLAIMS_SWEPT(800, 8000), 150, 30), 8);
+    count_and_compare(&w, 32, CLAIMS_REPEATED(1, 3, 7), 1, 24);
     world_close(&w);
     vocab_close(&v);
 }
@@ -159,6 +212,7 @@ static void masks_over_128k_tokens(const char *name)
     world_open(&w, tok);
     assert_int_equal(w.trie->n_tokens, N_TOKENS);
     sweep(&w, 12, CLAIMS_REPEATED(CLAIMS_SWEPT(10, 300), 2, 1), 2);
+    count_and_compare(&w, 26, CLAIMS_REPEATED(CLAIMS_SWEPT(5, 1), 13, 25), 3, CLAIMS_SWEPT(1, 8));
     world_close(&w);
     weft__tok_destroy(&tok);
     large_close(&l);

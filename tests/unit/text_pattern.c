@@ -181,20 +181,25 @@ static void masks_are_what_a_search_that_backtracks_says(void **state)
 
 /* ---- by hand ---- */
 
-/* Where the grammar begins in a text, byte by byte; -1: nowhere. *end: the byte with which that was known. */
-static int begins_at(const char *pattern, int kind, const char *text, size_t *end)
+/* Where the grammar begins in a text, byte by byte, or all of it in one token; -1: nowhere. *end: the byte with which
+ * that was known. */
+static int begins_at(const char *pattern, int kind, const char *text, int one_token, size_t *end)
 {
     static vocab v;
     weft__gram_lazy *lazy = NULL;
     weft_error err = {0};
-    vocab_make(&v, 5, 0);
+    memset(&v, 0, sizeof v);
+    v.n = FIRST + 1;
+    snprintf(v.text[FIRST], sizeof v.text[FIRST], "%s", one_token ? text : "?");
+    vocab_open(&v);
     weft__gram_tables *g = grammar("root ::= .+", &v);
     weft__gram_lazy_spec spec = {.triggers = &(weft__gram_trigger){-1, pattern, strlen(pattern), kind}, .n = 1};
     if (weft__gram_lazy_create(g, v.tok, &spec, &lazy, &err)) fail_msg("%s: %s", pattern, err.message);
     place p = {0};
     int from = -1;
     assert_int_equal(weft__gram_watch_create(lazy, &p.watch, NULL), WEFT_OK);
-    for (*end = 0; text[*end] && !p.m; ++*end)
+    for (*end = 0; one_token && !*end; *end = strlen(text)) assert_int_equal(place_accept(&p, FIRST), WEFT_OK);
+    for (; text[*end] && !p.m; ++*end)
         assert_int_equal(place_accept(&p, text[*end] == '#' ? CONTROL : (unsigned char)text[*end]), WEFT_OK);
     if (p.m) { /* which beginnings it has: the grammar takes any text, and counts bytes where it cannot go on */
         assert_int_not_equal(weft__gram_matcher_feed(p.m, "\xFF", 1, &err), WEFT_OK);
@@ -239,10 +244,36 @@ static void expressions_begin_where_their_groups_do(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t end;
-        int from = begins_at(cases[i].pattern, cases[i].kind, cases[i].text, &end);
+        int from = begins_at(cases[i].pattern, cases[i].kind, cases[i].text, 0, &end);
         if (from != cases[i].from || end != cases[i].end)
             fail_msg("%s in '%s': %d, known at %zu; expected %d, %zu", cases[i].pattern, cases[i].text, from, end,
                      cases[i].from, cases[i].end);
+    }
+}
+
+/* Also where a match could go on, or another begin first, if the rest of the token were looked at. */
+static void where_a_grammar_begins_depends_on_no_token(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text;
+        int from;
+    } cases[] = {
+        {"<tool>", "so <tool>{", 3},
+        {"b|abc", "abc", 1},
+        {"a(b)?", "ab", 0},
+        {"x(a+)", "xaaa", 1},
+        {"</t>(\\s+)?", "</t>\n\n", 0},
+        {"</t>\\s*(<c>)", "</t> <c>z", 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t end;
+        for (int one_token = 0; one_token < 2; one_token++) {
+            int from = begins_at(cases[i].pattern, WEFT__GRAM_TRIGGER_PATTERN, cases[i].text, one_token, &end);
+            if (from != cases[i].from)
+                fail_msg("%s in '%s', %d: %d, expected %d", cases[i].pattern, cases[i].text, one_token, from,
+                         cases[i].from);
+        }
     }
 }
 
@@ -381,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_are_what_a_search_that_backtracks_says),
         cmocka_unit_test(expressions_begin_where_their_groups_do),
+        cmocka_unit_test(where_a_grammar_begins_depends_on_no_token),
         cmocka_unit_test(what_no_pattern_is_is_refused),
         cmocka_unit_test(what_is_no_text_interrupts),
         cmocka_unit_test(no_expression_makes_a_text_slow),

@@ -76,7 +76,8 @@ static void what_cannot_be_held_is_refused_by_its_place(void **state)
         assert_true(weft__json_string(weft__json_at(one, 1), &place, &n));
         weft_status st = compile(text.data, text.len, &a, &err);
         if (!st) fail_msg("%.*s: taken", (int)text.len, text.data);
-        if (!strstr(err.message, place)) fail_msg("%.*s: %s", (int)text.len, text.data, err.message);
+        if (strncmp(err.message, "schema: #", 9) != 0 || !strstr(err.message, place))
+            fail_msg("%.*s: %s", (int)text.len, text.data, err.message);
         assert_true(st == WEFT_ARGUMENT || st == WEFT_UNSUPPORTED || st == WEFT_LIMIT);
         weft__strbuf_free(&text);
     }
@@ -166,6 +167,7 @@ static void attack(const char *head, const char *part, size_t n, const char *tai
     weft_status st = compile(text.data, text.len, &a, &err);
     if (!st) weft__gram_automaton_destroy(&a);
     if ((st != WEFT_OK) != refused) fail_msg("%s...: %s", head, st ? err.message : "taken");
+    if (st && strncmp(err.message, "schema: ", 8) != 0) fail_msg("%s...: %s", head, err.message);
     weft__strbuf_free(&text);
 }
 

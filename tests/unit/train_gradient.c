@@ -135,11 +135,11 @@ static void lora_case(const tiny_kind *kind, uint32_t dtype, int32_t width, int3
     draw_pairs(t, &rng);
     tiny_fill(&b, 6);
     oracle_init(&exact, t, &b.b);
+    const weft__train_objective preference = {.kind = WEFT__LOSS_PREFERENCE, .beta = (float)BETA};
     weft__train_loss l;
-    weft__train_preference_loss pl;
-    if (pairs) assert_int_equal(weft__trainer_add_pairs(t, &b.b, (float)BETA, &pl, NULL), WEFT_OK);
+    if (pairs) assert_int_equal(weft__trainer_learn(t, &preference, &b.b, &l, NULL), WEFT_OK);
     else assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_OK);
-    double want = pairs ? pair_loss(&exact) : oracle_loss(&exact), got = pairs ? pl.loss : l.loss;
+    double want = pairs ? pair_loss(&exact) : oracle_loss(&exact), got = l.loss;
     if (!(fabs(got - want) <= 2e-5 * fabs(want)))
         fail_msg("%s over %s: loss %.9g, in double %.9g", kind->arch, weft_dtype_describe(dtype).name, got, want);
     compare(t, &exact, pairs ? pair_loss : plain_loss, &rng);
@@ -154,6 +154,37 @@ static void lora_of_architectures(void **state)
     for (int i = 0; i < N_TINY_KINDS; i += EVERY) lora_case(&TINY_KINDS[i], WEFT_F32, 24, 40, NULL, 0);
     lora_case(&TINY_KINDS[0], WEFT_F32, 24, 40, "attn_q,attn_v,output", 0);
     lora_case(&TINY_KINDS[4], WEFT_F32, 24, 40, "attn_qkv ffn_down", 0);
+}
+
+/* Rows of a weight below 0 are unlearned: -log(1 - p); the mean divides by weights without signs. */
+static void signed_rows(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = tiny_options();
+    weft__trainer *t = tiny_trainer(m, &o);
+    tiny_batch b;
+    oracle exact;
+    weft__train_loss l;
+    weft__rng rng;
+    double weight = 0;
+    weft__rng_seed(&rng, 3);
+    tiny_fill(&b, 5);
+    for (int32_t r = 0; r < TINY_ROWS; r++) {
+        if (r % 3 == 0) b.weight[r] = -b.weight[r];
+        if (b.target[r] >= 0) weight += fabs((double)b.weight[r]);
+    }
+    oracle_init(&exact, t, &b.b);
+    assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_OK);
+    double want = oracle_loss(&exact);
+    if (!(fabs(l.loss - want) <= 1e-4 * weight)) fail_msg("loss %.9g, in double %.9g", l.loss, want);
+    assert_true(l.weight == weight);
+    compare(t, &exact, plain_loss, &rng);
+    b.weight[0] = NAN;
+    assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_ARGUMENT);
+    oracle_free(&exact);
+    weft__trainer_destroy(&t);
+    tiny_free(m);
 }
 
 static void lora_over_formats(void **state)
@@ -174,10 +205,8 @@ static void preferences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_weights),
-        cmocka_unit_test(lora_of_architectures),
-        cmocka_unit_test(lora_over_formats),
-        cmocka_unit_test(preferences),
+        cmocka_unit_test(all_weights),       cmocka_unit_test(lora_of_architectures), cmocka_unit_test(signed_rows),
+        cmocka_unit_test(lora_over_formats), cmocka_unit_test(preferences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

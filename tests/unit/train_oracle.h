@@ -192,7 +192,7 @@ static void oracle_simple(const oracle *o, const weft_node *n, int64_t rows)
     }
 }
 
-/* The sum of weight * -log p; logp receives each row's. */
+/* The sum of weight * -log p, or of |weight| * -log(1 - p) where it is below 0; logp receives each row's. */
 static double oracle_loss(oracle *o)
 {
     const weft_graph *g = o->t->graph;
@@ -213,7 +213,8 @@ static double oracle_loss(oracle *o)
         for (int64_t j = 0; j < width; j++) sum += exp(x[j]);
         int64_t r = o->wanted[i];
         o->logp[r] = x[o->b->target[r]] - log(sum);
-        loss -= (o->b->weight ? (double)o->b->weight[r] : 1) * o->logp[r];
+        const double w = o->b->weight ? (double)o->b->weight[r] : 1;
+        loss += w >= 0 ? -w * o->logp[r] : w * log(1 - exp(o->logp[r]));
     }
     return loss;
 }

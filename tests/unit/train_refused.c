@@ -43,6 +43,9 @@ static const struct {
     {"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}",
      "f:3: the record is a pair; pairs are for preference training alone"},
     {"{\"text\": \"\xFF\"}", "f:3: "},
+    {"{\"text\": \"a\", \"weight\": \"2\"}", "f:3: \"weight\" is no number from -1000000 to 1000000"},
+    {"{\"text\": \"a\", \"weight\": 1e999}", "f:3: "},
+    {"{\"text\": \"a\", \"weight\": 1000001}", "f:3: \"weight\" is no number"},
 };
 
 static void malformed_records_are_named(void **state)
@@ -121,6 +124,7 @@ static const struct {
     {"{\"chosen\": [" SAYS("critic", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS(
          "critic", "a") ", " SAYS("assistant", "c") "]}",
      "chosen[0].role is 'critic'"},
+    {"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\", \"weight\": 2}", "\"weight\" of a pair"},
 };
 
 static void malformed_pairs_are_named(void **state)

@@ -243,6 +243,8 @@ static void head_in_chunks(void **state)
     }
 }
 
+static const weft__train_objective PREFERENCE = {.kind = WEFT__LOSS_PREFERENCE, .beta = 0.1f};
+
 /* What a step of pairs computes: the reference's way forth, and what an ordinary step does. */
 static void flops_of_pairs(void **state)
 {
@@ -251,13 +253,12 @@ static void flops_of_pairs(void **state)
     weft__train_options o = lora_options();
     weft__trainer *t = tiny_trainer(m, &o);
     tiny_batch b;
-    weft__train_loss reference, rows;
-    weft__train_preference_loss pairs;
+    weft__train_loss reference, rows, pairs;
     tiny_fill(&b, 2);
     assert_int_equal(weft__trainer_loss(t, &b.b, 0, NULL, &reference, NULL), WEFT_OK);
     assert_int_equal(weft__trainer_add(t, &b.b, &rows, NULL), WEFT_OK);
     assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
-    assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, &pairs, NULL), WEFT_OK);
+    assert_int_equal(weft__trainer_learn(t, &PREFERENCE, &b.b, &pairs, NULL), WEFT_OK);
     assert_true(reference.flops > 0 && pairs.flops == reference.flops + rows.flops);
     weft__trainer_destroy(&t);
     tiny_free(m);
@@ -271,10 +272,10 @@ static void preferring(void **state)
     weft__train_options o = lora_options();
     weft__trainer *t = tiny_trainer(m, &o);
     tiny_batch b;
-    weft__train_preference_loss first = {0}, last = {0};
+    weft__train_loss first = {0}, last = {0};
     tiny_fill(&b, 2);
     for (int s = 0; s < LEARN_STEPS; s++) {
-        assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, s ? &last : &first, NULL), WEFT_OK);
+        assert_int_equal(weft__trainer_learn(t, &PREFERENCE, &b.b, s ? &last : &first, NULL), WEFT_OK);
         if (s == 0) assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_STATE);
         assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
     }
@@ -419,7 +420,7 @@ static void refused_batches(void **state)
     }
     assert_int_equal(weft__trainer_step(t, NULL, &err), WEFT_STATE);
     tiny_fill(&b, 1);
-    assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, NULL, &err), WEFT_STATE); /* no LoRA */
+    assert_int_equal(weft__trainer_learn(t, &PREFERENCE, &b.b, NULL, &err), WEFT_STATE); /* no LoRA */
     for (int r = 0; r < TINY_ROWS; r++) b.target[r] = -1;
     assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_OK); /* nothing to learn is no error */
     assert_int_equal(weft__trainer_step(t, NULL, &err), WEFT_STATE);
@@ -483,6 +484,43 @@ static void refused_options(void **state)
     tiny_free(m);
 }
 
+/* "NAME@FIRST-LAST": those layers' matrices and no others. */
+static void layers_of_targets(void **state)
+{
+    static const struct {
+        const char *targets, *first, *words; /* words: why not */
+        size_t n_params;
+    } cases[] = {{"ffn_down@1", "blk.1.ffn_down.weight.lora_a", NULL, 2},
+                 {"ffn_down@0-1", "blk.0.ffn_down.weight.lora_a", NULL, 4},
+                 {"@1-1", "blk.1.attn_q.weight.lora_a", NULL, 14},
+                 {"attn_q@0,ffn_down@1", "blk.0.attn_q.weight.lora_a", NULL, 4},
+                 {"ffn_down@2", NULL, "its layers are 0 to 1", 0},
+                 {"ffn_down@1-0", NULL, "behind the @", 0},
+                 {"ffn_down@", NULL, "behind the @", 0},
+                 {"ffn_down@0-", NULL, "behind the @", 0},
+                 {"ffn_down@0-1x", NULL, "behind the @", 0},
+                 {"ffn_down@12345678901", NULL, "behind the @", 0},
+                 {"output@1", NULL, "is no matrix", 0}};
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__train_options o = lora_options();
+        weft__trainer *t;
+        weft_error err = {0};
+        o.lora_targets = cases[i].targets;
+        const weft_status st = weft__trainer_create(&m->src, &o, &t, &err);
+        assert_int_equal(st, cases[i].words ? WEFT_ARGUMENT : WEFT_OK);
+        if (st) {
+            if (!strstr(err.message, cases[i].words)) fail_msg("%s: %s", cases[i].targets, err.message);
+            continue;
+        }
+        assert_int_equal(weft__trainer_n_params(t), cases[i].n_params);
+        assert_string_equal(weft__trainer_param(t, 0).name, cases[i].first);
+        weft__trainer_destroy(&t);
+    }
+    tiny_free(m);
+}
+
 static int whole_run(void *arg)
 {
     const tiny *m = arg;
@@ -534,11 +572,12 @@ static int make_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits),      cmocka_unit_test(packing),         cmocka_unit_test(optimizers),
-        cmocka_unit_test(schedules),      cmocka_unit_test(learning),        cmocka_unit_test(head_in_chunks),
-        cmocka_unit_test(flops_of_pairs), cmocka_unit_test(preferring),      cmocka_unit_test(adapter_file),
-        cmocka_unit_test(adapter_scale),  cmocka_unit_test(model_file),      cmocka_unit_test(refused_batches),
-        cmocka_unit_test(not_finite),     cmocka_unit_test(refused_options), cmocka_unit_test(allocations),
+        cmocka_unit_test(same_bits),         cmocka_unit_test(packing),         cmocka_unit_test(optimizers),
+        cmocka_unit_test(schedules),         cmocka_unit_test(learning),        cmocka_unit_test(head_in_chunks),
+        cmocka_unit_test(flops_of_pairs),    cmocka_unit_test(preferring),      cmocka_unit_test(adapter_file),
+        cmocka_unit_test(adapter_scale),     cmocka_unit_test(model_file),      cmocka_unit_test(refused_batches),
+        cmocka_unit_test(not_finite),        cmocka_unit_test(refused_options), cmocka_unit_test(allocations),
+        cmocka_unit_test(layers_of_targets),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

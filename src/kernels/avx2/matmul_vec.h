@@ -144,9 +144,5 @@ MM_INLINE vf vf_load_eighths(const uint8_t *panel, int r)
     return _mm256_mul_ps(_mm256_xor_ps(_mm256_permutevar8x32_ps(eighths, nibbles), _mm256_castsi256_ps(sign)),
                          _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)((uint32_t)most << 16))));
 }
-MM_INLINE vf vf_load_bf16(const uint16_t *p)
-{
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
-}
 
 #endif

@@ -55,6 +55,32 @@ static inline void vf_store_f16_part(uint16_t *p, vf a, int n)
     memcpy(p, part, (size_t)n * sizeof *p);
 }
 
+static inline vf vf_load_bf16(const uint16_t *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+}
+
+static inline vf vf_load_bf16_part(const uint16_t *p, int n)
+{
+    uint16_t part[VF_N] = {0};
+    memcpy(part, p, (size_t)n * sizeof *p);
+    return vf_load_bf16(part);
+}
+
+/* E4M3, 256 times too small: by way of F16, whose exponent has another zero. A NaN is a number here. */
+static inline vf vf_load_f8(const uint8_t *p)
+{
+    const __m128i words = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p));
+    return _mm256_cvtph_ps(_mm_and_si128(_mm_slli_epi16(words, 7), _mm_set1_epi16((int16_t)0xBF80)));
+}
+
+static inline vf vf_load_f8_part(const uint8_t *p, int n)
+{
+    uint8_t part[VF_N] = {0};
+    memcpy(part, p, (size_t)n);
+    return vf_load_f8(part);
+}
+
 static inline vf vf_load_i8(const int8_t *p)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
@@ -73,6 +99,13 @@ static inline void vf_store_i8(int8_t *p, vf a)
     const __m256i whole = _mm256_cvtps_epi32(a);
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(words, words));
+}
+
+/* The same, within [-32768, 32767]. */
+static inline void vf_store_i16(int16_t *p, vf a)
+{
+    const __m256i whole = _mm256_cvtps_epi32(a);
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1)));
 }
 
 static inline vf vf_set(float x)

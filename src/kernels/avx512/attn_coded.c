@@ -1,43 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* attn_coded.c: attention over coded pages in AVX-512; the loops are in simd/attn_coded.h. */
-#include "kernels/avx512/vec.h"
+#include "kernels/avx512/coded.h"
 
 #define TIER(name) name##_avx512
-/* 32 registers: 8 x 2 sums, a key's two, queries' words. */
-#define TILE_QUERIES 8
-#define TILE_VECTORS 2
-#define SOFTMAX_QUERIES 4
-
-typedef __m512i vi;
-
-/* Bytes as words of 16 bits: those at even places, those at odd ones. */
-#define CODED_WORDS 2
-typedef struct coded_key {
-    vi even, odd;
-} coded_key;
-
-static inline vi vi_set(int32_t x)
-{
-    return _mm512_set1_epi32(x);
-}
-
-static inline vf vi_to_float(vi a)
-{
-    return _mm512_cvtepi32_ps(a);
-}
-
-static inline coded_key coded_load(const uint8_t *p)
-{
-    const vi low = _mm512_set1_epi32(0x00FF00FF), all = _mm512_loadu_si512(p);
-    return (coded_key){_mm512_and_si512(all, low), _mm512_and_si512(_mm512_srli_epi32(all, 8), low)};
-}
 
 static inline vi coded_dot(vi sum, const coded_key *k, const int32_t *q)
 {
     sum = _mm512_add_epi32(sum, _mm512_madd_epi16(k->even, _mm512_set1_epi32(q[0])));
     return _mm512_add_epi32(sum, _mm512_madd_epi16(k->odd, _mm512_set1_epi32(q[1])));
 }
-
-#include "kernels/simd/coded_pairs.h"
 
 #include "kernels/simd/attn_coded.h"

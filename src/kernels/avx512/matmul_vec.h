@@ -145,9 +145,5 @@ MM_INLINE vf vf_load_eighths(const uint8_t *panel, int r)
     return _mm512_mul_ps(_mm512_permutexvar_ps(nibbles, eighths),
                          _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)((uint32_t)most << 16))));
 }
-MM_INLINE vf vf_load_bf16(const uint16_t *p)
-{
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
-}
 
 #endif

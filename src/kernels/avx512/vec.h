@@ -51,6 +51,32 @@ static inline void vf_store_f16_part(uint16_t *p, vf a, int n)
     _mm256_mask_storeu_epi16(p, vm_first(n), _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
+static inline vf vf_load_bf16(const uint16_t *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+}
+
+static inline vf vf_load_bf16_part(const uint16_t *p, int n)
+{
+    uint16_t part[VF_N] = {0};
+    memcpy(part, p, (size_t)n * sizeof *p);
+    return vf_load_bf16(part);
+}
+
+/* E4M3, 256 times too small: by way of F16, whose exponent has another zero. A NaN is a number here. */
+static inline vf vf_load_f8(const uint8_t *p)
+{
+    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
+    return _mm512_cvtph_ps(_mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16((int16_t)0xBF80)));
+}
+
+static inline vf vf_load_f8_part(const uint8_t *p, int n)
+{
+    uint8_t part[VF_N] = {0};
+    memcpy(part, p, (size_t)n);
+    return vf_load_f8(part);
+}
+
 static inline vf vf_load_i8(const int8_t *p)
 {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
@@ -71,6 +97,15 @@ static inline void vf_store_i8(int8_t *p, vf a)
                                              _mm256_castps_si256(_mm512_extractf32x8_ps(whole, 1)));
     const __m256i order = _mm256_permute4x64_epi64(words, 0xD8); /* of halves that were packed each by itself */
     _mm_storeu_si128((__m128i *)p, _mm_packs_epi16(_mm256_castsi256_si128(order), _mm256_extracti128_si256(order, 1)));
+}
+
+/* The same, within [-32768, 32767]. */
+static inline void vf_store_i16(int16_t *p, vf a)
+{
+    const __m512 whole = _mm512_castsi512_ps(_mm512_cvtps_epi32(a));
+    const __m256i words = _mm256_packs_epi32(_mm256_castps_si256(_mm512_castps512_ps256(whole)),
+                                             _mm256_castps_si256(_mm512_extractf32x8_ps(whole, 1)));
+    _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(words, 0xD8)); /* halves were packed each by itself */
 }
 
 static inline vf vf_set(float x)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* code.c: keys and values as whole numbers, and attention over them, readable (kernels.h): the oracle of the other
- * tiers. Parts and codes are theirs, bit for bit; sums of floats are taken in double. Reentrant; no state. */
-#include "kernels/list.h"
+/* code.c: keys and values in coded formats, readable (kernels.h): the oracle of the other tiers, whose bits are the
+ * same. Reentrant; no state. */
+#include "kernels/ref/code.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "kernels/ref/softmax.h"
-
-enum { BLOCK = 16 }; /* slots of a block of keys */
+#include "kernels/list.h"
+#include "quant/blocks.h"
+#include "quant/half.h"
 
 void weft__kv_rotate_ref(const float *x, int head_dim, float *y)
 {
@@ -26,95 +26,146 @@ void weft__kv_rotate_ref(const float *x, int head_dim, float *y)
     for (int i = 0; i < head_dim; i++) y[i] *= factor;
 }
 
-/* The codes of a row, rotated; returns the scale. */
-static float code_row(const float *x, int n, int8_t *codes)
+static int all_finite(const float *x, int n)
 {
-    float turned[WEFT_KV_CODED_MAX], most = 0;
-    weft__kv_rotate_ref(x, n, turned);
-    memset(codes, 0, (size_t)n);
-    for (int i = 0; i < n; i++) {
-        if (!isfinite(turned[i])) return NAN;
-        if (fabsf(turned[i]) > most) most = fabsf(turned[i]);
-    }
-    if (most < WEFT__ATTN_CODED_LEAST) return 0;
-    const float factor = 127 / most;
-    for (int i = 0; i < n; i++) codes[i] = (int8_t)nearbyintf(turned[i] * factor);
-    return most / 127;
+    for (int i = 0; i < n; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
 }
 
-static int groups_of(int head_dim)
+static float largest_of(const float *x, int n)
 {
-    return (head_dim + 3) / 4;
+    float most = 0;
+    for (int i = 0; i < n; i++) most = fmaxf(most, fabsf(x[i]));
+    return most;
+}
+
+float weft__code_row_ref(const float *turned, int n, int most, int16_t *codes)
+{
+    const float largest = largest_of(turned, n);
+    memset(codes, 0, (size_t)n * sizeof *codes);
+    if (!all_finite(turned, n)) return NAN;
+    if (largest < WEFT__ATTN_CODED_LEAST) return 0;
+    const float factor = (float)most / largest;
+    for (int i = 0; i < n; i++) codes[i] = (int16_t)nearbyintf(turned[i] * factor);
+    return largest / (float)most;
+}
+
+/* ---- q8 ---- */
+
+static void put_q8(const float *turned, int dim, int slot, int page_tokens, int values, uint8_t *part)
+{
+    int16_t codes[WEFT_KV_CODED_MAX + 3] = {0};
+    const float scale = weft__code_row_ref(turned, dim, 127, codes);
+    for (int d = 0; d < code_token_bytes(WEFT_KV_Q8, values, dim); d++)
+        part[code_at(WEFT_KV_Q8, values, dim, slot, d)] = (uint8_t)(values ? codes[d] : codes[d] + 128);
+    memcpy(part + code_scale_at(WEFT_KV_Q8, values, dim, page_tokens, slot, 0), &scale, sizeof scale);
+}
+
+/* ---- q4 ---- */
+
+/* Which of the sixteen values is the nearest. */
+static int nearest(float x)
+{
+    int code = 0;
+    while (code < 15 && x > ((float)weft__block_iq4_values[code] + (float)weft__block_iq4_values[code + 1]) / 2) code++;
+    return code;
+}
+
+/* The sum of 32, in halves. */
+static float sum_of(float *x)
+{
+    for (int half = CODE_BLOCK / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) x[i] += x[i + half];
+    return x[0];
+}
+
+/* What a block of n <= 32 is multiplied by where its largest magnitude is put at `place` of the values: the best factor
+ * for the codes that it then gets, in units of `largest`. *gain: how much of the block they hold with it. */
+static float scale_at(const float *x, int n, float largest, float place, float *gain)
+{
+    float products[CODE_BLOCK] = {0}, squares[CODE_BLOCK] = {0};
+    for (int i = 0; i < n; i++) {
+        const float y = x[i] * (place / largest), value = weft__block_iq4_values[nearest(y)];
+        products[i] = y * value;
+        squares[i] = value * value;
+    }
+    const float product = sum_of(products) * (1 / place), square = sum_of(squares), scale = product / square;
+    *gain = product * scale;
+    return scale;
+}
+
+/* The codes of a block; returns its scale. */
+static uint16_t code_block(const float *x, int n, uint8_t *codes)
+{
+    static const float places[] = {WEFT__ATTN_Q4_PLACES};
+    const float largest = largest_of(x, n);
+    float best = 0, scale = 0;
+    if (largest < WEFT__ATTN_CODED_LEAST) return 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        float gain, s = scale_at(x, n, largest, places[i], &gain);
+        if (gain > best) {
+            best = gain;
+            scale = s;
+        }
+    }
+    const uint16_t bits = weft__bf16_from_f32(scale * largest);
+    for (int i = 0; i < n; i++) codes[i] = (uint8_t)nearest(x[i] * (1 / weft__bf16_to_f32(bits)));
+    return bits;
+}
+
+static void put_q4(const float *turned, int dim, int slot, int page_tokens, int values, uint8_t *part)
+{
+    enum { NO_NUMBER = 0x7fc0 };
+    uint8_t codes[WEFT_KV_CODED_MAX + CODE_BLOCK] = {0};
+    const int finite = all_finite(turned, dim), n_codes = (int)code_token_bytes(WEFT_KV_Q4, values, dim) * 2;
+    for (int d = 0; d < dim; d += CODE_BLOCK) {
+        uint16_t scale = NO_NUMBER;
+        if (finite) scale = code_block(turned + d, dim - d < CODE_BLOCK ? dim - d : CODE_BLOCK, codes + d);
+        memcpy(part + code_scale_at(WEFT_KV_Q4, values, dim, page_tokens, slot, d), &scale, sizeof scale);
+    }
+    for (int d = 0; d < n_codes; d++) {
+        uint8_t *at = part + code_at(WEFT_KV_Q4, values, dim, slot, d);
+        *at = (uint8_t)((*at & 0xF0 >> code_shift(values, d)) | codes[d] << code_shift(values, d));
+    }
+}
+
+/* ---- floats ---- */
+
+static void put_floats(const float *x, int dim, int slot, int values, uint32_t format, uint8_t *part)
+{
+    const int finite = all_finite(x, dim);
+    for (int d = 0; d < dim; d++) {
+        uint8_t *at = part + code_at(format, values, dim, slot, d);
+        if (format == WEFT_KV_F8) {
+            *at = finite ? weft__f8_from_f32(x[d]) : WEFT__ATTN_F8_NAN;
+        } else {
+            const uint16_t bits = weft__bf16_from_f32(x[d]);
+            memcpy(at, &bits, sizeof bits);
+        }
+    }
+}
+
+static void put(const float *x, int dim, int slot, int page_tokens, int values, uint32_t format, uint8_t *part)
+{
+    float turned[WEFT_KV_CODED_MAX];
+    if (weft_kv_is_rotated(format)) {
+        weft__kv_rotate_ref(x, dim, turned);
+        x = turned;
+    }
+    switch (format) {
+    case WEFT_KV_Q8: put_q8(x, dim, slot, page_tokens, values, part); break;
+    case WEFT_KV_Q4: put_q4(x, dim, slot, page_tokens, values, part); break;
+    default: put_floats(x, dim, slot, values, format, part);
+    }
 }
 
 void weft__kv_code_k_ref(const float *k, int head_dim, int slot, int page_tokens, uint32_t format, void *part)
 {
-    int8_t codes[WEFT_KV_CODED_MAX] = {0};
-    uint8_t(*bytes)[BLOCK][4] = part; /* [blocks * groups] */
-    float *scales = (float *)((uint8_t *)part + (int64_t)page_tokens * groups_of(head_dim) * 4);
-    (void)format;
-    scales[slot] = code_row(k, head_dim, codes);
-    for (int d = 0; d < groups_of(head_dim) * 4; d++)
-        bytes[slot / BLOCK * groups_of(head_dim) + d / 4][slot % BLOCK][d % 4] = (uint8_t)(codes[d] + 128);
+    put(k, head_dim, slot, page_tokens, 0, format, part);
 }
 
 void weft__kv_code_v_ref(const float *v, int head_dim, int slot, int page_tokens, uint32_t format, void *part)
 {
-    float *scales = (float *)((uint8_t *)part + (int64_t)page_tokens * head_dim);
-    (void)format;
-    scales[slot] = code_row(v, head_dim, (int8_t *)part + (int64_t)slot * head_dim);
-}
-
-/* ---- attention ---- */
-
-static const uint8_t *part_of(const weft__attn *a, int t, uint64_t offset)
-{
-    return a->data + (uint64_t)a->pages[t / a->page_tokens] * a->page_bytes + offset;
-}
-
-static double key_product(const weft__attn *a, const int8_t *q, int t)
-{
-    const int groups = groups_of(a->head_dim_k), slot = t % a->page_tokens;
-    const uint8_t *part = part_of(a, t, a->k_offset);
-    const float *scales = (const float *)(part + (int64_t)a->page_tokens * groups * 4);
-    const uint8_t(*bytes)[BLOCK][4] = (const void *)part;
-    int64_t sum = 0;
-    for (int d = 0; d < a->head_dim_k; d++)
-        sum += (int64_t)q[d] * (bytes[slot / BLOCK * groups + d / 4][slot % BLOCK][d % 4] - 128);
-    return (double)sum * scales[slot];
-}
-
-static double value_of(const weft__attn *a, int t, int e)
-{
-    const uint8_t *part = part_of(a, t, a->v_offset);
-    const int slot = t % a->page_tokens;
-    const float *scales = (const float *)(part + (int64_t)a->page_tokens * a->head_dim_v);
-    return (double)((const int8_t *)part)[(int64_t)slot * a->head_dim_v + e] * scales[slot];
-}
-
-/* Positions [from, to) of one query, as in attn.c. */
-static void one_query(const weft__attn *a, const float *query, int from, int to, float *s, float *state)
-{
-    int8_t q[WEFT_KV_CODED_MAX];
-    const double scale = code_row(query, a->head_dim_k, q);
-    for (int t = from; t < to; t++) s[t - from] = ref_score(a, key_product(a, q, t) * scale);
-    ref_softmax(s, to - from, state);
-    for (int e = 0; e < a->head_dim_v; e++) {
-        double acc = 0;
-        for (int t = from; t < to; t++) acc += (double)s[t - from] * value_of(a, t, e);
-        state[2 + e] = (float)acc;
-    }
-}
-
-void weft__attn_coded_ref(const weft__attn *a, uint32_t format_k, uint32_t format_v, int split, float *scratch,
-                          float *state)
-{
-    const int base = split * WEFT__ATTN_SPLIT_TOKENS, limit = base + WEFT__ATTN_SPLIT_TOKENS;
-    (void)format_k, (void)format_v;
-    for (int i = 0; i < a->n_q; i++, state += 2 + a->head_dim_v) {
-        int from = a->begin[i] > base ? a->begin[i] : base, to = a->end[i] < limit ? a->end[i] : limit;
-        memset(state, 0, (size_t)(2 + a->head_dim_v) * sizeof *state);
-        state[0] = -INFINITY;
-        if (from < to) one_query(a, weft__attn_query(a, i), from, to, scratch, state);
-    }
+    put(v, head_dim, slot, page_tokens, 1, format, part);
 }

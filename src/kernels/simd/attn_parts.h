@@ -125,18 +125,27 @@ struct values {
     int n;
 };
 
-/* Whole numbers of 8 bits; the scale of each token is in its weight. */
-enum { FORM_F32, FORM_F16, FORM_I8 };
+/* Whole numbers of 8 bits, E4M3: the scale of each token is in its weight. I4: pairs of whole numbers of 4 bits, which
+ * have loops of their own (attn_coded_values.h). */
+enum { FORM_F32, FORM_F16, FORM_BF16, FORM_F8, FORM_I8, FORM_I4 };
 
 INLINE int form_bytes(int form)
 {
-    return form == FORM_F32 ? 4 : form == FORM_F16 ? 2 : 1;
+    return form == FORM_F32 ? 4 : form == FORM_F16 || form == FORM_BF16 ? 2 : 1;
+}
+
+/* By how much elements of a row of E4M3 are more than form_load says, by the row's first byte. */
+static inline float f8_unit(uint8_t first)
+{
+    return first == WEFT__ATTN_F8_NAN ? NAN : 256;
 }
 
 /* A vector of values, or its first `part`, when it is not 0. */
 INLINE vf form_load(int form, const uint8_t *at, int part)
 {
     switch (form) {
+    case FORM_F8: return part ? vf_load_f8_part(at, part) : vf_load_f8(at);
+    case FORM_BF16: return part ? vf_load_bf16_part((const uint16_t *)at, part) : vf_load_bf16((const uint16_t *)at);
     case FORM_I8: return part ? vf_load_i8_part((const int8_t *)at, part) : vf_load_i8((const int8_t *)at);
     case FORM_F16: return part ? vf_load_f16_part((const uint16_t *)at, part) : vf_load_f16((const uint16_t *)at);
     default: return part ? vf_load_part((const float *)at, part) : vf_load((const float *)at);

@@ -54,11 +54,10 @@ static inline void turn(const float *x, int n, float *y)
     }
 }
 
-/* ---- codes ---- */
+/* ---- whole numbers ---- */
 
-/* codes[i] = x[i] / scale, to the nearest, ties to even; returns the scale: NaN, with codes of 0, where x is not
- * finite. n <= WEFT_KV_CODED_MAX; codes may be up to VF_N longer than n, with zeros. */
-static inline float coded_row(const float *x, int n, int8_t *codes)
+/* The largest magnitude of n elements; *finite: whether all of them are. */
+static inline float row_most(const float *x, int n, int *finite)
 {
     vf most = vf_zero(), strange = vf_zero();
     for (int i = 0; i < n; i += VF_N) {
@@ -66,19 +65,38 @@ static inline float coded_row(const float *x, int n, int8_t *codes)
         most = vf_max(vf_abs(v), most);
         strange = vf_add(strange, vf_sub(v, v)); /* 0, but of an infinity or NaN */
     }
-    const float largest = vf_most(most);
-    const int finite = vf_sum(strange) == 0;
+    *finite = vf_sum(strange) == 0;
+    return vf_most(most);
+}
+
+/* codes[i] = x[i] / scale, to the nearest, ties to even, at most `most`; returns the scale: NaN, with codes of 0, where
+ * x is not finite. */
+static inline float coded_row(const float *x, int n, int most, int8_t *codes)
+{
+    int finite;
+    const float largest = row_most(x, n, &finite);
     if (!finite || largest < WEFT__ATTN_CODED_LEAST) {
         memset(codes, 0, (size_t)n);
         return finite ? 0 : NAN;
     }
-    const vf factor = vf_set(127 / largest);
+    const vf factor = vf_set((float)most / largest);
     for (int i = 0; i < n; i += VF_N) {
         int8_t whole[VF_N];
         vf_store_i8(n - i < VF_N ? whole : codes + i, vf_mul(vf_get(x + i, n - i), factor));
         if (n - i < VF_N) memcpy(codes + i, whole, (size_t)(n - i));
     }
-    return largest / 127;
+    return largest / (float)most;
+}
+
+/* The same in 16 bits; codes has room for whole vectors, and those behind the last are 0. */
+static inline float coded_row_wide(const float *x, int n, int most, int16_t *codes)
+{
+    int finite;
+    const float largest = row_most(x, n, &finite);
+    const int none = !finite || largest < WEFT__ATTN_CODED_LEAST;
+    const vf factor = vf_set(none ? 0 : (float)most / largest);
+    for (int i = 0; i < n; i += VF_N) vf_store_i16(codes + i, none ? vf_zero() : vf_mul(vf_get(x + i, n - i), factor));
+    return none ? finite ? 0 : NAN : largest / (float)most;
 }
 
 #endif

@@ -214,11 +214,13 @@ static void add_functions(calls_maker *m)
         char place[64];
         int strict;
         if (!read_function(m, i, &f, &strict)) return;
+        snprintf(place, sizeof place, "tools[%zu].function.parameters", i);
         if (m->spec->name && (strlen(m->spec->name) != f.n_name || memcmp(m->spec->name, f.name, f.n_name))) continue;
+        weft__gram_origin(m->g, place);
         if (open_schema(m, &f, strict)) add_function(m, &f);
         weft__gram_schema_close(&f.schema);
-        snprintf(place, sizeof place, "[%zu].function.parameters", i);
-        weft__gram_within(m->g, "tools", place);
+        weft__gram_origin(m->g, NULL);
+        weft__gram_within(m->g, "tools", place + strlen("tools"));
     }
     if (!m->n_ways && !weft__gram_failed(m->g))
         weft__gram_fail(m->g, WEFT_ARGUMENT, "tools: there is no function '%.64s'", m->spec->name);

@@ -13,11 +13,11 @@ static weft_status check_no_memory(weft_error *err)
 
 static weft_status check_defined(const weft__gram *g, weft_error *err)
 {
-    char label[WEFT__GRAM_RULE_LABEL];
+    char subject[WEFT__GRAM_LABEL];
     for (size_t i = 0; i < g->n_rules; i++)
         if (g->rules[i].body < 0)
-            return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is used but not defined",
-                             weft__gram_label(g, (int32_t)i, label));
+            return weft_fail(err, WEFT_ARGUMENT, "%s is used but not defined",
+                             weft__gram_subject(weft__gram_name_of(g, (int32_t)i), subject));
     return WEFT_OK;
 }
 
@@ -73,15 +73,40 @@ static weft_status spread_from(const weft__gram *g, int leaves, uint8_t *has, we
     return st;
 }
 
+/* Of rules that lack what `has` says, and so each need another such rule, the first that needs itself in the end, from
+ * `rule` on. */
+static int32_t needs_itself(const weft__gram *g, const uint8_t *has, int32_t rule)
+{
+    int32_t *needs = weft__alloc_array(g->n_rules, sizeof *needs);
+    if (!needs) return rule;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const int32_t around =
+            g->nodes[i].kind == WEFT__GRAM_REF && !has[i] ? weft__gram_rule_around(g, (int32_t)i) : -1;
+        if (around >= 0) needs[around] = (int32_t)g->nodes[i].a;
+    }
+    for (size_t i = 0; i < g->n_rules; i++) rule = needs[rule]; /* in a circle by now */
+    int32_t first = rule;
+    for (int32_t at = needs[rule]; at != rule; at = needs[at]) first = at < first ? at : first;
+    weft__free(needs);
+    return first;
+}
+
+static weft_status no_finite_text(const weft__gram *g, int32_t rule, weft_error *err)
+{
+    char subject[WEFT__GRAM_LABEL];
+    const weft__gram_rule_name name = weft__gram_name_of(g, rule);
+    weft__gram_subject(name, subject);
+    if (weft__gram_is_of_schema(name))
+        return weft_fail(err, WEFT_ARGUMENT, "%s no finite value fits: each has to hold another one for this", subject);
+    return weft_fail(err, WEFT_ARGUMENT, "%s matches no finite text: each way through it needs the rule again",
+                     subject);
+}
+
 static weft_status check_productive(const weft__gram *g, uint8_t *has, weft_error *err)
 {
-    char label[WEFT__GRAM_RULE_LABEL];
     weft_status st = spread_from(g, 1, has, err);
     for (size_t i = 0; !st && i < g->n_rules; i++)
-        if (!has[g->rules[i].body])
-            st = weft_fail(err, WEFT_ARGUMENT,
-                           "grammar: %s matches no finite text: each way through it needs the rule again",
-                           weft__gram_label(g, (int32_t)i, label));
+        if (!has[g->rules[i].body]) st = no_finite_text(g, needs_itself(g, has, (int32_t)i), err);
     return st;
 }
 
@@ -119,13 +144,16 @@ typedef struct step {
 
 static weft_status left_recursive(const weft__gram *g, const step *path, size_t n, uint32_t again, weft_error *err)
 {
-    char label[WEFT__GRAM_RULE_LABEL], other[WEFT__GRAM_RULE_LABEL];
+    char subject[WEFT__GRAM_LABEL], other[WEFT__GRAM_LABEL];
+    const weft__gram_rule_name name = weft__gram_name_of(g, (int32_t)again);
+    weft__gram_subject(name, subject);
+    weft__gram_label(weft__gram_name_of(g, (int32_t)path[n - 1].rule), other);
+    if (weft__gram_is_of_schema(name))
+        return weft_fail(err, WEFT_ARGUMENT, "%s it refers to itself before anything is written", subject);
     if (path[n - 1].rule == again)
         return weft_fail(err, WEFT_ARGUMENT,
-                         "grammar: %s is left-recursive: it may begin with itself; put the recursion last, or use '*'",
-                         weft__gram_label(g, (int32_t)again, label));
-    return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is left-recursive through %s: it may begin with itself",
-                     weft__gram_label(g, (int32_t)again, label), weft__gram_label(g, (int32_t)path[n - 1].rule, other));
+                         "%s is left-recursive: it may begin with itself; put the recursion last, or use '*'", subject);
+    return weft_fail(err, WEFT_ARGUMENT, "%s is left-recursive through %s: it may begin with itself", subject, other);
 }
 
 /* Looks for a cycle among the rules that may come first. at[r] is where the first rules of r begin in l. */

@@ -29,6 +29,7 @@ void weft__gram_destroy(weft__gram **p)
     weft__free(g->items);
     weft__free(g->nodes);
     weft__free(g->rules);
+    weft__strings_free(&g->origins);
     weft__strings_free(&g->names);
     weft__free(g);
     *p = NULL;
@@ -60,9 +61,24 @@ void weft__gram_fail(weft__gram *g, weft_status status, const char *format, ...)
     weft_fail(&g->err, status, "%s", text);
 }
 
+/* In front of the message the line, where there is one. */
+static void fail_on_line(weft__gram *g, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
+static void fail_on_line(weft__gram *g, weft_status status, const char *format, ...)
+{
+    char text[WEFT_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (g->line) weft__gram_fail(g, status, "grammar: line %d: %s", g->line, text);
+    else weft__gram_fail(g, status, "grammar: %s", text);
+}
+
 void weft__gram_within(weft__gram *g, const char *prefix, const char *place)
 {
     if (!g->err.status || g->err.status == WEFT_NO_MEMORY || !strncmp(g->err.message, prefix, strlen(prefix))) return;
+    if (!strncmp(g->err.message, "grammar: ", 9))
+        memmove(g->err.message, g->err.message + 9, strlen(g->err.message) - 8);
     weft_fail_within(&g->err, (weft_status)g->err.status, "%s%s", prefix, place);
 }
 
@@ -70,21 +86,6 @@ static int32_t grammar_no_memory(weft__gram *g)
 {
     weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
     return -1;
-}
-
-const char *weft__gram_rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__GRAM_RULE_LABEL])
-{
-    char name[WEFT__TOK_QUOTE];
-    weft__tok_quote(name, weft__strings_data(names, (size_t)rule), weft__strings_len(names, (size_t)rule));
-    if (line) snprintf(out, WEFT__GRAM_RULE_LABEL, "rule '%s' (line %d)", name, line);
-    else snprintf(out, WEFT__GRAM_RULE_LABEL, "rule '%s'", name);
-    return out;
-}
-
-const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__GRAM_RULE_LABEL])
-{
-    const weft__gram_rule_def *r = &g->rules[rule];
-    return weft__gram_rule_label(&g->names, rule, r->body < 0 ? r->mention : r->line, out);
 }
 
 /* ---- building ---- */
@@ -95,12 +96,11 @@ int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n)
     int32_t found = weft__strings_find(&g->names, name, n);
     if (found >= 0) return found;
     if (n > WEFT__GRAM_MAX_NAME) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a rule's name of %zu bytes; at most %d", g->line, n,
-                        WEFT__GRAM_MAX_NAME);
+        fail_on_line(g, WEFT_LIMIT, "a rule's name of %zu bytes; at most %d", n, WEFT__GRAM_MAX_NAME);
         return -1;
     }
     if (g->n_rules >= WEFT__GRAM_MAX_RULES) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d rules", g->line, WEFT__GRAM_MAX_RULES);
+        fail_on_line(g, WEFT_LIMIT, "more than %d rules", WEFT__GRAM_MAX_RULES);
         return -1;
     }
     if (!weft__grow(&g->rules, &g->rules_capacity, g->n_rules + 1, sizeof *g->rules) ||
@@ -121,16 +121,16 @@ static int is_free(weft__gram *g, int32_t x)
 
 void weft__gram_define(weft__gram *g, int32_t rule, int32_t body)
 {
-    char label[WEFT__GRAM_RULE_LABEL];
+    char label[WEFT__GRAM_LABEL];
     if (!is_free(g, body)) return;
     weft__gram_rule_def *r = &g->rules[rule];
     if (r->body >= 0) {
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: %s is defined again", g->line,
-                        weft__gram_label(g, rule, label));
+        fail_on_line(g, WEFT_ARGUMENT, "%s is defined again", weft__gram_label(weft__gram_name_of(g, rule), label));
         return;
     }
     r->body = body;
     r->line = g->line;
+    r->origin = g->origin;
     g->nodes[body].parent = -2 - rule;
 }
 
@@ -141,10 +141,10 @@ int weft__gram_defined(const weft__gram *g, int32_t rule)
 
 void weft__gram_check_first(weft__gram *g, int32_t rule)
 {
-    char label[WEFT__GRAM_RULE_LABEL];
+    char subject[WEFT__GRAM_LABEL];
     if (!g->err.status && !weft__gram_defined(g, rule))
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: %s is not defined; a grammar begins with it",
-                        weft__gram_label(g, rule, label));
+        weft__gram_fail(g, WEFT_ARGUMENT, "%s is not defined; a grammar begins with it",
+                        weft__gram_subject(weft__gram_name_of(g, rule), subject));
 }
 
 size_t weft__gram_n_rules(const weft__gram *g)
@@ -166,12 +166,12 @@ static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_
 {
     if (g->err.status) return -1;
     if (g->n_nodes >= WEFT__GRAM_MAX_NODES || g->n_bytes > WEFT__GRAM_MAX_NODES || g->n_ranges > WEFT__GRAM_MAX_NODES) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAM_MAX_NODES);
+        fail_on_line(g, WEFT_LIMIT, "more than %d expressions", WEFT__GRAM_MAX_NODES);
         return -1;
     }
     if (nesting > WEFT__GRAM_MAX_NESTING) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: expressions nested more than %d deep; give inner ones a name",
-                        g->line, WEFT__GRAM_MAX_NESTING);
+        fail_on_line(g, WEFT_LIMIT, "expressions nested more than %d deep; give inner ones a name",
+                     WEFT__GRAM_MAX_NESTING);
         return -1;
     }
     if (!weft__grow(&g->nodes, &g->nodes_capacity, g->n_nodes + 1, sizeof *g->nodes)) return grammar_no_memory(g);
@@ -183,7 +183,7 @@ static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_
 static int32_t add_bytes(weft__gram *g, const char *s, size_t n)
 {
     if (n > WEFT__GRAM_MAX_NODES) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a literal of %zu bytes", g->line, n);
+        fail_on_line(g, WEFT_LIMIT, "a literal of %zu bytes", n);
         return -1;
     }
     if (!weft__grow(&g->bytes, &g->bytes_capacity, g->n_bytes + n, 1)) return grammar_no_memory(g);
@@ -196,7 +196,7 @@ int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
 {
     if (g->err.status) return -1;
     if (weft__utf8_valid(s, n)) return add_bytes(g, s, n);
-    weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a literal that is no UTF-8", g->line);
+    fail_on_line(g, WEFT_ARGUMENT, "a literal that is no UTF-8");
     return -1;
 }
 
@@ -205,8 +205,8 @@ int32_t weft__gram_token(weft__gram *g, int32_t id)
     char text[WEFT__TOK_SPECIAL_MAX_BYTES + 2];
     if (g->err.status) return -1;
     if (!g->tok || id < 0 || id >= weft__tok_n(g->tok)) {
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: token %d: the vocabulary has ids 0 to %d", g->line, id,
-                        g->tok ? weft__tok_n(g->tok) - 1 : -1);
+        fail_on_line(g, WEFT_ARGUMENT, "token %d: the vocabulary has ids 0 to %d", id,
+                     g->tok ? weft__tok_n(g->tok) - 1 : -1);
         return -1;
     }
     if (weft__gram_trie_is_control(g->tok, id)) {
@@ -217,12 +217,12 @@ int32_t weft__gram_token(weft__gram *g, int32_t id)
     }
     weft__tok_slice piece = weft__tok_piece_of(g->tok, id);
     if (weft__tok_is_end(g->tok, id))
-        weft__gram_fail(g, WEFT_ARGUMENT,
-                        "grammar: line %d: token %d ends the answer, and is allowed where the grammar may end; leave "
-                        "it out",
-                        g->line, id);
+        fail_on_line(g, WEFT_ARGUMENT,
+                     "token %d ends the answer, and is allowed where the grammar may end; leave "
+                     "it out",
+                     id);
     else if (piece.len == 0 || !weft__utf8_valid(piece.data, piece.len))
-        weft__gram_fail(g, WEFT_UNSUPPORTED, "grammar: line %d: token %d has no text of whole characters", g->line, id);
+        fail_on_line(g, WEFT_UNSUPPORTED, "token %d has no text of whole characters", id);
     return weft__gram_text(g, piece.data, piece.len);
 }
 
@@ -271,7 +271,7 @@ int32_t weft__gram_class(weft__gram *g, const weft__gram_range *ranges, size_t n
     if (negated && next <= 0x10FFFF) put_range(g, next, 0x10FFFF);
     weft__free(own);
     if (g->n_ranges == at) {
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a character class that matches no character", g->line);
+        fail_on_line(g, WEFT_ARGUMENT, "a character class that matches no character");
         return -1;
     }
     return add_node(g, WEFT__GRAM_CLASS, (uint32_t)at, (uint32_t)(g->n_ranges - at), 1);
@@ -282,7 +282,7 @@ static int32_t add_list(weft__gram *g, weft__gram_kind kind, const int32_t *item
     uint16_t nesting = 0;
     if (g->err.status) return -1;
     if (n > WEFT__GRAM_MAX_NODES) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAM_MAX_NODES);
+        fail_on_line(g, WEFT_LIMIT, "more than %d expressions", WEFT__GRAM_MAX_NODES);
         return -1;
     }
     if (!weft__grow(&g->items, &g->items_capacity, g->n_items + n, sizeof *items)) return grammar_no_memory(g);
@@ -311,7 +311,7 @@ int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t ma
 {
     if (!is_free(g, item)) return -1;
     if (min > max) {
-        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: {%u,%u} asks for more than it allows", g->line, min, max);
+        fail_on_line(g, WEFT_ARGUMENT, "{%u,%u} asks for more than it allows", min, max);
         return -1;
     }
     int32_t node = add_node(g, WEFT__GRAM_REPEAT, min, max, (uint16_t)(g->nodes[item].nesting + 1));
@@ -469,7 +469,9 @@ void weft__gram_automaton_destroy(weft__gram_automaton **p)
 {
     weft__gram_automaton *a = p ? *p : NULL;
     if (!a) return;
+    weft__strings_free(&a->origins);
     weft__strings_free(&a->names);
+    weft__free(a->of_origin);
     weft__free(a->lines);
     weft__free(a->starts);
     weft__free(a->calls);
@@ -482,18 +484,24 @@ void weft__gram_automaton_destroy(weft__gram_automaton **p)
 size_t weft__gram_automaton_bytes(const weft__gram_automaton *a)
 {
     return sizeof *a + a->states_capacity * sizeof *a->states + a->edges_capacity * sizeof *a->edges +
-           a->calls_capacity * sizeof *a->calls + a->n_rules * (sizeof *a->starts + sizeof *a->lines) +
-           a->names.bytes_capacity + a->names.at_capacity * sizeof *a->names.at;
+           a->calls_capacity * sizeof *a->calls +
+           a->n_rules * (sizeof *a->starts + sizeof *a->lines + sizeof *a->of_origin) + a->names.bytes_capacity +
+           a->names.at_capacity * sizeof *a->names.at;
 }
 
 static int copy_rules(weft__gram_automaton *a, const weft__gram *g)
 {
     a->n_rules = g->n_rules;
     a->lines = weft__alloc_array(g->n_rules, sizeof *a->lines);
+    a->of_origin = weft__alloc_array(g->n_rules, sizeof *a->of_origin);
     a->starts = weft__alloc_array(g->n_rules, sizeof *a->starts);
-    if (!a->lines || !a->starts) return 0;
+    if (!a->lines || !a->of_origin || !a->starts) return 0;
+    for (size_t i = 0; i < g->origins.n; i++)
+        if (!weft__strings_add(&a->origins, weft__strings_data(&g->origins, i), weft__strings_len(&g->origins, i), 0))
+            return 0;
     for (size_t i = 0; i < g->n_rules; i++) {
         a->lines[i] = g->rules[i].line;
+        a->of_origin[i] = g->rules[i].origin;
         a->starts[i] = -1;
         if (!weft__strings_add(&a->names, weft__strings_data(&g->names, i), weft__strings_len(&g->names, i), 0))
             return 0;
@@ -509,12 +517,12 @@ static weft_status compile_rules(weft__gram_automaton *a, const weft__gram *g, c
     size_t at = 0;
     weft_status st = WEFT_OK;
     for (int32_t rule = a->root; rule >= 0;) {
-        char label[WEFT__GRAM_RULE_LABEL];
+        char where[WEFT__GRAM_LABEL];
         a->starts[rule] = (int32_t)a->n_states;
         st = weft__gram_nfa_build(g, plan, rule, &nfa, err);
         if (!st) st = weft__gram_automaton_add(a, &nfa, rule, budget, err);
         if (st) {
-            weft_fail_within(err, st, "grammar: %s", weft__gram_label(g, rule, label));
+            weft_fail_within(err, st, "%s", weft__gram_place(weft__gram_name_of(g, rule), where));
             break;
         }
         while (at < a->n_calls && a->starts[a->calls[at].rule] >= 0) at++;

@@ -43,7 +43,8 @@ void weft__gram_line(weft__gram *g, int line);
 /* Records a failure, for builders with checks of their own. */
 void weft__gram_fail(weft__gram *g, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 weft_status weft__gram_failed(const weft__gram *g); /* 0: not yet */
-/* Puts a place in front of the message of a failure, if there is one and its message does not begin with `prefix`. */
+/* Puts a place in front of the message of a failure, if there is one and its message does not begin with `prefix`; the
+ * word "grammar" there makes room for it. */
 void weft__gram_within(weft__gram *g, const char *prefix, const char *place);
 
 /* The number of the rule of that name, which is made when it is new. */

@@ -57,12 +57,12 @@ int weft__gram_lark_has_common(const char *name, size_t n)
 
 void weft__gram_lark_check_common(weft__gram_lark *r)
 {
-    char label[WEFT__GRAM_RULE_LABEL];
+    char subject[WEFT__GRAM_LABEL];
     for (size_t i = 0; i < sizeof common / sizeof *common && !weft__gram_lark_failed(r); i++) {
         const int32_t rule = weft__strings_find(&r->g->names, common[i].name, strlen(common[i].name));
         if (rule >= 0 && !weft__gram_defined(r->g, rule))
-            weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: %s is used but not defined; '%%import common.%s' defines it",
-                            weft__gram_label(r->g, rule, label), common[i].name);
+            weft__gram_fail(r->g, WEFT_ARGUMENT, "%s is used but not defined; '%%import common.%s' defines it",
+                            weft__gram_subject(weft__gram_name_of(r->g, rule), subject), common[i].name);
     }
 }
 

@@ -20,14 +20,14 @@ static weft_status matcher_no_memory(weft_error *err)
 }
 
 /* Where the text is, for messages. */
-#define PLACE 224
+#define PLACE (WEFT__GRAM_LABEL + 64)
 static const char *place(const weft__gram_matcher *m, char out[PLACE])
 {
-    char label[WEFT__GRAM_RULE_LABEL];
+    char label[WEFT__GRAM_LABEL];
     int32_t state = m->run.n_ways ? m->run.ways[0].state : m->g->a->starts[m->g->a->root];
     int32_t rule = m->g->a->states[state].rule;
     snprintf(out, PLACE, "at byte %llu of the text, in %s", (unsigned long long)m->n_bytes,
-             weft__gram_rule_label(&m->g->a->names, rule, m->g->a->lines[rule], label));
+             weft__gram_label(weft__gram_automaton_name(m->g->a, rule), label));
     return out;
 }
 
@@ -233,7 +233,7 @@ static void mask_state(weft__gram_matcher *m, const weft__gram_way *ways, size_t
         size_t words = weft__gram_n_words(m->g);
         int listed = table->n_tokens != UINT32_MAX;
         const uint32_t *list = (const uint32_t *)(table->data + (listed ? 0 : words));
-        for (size_t w = 0; table->set && w < words; w++) bits[w] |= table->set->bits[w];
+        for (size_t w = 0; table->text.set && w < words; w++) bits[w] |= weft__gram_text_word(&table->text, w);
         for (size_t w = 0; !listed && w < words; w++) bits[w] |= table->data[w];
         for (uint32_t i = 0; listed && i < table->n_tokens; i++)
             weft__gram_allow(bits, (int32_t)list[table->n_escapes + i]);

@@ -7,7 +7,12 @@
 #include "text/grammar/run.h"
 #include "text/grammar/spans.h"
 
-enum { WEFT__GRAM_MAX_SETS = 128 /* sets of tokens that tables share */ };
+/* Tokens that are all of some classes of characters. Bitmaps that others own. */
+typedef struct weft__gram_text_tokens {
+    const weft__gram_token_set *set; /* NULL: there are none */
+    const uint64_t *at_most;         /* of the set only those; NULL: all */
+    uint32_t n;                      /* characters that they have at most; UINT32_MAX: any number */
+} weft__gram_text_tokens;
 
 /* What a state allows, whichever rule called its own. */
 typedef struct weft__gram_table {
@@ -15,8 +20,8 @@ typedef struct weft__gram_table {
     uint32_t n_escapes; /* nodes at which the rule may end, with more of the trie below */
     uint32_t n_tokens;  /* listed; UINT32_MAX: a bitmap instead */
     size_t n_bytes;
-    const weft__gram_token_set *set; /* tokens that it allows beside those below; NULL: none */
-    uint64_t data[];                 /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
+    weft__gram_text_tokens text; /* tokens that it allows beside those below */
+    uint64_t data[];             /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
 } weft__gram_table;
 
 struct weft__gram_tables {
@@ -36,7 +41,7 @@ typedef struct weft__gram_level {
     weft__gram_set set;
     size_t n_frames, n_links;
     weft__gram_span span; /* of one of the ways, n 0: none has one; what all of them read */
-    uint32_t n_in_set;    /* characters so far, all of the classes of the walk's set of tokens; UINT32_MAX: not all */
+    uint32_t n_in_set;    /* characters so far, all of the classes of the walk's text; UINT32_MAX: not all */
 } weft__gram_level;
 
 struct weft__gram_matcher {
@@ -60,6 +65,12 @@ static inline size_t weft__gram_n_words(const weft__gram_tables *g)
     return ((size_t)g->trie->n_tokens + 63) / 64;
 }
 
+/* Word w of the bitmap of some text's tokens, which there are. */
+static inline uint64_t weft__gram_text_word(const weft__gram_text_tokens *text, size_t w)
+{
+    return text->set->bits[w] & (text->at_most ? text->at_most[w] : UINT64_MAX);
+}
+
 static inline void weft__gram_allow(uint64_t *bits, int32_t token)
 {
     bits[token >> 6] |= (uint64_t)1 << (token & 63);
@@ -76,10 +87,10 @@ static inline void weft__gram_cut(weft__gram_run *r, const weft__gram_level *l)
 /* ---- walk.c ---- */
 
 /* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`; those of
- * `tokens`, where that is not NULL, may be left out; no others of its classes fit when `exact`. Notes the nodes at
+ * `text`, where that is not NULL, may be left out; no others of its classes fit when `exact`. Notes the nodes at
  * which the bottom rule may end when `escapes`. Leaves the run as it was, but for run.status. */
 void weft__gram_walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base,
-                     uint64_t *bits, const weft__gram_token_set *tokens, int exact, int escapes);
+                     uint64_t *bits, const weft__gram_text_tokens *text, int exact, int escapes);
 
 /* ---- tables.c ---- */
 

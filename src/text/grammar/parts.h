@@ -41,6 +41,7 @@ typedef struct weft__gram_node {
 typedef struct weft__gram_rule_def {
     int32_t body;          /* -1: undefined */
     int32_t line, mention; /* of the definition, and of the first mention */
+    int32_t origin;        /* 1 and its number among the origins; 0: none */
     uint32_t refs;         /* first reference to it, or WEFT__GRAM_NONE */
     int call, copied;      /* 1: not to be inlined; to be, whatever its size */
 } weft__gram_rule_def;
@@ -62,6 +63,8 @@ struct weft__gram {
     int32_t line;
     const weft__tok *tok; /* NULL: no tokens can be named */
     weft__strings names;  /* of the rules */
+    weft__strings origins;
+    int32_t origin; /* of rules that are defined now, as theirs */
     weft__gram_rule_def *rules;
     size_t n_rules, rules_capacity;
     weft__gram_node *nodes;
@@ -90,10 +93,37 @@ static inline uint32_t weft__gram_machine_end(const weft__gram *g, size_t state)
     return state + 1 < g->n_machine_states ? g->machine_states[state + 1].edge : (uint32_t)g->n_machine_edges;
 }
 
-/* "rule 'x' (line 3)", into out; returns it. line 0: none. */
-#define WEFT__GRAM_RULE_LABEL 160
-const char *weft__gram_rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__GRAM_RULE_LABEL]);
-const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__GRAM_RULE_LABEL]);
+/* ---- label.c ---- */
+
+/* A rule of a schema has its place there for a name, a JSON pointer that begins with '#'. Of several at one place, or
+ * of those that a long place is cut to, all have this byte and what tells them apart behind it. */
+#define WEFT__GRAM_SAME_PLACE 0xFF
+
+/* What a rule is called. */
+typedef struct weft__gram_rule_name {
+    const char *name, *origin; /* origin: NULL or terminated */
+    size_t n;                  /* bytes of the name */
+    int line;                  /* 0: none */
+} weft__gram_rule_name;
+
+struct weft__gram_automaton;
+weft__gram_rule_name weft__gram_name_of(const weft__gram *g, int32_t rule);
+weft__gram_rule_name weft__gram_automaton_name(const struct weft__gram_automaton *a, int32_t rule);
+
+int weft__gram_is_of_schema(weft__gram_rule_name x);
+
+/* Into out, which is returned: in a sentence "rule 'x' (line 3)" or "#/items of the schema"; in front of a message
+ * "grammar: rule 'x' (line 3)" or "schema: #/items", with its origin; and the same as the first words of one, which for
+ * a schema end with a colon. */
+#define WEFT__GRAM_LABEL 384
+const char *weft__gram_label(weft__gram_rule_name x, char out[WEFT__GRAM_LABEL]);
+const char *weft__gram_place(weft__gram_rule_name x, char out[WEFT__GRAM_LABEL]);
+const char *weft__gram_subject(weft__gram_rule_name x, char out[WEFT__GRAM_LABEL]);
+
+/* Rules that are defined from now on belong to the schema of this origin, as "tools[3].function.parameters"; NULL: to
+ * none. At most 100 bytes. */
+void weft__gram_origin(weft__gram *g, const char *origin);
+
 /* Every rule is defined, fulfilled by some finite text and not left-recursive. Sets `nullable` of all nodes. */
 weft_status weft__gram_check(weft__gram *g, weft_error *err);
 
@@ -104,6 +134,8 @@ typedef struct weft__gram_plan {
     uint16_t *nesting; /* [n_rules] expressions within expressions when inlined */
 } weft__gram_plan;
 
+/* The rule whose body contains the node; -1: none does. */
+int32_t weft__gram_rule_around(const weft__gram *g, int32_t node);
 /* Also refuses repetitions that are too large to be written out. */
 weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_plan *plan, weft_error *err);
 void weft__gram_plan_free(weft__gram_plan *plan);
@@ -157,7 +189,9 @@ struct weft__gram_automaton {
     size_t n_rules;
     int32_t *starts;     /* [n_rules] of those that are called; others -1 */
     int32_t *lines;      /* [n_rules] */
+    int32_t *of_origin;  /* [n_rules] as rules have it */
     weft__strings names; /* of the rules */
+    weft__strings origins;
 };
 
 /* weft__gram_compile with a budget of the caller's, as below; what is left of it comes back. */

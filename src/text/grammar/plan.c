@@ -4,6 +4,7 @@
  * A rule is called when a cycle of mentions comes back to it in a depth-first search from the root, or when copies of
  * it would be too large. The more is inlined, the more a mask knows without looking at the stack; so the bound on
  * copies is lowered only as far as the whole stays small. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -76,8 +77,7 @@ static void order_free(order *o)
     weft__free(o->refs);
 }
 
-/* The rule whose body contains the node; -1: none does. */
-static int32_t rule_of(const weft__gram *g, int32_t node)
+int32_t weft__gram_rule_around(const weft__gram *g, int32_t node)
 {
     while (node >= 0) node = g->nodes[node].parent;
     return -2 - node;
@@ -93,7 +93,7 @@ static int collect_refs(const weft__gram *g, order *o)
         return 0;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < g->n_nodes; i++) {
-            int32_t rule = g->nodes[i].kind == WEFT__GRAM_REF ? rule_of(g, (int32_t)i) : -1;
+            int32_t rule = g->nodes[i].kind == WEFT__GRAM_REF ? weft__gram_rule_around(g, (int32_t)i) : -1;
             if (rule < 0) continue;
             if (pass) o->refs[o->at[rule + 1]++] = g->nodes[i].a;
             else o->at[rule + 2]++;
@@ -187,12 +187,13 @@ weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_p
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (choose(g, root, &o, sizes[i], plan, &large) <= (sizes[i] > 32 ? COMFORTABLE : MOST) && large < 0) break;
     if (large >= 0) {
-        char label[WEFT__GRAM_RULE_LABEL];
+        char subject[WEFT__GRAM_LABEL], line[32] = "";
         const weft__gram_node *x = &g->nodes[large];
-        int32_t rule = rule_of(g, large);
+        int32_t rule = weft__gram_rule_around(g, large);
+        if (x->line) snprintf(line, sizeof line, " on line %d", (int)x->line);
         st = weft_fail(err, WEFT_LIMIT,
-                       "grammar: line %d: a repetition in %s, written out, has more than %d states; lower its bounds",
-                       x->line, weft__gram_label(g, rule, label), WEFT__GRAM_MAX_STATES);
+                       "%s has a repetition%s that, written out, has more than %d states; lower its bounds",
+                       weft__gram_subject(weft__gram_name_of(g, rule), subject), line, WEFT__GRAM_MAX_STATES);
     }
 done:
     order_free(&o);

@@ -114,20 +114,20 @@ static int has_one_way(const weft__gram_automaton *a, int32_t rule)
 
 weft_status weft__gram_probe(const weft__gram_automaton *a, weft_error *err)
 {
-    char label[WEFT__GRAM_RULE_LABEL];
+    char subject[WEFT__GRAM_LABEL];
     size_t work = ALL_WORK;
     for (size_t i = 0; i < a->n_rules && work; i++) {
         int found = 0, skip = a->starts[i] < 0 || has_one_way(a, (int32_t)i);
         for (int text = 0; !skip && text <= TRIES && work && !found; text++) found = search(a, (int32_t)i, text, &work);
         if (found == NO_MEMORY) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
         if (!found) continue;
-        weft__gram_rule_label(&a->names, (int32_t)i, a->lines[i], label);
+        weft__gram_subject(weft__gram_automaton_name(a, (int32_t)i), subject);
         if (found == IS_WIDE)
             return weft_fail(err, WEFT_LIMIT,
-                             "grammar: %s has more than %d alternatives side by side, too many to try for each byte",
-                             label, STEP_WORK / 2);
-        return weft_fail(err, WEFT_LIMIT,
-                         "grammar: %s can be read in ever more ways as the text grows; make it less ambiguous", label);
+                             "%s has more than %d alternatives side by side, too many to try for each byte", subject,
+                             STEP_WORK / 2);
+        return weft_fail(err, WEFT_LIMIT, "%s can be read in ever more ways as the text grows; make it less ambiguous",
+                         subject);
     }
     return WEFT_OK;
 }

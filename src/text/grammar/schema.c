@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
+#include "text/grammar/parts.h"
 #include "text/grammar/schema_parts.h"
 
 enum {
@@ -275,11 +276,11 @@ static int32_t rule_of_schema(weft__gram_schema *c, const weft__json *schema, ch
     }
     size_t n = strlen(at);
     if (n <= MAX_NAMED) snprintf(name, sizeof name, "%s", at);
-    else snprintf(name, sizeof name, "%.*s... (%zu)", MAX_NAMED, at, c->n_rules);
+    else snprintf(name, sizeof name, "%.*s...%c%zu", MAX_NAMED, at, WEFT__GRAM_SAME_PLACE, c->n_rules);
     size_t known_rules = weft__gram_n_rules(c->g);
     int32_t rule = weft__gram_rule(c->g, name, strlen(name));
     if (rule >= 0 && weft__gram_n_rules(c->g) == known_rules) { /* of another schema, put together at the same place */
-        snprintf(name + strlen(name), 24, " (%zu)", known_rules);
+        snprintf(name + strlen(name), 24, "%c%zu", WEFT__GRAM_SAME_PLACE, known_rules);
         rule = weft__gram_rule(c->g, name, strlen(name));
     }
     int ok = rule >= 0 && weft__grow(&c->rules, &c->rules_capacity, c->n_rules + 1, sizeof *c->rules) &&

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "text/grammar/build.h"
+#include "text/grammar/parts.h"
 #include "text/grammar/schema_object.h"
 
 enum { MAX_MEMBERS = 4096 };
@@ -86,7 +87,8 @@ int32_t weft__gram_schema_part(weft__gram_schema_members *o, const char *what, s
     weft__strbuf name = {0};
     size_t n = strlen(o->at);
     weft__strbuf_put(&name, o->at, n < 180 ? n : 180);
-    weft__strbuf_printf(&name, " (%s %zu of %zu)", what, number, (size_t)weft__gram_n_rules(o->g));
+    weft__strbuf_printf(&name, "%c%s %zu of %zu", WEFT__GRAM_SAME_PLACE, what, number,
+                        (size_t)weft__gram_n_rules(o->g));
     int32_t rule = name.failed ? -1 : weft__gram_rule(o->g, name.data, name.len);
     if (name.failed) weft__gram_fail(o->g, WEFT_NO_MEMORY, "no memory for a grammar");
     weft__strbuf_free(&name);

@@ -12,20 +12,20 @@ enum {
     TABLE_BYTES = 64 << 20 /* of all tables of a grammar; further ones are made for each use */
 };
 
-/* Tokens that a span allows, which all tables with such a span share: for few characters exactly, else of somewhat
- * fewer, so that there are few sets. NULL: none is worth it, or none can be had. */
-static const weft__gram_token_set *set_of(weft__gram_tables *g, weft__gram_span span)
+/* Tokens that a span allows: of all such spans the set is one, and so are those of a length. None where it is not worth
+ * it, or can't be had. */
+static weft__gram_text_tokens span_tokens(weft__gram_tables *g, weft__gram_span span)
 {
-    uint32_t n = span.n <= 16 ? span.n : span.n < 32 ? 16 : span.n < 64 ? 32 : span.n < 128 ? 64 : 128;
-    if (span.n == 0 || !(span.classes & (span.classes - 1))) return NULL;
-    if (span.n == WEFT__GRAM_ANY_LENGTH) n = UINT32_MAX;
-    return weft__gram_token_sets_get(&g->sets, g->trie, span.classes, n);
+    if (span.n == 0 || !(span.classes & (span.classes - 1))) return (weft__gram_text_tokens){0};
+    return (weft__gram_text_tokens){weft__gram_token_sets_get(&g->sets, g->trie, span.classes),
+                                    weft__gram_token_lengths_at_most(&g->trie->lengths, span.n),
+                                    span.n < WEFT__GRAM_ANY_LENGTH ? span.n : UINT32_MAX};
 }
 
-static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth, const weft__gram_token_set *set)
+static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth, const weft__gram_text_tokens *text)
 {
     size_t words = weft__gram_n_words(m->g), n_tokens = 0;
-    for (size_t w = 0; set && w < words; w++) m->bits[w] &= ~set->bits[w];
+    for (size_t w = 0; text->set && w < words; w++) m->bits[w] &= ~weft__gram_text_word(text, w);
     for (size_t w = 0; w < words; w++)
         if (m->bits[w]) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
     int listed = n_tokens < words; /* half the bytes of the bitmap */
@@ -33,7 +33,7 @@ static weft__gram_table *pack_table(const weft__gram_matcher *m, uint32_t depth,
                      m->n_escapes * sizeof(uint32_t);
     weft__gram_table *t = weft__alloc(n_bytes);
     if (!t) return NULL;
-    *t = (weft__gram_table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes, set};
+    *t = (weft__gram_table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes, *text};
     uint32_t *out = (uint32_t *)(t->data + (listed ? 0 : words));
     if (!listed) memcpy(t->data, m->bits, words * sizeof(uint64_t));
     if (m->n_escapes) memcpy(out, m->escapes, m->n_escapes * sizeof *out);
@@ -52,8 +52,7 @@ static weft__gram_table *make_table(weft__gram_matcher *m, int32_t state)
     size_t begin = r->n_ways;
     uint32_t deepest = r->deepest;
     int too_deep = r->too_deep, escapes = g->root_called || g->a->states[state].rule != g->a->root;
-    const weft__gram_token_set *set = set_of(g, g->spans[state]);
-    int exact = set && g->spans[state].ends && set->n == g->spans[state].n;
+    weft__gram_text_tokens text = span_tokens(g, g->spans[state]);
     weft__gram_table *t = NULL;
     memset(m->bits, 0, weft__gram_n_words(g) * sizeof *m->bits);
     m->n_escapes = 0;
@@ -61,8 +60,10 @@ static weft__gram_table *make_table(weft__gram_matcher *m, int32_t state)
     r->too_deep = 0;
     if (weft__grow(&r->ways, &r->ways_capacity, begin + 1, sizeof *r->ways)) {
         r->ways[r->n_ways++] = (weft__gram_way){state, 0};
-        weft__gram_walk(m, (weft__gram_set){begin, begin + 1, 0}, 0, g->trie->n_nodes, 0, m->bits, set, exact, escapes);
-        if (!r->status && !(t = pack_table(m, r->too_deep ? UINT32_MAX : r->deepest, set))) r->status = WEFT_NO_MEMORY;
+        weft__gram_walk(m, (weft__gram_set){begin, begin + 1, 0}, 0, g->trie->n_nodes, 0, m->bits,
+                        text.set ? &text : NULL, g->spans[state].ends, escapes);
+        if (!r->status && !(t = pack_table(m, r->too_deep ? UINT32_MAX : r->deepest, &text)))
+            r->status = WEFT_NO_MEMORY;
     } else {
         r->status = WEFT_NO_MEMORY;
     }

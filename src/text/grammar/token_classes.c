@@ -99,48 +99,80 @@ weft__gram_subtree *weft__gram_subtrees_make(const weft__gram_trie *t)
     return out;
 }
 
-/* Whole subtrees where they are of the set; else node by node, as far down as a way is of its classes. A way's
- * characters are counted from its bytes: none of them is broken. */
-static weft__gram_token_set *make_set(const weft__gram_trie *t, uint64_t classes, uint32_t n)
+/* ---- sets ---- */
+
+static void put(uint64_t *bits, int32_t token)
 {
-    size_t words = ((size_t)t->n_tokens + 63) / 64;
-    weft__gram_token_set *set = weft__alloc_zero(1, sizeof *set + words * sizeof *set->bits);
-    uint32_t *length = weft__alloc_array((size_t)t->max_depth + 1, sizeof *length); /* characters at a depth */
-    if (!set || !length) {
-        weft__free(length);
-        weft__free(set);
-        return NULL;
-    }
-    set->classes = classes;
-    set->n = n;
-    length[0] = 0;
-    for (uint32_t i = 0, end; i < t->n_nodes; i = end) {
+    bits[token >> 6] |= (uint64_t)1 << (token & 63);
+}
+
+/* Of each token its characters, or ANY_LENGTH, as in a subtree. at[d]: those at depth d. */
+static void count_characters(const weft__gram_trie *t, uint8_t *lengths, uint32_t *at)
+{
+    at[0] = 0;
+    for (uint32_t i = 0; i < t->n_nodes; i++) {
         const weft__gram_trie_node *node = &t->nodes[i];
-        const weft__gram_subtree *below = &t->subtrees[i];
-        const uint32_t begins = (uint32_t)weft__gram_begins_char(node->byte);
-        length[node->depth] = length[node->depth - 1] + begins;
-        end = node->next;
-        if (!(classes >> below->own & 1) || length[node->depth] > n) continue;
-        if ((below->classes & ~classes) || length[node->depth] - 1 + below->n > n) end = i + 1;
-        for (uint32_t k = node->token; k < t->nodes[end].token; k++)
-            set->bits[t->ids[k] >> 6] |= (uint64_t)1 << (t->ids[k] & 63);
+        const uint32_t n = at[node->depth] = at[node->depth - 1] + (uint32_t)weft__gram_begins_char(node->byte);
+        for (uint32_t k = node[0].token; k < node[1].token; k++)
+            lengths[t->ids[k]] = (uint8_t)(n < WEFT__GRAM_ANY_LENGTH ? n : WEFT__GRAM_ANY_LENGTH);
     }
-    weft__free(length);
+}
+
+int weft__gram_token_lengths_make(weft__gram_token_lengths *l, const weft__gram_trie *t)
+{
+    size_t n_of[WEFT__GRAM_ANY_LENGTH + 1] = {0}, n_rows = 1;
+    uint8_t *lengths = weft__alloc_array((size_t)t->n_tokens, sizeof *lengths);
+    uint32_t *at = weft__alloc_array((size_t)t->max_depth + 1, sizeof *at);
+    *l = (weft__gram_token_lengths){.n_words = ((size_t)t->n_tokens + 63) / 64};
+    if (lengths && at) {
+        count_characters(t, lengths, at);
+        for (uint32_t k = 0; k < t->nodes[t->n_nodes].token; k++) n_of[lengths[t->ids[k]]]++;
+        for (int n = 1; n < WEFT__GRAM_ANY_LENGTH; n++) l->row[n] = (uint8_t)(n_of[n] ? n_rows++ : n_rows - 1);
+        l->bits = weft__alloc_zero(n_rows * l->n_words, sizeof *l->bits);
+    }
+    for (uint32_t k = 0; l->bits && k < t->nodes[t->n_nodes].token; k++) {
+        const int32_t token = t->ids[k];
+        if (lengths[token] < WEFT__GRAM_ANY_LENGTH) put(l->bits + l->row[lengths[token]] * l->n_words, token);
+    }
+    for (size_t i = l->n_words; l->bits && i < n_rows * l->n_words; i++) l->bits[i] |= l->bits[i - l->n_words];
+    weft__free(at);
+    weft__free(lengths);
+    return l->bits != NULL;
+}
+
+void weft__gram_token_lengths_free(weft__gram_token_lengths *l)
+{
+    weft__free(l->bits);
+}
+
+/* Whole subtrees where they are of the set; else node by node, as far down as a way is of its classes. */
+static weft__gram_token_set *make_set(const weft__gram_trie *t, uint64_t classes)
+{
+    weft__gram_token_set *set = weft__alloc_zero(1, sizeof *set + t->lengths.n_words * sizeof *set->bits);
+    if (!set) return NULL;
+    set->classes = classes;
+    for (uint32_t i = 0, end; i < t->n_nodes; i = end) {
+        const weft__gram_subtree *below = &t->subtrees[i];
+        end = t->nodes[i].next;
+        if (!(classes >> below->own & 1)) continue;
+        if (below->classes & ~classes) end = i + 1;
+        for (uint32_t k = t->nodes[i].token; k < t->nodes[end].token; k++) put(set->bits, t->ids[k]);
+    }
     return set;
 }
 
 /* Two threads may make the same; the loser's is dropped. */
 const weft__gram_token_set *weft__gram_token_sets_get(weft__gram_token_sets *sets, const weft__gram_trie *t,
-                                                      uint64_t classes, uint32_t n)
+                                                      uint64_t classes)
 {
     weft__gram_token_set *made = NULL;
     for (size_t i = 0; i < WEFT__GRAM_MAX_TOKEN_SETS; i++) {
         weft__gram_token_set *set = atomic_load_explicit(&sets->all[i], memory_order_acquire);
         if (!set) {
-            if (!made && !(made = make_set(t, classes, n))) return NULL;
+            if (!made && !(made = make_set(t, classes))) return NULL;
             if (atomic_compare_exchange_strong(&sets->all[i], &set, made)) return made;
         }
-        if (set->classes != classes || set->n != n) continue;
+        if (set->classes != classes) continue;
         weft__free(made);
         return set;
     }
@@ -152,7 +184,7 @@ size_t weft__gram_token_sets_bytes(const weft__gram_token_sets *sets, const weft
 {
     size_t n = 0;
     while (n < WEFT__GRAM_MAX_TOKEN_SETS && atomic_load(&sets->all[n])) n++;
-    return n * (sizeof(weft__gram_token_set) + ((size_t)t->n_tokens + 63) / 64 * sizeof(uint64_t));
+    return n * (sizeof(weft__gram_token_set) + t->lengths.n_words * sizeof(uint64_t));
 }
 
 void weft__gram_token_sets_free(weft__gram_token_sets *sets)

@@ -30,11 +30,26 @@ struct weft__gram_trie;
 /* [n_nodes], for weft__free; NULL when there is no memory. */
 weft__gram_subtree *weft__gram_subtrees_make(const struct weft__gram_trie *trie);
 
-/* The tokens that are made of some classes alone, of at most n characters. */
+/* The tokens of a vocabulary by their characters, of whatever classes; the last may be cut off. */
+typedef struct weft__gram_token_lengths {
+    uint8_t row[WEFT__GRAM_ANY_LENGTH]; /* of bits, [n]: those of at most n characters */
+    uint64_t *bits;                     /* [a row for each length that there is, and one without any][n_words] */
+    size_t n_words;                     /* (n_tokens + 63) / 64 */
+} weft__gram_token_lengths;
+
+/* 0 when there is no memory; free in any case. */
+int weft__gram_token_lengths_make(weft__gram_token_lengths *l, const struct weft__gram_trie *trie);
+void weft__gram_token_lengths_free(weft__gram_token_lengths *l);
+/* Tokens of at most n characters, as a bitmap; ANY_LENGTH: NULL, which is all. */
+static inline const uint64_t *weft__gram_token_lengths_at_most(const weft__gram_token_lengths *l, uint32_t n)
+{
+    return n < WEFT__GRAM_ANY_LENGTH ? l->bits + l->row[n] * l->n_words : NULL;
+}
+
+/* The tokens that are made of some classes alone. */
 typedef struct weft__gram_token_set {
     uint64_t classes;
-    uint32_t n;
-    uint64_t bits[]; /* [(n_tokens + 63) / 64] */
+    uint64_t bits[]; /* [n_words] */
 } weft__gram_token_set;
 
 enum { WEFT__GRAM_MAX_TOKEN_SETS = 128 };
@@ -46,7 +61,7 @@ typedef struct weft__gram_token_sets {
 
 /* NULL: there are too many, or there is no memory. */
 const weft__gram_token_set *weft__gram_token_sets_get(weft__gram_token_sets *sets, const struct weft__gram_trie *trie,
-                                                      uint64_t classes, uint32_t n);
+                                                      uint64_t classes);
 size_t weft__gram_token_sets_bytes(const weft__gram_token_sets *sets, const struct weft__gram_trie *trie);
 void weft__gram_token_sets_free(weft__gram_token_sets *sets);
 

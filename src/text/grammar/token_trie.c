@@ -152,7 +152,7 @@ weft_status weft__gram_trie_create(const weft__tok *tok, weft__gram_trie **out, 
     if (!path || !t->ids || !t->node_of) goto no_memory;
     memset(t->node_of, 0xFF, (size_t)t->n_tokens * sizeof *t->node_of);
     if (!add_nodes(t, entries, n, path) || !find_ends(t, tok)) goto no_memory;
-    if (!(t->subtrees = weft__gram_subtrees_make(t))) goto no_memory;
+    if (!(t->subtrees = weft__gram_subtrees_make(t)) || !weft__gram_token_lengths_make(&t->lengths, t)) goto no_memory;
     weft__free(path);
     weft__free(entries);
     weft__strbuf_free(&controls);
@@ -178,6 +178,7 @@ void weft__gram_trie_release(weft__gram_trie **p)
     if (!t) return;
     *p = NULL;
     if (atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) > 1) return;
+    weft__gram_token_lengths_free(&t->lengths);
     weft__free(t->subtrees);
     weft__free(t->ends);
     weft__free(t->node_of);

@@ -30,6 +30,7 @@ typedef struct weft__gram_trie {
     atomic_size_t refs;
     weft__gram_trie_node *nodes;  /* [n_nodes + 1]; the last closes */
     weft__gram_subtree *subtrees; /* [n_nodes] */
+    weft__gram_token_lengths lengths;
     uint32_t n_nodes;
     uint32_t max_depth;
     int32_t n_tokens;  /* of the vocabulary */

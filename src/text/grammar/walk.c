@@ -26,27 +26,27 @@ static weft__gram_set step_if_read(weft__gram_run *r, const weft__gram_level *l,
 }
 
 /* How many characters there are with the one of this node, where `n` are above it; UINT32_MAX: not of the set. */
-static uint32_t count_in_set(const weft__gram_token_set *tokens, uint32_t n, const weft__gram_trie_node *node, int own)
+static uint32_t count_in_set(const weft__gram_text_tokens *text, uint32_t n, const weft__gram_trie_node *node, int own)
 {
-    if (!tokens || n == UINT32_MAX || !(tokens->classes >> own & 1)) return UINT32_MAX;
+    if (!text || n == UINT32_MAX || !(text->set->classes >> own & 1)) return UINT32_MAX;
     return n + (uint32_t)weft__gram_begins_char(node->byte);
 }
 
 /* Is all of the node's subtree of the set's classes, and what is above it too? */
-static int is_of_set(const weft__gram_token_set *tokens, const weft__gram_level *above, const weft__gram_subtree *below)
+static int is_of_set(const weft__gram_text_tokens *text, const weft__gram_level *above, const weft__gram_subtree *below)
 {
-    return tokens && above->n_in_set != UINT32_MAX && !(below->classes & ~tokens->classes);
+    return text && above->n_in_set != UINT32_MAX && !(below->classes & ~text->set->classes);
 }
 
 /* Allows the tokens of the node's subtree, which all fit; those of the set are allowed already. It is work like
  * looking at an edge for each few of them. */
 static void allow_subtree(weft__gram_matcher *m, uint32_t i, const weft__gram_level *above,
-                          const weft__gram_token_set *tokens, uint64_t *bits)
+                          const weft__gram_text_tokens *text, uint64_t *bits)
 {
     enum { FEW = 8 };
     const weft__gram_trie *t = m->g->trie;
     const weft__gram_subtree *below = &t->subtrees[i];
-    if (is_of_set(tokens, above, below) && above->n_in_set + below->n <= tokens->n) return;
+    if (is_of_set(text, above, below) && above->n_in_set + below->n <= text->n) return;
     const uint32_t begin = t->nodes[i].token, end = t->nodes[t->nodes[i].next].token, work = (end - begin) / FEW;
     if (work > m->run.work) {
         m->run.status = WEFT_LIMIT;
@@ -57,7 +57,7 @@ static void allow_subtree(weft__gram_matcher *m, uint32_t i, const weft__gram_le
 }
 
 void weft__gram_walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base,
-                     uint64_t *bits, const weft__gram_token_set *tokens, int exact, int escapes)
+                     uint64_t *bits, const weft__gram_text_tokens *text, int exact, int escapes)
 {
     const weft__gram_trie *t = m->g->trie;
     weft__gram_run *r = &m->run;
@@ -67,8 +67,8 @@ void weft__gram_walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from,
         const weft__gram_subtree *below = &t->subtrees[i];
         weft__gram_level *l = &m->levels[node->depth - base];
         int fits = !(below->classes & ~l[-1].span.classes) && below->n <= l[-1].span.n;
-        if (fits) allow_subtree(m, i, &l[-1], tokens, bits);
-        if (fits || (exact && is_of_set(tokens, &l[-1], below))) {
+        if (fits) allow_subtree(m, i, &l[-1], text, bits);
+        if (fits || (exact && is_of_set(text, &l[-1], below))) {
             i = node->next;
             continue;
         }
@@ -78,7 +78,7 @@ void weft__gram_walk(weft__gram_matcher *m, weft__gram_set start, uint32_t from,
             i = node->next;
             continue;
         }
-        enter(m, l, set, count_in_set(tokens, l[-1].n_in_set, node, below->own), escapes);
+        enter(m, l, set, count_in_set(text, l[-1].n_in_set, node, below->own), escapes);
         for (uint32_t k = node[0].token; k < node[1].token; k++) weft__gram_allow(bits, t->ids[k]);
         if (escapes && set.done && node->next > i + 1) {
             if (weft__grow(&m->escapes, &m->escapes_capacity, m->n_escapes + 1, sizeof *m->escapes))

@@ -97,11 +97,12 @@ static weft_status check_group(weft_run *run, const weft_rows *rows, const weft_
     const weft_kv_group *group = &run->program->graph->kv_groups[g];
     const uint32_t size = b->dtype == WEFT_F16 ? 2 : 4;
     if (b->buffer) return DEVICE("KV group", g);
-    if (b->dtype != WEFT_F32 && b->dtype != WEFT_F16 && b->dtype != WEFT_KV_Q8)
-        return BAD("KV group %d is of type %u; f16, f32 and q8 are possible", g, b->dtype);
-    if (weft_kv_is_coded(b->dtype) && (group->head_dim_k > WEFT_KV_CODED_MAX || group->head_dim_v > WEFT_KV_CODED_MAX))
-        return BAD("KV group %d has heads of %d and %d elements; q8 takes at most %d", g, group->head_dim_k,
-                   group->head_dim_v, WEFT_KV_CODED_MAX);
+    char name[WEFT_KV_NAME_MAX];
+    if (!weft_kv_is_type(b->dtype))
+        return BAD("KV group %d is of type %u; f16, and what --kv-type names, are possible", g, b->dtype);
+    if (!weft_kv_fits(b->dtype, group))
+        return BAD("KV group %d has heads of %d and %d elements; %s takes at most %d", g, group->head_dim_k,
+                   group->head_dim_v, weft_kv_type_name(b->dtype, name), WEFT_KV_CODED_MAX);
     if (!b->data || b->page_bytes < weft_kv_layer_at(b->dtype, group, group->n_layers) || b->page_bytes % size ||
         (uintptr_t)b->data % size)
         return BAD("KV group %d: pages of %llu bytes do not hold its layers, or are not aligned", g,

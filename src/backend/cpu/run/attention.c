@@ -156,7 +156,8 @@ static void attend(const weft_run *run, const weft__cpu_attention *a, const weft
                    float *scratch, float *state)
 {
     const uint32_t format_k = format_of(run, a, 0), format_v = format_of(run, a, 1);
-    if (weft_kv_is_coded(format_k)) run->k->attn_coded(q, format_k, format_v, split, scratch, state);
+    if (format_k != format_v || weft_kv_is_coded(format_k))
+        run->k->attn_coded(q, format_k, format_v, split, scratch, state);
     else run->k->attn_split(q, format_k, split, scratch, state);
 }
 
@@ -167,7 +168,7 @@ static void combine(weft_run *run, const weft__cpu_attention *a, const weft__cpu
     int32_t heads = a->tiling->heads, n_q = tile->n * heads, dim = a->attr.head_dim_v;
     int64_t one = 2 + (int64_t)dim, stride = n_q * one, width = (int64_t)heads * dim,
             ldo = (int64_t)a->attr.n_heads * dim;
-    const int direct = weft__cpu_is_direct(run, a->to), rotated = weft_kv_is_coded(format_of(run, a, 1));
+    const int direct = weft__cpu_is_direct(run, a->to), rotated = weft_kv_is_rotated(format_of(run, a, 1));
     for (int32_t i = 0; i < n_q; i++) {
         int32_t row = tile->row + i / heads, pos = run->rows->pos[row];
         int32_t first = begin_of(a->attr.window, pos) / WEFT__ATTN_SPLIT_TOKENS, last = pos / WEFT__ATTN_SPLIT_TOKENS;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* job_loss.c: from a loss's name in weft_train_params to what a trainer minimises and how rows count (job.h). */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "train/job.h"
+
+static int32_t loss_of(const weft_train_params *p)
+{
+    return p->loss == WEFT_TRAIN_SFT && p->dpo_beta > 0 ? WEFT_TRAIN_DPO : p->loss;
+}
+
+int weft__train_job_pairs(const weft_train_params *p)
+{
+    const int32_t loss = loss_of(p);
+    return loss == WEFT_TRAIN_DPO || loss == WEFT_TRAIN_UNLIKELIHOOD;
+}
+
+const char *weft__train_job_title(const weft_train_params *p)
+{
+    switch (loss_of(p)) {
+    case WEFT_TRAIN_DPO: return "Preference loss";
+    case WEFT_TRAIN_UNLIKELIHOOD: return "Likelihood and unlikelihood (nats per token)";
+    default: return "Loss (nats per token)";
+    }
+}
+
+weft_status weft__train_job_check_loss(const weft_train_params *p, weft_error *err)
+{
+    const int32_t loss = loss_of(p);
+    if (loss < WEFT_TRAIN_SFT || loss > WEFT_TRAIN_UNLIKELIHOOD)
+        return weft_fail(err, WEFT_ARGUMENT, "there is no loss of number %d", loss);
+    if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
+        return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
+    if (loss == WEFT_TRAIN_DPO && (!p->base || !p->lora_rank))
+        return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
+    if (p->anchor > 0 && (!p->base || !p->lora_rank))
+        return weft_fail(err, WEFT_ARGUMENT, "an anchor holds an adapter to its base: it needs a base and a rank");
+    if (loss != WEFT_TRAIN_DPO && (p->smoothing != 0 || p->chosen != 0 || p->dpo_beta != 0))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "beta, label smoothing and a chosen-likelihood term are for preference training (DPO)");
+    return WEFT_OK;
+}
+
+weft_status weft__train_job_open_loss(weft__train_job *j, weft_error *err)
+{
+    const weft_train_params *p = j->p;
+    j->objective = (weft__train_objective){.kind = WEFT__LOSS_LIKELIHOOD, .anchor = p->anchor};
+    if (loss_of(p) == WEFT_TRAIN_DPO) {
+        j->objective.kind = WEFT__LOSS_PREFERENCE;
+        j->objective.beta = p->dpo_beta > 0 ? p->dpo_beta : 0.1f;
+        j->objective.smoothing = p->smoothing;
+        j->objective.chosen = p->chosen;
+    }
+    if (loss_of(p) == WEFT_TRAIN_UNLIKELIHOOD) {
+        j->weight = weft__alloc_array((size_t)j->batch, sizeof *j->weight);
+        if (!j->weight) return weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
+    }
+    return weft__loss_check(&j->objective, err);
+}
+
+void weft__train_job_weigh(weft__train_job *j, weft__train_batch *b)
+{
+    if (!j->weight) return;
+    for (int32_t i = 0; i < b->n_rows; i++)
+        j->weight[i] = (b->segment[i] % 2 ? -1.0f : 1.0f) * (b->weight ? b->weight[i] : 1);
+    b->weight = j->weight;
+}

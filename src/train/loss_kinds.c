@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* loss_kinds.c: see loss.h. Stateless. */
+#include "train/loss.h"
+
+#include <math.h>
+
+/* -log s(x) = log(1 + e^-x), without overflow. */
+static double minus_log_sigmoid(double x)
+{
+    return x > 0 ? log1p(exp(-x)) : log1p(exp(x)) - x;
+}
+
+static double sigmoid(double x)
+{
+    return x > 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
+}
+
+weft__loss_told weft__loss_likelihood(const weft__train_objective *o, const weft__loss_seen *s)
+{
+    (void)o;
+    if (s->weight >= 0) return (weft__loss_told){-s->weight * s->logp, s->weight};
+    return (weft__loss_told){s->weight * s->log_rest, s->weight * exp(s->logp - s->log_rest)};
+}
+
+weft__loss_told weft__loss_policy(const weft__train_objective *o, const weft__loss_seen *s)
+{
+    const double a = s->advantage, ratio = isnan(s->old_logp) ? 1 : exp(s->logp - s->old_logp);
+    const double low = 1 - (double)o->clip_low, high = 1 + (double)o->clip_high;
+    const double clipped = ratio < low ? low : ratio > high ? high : ratio;
+    weft__loss_told told = {-ratio * a, ratio * a};
+    if (clipped * a < ratio * a) told = (weft__loss_told){-clipped * a, 0};
+    if (o->beta > 0) {
+        const double of_base = s->base_logp - s->logp;
+        told.value += (double)o->beta * (exp(of_base) - of_base - 1);
+        told.slope += (double)o->beta * (exp(of_base) - 1);
+    }
+    return (weft__loss_told){s->weight * told.value, s->weight * told.slope};
+}
+
+weft__loss_pair_told weft__loss_preference(const weft__train_objective *o, const weft__loss_pair *s)
+{
+    const double beta = (double)o->beta, flip = (double)o->smoothing, chosen = (double)o->chosen;
+    const double m = (s->chosen - s->base_chosen) - (s->rejected - s->base_rejected), x = beta * m;
+    const double slope = beta * ((1 - flip) * sigmoid(-x) - flip * sigmoid(x));
+    weft__loss_pair_told told = {.value = (1 - flip) * minus_log_sigmoid(x) + flip * minus_log_sigmoid(-x),
+                                 .margin = m,
+                                 .slope_chosen = slope,
+                                 .slope_rejected = -slope};
+    if (chosen > 0 && s->n_chosen > 0) {
+        told.value -= chosen * s->chosen / s->n_chosen;
+        told.slope_chosen += chosen / s->n_chosen;
+    }
+    return told;
+}
+
+static const weft__loss_kind KINDS[] = {
+    [WEFT__LOSS_LIKELIHOOD] = {"likelihood", weft__loss_likelihood, NULL, 0},
+    [WEFT__LOSS_POLICY] = {"policy", weft__loss_policy, NULL, 0},
+    [WEFT__LOSS_PREFERENCE] = {"preference", NULL, weft__loss_preference,
+                               WEFT__LOSS_NEEDS_BASE | WEFT__LOSS_NEEDS_PAIRS},
+};
+
+const weft__loss_kind *weft__loss_kind_of(int32_t kind)
+{
+    return kind >= 0 && kind < (int32_t)(sizeof KINDS / sizeof *KINDS) ? &KINDS[kind] : NULL;
+}
+
+unsigned weft__loss_needs(const weft__train_objective *o)
+{
+    unsigned needs = KINDS[o->kind].needs;
+    if (o->anchor > 0 || (o->kind == WEFT__LOSS_POLICY && o->beta > 0)) needs |= WEFT__LOSS_NEEDS_BASE;
+    return needs;
+}
+
+weft_status weft__loss_check(const weft__train_objective *o, weft_error *err)
+{
+    if (!weft__loss_kind_of(o->kind)) return weft_fail(err, WEFT_ARGUMENT, "there is no loss of number %d", o->kind);
+    const int pairs = o->kind == WEFT__LOSS_PREFERENCE;
+    const struct {
+        const char *name;
+        double value, from, to;
+    } all[] = {
+        {"beta", (double)o->beta, pairs ? 1e-9 : 0, 1000},
+        {"label smoothing", (double)o->smoothing, 0, 0.5},
+        {"the weight of the chosen answer's likelihood", (double)o->chosen, 0, 1000},
+        {"the anchor", (double)o->anchor, 0, 1000},
+        {"the lower clip", (double)o->clip_low, 0, 1},
+        {"the upper clip", (double)o->clip_high, 0, 1000},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!(all[i].value >= all[i].from && all[i].value <= all[i].to))
+            return weft_fail(err, WEFT_ARGUMENT, "%s is %g; it must be between %g and %g", all[i].name, all[i].value,
+                             all[i].from, all[i].to);
+    return WEFT_OK;
+}
