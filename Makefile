@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
-	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers \
+	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -117,7 +117,8 @@ help:
 	@echo 'make soak-models     five models with room for two, and 32 clients, for five minutes'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
-	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT and jsonschema, where they can be installed; ARGS=... go to tests/peers/run'
+	@echo 'make peers           the same answers as llama.cpp, transformers, tokenizers, PEFT, jsonschema and lm-evaluation-harness, where they can be installed; ARGS=... go to tests/peers/run'
+	@echo 'make lm-eval-check   the last of them alone: lm_eval over weft serve gives the scores of weft eval task'
 	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients (so does make test)'
 	@echo 'make page-check      the web page of weft serve in a headless Chromium, where that and npm are there: screenshots in build/page (ARGS=PATTERN)'
 	@echo 'make kill-store      kill -9 while the disk store is written, a hundred times'
@@ -201,6 +202,9 @@ model: all
 
 peers: all
 	@tests/peers/run build/weft $(ARGS)
+
+lm-eval-check: all
+	@tests/peers/run build/weft lm_eval
 
 clients: all
 	@scripts/clients

@@ -216,6 +216,22 @@ static int options_agree(struct task_options *o, const char *model, const char *
     return 0;
 }
 
+static const command_spec SPEC = {
+    "eval task",
+    "MODEL TASK [options]",
+    "Scores of a model on a task: a task file of lm-evaluation-harness (YAML, with local JSONL), plain JSONL\n"
+    "({\"prompt\", \"answer\"}, {\"prompt\", \"choices\", \"answer\"} or {\"text\"}), or a file that "
+    "llama-perplexity\n"
+    "reads. Nothing that the model writes is executed; scripts/run-samples does that, in a sandbox.",
+    "  weft eval task model.gguf gsm8k.yaml --data test=gsm8k.jsonl --data train=train.jsonl --fewshot 5\n"
+    "  weft eval task model.gguf questions.jsonl --chat --samples new.jsonl --baseline old.jsonl --svg scores.svg\n"
+    "  weft eval task model.gguf hellaswag_val_full.txt --form hellaswag --limit 400\n"
+    "  weft eval task model.gguf HumanEval.jsonl --form humaneval --predictions out.jsonl --repeats 10 --temp "
+    "0.8\n",
+    NULL,
+    2,
+    2};
+
 int eval_task_command(int argc, char **argv)
 {
     static struct task_options o = {.kv_type = "f16", .spec = "auto", .seed = 1234, .fewshot_seed = 1234};
@@ -260,21 +276,8 @@ int eval_task_command(int argc, char **argv)
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {
-        "eval task",
-        "MODEL TASK [options]",
-        "Scores of a model on a task: a task file of lm-evaluation-harness (YAML, with local JSONL), plain JSONL\n"
-        "({\"prompt\", \"answer\"}, {\"prompt\", \"choices\", \"answer\"} or {\"text\"}), or a file that "
-        "llama-perplexity\n"
-        "reads. Nothing that the model writes is executed; scripts/run-samples does that, in a sandbox.",
-        "  weft eval task model.gguf gsm8k.yaml --data test=gsm8k.jsonl --data train=train.jsonl --fewshot 5\n"
-        "  weft eval task model.gguf questions.jsonl --chat --samples new.jsonl --baseline old.jsonl --svg scores.svg\n"
-        "  weft eval task model.gguf hellaswag_val_full.txt --form hellaswag --limit 400\n"
-        "  weft eval task model.gguf HumanEval.jsonl --form humaneval --predictions out.jsonl --repeats 10 --temp "
-        "0.8\n",
-        options,
-        2,
-        2};
+    command_spec spec = SPEC;
+    spec.options = options;
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;

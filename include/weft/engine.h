@@ -134,7 +134,9 @@ typedef struct weft_event {
     uint32_t size;
     uint32_t kind; /* weft_event_kind */
     uint64_t request;
-    int32_t token; /* TOKEN, PROMPT_TOKEN */
+    /* TOKEN, PROMPT_TOKEN; FINISHED where log-probabilities were asked for: the end token that ended it, with those, or
+     * -1 where none did */
+    int32_t token;
     /* natural, of the model's own distribution: before temperature, biases, penalties and grammar; NAN when none was
      * asked for */
     float logprob;

@@ -102,8 +102,8 @@ typedef struct weft__api_params {
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, penalty_last_n;
     int samplers_off; /* bits, of read_sampling.c */
-    int stream, include_usage, echo, ignore_end, cache_prompt, return_tokens, timings, add_special, parse_special,
-        with_pieces;
+    int stream, include_usage, echo, ignore_end, cache_prompt, return_tokens, timings, add_special, add_special_tokens,
+        parse_special, with_pieces;
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;

@@ -214,7 +214,9 @@ static const weft__api_field completion_fields[] = {
 
 static const weft__api_field tokenize_fields[] = {
     JSON("content", 0, content, "string, or array of strings and token ids", weft__api_read_content),
+    JSON("prompt", 0, prompt, "string, or array of strings and token ids", weft__api_read_content),
     BOOL("add_special", add_special, 0),
+    BOOL("add_special_tokens", add_special_tokens, 1),
     BOOL("parse_special", parse_special, 1),
     BOOL("with_pieces", with_pieces, 0),
     END,

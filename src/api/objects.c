@@ -136,6 +136,33 @@ void weft__api_put_tokens(weft__strbuf *out, const weft_tokenizer *tokenizer, co
     weft__strbuf_puts(out, "]}");
 }
 
+void weft__api_put_detokenized(weft__strbuf *out, const char *text, size_t n)
+{
+    begin_object(out);
+    weft__strbuf_puts(out, "\"content\":");
+    weft__json_write_string(out, text, n);
+    weft__strbuf_puts(out, ",\"prompt\":");
+    weft__json_write_string(out, text, n);
+    weft__strbuf_putc(out, '}');
+}
+
+static void put_string_or_null(weft__strbuf *out, const char *key, const char *s)
+{
+    weft__strbuf_printf(out, ",\"%s\":", key);
+    if (*s) weft__json_write_string(out, s, strlen(s));
+    else weft__strbuf_puts(out, "null");
+}
+
+void weft__api_put_tokenizer_info(weft__strbuf *out, const char *bos, const char *eos, const char *chat_template)
+{
+    begin_object(out);
+    weft__strbuf_puts(out, "\"tokenizer_class\":\"weft\"");
+    put_string_or_null(out, "bos_token", bos);
+    put_string_or_null(out, "eos_token", eos);
+    put_string_or_null(out, "chat_template", chat_template);
+    weft__strbuf_putc(out, '}');
+}
+
 void weft__api_put_text(weft__strbuf *out, const char *key, const char *text, size_t n)
 {
     begin_object(out);

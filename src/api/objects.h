@@ -41,7 +41,11 @@ void weft__api_put_preset_model(weft__strbuf *out, const char *id, const char *p
 /* /tokenize: the ids of all prompts; with_pieces: each with its text, or with its bytes where they are no UTF-8. */
 void weft__api_put_tokens(weft__strbuf *out, const weft_tokenizer *tokenizer, const weft__api_prompts *prompts,
                           int with_pieces);
-/* {"key": text[0..n)}: of /detokenize and /apply-template. */
+/* /detokenize: {"content": text[0..n), "prompt": the same}: llama.cpp's name, and vLLM's. */
+void weft__api_put_detokenized(weft__strbuf *out, const char *text, size_t n);
+/* /tokenizer_info: empty texts are null. */
+void weft__api_put_tokenizer_info(weft__strbuf *out, const char *bos, const char *eos, const char *chat_template);
+/* {"key": text[0..n)}: of /apply-template. */
 void weft__api_put_text(weft__strbuf *out, const char *key, const char *text, size_t n);
 /* {"status": "ok"} */
 void weft__api_put_ok(weft__strbuf *out);

@@ -14,7 +14,7 @@ const char *weft__api_finish_text(const weft__api_choice *c)
 void weft__api_put_logprob(weft__strbuf *out, float logprob)
 {
     if (isnan(logprob)) weft__strbuf_puts(out, "null");
-    else weft__strbuf_printf(out, "%.7g", logprob > -9999 ? (double)logprob : -9999.0);
+    else weft__strbuf_printf(out, "%.9g", logprob > -9999 ? (double)logprob : -9999.0);
 }
 
 const char *weft__api_token_bytes(const weft__api_answer *a, int32_t token, size_t *n)

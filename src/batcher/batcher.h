@@ -98,7 +98,11 @@ typedef struct batcher_request {
     int32_t n_most;              /* tokens at a time: n_prompt + max_new, or fewer where it shifts */
     int32_t shift, n_keep;       /* shift: where these are full it goes on with the first n_keep and the last ones */
     int32_t n_shifts, n_dropped; /* so far */
-    int32_t n_kept;              /* of a finished one: what the prefix tree has of it */
+    /* The end token that ended it, -1: none, with its log-probabilities. */
+    int32_t end_token, n_end_top;
+    float end_logprob;
+    weft_token_prob end_top[BATCHER_MAX_TOP];
+    int32_t n_kept; /* of a finished one: what the prefix tree has of it */
     weft__kv_seq *seq;
     weft__kv_parked *parked;  /* it gave way, and this is kept of it */
     int32_t n_swaps, n_found; /* so often; what the tree had of it when it came back */

@@ -17,10 +17,13 @@
 #include "weft/engine.h"
 
 /* An event with what it points to behind it. */
+enum { MOST_TOP = 20 }; /* as many as a request may want */
+
 typedef struct letter {
     struct letter *next;
     weft_event event;
     char message[256];
+    weft_token_prob top[MOST_TOP]; /* of FINISHED */
 } letter;
 
 typedef struct mail {
@@ -90,6 +93,8 @@ static letter *last_letter(mail *m, const weft_event *e)
 {
     letter *l = m->last;
     *l = (letter){.event = *e};
+    l->event.top = l->top;
+    if (e->n_top > 0) memcpy(l->top, e->top, (size_t)e->n_top * sizeof *e->top);
     if (e->message) memcpy(l->message, e->message, strnlen(e->message, sizeof l->message - 1));
     if (m->lost) {
         l->event.finish = WEFT_FINISH_FAILED;

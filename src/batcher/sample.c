@@ -134,6 +134,7 @@ static int32_t pick(batcher_request *r, float *logits)
         return -1;
     }
     if (!st && weft__batcher_is_end(e, token)) {
+        r->end_token = r->n_top >= 0 ? token : -1;
         weft__batcher_end(r, WEFT_FINISH_END);
         return -1;
     }
@@ -146,6 +147,16 @@ int weft__batcher_has_time(const batcher_request *r)
     return !r->matcher || r->engine->mask_ns < r->engine->mask_most_ns;
 }
 
+/* What the last event of a request that an end token ended tells of that. */
+static void keep_end(batcher_request *r)
+{
+    weft_event event = {.token = r->end_token};
+    if (r->end_token < 0) return;
+    add_probs(r, r->engine->raw, r->end_top, &event);
+    r->end_logprob = event.logprob;
+    r->n_end_top = event.n_top;
+}
+
 void weft__batcher_sample(batcher_request *r, float *logits, int32_t guessed)
 {
     weft_engine *e = r->engine;
@@ -153,7 +164,10 @@ void weft__batcher_sample(batcher_request *r, float *logits, int32_t guessed)
     if (r->n_top >= 0) memcpy(e->raw, logits, (size_t)e->model->hp.n_vocab * sizeof *logits);
     int32_t token = pick(r, logits);
     if (!r->first_ns) r->first_ns = weft__clock_ns();
-    if (token < 0) return;
+    if (token < 0) {
+        keep_end(r);
+        return;
+    }
     r->tokens[r->n_known++] = token;
     e->step.generated++;
     weft_event event = weft__batcher_event(r, WEFT_EVENT_TOKEN);

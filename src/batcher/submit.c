@@ -97,6 +97,7 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, batcher_r
                            .arg = p->arg,
                            .submitted_ns = weft__clock_ns(),
                            .tenant = weft__hash(tenant, strlen(tenant)),
+                           .end_token = -1,
                            .finish = WEFT_FINISH_END};
     weft_status st = count_tokens(e, p, &r->max_new, err);
     if (!st) st = weft__batcher_shift_plan(e, p, r, err);

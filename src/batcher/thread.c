@@ -98,6 +98,12 @@ static void tell_finished(weft_engine *e, batcher_request *r)
     event.finish = r->status ? WEFT_FINISH_FAILED : r->finish;
     event.status = r->status;
     event.message = r->message;
+    event.token = r->end_token;
+    if (r->end_token >= 0) {
+        event.logprob = r->end_logprob;
+        event.top = r->end_top;
+        event.n_top = r->n_end_top;
+    }
     event.queue_ms = ms_between(r->submitted_ns, began);
     event.prompt_ms = ms_between(began, first);
     event.generate_ms = ms_between(first, now);

@@ -45,7 +45,7 @@ static weft_status one_metric(weft__eval_task *t, const char *name, const char *
 /* ---- plain records ---- */
 
 /* The first of these that the document has. */
-static const char *key_of(const weft__json *doc, const char *const *keys)
+static const char *first_key_of(const weft__json *doc, const char *const *keys)
 {
     for (; *keys; keys++)
         if (weft__json_get(doc, *keys)) return *keys;
@@ -76,7 +76,8 @@ static weft_status plain(const char *name, const char *text, size_t n, weft__eva
     weft_status st = weft__eval_docs_parse(name, text, n, &t->docs, err);
     if (st) return st;
     const weft__json *doc = t->docs.items[0];
-    const char *prompt = key_of(doc, prompts), *answer = key_of(doc, answers), *choice = key_of(doc, choices);
+    const char *prompt = first_key_of(doc, prompts), *answer = first_key_of(doc, answers),
+               *choice = first_key_of(doc, choices);
     if (prompt && answer && choice) {
         t->output = WEFT__EVAL_CHOICE;
         return fields(t, prompt, answer, choice, err);

@@ -14,7 +14,7 @@ typedef struct literal {
     weft_error *err;
 } literal;
 
-static weft_status refuse(const literal *l, const char *what)
+static weft_status literal_refuse(const literal *l, const char *what)
 {
     return weft_fail(l->err, WEFT_FORMAT, "no Python value: %s at byte %zu", what, l->at);
 }
@@ -29,7 +29,7 @@ static int peek(const literal *l)
     return l->at < l->n ? (unsigned char)l->s[l->at] : -1;
 }
 
-static void skip_space(literal *l)
+static void literal_skip_space(literal *l)
 {
     while (l->at < l->n && strchr(" \t\r\n\f", l->s[l->at]) && l->s[l->at]) l->at++;
 }
@@ -55,10 +55,10 @@ static weft_status code_point(literal *l, int n, weft__strbuf *out)
     uint32_t cp = 0;
     for (int i = 0; i < n; i++, l->at++) {
         const int digit = hex_value(peek(l));
-        if (digit < 0) return refuse(l, "an escape without its digits");
+        if (digit < 0) return literal_refuse(l, "an escape without its digits");
         cp = cp << 4 | (uint32_t)digit;
     }
-    if (cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000)) return refuse(l, "an escape of no character");
+    if (cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000)) return literal_refuse(l, "an escape of no character");
     weft__strbuf_put_utf8(out, cp);
     return WEFT_OK;
 }
@@ -69,7 +69,7 @@ static weft_status escape(literal *l, weft__strbuf *out)
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
     const int c = peek(l);
     const char *simple = c > 0 ? memchr(from, c, sizeof from - 1) : NULL;
-    if (c < 0) return refuse(l, "a text without its end");
+    if (c < 0) return literal_refuse(l, "a text without its end");
     l->at++;
     if (simple) {
         weft__strbuf_putc(out, to[simple - from]);
@@ -77,7 +77,7 @@ static weft_status escape(literal *l, weft__strbuf *out)
     }
     if (c == 'x' || c == 'u' || c == 'U') return code_point(l, c == 'x' ? 2 : c == 'u' ? 4 : 8, out);
     if (c == '\n') return WEFT_OK;
-    if (c == 'N' || (c >= '0' && c <= '7')) return refuse(l, "an escape that is not read");
+    if (c == 'N' || (c >= '0' && c <= '7')) return literal_refuse(l, "an escape that is not read");
     weft__strbuf_putc(out, '\\');
     weft__strbuf_putc(out, (char)c);
     return WEFT_OK;
@@ -91,7 +91,7 @@ static weft_status text(literal *l, weft__json **out)
     l->at++;
     while (!st && peek(l) != quote) {
         const int c = peek(l);
-        if (c < 0 || c == '\n') st = refuse(l, "a text without its end");
+        if (c < 0 || c == '\n') st = literal_refuse(l, "a text without its end");
         else if (c == '\\') l->at++, st = escape(l, &t);
         else weft__strbuf_putc(&t, l->s[l->at++]);
     }
@@ -103,7 +103,7 @@ static weft_status text(literal *l, weft__json **out)
 
 /* ---- values ---- */
 
-static weft_status number(literal *l, weft__json **out)
+static weft_status literal_number(literal *l, weft__json **out)
 {
     char digits[DIGITS], *end;
     size_t n = 0;
@@ -117,7 +117,7 @@ static weft_status number(literal *l, weft__json **out)
         *out = weft__json_new_int(whole);
     } else {
         const double v = strtod(digits, &end);
-        if (!n || *end || !(v >= -1e308 && v <= 1e308)) return refuse(l, "what is no value");
+        if (!n || *end || !(v >= -1e308 && v <= 1e308)) return literal_refuse(l, "what is no value");
         *out = weft__json_new_double(v);
     }
     l->at += n;
@@ -132,12 +132,12 @@ static weft_status list(literal *l, int close, int depth, weft__json **out)
     l->at++;
     while (!st) {
         weft__json *item = NULL;
-        skip_space(l);
+        literal_skip_space(l);
         if (peek(l) == close) break;
         st = value(l, depth + 1, &item);
         if (!st && !weft__json_append(*out, item)) st = made(l, NULL);
-        skip_space(l);
-        if (!st && peek(l) != ',' && peek(l) != close) st = refuse(l, "a list without its end");
+        literal_skip_space(l);
+        if (!st && peek(l) != ',' && peek(l) != close) st = literal_refuse(l, "a list without its end");
         if (!st && peek(l) == ',') l->at++;
     }
     l->at++;
@@ -147,7 +147,7 @@ static weft_status list(literal *l, int close, int depth, weft__json **out)
 
 static weft_status value(literal *l, int depth, weft__json **out)
 {
-    skip_space(l);
+    literal_skip_space(l);
     if (depth == DEPTH) return weft_fail(l->err, WEFT_LIMIT, "a Python value nested deeper than %d", DEPTH);
     switch (peek(l)) {
     case '[': return list(l, ']', depth, out);
@@ -158,7 +158,7 @@ static weft_status value(literal *l, int depth, weft__json **out)
         if (takes_word(l, "None")) return made(l, *out = weft__json_new_null());
         if (takes_word(l, "True")) return made(l, *out = weft__json_new_bool(1));
         if (takes_word(l, "False")) return made(l, *out = weft__json_new_bool(0));
-        return number(l, out);
+        return literal_number(l, out);
     }
 }
 
@@ -167,8 +167,8 @@ weft_status weft__eval_literal(const char *s, size_t n, weft__json **out, weft_e
     literal l = {s, n, 0, err};
     *out = NULL;
     weft_status st = value(&l, 0, out);
-    skip_space(&l);
-    if (!st && l.at < n) st = refuse(&l, "something behind it");
+    literal_skip_space(&l);
+    if (!st && l.at < n) st = literal_refuse(&l, "something behind it");
     if (st) weft__json_free(out);
     return st;
 }

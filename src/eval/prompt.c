@@ -133,7 +133,7 @@ static turn *add_turn(turns *t, const char *role)
     return &t->items[t->n++];
 }
 
-static void put_string(weft__strbuf *out, const weft__json *v)
+static void put_text_of(weft__strbuf *out, const weft__json *v)
 {
     const char *s;
     size_t n;
@@ -185,7 +185,7 @@ static weft_status add_shot(const weft__eval_task *t, const weft__json *doc, tur
         st = weft_fail(err, WEFT_FORMAT, "it has no question or answer to be an example with");
     turn *user = st ? NULL : add_turn(all, "user");
     if (user) {
-        put_string(&user->content, text);
+        put_text_of(&user->content, text);
         user->delimiter = t->target_delimiter;
         turn *answer = add_turn(all, "assistant");
         if (answer) {
@@ -226,7 +226,7 @@ static void add_question(const weft__eval_task *t, const weft__json *text, const
     turn *user = add_turn(all, "user");
     if (!user) return;
     weft__json_string(text, &s, &n);
-    put_string(&user->content, text);
+    put_text_of(&user->content, text);
     if (!weft__json_string(prefix, &u, &m) || !m) return;
     if (n && !weft__eval_ends_blank(s, n) && !weft__eval_begins_blank(u, m))
         user->delimiter = of_choice ? "" : t->target_delimiter;
@@ -331,7 +331,7 @@ static weft_status ask_behind(const weft__eval_task *t, const weft__eval_style *
         st = render(style, all, &out->items[i], err);
         if (!choices) continue;
         if (t->span == WEFT__EVAL_BEHIND) weft__strbuf_puts(&out->items[i].continuation, delimiter);
-        put_string(&out->items[i].continuation, weft__json_at(choices, i));
+        put_text_of(&out->items[i].continuation, weft__json_at(choices, i));
     }
     return st;
 }
@@ -348,7 +348,7 @@ static weft_status ask_each(const weft__eval_task *t, const weft__eval_style *st
         st = all->failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt")
                          : render(style, all, &out->items[i], err);
         weft__strbuf_puts(&out->items[i].continuation, delimiter_of(t, style, prefix));
-        put_string(&out->items[i].continuation, weft__json_at(target, 0));
+        put_text_of(&out->items[i].continuation, weft__json_at(target, 0));
         while (all->n > n) weft__strbuf_free(&all->items[--all->n].content);
     }
     return st;
@@ -362,7 +362,7 @@ static weft_status ask_one(const weft__eval_task *t, const weft__eval_style *sty
         return weft_fail(err, WEFT_FORMAT, "doc_to_target: gives no text");
     weft_status st =
         t->output == WEFT__EVAL_ROLLING ? room_for(out, 1, err) : ask_behind(t, style, all, NULL, "", out, err);
-    if (!st && t->output != WEFT__EVAL_GENERATE) put_string(&out->items[0].continuation, weft__json_at(golds, 0));
+    if (!st && t->output != WEFT__EVAL_GENERATE) put_text_of(&out->items[0].continuation, weft__json_at(golds, 0));
     return st;
 }
 

@@ -60,7 +60,7 @@ static size_t below(weft__eval_random *r, size_t n)
     return v;
 }
 
-static int is_among(const size_t *items, size_t n, size_t v)
+static int was_drawn(const size_t *items, size_t n, size_t v)
 {
     for (size_t i = 0; i < n; i++)
         if (items[i] == v) return 1;
@@ -80,7 +80,7 @@ weft_status weft__eval_random_sample(weft__eval_random *r, size_t n, size_t k, s
     if (n > most) {
         for (size_t i = 0; i < k; i++) {
             do out[i] = below(r, n);
-            while (is_among(out, i, out[i]));
+            while (was_drawn(out, i, out[i]));
         }
         return WEFT_OK;
     }

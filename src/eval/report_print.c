@@ -13,7 +13,7 @@ static const char *output_name(weft__eval_output o)
 }
 
 /* "0.412" or "-", in seven columns. */
-static void put_number(weft__strbuf *out, double v)
+static void put_figure(weft__strbuf *out, double v)
 {
     if (!isfinite(v)) weft__strbuf_printf(out, "%8s", "-");
     else weft__strbuf_printf(out, fabs(v) < 100 ? "%8.4f" : "%8.1f", v);
@@ -24,14 +24,14 @@ static void put_row(weft__strbuf *out, const weft__eval_row *row)
     const weft__eval_figures f = weft__eval_report_figures(row, 0);
     weft__eval_paired p;
     weft__strbuf_printf(out, "  %-20.20s %-16.16s", row->filter, row->metric->name);
-    put_number(out, f.value);
+    put_figure(out, f.value);
     weft__strbuf_puts(out, "   [");
-    put_number(out, f.low);
+    put_figure(out, f.low);
     weft__strbuf_puts(out, ",");
-    put_number(out, f.high);
+    put_figure(out, f.high);
     weft__strbuf_puts(out, " ]");
     if (weft__eval_report_paired(row, &p)) {
-        put_number(out, p.base);
+        put_figure(out, p.base);
         weft__strbuf_printf(out, " %+8.4f", p.difference);
         if (p.is_rate) weft__strbuf_printf(out, " %6lld %6lld", (long long)p.only_this, (long long)p.only_base);
         else weft__strbuf_printf(out, " %6s %6s", "", "");
@@ -62,7 +62,7 @@ void weft__eval_report_text(const weft__eval_report *r, weft__strbuf *out)
     if (r->n_resumed) weft__strbuf_printf(out, "  %zu of them stood in the file of samples already\n", r->n_resumed);
 }
 
-static void put_member(weft__strbuf *out, const char *key, double v)
+static void put_figure_member(weft__strbuf *out, const char *key, double v)
 {
     weft__strbuf_printf(out, ", \"%s\": ", key);
     weft__json_write_double(out, v);
@@ -90,15 +90,15 @@ void weft__eval_report_json(const weft__eval_report *r, weft__strbuf *out)
         weft__json_write_string(out, row->filter, strlen(row->filter));
         weft__strbuf_printf(out, ", \"metric\": \"%s\", \"higher_is_better\": %s", row->metric->name,
                             row->metric->higher_is_better ? "true" : "false");
-        put_member(out, "value", f.value);
-        put_member(out, "low", f.low);
-        put_member(out, "high", f.high);
-        put_member(out, "stderr", f.error);
+        put_figure_member(out, "value", f.value);
+        put_figure_member(out, "low", f.low);
+        put_figure_member(out, "high", f.high);
+        put_figure_member(out, "stderr", f.error);
         weft__strbuf_printf(out, ", \"interval\": \"%s\"", f.is_rate ? "wilson" : "normal");
         if (weft__eval_report_paired(row, &p)) {
-            put_member(out, "baseline", p.base);
-            put_member(out, "difference", p.difference);
-            put_member(out, "p", p.p);
+            put_figure_member(out, "baseline", p.base);
+            put_figure_member(out, "difference", p.difference);
+            put_figure_member(out, "p", p.p);
             weft__strbuf_printf(out, ", \"test\": \"%s\"", p.is_rate ? "mcnemar" : "paired");
             if (p.is_rate)
                 weft__strbuf_printf(out, ", \"only_here\": %lld, \"only_there\": %lld", (long long)p.only_this,

@@ -200,7 +200,7 @@ static weft_status finish_first(run *r, weft_error *err)
     return st;
 }
 
-static weft_status tell(const run *r, weft_error *err)
+static weft_status tell_progress(const run *r, weft_error *err)
 {
     const weft__eval_params *p = r->params;
     if (!p->progress || !p->progress(p->progress_arg, r->task->name, (double)r->report->n / (double)r->end))
@@ -226,7 +226,7 @@ static weft_status go(run *r, weft_error *err)
             st = finish_first(r, err);
             finished = 1;
         }
-        if (!st) st = tell(r, err);
+        if (!st) st = tell_progress(r, err);
         if (!st && !finished) wait_a_little(r, running);
     }
     return st;

@@ -59,7 +59,7 @@ const char *weft__eval_patch_of(const char *s, size_t n, size_t *n_patch)
     return s;
 }
 
-static void put_member(weft__strbuf *out, const char *key, const weft__json *v)
+static void put_doc_member(weft__strbuf *out, const char *key, const weft__json *v)
 {
     weft__strbuf_printf(out, "\"%s\": ", key);
     weft__json_write(out, v, WEFT__JSON_SPACED);
@@ -78,11 +78,11 @@ static void predict(weft__eval_samples *s, const weft__json *sample)
         weft__json_string(weft__json_at(responses, i), &text, &n);
         weft__strbuf_puts(out, "{");
         if (s->task->predictions == WEFT__EVAL_COMPLETIONS) {
-            put_member(out, "task_id", weft__json_get(doc, "task_id"));
+            put_doc_member(out, "task_id", weft__json_get(doc, "task_id"));
             weft__strbuf_puts(out, ", \"completion\": ");
             weft__json_write_string(out, text, n);
         } else {
-            put_member(out, "instance_id", weft__json_get(doc, "instance_id"));
+            put_doc_member(out, "instance_id", weft__json_get(doc, "instance_id"));
             weft__strbuf_puts(out, ", \"model_name_or_path\": ");
             weft__json_write_string(out, s->params->label, strlen(s->params->label));
             weft__strbuf_puts(out, ", \"model_patch\": ");

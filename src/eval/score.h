@@ -24,7 +24,8 @@ typedef struct weft__eval_answers {
 } weft__eval_answers;
 
 /* One line: {"doc_id", "doc_hash", "prompt", "target", "resps", "filtered", "scores": {FILTER: {METRIC: value or
- * [value, weight]}}, "n_cut", "n_tokens", "n_unended"}, without its newline; appended. Fails with the document's number. */
+ * [value, weight]}}, "n_cut", "n_tokens", "n_unended"}, without its newline; appended. Fails with the document's
+ * number. */
 weft_status weft__eval_judge(const weft__eval_task *t, const weft__eval_answers *a, weft__regex_scratch *scratch,
                              weft__strbuf *line, weft_error *err);
 /* A hash of a document's text, 16 digits. */

@@ -19,8 +19,9 @@ typedef enum weft__eval_output {
 /* How a choice's score is made of its tokens' log-probabilities. */
 typedef enum weft__eval_span {
     WEFT__EVAL_BEHIND, /* all tokens behind the context: lm-evaluation-harness */
-    WEFT__EVAL_COMMON, /* the mean of those behind what all choices begin with: llama-perplexity --hellaswag and others */
-    WEFT__EVAL_BLANK   /* the mean of those behind the word put in: llama-perplexity --winogrande */
+    /* the mean of those behind what all choices begin with: llama-perplexity --hellaswag and --multiple-choice */
+    WEFT__EVAL_COMMON,
+    WEFT__EVAL_BLANK /* the mean of those behind the word put in: llama-perplexity --winogrande */
 } weft__eval_span;
 
 /* doc_to_text and others: a member of the document by its name, a template, or a constant. */

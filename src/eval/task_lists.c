@@ -13,7 +13,7 @@ static const weft__config_node *member(const weft__config_node *v, const char *k
     return NULL;
 }
 
-static int is_among(const char *word, const char *const *words)
+static int task_lists_has(const char *word, const char *const *words)
 {
     while (*words && strcmp(*words, word)) words++;
     return *words != NULL;
@@ -23,7 +23,7 @@ static int is_among(const char *word, const char *const *words)
 static void only(weft__config_reader *r, const weft__config_node *v, const char *what, const char *const *words)
 {
     for (const weft__config_node *m = v->kind == WEFT__CONFIG_MAP ? v->first : NULL; m; m = m->next)
-        if (!is_among(m->key, words)) weft__config_say_key(r, m, "%s: '%.60s' is not supported", what, m->key);
+        if (!task_lists_has(m->key, words)) weft__config_say_key(r, m, "%s: '%.60s' is not supported", what, m->key);
 }
 
 static int64_t whole(weft__config_reader *r, const weft__config_node *v, int64_t least, int64_t usual)
@@ -57,7 +57,7 @@ static const char *const *texts(weft__config_reader *r, const weft__config_node 
 
 /* ---- generation_kwargs ---- */
 
-static double number(weft__config_reader *r, const weft__config_node *v, double usual)
+static double task_lists_number(weft__config_reader *r, const weft__config_node *v, double usual)
 {
     double x = usual;
     if (v && v->kind != WEFT__CONFIG_NONE && (!weft__config_double(v, &x) || x < 0))
@@ -83,9 +83,9 @@ void weft__eval_read_generation(weft__config_reader *r, const weft__config_node 
     if (!most) most = member(v, "max_new_tokens");
     if (until && until->kind != WEFT__CONFIG_NONE) g->until = texts(r, until, &g->n_until);
     g->max_tokens = whole(r, most, 1, g->max_tokens);
-    g->temperature = number(r, member(v, "temperature"), 0);
-    g->top_p = number(r, member(v, "top_p"), 1);
-    g->min_p = number(r, member(v, "min_p"), 0);
+    g->temperature = task_lists_number(r, member(v, "temperature"), 0);
+    g->top_p = task_lists_number(r, member(v, "top_p"), 1);
+    g->min_p = task_lists_number(r, member(v, "min_p"), 0);
     g->top_k = whole(r, member(v, "top_k"), 0, 0);
 }
 

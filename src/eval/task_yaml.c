@@ -106,7 +106,7 @@ static int64_t whole(weft__config_reader *r, const char *key, const weft__config
 }
 
 /* A text, which may be empty; usual where there is none. */
-static const char *text_of(weft__config_reader *r, const char *key, const weft__config_node *v, const char *usual)
+static const char *yaml_text_of(weft__config_reader *r, const char *key, const weft__config_node *v, const char *usual)
 {
     if (!v || v->kind == WEFT__CONFIG_NONE) return v && v->text && !*v->text ? "" : usual;
     if (v->text) return v->text;
@@ -177,8 +177,8 @@ static const char *given_file(const weft__eval_task_options *o, const char *spli
     return NULL;
 }
 
-static const char *place_of(weft__config_reader *r, const yaml_task *y, const weft__eval_task_options *o,
-                            const char *split, int is_test)
+static const char *split_place_of(weft__config_reader *r, const yaml_task *y, const weft__eval_task_options *o,
+                                  const char *split, int is_test)
 {
     const char *given = given_file(o, split, is_test);
     const weft__config_node *files = NULL;
@@ -208,8 +208,8 @@ static void places_of(weft__config_reader *r, const yaml_task *y, const weft__ev
         weft__config_say(r, NULL, "'test_split' is missing");
         return;
     }
-    out->test = place_of(r, y, o, test, 1);
-    if (n_fewshot > 0 && out->test && strcmp(shots, test)) out->shots = place_of(r, y, o, shots, 0);
+    out->test = split_place_of(r, y, o, test, 1);
+    if (n_fewshot > 0 && out->test && strcmp(shots, test)) out->shots = split_place_of(r, y, o, shots, 0);
 }
 
 /* ---- the whole ---- */
@@ -251,7 +251,7 @@ static void sampler_of(weft__config_reader *r, const weft__config_node *v, weft_
 static void version_of(weft__config_reader *r, const weft__config_node *v, weft__eval_task *t)
 {
     for (const weft__config_node *m = v ? v->first : NULL; m; m = m->next)
-        if (m->key && !strcmp(m->key, "version")) t->version = text_of(r, "metadata.version", m, "");
+        if (m->key && !strcmp(m->key, "version")) t->version = yaml_text_of(r, "metadata.version", m, "");
 }
 
 static void build(weft__config_reader *r, yaml_task *y)
@@ -264,10 +264,10 @@ static void build(weft__config_reader *r, yaml_task *y)
     field(r, t, "doc_to_target", y->target, &t->target);
     field(r, t, "doc_to_choice", y->choice, &t->choice);
     field(r, t, "gen_prefix", y->prefix, &t->prefix);
-    if (y->description && *text_of(r, "description", y->description, ""))
+    if (y->description && *yaml_text_of(r, "description", y->description, ""))
         field(r, t, "description", y->description, &t->description);
-    t->target_delimiter = text_of(r, "target_delimiter", y->target_delimiter, " ");
-    t->fewshot_delimiter = text_of(r, "fewshot_delimiter", y->fewshot_delimiter, "\n\n");
+    t->target_delimiter = yaml_text_of(r, "target_delimiter", y->target_delimiter, " ");
+    t->fewshot_delimiter = yaml_text_of(r, "fewshot_delimiter", y->fewshot_delimiter, "\n\n");
     t->n_fewshot = whole(r, "num_fewshot", y->n_fewshot, 0, 0);
     t->repeats = whole(r, "repeats", y->repeats, 1, 1);
     sampler_of(r, y->fewshot, t);
@@ -330,7 +330,7 @@ static weft_status tree_of(weft__config_reader *r, const char *path, const char 
     return WEFT_OK;
 }
 
-static weft_status tell(const char *path, weft__config_faults *faults, weft_error *err)
+static weft_status tell_faults(const char *path, weft__config_faults *faults, weft_error *err)
 {
     weft__strbuf all = {0};
     weft__config_faults_sort(faults);
@@ -358,7 +358,7 @@ weft_status weft__eval_task_parse(const char *path, const char *text, size_t n, 
     if (!st && root && !faults.n) places_of(&r, &y, options, places);
     task->arena = holder.arena;
     if (!st && r.no_memory) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a task");
-    if (!st && (faults.n || faults.failed)) st = tell(path, &faults, err);
+    if (!st && (faults.n || faults.failed)) st = tell_faults(path, &faults, err);
     weft__config_faults_free(&faults);
     return st;
 }

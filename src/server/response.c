@@ -233,6 +233,10 @@ static void keep_finish(weft__server_choice *c, const weft_event *e)
         c->gen->params.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->out->message, sizeof c->out->message, "not finished within the %lld ms of its 'timeout_ms'",
                  (long long)c->gen->params.timeout_ms);
+    /* Who scores a prompt finds an entry behind it, whatever that is: it may be the end token. */
+    if (c->gen->keep_entries && c->gen->params.echo && !c->has_ended && e->token >= 0 && !c->failed &&
+        !add_entry(c, &c->out->entries, &c->out->n_entries, &c->cap_entries, e))
+        fail_memory(c);
     c->n_prompt = e->n_prompt;
     c->out->n_cached = e->n_cached;
     c->out->n_drafted = e->n_drafted;

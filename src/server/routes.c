@@ -185,9 +185,12 @@ static void answer_tokenize(weft__server_model *m, weft__http_request *r, const 
     weft__api_error error = {0};
     weft__strbuf out = {0};
     if (!parse(m, r, who, &weft__api_table_tokenize, &params, NULL)) return;
-    int none =
-        !params.content || (weft__json_kind_of(params.content) == WEFT__JSON_ARRAY && !weft__json_size(params.content));
-    int ok = none || weft__api_texts_read(&m->prompt_model, "content", params.content, params.add_special,
+    /* llama.cpp's names, or vLLM's, where special tokens are added unless it is said otherwise */
+    const int of_vllm = !params.content && params.prompt;
+    const weft__json *text = of_vllm ? params.prompt : params.content;
+    int none = !text || (weft__json_kind_of(text) == WEFT__JSON_ARRAY && !weft__json_size(text));
+    int ok = none || weft__api_texts_read(&m->prompt_model, of_vllm ? "prompt" : "content", text,
+                                          of_vllm ? params.add_special_tokens : params.add_special,
                                           params.parse_special, 0, &prompts, &error);
     if (ok) weft__api_put_tokens(&out, m->prompt_model.tokenizer, &prompts, params.with_pieces);
     weft__api_prompts_free(&prompts);
@@ -206,8 +209,8 @@ static void answer_detokenize(weft__server_model *m, weft__http_request *r, cons
     int ok = !weft__json_size(params.tokens) ||
              weft__api_texts_read(&m->prompt_model, "tokens", params.tokens, 0, 0, 1, &prompts, &error);
     if (ok)
-        weft__api_put_text(&out, "content", prompts.n ? prompts.items[0].text : "",
-                           prompts.n ? prompts.items[0].n_text : 0);
+        weft__api_put_detokenized(&out, prompts.n ? prompts.items[0].text : "",
+                                  prompts.n ? prompts.items[0].n_text : 0);
     weft__api_prompts_free(&prompts);
     weft__api_params_free(&params);
     if (ok) reply(r, &out);
@@ -271,6 +274,15 @@ static void answer_props(weft__server_model *m, weft__http_request *r, const wef
                                                  .chat_template = m->chat_source ? m->chat_source : "",
                                                  .bos = m->bos,
                                                  .eos = m->eos});
+    reply(r, &out);
+}
+
+/* vLLM's, by which lm-evaluation-harness asks whose tokens they are. */
+static void answer_tokenizer_info(weft__server_model *m, weft__http_request *r, const weft__server_caller *who)
+{
+    weft__strbuf out = {0};
+    (void)who;
+    weft__api_put_tokenizer_info(&out, m->bos, m->eos, m->chat_source ? m->chat_source : "");
     reply(r, &out);
 }
 
@@ -355,6 +367,7 @@ static const route routes[] = {
     {"/embedding", POST | WAITS, .of_model = answer_embedding},
     {"/embeddings", POST | WAITS, .of_model = answer_embedding},
     {"/tokenize", POST | WAITS, .of_model = answer_tokenize},
+    {"/tokenizer_info", GET | WAITS, .of_model = answer_tokenizer_info},
     {"/detokenize", POST | WAITS, .of_model = answer_detokenize},
     {"/apply-template", POST | WAITS, .of_model = answer_apply_template},
     {"/health", GET | OPEN, answer_health},
