@@ -34,16 +34,27 @@ if TYPE_CHECKING:
         lora_rs: bool
         lora_targets: str
         dpo_beta: float
-        loss: Literal["sft", "dpo", "unlikelihood"]
+        loss: Literal["sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo"]
         smoothing: float
         chosen: float
         anchor: float
+        l2_sp: float
+        beta: float
+        reward_min: float
+        group: int
+        prompts: int
+        answer_tokens: int
+        clip_low: float
+        clip_high: float
+        rule: str
+        verifier: str
+        norm_cap: float
         chat_template: str
         learn_prompts: bool
         batch: int
         accumulate: int
         seed: int
-        optimizer: Literal["adamw", "sgd"]
+        optimizer: Literal["adamw", "sgd", "muon"]
         schedule: Literal["constant", "cosine", "one_cycle"]
         lr: float
         lr_floor: float
@@ -74,8 +85,10 @@ if TYPE_CHECKING:
 
 KINDS = ("planned", "step", "saved", "measured")
 CHOICES = {
-    "loss": {"sft": "WEFT_TRAIN_SFT", "dpo": "WEFT_TRAIN_DPO", "unlikelihood": "WEFT_TRAIN_UNLIKELIHOOD"},
-    "optimizer": {"adamw": "WEFT_TRAIN_ADAMW", "sgd": "WEFT_TRAIN_SGD"},
+    "loss": {
+        name: "WEFT_TRAIN_" + name.upper() for name in ("sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo")
+    },
+    "optimizer": {"adamw": "WEFT_TRAIN_ADAMW", "sgd": "WEFT_TRAIN_SGD", "muon": "WEFT_TRAIN_MUON"},
     "schedule": {"constant": "WEFT_TRAIN_CONSTANT", "cosine": "WEFT_TRAIN_COSINE", "one_cycle": "WEFT_TRAIN_ONE_CYCLE"},
 }
 

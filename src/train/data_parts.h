@@ -10,6 +10,7 @@ typedef struct weft__dataset_segment {
     size_t at;
     uint32_t n_rows;
     float weight; /* of its record */
+    float reward; /* rewards: of its record */
 } weft__dataset_segment;
 
 struct weft__dataset {
@@ -20,7 +21,9 @@ struct weft__dataset {
     weft__dataset_segment *segments;
     size_t n_segments, segments_capacity;
     float record_weight; /* of the record that is being read */
-    int weighted;        /* some segment has another weight than 1 */
+    float record_reward;
+    int counts_rows; /* weft__dataset_weigh was called */
+    int weighted;    /* some segment has another weight than 1 */
     weft__dataset_cursor position;
     uint32_t *order; /* [ordered] of epoch `ordered_epoch` */
     size_t ordered;

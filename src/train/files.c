@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "format/gguf_write.h"
+#include "train/optimizer.h"
 #include "train/params.h"
 
 static weft_status declare(weft__gguf_writer *w, const struct weft__trainer_weight *p, const char *suffix,
@@ -36,7 +37,7 @@ static const char *const SUFFIXES[] = {"", ".m", ".v"};
 
 static int n_kept(const weft__trainer *t)
 {
-    return t->o.optimizer == WEFT__TRAIN_SGD ? 2 : 3;
+    return 1 + weft__train_optimizer_kept(t->o.optimizer);
 }
 
 static const float *kept(const struct weft__trainer_weight *p, int i)

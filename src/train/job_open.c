@@ -42,7 +42,12 @@ void(weft_train_params_default)(weft_train_params *p)
                              .clip_norm = o.clip_norm,
                              .n_warmup = -1,
                              .epochs = 1,
-                             .heldout_tokens = 16384};
+                             .heldout_tokens = 16384,
+                             .group = 8,
+                             .prompts = 8,
+                             .answer_tokens = 64,
+                             .clip_low = 0.2f,
+                             .clip_high = 0.2f};
 }
 
 void weft_train_params_init(weft_train_params *params, uint32_t size)
@@ -76,6 +81,12 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
     return WEFT_OK;
 }
 
+/* A text as a number that a double holds. */
+static uint32_t text_number(const char *s)
+{
+    return s ? (uint32_t)weft__hash(s, strlen(s)) : 0;
+}
+
 /* Of what decides the result and is neither the data's, the model's, nor checked by the trainer. */
 uint64_t weft__train_job_plan(const weft__train_job *j)
 {
@@ -99,7 +110,18 @@ uint64_t weft__train_job_plan(const weft__train_job *j)
                               p->loss,
                               p->smoothing,
                               p->chosen,
-                              p->anchor};
+                              p->anchor,
+                              p->l2_sp,
+                              p->norm_cap,
+                              p->beta,
+                              p->reward_min,
+                              p->group,
+                              p->prompts,
+                              p->answer_tokens,
+                              p->clip_low,
+                              p->clip_high,
+                              (double)text_number(p->rule),
+                              (double)text_number(p->verifier)};
     return weft__hash(numbers, sizeof numbers);
 }
 
@@ -149,7 +171,8 @@ static weft_status make_folder(const char *out, int *made, weft_error *err)
 /* 1 for "NAME.tmp-" and 16 hexadecimal digits (format/out_file.h), NAME one that a run writes. */
 static int is_leftover(const char *name)
 {
-    static const char *const written[] = {"checkpoint.gguf", "model.gguf", "adapter.gguf", "loss.jsonl", "loss.svg"};
+    static const char *const written[] = {"checkpoint.gguf", "answers.gguf", "model.gguf",
+                                          "adapter.gguf",    "loss.jsonl",   "loss.svg"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         size_t n = strlen(written[i]);
         if (!strncmp(name, written[i], n) && !strncmp(name + n, ".tmp-", 5))
@@ -224,6 +247,7 @@ static const char *why_nothing(const weft__dataset_options *o, const weft__datas
         return c->n_cut ? ": of every pair the prompt is longer than the texts may be, or the two answers are the same "
                           "as far as they fit"
                         : ": of every pair the two answers are the same";
+    if (c->n_filtered) return ": no record has a reward of the least that is asked for";
     return c->n_cut ? ": every prompt is longer than the texts may be" : "";
 }
 
@@ -241,13 +265,17 @@ static weft_status read_data(weft__train_job *j, const char *const *files, int i
                                      .max_rows = j->batch,
                                      .in_order = in_order,
                                      .learn_all = p->learn_prompts,
+                                     .most = weft__train_job_samples(p) ? p->prompts : 0,
                                      .pairs = weft__train_job_pairs(p),
+                                     .rewards = weft__train_job_rewards(p),
+                                     .least = p->loss == WEFT_TRAIN_FILTERED ? (double)p->reward_min : -INFINITY,
                                      .seed = p->seed};
     weft_status st = weft__dataset_create(&j->renderer, &o, out, err);
     weft__dataset_totals c;
     for (size_t i = 0; !st && files[i]; i++) st = weft__dataset_add(*out, files[i], err);
     if (st) return st;
     weft__dataset_counts(*out, &c);
+    if (p->loss == WEFT_TRAIN_REWARD && c.n_segments) weft__dataset_weigh(*out, p->beta > 0 ? (double)p->beta : 1);
     if (!c.n_segments)
         return weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it%s", files[0], why_nothing(&o, &c));
     return WEFT_OK;
@@ -265,7 +293,8 @@ static weft_status follow_data(weft__train_job *j, weft_error *err)
     weft__dataset_counts(j->data, &c);
     j->epochs = p->epochs > 0 ? (double)p->epochs : EPOCHS;
     if (!p->batch) {
-        int64_t wanted = c.n_tokens * RECORDS / c.n_segments, least = smallest_batch(j);
+        int64_t wanted = weft__train_job_samples(p) ? LARGEST : c.n_tokens * RECORDS / c.n_segments,
+                least = smallest_batch(j);
         j->batch = (int32_t)(wanted > LARGEST ? LARGEST : wanted);
         if (j->batch < least) j->batch = (int32_t)least;
         st = weft__dataset_set_rows(j->data, j->batch, err);
@@ -325,6 +354,8 @@ static weft_status open_trainer(weft__train_job *j, weft_error *err)
     o.momentum = p->momentum;
     o.weight_decay = p->weight_decay;
     o.clip_norm = p->clip_norm;
+    o.l2_sp = p->l2_sp;
+    o.norm_cap = p->norm_cap;
     o.stop = p->stop;
     o.stop_arg = p->arg;
     weft_status st = weft__trainer_create(&j->base.source, &o, &j->trainer, err);
@@ -417,6 +448,7 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
     if (!st) st = weft__train_job_open_loss(j, err);
     if (!st) st = count_steps(j, err);
     if (!st) st = open_trainer(j, err);
+    if (!st) st = weft__train_job_open_policy(j, err);
     if (!st && p->resume) st = resume(j, err);
     if (!st) st = open_curve(j, err);
     if (st && j->made_folder) rmdir(p->out); /* while it is empty, as it was made */
@@ -425,6 +457,7 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
 
 void weft__train_job_close(weft__train_job *j)
 {
+    weft__train_policy_close(&j->policy);
     weft__curve_close(&j->curve);
     weft__trainer_destroy(&j->trainer);
     weft__dataset_destroy(&j->heldout);

@@ -169,6 +169,10 @@ static weft__train_loss summed(const weft__trainer *t)
         l.loss += t->told[i] + t->anchored[i];
         l.anchor += t->anchored[i];
         l.weight += fabs((double)t->weight[i]);
+        const float old = t->batch->old_logp ? t->batch->old_logp[t->wanted[i]] : NAN;
+        if (isnan(old)) continue;
+        l.apart += fabs((double)t->logp[i] - (double)old);
+        l.n_apart++;
     }
     if (t->batch->count > 0) l.weight = t->batch->count;
     return l;

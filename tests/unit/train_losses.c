@@ -106,6 +106,17 @@ static void values_of_trl(void **state)
         const weft__loss_seen s = seen_at(x->logp, 1, x->advantage, x->old_logp, x->base_logp);
         same(weft__loss_policy(&o, &s).value, x->loss, "GRPO");
     }
+    for (size_t i = 0; i < sizeof TRL_GROUPS / sizeof *TRL_GROUPS; i++) {
+        const trl_group *x = &TRL_GROUPS[i];
+        const double rewards[] = {x->r0, x->r1, x->r2, x->r3};
+        const double want[2][4] = {{x->plain0, x->plain1, x->plain2, x->plain3},
+                                   {x->scaled0, x->scaled1, x->scaled2, x->scaled3}};
+        for (int scaled = 0; scaled < 2; scaled++) {
+            double got[4];
+            assert_int_equal(weft__loss_advantages(rewards, 4, scaled, got), x->plain0 != 0 || x->plain1 != 0);
+            for (int k = 0; k < 4; k++) same(got[k], want[scaled][k], "advantage");
+        }
+    }
 }
 
 /* ---- whole models ---- */
