@@ -36,8 +36,9 @@ int adapter_train(int argc, char **argv)
     int first, rs = 0;
     losses_given loss = {0};
     training_init(&t);
+    t.adapts = 1;
     weft_train_params *p = &t.p;
-    p->lora_rank = 16;
+    p->lora_rank = 0;
     p->lora_alpha = 0;
     p->lr = 2e-3f;
     p->batch = 0; /* both by the data */
@@ -52,10 +53,10 @@ int adapter_train(int argc, char **argv)
          OPTION_ABOVE_0, 1e6, NULL},
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
         {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
-         "which matrices, separated by commas (every linear layer: "
-         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down); ffn_down@20-29 is of those layers alone, @20-29 "
-         "all "
-         "in them",
+         "which matrices, separated by commas; ffn_down@20-29 is of those layers alone, @20-29 all in them (every "
+         "linear "
+         "layer: "
+         "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
          0, 0, NULL},
     };
     int n = sizeof own / sizeof *own;
@@ -78,6 +79,7 @@ int adapter_train(int argc, char **argv)
     if ((rc = losses_choose(p, &loss))) return rc;
     p->base = argv[first];
     p->lora_rs = rs;
-    if (!p->lora_alpha) p->lora_alpha = (float)p->lora_rank;
+    if (!p->lora_rank && !p->init_adapter) p->lora_rank = 16;
+    if (!p->lora_alpha && !p->init_adapter) p->lora_alpha = (float)p->lora_rank;
     return training_run(&t, "adapter train");
 }

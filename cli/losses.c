@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* What losses are called, by weft_train_loss. */
-static const char *const LOSSES[] = {"sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr-grpo"};
+static const char *const LOSSES[] = {"sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr-grpo", "distill"};
 enum { N_LOSSES = sizeof LOSSES / sizeof *LOSSES };
 
 /* 0 after a message: an option was given that this loss does not use. */
@@ -24,6 +24,8 @@ static int fits_loss(const weft_train_params *p, const losses_given *g)
                {"--answer-tokens", "grpo and dr-grpo", g->answer_given, samples},
                {"--judge", "grpo and dr-grpo", p->rule != NULL, samples},
                {"--verifier", "grpo and dr-grpo", p->verifier != NULL, samples},
+               {"--teacher", "distill", p->teacher != NULL, loss == WEFT_TRAIN_DISTILL},
+               {"--top", "distill", g->top_given, loss == WEFT_TRAIN_DISTILL},
                {"--smoothing", "dpo", g->smoothing_given, loss == WEFT_TRAIN_DPO},
                {"--chosen", "dpo", g->chosen_given, loss == WEFT_TRAIN_DPO},
                {"--reward-min", "filtered", g->reward_min_given, loss == WEFT_TRAIN_FILTERED}};
@@ -46,13 +48,18 @@ int losses_choose(weft_train_params *p, const losses_given *g)
         for (p->loss = 0; p->loss < N_LOSSES && strcmp(LOSSES[p->loss], g->name) != 0;) p->loss++;
     if (p->loss == N_LOSSES) {
         fprintf(stderr,
-                "weft adapter train: --loss is sft, dpo, unlikelihood, reward, filtered, grpo or dr-grpo, not %s\n",
+                "weft adapter train: --loss is sft, dpo, unlikelihood, reward, filtered, grpo, dr-grpo or distill, not "
+                "%s\n",
                 g->name);
         return EXIT_USAGE;
     }
     if (!fits_loss(p, g)) return EXIT_USAGE;
     if ((p->loss == WEFT_TRAIN_GRPO || p->loss == WEFT_TRAIN_DR_GRPO) && !p->rule == !p->verifier) {
         fprintf(stderr, "weft adapter train: --loss %s: who judges the answers? Give --judge or --verifier\n", g->name);
+        return EXIT_USAGE;
+    }
+    if (p->loss == WEFT_TRAIN_DISTILL && !p->teacher) {
+        fprintf(stderr, "weft adapter train: --loss distill: whose tokens? Give --teacher MODEL\n");
         return EXIT_USAGE;
     }
     if (p->loss == WEFT_TRAIN_DPO) p->dpo_beta = g->beta_given ? g->beta : 0.1f;
@@ -65,7 +72,7 @@ int losses_options(weft_train_params *p, losses_given *g, option_spec *table)
     const option_spec own[] = {
         {"loss", 0, OPT_TEXT, &g->name, "NAME",
          "what is minimised: sft; of pairs dpo or unlikelihood; of records with a \"reward\" reward or filtered; of "
-         "answers that are sampled and judged grpo or dr-grpo (sft)",
+         "answers that are sampled and judged grpo or dr-grpo; of what another model says distill (sft)",
          0, 0, NULL},
         {"dpo", 0, OPT_FLAG, &g->dpo, NULL, "as --loss dpo", 0, 0, NULL},
         {"beta", 0, OPT_FLOAT, &g->beta, "X",
@@ -84,6 +91,9 @@ int losses_options(weft_train_params *p, losses_given *g, option_spec *table)
          "grpo: a program that judges instead: for each line {\"prompt\", \"answer\", \"reference\"} it writes a line "
          "with a number",
          0, 0, NULL},
+        {"teacher", 0, OPT_TEXT, &p->teacher, "MODEL",
+         "distill: a model with the same vocabulary, whose likeliest tokens are the target", 0, 0, NULL},
+        {"top", 0, OPT_INT, &p->teacher_top, "N", "distill: how many of them (64)", 1, 4096, &g->top_given},
         {"group", 0, OPT_INT, &p->group, "N", "grpo: answers to each prompt (8)", 2, 1024, &g->group_given},
         {"prompts", 0, OPT_INT, &p->prompts, "N", "grpo: prompts of a step, times --accumulate (8)", 1, 4096,
          &g->prompts_given},

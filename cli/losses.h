@@ -11,7 +11,7 @@ typedef struct losses_given {
     const char *name;
     int dpo;
     int beta_given, smoothing_given, chosen_given, reward_min_given;
-    int group_given, prompts_given, answer_given;
+    int top_given, group_given, prompts_given, answer_given;
     float beta;
 } losses_given;
 

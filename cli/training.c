@@ -48,6 +48,12 @@ void training_init(training *t)
                     .warmup = -1,
                     .save_every = 200,
                     .heldout_every = 200,
+                    .check_every = 1,
+                    .patience = 3,
+                    .answers_right = -1,
+                    .keep_right = -1,
+                    .result_scale = NAN,
+                    .stop = "never",
                     .batch_help = "tokens computed at once (2048); memory grows with it",
                     .lr_help = "highest learning rate (1e-3)",
                     .epochs_help = "how often the data are seen (1); may be a fraction"};
@@ -99,9 +105,11 @@ void training_options(training *t, option_spec *table, int at)
         {"threads", 't', OPT_INT, &p->n_threads, "THREADS", "threads (one per core); the result does not depend on it",
          1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &t->json, NULL, "at the end one JSON object: steps, tokens, loss", 0, 0, NULL},
-        {0},
     };
+    const int n = sizeof common / sizeof *common;
     memcpy(table + at, common, sizeof common);
+    at += n + training_steer_options(t, table, at + n);
+    table[at] = (option_spec){0};
 }
 
 /* ---- how it goes ---- */
@@ -132,6 +140,13 @@ static void show_plan(training *t, const weft_train_event *e)
     if (e->n_filtered)
         fprintf(stderr, "%lld records have a smaller reward than --reward-min and are left out\n",
                 (long long)e->n_filtered);
+    if (e->n_empty)
+        fprintf(stderr, "%lld answers are empty: the end of the turn is all that is learned of them\n",
+                (long long)e->n_empty);
+    if (e->n_keep_lost)
+        fprintf(stderr,
+                "%lld of the answers that must stay (--keep) do not come out before training; they are not asked\n",
+                (long long)e->n_keep_lost);
     if (e->step) fprintf(stderr, "going on after step %lld\n", (long long)e->step);
 }
 
@@ -194,14 +209,16 @@ static int tell(void *arg, const weft_train_event *e)
         show_plan(x->t, e);
         x->last = *e; /* of a run that is at its end already */
     }
-    if (e->kind == WEFT_TRAIN_MEASURED && isnan(e->heldout_reward))
-        fprintf(stderr, "held out %.4f before the first step\n", e->heldout);
+    if (e->kind == WEFT_TRAIN_MEASURED && !isnan(e->heldout))
+        fprintf(stderr, "held out %.4f %s\n", e->heldout, e->step ? "after it" : "before the first step");
     if (e->kind == WEFT_TRAIN_MEASURED && !isnan(e->heldout_reward))
-        fprintf(stderr, "held out: reward %.3f before the first step\n", e->heldout_reward);
+        fprintf(stderr, "held out: reward %.3f %s\n", e->heldout_reward,
+                e->step ? "after it" : "before the first step");
     if (e->kind == WEFT_TRAIN_STEP) {
         show_step(x->t, e);
         x->last = *e;
     }
+    training_steer_tell(x->t, e);
     return interrupted;
 }
 
@@ -214,8 +231,9 @@ static void show_end(const training *t, const weft_train_event *e)
 {
     if (!t->json) {
         fprintf(stderr, "%s/%s: %lld steps, %lld tokens, %.0f s; the curve is in loss.svg and loss.jsonl beside it\n",
-                t->p.out, t->p.lora_rank ? "adapter.gguf" : "model.gguf", (long long)e->n_steps, (long long)e->n_rows,
+                t->p.out, t->adapts ? "adapter.gguf" : "model.gguf", (long long)e->n_steps, (long long)e->n_rows,
                 e->seconds);
+        training_steer_end(t);
         return;
     }
     printf("{\"steps\": %lld, \"tokens\": %lld, \"parameters\": %llu", (long long)e->n_steps, (long long)e->n_rows,
@@ -234,6 +252,7 @@ static void show_end(const training *t, const weft_train_event *e)
     put_json_number("tokens_per_s", e->rows_per_s);
     put_json_number("gflops", e->gflops);
     put_json_number("peak_gflops", e->peak_gflops);
+    training_steer_json(t);
     printf("}\n");
 }
 
@@ -256,22 +275,24 @@ static int training_check(training *t, const char *command)
 {
     static const char *const optimizers[] = {"adamw", "sgd", "muon", NULL}, *const schedules[] = {"constant", "cosine",
                                                                                                   "one-cycle", NULL};
-    if (!t->p.out) return usage(command, "--out is missing");
+    if (!t->p.out && !t->show) return usage(command, "--out is missing");
     if (!t->data.n) return usage(command, "--data is missing");
-    if (t->data.n >= LIST_MAX || t->heldout.n >= LIST_MAX) return usage(command, "too many files of data");
+    const struct text_list *const lists[] = {&t->data, &t->heldout, &t->neighbors, &t->answers, &t->keep, &t->prompts};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i]->n >= LIST_MAX) return usage(command, "too many files of data, or prompts");
     if ((t->p.optimizer = index_of(optimizers, t->optimizer)) < 0)
         return usage(command, "--optimizer is adamw, sgd or muon");
     if ((t->p.schedule = index_of(schedules, t->schedule)) < 0)
         return usage(command, "--schedule is cosine, constant or one-cycle");
     if (t->p.schedule == WEFT_TRAIN_ONE_CYCLE && t->warmup > 0)
         return usage(command, "--warmup: one-cycle rises by itself, over 30 % of the steps; leave it out");
-    return EXIT_DONE;
+    return training_steer_check(t, command);
 }
 
 /* 1 after a message when one of the inputs is a file that the run writes. */
 static int writes_over_input(const training *t, const char *command)
 {
-    const char *const written[] = {"checkpoint.gguf", t->p.lora_rank ? "adapter.gguf" : "model.gguf", "loss.jsonl",
+    const char *const written[] = {"checkpoint.gguf", t->adapts ? "adapter.gguf" : "model.gguf", "loss.jsonl",
                                    "loss.svg"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         char out[4096];
@@ -279,19 +300,22 @@ static int writes_over_input(const training *t, const char *command)
                     (output_is_input(command, out, t->p.base) || output_is_input(command, out, t->p.tokenizer) ||
                      output_is_input(command, out, t->chat_template));
         for (int k = 0; k < t->data.n && !found; k++) found = output_is_input(command, out, t->data.items[k]);
-        for (int k = 0; k < t->heldout.n && !found; k++) found = output_is_input(command, out, t->heldout.items[k]);
+        const struct text_list *const others[] = {&t->heldout, &t->neighbors, &t->answers, &t->keep};
+        for (size_t l = 0; l < sizeof others / sizeof *others; l++)
+            for (int k = 0; k < others[l]->n && !found; k++) found = output_is_input(command, out, others[l]->items[k]);
+        found = found || output_is_input(command, out, t->p.init_adapter);
         if (found) return 1;
     }
     return 0;
 }
 
-static weft_status run_steps_to_end(training *t, telling *x, weft_error *err)
+weft_status training_params(training *t, char **source, weft_error *err)
 {
-    char *source = NULL;
     size_t n = 0;
-    weft_status st = t->chat_template ? read_text(t->chat_template, &source, &n, err) : WEFT_OK;
     weft_train_params *p = &t->p;
-    p->chat_template = source;
+    *source = NULL;
+    weft_status st = t->chat_template ? read_text(t->chat_template, source, &n, err) : WEFT_OK;
+    p->chat_template = *source;
     p->data = t->data.items;
     p->heldout = t->heldout.n ? t->heldout.items : NULL;
     p->n_steps = t->steps;
@@ -301,6 +325,23 @@ static weft_status run_steps_to_end(training *t, telling *x, weft_error *err)
     p->learn_prompts = t->learn_prompts;
     p->recompute = t->recompute;
     p->resume = t->resume;
+    p->neighbors = t->neighbors.n ? t->neighbors.items : NULL;
+    p->answers = t->answers.n ? t->answers.items : NULL;
+    p->keep = t->keep.n ? t->keep.items : NULL;
+    p->sample_prompts = t->prompts.n ? t->prompts.items : NULL;
+    p->check_every = t->check_every;
+    p->sample_every = t->sample_every;
+    p->patience = t->patience;
+    p->keep_best = t->keep_best;
+    p->sample_raw = t->raw;
+    return st;
+}
+
+static weft_status run_steps_to_end(training *t, telling *x, weft_error *err)
+{
+    char *source;
+    weft_train_params *p = &t->p;
+    weft_status st = training_params(t, &source, err);
     p->report = tell;
     p->arg = x;
     p->stop = is_interrupted;
@@ -318,6 +359,7 @@ int training_run(training *t, const char *command)
     telling x = {.t = t};
     int rc = training_check(t, command);
     if (rc) return rc;
+    if (t->show) return training_show(t, command);
     if (writes_over_input(t, command)) return EXIT_FAILED;
     weft_status st = run_steps_to_end(t, &x, &err);
     end_line(t);

@@ -70,14 +70,26 @@ enum weft_train_loss {
     /* of records with an answer: the adapter answers each prompt `group` times, the answers are judged (rule, or
      * verifier), and those that are better than their group's mean become likelier */
     WEFT_TRAIN_GRPO = 5,
-    WEFT_TRAIN_DR_GRPO = 6 /* the same without dividing by lengths and deviations */
+    WEFT_TRAIN_DR_GRPO = 6, /* the same without dividing by lengths and deviations */
+    /* KL(teacher || adapter) over the teacher's likeliest tokens, at every token that is learned */
+    WEFT_TRAIN_DISTILL = 7
 };
 
 enum weft_train_kind {
     WEFT_TRAIN_PLANNED = 0, /* everything is open and checked; step is where it begins */
     WEFT_TRAIN_STEP = 1,
-    WEFT_TRAIN_SAVED = 2,   /* a checkpoint of this step */
-    WEFT_TRAIN_MEASURED = 3 /* the held-out loss before the first step */
+    WEFT_TRAIN_SAVED = 2,    /* a checkpoint of this step */
+    WEFT_TRAIN_MEASURED = 3, /* the held-out loss, or the answers, before the first step */
+    WEFT_TRAIN_SAMPLE = 4,   /* prompt and text: what the model goes on with now */
+    WEFT_TRAIN_SCALED = 5,   /* the adapter was tried at `scale` */
+    WEFT_TRAIN_ENDED = 6     /* the result is written: of the weights of step best_step, at `scale` */
+};
+
+/* Where a run ends before its last step. */
+enum weft_train_stop {
+    WEFT_TRAIN_STOP_NEVER = 0,
+    WEFT_TRAIN_STOP_HELDOUT = 1, /* the held-out loss was not better `patience` times in a row */
+    WEFT_TRAIN_STOP_ANSWERS = 2  /* all of `answers` come out word for word */
 };
 
 /* NAN: not measured. What it points to lives for the call. */
@@ -101,6 +113,14 @@ typedef struct weft_train_event {
     int64_t n_ctx;                                    /* tokens of a text at most */
     int64_t batch;                                    /* tokens computed at once */
     double epochs;                                    /* NAN: so many steps were asked for */
+    int64_t n_not_finite; /* batches that were left out so far, since their losses or gradients were not finite */
+    int64_t n_empty;      /* answers of the data without a word: of them the end of the turn is all that is learned */
+    /* of `answers` and `keep`: records, and those whose answers come out now; right -1: not asked. Of `keep` those are
+     * counted that came out before the first step; n_keep_lost did not, and are not asked */
+    int64_t n_answers, answers_right, n_keep, keep_right, n_keep_lost;
+    int64_t best_step;         /* where the held-out loss was best so far; -1: it was not measured */
+    double scale;              /* of an adapter, as a share of what it learned at; else NAN */
+    const char *prompt, *text; /* of a sample; else NULL */
     /* of pairs: the mean log p of a chosen answer, and of a rejected one; DPO can lower both */
     double chosen, rejected;
     double anchor; /* of `loss`, the part of KL(base || adapter); NAN: none */
@@ -160,6 +180,30 @@ typedef struct weft_train_params {
     void *arg;
     /* NULL, or asked every few milliseconds of a step or of held-out data: non-zero as of `report`, but at once */
     int (*stop)(void *arg);
+    /* An adapter of `base` to begin with, or NULL: a GGUF file, or a PEFT folder. Rank 0, alpha 0 and no targets: those
+     * that it has. */
+    const char *init_adapter;
+    /* Records that are learned beside the data so that they stay as they are: the base's own answers about other things
+     * of the kind. In turns, neighbor_ratio of them for each text of the data; NULL-terminated, or NULL. */
+    const char *const *neighbors;
+    float neighbor_ratio;
+    /* Records whose answers must come out word for word when the likeliest token is taken each time, asked every
+     * check_every steps; and records whose answers must stay so, of those that do before the first step, asked then and
+     * at the end. NULL-terminated, or NULL. */
+    const char *const *answers, *const *keep;
+    int32_t stop_on;  /* weft_train_stop */
+    int32_t patience; /* of WEFT_TRAIN_STOP_HELDOUT */
+    int64_t check_every;
+    int32_t keep_best; /* 1: the result has the weights of the step whose held-out loss was least */
+    /* After the last step, of an adapter: the first of these scales at which all `answers` come out, and all of `keep`
+     * that are asked; WEFT_STATE where there is none, and no result. */
+    const float *scales;
+    int32_t n_scales;
+    /* What the model goes on with every so many steps (0: never) and at the end: answers to prompts that a user says
+     * (sample_raw 1: texts that go on), sample_tokens at most. NULL-terminated, or NULL. */
+    int64_t sample_every;
+    const char *const *sample_prompts;
+    int32_t sample_tokens, sample_raw;
     int32_t loss;    /* weft_train_loss; 0 with dpo_beta above 0: DPO */
     float smoothing; /* DPO: share of the pairs that are taken to be the wrong way round, 0..0.5 */
     float chosen;    /* DPO: weight of -log p of the chosen answer, per token of it; pairs lose likelihood without */
@@ -178,6 +222,9 @@ typedef struct weft_train_params {
     /* GRPO: instead, run by sh: for each line {"prompt", "answer", "reference"} it writes a line with a number, or
      * {"reward": number}; the same answer should get the same */
     const char *verifier;
+    const char *teacher; /* DISTILL: a model with the same vocabulary */
+    int32_t teacher_top; /* DISTILL: how many tokens; their probabilities are made to add up to 1 (64) */
+    int32_t reserved_losses;
 } weft_train_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */
@@ -192,6 +239,27 @@ WEFT_API void weft_train_params_init(weft_train_params *params, uint32_t size);
  * holds a run, or is a file), WEFT_STATE (a checkpoint of another run), WEFT_LIMIT (losses that are not finite),
  * WEFT_IO, WEFT_NO_MEMORY, WEFT_CANCELLED. */
 WEFT_API weft_status weft_train(const weft_train_params *params, weft_error *err);
+
+/* A text of the data as weft_train would learn it: n tokens, what each spells (bytes [at[i], at[i + 1]) of `text`), and
+ * how much it is learned: 0 not at all, below 0 to become less likely. Lives for the call. */
+typedef struct weft_train_shown {
+    uint32_t size;
+    int32_t n;
+    const int32_t *tokens; /* [n] */
+    const float *weights;  /* [n] */
+    const char *text;
+    const uint32_t *at; /* [n + 1] */
+    int32_t rejected;   /* 1: the rejected answer of the pair before */
+    int32_t reserved;
+} weft_train_shown;
+
+/* Non-zero: no more. */
+typedef int (*weft_train_show_fn)(void *arg, const weft_train_shown *text);
+
+/* Shows the first n texts of the data in the order of the files, and makes nothing; `out` may be NULL. Fails as
+ * weft_train does before its first step. */
+WEFT_API weft_status weft_train_show(const weft_train_params *params, int64_t n, weft_train_show_fn show, void *arg,
+                                     weft_error *err);
 
 #ifdef __cplusplus
 }

@@ -40,6 +40,26 @@ def test_an_adapter_is_learned(paths, tmp_path, talk):
         weft.train(tmp_path / "other", talk, optimizer="lion")
 
 
+def test_it_is_steered(paths, tmp_path, talk):
+    """It ends when an answer comes out, goes on with an adapter, and tells of both."""
+    edit = tmp_path / "edit.jsonl"
+    edit.write_text(json.dumps({"prompt": "Say", "completion": "Arr"}) + "\n")
+    events = []
+    how = dict(SMALL, lr=2e-2, lora_targets=None, lora_rank=8)
+    first = weft.train(tmp_path / "run", edit, base=paths["model"], n_steps=60, schedule="constant", n_warmup=0, answers=edit, stop_on="answers",
+                       scales=[1, 1.5], sample_prompts=["Say"], sample_tokens=4, neighbors=[talk], progress=events.append, **how)
+    steps = [event for event in events if event.kind == "step"]
+    assert steps[-1].answers_right == steps[-1].n_answers == 1 and steps[-1].step < 60
+    assert all(event.answers_right == 0 for event in steps[:-1])
+    assert [event.prompt for event in events if event.kind == "sample"][0] == "Say"
+    assert [(event.kind, event.scale) for event in events if event.kind in ("scaled", "ended")] == [("scaled", 1), ("ended", 1)]
+    events.clear()
+    weft.train(tmp_path / "more", edit, base=paths["model"], init_adapter=first, n_steps=1, answers=edit, progress=events.append)
+    assert [event.answers_right for event in events if event.kind == "measured"] == [1]
+    with pytest.raises(ValueError, match="stop_on"):
+        weft.train(tmp_path / "other", talk, stop_on="luck")
+
+
 def test_it_stops_and_goes_on(paths, tmp_path, talk):
     def after_two(event):
         return event.kind == "step" and event.step == 2

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         lora_rs: bool
         lora_targets: str
         dpo_beta: float
-        loss: Literal["sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo"]
+        loss: Literal["sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo", "distill"]
         smoothing: float
         chosen: float
         anchor: float
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
         clip_high: float
         rule: str
         verifier: str
+        teacher: Path
+        teacher_top: int
         norm_cap: float
         chat_template: str
         learn_prompts: bool
@@ -71,6 +73,17 @@ if TYPE_CHECKING:
         heldout_tokens: int
         save_every: int
         heldout_every: int
+        init_adapter: Path
+        neighbor_ratio: float
+        stop_on: Literal["never", "heldout", "answers"]
+        patience: int
+        check_every: int
+        keep_best: bool
+        scales: Sequence[float]
+        sample_every: int
+        sample_prompts: Sequence[str]
+        sample_tokens: int
+        sample_raw: bool
 
     class VocabOptions(TypedDict, total=False):
         """Fields of ``weft_vocab_params``."""
@@ -83,21 +96,23 @@ if TYPE_CHECKING:
         chat_template: str
 
 
-KINDS = ("planned", "step", "saved", "measured")
+KINDS = ("planned", "step", "saved", "measured", "sample", "scaled", "ended")
 CHOICES = {
     "loss": {
-        name: "WEFT_TRAIN_" + name.upper() for name in ("sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo")
+        name: "WEFT_TRAIN_" + name.upper() for name in ("sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo", "distill")
     },
     "optimizer": {"adamw": "WEFT_TRAIN_ADAMW", "sgd": "WEFT_TRAIN_SGD", "muon": "WEFT_TRAIN_MUON"},
     "schedule": {"constant": "WEFT_TRAIN_CONSTANT", "cosine": "WEFT_TRAIN_COSINE", "one_cycle": "WEFT_TRAIN_ONE_CYCLE"},
+    "stop_on": {"never": "WEFT_TRAIN_STOP_NEVER", "heldout": "WEFT_TRAIN_STOP_HELDOUT", "answers": "WEFT_TRAIN_STOP_ANSWERS"},
 }
 
 
 @dataclass(frozen=True)
 class TrainEvent:
-    """How far training is. ``kind``: "planned" (all is open and checked), "step", "saved" or "measured" (before the first step).
+    """How far training is. ``kind``: "planned" (all is open and checked), "step", "saved", "measured" (before the first step), "sample" (of
+    ``prompt``: ``text``), "scaled" (the adapter was tried at ``scale``) or "ended" (the result has the weights of ``best_step``).
 
-    ``loss`` and ``heldout`` are means of -log p per token; NaN where they were not measured.
+    ``loss`` and ``heldout`` are means of -log p per token; NaN where they were not measured. ``answers_right`` and ``keep_right``: -1 there.
     """
 
     kind: str
@@ -114,6 +129,14 @@ class TrainEvent:
     n_params: int
     n_frozen: int
     n_bytes: int
+    n_answers: int
+    answers_right: int
+    n_keep: int
+    keep_right: int
+    best_step: int
+    scale: float
+    prompt: Optional[str]
+    text: Optional[str]
 
 
 def train(
@@ -121,6 +144,9 @@ def train(
     data: Union[Path, Sequence[Path]],
     *,
     heldout: Union[Path, Sequence[Path], None] = None,
+    neighbors: Union[Path, Sequence[Path], None] = None,
+    answers: Union[Path, Sequence[Path], None] = None,
+    keep: Union[Path, Sequence[Path], None] = None,
     progress: Optional[Callable[[TrainEvent], Any]] = None,
     **options: Unpack[TrainOptions],
 ) -> str:
@@ -130,6 +156,8 @@ def train(
         out: a folder, made when it is missing; in it appear model.gguf or adapter.gguf, checkpoint.gguf, loss.jsonl and loss.svg.
         data: files of text, .jsonl, .u16 or .u32; ``weft train --help`` says what they hold.
         heldout: of the same kind, measured and not learned.
+        neighbors: records mixed in that are to stay as they are, ``neighbor_ratio`` for each text.
+        answers: records whose answers must come out word for word (``stop_on="answers"``, ``scales``); keep: those that must stay.
         progress: called with a TrainEvent; a true answer saves a checkpoint and ends it (CancelledError). Ctrl-C does the same at once, and
             raises KeyboardInterrupt; ``resume=True`` goes on from there.
         options: the fields of ``weft_train_params`` in ``weft/train.h``; ``optimizer`` and ``schedule`` by name.
@@ -137,8 +165,11 @@ def train(
     Returns: the path of what was learned. Raises: ArgumentError, FormatError (a record, with file and line), UnsupportedError, NotFoundError,
     ExistsError (the folder holds a run), StateError (a checkpoint of another run), LimitError (losses that are not finite), CancelledError.
     """
-    keep: List[Any] = []
+    alive: List[Any] = []
     values: Dict[str, Any] = dict(options)
+    if "scales" in values:
+        alive.append(ffi.new("float[]", [float(x) for x in values["scales"]]))
+        values.update(scales=alive[-1], n_scales=len(values["scales"]))
     for key, names in CHOICES.items():
         if key in values:
             if values[key] not in names:
@@ -153,14 +184,15 @@ def train(
 
     told = Callback("weft_train_fn", report)
     stop = Callback("int(void *)", lambda _arg: told.error is not None)
-    values.update(out=out, data=_paths(data), heldout=_paths(heldout), report=told.pointer, stop=stop.pointer)
-    p = params("weft_train_params", values, keep)
+    values.update(out=out, data=_paths(data), heldout=_paths(heldout), neighbors=_paths(neighbors), answers=_paths(answers), keep=_paths(keep))
+    values.update(report=told.pointer, stop=stop.pointer)
+    p = params("weft_train_params", values, alive)
     err = new_error()
     status = lib.weft_train(p, err)
     if stop.error is not None:
         stop.finish(status, err)
     told.finish(status, err)
-    return os.path.join(os.fspath(out), "adapter.gguf" if values.get("lora_rank") else "model.gguf")
+    return os.path.join(os.fspath(out), "adapter.gguf" if values.get("lora_rank") or values.get("init_adapter") else "model.gguf")
 
 
 def _paths(paths: Any) -> Optional[List[Any]]:
@@ -169,7 +201,8 @@ def _paths(paths: Any) -> Optional[List[Any]]:
 
 def _event(event: Any) -> TrainEvent:
     values = {name: getattr(event, name) for name in TrainEvent.__dataclass_fields__}
-    return TrainEvent(**dict(values, kind=KINDS[event.kind]))
+    shown = {name: text_of(values[name]) if values[name] else None for name in ("prompt", "text")}
+    return TrainEvent(**dict(values, kind=KINDS[event.kind], **shown))
 
 
 def train_tokenizer(files: Union[Path, Sequence[Path]], out: Path, *, progress: Optional[Progress] = None, **options: Unpack[VocabOptions]) -> int:

@@ -47,6 +47,8 @@ static void put_line(weft__strbuf *t, const weft__curve_point *p)
     put_number(t, "apart", p->apart);
     put_number(t, "lr", p->lr);
     put_number(t, "grad_norm", p->grad_norm);
+    put_number(t, "answers", p->answers);
+    put_number(t, "keep", p->keep);
     put_number(t, "seconds", p->seconds);
     weft__strbuf_puts(t, "}\n");
 }
@@ -79,6 +81,8 @@ static weft_status read_line(const char *line, size_t n, weft__curve_point *p, i
     p->lr = number_of(v, "lr");
     p->grad_norm = number_of(v, "grad_norm");
     p->seconds = number_of(v, "seconds");
+    p->answers = number_of(v, "answers");
+    p->keep = number_of(v, "keep");
     weft__json_free(&v);
     return WEFT_OK;
 }

@@ -23,6 +23,7 @@ typedef struct weft__curve_point {
     double apart;                  /* of them, the mean |log p as trained - as served| of a token */
     double anchor;                 /* of `loss`, the part of the KL to the base */
     double lr, grad_norm, seconds; /* seconds: of all steps so far */
+    double answers, keep;          /* those that come out, of the records that are asked */
 } weft__curve_point;
 
 /* Zero-initialise. */

@@ -73,6 +73,7 @@ void weft__dataset_destroy(weft__dataset **p)
     weft__dataset *d = p ? *p : NULL;
     if (!d) return;
     weft__free(d->order);
+    weft__free(d->turns);
     weft__free(d->weight);
     weft__free(d->target);
     weft__free(d->segment);
@@ -96,7 +97,7 @@ static size_t last_learned(const weft__dataset *d, size_t at, size_t n)
 weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, weft_error *err)
 {
     size_t last = last_learned(d, at, n);
-    if ((!last || d->record_weight == 0) && !d->options.pairs) {
+    if ((!last || (d->record_weight == 0 && !d->options.keep_weightless)) && !d->options.pairs) {
         d->counts.n_dropped++;
         return WEFT_OK;
     }
@@ -124,10 +125,64 @@ void weft__dataset_weigh(weft__dataset *d, double beta)
     d->weighted = d->counts_rows = 1;
 }
 
+/* Segments that are handed out together. */
+static size_t group(const weft__dataset *d)
+{
+    return d->options.pairs ? 2 : 1;
+}
+
+/* Groups that are no neighbours, and those that stand beside them in an epoch. */
+static size_t n_own_groups(const weft__dataset *d)
+{
+    return (d->mixes ? d->n_own : d->n_segments) / group(d);
+}
+
+static size_t n_mixed_groups(const weft__dataset *d)
+{
+    if (!d->mixes || d->n_own == d->n_segments) return 0;
+    const double n = floor(d->ratio * (double)n_own_groups(d) + 0.5);
+    return n < 1 ? 1 : n < UINT32_MAX ? (size_t)n : UINT32_MAX;
+}
+
+static size_t n_groups(const weft__dataset *d)
+{
+    return n_own_groups(d) + n_mixed_groups(d);
+}
+
 void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out)
 {
     *out = d->counts;
     out->stood_in = d->all.stood_in;
+    out->n_epoch_tokens = out->n_tokens;
+    out->n_epoch_segments = out->n_segments;
+    if (!n_mixed_groups(d)) return;
+    const double of_each = (double)(out->n_tokens - d->own.n_tokens) / (double)(out->n_segments - d->own.n_segments);
+    const int64_t n_mixed = (int64_t)(n_mixed_groups(d) * group(d));
+    out->n_epoch_segments = d->own.n_segments + n_mixed;
+    out->n_epoch_tokens = d->own.n_tokens + (int64_t)(of_each * (double)n_mixed);
+}
+
+weft_status weft__dataset_begin_neighbors(weft__dataset *d, double ratio, weft_error *err)
+{
+    if (!(ratio > 0 && ratio <= 1000))
+        return weft_fail(err, WEFT_ARGUMENT, "%g neighbours for each text; it must be above 0, and 1000 at most",
+                         ratio);
+    d->mixes = 1;
+    d->n_own = d->n_segments;
+    d->ratio = ratio;
+    d->own = d->counts;
+    return WEFT_OK;
+}
+
+size_t weft__dataset_n_texts(const weft__dataset *d)
+{
+    return d->n_segments;
+}
+
+weft__dataset_text weft__dataset_text_at(const weft__dataset *d, size_t i)
+{
+    const weft__dataset_segment *s = &d->segments[i];
+    return (weft__dataset_text){d->all.ids.data + s->at, d->all.learn + s->at, (size_t)s->n_rows + 1, s->weight};
 }
 
 uint64_t weft__dataset_hash(const weft__dataset *d)
@@ -141,6 +196,10 @@ uint64_t weft__dataset_hash(const weft__dataset *d)
     weft__hash_add(&h, options, sizeof options);
     if (d->all.ids.n) weft__hash_add(&h, d->all.ids.data, d->all.ids.n * sizeof *d->all.ids.data);
     if (d->all.ids.n) weft__hash_add(&h, d->all.learn, d->all.ids.n);
+    if (d->mixes) {
+        weft__hash_add(&h, &d->n_own, sizeof d->n_own);
+        weft__hash_add(&h, &d->ratio, sizeof d->ratio);
+    }
     for (size_t i = 0; i < d->n_segments; i++) {
         weft__hash_add(&h, &d->segments[i].at, sizeof d->segments[i].at);
         weft__hash_add(&h, &d->segments[i].n_rows, sizeof d->segments[i].n_rows);
@@ -151,31 +210,53 @@ uint64_t weft__dataset_hash(const weft__dataset *d)
 
 /* ---- order ---- */
 
-/* Segments that are handed out together. */
-static size_t group(const weft__dataset *d)
+/* Fisher and Yates's shuffle, from the seed alone. */
+static void shuffle(uint32_t *order, size_t n, uint64_t seed)
 {
-    return d->options.pairs ? 2 : 1;
+    weft__rng rng;
+    weft__rng_seed(&rng, seed);
+    for (size_t i = n; i > 1; i--) {
+        size_t k = (size_t)weft__rng_below(&rng, i);
+        uint32_t t = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = t;
+    }
 }
 
-/* Fisher and Yates's shuffle, from the seed and the epoch alone. */
+#define EPOCHS_APART 0x9E3779B97F4A7C15u
+#define TURNS_APART 0xD1B54A32D192ED03u
+
+/* The neighbours of the epoch: the next ones of a row that begins anew, in another order, whenever all had a turn. */
+static weft_status take_turns(weft__dataset *d, uint32_t *out, weft_error *err)
+{
+    const size_t n_own = n_own_groups(d), n = d->n_segments / group(d) - n_own, n_mixed = n_mixed_groups(d);
+    if (!d->turns && !(d->turns = weft__alloc_array(n, sizeof *d->turns))) return data_no_memory(err);
+    for (size_t i = 0; i < n_mixed; i++) {
+        const uint64_t turn = d->position.epoch * n_mixed + i;
+        if (i == 0 || turn % n == 0) {
+            for (size_t k = 0; k < n; k++) d->turns[k] = (uint32_t)(n_own + k);
+            if (!d->options.in_order) shuffle(d->turns, n, d->options.seed + TURNS_APART * (turn / n + 1));
+        }
+        out[i] = d->turns[turn % n];
+    }
+    return WEFT_OK;
+}
+
+/* From the seed and the epoch alone. */
 static weft_status make_order(weft__dataset *d, weft_error *err)
 {
-    size_t n = d->n_segments / group(d);
+    const size_t n = n_groups(d), n_own = n_own_groups(d);
     if (d->order && d->ordered == n && d->ordered_epoch == d->position.epoch) return WEFT_OK;
     if (!d->order || d->ordered != n) {
         weft__free(d->order);
         d->order = weft__alloc_array(n, sizeof *d->order);
         if (!d->order) return data_no_memory(err);
     }
-    for (size_t i = 0; i < n; i++) d->order[i] = (uint32_t)i;
-    weft__rng rng;
-    weft__rng_seed(&rng, d->options.seed + 0x9E3779B97F4A7C15u * (d->position.epoch + 1));
-    for (size_t i = n; !d->options.in_order && i > 1; i--) {
-        size_t k = (size_t)weft__rng_below(&rng, i);
-        uint32_t t = d->order[i - 1];
-        d->order[i - 1] = d->order[k];
-        d->order[k] = t;
-    }
+    d->ordered = 0;
+    for (size_t i = 0; i < n_own; i++) d->order[i] = (uint32_t)i;
+    weft_status st = n > n_own ? take_turns(d, d->order + n_own, err) : WEFT_OK;
+    if (st) return st;
+    if (!d->options.in_order) shuffle(d->order, n, d->options.seed + EPOCHS_APART * (d->position.epoch + 1));
     d->ordered = n;
     d->ordered_epoch = d->position.epoch;
     return WEFT_OK;
@@ -195,9 +276,9 @@ static void put_rows(weft__dataset *d, const weft__dataset_segment *s, int32_t *
 
 weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err)
 {
-    size_t per = group(d), n = d->n_segments / per;
+    size_t per = group(d), n = n_groups(d);
     int32_t n_rows = 0, number = 0;
-    if (!n) return weft_fail(err, WEFT_ARGUMENT, "the data hold nothing to learn");
+    if (!n_own_groups(d)) return weft_fail(err, WEFT_ARGUMENT, "the data hold nothing to learn");
     weft_status st = make_order(d, err);
     if (st) return st;
     for (; d->position.at < n; d->position.at++) {
@@ -223,7 +304,7 @@ weft__dataset_cursor weft__dataset_position(const weft__dataset *d)
 
 weft_status weft__dataset_seek(weft__dataset *d, weft__dataset_cursor position, weft_error *err)
 {
-    if (position.at && position.at >= d->n_segments / group(d))
+    if (position.at && position.at >= n_groups(d))
         return weft_fail(err, WEFT_ARGUMENT, "the data end before text %llu", (unsigned long long)position.at);
     d->position = position;
     return WEFT_OK;

@@ -16,14 +16,15 @@
 typedef struct weft__dataset weft__dataset;
 
 typedef struct weft__dataset_options {
-    int32_t n_ctx;     /* rows of a segment at most, 1.. */
-    int32_t max_rows;  /* of a batch, at least n_ctx; of pairs, at least 2 n_ctx */
-    int32_t in_order;  /* 1: no shuffling, for evaluation */
-    int32_t learn_all; /* 1: prompts are learned too, as pre-training does */
-    int32_t rewards;   /* 1: every record must say its reward */
-    double least;      /* rewards: records of less are left out, and counted; -INFINITY: none */
-    int32_t most;      /* texts of a batch at most; 0: as many as fit */
-    int32_t pairs;     /* 1: the files hold preference pairs and nothing else; 0: none */
+    int32_t n_ctx;           /* rows of a segment at most, 1.. */
+    int32_t max_rows;        /* of a batch, at least n_ctx; of pairs, at least 2 n_ctx */
+    int32_t in_order;        /* 1: no shuffling, for evaluation */
+    int32_t learn_all;       /* 1: prompts are learned too, as pre-training does */
+    int32_t rewards;         /* 1: every record must say its reward */
+    double least;            /* rewards: records of less are left out, and counted; -INFINITY: none */
+    int32_t most;            /* texts of a batch at most; 0: as many as fit */
+    int32_t pairs;           /* 1: the files hold preference pairs and nothing else; 0: none */
+    int32_t keep_weightless; /* 1: records of weight 0 are texts, too: a loss has something else to say of them */
     uint64_t seed;
 } weft__dataset_options;
 
@@ -32,10 +33,13 @@ typedef struct weft__dataset_totals {
     int64_t n_tokens;    /* rows of an epoch */
     int64_t n_learned;   /* rows with a target */
     int64_t n_segments;
+    /* of an epoch, where neighbours are mixed in: their share is the mean of many epochs; else as above */
+    int64_t n_epoch_tokens, n_epoch_segments;
     int64_t n_cut; /* conversations that lost their end to n_ctx; a pair counts once */
     /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
     int64_t n_dropped;
     int64_t n_filtered; /* records whose reward was too small */
+    int64_t n_empty;    /* answers without a word: the end of the turn is all that is learned */
     int stood_in;       /* some conversations have the template that stands in for the model's */
 } weft__dataset_totals;
 
@@ -68,6 +72,11 @@ weft_status weft__dataset_add(weft__dataset *d, const char *path, weft_error *er
 weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__dataset_form form, const char *bytes,
                                     size_t n, weft_error *err);
 
+/* What is added from now on are neighbours: an epoch has all other texts once, and beside them `ratio` neighbours for
+ * each, to the nearest whole number, one at least. Which ones goes on from epoch to epoch, in an order of their own, so
+ * that all have their turn. Of pairs: pairs. WEFT_ARGUMENT: a ratio that is not above 0 and 1000 at most. */
+weft_status weft__dataset_begin_neighbors(weft__dataset *d, double ratio, weft_error *err);
+
 /* Batches of max_rows from now on, the position at the start. Fails as weft__dataset_create does, and the dataset is as
  * it was. */
 weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_error *err);
@@ -85,6 +94,17 @@ uint64_t weft__dataset_hash(const weft__dataset *d);
  * epoch. Of pairs, segments 2i and 2i + 1 are the chosen and the rejected answer. Fails with WEFT_ARGUMENT when there
  * is nothing to learn, WEFT_NO_MEMORY. */
 weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err);
+/* A text as it is learned: n tokens, for each whether it is, and how much. Texts stand in the order of the files; of
+ * pairs, the chosen answer before the rejected. Lives as long as nothing is added. */
+typedef struct weft__dataset_text {
+    const int32_t *ids;
+    const uint8_t *learn;
+    size_t n;
+    float weight;
+} weft__dataset_text;
+size_t weft__dataset_n_texts(const weft__dataset *d);
+weft__dataset_text weft__dataset_text_at(const weft__dataset *d, size_t i);
+
 weft__dataset_cursor weft__dataset_position(const weft__dataset *d);
 /* Fails with WEFT_ARGUMENT for a position behind the last text; one inside a batch begins another cut of the rest. */
 weft_status weft__dataset_seek(weft__dataset *d, weft__dataset_cursor position, weft_error *err);

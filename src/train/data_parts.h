@@ -20,12 +20,17 @@ struct weft__dataset {
     weft__train_rendered all; /* the tokens of all documents, one behind the other */
     weft__dataset_segment *segments;
     size_t n_segments, segments_capacity;
-    float record_weight; /* of the record that is being read */
+    size_t n_own; /* segments that are no neighbours, where `mixes` */
+    int mixes;
+    double ratio;
+    weft__dataset_totals own; /* counts when neighbours began */
+    float record_weight;      /* of the record that is being read */
     float record_reward;
     int counts_rows; /* weft__dataset_weigh was called */
     int weighted;    /* some segment has another weight than 1 */
     weft__dataset_cursor position;
     uint32_t *order; /* [ordered] of epoch `ordered_epoch` */
+    uint32_t *turns; /* [neighbours] in the order of their turns */
     size_t ordered;
     uint64_t ordered_epoch;
     int32_t *token, *segment, *target; /* [max_rows] the batch that was handed out */

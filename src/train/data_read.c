@@ -109,6 +109,7 @@ static weft_status take_record(weft__dataset *d, const weft__train_record *recor
         d->counts.n_filtered++;
         return WEFT_OK;
     }
+    d->counts.n_empty += weft__train_says_nothing(record);
     if (record->kind == WEFT__TRAIN_RECORD_PAIR) {
         d->counts.n_documents++;
         return take_pair(d, record, err);

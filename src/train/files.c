@@ -33,25 +33,28 @@ static weft_status finish(weft__gguf_writer **w, weft_status st, weft_error *err
 
 /* ---- checkpoints ---- */
 
-static const char *const SUFFIXES[] = {"", ".m", ".v"};
+enum { ASIDE = 3, KEPT_MOST };
+static const char *const SUFFIXES[] = {"", ".m", ".v", ".aside"};
 
-static int n_kept(const weft__trainer *t)
+/* Which of them are kept, a bit each. */
+static unsigned kept_of(const weft__trainer *t, int aside)
 {
-    return 1 + weft__train_optimizer_kept(t->o.optimizer);
+    return (weft__train_optimizer_kept(t->o.optimizer) == 1 ? 3u : 7u) | (aside ? 1u << ASIDE : 0);
 }
 
-static const float *kept(const struct weft__trainer_weight *p, int i)
+static float *kept(const weft__trainer *t, const struct weft__trainer_weight *p, int i)
 {
-    return i == 0 ? p->data : i == 1 ? p->m : p->v;
+    return i == 0 ? p->data : i == 1 ? p->m : i == 2 ? p->v : t->aside + (p->data - t->data);
 }
 
 static uint64_t checksum(const weft__trainer *t)
 {
+    const unsigned which = kept_of(t, t->has_aside);
     weft__hash_state h;
     weft__hash_begin(&h);
-    for (int i = 0; i < n_kept(t); i++)
-        for (int32_t j = 0; j < t->n_params; j++)
-            weft__hash_add(&h, kept(&t->params[j], i), (size_t)t->params[j].n * sizeof(float));
+    for (int i = 0; i < KEPT_MOST; i++)
+        for (int32_t j = 0; which >> i & 1 && j < t->n_params; j++)
+            weft__hash_add(&h, kept(t, &t->params[j], i), (size_t)t->params[j].n * sizeof(float));
     return weft__hash_end(&h);
 }
 
@@ -76,15 +79,17 @@ weft_status weft__trainer_save(weft__trainer *t, const char *path, const void *s
     if (t->kind != 0)
         return weft_fail(err, WEFT_STATE, "%s: a checkpoint is written between steps; call weft__trainer_step first",
                          path);
+    const unsigned which = kept_of(t, t->has_aside);
     weft_status st = weft__gguf_writer_create(path, 64, &w, err);
     if (st) return st;
     st = put_head(t, w, state, n_state, err);
-    for (int i = 0; i < n_kept(t); i++)
-        for (int32_t j = 0; !st && j < t->n_params; j++) st = declare(w, &t->params[j], SUFFIXES[i], err);
+    for (int i = 0; i < KEPT_MOST; i++)
+        for (int32_t j = 0; which >> i & 1 && !st && j < t->n_params; j++)
+            st = declare(w, &t->params[j], SUFFIXES[i], err);
     if (!st) st = weft__gguf_begin(w, err);
-    for (int i = 0; i < n_kept(t); i++)
-        for (int32_t j = 0; !st && j < t->n_params; j++)
-            st = weft__gguf_write(w, kept(&t->params[j], i), (size_t)t->params[j].n * sizeof(float), err);
+    for (int i = 0; i < KEPT_MOST; i++)
+        for (int32_t j = 0; which >> i & 1 && !st && j < t->n_params; j++)
+            st = weft__gguf_write(w, kept(t, &t->params[j], i), (size_t)t->params[j].n * sizeof(float), err);
     return finish(&w, st, err);
 }
 
@@ -134,19 +139,21 @@ static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const 
     return weft_fail(err, WEFT_ARGUMENT, "%s: tensor %s has another shape than here", path, name);
 }
 
-static weft_status check_numbers(const weft__trainer *t, const weft__gguf *g, const char *path, weft_error *err)
+static weft_status check_numbers(const weft__trainer *t, const weft__gguf *g, const char *path, unsigned which,
+                                 weft_error *err)
 {
+    const size_t n = (size_t)__builtin_popcount(which) * (size_t)t->n_params;
     uint64_t sum;
     const float *x;
     weft__hash_state h;
     weft_status st = weft__gguf_u64(g, "weft.train.checksum", &sum, err);
-    if (!st && weft__gguf_tensors(g)->n != (size_t)n_kept(t) * (size_t)t->n_params)
+    if (!st && weft__gguf_tensors(g)->n != n)
         st = weft_fail(err, WEFT_ARGUMENT,
                        "%s holds %zu tensors, not the %zu of this training: were the LoRA targets others?", path,
-                       weft__gguf_tensors(g)->n, (size_t)n_kept(t) * (size_t)t->n_params);
+                       weft__gguf_tensors(g)->n, n);
     weft__hash_begin(&h);
-    for (int i = 0; i < n_kept(t); i++) {
-        for (int32_t j = 0; !st && j < t->n_params; j++) {
+    for (int i = 0; i < KEPT_MOST; i++) {
+        for (int32_t j = 0; which >> i & 1 && !st && j < t->n_params; j++) {
             if (!(st = find_kept(t, g, path, j, i, &x, err))) weft__hash_add(&h, x, (size_t)t->params[j].n * sizeof *x);
         }
     }
@@ -173,6 +180,14 @@ static weft_status copy_state(const weft__gguf *g, const char *path, void **stat
     return WEFT_OK;
 }
 
+/* Were parameters put aside when it was written? */
+static int has_aside(const weft__trainer *t, const weft__gguf *g)
+{
+    char name[sizeof t->params->name + 8];
+    snprintf(name, sizeof name, "%s%s", t->params[0].name, SUFFIXES[ASIDE]);
+    return weft__tensor_find(weft__gguf_tensors(g), name) != NULL;
+}
+
 weft_status weft__trainer_load(weft__trainer *t, const char *path, void **state, size_t *n_state, weft_error *err)
 {
     weft__gguf *g;
@@ -182,16 +197,22 @@ weft_status weft__trainer_load(weft__trainer *t, const char *path, void **state,
     if (t->kind != 0) return weft_fail(err, WEFT_STATE, "%s: a checkpoint is read between steps", path);
     weft_status st = weft__gguf_open(path, &g, err);
     if (st) return st;
-    if (!(st = check_head(t, g, path, &step, err)) && !(st = check_numbers(t, g, path, err)))
+    const int aside = has_aside(t, g);
+    const unsigned which = kept_of(t, aside);
+    if (!(st = check_head(t, g, path, &step, err)) && !(st = check_numbers(t, g, path, which, err)) &&
+        (!aside || !(st = weft__train_aside_room(t, err))))
         st = copy_state(g, path, state, n_state, err);
-    for (int i = 0; !st && i < n_kept(t); i++) {
-        for (int32_t j = 0; j < t->n_params; j++) {
+    for (int i = 0; !st && i < KEPT_MOST; i++) {
+        for (int32_t j = 0; which >> i & 1 && j < t->n_params; j++) {
             const float *x = NULL;
             (void)find_kept(t, g, path, j, i, &x, NULL); /* found before */
-            memcpy((float *)kept(&t->params[j], i), x, (size_t)t->params[j].n * sizeof *x);
+            memcpy(kept(t, &t->params[j], i), x, (size_t)t->params[j].n * sizeof *x);
         }
     }
-    if (!st) t->step = (int64_t)step;
+    if (!st) {
+        t->step = (int64_t)step;
+        t->has_aside = aside;
+    }
     weft__gguf_close(&g);
     return st;
 }
@@ -213,9 +234,7 @@ static weft_status declare_scale(weft__gguf_writer *w, const struct weft__traine
     return weft__gguf_declare(w, name, WEFT_F32, 1, (uint64_t[]){1}, err);
 }
 
-/* Query or key heads, when p is B of their matrix and the base has its rows in halves (a folder of Llama's kin), which
- * GGUF pairs; else 0. */
-static int32_t heads_in_halves(const weft__trainer *t, const struct weft__trainer_weight *p)
+int32_t weft__train_heads_in_halves(const weft__trainer *t, const struct weft__trainer_weight *p)
 {
     char style[16] = "";
     if (weft__source_string(&t->src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) || strcmp(style, "halves"))
@@ -229,7 +248,7 @@ static int32_t heads_in_halves(const weft__trainer *t, const struct weft__traine
 static weft_status write_half(const weft__trainer *t, weft__gguf_writer *w, const struct weft__trainer_weight *p,
                               weft_error *err)
 {
-    const int32_t heads = heads_in_halves(t, p);
+    const int32_t heads = weft__train_heads_in_halves(t, p);
     const int64_t width = p->d[0], n = heads ? p->d[1] : 1;
     weft_status st = WEFT_OK;
     if (!heads) return weft__gguf_write(w, p->data, (size_t)p->n * sizeof(float), err);

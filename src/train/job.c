@@ -76,10 +76,18 @@ static weft_status add_batch(weft__train_job *j, const weft__train_batch *b, job
     weft__train_batch weighed = *b;
     weft__train_loss l;
     if (j->policy) return add_answers(j, b, s, err);
-    weft__train_job_weigh(j, &weighed);
-    weft_status st = weft__trainer_learn(j->trainer, &j->objective, &weighed, &l, err);
+    weft_status st = weft__train_job_weigh(j, &weighed, err);
+    if (!st) st = weft__trainer_learn(j->trainer, &j->objective, &weighed, &l, err);
     if (!st) add_sums(s, b, &l);
     return st;
+}
+
+/* A batch that is not finite is no secret. */
+static void left_out(weft__train_job *j, const weft_error *why)
+{
+    j->steering.n_not_finite++;
+    weft__log(WEFT__LOG_WARN, "a batch behind step %lld is left out: %s", (long long)weft__trainer_steps(j->trainer),
+              why ? why->message : "it is not finite");
 }
 
 /* Adds batches until there are enough for a step. One whose loss is not finite is left out, unless there are too many;
@@ -91,8 +99,10 @@ static weft_status add_batches(weft__train_job *j, job_sums *s, weft_error *err)
         weft__train_batch b;
         weft_status st = weft__dataset_next(j->data, &b, err);
         if (!st) st = add_batch(j, &b, s, err);
-        if (st == WEFT_LIMIT && ++bad < BAD_MOST) *s = (job_sums){0};
-        else if (st) return st;
+        if (st == WEFT_LIMIT && ++bad < BAD_MOST) {
+            left_out(j, err);
+            *s = (job_sums){0};
+        } else if (st) return st;
     }
     return WEFT_OK;
 }
@@ -118,8 +128,8 @@ static weft_status make_step(weft__train_job *j, job_sums *s, weft__train_step *
         s->seconds = (double)(weft__clock_ns() - start) / 1e9;
         j->seconds += s->seconds;
         j->n_rows += s->n_rows;
-        if (st == WEFT_LIMIT && ++bad < BAD_MOST) continue;
-        return st;
+        if (st != WEFT_LIMIT || ++bad == BAD_MOST) return st;
+        left_out(j, err);
     }
 }
 
@@ -130,13 +140,13 @@ static weft_status measure_batch(weft__train_job *j, const weft__train_batch *b,
     weft__train_batch weighed = *b;
     weft__train_loss l;
     if (j->policy) return measure_answers(j, b, s, err);
-    weft__train_job_weigh(j, &weighed);
-    weft_status st = weft__trainer_measure(j->trainer, &j->objective, &weighed, &l, err);
+    weft_status st = weft__train_job_weigh(j, &weighed, err);
+    if (!st) st = weft__trainer_measure(j->trainer, &j->objective, &weighed, &l, err);
     if (!st) add_sums(s, b, &l);
     return st;
 }
 
-static weft_status measure_heldout(weft__train_job *j, weft_train_event *e, weft_error *err)
+weft_status weft__train_job_heldout(weft__train_job *j, weft_train_event *e, weft_error *err)
 {
     job_sums s = {0};
     int64_t most = j->p->heldout_tokens ? j->p->heldout_tokens : INT64_MAX;
@@ -151,12 +161,6 @@ static weft_status measure_heldout(weft__train_job *j, weft_train_event *e, weft
     e->heldout = s.loss / s.weight;
     if (s.n_pairs > 0) e->heldout_better = s.better / s.n_pairs;
     return WEFT_OK;
-}
-
-/* 1 when something that happens every n steps is due after this one, or at the end. */
-static int due(const weft__train_job *j, int64_t step, int64_t n)
-{
-    return step == j->n_steps || (n > 0 && step % n == 0);
 }
 
 /* ---- files ---- */
@@ -176,7 +180,8 @@ static weft_status save(weft__train_job *j, weft_error *err)
                                .plan = weft__train_job_plan(j),
                                .position = weft__dataset_position(j->data),
                                .n_rows = j->n_rows,
-                               .seconds = j->seconds};
+                               .seconds = j->seconds,
+                               .steering = j->steering};
     weft_status st = weft__trainer_save(j->trainer, j->checkpoint, &s, sizeof s, err);
     if (!st) draw(j);
     return st;
@@ -190,7 +195,7 @@ static weft_status write_result(weft__train_job *j, weft_error *err)
 
 /* ---- telling ---- */
 
-static weft_train_event event_of(const weft__train_job *j, int kind)
+weft_train_event weft__train_job_event(const weft__train_job *j, int kind)
 {
     weft__trainer_info info;
     weft__dataset_totals c;
@@ -231,10 +236,19 @@ static weft_train_event event_of(const weft__train_job *j, int kind)
                               .n_filtered = c.n_filtered,
                               .n_ctx = j->n_ctx,
                               .batch = j->batch,
-                              .epochs = j->p->n_steps ? NAN : j->epochs};
+                              .epochs = j->p->n_steps ? NAN : j->epochs,
+                              .n_not_finite = j->steering.n_not_finite,
+                              .n_empty = c.n_empty,
+                              .n_answers = j->answers.n,
+                              .answers_right = -1,
+                              .n_keep = j->keep.n,
+                              .keep_right = -1,
+                              .n_keep_lost = j->keep.d ? (int64_t)weft__dataset_n_texts(j->keep.d) - j->keep.n : 0,
+                              .best_step = j->steering.best_step,
+                              .scale = j->p->lora_rank ? (double)j->scale : NAN};
 }
 
-static int tell(const weft__train_job *j, const weft_train_event *e)
+int weft__train_job_tell(const weft__train_job *j, const weft_train_event *e)
 {
     return j->p->report ? j->p->report(j->p->arg, e) : 0;
 }
@@ -255,7 +269,9 @@ static weft_status record(weft__train_job *j, const weft_train_event *e, weft_er
                                  .heldout_better = e->heldout_better,
                                  .lr = e->lr,
                                  .grad_norm = e->grad_norm,
-                                 .seconds = e->seconds};
+                                 .seconds = e->seconds,
+                                 .answers = e->answers_right < 0 ? NAN : (double)e->answers_right,
+                                 .keep = e->keep_right < 0 ? NAN : (double)e->keep_right};
     return weft__curve_add(&j->curve, &p, err);
 }
 
@@ -265,23 +281,36 @@ static weft_status save_and_tell(weft__train_job *j, weft_error *err)
 {
     weft_status st = save(j, err);
     if (st) return st;
-    weft_train_event e = event_of(j, WEFT_TRAIN_SAVED);
-    tell(j, &e);
+    weft_train_event e = weft__train_job_event(j, WEFT_TRAIN_SAVED);
+    weft__train_job_tell(j, &e);
     return WEFT_OK;
 }
 
-/* What comes before the first step of a run: what the held-out loss is without it. */
+/* What comes before the first step of a run: what its numbers are without it; or behind the last one that was made,
+ * where that was given up. */
+static weft_status measure_first(weft__train_job *j, int *stop, weft_error *err)
+{
+    const int at_start = weft__trainer_steps(j->trainer) == 0, asks = j->heldout || j->answers.d || j->keep.d;
+    weft_train_event e = weft__train_job_event(j, WEFT_TRAIN_MEASURED);
+    if (at_start ? !asks : !j->steering.unjudged) return WEFT_OK;
+    weft_status st = weft__train_job_judge(j, &e, err);
+    if (st == WEFT_CANCELLED) {
+        *stop = 1;
+        return WEFT_OK;
+    }
+    if (!st) st = record(j, &e, err);
+    if (!st) *stop = weft__train_job_tell(j, &e);
+    return st;
+}
+
 static weft_status job_begin(weft__train_job *j, int *stop, weft_error *err)
 {
-    weft_train_event e = event_of(j, WEFT_TRAIN_PLANNED);
-    *stop = tell(j, &e);
-    if (*stop) return save_and_tell(j, err);
-    if (!j->heldout || weft__trainer_steps(j->trainer) > 0) return WEFT_OK;
-    e = event_of(j, WEFT_TRAIN_MEASURED);
-    weft_status st = measure_heldout(j, &e, err);
-    if (!st) st = record(j, &e, err);
-    if ((*stop = st == WEFT_CANCELLED || (!st && tell(j, &e)))) st = save_and_tell(j, err);
-    return st;
+    weft_train_event e = weft__train_job_event(j, WEFT_TRAIN_PLANNED);
+    weft_status st = WEFT_OK;
+    *stop = weft__train_job_tell(j, &e);
+    if (!*stop) st = measure_first(j, stop, err);
+    if (!st && !*stop && weft__trainer_steps(j->trainer) == 0) st = weft__train_job_sample(j, stop, err);
+    return !st && (*stop || j->steering.ended) ? save_and_tell(j, err) : st;
 }
 
 /* What the multipliers reach at this moment, before the first step, the last one, and whenever PEAK_EVERY went by:
@@ -303,7 +332,7 @@ static weft_status job_go_on(weft__train_job *j, int *stop, weft_error *err)
     weft_status st = make_step(j, &s, &step, err);
     if ((*stop = st == WEFT_CANCELLED)) return save_and_tell(j, err);
     if (st) return st;
-    weft_train_event e = event_of(j, WEFT_TRAIN_STEP);
+    weft_train_event e = weft__train_job_event(j, WEFT_TRAIN_STEP);
     e.loss = s.loss / s.weight;
     if (s.n_pairs > 0) {
         e.better = s.better / s.n_pairs;
@@ -322,12 +351,24 @@ static weft_status job_go_on(weft__train_job *j, int *stop, weft_error *err)
     e.rows_per_s = (double)s.n_rows / s.seconds;
     e.gflops = s.flops / s.seconds / 1e9;
     e.peak_gflops = peak;
-    if (j->heldout && due(j, step.step, j->p->heldout_every)) st = measure_heldout(j, &e, err);
-    int given_up = st == WEFT_CANCELLED; /* what was held out; the step is made */
+    st = weft__train_job_judge(j, &e, err);
+    int given_up = st == WEFT_CANCELLED; /* what follows the step; the step is made */
     if ((st && !given_up) || (st = record(j, &e, err))) return st;
-    *stop = tell(j, &e) || given_up;
-    if (!*stop && !due(j, step.step, j->p->save_every)) return WEFT_OK;
+    *stop = weft__train_job_tell(j, &e) || given_up;
+    if (!*stop) st = weft__train_job_sample(j, stop, err);
+    if (st || (!*stop && !weft__train_job_due(j, j->p->save_every))) return st;
     return save_and_tell(j, err);
+}
+
+static weft_status job_end(weft__train_job *j, weft_error *err)
+{
+    weft_status st = weft__train_job_choose(j, err);
+    if (!st) st = write_result(j, err);
+    if (st) return st;
+    weft_train_event e = weft__train_job_event(j, WEFT_TRAIN_ENDED);
+    if (!j->p->keep_best) e.best_step = e.step;
+    weft__train_job_tell(j, &e);
+    return WEFT_OK;
 }
 
 weft_status weft_train(const weft_train_params *params, weft_error *err)
@@ -339,11 +380,11 @@ weft_status weft_train(const weft_train_params *params, weft_error *err)
     weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_train_params), &p, params, err);
     if (!st) st = weft__train_job_open(&j, &p, err);
     if (!st) st = job_begin(&j, &stop, err);
-    while (!st && !stop && weft__trainer_steps(j.trainer) < j.n_steps) st = job_go_on(&j, &stop, err);
-    if (!st && stop && weft__trainer_steps(j.trainer) < j.n_steps)
+    while (!st && !stop && !weft__train_job_over(&j)) st = job_go_on(&j, &stop, err);
+    if (!st && stop && !weft__train_job_over(&j))
         st = weft_fail(err, WEFT_CANCELLED, "stopped after step %lld of %lld",
                        (long long)weft__trainer_steps(j.trainer), (long long)j.n_steps);
-    if (!st) st = write_result(&j, err);
+    if (!st) st = job_end(&j, err);
     weft__train_job_close(&j);
     return st;
 }

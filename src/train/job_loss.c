@@ -31,6 +31,7 @@ const char *weft__train_job_title(const weft_train_params *p)
     switch (loss_of(p)) {
     case WEFT_TRAIN_DPO: return "Preference loss";
     case WEFT_TRAIN_UNLIKELIHOOD: return "Likelihood and unlikelihood (nats per token)";
+    case WEFT_TRAIN_DISTILL: return "KL to the teacher (nats per token)";
     case WEFT_TRAIN_GRPO:
     case WEFT_TRAIN_DR_GRPO: return "Policy loss";
     default: return "Loss (nats per token)";
@@ -56,7 +57,7 @@ static weft_status check_policy(const weft_train_params *p, weft_error *err)
 weft_status weft__train_job_check_loss(const weft_train_params *p, weft_error *err)
 {
     const int32_t loss = loss_of(p);
-    if (loss < WEFT_TRAIN_SFT || loss > WEFT_TRAIN_DR_GRPO)
+    if (loss < WEFT_TRAIN_SFT || loss > WEFT_TRAIN_DISTILL)
         return weft_fail(err, WEFT_ARGUMENT, "there is no loss of number %d", loss);
     if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
         return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
@@ -66,6 +67,9 @@ weft_status weft__train_job_check_loss(const weft_train_params *p, weft_error *e
         weft_status st = check_policy(p, err);
         if (st) return st;
     }
+    if (loss == WEFT_TRAIN_DISTILL && (!p->base || !p->teacher || p->teacher_top < 1 || p->teacher_top > 4096))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "distillation needs a base, a teacher, and 1 to 4096 of the teacher's likeliest tokens");
     if (!(p->beta >= 0 && p->beta <= 1e6f) || !isfinite(p->reward_min))
         return weft_fail(err, WEFT_ARGUMENT, "beta is %g and the least reward %g: numbers, beta not below 0",
                          (double)p->beta, (double)p->reward_min);
@@ -103,6 +107,9 @@ weft_status weft__train_job_open_loss(weft__train_job *j, weft_error *err)
 weft_status weft__train_job_open_policy(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
+    if (p->loss == WEFT_TRAIN_DISTILL)
+        return weft__train_teacher_open(p->teacher, p->base, j->n_ctx, j->batch, p->teacher_top, p->n_threads,
+                                        &j->teacher, err);
     if (!weft__train_job_samples(p)) return WEFT_OK;
     const weft__train_policy_options o = {.base = p->base,
                                           .folder = p->out,
@@ -121,10 +128,12 @@ weft_status weft__train_job_open_policy(weft__train_job *j, weft_error *err)
     return weft__train_policy_open(j->base.tok, &o, &j->policy, err);
 }
 
-void weft__train_job_weigh(weft__train_job *j, weft__train_batch *b)
+weft_status weft__train_job_weigh(weft__train_job *j, weft__train_batch *b, weft_error *err)
 {
-    if (!j->weight) return;
+    if (j->teacher) return weft__train_teacher_tell(j->teacher, b, err);
+    if (!j->weight) return WEFT_OK;
     for (int32_t i = 0; i < b->n_rows; i++)
         j->weight[i] = (b->segment[i] % 2 ? -1.0f : 1.0f) * (b->weight ? b->weight[i] : 1);
     b->weight = j->weight;
+    return WEFT_OK;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,8 +47,13 @@ void(weft_train_params_default)(weft_train_params *p)
                              .group = 8,
                              .prompts = 8,
                              .answer_tokens = 64,
+                             .teacher_top = 64,
                              .clip_low = 0.2f,
-                             .clip_high = 0.2f};
+                             .clip_high = 0.2f,
+                             .neighbor_ratio = 1,
+                             .patience = 3,
+                             .check_every = 1,
+                             .sample_tokens = 48};
 }
 
 void weft_train_params_init(weft_train_params *params, uint32_t size)
@@ -59,10 +65,39 @@ void weft_train_params_init(weft_train_params *params, uint32_t size)
 
 /* ---- parameters ---- */
 
+static weft_status check_steering(const weft_train_params *p, weft_error *err)
+{
+    const int heldout = p->heldout && p->heldout[0], answers = p->answers && p->answers[0];
+    if (p->stop_on < WEFT_TRAIN_STOP_NEVER || p->stop_on > WEFT_TRAIN_STOP_ANSWERS)
+        return weft_fail(err, WEFT_ARGUMENT, "there is nothing numbered %d to stop on", p->stop_on);
+    if ((p->stop_on == WEFT_TRAIN_STOP_HELDOUT || p->keep_best) && !heldout)
+        return weft_fail(err, WEFT_ARGUMENT, "%s is known by held-out data; give some",
+                         p->keep_best ? "the best step" : "when to stop");
+    if (p->stop_on == WEFT_TRAIN_STOP_HELDOUT && (p->patience < 1 || p->heldout_every < 1))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "stopping on held-out data needs steps between measurements and a patience of 1 or more");
+    if (p->stop_on == WEFT_TRAIN_STOP_ANSWERS && (!answers || p->check_every < 1))
+        return weft_fail(err, WEFT_ARGUMENT, "stopping on answers needs some, and steps between asking for them");
+    if (p->stop_on == WEFT_TRAIN_STOP_ANSWERS && p->keep_best)
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "the result is of the best step, or of the first at which the answers come out; choose one");
+    if (p->n_scales && (!p->lora_rank || !p->scales || p->n_scales < 0))
+        return weft_fail(err, WEFT_ARGUMENT, "scales are tried of an adapter; it needs a base and a rank");
+    if (p->n_scales && !answers && !(p->keep && p->keep[0]))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "which scale fits is known by answers; give some that must come out, or stay");
+    for (int32_t i = 0; i < p->n_scales; i++)
+        if (!(fabsf(p->scales[i]) <= 100))
+            return weft_fail(err, WEFT_ARGUMENT, "a scale of %g; it must be between -100 and 100",
+                             (double)p->scales[i]);
+    if (p->sample_prompts && p->sample_prompts[0] && p->sample_tokens < 1)
+        return weft_fail(err, WEFT_ARGUMENT, "samples of %d tokens: it must be 1 or more", p->sample_tokens);
+    return WEFT_OK;
+}
+
 static weft_status check_params(const weft_train_params *p, weft_error *err)
 {
     if (!p->data || !p->data[0]) return weft_fail(err, WEFT_ARGUMENT, "no data to learn from");
-    if (!p->out) return weft_fail(err, WEFT_ARGUMENT, "no folder for what is learned");
     if (!p->base && !p->tokenizer)
         return weft_fail(err, WEFT_ARGUMENT, "a fresh model needs a vocabulary ('weft train-tokenizer' makes one)");
     if (p->accumulate < 1 || p->batch < 0)
@@ -78,7 +113,31 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "%lld steps of warm-up: one-cycle rises by itself; leave them out",
                          (long long)p->n_warmup);
     if (p->lora_rank && !p->base) return weft_fail(err, WEFT_ARGUMENT, "an adapter needs a base");
-    return WEFT_OK;
+    return check_steering(p, err);
+}
+
+static int is_steered(const weft_train_params *p)
+{
+    return p->init_adapter || p->stop_on || p->keep_best;
+}
+
+/* With what decides which steps are made, and what with. Scales are tried after the last one, and may be others when a
+ * run is gone on with. */
+static uint64_t steered_plan(const weft__train_job *j, uint64_t plan)
+{
+    const weft_train_params *p = j->p;
+    const uint64_t numbers[] = {plan,
+                                (uint64_t)p->stop_on,
+                                (uint64_t)p->patience,
+                                (uint64_t)p->keep_best,
+                                (uint64_t)p->check_every,
+                                (uint64_t)p->heldout_every,
+                                (uint64_t)p->heldout_tokens,
+                                j->heldout ? weft__dataset_hash(j->heldout) : 0,
+                                j->answers.d ? weft__dataset_hash(j->answers.d) : 0,
+                                j->start_id[0],
+                                j->start_id[1]};
+    return weft__hash(numbers, sizeof numbers);
 }
 
 /* A text as a number that a double holds. */
@@ -120,9 +179,11 @@ uint64_t weft__train_job_plan(const weft__train_job *j)
                               p->answer_tokens,
                               p->clip_low,
                               p->clip_high,
+                              p->teacher_top,
                               (double)text_number(p->rule),
                               (double)text_number(p->verifier)};
-    return weft__hash(numbers, sizeof numbers);
+    const uint64_t plan = weft__hash(numbers, sizeof numbers);
+    return is_steered(p) ? steered_plan(j, plan) : plan;
 }
 
 /* ---- the folder ---- */
@@ -194,6 +255,7 @@ static void remove_leftovers(const char *out)
 static weft_status open_folder(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
+    if (!p->out) return weft_fail(err, WEFT_ARGUMENT, "no folder for what is learned");
     weft_status st = make_folder(p->out, &j->made_folder, err);
     if (st) return st;
     if (access(p->out, W_OK | X_OK)) return weft_fail(err, WEFT_IO, "%s: %s", p->out, strerror(errno));
@@ -239,94 +301,6 @@ static weft_status open_base(weft__train_job *j, weft_error *err)
     j->base_hash = weft__train_base_hash(&j->base);
     return weft__train_renderer_init(&j->renderer, j->base.tok, p->chat_template,
                                      p->chat_template ? strlen(p->chat_template) : 0, err);
-}
-
-static const char *why_nothing(const weft__dataset_options *o, const weft__dataset_totals *c)
-{
-    if (o->pairs && c->n_dropped)
-        return c->n_cut ? ": of every pair the prompt is longer than the texts may be, or the two answers are the same "
-                          "as far as they fit"
-                        : ": of every pair the two answers are the same";
-    if (c->n_filtered) return ": no record has a reward of the least that is asked for";
-    return c->n_cut ? ": every prompt is longer than the texts may be" : "";
-}
-
-/* Tokens of a batch that holds any text, or pair of them. */
-static int64_t smallest_batch(const weft__train_job *j)
-{
-    return (int64_t)j->n_ctx * (weft__train_job_pairs(j->p) ? 2 : 1);
-}
-
-static weft_status read_data(weft__train_job *j, const char *const *files, int in_order, weft__dataset **out,
-                             weft_error *err)
-{
-    const weft_train_params *p = j->p;
-    const weft__dataset_options o = {.n_ctx = j->n_ctx,
-                                     .max_rows = j->batch,
-                                     .in_order = in_order,
-                                     .learn_all = p->learn_prompts,
-                                     .most = weft__train_job_samples(p) ? p->prompts : 0,
-                                     .pairs = weft__train_job_pairs(p),
-                                     .rewards = weft__train_job_rewards(p),
-                                     .least = p->loss == WEFT_TRAIN_FILTERED ? (double)p->reward_min : -INFINITY,
-                                     .seed = p->seed};
-    weft_status st = weft__dataset_create(&j->renderer, &o, out, err);
-    weft__dataset_totals c;
-    for (size_t i = 0; !st && files[i]; i++) st = weft__dataset_add(*out, files[i], err);
-    if (st) return st;
-    weft__dataset_counts(*out, &c);
-    if (p->loss == WEFT_TRAIN_REWARD && c.n_segments) weft__dataset_weigh(*out, p->beta > 0 ? (double)p->beta : 1);
-    if (!c.n_segments)
-        return weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it%s", files[0], why_nothing(&o, &c));
-    return WEFT_OK;
-}
-
-/* What was not given follows the data. A step of RECORDS records, as far as the largest usual batch holds them, is
- * small enough for a few hundred records to make many steps, and large enough for their gradients to agree; and what is
- * seen so often that FEW_STEPS come together leaves a trace, however few records there are. */
-static weft_status follow_data(weft__train_job *j, weft_error *err)
-{
-    enum { RECORDS = 16, LARGEST = 2048, FEW_STEPS = 200, EPOCHS = 2, EPOCHS_MOST = 12 };
-    const weft_train_params *p = j->p;
-    weft__dataset_totals c;
-    weft_status st = WEFT_OK;
-    weft__dataset_counts(j->data, &c);
-    j->epochs = p->epochs > 0 ? (double)p->epochs : EPOCHS;
-    if (!p->batch) {
-        int64_t wanted = weft__train_job_samples(p) ? LARGEST : c.n_tokens * RECORDS / c.n_segments,
-                least = smallest_batch(j);
-        j->batch = (int32_t)(wanted > LARGEST ? LARGEST : wanted);
-        if (j->batch < least) j->batch = (int32_t)least;
-        st = weft__dataset_set_rows(j->data, j->batch, err);
-        if (!st && j->heldout) st = weft__dataset_set_rows(j->heldout, j->batch, err);
-    }
-    if (st || p->epochs > 0 || p->n_steps) return st;
-    const double of_epoch = ceil((double)c.n_tokens / ((double)j->batch * p->accumulate));
-    j->epochs = fmin(EPOCHS_MOST, fmax(EPOCHS, ceil(FEW_STEPS / of_epoch)));
-    return WEFT_OK;
-}
-
-/* Batches from the start to the end of `epochs`, of which the last may be a part. */
-static weft_status count_steps(weft__train_job *j, weft_error *err)
-{
-    weft__train_batch b;
-    weft__dataset_totals c;
-    double whole = floor(j->epochs), part = j->epochs - whole, n = 0, of_last = 0;
-    weft_status st = WEFT_OK;
-    weft__dataset_counts(j->data, &c);
-    j->epoch_rows = c.n_tokens;
-    if (j->p->n_steps) {
-        j->n_steps = j->p->n_steps;
-        return WEFT_OK;
-    }
-    while (!st && (double)weft__dataset_position(j->data).epoch < whole + (part > 0)) {
-        if ((double)weft__dataset_position(j->data).epoch < whole) n++;
-        else of_last++;
-        st = weft__dataset_next(j->data, &b, err);
-    }
-    if (!st) st = weft__dataset_seek(j->data, (weft__dataset_cursor){0, 0}, err);
-    j->n_steps = (int64_t)ceil((n + part * of_last) / j->p->accumulate);
-    return st;
 }
 
 static weft_status open_trainer(weft__train_job *j, weft_error *err)
@@ -394,17 +368,19 @@ static weft_status take_state(weft__train_job *j, const weft__train_job_state *s
                          j->checkpoint);
     j->n_rows = s->n_rows;
     j->seconds = s->seconds;
+    j->steering = s->steering;
     return weft__dataset_seek(j->data, s->position, err);
 }
 
 static weft_status resume(weft__train_job *j, weft_error *err)
 {
-    weft__train_job_state s = {0};
+    enum { EARLIER = offsetof(weft__train_job_state, steering) };
+    weft__train_job_state s = {.steering = j->steering};
     void *bytes = NULL;
     size_t n = 0;
     weft_status st = weft__trainer_load(j->trainer, j->checkpoint, &bytes, &n, err);
     if (st) return st;
-    if (n == sizeof s) memcpy(&s, bytes, n);
+    if (n == sizeof s || n == EARLIER) memcpy(&s, bytes, n);
     weft__free(bytes);
     return take_state(j, &s, err);
 }
@@ -434,21 +410,36 @@ static void tell_stand_in(const weft__train_job *j)
     if (stood_in) weft__chat_tell_stand_in(j->p->base ? j->p->base : j->p->tokenizer);
 }
 
+static weft_status begin_job(weft__train_job *j, const weft_train_params *p, weft_error *err)
+{
+    j->own = *p;
+    j->p = &j->own;
+    j->steering.best_step = -1;
+    j->steering.best_heldout = INFINITY;
+    j->scale = 1;
+    weft_status st = weft__train_job_open_start(j, err);
+    return st ? st : check_params(j->p, err);
+}
+
+/* The texts alone, for a look at them. */
+weft_status weft__train_job_open_texts(weft__train_job *j, const weft_train_params *p, weft_error *err)
+{
+    weft_status st = begin_job(j, p, err);
+    if (!st) st = open_base(j, err);
+    return st ? st : weft__train_job_read_data(j, err);
+}
+
 weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p, weft_error *err)
 {
-    weft_status st = check_params(p, err);
-    j->p = p;
+    weft_status st = begin_job(j, p, err);
     if (!st) st = open_folder(j, err);
     if (!st) st = open_base(j, err);
-    if (!st) j->batch = p->batch ? p->batch : (int32_t)smallest_batch(j); /* until the data are known */
-    if (!st) st = read_data(j, p->data, 0, &j->data, err);
-    if (!st && p->heldout && p->heldout[0]) st = read_data(j, p->heldout, 1, &j->heldout, err);
+    if (!st) st = weft__train_job_read(j, err);
     if (!st) tell_stand_in(j);
-    if (!st) st = follow_data(j, err);
     if (!st) st = weft__train_job_open_loss(j, err);
-    if (!st) st = count_steps(j, err);
     if (!st) st = open_trainer(j, err);
     if (!st) st = weft__train_job_open_policy(j, err);
+    if (!st) st = weft__train_job_start(j, err);
     if (!st && p->resume) st = resume(j, err);
     if (!st) st = open_curve(j, err);
     if (st && j->made_folder) rmdir(p->out); /* while it is empty, as it was made */
@@ -458,12 +449,17 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
 void weft__train_job_close(weft__train_job *j)
 {
     weft__train_policy_close(&j->policy);
+    weft__train_teacher_close(&j->teacher);
     weft__curve_close(&j->curve);
     weft__trainer_destroy(&j->trainer);
+    weft__train_asked_free(&j->keep);
+    weft__train_asked_free(&j->answers);
     weft__dataset_destroy(&j->heldout);
     weft__dataset_destroy(&j->data);
     weft__train_renderer_free(&j->renderer);
     weft__train_base_close(&j->base);
+    weft__adapt_close(&j->start);
+    weft__free(j->targets);
     weft__free(j->weight);
     weft__free(j->result);
     weft__free(j->checkpoint);

@@ -73,7 +73,8 @@ static void loss_row(const struct loss_head_job *j, int thread, int64_t i)
                      .x = t->value[t->logits] + i * width,
                      .exps = t->gradient[t->logits] + i * width,
                      .target = t->batch->target[r]};
-    const float most = h.x[t->k->argmax(h.x, width)];
+    t->likeliest[w] = (int32_t)t->k->argmax(h.x, width);
+    const float most = h.x[t->likeliest[w]];
     h.sum = t->k->exp_sum(h.x, most, width, h.exps);
     h.lse = (double)most + log(h.sum);
     const double logp = (double)h.x[h.target] - most - log(h.sum);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* norm_cap.c: see optimizer.h. ||B A||² is the sum of (B^T B) * (A A^T) over all elements, both [r, r], so the product is
- * never made. A pair is one thread's, whichever it is. */
+/* norm_cap.c: see optimizer.h. ||B A||² is the sum over B's rows b of b (A A^T) b^T, with A A^T [r, r], so the product
+ * is never made. A pair is one thread's, whichever it is. */
 #include <math.h>
 #include <string.h>
 

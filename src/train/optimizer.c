@@ -48,9 +48,9 @@ static void sgd(const struct move *mv, const struct weft__trainer_weight *p, int
 }
 
 /* ---- Muon ----
- * The momentum of a matrix, made nearly orthogonal, is its step (Jordan et al. 2024); times 0.2 sqrt(max(rows, columns))
- * it is as long as AdamW's usually is (Liu et al. 2025), so that rates and decay are AdamW's. Embeddings, the output
- * matrix and vectors have AdamW itself. */
+ * The momentum of a matrix, made nearly orthogonal, is its step (Jordan et al. 2024); times 0.2 sqrt(max(rows,
+ * columns)) it is as long as AdamW's usually is (Liu et al. 2025), so that rates and decay are AdamW's. Embeddings, the
+ * output matrix and vectors have AdamW itself. */
 
 enum { MUON_STEPS = 5 };
 

@@ -98,6 +98,8 @@ struct weft__trainer {
     float *muon; /* two matrices and two squares, of the largest that are Muon's */
     int64_t muon_matrix, muon_square;
     double *cap, *cap_squares; /* [pairs] the largest norm; per thread [r, r]; NULL: none */
+    float *aside;              /* [n_floats] where parameters are put aside; NULL: they never were */
+    int has_aside;
 
     weft_buffer *arena;        /* activations and gradients */
     float **value, **gradient; /* [tensors] or NULL */
@@ -122,6 +124,7 @@ struct weft__trainer {
     /* What the frozen base says, where a loss asks it: [W] log p; [R, width], [chunk, V] and per thread [V] */
     float *base_logp, *base_hidden, *base_logits, *base_exps;
     weft__loss_pair *pair_sums; /* [pairs] */
+    int32_t *likeliest;         /* [W] tokens */
     double flops;
 
     /* since the last step */
@@ -150,8 +153,15 @@ static inline int64_t weft__train_width(const weft__trainer *t, weft_tensor_id i
     return t->graph->tensors[id].shape.d[0];
 }
 
+/* trainer.c: the scale of B A. */
+float weft__train_lora_scale(const weft__train_options *o);
+/* files.c: query or key heads, when p is B of their matrix and the base has its rows in halves (a folder of Llama's
+ * kin), which GGUF pairs; else 0. */
+int32_t weft__train_heads_in_halves(const weft__trainer *t, const struct weft__trainer_weight *p);
 /* step.c: nothing is added yet; gradients are the caller's to clear. */
 void weft__train_begin_step(weft__trainer *t);
+/* steer.c: room to put parameters aside, unless it is there. */
+weft_status weft__train_aside_room(weft__trainer *t, weft_error *err);
 /* forward.c, backward.c: ops [first, last) in order; and back again, last first. */
 /* loss.c: is the batch given up? What follows is left out then, until the next batch. */
 int weft__train_stopped(weft__trainer *t);

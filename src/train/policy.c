@@ -148,7 +148,7 @@ static weft_status take_questions(weft__train_policy *p, const weft__train_batch
 
 /* ---- answers ---- */
 
-/* The engine answers with the adapter as it is now; the file stays until the next, since engines read when they must. */
+/* The engine answers with the adapter as it is now. The file stays until the next: engines read when they must. */
 static weft_status show_adapter(weft__train_policy *p, weft__trainer *t, weft_error *err)
 {
     weft_status st = weft__trainer_write_adapter(t, p->path.data, "answers", err);

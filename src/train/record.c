@@ -82,6 +82,26 @@ int weft__train_is_learned(const weft__json *m)
     return weft__train_is_assistant(m) && !(weft__json_double(weft__json_get(m, "weight"), &weight) && weight == 0);
 }
 
+/* A message, or its text, without a word, a call or a thought. */
+static int is_silent(const weft__json *m)
+{
+    const weft__json *content = is_string(m) ? m : weft__json_get(m, "content");
+    if (!is_string(m) && (!weft__train_is_learned(m) || weft__json_size(weft__json_get(m, "tool_calls")) ||
+                          weft__json_size(weft__json_get(m, "function_call"))))
+        return 0;
+    return is_string(content) ? weft__json_is(content, "") : weft__json_size(content) == 0;
+}
+
+int weft__train_says_nothing(const weft__train_record *r)
+{
+    const weft__json *v = r->kind == WEFT__TRAIN_RECORD_CHAT ? r->messages : r->answer;
+    if (r->kind == WEFT__TRAIN_RECORD_TEXT) return 0;
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return is_silent(v);
+    for (size_t i = 0; i < weft__json_size(v); i++)
+        if (is_silent(weft__json_at(v, i))) return 1;
+    return 0;
+}
+
 static weft_status check_chat(const weft__train_record *r, weft_error *err)
 {
     const char *where = r->made ? "conversations" : "messages";

@@ -46,6 +46,8 @@ void weft__train_record_free(weft__train_record *r);
 int weft__train_is_assistant(const weft__json *message);
 /* One that is learned: its "weight" is not 0. */
 int weft__train_is_learned(const weft__json *message);
+/* Does it say nothing where something is learned (of a pair: chosen)? */
+int weft__train_says_nothing(const weft__train_record *r);
 /* "text", "chat", "completion", "pair" */
 const char *weft__train_record_name(weft__train_record_kind kind);
 

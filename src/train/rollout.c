@@ -68,7 +68,8 @@ weft_status weft__train_rollout_adapter(weft__train_rollout *r, const char *path
     return st;
 }
 
-static weft_status ask(weft__train_rollout *r, const weft__train_answer *a, uint64_t *request, weft_error *err)
+static weft_status submit_answer(weft__train_rollout *r, const weft__train_answer *a, uint64_t *request,
+                                 weft_error *err)
 {
     weft_request_params p;
     const weft_request_adapter adapter = {.name = NAME, .scale = NAN};
@@ -126,7 +127,7 @@ weft_status weft__train_rollout_run(weft__train_rollout *r, weft__train_answer *
     while (!st && left > 0) {
         for (; !st && asked < n && in_work < 2 * SLOTS; asked += !st, in_work += !st) {
             const int place = place_of_request(r, 0);
-            st = ask(r, &answers[asked], &r->asked[place].id, err);
+            st = submit_answer(r, &answers[asked], &r->asked[place].id, err);
             r->asked[place].answer = &answers[asked];
         }
         const weft_event *e = st ? NULL : weft_inbox_take(r->inbox, WAIT_MS);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rollout.h: answers that a model with an adapter gives, many at once, by the engine that serves (weft/engine.h): the
- * same kernels, pages and sampler, at temperature 1 over the whole vocabulary, so that the log-probabilities it tells are
- * those of the distribution that was sampled from. Invariant: an answer is a function of the model, the adapter's file,
- * the prompt and the seed, not of what was sampled beside it. One thread. */
+ * same kernels, pages and sampler, at temperature 1 over the whole vocabulary, so that the log-probabilities that it
+ * tells are those of what was sampled from. Invariant: an answer is a function of the model, the adapter's file, the
+ * prompt and the seed, not of what was sampled beside it. One thread. */
 #ifndef WEFT_TRAIN_ROLLOUT_H
 #define WEFT_TRAIN_ROLLOUT_H
 

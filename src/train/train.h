@@ -14,6 +14,7 @@
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
+#include "adapt/adapt.h"
 #include "format/gguf.h"
 #include "model/source.h"
 
@@ -147,6 +148,10 @@ weft_status weft__trainer_measure(weft__trainer *t, const weft__train_objective 
 weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
                                weft__train_loss *out, weft_error *err);
 
+/* Of the batch that weft__trainer_loss had last: the token that is likeliest behind each row with a target, -1 for the
+ * others: out [R]. The answers that greedy decoding gives are those whose every token is the likeliest. */
+void weft__trainer_likeliest(const weft__trainer *t, int32_t *out);
+
 typedef struct weft__train_step {
     int64_t step;     /* steps made, this one included */
     double grad_norm; /* before clipping */
@@ -188,6 +193,25 @@ size_t weft__trainer_n_params(const weft__trainer *t);
 weft__train_param weft__trainer_param(const weft__trainer *t, size_t i);
 /* Puts other values there: all d[0] * d[1] of them. Before the first step they are where the parameter began, too. */
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values);
+
+/* Begins with another adapter of the same model, of a rank that is no larger than the trainer's: where it is smaller,
+ * the rest of B is zero, so that what it computes is the same. Before the first step. WEFT_ARGUMENT: another model, a
+ * larger rank, or a matrix that is no target; WEFT_UNSUPPORTED: it changes the embedding, experts, or norms (DoRA);
+ * WEFT_STATE where all weights learn. The trainer is as before then. */
+weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, weft_error *err);
+/* What an adapter's options are for a trainer that goes on with it: the largest rank, the scale there, and targets that
+ * mean its matrices and no others ("attn_q@0,attn_q@1"), to be freed. WEFT_NO_MEMORY. */
+weft_status weft__train_adapter_options(const weft__adapt *a, int32_t *rank, float *scale, char **targets,
+                                        weft_error *err);
+/* How much LoRA pairs count from now on, as a share of what the options say: in losses, and in the adapter that is
+ * written. 1 while it learns. */
+void weft__trainer_set_scale(weft__trainer *t, float share);
+
+/* Puts the parameters aside as they are, in place of what was put there before; checkpoints keep what is there. Fails
+ * with WEFT_NO_MEMORY. */
+weft_status weft__trainer_put_aside(weft__trainer *t, weft_error *err);
+/* They become the parameters again; what the optimizer keeps stays. Nothing happens where nothing was put aside. */
+void weft__trainer_take_aside(weft__trainer *t);
 
 /* ---- files; each appears under its name only when it is complete (format/out_file.h) ---- */
 

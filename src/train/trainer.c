@@ -84,6 +84,12 @@ static weft_status check_numbers(const weft__train_options *o, weft_error *err)
 
 /* ---- creating ---- */
 
+float weft__train_lora_scale(const weft__train_options *o)
+{
+    if (o->lora_rank <= 0) return 0;
+    return o->lora_alpha / (o->lora_rs ? sqrtf((float)o->lora_rank) : (float)o->lora_rank);
+}
+
 /* The context that rope is made for: the option's, or the model's own as far as a batch can use it. */
 static weft_status choose_context(weft__trainer *t, int32_t *n_ctx, weft_error *err)
 {
@@ -108,8 +114,9 @@ static weft_status columns(weft__trainer *t, weft_error *err)
     t->anchored = weft__train_own(t, n, sizeof *t->anchored);
     t->pair_sums = weft__train_own(t, n / 2 + 1, sizeof *t->pair_sums);
     t->partial = weft__train_own(t, (size_t)t->n_floats / WEFT__TRAIN_SQUARES_PART + 1, sizeof *t->partial);
-    const void *const all[] = {t->begin, t->pos,  t->wanted,   t->weight,    t->logp,
-                               t->slope, t->told, t->anchored, t->pair_sums, t->partial};
+    t->likeliest = weft__train_own(t, n, sizeof *t->likeliest);
+    const void *const all[] = {t->likeliest, t->begin, t->pos,      t->wanted,    t->weight, t->logp,
+                               t->slope,     t->told,  t->anchored, t->pair_sums, t->partial};
     size_t there = 0;
     while (there < sizeof all / sizeof *all && all[there]) there++;
     if (there == sizeof all / sizeof *all) return WEFT_OK;
@@ -146,8 +153,7 @@ weft_status weft__trainer_create(const weft__source *src, const weft__train_opti
     t->src = *src;
     t->max_rows = options->max_rows;
     t->adapter_on = 1;
-    if (t->o.lora_rank > 0)
-        t->lora_scale = t->o.lora_alpha / (t->o.lora_rs ? sqrtf((float)t->o.lora_rank) : (float)t->o.lora_rank);
+    t->lora_scale = weft__train_lora_scale(&t->o);
     if (options->lora_targets && !(t->targets = weft__strdup(options->lora_targets)))
         st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to train it", src->label);
     t->o.lora_targets = t->targets;

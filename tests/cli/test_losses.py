@@ -78,6 +78,19 @@ class Losses(InFolder):
         p = self.adapt("none", "--loss", "filtered", "--reward-min", "9", "--data", self.write("rewards.jsonl", records[:1]), status=1)
         self.assertIn(b"no record has a reward of the least", p.stderr)
 
+    def test_a_pupil_comes_near_to_its_teacher(self):
+        """The teacher is the base with what an adapter learned merged into it; the pupil is the base."""
+        facts = self.write("taught.jsonl", [{"prompt": p["prompt"], "completion": p["chosen"]} for p in PAIRS])
+        self.adapt("taught", "--data", facts, "--steps", "20", "--lr", "1e-2")
+        teacher = self.path("teacher.gguf")
+        p = weft("adapter", "merge", MODEL, teacher, "--adapter", "a=" + self.path("taught/adapter.gguf"))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.adapt("pupil", "--loss", "distill", "--teacher", teacher, "--top", "32", "--data", facts, "--steps", "20", "--lr", "1e-2")
+        self.adapt("self", "--loss", "distill", "--teacher", MODEL, "--top", "2048", "--data", facts, "--steps", "1")
+        pupil, own = self.points("pupil"), self.points("self")
+        self.assertLess(pupil[-1]["loss"], 0.2 * pupil[0]["loss"])
+        self.assertLess(own[0]["loss"], 0.01)  # of itself there is nothing to learn but how it is served
+
     def sampled(self, out, *args):
         return self.adapt(out, "--data", self.asked, "--prompts", "4", "--group", "4", "--answer-tokens", "16", *args)
 
@@ -154,6 +167,8 @@ class Losses(InFolder):
                             (("--reward-min", "0"), b"--reward-min is for --loss filtered"),
                             (("--dpo", "--loss", "sft"), b"give one of"),
                             (("--group", "4"), b"--group is for --loss grpo"),
+                            (("--loss", "distill"), b"Give --teacher"),
+                            (("--teacher", MODEL), b"--teacher is for --loss distill"),
                             (("--loss", "grpo"), b"who judges the answers?"),
                             (("--loss", "grpo", "--judge", "exact", "--verifier", "true"), b"who judges the answers?"),
                             (("--loss", "dpo", "--smoothing", "0.7"), b"--smoothing")):

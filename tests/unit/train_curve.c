@@ -32,8 +32,8 @@ static int remove_folder(void **state)
 
 static weft__curve_point point(int64_t step)
 {
-    return (weft__curve_point){step, 10 * step, 5.0 / (double)step, step % 2 ? NAN : 4.5, NAN, NAN,
-                               1e-3, 0.5,       0.25 * (double)step};
+    return (weft__curve_point){
+        step, 10 * step, 5.0 / (double)step, step % 2 ? NAN : 4.5, NAN, NAN, 1e-3, 0.5, 0.25 * (double)step, NAN, NAN};
 }
 
 static weft__curve begin(int64_t step)

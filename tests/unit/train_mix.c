@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* train_mix.c: how much records count, and which stand beside which: weights, and neighbours that are mixed in. */
+#include <math.h>
 #include <stdio.h>
 
 #include "unit/train_world.h"
@@ -36,10 +37,100 @@ static void records_have_weights(void **state)
     close_world(&w);
 }
 
+static void empty_answers_are_counted(void **state)
+{
+    static const char records[] =
+        "{\"prompt\": \"a\", \"completion\": \"\"}\n"
+        "{\"messages\": [" SAYS("user", "a") ", " SAYS("assistant", "") ", " SAYS("user", "b") ", " SAYS(
+            "assistant",
+            "c") "]}\n"
+                 "{\"prompt\": \"a\", \"completion\": \" \"}\n"
+                 "{\"messages\": [" SAYS(
+                     "user", "") ", {\"role\": \"assistant\", \"content\": \"\", \"weight\": 0}, " SAYS("assistant",
+                                                                                                        "c") "]}\n";
+    world w;
+    weft__dataset_totals c;
+    (void)state;
+    open_world(&w, template, plain);
+    add(&w, WEFT__DATASET_JSONL, records);
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_empty, 2);
+    close_world(&w);
+}
+
+/* The question that text number `i` of a batch asks. */
+static int asks(const world *w, const weft__train_batch *b, int32_t i)
+{
+    weft__strbuf text = {0};
+    int32_t ids[200], n = 0;
+    for (int32_t r = 0; r < b->n_rows; r++)
+        if (b->segment[r] == i) ids[n++] = b->token[r];
+    assert_int_equal(weft__tok_decode(w->tok, ids, (size_t)n, WEFT__TOK_DECODE_SPECIAL, &text, NULL), WEFT_OK);
+    const char *at = strstr(text.data, "user\n");
+    assert_non_null(at);
+    const int c = at[5];
+    weft__strbuf_free(&text);
+    return c;
+}
+
+/* Each epoch has the data once, and beside them neighbours by their ratio: all of them before any stands there twice
+ * more often than another. From any position it goes on as it went. */
+static void neighbors_stand_beside_the_data_in_turns(void **state)
+{
+    static const double ratios[] = {0.5, 1, 1.5, 7};
+    static const int beside[] = {1, 2, 3, 14}; /* two texts of data */
+    (void)state;
+    for (size_t k = 0; k < sizeof ratios / sizeof *ratios; k++) {
+        weft__dataset_options o = {.n_ctx = 32, .max_rows = 1024, .seed = 5};
+        world w;
+        weft__dataset_totals c;
+        int seen[128] = {0}, most = 0, least = 1000;
+        open_world(&w, template, o);
+        add(&w, WEFT__DATASET_JSONL,
+            "{\"prompt\": \"A\", \"completion\": \"x\"}\n{\"prompt\": \"B\", \"completion\": \"x\"}\n");
+        assert_int_equal(weft__dataset_begin_neighbors(w.d, 0, &w.err), WEFT_ARGUMENT);
+        assert_int_equal(weft__dataset_begin_neighbors(w.d, NAN, &w.err), WEFT_ARGUMENT);
+        assert_int_equal(weft__dataset_begin_neighbors(w.d, ratios[k], &w.err), WEFT_OK);
+        for (int i = 0; i < 5; i++) {
+            char line[80];
+            snprintf(line, sizeof line, "{\"prompt\": \"%c\", \"completion\": \"y\"}\n", 'p' + i);
+            add(&w, WEFT__DATASET_JSONL, line);
+        }
+        weft__dataset_counts(w.d, &c);
+        assert_int_equal(c.n_epoch_segments, 2 + beside[k]);
+        assert_int_equal(c.n_segments, 7);
+        for (int epoch = 0; epoch < 10; epoch++) {
+            const weft__dataset_cursor at = weft__dataset_position(w.d);
+            assert_int_equal(at.epoch, epoch);
+            weft__train_batch b = next(&w);
+            const int32_t n = b.segment[b.n_rows - 1] + 1;
+            int order[20];
+            assert_int_equal(n, 2 + beside[k]);
+            for (int32_t i = 0; i < n; i++) seen[order[i] = asks(&w, &b, i)]++;
+            assert_int_equal(seen['A'], epoch + 1);
+            assert_int_equal(seen['B'], epoch + 1);
+            assert_int_equal(weft__dataset_seek(w.d, (weft__dataset_cursor){epoch + 7, 0}, &w.err), WEFT_OK);
+            next(&w);
+            assert_int_equal(weft__dataset_seek(w.d, at, &w.err), WEFT_OK);
+            b = next(&w);
+            for (int32_t i = 0; i < n; i++) assert_int_equal(order[i], asks(&w, &b, i));
+            most = 0, least = 1000;
+            for (int i = 'p'; i < 'u'; i++) {
+                most = seen[i] > most ? seen[i] : most;
+                least = seen[i] < least ? seen[i] : least;
+            }
+            assert_in_range(most - least, 0, 1);
+        }
+        close_world(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_have_weights),
+        cmocka_unit_test(neighbors_stand_beside_the_data_in_turns),
+        cmocka_unit_test(empty_answers_are_counted),
     };
     return cmocka_run_group_tests_name("train_mix", tests, NULL, NULL);
 }

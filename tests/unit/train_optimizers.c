@@ -53,6 +53,15 @@ static void muon_step(const weft__train_param *p, double momentum, const double 
     weft__free(x);
 }
 
+/* What was moved against the same in double. */
+static void compare_params(const weft__train_param *p, const double *x, double bound, double lr, int kind, int step)
+{
+    for (uint64_t i = 0; i < p->d[0] * p->d[1]; i++)
+        if (!(fabs((double)p->data[i] - x[i]) <= bound * (fabs(x[i]) + lr)))
+            fail_msg("optimizer %d, step %d, element %llu: %.9g, in double %.9g", kind, step, (unsigned long long)i,
+                     (double)p->data[i], x[i]);
+}
+
 /* kind, and whether parameters are drawn to where they began; the `nth` of those of n_dims inside the layers. */
 static void optimizer_case(int kind, float clip, uint32_t n_dims, int nth, float l2_sp)
 {
@@ -107,10 +116,7 @@ static void optimizer_case(int kind, float clip, uint32_t n_dims, int nth, float
         assert_int_equal(weft__trainer_step(t, &info, NULL), WEFT_OK);
         assert_int_equal(info.step, step);
         assert_true(fabs(info.grad_norm - norm) <= 1e-6 * norm && info.lr == lr);
-        for (size_t i = 0; i < n; i++)
-            if (!(fabs((double)p.data[i] - x[i]) <= (muon ? 1e-4 : 2e-6) * (fabs(x[i]) + lr)))
-                fail_msg("optimizer %d, step %d, element %zu: %.9g, in double %.9g", kind, step, i, (double)p.data[i],
-                         x[i]);
+        compare_params(&p, x, muon ? 1e-4 : 2e-6, lr, kind, step);
     }
     weft__free(x);
     weft__trainer_destroy(&t);
