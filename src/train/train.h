@@ -100,7 +100,9 @@ typedef struct weft__train_batch {
     const weft__train_top *top; /* [R], or NULL: none; of rows with a target */
     const float *advantage;     /* [R] of policies */
     const float *old_logp;      /* [R] log p of the target when it was sampled; NAN, or NULL: as it is now */
-    double count; /* what the batch adds to that by which a step divides; 0: the sum of |weight|, or of pairs */
+    /* What the batch adds to that by which a step divides; 0: the sum of |weight|, of rows with an anchor alone 1; or
+     * the number of pairs */
+    double count;
 } weft__train_batch;
 
 enum weft__loss_number { WEFT__LOSS_LIKELIHOOD = 0, WEFT__LOSS_POLICY = 1, WEFT__LOSS_PREFERENCE = 2 };
