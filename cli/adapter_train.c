@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapter_train.h"
+#include "losses.h"
 #include "training.h"
 
 static const char ABOUT[] =
@@ -28,35 +29,12 @@ static const char ABOUT[] =
     "a small model a new\n"
     "way of speaking: what is not given follows the data, and the steps are said before they begin.";
 
-/* By name; p->loss and the numbers that belong to it. Returns the exit status of a usage that is none. */
-static int choose_loss(weft_train_params *p, const char *name, int dpo)
-{
-    static const char *const names[] = {"sft", "dpo", "unlikelihood"}; /* by weft_train_loss */
-    const int n = sizeof names / sizeof *names;
-    if (dpo && name && strcmp(name, "dpo") != 0) {
-        fprintf(stderr, "weft adapter train: --dpo is --loss dpo; give one of --dpo and --loss %s\n", name);
-        return EXIT_USAGE;
-    }
-    p->loss = dpo ? WEFT_TRAIN_DPO : WEFT_TRAIN_SFT;
-    if (name)
-        for (p->loss = 0; p->loss < n && strcmp(names[p->loss], name) != 0;) p->loss++;
-    if (p->loss == n) {
-        fprintf(stderr, "weft adapter train: --loss is sft, dpo or unlikelihood, not %s\n", name);
-        return EXIT_USAGE;
-    }
-    if (p->loss != WEFT_TRAIN_DPO && (p->dpo_beta > 0 || p->smoothing > 0 || p->chosen > 0)) {
-        fprintf(stderr, "weft adapter train: --beta, --smoothing and --chosen are for --loss dpo; leave them out\n");
-        return EXIT_USAGE;
-    }
-    return EXIT_DONE;
-}
-
 int adapter_train(int argc, char **argv)
 {
     training t;
     option_spec options[TRAINING_OPTIONS];
-    int first, rs = 0, dpo = 0;
-    const char *loss = NULL;
+    int first, rs = 0;
+    losses_given loss = {0};
     training_init(&t);
     t.adapts = 1;
     weft_train_params *p = &t.p;
@@ -80,33 +58,25 @@ int adapter_train(int argc, char **argv)
          "layer: "
          "attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)",
          0, 0, NULL},
-        {"loss", 0, OPT_TEXT, &loss, "NAME", "what is minimised: sft, dpo or unlikelihood (sft)", 0, 0, NULL},
-        {"dpo", 0, OPT_FLAG, &dpo, NULL, "as --loss dpo", 0, 0, NULL},
-        {"beta", 0, OPT_FLOAT, &p->dpo_beta, "X", "dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0,
-         100, NULL},
-        {"smoothing", 0, OPT_FLOAT, &p->smoothing, "X", "dpo: share of the pairs that may be the wrong way round (0)",
-         0, 0.5, NULL},
-        {"chosen", 0, OPT_FLOAT, &p->chosen, "X",
-         "dpo: weight of the chosen answer's own likelihood, which DPO alone may lower (0)", 0, 100, NULL},
-        {"anchor", 0, OPT_FLOAT, &p->anchor, "X",
-         "weight of the KL divergence from the base at every learned token (0): forgets less, learns slower", 0, 1000,
-         NULL},
     };
     int n = sizeof own / sizeof *own;
-    for (int i = 0; i < n; i++) options[i] = own[i];
+    memcpy(options, own, sizeof own);
+    n += losses_options(p, &loss, options + n);
     training_options(&t, options, n);
-    const command_spec spec = {"adapter train",
-                               "BASE --data F.jsonl --out DIR [options]",
-                               ABOUT,
-                               "  weft adapter train model.gguf --data pirate.jsonl --out pirate\n"
-                               "  weft run model.gguf \"Tell me a story.\" --adapter pirate=pirate/adapter.gguf\n"
-                               "  weft adapter train model.gguf --loss dpo --data pairs.jsonl --out kinder --lr 5e-4\n",
-                               options,
-                               1,
-                               1};
+    const command_spec spec = {
+        "adapter train",
+        "BASE --data F.jsonl --out DIR [options]",
+        ABOUT,
+        "  weft adapter train model.gguf --data pirate.jsonl --out pirate\n"
+        "  weft run model.gguf \"Tell me a story.\" --adapter pirate=pirate/adapter.gguf\n"
+        "  weft adapter train model.gguf --loss grpo --judge exact --data sums.jsonl --out sums\n"
+        "  weft adapter train model.gguf --loss dpo --data pairs.jsonl --out kinder --lr 5e-4\n",
+        options,
+        1,
+        1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if ((rc = choose_loss(p, loss, dpo))) return rc;
+    if ((rc = losses_choose(p, &loss))) return rc;
     p->base = argv[first];
     p->lora_rs = rs;
     if (!p->lora_rank && !p->init_adapter) p->lora_rank = 16;

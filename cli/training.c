@@ -85,8 +85,10 @@ void training_options(training *t, option_spec *table, int at)
          NULL},
         {"lr-floor", 0, OPT_FLOAT, &p->lr_floor, "X", "where cosine ends, as a share of the highest rate (0.1)", 0, 1,
          NULL},
-        {"optimizer", 0, OPT_TEXT, &t->optimizer, "S", "adamw or sgd (adamw)", 0, 0, NULL},
+        {"optimizer", 0, OPT_TEXT, &t->optimizer, "S", "adamw, sgd or muon (adamw)", 0, 0, NULL},
         {"weight-decay", 0, OPT_FLOAT, &p->weight_decay, "X", "of matrices, times the rate (0.01)", 0, 100, NULL},
+        {"l2-sp", 0, OPT_FLOAT, &p->l2_sp, "X", "decay to where the weights began, instead of to 0, times the rate (0)",
+         0, 100, NULL},
         {"clip", 0, OPT_FLOAT, &p->clip_norm, "X", "largest norm of all gradients together (1; 0 any)", 0, 1e6, NULL},
         {"chat-template", 0, OPT_TEXT, &t->chat_template, "F", "a Jinja template instead of the model's own", 0, 0,
          NULL},
@@ -135,6 +137,9 @@ static void show_plan(training *t, const weft_train_event *e)
         fprintf(stderr, "%lld %s and are left out\n", (long long)e->n_dropped,
                 t->p.loss == WEFT_TRAIN_DPO || t->p.loss == WEFT_TRAIN_UNLIKELIHOOD ? "pairs hold nothing to prefer"
                                                                                     : "texts hold nothing to learn");
+    if (e->n_filtered)
+        fprintf(stderr, "%lld records have a smaller reward than --reward-min and are left out\n",
+                (long long)e->n_filtered);
     if (e->n_empty)
         fprintf(stderr, "%lld answers are empty: the end of the turn is all that is learned of them\n",
                 (long long)e->n_empty);
@@ -147,12 +152,14 @@ static void show_plan(training *t, const weft_train_event *e)
 
 static void show_numbers(const weft_train_event *e)
 {
+    if (!isnan(e->reward)) fprintf(stderr, "reward %.3f (%.0f %% of groups alike), ", e->reward, 100 * e->same);
     fprintf(stderr, "loss %.4f", e->loss);
     if (!isnan(e->anchor)) fprintf(stderr, " (KL to the base %.4f)", e->anchor);
     if (!isnan(e->better)) fprintf(stderr, ", %.0f %% better", 100 * e->better);
     if (!isnan(e->chosen)) fprintf(stderr, ", log p %.1f chosen, %.1f rejected", e->chosen, e->rejected);
     if (!isnan(e->heldout)) fprintf(stderr, ", held out %.4f", e->heldout);
     if (!isnan(e->heldout_better)) fprintf(stderr, " (%.0f %% better)", 100 * e->heldout_better);
+    if (!isnan(e->heldout_reward)) fprintf(stderr, ", held out: reward %.3f", e->heldout_reward);
     fprintf(stderr, ", %.0f tokens/s", e->rows_per_s);
     if (!isnan(e->peak_gflops)) fprintf(stderr, " (%.0f %% of the multipliers)", 100 * e->gflops / e->peak_gflops);
     fprintf(stderr, ", ");
@@ -204,6 +211,9 @@ static int tell(void *arg, const weft_train_event *e)
     }
     if (e->kind == WEFT_TRAIN_MEASURED && !isnan(e->heldout))
         fprintf(stderr, "held out %.4f %s\n", e->heldout, e->step ? "after it" : "before the first step");
+    if (e->kind == WEFT_TRAIN_MEASURED && !isnan(e->heldout_reward))
+        fprintf(stderr, "held out: reward %.3f %s\n", e->heldout_reward,
+                e->step ? "after it" : "before the first step");
     if (e->kind == WEFT_TRAIN_STEP) {
         show_step(x->t, e);
         x->last = *e;
@@ -235,6 +245,9 @@ static void show_end(const training *t, const weft_train_event *e)
     put_json_number("chosen", e->chosen);
     put_json_number("rejected", e->rejected);
     put_json_number("anchor", e->anchor);
+    put_json_number("reward", e->reward);
+    put_json_number("heldout_reward", e->heldout_reward);
+    put_json_number("apart", e->apart);
     put_json_number("seconds", e->seconds);
     put_json_number("tokens_per_s", e->rows_per_s);
     put_json_number("gflops", e->gflops);
@@ -260,14 +273,15 @@ static int usage(const char *command, const char *what)
 
 static int training_check(training *t, const char *command)
 {
-    static const char *const optimizers[] = {"adamw", "sgd", NULL}, *const schedules[] = {"constant", "cosine",
-                                                                                          "one-cycle", NULL};
+    static const char *const optimizers[] = {"adamw", "sgd", "muon", NULL}, *const schedules[] = {"constant", "cosine",
+                                                                                                  "one-cycle", NULL};
     if (!t->p.out && !t->show) return usage(command, "--out is missing");
     if (!t->data.n) return usage(command, "--data is missing");
     const struct text_list *const lists[] = {&t->data, &t->heldout, &t->neighbors, &t->answers, &t->keep, &t->prompts};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (lists[i]->n >= LIST_MAX) return usage(command, "too many files of data, or prompts");
-    if ((t->p.optimizer = index_of(optimizers, t->optimizer)) < 0) return usage(command, "--optimizer is adamw or sgd");
+    if ((t->p.optimizer = index_of(optimizers, t->optimizer)) < 0)
+        return usage(command, "--optimizer is adamw, sgd or muon");
     if ((t->p.schedule = index_of(schedules, t->schedule)) < 0)
         return usage(command, "--schedule is cosine, constant or one-cycle");
     if (t->p.schedule == WEFT_TRAIN_ONE_CYCLE && t->warmup > 0)

@@ -48,7 +48,8 @@ WEFT_API weft_status weft_train_tokenizer(const char *const *files, int32_t n_fi
 
 /* ---- training ---- */
 
-enum weft_train_optimizer { WEFT_TRAIN_ADAMW = 0, WEFT_TRAIN_SGD = 1 };
+/* Muon (Jordan et al. 2024): matrices inside the layers, and LoRA's; all else by AdamW. lr and decay are AdamW's. */
+enum weft_train_optimizer { WEFT_TRAIN_ADAMW = 0, WEFT_TRAIN_SGD = 1, WEFT_TRAIN_MUON = 2 };
 enum weft_train_schedule {
     WEFT_TRAIN_CONSTANT = 0,
     WEFT_TRAIN_COSINE = 1,   /* warm-up, then half a cosine down to lr * lr_floor */
@@ -61,7 +62,17 @@ enum weft_train_loss {
     /* of pairs: direct preference optimization (dpo_beta, smoothing, chosen) */
     WEFT_TRAIN_DPO = 1,
     /* of pairs: -log p of the chosen answer, -log(1 - p) of each token of the rejected one */
-    WEFT_TRAIN_UNLIKELIHOOD = 2
+    WEFT_TRAIN_UNLIKELIHOOD = 2,
+    /* of records with a "reward": SFT weighted by e^(reward / beta), which is 1 on average */
+    WEFT_TRAIN_REWARD = 3,
+    /* of records with a "reward": SFT on those of reward_min and more */
+    WEFT_TRAIN_FILTERED = 4,
+    /* of records with an answer: the adapter answers each prompt `group` times, the answers are judged (rule, or
+     * verifier), and those that are better than their group's mean become likelier */
+    WEFT_TRAIN_GRPO = 5,
+    WEFT_TRAIN_DR_GRPO = 6, /* the same without dividing by lengths and deviations */
+    /* KL(teacher || adapter) over the teacher's likeliest tokens, at every token that is learned */
+    WEFT_TRAIN_DISTILL = 7
 };
 
 enum weft_train_kind {
@@ -113,6 +124,11 @@ typedef struct weft_train_event {
     /* of pairs: the mean log p of a chosen answer, and of a rejected one; DPO can lower both */
     double chosen, rejected;
     double anchor; /* of `loss`, the part of KL(base || adapter); NAN: none */
+    /* of answers that were sampled: the mean reward; of the likeliest answers to the held-out prompts; the shares of
+     * groups of one reward, which teach nothing, and of answers that did not end */
+    double reward, heldout_reward, same, endless;
+    double apart;       /* of them, the mean |log p as trained - as served| of a token */
+    int64_t n_filtered; /* records whose reward was below reward_min */
 } weft_train_event;
 
 /* Non-zero: save a checkpoint and stop with WEFT_CANCELLED. */
@@ -194,6 +210,21 @@ typedef struct weft_train_params {
     /* weight of KL(base || adapter) at every token that is learned, over the whole vocabulary; 0: none. A record of
      * weight 0 is only held to what the base says */
     float anchor;
+    float l2_sp;    /* draws parameters back to where they began, times the rate, as decay does to 0; 0: none */
+    float norm_cap; /* the norm of an adapter's B A at most so many times that of the matrix it changes; 0: any */
+    /* REWARD: the smaller, the more the best answers count; 0: 1. GRPO: weight of KL(adapter || base); 0: none */
+    float beta;
+    float reward_min; /* FILTERED */
+    /* GRPO: answers to a prompt (8), prompts of a batch at most (8), tokens of an answer at most (64) */
+    int32_t group, prompts, answer_tokens;
+    float clip_low, clip_high; /* GRPO: how far a ratio may leave 1 and still be followed (0.2) */
+    const char *rule; /* GRPO: exact, contains, number or json, held against the record's own answer; or NULL */
+    /* GRPO: instead, run by sh: for each line {"prompt", "answer", "reference"} it writes a line with a number, or
+     * {"reward": number}; the same answer should get the same */
+    const char *verifier;
+    const char *teacher; /* DISTILL: a model with the same vocabulary */
+    int32_t teacher_top; /* DISTILL: how many tokens; their probabilities are made to add up to 1 (64) */
+    int32_t reserved;
 } weft_train_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

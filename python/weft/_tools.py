@@ -34,16 +34,29 @@ if TYPE_CHECKING:
         lora_rs: bool
         lora_targets: str
         dpo_beta: float
-        loss: Literal["sft", "dpo", "unlikelihood"]
+        loss: Literal["sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo", "distill"]
         smoothing: float
         chosen: float
         anchor: float
+        l2_sp: float
+        beta: float
+        reward_min: float
+        group: int
+        prompts: int
+        answer_tokens: int
+        clip_low: float
+        clip_high: float
+        rule: str
+        verifier: str
+        teacher: Path
+        teacher_top: int
+        norm_cap: float
         chat_template: str
         learn_prompts: bool
         batch: int
         accumulate: int
         seed: int
-        optimizer: Literal["adamw", "sgd"]
+        optimizer: Literal["adamw", "sgd", "muon"]
         schedule: Literal["constant", "cosine", "one_cycle"]
         lr: float
         lr_floor: float
@@ -85,8 +98,10 @@ if TYPE_CHECKING:
 
 KINDS = ("planned", "step", "saved", "measured", "sample", "scaled", "ended")
 CHOICES = {
-    "loss": {"sft": "WEFT_TRAIN_SFT", "dpo": "WEFT_TRAIN_DPO", "unlikelihood": "WEFT_TRAIN_UNLIKELIHOOD"},
-    "optimizer": {"adamw": "WEFT_TRAIN_ADAMW", "sgd": "WEFT_TRAIN_SGD"},
+    "loss": {
+        name: "WEFT_TRAIN_" + name.upper() for name in ("sft", "dpo", "unlikelihood", "reward", "filtered", "grpo", "dr_grpo", "distill")
+    },
+    "optimizer": {"adamw": "WEFT_TRAIN_ADAMW", "sgd": "WEFT_TRAIN_SGD", "muon": "WEFT_TRAIN_MUON"},
     "schedule": {"constant": "WEFT_TRAIN_CONSTANT", "cosine": "WEFT_TRAIN_COSINE", "one_cycle": "WEFT_TRAIN_ONE_CYCLE"},
     "stop_on": {"never": "WEFT_TRAIN_STOP_NEVER", "heldout": "WEFT_TRAIN_STOP_HELDOUT", "answers": "WEFT_TRAIN_STOP_ANSWERS"},
 }

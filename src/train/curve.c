@@ -42,6 +42,9 @@ static void put_line(weft__strbuf *t, const weft__curve_point *p)
     put_number(t, "chosen", p->chosen);
     put_number(t, "rejected", p->rejected);
     put_number(t, "anchor", p->anchor);
+    put_number(t, "reward", p->reward);
+    put_number(t, "heldout_reward", p->heldout_reward);
+    put_number(t, "apart", p->apart);
     put_number(t, "lr", p->lr);
     put_number(t, "grad_norm", p->grad_norm);
     put_number(t, "answers", p->answers);
@@ -72,6 +75,9 @@ static weft_status read_line(const char *line, size_t n, weft__curve_point *p, i
     p->chosen = number_of(v, "chosen");
     p->rejected = number_of(v, "rejected");
     p->anchor = number_of(v, "anchor");
+    p->reward = number_of(v, "reward");
+    p->heldout_reward = number_of(v, "heldout_reward");
+    p->apart = number_of(v, "apart");
     p->lr = number_of(v, "lr");
     p->grad_norm = number_of(v, "grad_norm");
     p->seconds = number_of(v, "seconds");

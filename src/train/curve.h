@@ -19,6 +19,8 @@ typedef struct weft__curve_point {
     double better;                 /* of preference pairs, the share with a margin above 0 */
     double heldout_better;         /* of the held-out ones */
     double chosen, rejected;       /* of preference pairs, the mean log p of an answer */
+    double reward, heldout_reward; /* of answers that were sampled, the mean */
+    double apart;                  /* of them, the mean |log p as trained - as served| of a token */
     double anchor;                 /* of `loss`, the part of the KL to the base */
     double lr, grad_norm, seconds; /* seconds: of all steps so far */
     double answers, keep;          /* those that come out, of the records that are asked */

@@ -106,12 +106,23 @@ weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, wef
         return data_no_memory(err);
     /* What follows the last learned token teaches nothing. A row predicts the token behind it, so n tokens are n - 1
      * rows. */
-    d->segments[d->n_segments++] = (weft__dataset_segment){at, (uint32_t)last, d->record_weight};
+    d->segments[d->n_segments++] = (weft__dataset_segment){at, (uint32_t)last, d->record_weight, d->record_reward};
     d->weighted |= d->record_weight != 1;
     d->counts.n_segments++;
     d->counts.n_tokens += (int64_t)last;
     for (size_t i = 1; i <= last; i++) d->counts.n_learned += d->all.learn[at + i];
     return WEFT_OK;
+}
+
+void weft__dataset_weigh(weft__dataset *d, double beta)
+{
+    double most = -INFINITY, sum = 0;
+    for (size_t i = 0; i < d->n_segments; i++) most = fmax(most, (double)d->segments[i].reward);
+    for (size_t i = 0; i < d->n_segments; i++) sum += exp(((double)d->segments[i].reward - most) / beta);
+    for (size_t i = 0; i < d->n_segments; i++)
+        d->segments[i].weight *=
+            (float)(exp(((double)d->segments[i].reward - most) / beta) * (double)d->n_segments / sum);
+    d->weighted = d->counts_rows = 1;
 }
 
 /* Segments that are handed out together. */
@@ -179,8 +190,9 @@ uint64_t weft__dataset_hash(const weft__dataset *d)
     weft__hash_state h;
     weft__hash_begin(&h);
     const weft__dataset_options *o = &d->options;
-    const uint64_t options[] = {(uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs,
-                                o->seed};
+    const uint64_t options[] = {
+        (uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs, o->seed,
+        (uint64_t)o->most};
     weft__hash_add(&h, options, sizeof options);
     if (d->all.ids.n) weft__hash_add(&h, d->all.ids.data, d->all.ids.n * sizeof *d->all.ids.data);
     if (d->all.ids.n) weft__hash_add(&h, d->all.learn, d->all.ids.n);
@@ -272,11 +284,16 @@ weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_er
     for (; d->position.at < n; d->position.at++) {
         const weft__dataset_segment *s = &d->segments[d->order[d->position.at] * per];
         size_t rows = (size_t)s[0].n_rows + (per == 2 ? s[1].n_rows : 0);
-        if (rows > (size_t)(d->options.max_rows - n_rows)) break;
+        if (rows > (size_t)(d->options.max_rows - n_rows) || (d->options.most && number >= d->options.most)) break;
         for (size_t k = 0; k < per; k++) put_rows(d, &s[k], &n_rows, number++);
     }
     if (d->position.at == n) d->position = (weft__dataset_cursor){d->position.epoch + 1, 0};
-    *out = (weft__train_batch){n_rows, d->token, d->segment, d->target, d->weighted ? d->weight : NULL};
+    *out = (weft__train_batch){.n_rows = n_rows,
+                               .token = d->token,
+                               .segment = d->segment,
+                               .target = d->target,
+                               .weight = d->weighted ? d->weight : NULL};
+    for (int32_t i = 0; d->counts_rows && i < n_rows; i++) out->count += d->target[i] >= 0;
     return WEFT_OK;
 }
 

@@ -20,6 +20,9 @@ typedef struct weft__dataset_options {
     int32_t max_rows;        /* of a batch, at least n_ctx; of pairs, at least 2 n_ctx */
     int32_t in_order;        /* 1: no shuffling, for evaluation */
     int32_t learn_all;       /* 1: prompts are learned too, as pre-training does */
+    int32_t rewards;         /* 1: every record must say its reward */
+    double least;            /* rewards: records of less are left out, and counted; -INFINITY: none */
+    int32_t most;            /* texts of a batch at most; 0: as many as fit */
     int32_t pairs;           /* 1: the files hold preference pairs and nothing else; 0: none */
     int32_t keep_weightless; /* 1: records of weight 0 are texts, too: a loss has something else to say of them */
     uint64_t seed;
@@ -35,8 +38,9 @@ typedef struct weft__dataset_totals {
     int64_t n_cut; /* conversations that lost their end to n_ctx; a pair counts once */
     /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
     int64_t n_dropped;
-    int64_t n_empty; /* answers without a word: the end of the turn is all that is learned */
-    int stood_in;    /* some conversations have the template that stands in for the model's */
+    int64_t n_filtered; /* records whose reward was too small */
+    int64_t n_empty;    /* answers without a word: the end of the turn is all that is learned */
+    int stood_in;       /* some conversations have the template that stands in for the model's */
 } weft__dataset_totals;
 
 /* Where the next batch begins. {0, 0} is the start. */
@@ -76,6 +80,11 @@ weft_status weft__dataset_begin_neighbors(weft__dataset *d, double ratio, weft_e
 /* Batches of max_rows from now on, the position at the start. Fails as weft__dataset_create does, and the dataset is as
  * it was. */
 weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_error *err);
+
+/* Multiplies the weight of each segment by e^(reward / beta), made so that their mean over all segments is 1 (Peters
+ * and Schaal 2007). A batch's `count` is the number of its rows with a target then, so that a step of bad answers is a
+ * small one. Once, when all is added; every record had a reward. */
+void weft__dataset_weigh(weft__dataset *d, double beta);
 
 void weft__dataset_counts(const weft__dataset *d, weft__dataset_totals *out);
 /* A checksum of everything that decides the batches. */

@@ -10,6 +10,7 @@ typedef struct weft__dataset_segment {
     size_t at;
     uint32_t n_rows;
     float weight; /* of its record */
+    float reward; /* rewards: of its record */
 } weft__dataset_segment;
 
 struct weft__dataset {
@@ -24,7 +25,9 @@ struct weft__dataset {
     double ratio;
     weft__dataset_totals own; /* counts when neighbours began */
     float record_weight;      /* of the record that is being read */
-    int weighted;             /* some segment has another weight than 1 */
+    float record_reward;
+    int counts_rows; /* weft__dataset_weigh was called */
+    int weighted;    /* some segment has another weight than 1 */
     weft__dataset_cursor position;
     uint32_t *order; /* [ordered] of epoch `ordered_epoch` */
     uint32_t *turns; /* [neighbours] in the order of their turns */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* data_read.c: files to documents, documents to segments (data.h). */
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -99,6 +100,15 @@ static weft_status take_record(weft__dataset *d, const weft__train_record *recor
                          d->options.pairs ? "pairs are wanted: {\"prompt\", \"chosen\", \"rejected\"}"
                                           : "pairs are for preference training alone");
     d->record_weight = (float)record->weight;
+    d->record_reward = (float)record->reward;
+    if (d->options.rewards && isnan(record->reward))
+        return weft_fail(err, WEFT_FORMAT,
+                         "the record has no \"reward\", and this loss learns from how good answers were");
+    if (d->options.rewards && record->reward < d->options.least) {
+        d->counts.n_documents++;
+        d->counts.n_filtered++;
+        return WEFT_OK;
+    }
     d->counts.n_empty += weft__train_says_nothing(record);
     if (record->kind == WEFT__TRAIN_RECORD_PAIR) {
         d->counts.n_documents++;
@@ -313,6 +323,8 @@ weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__da
                          "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per "
                          "line, or as .json",
                          name);
+    if (form != WEFT__DATASET_JSONL && form != WEFT__DATASET_JSON && d->options.rewards)
+        return weft_fail(err, WEFT_FORMAT, "%s: records with rewards come as .jsonl or .json", name);
     d->record_weight = 1; /* of texts and ids; records have their own */
     if (form == WEFT__DATASET_TEXT && is_chat(bytes, n)) form = WEFT__DATASET_JSONL; /* under whatever name */
     switch (form) {

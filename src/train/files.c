@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "format/gguf_write.h"
+#include "train/optimizer.h"
 #include "train/params.h"
 
 static weft_status declare(weft__gguf_writer *w, const struct weft__trainer_weight *p, const char *suffix,
@@ -38,7 +39,7 @@ static const char *const SUFFIXES[] = {"", ".m", ".v", ".aside"};
 /* Which of them are kept, a bit each. */
 static unsigned kept_of(const weft__trainer *t, int aside)
 {
-    return (t->o.optimizer == WEFT__TRAIN_SGD ? 3u : 7u) | (aside ? 1u << ASIDE : 0);
+    return (weft__train_optimizer_kept(t->o.optimizer) == 1 ? 3u : 7u) | (aside ? 1u << ASIDE : 0);
 }
 
 static float *kept(const weft__trainer *t, const struct weft__trainer_weight *p, int i)

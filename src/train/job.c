@@ -16,7 +16,8 @@ enum { BAD_MOST = 10 }; /* batches of a step, or steps in a row, that are not fi
 
 /* What was added up for one step. */
 typedef struct job_sums {
-    double loss, weight, better, chosen, rejected, anchor, n_pairs, flops, seconds;
+    double loss, weight, better, chosen, rejected, anchor, n_pairs, reward, n_answers, apart, n_apart, n_groups, n_same,
+        n_endless, flops, seconds;
     int64_t n_rows;
     int n_added;
 } job_sums;
@@ -37,12 +38,46 @@ static void add_sums(job_sums *s, const weft__train_batch *b, const weft__train_
     s->n_added++;
 }
 
+static void add_judged(job_sums *s, const weft__train_policy_sums *l)
+{
+    s->reward += l->reward;
+    s->n_answers += l->n_answers;
+    s->apart += l->apart;
+    s->n_apart += l->n_tokens;
+    s->n_groups += (double)l->n_groups;
+    s->n_same += (double)l->n_same;
+    s->n_endless += (double)l->n_endless;
+}
+
+/* The batch holds questions: a step learns from answers to them. */
+static weft_status add_answers(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
+{
+    weft__train_policy_sums l = {0};
+    weft_status st = weft__train_policy_add(j->policy, j->trainer, &j->objective, b, &l, err);
+    if (st) return st;
+    const weft__train_batch learned = {.n_rows = (int32_t)l.loss.n_rows};
+    add_sums(s, &learned, &l.loss);
+    add_judged(s, &l);
+    return WEFT_OK;
+}
+
+static weft_status measure_answers(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
+{
+    weft__train_policy_sums l = {0};
+    weft_status st = weft__train_policy_measure(j->policy, j->trainer, b, &l, err);
+    if (st) return st;
+    s->n_rows += b->n_rows;
+    add_judged(s, &l);
+    return WEFT_OK;
+}
+
 static weft_status add_batch(weft__train_job *j, const weft__train_batch *b, job_sums *s, weft_error *err)
 {
     weft__train_batch weighed = *b;
     weft__train_loss l;
-    weft__train_job_weigh(j, &weighed);
-    weft_status st = weft__trainer_learn(j->trainer, &j->objective, &weighed, &l, err);
+    if (j->policy) return add_answers(j, b, s, err);
+    weft_status st = weft__train_job_weigh(j, &weighed, err);
+    if (!st) st = weft__trainer_learn(j->trainer, &j->objective, &weighed, &l, err);
     if (!st) add_sums(s, b, &l);
     return st;
 }
@@ -104,8 +139,9 @@ static weft_status measure_batch(weft__train_job *j, const weft__train_batch *b,
 {
     weft__train_batch weighed = *b;
     weft__train_loss l;
-    weft__train_job_weigh(j, &weighed);
-    weft_status st = weft__trainer_measure(j->trainer, &j->objective, &weighed, &l, err);
+    if (j->policy) return measure_answers(j, b, s, err);
+    weft_status st = weft__train_job_weigh(j, &weighed, err);
+    if (!st) st = weft__trainer_measure(j->trainer, &j->objective, &weighed, &l, err);
     if (!st) add_sums(s, b, &l);
     return st;
 }
@@ -120,6 +156,7 @@ weft_status weft__train_job_heldout(weft__train_job *j, weft_train_event *e, wef
         st = weft__dataset_next(j->heldout, &b, err);
         if (!st) st = measure_batch(j, &b, &s, err);
     }
+    if (!st && s.n_answers > 0) e->heldout_reward = s.reward / s.n_answers;
     if (st || !(s.weight > 0)) return st;
     e->heldout = s.loss / s.weight;
     if (s.n_pairs > 0) e->heldout_better = s.better / s.n_pairs;
@@ -176,6 +213,11 @@ weft_train_event weft__train_job_event(const weft__train_job *j, int kind)
                               .chosen = NAN,
                               .rejected = NAN,
                               .anchor = NAN,
+                              .reward = NAN,
+                              .heldout_reward = NAN,
+                              .same = NAN,
+                              .endless = NAN,
+                              .apart = NAN,
                               .heldout_better = NAN,
                               .lr = NAN,
                               .grad_norm = NAN,
@@ -191,6 +233,7 @@ weft_train_event weft__train_job_event(const weft__train_job *j, int kind)
                               .n_segments = c.n_segments,
                               .n_cut = c.n_cut,
                               .n_dropped = c.n_dropped,
+                              .n_filtered = c.n_filtered,
                               .n_ctx = j->n_ctx,
                               .batch = j->batch,
                               .epochs = j->p->n_steps ? NAN : j->epochs,
@@ -220,6 +263,9 @@ static weft_status record(weft__train_job *j, const weft_train_event *e, weft_er
                                  .chosen = e->chosen,
                                  .rejected = e->rejected,
                                  .anchor = e->anchor,
+                                 .reward = e->reward,
+                                 .heldout_reward = e->heldout_reward,
+                                 .apart = e->apart,
                                  .heldout_better = e->heldout_better,
                                  .lr = e->lr,
                                  .grad_norm = e->grad_norm,
@@ -294,6 +340,12 @@ static weft_status job_go_on(weft__train_job *j, int *stop, weft_error *err)
         e.rejected = s.rejected / s.n_pairs;
     }
     if (j->objective.anchor > 0) e.anchor = s.anchor / s.weight;
+    if (s.n_answers > 0) {
+        e.reward = s.reward / s.n_answers;
+        e.same = s.n_same / s.n_groups;
+        e.endless = s.n_endless / s.n_answers;
+    }
+    if (s.n_apart > 0) e.apart = s.apart / s.n_apart;
     e.lr = step.lr;
     e.grad_norm = step.grad_norm;
     e.rows_per_s = (double)s.n_rows / s.seconds;

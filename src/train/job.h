@@ -9,6 +9,8 @@
 #include "train/curve.h"
 #include "train/data.h"
 #include "train/loss.h"
+#include "train/policy.h"
+#include "train/teacher.h"
 #include "train/train.h"
 #include "weft/train.h"
 
@@ -66,8 +68,10 @@ typedef struct weft__train_job {
     int32_t batch; /* as p has them, or as the data want them */
     double epochs;
     weft__train_objective objective;
-    float *weight;    /* [batch] of rows, where the loss gives them its own */
-    char *checkpoint; /* paths in the folder */
+    weft__train_teacher *teacher; /* of distillation, else NULL */
+    weft__train_policy *policy;   /* of losses that sample answers, else NULL */
+    float *weight;                /* [batch] of rows, where the loss gives them its own */
+    char *checkpoint;             /* paths in the folder */
     char *result;
     int made_folder; /* by this job */
     int64_t n_steps, n_rows;
@@ -114,10 +118,16 @@ void weft__train_asked_free(weft__train_asked *a);
 weft_status weft__train_job_check_loss(const weft_train_params *p, weft_error *err);
 /* Are the data pairs of answers? */
 int weft__train_job_pairs(const weft_train_params *p);
+/* Do the records say rewards? */
+int weft__train_job_rewards(const weft_train_params *p);
 /* j->objective, and what batches need. */
 weft_status weft__train_job_open_loss(weft__train_job *j, weft_error *err);
-/* The batch with the weights that the loss gives its rows. */
-void weft__train_job_weigh(weft__train_job *j, weft__train_batch *b);
+/* Does the loss sample answers? */
+int weft__train_job_samples(const weft_train_params *p);
+/* j->policy, where it does. */
+weft_status weft__train_job_open_policy(weft__train_job *j, weft_error *err);
+/* The batch with the weights, or the distributions, that the loss gives its rows. Fails as the teacher does. */
+weft_status weft__train_job_weigh(weft__train_job *j, weft__train_batch *b, weft_error *err);
 /* "Preference loss": what the curve shows. */
 const char *weft__train_job_title(const weft_train_params *p);
 /* A checksum for weft__train_job_state. */

@@ -15,6 +15,7 @@ static const char *why_nothing(const weft__dataset_options *o, const weft__datas
         return c->n_cut ? ": of every pair the prompt is longer than the texts may be, or the two answers are the same "
                           "as far as they fit"
                         : ": of every pair the two answers are the same";
+    if (c->n_filtered) return ": no record has a reward of the least that is asked for";
     return c->n_cut ? ": every prompt is longer than the texts may be" : "";
 }
 
@@ -22,6 +23,11 @@ static const char *why_nothing(const weft__dataset_options *o, const weft__datas
 static int64_t smallest_batch(const weft__train_job *j)
 {
     return (int64_t)j->n_ctx * (weft__train_job_pairs(j->p) ? 2 : 1);
+}
+
+static double reward_beta(const weft_train_params *p)
+{
+    return p->beta > 0 ? (double)p->beta : 1;
 }
 
 static weft_status read_files(weft__train_job *j, const char *const *files, int as, weft__dataset **out,
@@ -34,12 +40,16 @@ static weft_status read_files(weft__train_job *j, const char *const *files, int 
                                      .learn_all = p->learn_prompts && as != ASKED,
                                      .pairs = weft__train_job_pairs(p) && as != ASKED,
                                      .keep_weightless = p->anchor > 0 && as == LEARNED,
+                                     .most = weft__train_job_samples(p) && as != ASKED ? p->prompts : 0,
+                                     .rewards = weft__train_job_rewards(p) && as != ASKED,
+                                     .least = p->loss == WEFT_TRAIN_FILTERED ? (double)p->reward_min : -INFINITY,
                                      .seed = p->seed};
     weft_status st = weft__dataset_create(&j->renderer, &o, out, err);
     weft__dataset_totals c;
     for (size_t i = 0; !st && files[i]; i++) st = weft__dataset_add(*out, files[i], err);
     if (st) return st;
     weft__dataset_counts(*out, &c);
+    if (p->loss == WEFT_TRAIN_REWARD && as == HELD_OUT) weft__dataset_weigh(*out, reward_beta(p));
     if (!c.n_segments)
         return weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it%s", files[0], why_nothing(&o, &c));
     return WEFT_OK;
@@ -86,7 +96,8 @@ static weft_status follow_data(weft__train_job *j, weft_error *err)
     weft__dataset_counts(j->data, &c);
     j->epochs = p->epochs > 0 ? (double)p->epochs : EPOCHS;
     if (!p->batch) {
-        int64_t wanted = c.n_epoch_tokens * RECORDS / c.n_epoch_segments, least = smallest_batch(j);
+        int64_t wanted = weft__train_job_samples(p) ? LARGEST : c.n_epoch_tokens * RECORDS / c.n_epoch_segments,
+                least = smallest_batch(j);
         j->batch = (int32_t)(wanted > LARGEST ? LARGEST : wanted);
         if (j->batch < least) j->batch = (int32_t)least;
         st = weft__dataset_set_rows(j->data, j->batch, err);
@@ -123,17 +134,25 @@ static weft_status count_steps(weft__train_job *j, weft_error *err)
     return st;
 }
 
+static weft_status read_neighbors(weft__train_job *j, weft_error *err)
+{
+    const weft_train_params *p = j->p;
+    if (!p->neighbors || !p->neighbors[0]) return WEFT_OK;
+    weft_status st = weft__dataset_begin_neighbors(j->data, (double)p->neighbor_ratio, err);
+    const size_t n = weft__dataset_n_texts(j->data);
+    for (size_t i = 0; !st && p->neighbors[i]; i++) st = weft__dataset_add(j->data, p->neighbors[i], err);
+    if (!st && weft__dataset_n_texts(j->data) == n)
+        st = weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it", p->neighbors[0]);
+    return st;
+}
+
 weft_status weft__train_job_read_data(weft__train_job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
     j->batch = p->batch ? p->batch : (int32_t)smallest_batch(j); /* until the data are known */
     weft_status st = read_files(j, p->data, LEARNED, &j->data, err);
-    if (st || !p->neighbors || !p->neighbors[0]) return st;
-    st = weft__dataset_begin_neighbors(j->data, (double)p->neighbor_ratio, err);
-    const size_t n = weft__dataset_n_texts(j->data);
-    for (size_t i = 0; !st && p->neighbors[i]; i++) st = weft__dataset_add(j->data, p->neighbors[i], err);
-    if (!st && weft__dataset_n_texts(j->data) == n)
-        st = weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it", p->neighbors[0]);
+    if (!st) st = read_neighbors(j, err);
+    if (!st && p->loss == WEFT_TRAIN_REWARD) weft__dataset_weigh(j->data, reward_beta(p));
     return st;
 }
 

@@ -44,6 +44,12 @@ void(weft_train_params_default)(weft_train_params *p)
                              .n_warmup = -1,
                              .epochs = 1,
                              .heldout_tokens = 16384,
+                             .group = 8,
+                             .prompts = 8,
+                             .answer_tokens = 64,
+                             .teacher_top = 64,
+                             .clip_low = 0.2f,
+                             .clip_high = 0.2f,
                              .neighbor_ratio = 1,
                              .patience = 3,
                              .check_every = 1,
@@ -134,6 +140,12 @@ static uint64_t steered_plan(const weft__train_job *j, uint64_t plan)
     return weft__hash(numbers, sizeof numbers);
 }
 
+/* A text as a number that a double holds. */
+static uint32_t text_number(const char *s)
+{
+    return s ? (uint32_t)weft__hash(s, strlen(s)) : 0;
+}
+
 /* Of what decides the result and is neither the data's, the model's, nor checked by the trainer. */
 uint64_t weft__train_job_plan(const weft__train_job *j)
 {
@@ -157,7 +169,19 @@ uint64_t weft__train_job_plan(const weft__train_job *j)
                               p->loss,
                               p->smoothing,
                               p->chosen,
-                              p->anchor};
+                              p->anchor,
+                              p->l2_sp,
+                              p->norm_cap,
+                              p->beta,
+                              p->reward_min,
+                              p->group,
+                              p->prompts,
+                              p->answer_tokens,
+                              p->clip_low,
+                              p->clip_high,
+                              p->teacher_top,
+                              (double)text_number(p->rule),
+                              (double)text_number(p->verifier)};
     const uint64_t plan = weft__hash(numbers, sizeof numbers);
     return is_steered(p) ? steered_plan(j, plan) : plan;
 }
@@ -208,7 +232,8 @@ static weft_status make_folder(const char *out, int *made, weft_error *err)
 /* 1 for "NAME.tmp-" and 16 hexadecimal digits (format/out_file.h), NAME one that a run writes. */
 static int is_leftover(const char *name)
 {
-    static const char *const written[] = {"checkpoint.gguf", "model.gguf", "adapter.gguf", "loss.jsonl", "loss.svg"};
+    static const char *const written[] = {"checkpoint.gguf", "answers.gguf", "model.gguf",
+                                          "adapter.gguf",    "loss.jsonl",   "loss.svg"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         size_t n = strlen(written[i]);
         if (!strncmp(name, written[i], n) && !strncmp(name + n, ".tmp-", 5))
@@ -303,6 +328,8 @@ static weft_status open_trainer(weft__train_job *j, weft_error *err)
     o.momentum = p->momentum;
     o.weight_decay = p->weight_decay;
     o.clip_norm = p->clip_norm;
+    o.l2_sp = p->l2_sp;
+    o.norm_cap = p->norm_cap;
     o.stop = p->stop;
     o.stop_arg = p->arg;
     weft_status st = weft__trainer_create(&j->base.source, &o, &j->trainer, err);
@@ -411,6 +438,7 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
     if (!st) tell_stand_in(j);
     if (!st) st = weft__train_job_open_loss(j, err);
     if (!st) st = open_trainer(j, err);
+    if (!st) st = weft__train_job_open_policy(j, err);
     if (!st) st = weft__train_job_start(j, err);
     if (!st && p->resume) st = resume(j, err);
     if (!st) st = open_curve(j, err);
@@ -420,6 +448,8 @@ weft_status weft__train_job_open(weft__train_job *j, const weft_train_params *p,
 
 void weft__train_job_close(weft__train_job *j)
 {
+    weft__train_policy_close(&j->policy);
+    weft__train_teacher_close(&j->teacher);
     weft__curve_close(&j->curve);
     weft__trainer_destroy(&j->trainer);
     weft__train_asked_free(&j->keep);

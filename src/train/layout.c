@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "mem/mem.h"
+#include "train/optimizer.h"
 #include "train/params.h"
 
 enum { CHUNK_FLOATS = 1 << 23 /* of logits at a time */, MIN_CHUNK = 16 };
@@ -359,7 +360,9 @@ static weft_status set_scratch(weft__trainer *t, weft_error *err)
         t->threads[i].score = weft__train_own(t, 3 * (size_t)(queries * t->max_rows), sizeof(float));
         if (!t->threads[i].row || !t->threads[i].score) return layout_no_memory(t, err);
     }
-    weft_status st = weft__train_multiplier_create(t->pool, weft__tier_mask(), left, alone, &t->x, err);
+    weft_status st = weft__train_optimizer_open(t, &left, err);
+    if (st) return st;
+    st = weft__train_multiplier_create(t->pool, weft__tier_mask(), left, alone, &t->x, err);
     if (!st) t->n_bytes += weft__train_multiplier_bytes(t->x);
     return st;
 }

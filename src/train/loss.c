@@ -168,7 +168,12 @@ static weft__train_loss summed(const weft__trainer *t)
     for (int32_t i = 0; i < t->n_wanted; i++) {
         l.loss += t->told[i] + t->anchored[i];
         l.anchor += t->anchored[i];
-        l.weight += fabs((double)t->weight[i]);
+        /* a row that is only held to the base is one of them, too */
+        l.weight += t->weight[i] == 0 && t->objective->anchor > 0 ? 1 : fabs((double)t->weight[i]);
+        const float old = t->batch->old_logp ? t->batch->old_logp[t->wanted[i]] : NAN;
+        if (isnan(old)) continue;
+        l.apart += fabs((double)t->logp[i] - (double)old);
+        l.n_apart++;
     }
     if (t->batch->count > 0) l.weight = t->batch->count;
     return l;

@@ -35,6 +35,10 @@ weft__loss_told weft__loss_likelihood(const weft__train_objective *o, const weft
  * GRPO (Liu et al. 2025) and DAPO. */
 weft__loss_told weft__loss_policy(const weft__train_objective *o, const weft__loss_seen *s);
 
+/* Of one group's rewards [n]: what each is better than their mean, with `scaled` divided by their deviation (of a
+ * sample, n - 1) + 1e-4 (GRPO), without as it is (Dr. GRPO). 0: all rewards are the same, and the advantages are 0. */
+int weft__loss_advantages(const double *reward, int32_t n, int scaled, double *advantage);
+
 /* A pair's sums over its answers' targets. */
 typedef struct weft__loss_pair {
     double chosen, rejected;           /* weighted sums of log p */

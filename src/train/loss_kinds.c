@@ -37,6 +37,22 @@ weft__loss_told weft__loss_policy(const weft__train_objective *o, const weft__lo
     return (weft__loss_told){s->weight * told.value, s->weight * told.slope};
 }
 
+int weft__loss_advantages(const double *reward, int32_t n, int scaled, double *advantage)
+{
+    double mean = 0, squares = 0;
+    int differ = 0;
+    for (int32_t i = 0; i < n; i++) {
+        mean += reward[i] / n;
+        differ |= reward[i] != reward[0];
+    }
+    for (int32_t i = 0; i < n; i++) {
+        advantage[i] = differ ? reward[i] - mean : 0;
+        squares += advantage[i] * advantage[i];
+    }
+    for (int32_t i = 0; differ && scaled && i < n; i++) advantage[i] /= sqrt(squares / (n - 1)) + 1e-4;
+    return differ;
+}
+
 weft__loss_pair_told weft__loss_preference(const weft__train_objective *o, const weft__loss_pair *s)
 {
     const double beta = (double)o->beta, flip = (double)o->smoothing, chosen = (double)o->chosen;

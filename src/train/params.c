@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "mem/mem.h"
+#include "train/optimizer.h"
 
 int32_t weft__train_param_find(const weft__trainer *t, const char *name)
 {
@@ -203,7 +204,8 @@ int32_t weft__train_lora_of(const weft__trainer *t, const weft_node *node)
 static weft_status allocate(weft__trainer *t, weft_error *err)
 {
     uint64_t n = ((uint64_t)t->n_floats + 15) & ~15ull;
-    int n_arrays = t->o.optimizer == WEFT__TRAIN_SGD ? 3 : 4;
+    const int two = weft__train_optimizer_kept(t->o.optimizer) == 2, starts = t->o.l2_sp > 0;
+    const int n_arrays = 3 + two + starts;
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, (uint64_t)n_arrays * n * sizeof(float), 64,
                              WEFT_BUFFER_HUGE | WEFT_BUFFER_ZERO};
     weft_status st = weft__mem_create(&spec, &t->values, err);
@@ -212,7 +214,8 @@ static weft_status allocate(weft__trainer *t, weft_error *err)
     t->data = t->values->data;
     t->grad = t->data + n;
     t->m = t->grad + n;
-    t->v = n_arrays == 4 ? t->m + n : NULL;
+    t->v = two ? t->m + n : NULL;
+    t->start = starts ? t->data + (uint64_t)(n_arrays - 1) * n : NULL;
     int64_t at = 0;
     for (int32_t i = 0; i < t->n_params; i++) {
         struct weft__trainer_weight *p = &t->params[i];
@@ -220,6 +223,7 @@ static weft_status allocate(weft__trainer *t, weft_error *err)
         p->grad = t->grad + at;
         p->m = t->m + at;
         p->v = t->v ? t->v + at : NULL;
+        p->start = t->start ? t->start + at : NULL;
         at += p->n;
     }
     return WEFT_OK;
@@ -259,5 +263,6 @@ weft_status weft__train_params(weft__trainer *t, weft_error *err)
     if (t->o.lora_rank > 0) draw(t);
     else
         for (int32_t i = 0; i < t->n_params; i++) decode(t, &t->params[i]);
+    if (t->start) memcpy(t->start, t->data, (size_t)t->n_floats * sizeof *t->start);
     return WEFT_OK;
 }

@@ -19,9 +19,10 @@
 struct weft__trainer_weight {
     char name[WEFT_NAME_MAX + 16];
     uint32_t n_dims;
-    int64_t d[2], n;            /* d[0] contiguous */
-    int decay;                  /* weight decay is for matrices */
-    float *data, *grad, *m, *v; /* parts of the trainer's four arrays; m and v as the optimizer needs them */
+    int64_t d[2], n; /* d[0] contiguous */
+    int decay;       /* weight decay is for matrices */
+    /* parts of the trainer's arrays; m and v as the optimizer needs them; where it began, or NULL: without L2-SP */
+    float *data, *grad, *m, *v, *start;
 };
 
 /* A LoRA pair of one tensor of the file; rows of it that are weights of their own share A, and have their rows of B. */
@@ -92,9 +93,12 @@ struct weft__trainer {
     struct weft__trainer_weight *params;
     int32_t n_params;
     int64_t n_floats;    /* of all parameters */
-    weft_buffer *values; /* four arrays (three for SGD): data, grad, m, v */
-    float *data, *grad, *m, *v;
-    float *aside; /* [n_floats] where parameters are put aside; NULL: they never were */
+    weft_buffer *values; /* arrays: data, grad, m, v (not SGD's), start (of L2-SP) */
+    float *data, *grad, *m, *v, *start;
+    float *muon; /* two matrices and two squares, of the largest that are Muon's */
+    int64_t muon_matrix, muon_square;
+    double *cap, *cap_squares; /* [pairs] the largest norm; per thread [r, r]; NULL: none */
+    float *aside;              /* [n_floats] where parameters are put aside; NULL: they never were */
     int has_aside;
 
     weft_buffer *arena;        /* activations and gradients */

@@ -303,6 +303,15 @@ static weft_status take_weight(weft__train_record *r, weft_error *err)
     return WEFT_OK;
 }
 
+static weft_status take_reward(weft__train_record *r, weft_error *err)
+{
+    const weft__json *v = member(r, "reward");
+    r->reward = NAN;
+    if (!v || (weft__json_double(v, &r->reward) && fabs(r->reward) <= WEFT__TRAIN_WEIGHT_MOST)) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT, "\"reward\" is no number from -%d to %d: how good the answer was",
+                     WEFT__TRAIN_WEIGHT_MOST, WEFT__TRAIN_WEIGHT_MOST);
+}
+
 static weft_status record_check(weft__train_record *r, weft_error *err)
 {
     if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT && !weft__train_is_conversation(r->root))
@@ -312,6 +321,7 @@ static weft_status record_check(weft__train_record *r, weft_error *err)
                              : "no JSON object");
     weft_status st = classify(r, err);
     if (!st) st = take_weight(r, err);
+    if (!st) st = take_reward(r, err);
     if (!st && r->kind != WEFT__TRAIN_RECORD_TEXT) st = take_tools(r, err);
     if (st) return st;
     switch (r->kind) {

@@ -9,7 +9,7 @@
  * latter is the same once more, and ignored). Tools are a list, or one as JSON text; blank text is none. Other members
  * are ignored (ids, sources). Invariant: what is in a record has the shape that its kind says; renderers need not check
  * again. One thread per record. A record may have a "weight": how much it counts, 1 where it says none; below 0: it is
- * to become less likely; 0: it is left out. Pairs have none. */
+ * to become less likely; 0: it is left out. Pairs have none. A "reward" beside it says how good the answer was. */
 #ifndef WEFT_TRAIN_RECORD_H
 #define WEFT_TRAIN_RECORD_H
 
@@ -29,6 +29,7 @@ typedef struct weft__train_record {
     weft__train_record_kind kind;
     weft__json *root, *made, *made_tools; /* made: messages or a prompt, and tools, of another form; or NULL */
     const weft__json *text, *messages, *tools, *prompt, *answer, *rejected;
+    double reward;   /* NAN: it has none */
     double weight;   /* of the record, -WEFT__TRAIN_WEIGHT_MOST to WEFT__TRAIN_WEIGHT_MOST */
     size_t n_shared; /* messages that `answer` and `rejected` of a pair without a prompt begin with: they are it */
 } weft__train_record;

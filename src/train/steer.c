@@ -72,6 +72,7 @@ weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, 
         const weft__adapt_pair *x = pair_of(a, &t->params[t->pairs[i].a]);
         if (x) take_pair(t, &t->pairs[i], x);
     }
+    if (!st && t->start) memcpy(t->start, t->data, (size_t)t->n_floats * sizeof *t->start); /* L2-SP draws back to it */
     return st;
 }
 

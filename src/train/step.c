@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.c: from gradients to parameters: clipping, learning rates, AdamW and SGD (train.h). Sums of squares are taken in
- * parts of fixed size and added in order; a parameter is moved by whichever thread has it. */
+/* step.c: a step (train.h): the norm of the gradients, clipping, the learning rate; optimizer.h moves. Sums of squares
+ * are taken in parts of fixed size and added in order. */
 #include <math.h>
 #include <string.h>
 
-#include "train/parts.h"
+#include "train/optimizer.h"
 
 #define PI 3.14159265358979323846
 
@@ -58,53 +58,6 @@ static double gradient_norm(weft__trainer *t)
     return sqrt(sum);
 }
 
-/* ---- moving ---- */
-
-struct move {
-    weft__trainer *t;
-    float by, lr, bias1, bias2; /* by: what gradients are multiplied by; bias: 1 - beta^step */
-};
-
-/* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g²; p -= lr (m / bias1 / (sqrt(v / bias2) + eps) + decay p). Gradients
- * become 0. */
-static void adamw(const struct move *mv, const struct weft__trainer_weight *p, int64_t from, int64_t to)
-{
-    const weft__train_options *o = &mv->t->o;
-    const float decay = p->decay ? o->weight_decay : 0, one1 = 1 / mv->bias1, one2 = 1 / mv->bias2, b1 = o->beta1,
-                b2 = o->beta2;
-    for (int64_t i = from; i < to; i++) {
-        float g = p->grad[i] * mv->by, m = b1 * p->m[i] + (1 - b1) * g, v = b2 * p->v[i] + (1 - b2) * g * g;
-        p->m[i] = m;
-        p->v[i] = v;
-        p->data[i] -= mv->lr * (m * one1 / (sqrtf(v * one2) + o->eps) + decay * p->data[i]);
-        p->grad[i] = 0;
-    }
-}
-
-/* m = momentum m + g; p -= lr (m + decay p). */
-static void sgd(const struct move *mv, const struct weft__trainer_weight *p, int64_t from, int64_t to)
-{
-    const weft__train_options *o = &mv->t->o;
-    const float decay = p->decay ? o->weight_decay : 0;
-    for (int64_t i = from; i < to; i++) {
-        p->m[i] = o->momentum * p->m[i] + p->grad[i] * mv->by;
-        p->data[i] -= mv->lr * (p->m[i] + decay * p->data[i]);
-        p->grad[i] = 0;
-    }
-}
-
-static void run_move(void *arg, int thread, int n_threads)
-{
-    const struct move *mv = arg;
-    const weft__trainer *t = mv->t;
-    for (int32_t i = 0; i < t->n_params; i++) {
-        const struct weft__trainer_weight *p = &t->params[i];
-        int64_t from = weft__train_share(p->n, thread, n_threads), to = weft__train_share(p->n, thread + 1, n_threads);
-        if (t->o.optimizer == WEFT__TRAIN_SGD) sgd(mv, p, from, to);
-        else adamw(mv, p, from, to);
-    }
-}
-
 void weft__train_begin_step(weft__trainer *t)
 {
     t->total_weight = 0;
@@ -128,9 +81,8 @@ weft_status weft__trainer_step(weft__trainer *t, weft__train_step *out, weft_err
            clip = t->o.clip_norm > 0 && norm > (double)t->o.clip_norm ? (double)t->o.clip_norm / norm : 1;
     t->step++;
     double lr = weft__train_lr(&t->o, t->step);
-    struct move mv = {t, (float)(by * clip), (float)lr, (float)(1 - pow((double)t->o.beta1, (double)t->step)),
-                      (float)(1 - pow((double)t->o.beta2, (double)t->step))};
-    weft__pool_run(t->pool, run_move, &mv);
+    weft__train_optimizer_move(t, by * clip, lr);
+    weft__train_cap(t);
     weft__train_begin_step(t);
     if (out) *out = (weft__train_step){t->step, norm, lr};
     return WEFT_OK;

@@ -20,7 +20,7 @@
 
 typedef struct weft__trainer weft__trainer;
 
-enum weft__train_optimizer { WEFT__TRAIN_ADAMW = 0, WEFT__TRAIN_SGD = 1 };
+enum weft__train_optimizer { WEFT__TRAIN_ADAMW = 0, WEFT__TRAIN_SGD = 1, WEFT__TRAIN_MUON = 2 };
 enum weft__train_schedule {
     WEFT__TRAIN_LR_CONSTANT = 0, /* warm-up, then lr */
     WEFT__TRAIN_LR_COSINE =
@@ -57,8 +57,10 @@ typedef struct weft__train_options {
     int64_t n_steps;         /* that will be made; needed by schedules that end */
     float lr_floor;          /* of COSINE, as a share of lr */
     float beta1, beta2, eps; /* AdamW (Loshchilov and Hutter 2019) */
-    float momentum;          /* SGD */
+    float momentum;          /* SGD, Muon */
     float weight_decay;      /* decoupled, times the learning rate; vectors (norms, biases) are not decayed */
+    float l2_sp;             /* decoupled, times the learning rate, to where a parameter began; 0: none */
+    float norm_cap;          /* LoRA: ||scale B A|| at most so many times ||W||, of each matrix; 0: any */
     float clip_norm;         /* of all gradients together; 0: none */
     int (*stop)(
         /* NULL, or asked before each op of a batch, by the thread that uses the trainer: non-zero ends the call */
@@ -97,8 +99,10 @@ typedef struct weft__train_batch {
     const float *weight;
     const weft__train_top *top; /* [R], or NULL: none; of rows with a target */
     const float *advantage;     /* [R] of policies */
-    const float *old_logp;      /* [R] log p of the target when it was sampled, or NULL: as it is now */
-    double count; /* what the batch adds to that by which a step divides; 0: the sum of |weight|, or of pairs */
+    const float *old_logp;      /* [R] log p of the target when it was sampled; NAN, or NULL: as it is now */
+    /* What the batch adds to that by which a step divides; 0: the sum of |weight|, of rows with an anchor alone 1; or
+     * the number of pairs */
+    double count;
 } weft__train_batch;
 
 enum weft__loss_number { WEFT__LOSS_LIKELIHOOD = 0, WEFT__LOSS_POLICY = 1, WEFT__LOSS_PREFERENCE = 2 };
@@ -117,9 +121,11 @@ typedef struct weft__train_loss {
     double loss;       /* sum over rows, or pairs; of likelihood, of weight * -log p(target), natural logarithm */
     double weight;     /* what a step divides by: loss / weight is the mean */
     double anchor;     /* of `loss`, the part of KL(base || this) */
+    double apart;      /* sum of |log p - old_logp| over the rows that have one; n_apart of them */
     int64_t n_rows;    /* all rows */
     int64_t n_targets; /* rows with a target */
-    double flops;      /* multiplications and additions of the products that were needed (recomputation not counted) */
+    int64_t n_apart;
+    double flops; /* multiplications and additions of the products that were needed (recomputation not counted) */
     /* Pairs. margin: sum of (log p / p_ref of the chosen) - (log p / p_ref of the rejected); chosen and rejected: sums
      * of the answers' log p */
     int64_t n_pairs, n_better; /* better: a margin above 0 */
@@ -187,7 +193,7 @@ typedef struct weft__train_param {
 } weft__train_param;
 size_t weft__trainer_n_params(const weft__trainer *t);
 weft__train_param weft__trainer_param(const weft__trainer *t, size_t i);
-/* Puts other values there: all d[0] * d[1] of them. */
+/* Puts other values there: all d[0] * d[1] of them. Before the first step they are where the parameter began, too. */
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values);
 
 /* Begins with another adapter of the same model, of a rank that is no larger than the trainer's: where it is smaller,

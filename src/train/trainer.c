@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "train/parts.h"
+#include "train/optimizer.h"
 
 enum { MAX_ROWS = 65536, MAX_RANK = 1024 };
 
@@ -68,7 +68,9 @@ static weft_status check_numbers(const weft__train_options *o, weft_error *err)
         {"lora_rank", o->lora_rank, 0, MAX_RANK},
         {"n_warmup", (double)o->n_warmup, 0, 1e15},
         {"n_steps", (double)o->n_steps, 0, 1e15},
-        {"optimizer", o->optimizer, WEFT__TRAIN_ADAMW, WEFT__TRAIN_SGD},
+        {"optimizer", o->optimizer, WEFT__TRAIN_ADAMW, WEFT__TRAIN_MUON},
+        {"l2_sp", (double)o->l2_sp, 0, 100},
+        {"norm_cap", (double)o->norm_cap, 0, 1e6},
         {"schedule", o->schedule, WEFT__TRAIN_LR_CONSTANT, WEFT__TRAIN_LR_ONE_CYCLE},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -133,7 +135,8 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
     if ((st = weft__pool_create(t->o.n_threads, &t->pool, err))) return st;
     t->n_threads = weft__pool_size(t->pool);
     t->k = weft__kernels_get(weft__tier_mask());
-    if ((st = weft__train_params(t, err)) || (st = weft__train_layout(t, err))) return st;
+    if ((st = weft__train_params(t, err)) || (st = weft__train_layout(t, err)) || (st = weft__train_cap_open(t, err)))
+        return st;
     t->n_frozen = (uint64_t)build.n_params - (t->o.lora_rank > 0 ? 0 : (uint64_t)t->n_floats);
     return columns(t, err);
 }
@@ -209,6 +212,7 @@ weft__train_param weft__trainer_param(const weft__trainer *t, size_t i)
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values)
 {
     memcpy(t->params[i].data, values, (size_t)t->params[i].n * sizeof *values);
+    if (t->params[i].start && t->step == 0) memcpy(t->params[i].start, values, (size_t)t->params[i].n * sizeof *values);
 }
 
 /* ---- the limit ---- */

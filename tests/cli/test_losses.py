@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from common import EMULATED, WEFT, InFolder, leave_out, main, weft
@@ -48,13 +49,83 @@ class Losses(InFolder):
         self.assertNotIn("chosen", unlikely[0])
 
     def test_an_anchor_holds_an_adapter_to_its_base(self):
-        common = ("--data", self.write("facts.jsonl", [{"prompt": p["prompt"], "completion": p["chosen"]} for p in PAIRS]), "--steps", "10", "--lr", "1e-2")
+        facts = self.write("facts.jsonl", [{"prompt": p["prompt"], "completion": p["chosen"]} for p in PAIRS])
+        common = ("--data", facts, "--steps", "10", "--lr", "1e-2")
         self.adapt("free", *common)
         self.adapt("anchored", "--anchor", "5", *common)
         free, anchored = self.points("free"), self.points("anchored")
         self.assertEqual(anchored[0]["anchor"], 0)  # B is 0
         self.assertGreater(anchored[-1]["anchor"], 0)
         self.assertGreater(anchored[-1]["loss"] - anchored[-1]["anchor"], free[-1]["loss"])
+
+    def test_rewards_say_what_is_learned(self):
+        """Of three answers to a question the best one is learned: by weights, or alone; and what says no reward is refused."""
+        places = (("the mill", 1), ("a boat", 0), ("Rome", -1))
+        records = [{"prompt": "Where does Mira live?", "completion": f"In {place}.", "reward": r} for place, r in places]
+        data = self.write("rewards.jsonl", records)
+        best = self.write("best.jsonl", [{**r, "weight": w} for r, w in zip(records, (1, 1, 1)) if r["reward"] == 1])
+        common = ("--steps", "8", "--lr", "1e-2")
+        p = self.adapt("filtered", "--loss", "filtered", "--reward-min", "0.5", "--data", data, *common)
+        self.assertIn(b"2 records have a smaller reward", p.stderr)
+        self.adapt("best", "--data", best, *common)
+        self.assertEqual(*(pathlib.Path(self.path(f"{run}/adapter.gguf")).read_bytes().replace(b"filtered", b"best") for run in ("filtered", "best")))
+        self.adapt("weighted", "--loss", "reward", "--beta", "0.05", "--heldout", best, "--data", data, *common)
+        self.adapt("plain", "--heldout", best, "--data", data, *common)
+        self.assertLess(self.points("weighted")[-1]["heldout"], self.points("plain")[-1]["heldout"])
+        for loss, words in (("reward", b"has no \"reward\""), ("filtered", b"rewards.jsonl:2: the record has no")):
+            records[1].pop("reward", 0)
+            self.assertIn(words, self.adapt("none", "--loss", loss, "--data", self.write("rewards.jsonl", records), status=1).stderr)
+        p = self.adapt("none", "--loss", "filtered", "--reward-min", "9", "--data", self.write("rewards.jsonl", records[:1]), status=1)
+        self.assertIn(b"no record has a reward of the least", p.stderr)
+
+    def test_a_pupil_comes_near_to_its_teacher(self):
+        """The teacher is the base with what an adapter learned merged into it; the pupil is the base."""
+        facts = self.write("taught.jsonl", [{"prompt": p["prompt"], "completion": p["chosen"]} for p in PAIRS])
+        self.adapt("taught", "--data", facts, "--steps", "20", "--lr", "1e-2")
+        teacher = self.path("teacher.gguf")
+        p = weft("adapter", "merge", MODEL, teacher, "--adapter", "a=" + self.path("taught/adapter.gguf"))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.adapt("pupil", "--loss", "distill", "--teacher", teacher, "--top", "32", "--data", facts, "--steps", "20", "--lr", "1e-2")
+        self.adapt("self", "--loss", "distill", "--teacher", MODEL, "--top", "2048", "--data", facts, "--steps", "1")
+        pupil, own = self.points("pupil"), self.points("self")
+        self.assertLess(pupil[-1]["loss"], 0.2 * pupil[0]["loss"])
+        self.assertLess(own[0]["loss"], 0.01)  # of itself there is nothing to learn but how it is served
+
+    def sampled(self, out, *args):
+        return self.adapt(out, "--data", self.asked, "--prompts", "4", "--group", "4", "--answer-tokens", "16", *args)
+
+    @property
+    def asked(self):
+        people = ("Mira", "Tom", "Anna", "Ben", "Nora", "Paul", "Ida", "Hugo")
+        return self.write("asked.jsonl", [{"prompt": f"Where does {who} live?", "completion": "the mill"} for who in people])
+
+    def test_answers_that_are_judged_better_become_likelier(self):
+        """A verifier that likes few characters, in a subprocess."""
+        short = self.path("short.py")
+        judge = "import json, sys\nfor line in iter(sys.stdin.readline, ''):\n    print(-len(json.loads(line)['answer']) / 10, flush=True)\n"
+        pathlib.Path(short).write_text(judge)
+        how = ("--verifier", f"{sys.executable} {short}", "--steps", "12", "--lr", "2e-2", "--schedule", "constant")
+        p = self.sampled("short", "--loss", "grpo", *how, "--heldout", self.asked, "--json")
+        points = self.points("short")
+        first, last = (sum(x["reward"] for x in part) / 3 for part in (points[1:4], points[-3:]))
+        self.assertGreater(last, first + 0.3)
+        self.assertGreater(points[-1]["heldout_reward"], points[0]["heldout_reward"])
+        self.assertEqual(json.loads(p.stdout)["heldout_reward"], float(f"{points[-1]['heldout_reward']:.6g}"))
+        self.assertEqual([x for x in os.listdir(self.path("short")) if "answers" in x], [])
+
+    def test_served_and_trained_log_probabilities_agree(self):
+        """The mean over sampled tokens of |log p as trained - as served|: F32 there, 8-bit products and F16 pages here."""
+        self.sampled("apart", "--loss", "grpo", "--judge", "contains", "--beta", "0.1", "--steps", "8")
+        points = self.points("apart")
+        self.assertGreater(points[0]["tokens"], 200)  # with a KL to the base all answers are looked at
+        apart = sum(p["apart"] for p in points) / len(points)
+        self.assertLess(apart, 0.01)
+        self.assertGreater(apart, 0)
+
+    @of_files
+    def test_verifiers_that_fail_end_the_run_by_name(self):
+        for command, words in (("while read -r line; do echo good; done", b'the verifier said "good"'), ("exit 3", b"the verifier ended")):
+            self.assertIn(words, self.adapt("fails", "--data", self.asked, "--loss", "grpo", "--verifier", command, status=1).stderr)
 
     def kill(self, out, *args):
         """Leaves a run that was killed between its first checkpoint and its end."""
@@ -71,11 +142,16 @@ class Losses(InFolder):
     @of_files
     def test_killed_runs_of_every_loss_go_on_to_the_same_bits(self):
         pairs = self.write("killed-pairs.jsonl", PAIRS)
-        records = self.write("killed.jsonl", [{"prompt": p["prompt"], "completion": p["chosen"], "weight": w} for p, w in zip(PAIRS, (1, -1, 0.5, 2))])
+        numbered = [({"prompt": p["prompt"], "completion": p["chosen"]}, x) for p, x in zip(PAIRS, (1, -1, 0.5, 2))]
+        records = self.write("killed.jsonl", [{**p, "weight": x} for p, x in numbered])
+        rewards = self.write("killed-rewards.jsonl", [{**p, "reward": x} for p, x in numbered])
         for i, args in enumerate((("--loss", "dpo", "--smoothing", "0.1", "--chosen", "0.5", "--data", pairs),
                                   ("--loss", "unlikelihood", "--anchor", "0.5", "--data", pairs),
+                                  ("--optimizer", "muon", "--l2-sp", "0.1", "--norm-cap", "0.01", "--loss", "reward", "--data", rewards),
+                                  ("--loss", "dr-grpo", "--judge", "contains", "--beta", "0.1", "--group", "2", "--prompts", "2",
+                                   "--answer-tokens", "8", "--data", self.asked),
                                   ("--anchor", "0.5", "--data", records))):
-            args += ("--steps", "6", "--save-every", "1")
+            args += ("--steps", "5", "--save-every", "1")
             self.adapt(f"whole-{i}", *args)
             self.kill(f"killed-{i}", *args)
             self.adapt(f"killed-{i}", "--resume", *args)
@@ -87,8 +163,14 @@ class Losses(InFolder):
     def test_options_of_other_losses_are_refused(self):
         pairs = self.write("refused.jsonl", PAIRS)
         for args, words in ((("--loss", "best"), b"--loss is sft, dpo"),
-                            (("--smoothing", "0.1"), b"are for --loss dpo"),
+                            (("--smoothing", "0.1"), b"--smoothing is for --loss dpo"),
+                            (("--reward-min", "0"), b"--reward-min is for --loss filtered"),
                             (("--dpo", "--loss", "sft"), b"give one of"),
+                            (("--group", "4"), b"--group is for --loss grpo"),
+                            (("--loss", "distill"), b"Give --teacher"),
+                            (("--teacher", MODEL), b"--teacher is for --loss distill"),
+                            (("--loss", "grpo"), b"who judges the answers?"),
+                            (("--loss", "grpo", "--judge", "exact", "--verifier", "true"), b"who judges the answers?"),
                             (("--loss", "dpo", "--smoothing", "0.7"), b"--smoothing")):
             self.assertIn(words, self.adapt("refused", "--data", pairs, *args, status=2).stderr)
 

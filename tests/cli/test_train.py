@@ -315,7 +315,7 @@ class Models(Training):
                 (["train", self.vocab, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"vocab.gguf: it is a GGUF file, not text"),
                 (["train", self.text, "--out", self.path("fresh")], 2, b"give --tokenizer"),
                 (["train", self.text, "--tokenizer", self.vocab], 2, b"--out is missing"),
-                (self.command("fresh", "--optimizer", "magic"), 2, b"adamw or sgd"),
+                (self.command("fresh", "--optimizer", "magic"), 2, b"adamw, sgd or muon"),
                 (self.command("fresh", "--steps", "0"), 2, b"from 1"),
                 (["train", self.text, "--base", self.model, "--out", self.path("fresh"), "--layers", "3"], 2, b"are for a fresh model; leave them out"),
                 (["train", self.text, "--base", self.model, "--out", self.path("fresh"), "--untied"], 2, b"are for a fresh model; leave them out"),
@@ -729,7 +729,7 @@ class Adapters(Training):
     def test_wrong_data_are_named(self):
         self.assertIn(b"the record is a completion; pairs are wanted", self.adapt("x", "--dpo", "--data", self.chats, status=1).stderr)
         self.assertIn(b"--data is missing", self.adapt("x", status=2).stderr)
-        self.assertIn(b"--beta, --smoothing and --chosen are for --loss dpo", self.adapt("x", "--data", self.chats, "--beta", "0.5", status=2).stderr)
+        self.assertIn(b"--beta is for --loss dpo, reward", self.adapt("x", "--data", self.chats, "--beta", "0.5", status=2).stderr)
         self.assertIn(b"attn_x", self.adapt("x", "--data", self.chats, "--targets", "attn_x", status=1).stderr)
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* train_data.c: any bytes as training data: what is read gives batches whose rows are in range, and a position gives
  * its batch again. The first byte chooses the form (a JSON file: 32) and the kind of training. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,8 @@ static void read_all(weft__dataset *d, int32_t max_rows)
         weft__dataset_cursor at = weft__dataset_position(d);
         if (weft__dataset_next(d, &b, NULL)) return;
         check_batch(&b, max_rows);
+        for (int32_t k = 0; b.weight && k < b.n_rows; k++)
+            if (!isfinite(b.weight[k])) abort();
         int32_t n_rows = b.n_rows, first = b.token[0];
         if (weft__dataset_seek(d, at, NULL) || weft__dataset_next(d, &b, NULL) || b.n_rows != n_rows ||
             b.token[0] != first)
@@ -72,6 +75,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                      .pairs = (how & 4) != 0,
                                      .learn_all = (how & 8) != 0,
                                      .in_order = (how & 16) != 0,
+                                     .rewards = (how & 64) != 0,
+                                     .least = how & 128 ? 0.5 : -INFINITY,
+                                     .most = how & 128 ? 2 : 0,
                                      .seed = how};
     weft_error err = {0};
     if (weft__train_renderer_init(&r, tok, NULL, 0, NULL) || weft__dataset_create(&r, &o, &d, NULL)) abort();
@@ -80,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                 (const char *)data + 1, n - 1, &err) &&
         !*err.message)
         abort();
-    else if (n && !err.status) read_all(d, o.max_rows);
+    if (n && !err.status && o.rewards) weft__dataset_weigh(d, 0.5);
+    if (n && !err.status) read_all(d, o.max_rows);
     weft__dataset_destroy(&d);
     weft__train_renderer_free(&r);
     if (weft__alloc_live() != before) abort();

@@ -106,6 +106,17 @@ static void values_of_trl(void **state)
         const weft__loss_seen s = seen_at(x->logp, 1, x->advantage, x->old_logp, x->base_logp);
         same(weft__loss_policy(&o, &s).value, x->loss, "GRPO");
     }
+    for (size_t i = 0; i < sizeof TRL_GROUPS / sizeof *TRL_GROUPS; i++) {
+        const trl_group *x = &TRL_GROUPS[i];
+        const double rewards[] = {x->r0, x->r1, x->r2, x->r3};
+        const double want[2][4] = {{x->plain0, x->plain1, x->plain2, x->plain3},
+                                   {x->scaled0, x->scaled1, x->scaled2, x->scaled3}};
+        for (int scaled = 0; scaled < 2; scaled++) {
+            double got[4];
+            assert_int_equal(weft__loss_advantages(rewards, 4, scaled, got), x->plain0 != 0 || x->plain1 != 0);
+            for (int k = 0; k < 4; k++) same(got[k], want[scaled][k], "advantage");
+        }
+    }
 }
 
 /* ---- whole models ---- */
@@ -379,9 +390,8 @@ static void anchored_at_the_base(void **state)
     weft__train_loss l;
     tiny_fill(&b, 3);
     for (int r = 0; r < TINY_ROWS; r++) b.weight[r] = 0;
-    b.b.count = 1;
     assert_int_equal(weft__trainer_learn(t, &o, &b.b, &l, NULL), WEFT_OK);
-    assert_true(l.loss == 0 && l.anchor == 0);
+    assert_true(l.loss == 0 && l.anchor == 0 && l.weight == (double)l.n_targets); /* held rows count */
     for (int64_t i = 0; i < t->n_floats; i++) assert_true(t->grad[i] == 0);
     weft__trainer_destroy(&t);
     tiny_free(m);

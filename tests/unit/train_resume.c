@@ -49,6 +49,11 @@ static void resuming(void **state)
     resume_case(m, &o);
     o.optimizer = WEFT__TRAIN_SGD;
     resume_case(m, &o);
+    o = lora_options();
+    o.optimizer = WEFT__TRAIN_MUON;
+    o.l2_sp = 0.1f; /* where it began is not in the file */
+    o.norm_cap = 0.05f;
+    resume_case(m, &o);
     assert_int_equal(files_in_folder(), 1);
     tiny_free(m);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* train_run.c: training as a run: the same bits for every number of threads and with recomputation; optimizers against
- * double; losses that fall over quantized bases; what is refused, and how. */
+/* train_run.c: training as a run: the same bits for every number of threads and with recomputation; losses that fall
+ * over quantized bases; what is refused, and how. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -75,74 +75,7 @@ static void packing(void **state)
     }
 }
 
-/* ---- optimizers ---- */
-
-/* One parameter of a run, followed in double: a matrix, or a vector, which does not decay. */
-static void optimizer_case(int kind, float clip, uint32_t n_dims)
-{
-    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
-    weft__train_options o = tiny_options();
-    o.optimizer = kind;
-    o.clip_norm = clip;
-    o.lr = 3e-2f;
-    o.weight_decay = 0.1f;
-    weft__trainer *t = tiny_trainer(m, &o);
-    size_t at = 1; /* inside a layer */
-    while (weft__trainer_param(t, at).n_dims != n_dims) at++;
-    weft__train_param p = weft__trainer_param(t, at);
-    size_t n = (size_t)(p.d[0] * p.d[1]);
-    const double decay = n_dims > 1 ? (double)o.weight_decay : 0;
-    double *x = weft__alloc_zero(3 * n, sizeof *x), *v = x + n, *s = v + n;
-    for (size_t i = 0; i < n; i++) x[i] = (double)p.data[i];
-    for (int step = 1; step <= 5; step++) {
-        tiny_batch b;
-        weft__train_loss l[2];
-        weft__train_step info;
-        for (int half = 0; half < 2; half++) {
-            tiny_fill(&b, 40 + 2 * (uint64_t)step + (uint64_t)half);
-            assert_int_equal(weft__trainer_add(t, &b.b, &l[half], NULL), WEFT_OK);
-        }
-        double weight = l[0].weight + l[1].weight, sum = 0;
-        for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
-            weft__train_param q = weft__trainer_param(t, i);
-            for (uint64_t j = 0; j < q.d[0] * q.d[1]; j++) sum += (double)q.gradient[j] * (double)q.gradient[j];
-        }
-        double norm = sqrt(sum) / weight, by = (clip > 0 && norm > (double)clip ? (double)clip / norm : 1) / weight,
-               lr = (double)o.lr;
-        for (size_t i = 0; i < n; i++) {
-            double g = (double)p.gradient[i] * by;
-            if (kind == WEFT__TRAIN_SGD) {
-                v[i] = (double)o.momentum * v[i] + g;
-                x[i] -= lr * (v[i] + decay * x[i]);
-            } else {
-                v[i] = (double)o.beta1 * v[i] + (1 - (double)o.beta1) * g;
-                s[i] = (double)o.beta2 * s[i] + (1 - (double)o.beta2) * g * g;
-                double a = v[i] / (1 - pow((double)o.beta1, step)), c = s[i] / (1 - pow((double)o.beta2, step));
-                x[i] -= lr * (a / (sqrt(c) + (double)o.eps) + decay * x[i]);
-            }
-        }
-        assert_int_equal(weft__trainer_step(t, &info, NULL), WEFT_OK);
-        assert_int_equal(info.step, step);
-        assert_true(fabs(info.grad_norm - norm) <= 1e-6 * norm && info.lr == lr);
-        for (size_t i = 0; i < n; i++)
-            if (!(fabs((double)p.data[i] - x[i]) <= 2e-6 * (fabs(x[i]) + lr)))
-                fail_msg("optimizer %d, step %d, element %zu: %.9g, in double %.9g", kind, step, i, (double)p.data[i],
-                         x[i]);
-    }
-    weft__free(x);
-    weft__trainer_destroy(&t);
-    tiny_free(m);
-}
-
-static void optimizers(void **state)
-{
-    (void)state;
-    for (int kind = WEFT__TRAIN_ADAMW; kind <= WEFT__TRAIN_SGD; kind++) {
-        optimizer_case(kind, 0, 2);
-        optimizer_case(kind, 0.05f, 2);
-        optimizer_case(kind, 0, 1);
-    }
-}
+/* ---- rates ---- */
 
 static void schedules(void **state)
 {
@@ -572,12 +505,11 @@ static int make_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits),         cmocka_unit_test(packing),         cmocka_unit_test(optimizers),
-        cmocka_unit_test(schedules),         cmocka_unit_test(learning),        cmocka_unit_test(head_in_chunks),
-        cmocka_unit_test(flops_of_pairs),    cmocka_unit_test(preferring),      cmocka_unit_test(adapter_file),
-        cmocka_unit_test(adapter_scale),     cmocka_unit_test(model_file),      cmocka_unit_test(refused_batches),
-        cmocka_unit_test(not_finite),        cmocka_unit_test(refused_options), cmocka_unit_test(allocations),
-        cmocka_unit_test(layers_of_targets),
+        cmocka_unit_test(same_bits),       cmocka_unit_test(packing),         cmocka_unit_test(schedules),
+        cmocka_unit_test(learning),        cmocka_unit_test(head_in_chunks),  cmocka_unit_test(flops_of_pairs),
+        cmocka_unit_test(preferring),      cmocka_unit_test(adapter_file),    cmocka_unit_test(adapter_scale),
+        cmocka_unit_test(model_file),      cmocka_unit_test(refused_batches), cmocka_unit_test(not_finite),
+        cmocka_unit_test(refused_options), cmocka_unit_test(allocations),     cmocka_unit_test(layers_of_targets),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
