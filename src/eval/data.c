@@ -49,7 +49,7 @@ void weft__eval_docs_free(weft__eval_docs *docs)
 }
 
 /* Takes v, also on failure. */
-static weft_status take(const char *name, weft__eval_docs *docs, weft__json *v, weft_error *err)
+static weft_status take_docs(const char *name, weft__eval_docs *docs, weft__json *v, weft_error *err)
 {
     weft_status st = WEFT_OK;
     if (!v || (docs->n < MOST_DOCS && !weft__grow(&docs->items, &docs->capacity, docs->n + 1, sizeof *docs->items)))
@@ -62,7 +62,7 @@ static weft_status take(const char *name, weft__eval_docs *docs, weft__json *v, 
     return st;
 }
 
-static int is_blank(const char *s, size_t n)
+static int is_blank_text(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (s[i] != ' ' && s[i] != '\t' && s[i] != '\r' && s[i] != '\n') return 0;
@@ -76,7 +76,7 @@ static weft_status array(const char *name, const char *text, size_t n, weft__eva
     weft_status st = weft__json_parse(text, n, &root, &why);
     if (st) return weft_fail(err, st, "%s: %s", name, why.message);
     for (size_t i = 0; !st && i < weft__json_size(root); i++) {
-        st = take(name, docs, weft__json_copy(weft__json_at(root, i)), &why);
+        st = take_docs(name, docs, weft__json_copy(weft__json_at(root, i)), &why);
         if (st) weft_fail(err, st, "%s: %s", name, why.message);
     }
     weft__json_free(&root);
@@ -87,16 +87,16 @@ weft_status weft__eval_docs_parse(const char *name, const char *text, size_t n, 
 {
     size_t at = n >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0, line = 1;
     size_t first = at;
-    while (first < n && is_blank(text + first, 1)) first++;
+    while (first < n && is_blank_text(text + first, 1)) first++;
     if (first < n && text[first] == '[') return array(name, text + first, n - first, docs, err);
     for (size_t end; at < n; at = end + 1, line++) {
         const char *stop = memchr(text + at, '\n', n - at);
         weft__json *v = NULL;
         weft_error why = {0};
         end = stop ? (size_t)(stop - text) : n;
-        if (is_blank(text + at, end - at)) continue;
+        if (is_blank_text(text + at, end - at)) continue;
         weft_status st = weft__json_parse(text + at, end - at, &v, &why);
-        if (!st) st = take(name, docs, v, &why);
+        if (!st) st = take_docs(name, docs, v, &why);
         if (st) return weft_fail(err, st, "%s:%zu: %s", name, line, why.message);
     }
     return docs->n ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "%s: no documents in it", name);

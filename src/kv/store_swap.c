@@ -136,7 +136,7 @@ weft_status weft__kv_store_swap_open(weft__kv_store *s, uint64_t limit, weft__kv
     return WEFT_OK;
 }
 
-static int ask(weft__kv_store *s, weft__kv_store_kind kind, weft__kv_swap_io *io)
+static int swap_ask(weft__kv_store *s, weft__kv_store_kind kind, weft__kv_swap_io *io)
 {
     weft__kv_store_job *j = weft__kv_store_job_new(kind, NULL, 0, NULL, NULL);
     if (!j) return 0;
@@ -149,15 +149,15 @@ static int ask(weft__kv_store *s, weft__kv_store_kind kind, weft__kv_swap_io *io
 
 int weft__kv_store_swap_out(weft__kv_store *s, weft__kv_swap_io *io)
 {
-    return ask(s, KV_JOB_SWAP_OUT, io);
+    return swap_ask(s, KV_JOB_SWAP_OUT, io);
 }
 
 int weft__kv_store_swap_in(weft__kv_store *s, weft__kv_swap_io *io)
 {
-    return ask(s, KV_JOB_SWAP_IN, io);
+    return swap_ask(s, KV_JOB_SWAP_IN, io);
 }
 
 void weft__kv_store_swap_empty(weft__kv_store *s)
 {
-    (void)ask(s, KV_JOB_SWAP_EMPTY, NULL); /* without memory it stays as it is */
+    (void)swap_ask(s, KV_JOB_SWAP_EMPTY, NULL); /* without memory it stays as it is */
 }
