@@ -122,6 +122,15 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 
 static const command_spec SPEC;
 
+/* Of a model that was loaded while the server runs. */
+static void warn_of_loaded(void *arg, const char *name, const weft_model *model, const weft_engine_params *engine)
+{
+    char type[WEFT_KV_NAME_MAX], command[200];
+    (void)arg;
+    snprintf(command, sizeof command, "serve: %.150s", name);
+    kv_gate_warn(command, model, weft_kv_type_name(engine->kv_dtype, type));
+}
+
 /* PATH NULL: none of its own. */
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
 {
@@ -140,6 +149,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.config_file = o->config_file;
     o->server.config_setting = serve_config_setting;
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
+    o->server.model_loaded = warn_of_loaded;
     if (path) st = pull_if_missing(path, err);
     if (!st && path) st = open_shown_with(path, &o->opened, &model, err);
     if (!st && path) kv_gate_warn("serve", model, o->kv_type);

@@ -107,6 +107,10 @@ typedef struct weft_server_params {
     int32_t metrics_every_s;  /* 10 */
     /* 1: answers go on where the context is full (weft_request_params.shift), unless a request says 'overflow' */
     int32_t shift;
+    /* told of each of `sources` whenever it was loaded, before a request is in it, on a thread that loads: the model,
+     * and with which parameters its engine was made; borrowed for the call. NULL: nobody is told */
+    void (*model_loaded)(void *arg, const char *name, const weft_model *model, const weft_engine_params *engine);
+    void *loaded_arg;
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

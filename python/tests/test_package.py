@@ -43,6 +43,7 @@ def test_options_are_the_fields(paths, options, struct):
     typed = set(re.findall(r"^        (\w+): ", block, re.M))
     fields = {field for field, _ in ffi.typeof(struct).fields}
     given = {"size", "reserved", "progress", "progress_arg", "report", "arg", "stop", "data", "heldout", "out", "port", "host", "config_setting", "config_arg"}
+    given |= {"model_loaded", "loaded_arg"}  # what a program wants to be told
     given |= {"neighbors", "answers", "keep", "n_scales"}  # lists of files beside data; as long as scales
     given |= {"sources", "n_sources", "model_params", "engine_params", "memory", "idle_unload_s"}  # further models: it serves the one it was given
     assert typed == fields - given

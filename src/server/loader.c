@@ -110,7 +110,9 @@ static weft_status start(weft_server *s, weft__server_model *m, weft_model *mode
     if (s->models.memory) p.kv_bytes = m->kv_least;
     if (!st) st = weft_engine_new(model, &p, engine, err);
     if (!st) st = weft__server_model_open(m, model, *engine, s->wants_keys, err);
-    return st ? st : add_adapters(s, m, err);
+    if (!st) st = add_adapters(s, m, err);
+    if (!st && s->model_loaded) s->model_loaded(s->loaded_arg, m->name, model, &p);
+    return st;
 }
 
 typedef struct loader_job {

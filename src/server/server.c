@@ -203,6 +203,8 @@ static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_e
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     s->config_setting = p->config_setting;
     s->config_arg = p->config_arg;
+    s->model_loaded = p->model_loaded;
+    s->loaded_arg = p->loaded_arg;
     if (!st) st = weft__server_rules_new(s, NULL, &next, &faults, err);
     weft__config_faults_free(&faults);
     if (st) return st;

@@ -346,6 +346,8 @@ struct weft_server {
     int32_t (*config_setting)(void *arg, const char *name, const char *const *values, int32_t n, int32_t of_model,
                               char *why, size_t room);
     void *config_arg;
+    void (*model_loaded)(void *arg, const char *name, const weft_model *model, const weft_engine_params *engine);
+    void *loaded_arg;
     int wants_keys;     /* from its start on */
     int no_page, shift; /* shift: where requests do not say what becomes of a full context */
     weft__server_answered answered;

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import unittest
+import urllib.request
 import xml.etree.ElementTree
 
 from common import PATIENCE, WEFT, InFolder, check_report, main, weft
@@ -80,11 +81,15 @@ class Kv(InFolder):
         self.assertEqual((kept["exceeded"], kept["max_kld"], kept["tokens"]), (True, 0, 66))  # with BOS in both contexts
         self.assertIn("keys and values in f32 were measured on this model", self.serve("--kv-type", "f32"))
         self.assertNotIn("measured", self.serve("--kv-type", "f16"))
+        # One that a request has loaded later is warned of by its name then.
+        said = self.serve("--kv-type", "f32", "--model", "later=" + os.path.abspath(MODEL), asked="later")
+        self.assertRegex(said, r"weft serve: keys and values in f32 were measured on this model")
+        self.assertRegex(said, r"weft serve: later: keys and values in f32 were measured on this model")
         self.kv(*args)  # measured again, with a gate that is kept
         self.assertNotIn("measured", self.serve("--kv-type", "f32"))
 
-    def serve(self, *args):
-        """What the server says until it answers."""
+    def serve(self, *args, asked=None):
+        """What the server says until it answers; and then, of a model that it is asked for."""
         p = subprocess.Popen([*WEFT, "serve", MODEL, "--port", "-1", "-c", "64", "--slots", "1", *args], stderr=subprocess.PIPE,
                              env={**os.environ, "WEFT_CACHE": self.path("cache")})
         try:
@@ -93,12 +98,16 @@ class Kv(InFolder):
                 said += line
                 if b"stop with Ctrl-C" in line:
                     break
+            if asked:
+                url = re.search(rb"http://[^\s/]+", said).group().decode()
+                body = json.dumps({"model": asked, "prompt": "a", "max_tokens": 1}).encode()
+                urllib.request.urlopen(urllib.request.Request(url + "/v1/completions", body), timeout=PATIENCE).read()
         finally:
             p.send_signal(signal.SIGTERM)
             rest = p.communicate(timeout=PATIENCE)[1]
         check_report(said + rest)
         self.assertEqual(p.returncode, 0, said)
-        return said.decode()
+        return (said + rest).decode()
 
     def test_what_is_wrong_is_named(self):
         for args, status, says in (

@@ -436,11 +436,14 @@ static void bench_attn(bench *b)
 
 static void bench_coded(bench *b)
 {
-    bench_attn_case(b, WEFT_KV_Q8, 8, 64, 64, 0);
-    bench_attn_case(b, WEFT_KV_Q8, 4, 128, 64, 0);
-    bench_attn_case(b, WEFT_KV_Q8, 1, 128, 64, 0);
-    bench_attn_case(b, WEFT_KV_Q8, 512, 64, 64, 1);
-    bench_attn_case(b, WEFT_KV_Q8, 512, 128, 64, 1);
+    static const uint32_t formats[] = {WEFT_KV_Q8, WEFT_KV_Q4, WEFT_KV_F8, WEFT_BF16};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        bench_attn_case(b, formats[i], 8, 64, 64, 0);
+        bench_attn_case(b, formats[i], 4, 128, 64, 0);
+        bench_attn_case(b, formats[i], 1, 128, 64, 0);
+        bench_attn_case(b, formats[i], 512, 64, 64, 1);
+        bench_attn_case(b, formats[i], 512, 128, 64, 1);
+    }
 }
 
 /* ---- products of f32 matrices ---- */

@@ -13,8 +13,8 @@ static inline vi coded_dot(vi sum, const coded_key *k, const int32_t *q)
     __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(k->odd), "m"(q[1]));
     return sum;
 #else
-    sum = _mm512_dpwssd_epi32(sum, k->even, _mm512_set1_epi32(q[0]));
-    return _mm512_dpwssd_epi32(sum, k->odd, _mm512_set1_epi32(q[1]));
+    sum = _mm512_add_epi32(sum, _mm512_madd_epi16(k->even, _mm512_set1_epi32(q[0])));
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(k->odd, _mm512_set1_epi32(q[1])));
 #endif
 }
 
