@@ -32,8 +32,8 @@ struct task_options {
     rope_options rope;
 };
 
-/* Everything one run needs; released by asked_free. */
-struct asked {
+/* Everything one run needs; released by task_asked_free. */
+struct task_asked {
     const struct task_options *o;
     weft__eval_task *task;
     weft_model *model;
@@ -45,7 +45,7 @@ struct asked {
     weft_model_info info;
 };
 
-static void asked_free(struct asked *a)
+static void task_asked_free(struct task_asked *a)
 {
     weft__eval_report_free(&a->report);
     weft_chat_close(&a->chat);
@@ -55,7 +55,7 @@ static void asked_free(struct asked *a)
     weft__strbuf_free(&a->adapters_id);
 }
 
-static weft_status open_task(struct asked *a, const char *path, weft_error *err)
+static weft_status open_task(struct task_asked *a, const char *path, weft_error *err)
 {
     const struct task_options *o = a->o;
     const weft__eval_task_options to = {.form = o->form,
@@ -73,7 +73,7 @@ static weft_status open_task(struct asked *a, const char *path, weft_error *err)
     return st;
 }
 
-static weft_status open_engine(struct asked *a, weft_error *err)
+static weft_status open_engine(struct task_asked *a, weft_error *err)
 {
     const struct task_options *o = a->o;
     weft_engine_params p;
@@ -96,7 +96,7 @@ static weft_status open_engine(struct asked *a, weft_error *err)
     return st;
 }
 
-static weft_status open_all(struct asked *a, const char *model, const char *task, weft_error *err)
+static weft_status open_all(struct task_asked *a, const char *model, const char *task, weft_error *err)
 {
     a->info.size = sizeof a->info;
     weft_status st = open_task(a, task, err);
@@ -106,7 +106,7 @@ static weft_status open_all(struct asked *a, const char *model, const char *task
     return st ? st : weft__eval_report_begin(&a->report, a->task, err);
 }
 
-static weft__eval_params params_of(struct asked *a, progress *bar)
+static weft__eval_params params_of(struct task_asked *a, progress *bar)
 {
     const struct task_options *o = a->o;
     weft__eval_params p;
@@ -140,7 +140,7 @@ static void print_lines(const weft__strbuf *t)
 }
 
 /* The first prompts as the model gets them, with their tokens' count. */
-static weft_status show(struct asked *a, const weft__eval_params *p, weft_error *err)
+static weft_status show(struct task_asked *a, const weft__eval_params *p, weft_error *err)
 {
     weft__eval_shots shots;
     weft__eval_tokens tokens;
@@ -171,7 +171,7 @@ static weft_status show(struct asked *a, const weft__eval_params *p, weft_error 
     return st;
 }
 
-static weft_status run(struct asked *a, weft_error *err)
+static weft_status run(struct task_asked *a, weft_error *err)
 {
     progress bar = {0};
     weft__eval_params p = params_of(a, &bar);
@@ -282,10 +282,10 @@ int eval_task_command(int argc, char **argv)
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if ((rc = options_agree(&o, argv[first], argv[first + 1]))) return rc;
-    static struct asked a = {.o = &o};
+    static struct task_asked a = {.o = &o};
     weft_error err = {0};
     weft_status st = open_all(&a, argv[first], argv[first + 1], &err);
     if (!st) st = run(&a, &err);
-    asked_free(&a);
+    task_asked_free(&a);
     return st ? report("eval task", &err) : EXIT_DONE;
 }
