@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static void ask(weft__eval_task *t)
+static void make_prompts(weft__eval_task *t)
 {
     static const char doc[] = "{\"q\": \"A b?\", \"c\": [\"x\", \"y\"], \"l\": 1, \"a\": \"7\"}\n{\"q\": \"\", \"c\": "
                               "[\"u\"], \"l\": 0, \"a\": 3}";
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (memmem(data, n, "include", 7)) n = 0; /* files of the machine are none of the input */
     const weft_status st = weft__eval_task_parse("t.yaml", (const char *)data, n, &o, t, &places, &err);
     if (st && !*err.message) abort();
-    if (!st && !weft__eval_task_defaults(t, NULL)) ask(t);
+    if (!st && !weft__eval_task_defaults(t, NULL)) make_prompts(t);
     weft__eval_task_free(&t);
     if (weft__alloc_live() != before) abort();
     return 0;
