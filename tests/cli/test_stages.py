@@ -113,16 +113,16 @@ class Stages(InFolder):
     def test_a_file_that_is_wrong_is_refused_with_key_and_line(self):
         right = pathlib.Path(self.config).read_text()
         cases = (
-            ("    lr: 1e-2\n", "    lr: fast\n", ":14:5: stages.words.lr: lr fast: "),
+            ("    lr: 1e-2\n", "    lr: fast\n", ":13:5: stages.words.lr: lr fast: "),
             ("    layers: 1\n", "    layer: 1\n", ":7:5: stages.words.layer: there is no 'layer'; did you mean 'layers'?"),
             ("    layers: 1\n", "    layers: 0\n", ":7:5: stages.words.layers: layers 0: "),
             ("command: train", "command: trian", ":4:14: stages.words.command: must be 'train' or 'adapter train', not 'trian'"),
-            ("    best: true\n", "    out: x\n", ":20:5: stages.chat.out: 'out' is for the command line alone"),
-            ("    best: true\n", "    best: 7\n", ":20:5: stages.chat.best: best: must be true or false"),
-            ("    rank: 4\n", "    layers: 4\n", ":21:5: stages.chat.layers: there is no 'layers'"),
-            ("    loss: dpo\n", "    loss: kto\n", ":23:3: stages.taste"),
-            ("    heldout: ", "    heldout: absent-", ":18:5: stages.chat.heldout: absent-"),
-            ("seed: 4", "seeds: 4", ":1:42: defaults.seeds: there is no 'seeds'"),
+            ("    best: true\n", "    out: x\n", ":19:5: stages.chat.out: 'out' is for the command line alone"),
+            ("    best: true\n", "    best: 7\n", ":19:5: stages.chat.best: best: must be true or false"),
+            ("    rank: 4\n", "    layers: 4\n", ":20:5: stages.chat.layers: there is no 'layers'"),
+            ("    loss: dpo\n", "    loss: kto\n", ":22:3: stages.taste"),
+            ("    heldout: ", "    heldout: absent-", ":17:5: stages.chat.heldout: absent-"),
+            ("seed: 4", "seeds: 4", ":1:47: defaults.seeds: there is no 'seeds'"),
             ("    tokenizer: ", "    # ", "stages.words: in this stage"),
             ("  taste:\n    command: adapter train\n    loss: dpo\n", "  taste:\n    command: train\n", "the stage before makes an adapter"),
         )
