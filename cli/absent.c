@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "options.h"
 #include "pull.h"
+#include "training.h"
 
 static int absent_refuse(const char *command, const char *option, const char *needs)
 {
@@ -39,4 +40,10 @@ ABSENT(top, "HUB", ", which needs libcurl")
 #endif
 #if !WEFT_WITH_SERVER
 ABSENT(serve, "SERVER", "")
+
+int training_stages(const training *t, const command_spec *spec, int n_positional)
+{
+    (void)t, (void)spec, (void)n_positional;
+    return absent_refuse("train", "SERVER", "");
+}
 #endif

@@ -271,7 +271,7 @@ static int usage(const char *command, const char *what)
     return EXIT_USAGE;
 }
 
-static int training_check(training *t, const char *command)
+int training_check(training *t, const char *command)
 {
     static const char *const optimizers[] = {"adamw", "sgd", "muon", NULL}, *const schedules[] = {"constant", "cosine",
                                                                                                   "one-cycle", NULL};
@@ -358,6 +358,7 @@ int training_run(training *t, const char *command)
     weft_error err = {0};
     telling x = {.t = t};
     int rc = training_check(t, command);
+    planned = 0;
     if (rc) return rc;
     if (t->show) return training_show(t, command);
     if (writes_over_input(t, command)) return EXIT_FAILED;

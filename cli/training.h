@@ -4,6 +4,7 @@
 #ifndef WEFT_CLI_TRAINING_H
 #define WEFT_CLI_TRAINING_H
 
+#include "losses.h"
 #include "options.h"
 #include "weft/train.h"
 
@@ -19,6 +20,8 @@ typedef struct training {
     float scale[LIST_MAX];
     int32_t check_every, sample_every, patience, show;
     int keep_best, raw, adapts; /* adapts: the result is an adapter */
+    losses_given losses;
+    int rs, untied, shape; /* shape: an option of a fresh model's was given */
     int learn_prompts, recompute, resume, json;
     int64_t n_answers, answers_right, n_keep, keep_right; /* as they were asked last; right -1: never */
     int64_t result_step;
@@ -26,6 +29,22 @@ typedef struct training {
     uint64_t shown_ns;
     int on_line; /* the line of a terminal is not ended */
 } training;
+
+/* A command that trains: how it begins, its options, and what follows once they are read: EXIT_DONE, or EXIT_USAGE
+ * after a message. */
+typedef struct training_kind {
+    const char *command;
+    void (*init)(training *t);
+    void (*table)(training *t, option_spec *table);
+    int (*finish)(training *t);
+} training_kind;
+extern const training_kind training_of_models, training_of_adapters;
+
+/* training_stages.c: the stages of t->config, into folders of t->p.out; beside it `spec` was given no other options
+ * than such as a file of stages has not. Returns the exit status. */
+int training_stages(const training *t, const command_spec *spec, int n_positional);
+/* What is wrong with the training as a whole, before anything is read: EXIT_USAGE after a message, or EXIT_DONE. */
+int training_check(training *t, const char *command);
 
 void training_init(training *t);
 /* Fills `table` from `at` on with the common options and the end mark. */

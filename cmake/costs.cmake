@@ -41,7 +41,7 @@ set(weft_of_one_thread
     graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample
         draft
         sched_heap sched_sim sched_queue train_data train_mix train_steer train_steered train_refused train_curve
-    config server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
+    config config_stages server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
     top outputs)
 

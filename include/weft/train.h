@@ -181,7 +181,7 @@ typedef struct weft_train_params {
     /* NULL, or asked every few milliseconds of a step or of held-out data: non-zero as of `report`, but at once */
     int (*stop)(void *arg);
     /* An adapter of `base` to begin with, or NULL: a GGUF file, or a PEFT folder. Rank 0, alpha 0 and no targets: those
-     * that it has. */
+     * that it has. Losses that look at the base (DPO, anchors) mean base and this adapter then. */
     const char *init_adapter;
     /* Records that are learned beside the data so that they stay as they are: the base's own answers about other things
      * of the kind. In turns, neighbor_ratio of them for each text of the data; NULL-terminated, or NULL. */

@@ -21,7 +21,7 @@ static const char *value_of(weft__config_reader *r, const weft__config_node *v)
     return "";
 }
 
-static void one_setting(weft__config_reader *r, const weft__config_node *v, void *into)
+void weft__config_setting_of(weft__config_reader *r, const weft__config_node *v, void *into)
 {
     weft__config_setting *s = into;
     const int is_list = v->kind == WEFT__CONFIG_LIST;
@@ -52,7 +52,7 @@ void weft__config_settings_of(weft__config_reader *r, const weft__config_node *v
                               weft__config_settings *out)
 {
     if (!v || v->kind == WEFT__CONFIG_NONE) return;
-    out->items = weft__config_each(r, v, WEFT__CONFIG_MAP, sizeof *out->items, &out->n, one_setting);
+    out->items = weft__config_each(r, v, WEFT__CONFIG_MAP, sizeof *out->items, &out->n, weft__config_setting_of);
     ask_known(r, out, of_model);
 }
 
@@ -154,6 +154,14 @@ static weft_status no_memory(weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the settings");
 }
 
+weft_status weft__config_faulty(const char *path, weft__config_faults *faults, weft_error *err)
+{
+    weft__config_faults_sort(faults);
+    if (!faults->n) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT, "%s:%d:%d: %s", path, faults->items[0].line, faults->items[0].column,
+                     faults->items[0].message);
+}
+
 weft_status weft__config_parse(const char *path, const char *text, size_t n, const weft__config_known *known,
                                weft__config **out, weft__config_faults *faults, weft_error *err)
 {
@@ -169,27 +177,34 @@ weft_status weft__config_parse(const char *path, const char *text, size_t n, con
     if (!st && root && root->kind != WEFT__CONFIG_NONE) read_sections(&r, root);
     if (!st && known && known->look && !r.no_memory) known->look(known->arg, c, faults);
     if (!st && (r.no_memory || faults->failed)) st = no_memory(err);
-    weft__config_faults_sort(faults);
-    if (!st && faults->n)
-        st = weft_fail(err, WEFT_FORMAT, "%s:%d:%d: %s", path, faults->items[0].line, faults->items[0].column,
-                       faults->items[0].message);
+    if (!st) st = weft__config_faulty(path, faults, err);
     if (st) weft__config_free(&c);
     *out = c;
+    return st;
+}
+
+weft_status weft__config_load(const char *path, char **text, size_t *n, weft_error *err)
+{
+    *text = NULL;
+    FILE *f = fopen(path, "rb");
+    if (!f) return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", path, strerror(errno));
+    *text = weft__alloc(WEFT__CONFIG_BYTES + 1);
+    *n = *text ? fread(*text, 1, WEFT__CONFIG_BYTES + 1, f) : 0;
+    const weft_status st = !*text      ? no_memory(err)
+                           : ferror(f) ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno))
+                                       : WEFT_OK;
+    fclose(f);
     return st;
 }
 
 weft_status weft__config_read(const char *path, const weft__config_known *known, weft__config **out,
                               weft__config_faults *faults, weft_error *err)
 {
+    char *text;
+    size_t n = 0;
     *out = NULL;
-    FILE *f = fopen(path, "rb");
-    if (!f) return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", path, strerror(errno));
-    char *text = weft__alloc(WEFT__CONFIG_BYTES + 1);
-    const size_t n = text ? fread(text, 1, WEFT__CONFIG_BYTES + 1, f) : 0;
-    weft_status st = !text       ? no_memory(err)
-                     : ferror(f) ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno))
-                                 : weft__config_parse(path, text, n, known, out, faults, err);
-    fclose(f);
+    weft_status st = weft__config_load(path, &text, &n, err);
+    if (!st) st = weft__config_parse(path, text, n, known, out, faults, err);
     weft__free(text);
     return st;
 }

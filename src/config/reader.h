@@ -44,6 +44,14 @@ void *weft__config_each(weft__config_reader *r, const weft__config_node *v, weft
 int weft__config_name_ok(weft__config_reader *r, const weft__config_node *v, const char *name, size_t most,
                          const char *more);
 
+/* config.c: a setting, or a list of values, into a weft__config_setting. */
+void weft__config_setting_of(weft__config_reader *r, const weft__config_node *v, void *into);
+/* The bytes of a file, at most one more than may be read; to be freed in any case. WEFT_NOT_FOUND, WEFT_IO,
+ * WEFT_NO_MEMORY. */
+weft_status weft__config_load(const char *path, char **text, size_t *n, weft_error *err);
+/* Sorts the faults; WEFT_FORMAT where there are some, of which the error tells the first. */
+weft_status weft__config_faulty(const char *path, weft__config_faults *faults, weft_error *err);
+
 /* Readers for tables: what `into` points at. */
 void weft__config_text(weft__config_reader *r, const weft__config_node *v, void *into);     /* const char * */
 void weft__config_bool(weft__config_reader *r, const weft__config_node *v, void *into);     /* int */

@@ -129,10 +129,10 @@ static weft_status base_room(weft__trainer *t, weft_error *err)
 /* log b of every target; with an anchor, what its head begins with. */
 static void ask_base(weft__trainer *t)
 {
-    t->adapter_on = 0;
+    weft__train_as_it_began(t, 1);
     body(t);
     weft__train_head(t, WEFT__LOSS_PASS_LOGP);
-    t->adapter_on = 1;
+    weft__train_as_it_began(t, 0);
     if (t->n_wanted) memcpy(t->base_logp, t->logp, (size_t)t->n_wanted * sizeof *t->logp);
     if (t->objective->anchor > 0)
         memcpy(t->base_hidden, t->value[t->hidden],

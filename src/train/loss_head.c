@@ -115,9 +115,9 @@ static void ask_base_logits(weft__trainer *t)
 {
     float *own = t->value[t->hidden];
     t->value[t->hidden] = t->base_hidden;
-    t->adapter_on = 0;
+    weft__train_as_it_began(t, 1);
     weft__train_forward(t, t->n_body, t->n_ops);
-    t->adapter_on = 1;
+    weft__train_as_it_began(t, 0);
     t->value[t->hidden] = own;
     memcpy(t->base_logits, t->value[t->logits], (size_t)(t->n_chunk * weft__train_width(t, t->logits)) * sizeof(float));
 }

@@ -100,6 +100,7 @@ struct weft__trainer {
     double *cap, *cap_squares; /* [pairs] the largest norm; per thread [r, r]; NULL: none */
     float *aside;              /* [n_floats] where parameters are put aside; NULL: they never were */
     int has_aside;
+    float *began; /* [n_floats] the adapter that it began with, or NULL: the base alone */
 
     weft_buffer *arena;        /* activations and gradients */
     float **value, **gradient; /* [tensors] or NULL */
@@ -162,6 +163,9 @@ int32_t weft__train_heads_in_halves(const weft__trainer *t, const struct weft__t
 void weft__train_begin_step(weft__trainer *t);
 /* steer.c: room to put parameters aside, unless it is there. */
 weft_status weft__train_aside_room(weft__trainer *t, weft_error *err);
+/* steer.c: from now on the ops compute what the trainer began with (the base, or the adapter that it goes on with); 0:
+ * what it has learned. */
+void weft__train_as_it_began(weft__trainer *t, int on);
 /* forward.c, backward.c: ops [first, last) in order; and back again, last first. */
 /* loss.c: is the batch given up? What follows is left out then, until the next batch. */
 int weft__train_stopped(weft__trainer *t);

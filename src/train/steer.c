@@ -55,6 +55,15 @@ static void take_pair(weft__trainer *t, const struct weft__train_lora *pair, con
     }
 }
 
+/* Losses that look at the base mean what the trainer began with. */
+static weft_status keep_beginning(weft__trainer *t, weft_error *err)
+{
+    if (!t->began) t->began = weft__train_own(t, (size_t)t->n_floats, sizeof *t->began);
+    if (!t->began) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for an adapter to begin with", t->src.label);
+    memcpy(t->began, t->data, (size_t)t->n_floats * sizeof *t->began);
+    return WEFT_OK;
+}
+
 weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, weft_error *err)
 {
     const uint64_t base = weft__adapt_fingerprint_of_graph(t->graph);
@@ -73,7 +82,7 @@ weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, 
         if (x) take_pair(t, &t->pairs[i], x);
     }
     if (!st && t->start) memcpy(t->start, t->data, (size_t)t->n_floats * sizeof *t->start); /* L2-SP draws back to it */
-    return st;
+    return st ? st : keep_beginning(t, err);
 }
 
 /* "attn_q@3" of "blk.3.attn_q.weight", "output" of "output.weight". */
@@ -106,6 +115,14 @@ weft_status weft__train_adapter_options(const weft__adapt *a, int32_t *rank, flo
     weft__strbuf_free(&list);
     *targets = NULL;
     return list.failed ? weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to go on with it", a->label) : WEFT_OK;
+}
+
+void weft__train_as_it_began(weft__trainer *t, int on)
+{
+    float *data = on && t->began ? t->began : t->data;
+    t->adapter_on = !on || t->began;
+    for (int32_t i = 0; i < t->n_params; i++)
+        t->params[i].data = data + (t->params[i].grad - t->grad); /* the arrays have the same places */
 }
 
 /* ---- how much pairs count ---- */

@@ -197,7 +197,8 @@ weft__train_param weft__trainer_param(const weft__trainer *t, size_t i);
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values);
 
 /* Begins with another adapter of the same model, of a rank that is no larger than the trainer's: where it is smaller,
- * the rest of B is zero, so that what it computes is the same. Before the first step. WEFT_ARGUMENT: another model, a
+ * the rest of B is zero, so that what it computes is the same; losses that look at the base look at it from then on.
+ * Before the first step. WEFT_ARGUMENT: another model, a
  * larger rank, or a matrix that is no target; WEFT_UNSUPPORTED: it changes the embedding, experts, or norms (DoRA);
  * WEFT_STATE where all weights learn. The trainer is as before then. */
 weft_status weft__trainer_start_adapter(weft__trainer *t, const weft__adapt *a, weft_error *err);

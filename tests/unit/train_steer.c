@@ -100,6 +100,38 @@ static void adapters_go_on(void **state)
     tiny_free(m);
 }
 
+/* What preferences and anchors are measured from is the adapter that it began with, not the base below it. */
+static void it_is_held_to_what_it_began_with(void **state)
+{
+    (void)state;
+    static const weft__train_objective prefers = {.kind = WEFT__LOSS_PREFERENCE, .beta = 0.5f},
+                                       anchored = {.kind = WEFT__LOSS_LIKELIHOOD, .anchor = 2};
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = lora_options();
+    o.lora_targets = "attn_q,ffn_down,output";
+    weft__trainer *first = tiny_trainer(m, &o), *t = tiny_trainer(m, &o);
+    weft__train_loss l;
+    tiny_batch b;
+    tiny_fill(&b, 9);
+    steps(first, 0, 3);
+    weft__adapt *a = written(first);
+    assert_int_equal(weft__trainer_measure(first, &anchored, &b.b, &l, NULL), WEFT_OK);
+    assert_true(l.anchor > 1e-3);
+    assert_int_equal(weft__trainer_start_adapter(t, a, NULL), WEFT_OK);
+    assert_int_equal(weft__trainer_measure(t, &anchored, &b.b, &l, NULL), WEFT_OK);
+    assert_true(fabs(l.anchor) < 1e-4);
+    assert_int_equal(weft__trainer_measure(t, &prefers, &b.b, &l, NULL), WEFT_OK);
+    assert_true(fabs(l.loss - (double)l.n_pairs * log(2)) < 1e-5 && fabs(l.margin) < 1e-5);
+    assert_same_params(t, first, "what it has learned is there again");
+    steps(t, 3, 1);
+    assert_int_equal(weft__trainer_measure(t, &prefers, &b.b, &l, NULL), WEFT_OK);
+    assert_true(fabs(l.margin) > 1e-3);
+    weft__adapt_close(&a);
+    weft__trainer_destroy(&t);
+    weft__trainer_destroy(&first);
+    tiny_free(m);
+}
+
 static void adapters_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
@@ -202,6 +234,7 @@ int main(void)
         cmocka_unit_test(parameters_put_aside),
         cmocka_unit_test(adapters_go_on),
         cmocka_unit_test(adapters_that_do_not_fit_are_refused),
+        cmocka_unit_test(it_is_held_to_what_it_began_with),
         cmocka_unit_test(pairs_count_as_much_as_is_said),
         cmocka_unit_test(the_likeliest_is_the_likeliest),
     };
