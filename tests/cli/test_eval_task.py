@@ -117,8 +117,8 @@ class EvalTask(InFolder):
 
     def test_files_of_llama_perplexity(self):
         self.write("swag", "".join(f"{d['question']} She lives\n{d['label']}\n" + "\n".join(PLACES) + "\n" for d in DOCS))
-        self.write("grande", "".join(f'{i},"{d["question"]} In _ you may find them there, at last.",the mill,the inn,{i % 2 + 1}\n'
-                                     for i, d in enumerate(DOCS)))
+        self.write("grande", "".join(
+            f'{i},"{d["question"]} In _ you may find them there, at last.",the mill,the inn,{i % 2 + 1}\n' for i, d in enumerate(DOCS)))
 
         def text(s):
             return struct.pack("<I", len(s)) + s.encode()
