@@ -8,7 +8,7 @@
 #include "options.h"
 #include "weft/train.h"
 
-enum { TRAINING_OPTIONS = 64 }; /* room for a command's options and the common ones */
+enum { TRAINING_OPTIONS = 96 }; /* room for a command's options and the common ones */
 
 typedef struct training {
     weft_train_params p;

@@ -232,7 +232,8 @@ static void put_stage(weft__strbuf *out, const stage_run *s, const weft__config_
     for (const option_spec *o = s->table; o->name; o++) {
         const int follows =
             (!strcmp(o->name, "base") && s->base_follows) || (!strcmp(o->name, "init-adapter") && s->adapter_follows);
-        if (!follows && !is_in(o->name, of_the_job)) put_setting(out, o);
+        const int is_default = o->given && !*o->given; /* that it was not given says something */
+        if (!follows && !is_default && !is_in(o->name, of_the_job)) put_setting(out, o);
     }
 }
 
