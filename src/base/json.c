@@ -113,7 +113,7 @@ static size_t feed(void *buffer, size_t room, void *arg)
     return n;
 }
 
-weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err)
+static weft_status parse_as(const char *text, size_t n, size_t flags, weft__json **out, weft_error *err)
 {
     *out = NULL;
     size_t longest;
@@ -127,7 +127,7 @@ weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_
     if (!reserve.begin) return weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
     json_error_t why;
     json_source s = {text, text + n};
-    json_t *root = json_load_callback(feed, &s, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    json_t *root = json_load_callback(feed, &s, flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (out_of_memory) {
         json_decref(root);
         root = NULL;
@@ -141,6 +141,16 @@ weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_
     reserve.begin = NULL;
     *out = outer(root);
     return status;
+}
+
+weft_status weft__json_parse_repeated(const char *text, size_t n, weft__json **out, weft_error *err)
+{
+    return parse_as(text, n, 0, out, err);
+}
+
+weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err)
+{
+    return parse_as(text, n, JSON_REJECT_DUPLICATES, out, err);
 }
 
 void weft__json_free(weft__json **v)

@@ -131,6 +131,20 @@ static void bad_text_is_refused_with_its_place(void **state)
     assert_refused("[1\0, 2]", 7, WEFT_FORMAT, "NUL");
 }
 
+static void members_may_repeat_where_that_is_said(void **state)
+{
+    static const char text[] = "{\"a\":1,\"b\":0,\"a\":{\"c\":2,\"c\":3}}";
+    weft__json *v = NULL;
+    int64_t c;
+    (void)state;
+    assert_int_equal(weft__json_parse_repeated(text, sizeof text - 1, &v, NULL), WEFT_OK);
+    assert_int_equal(weft__json_size(v), 2);
+    assert_true(weft__json_int(weft__json_get(weft__json_get(v, "a"), "c"), &c) && c == 3);
+    weft__json_free(&v);
+    assert_int_equal(weft__json_parse_repeated("{\"a\":1,}", 8, &v, NULL), WEFT_FORMAT);
+    assert_null(v);
+}
+
 static void depth_is_bounded(void **state)
 {
     (void)state;
@@ -305,6 +319,7 @@ int main(void)
         cmocka_unit_test(absent_values_have_no_kind),
         cmocka_unit_test(members_keep_their_order),
         cmocka_unit_test(bad_text_is_refused_with_its_place),
+        cmocka_unit_test(members_may_repeat_where_that_is_said),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(styles_are_written),
         cmocka_unit_test(doubles_read_back_the_same),
