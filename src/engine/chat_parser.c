@@ -72,7 +72,7 @@ weft_status weft__engine_chat_tools(const char *text, weft__json **out, weft_err
 {
     *out = NULL;
     if (!text) return WEFT_OK;
-    weft_status st = weft__json_parse(text, strlen(text), out, err);
+    weft_status st = weft__json_parse_bounds(text, strlen(text), out, err);
     if (st) return weft_fail_within(err, st, "tools");
     if (weft__json_kind_of(*out) == WEFT__JSON_ARRAY || weft__json_is_null(*out)) return WEFT_OK;
     weft__json_free(out);

@@ -489,7 +489,7 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "schema: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
     }
-    weft_status st = weft__json_parse(source, n, &root, &err);
+    weft_status st = weft__json_parse_bounds(source, n, &root, &err);
     if (st) {
         weft__gram_fail(g, st == WEFT_FORMAT ? WEFT_ARGUMENT : st, "schema: %s", err.message);
         return -1;
