@@ -112,10 +112,12 @@ WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, s
 WEFT_API const char *weft_chat_format(const weft_chat *chat);
 /* 1 when its models think before they answer. */
 WEFT_API int weft_chat_reasons(const weft_chat *chat);
-/* What ends the thinking of its models as they write it ("\n</think>\n\n"), as tokens; *n is 0 where they do not
- * think. Otherwise as weft_tokenize. */
-WEFT_API weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n,
-                                            weft_error *err);
+/* What ends the thinking in an answer to this prompt as its models write it ("\n</think>\n\n"), as tokens. choice: NULL
+ * without tools, and what begins the text of an answer is of it then, where the format has a mark for that; else as
+ * weft_chat_grammar has it, which allows what is given here wherever it allows thoughts. *n is 0 where the models do
+ * not think, or must call without. Otherwise as weft_tokenize. */
+WEFT_API weft_status weft_chat_thinking_end(const weft_chat_prompt *prompt, const char *choice, int32_t *ids,
+                                            size_t capacity, size_t *n, weft_error *err);
 
 typedef struct weft_chat_parser weft_chat_parser;
 
@@ -246,10 +248,11 @@ WEFT_API weft_status weft_grammar_lazy(const weft_tokenizer *tokenizer, const we
  * each function the arguments are valid under its `parameters` (members that those neither name nor speak of are left
  * out), in the form that the template's models write, which weft_chat_parser reads. choice: "required": one of the
  * functions is called at once, after thinking, where the prompt has begun that or leaves it to the model; the name of a
- * function: that one; "auto" or NULL: the text is free until a call begins (a lazy grammar), then it is one of the
- * functions, and its arguments are held to where it is `strict`; *out is NULL where none is. parallel: several calls
- * may follow each other. Fails with WEFT_FORMAT or WEFT_ARGUMENT for tools that are none, or have no function of that
- * name; else as weft_grammar_from_schema, by the tool's place ("tools[2].function.parameters: schema:
+ * function: that one; "auto" or NULL: the text is free until a call begins by the format's own mark (a lazy grammar),
+ * then it is one of the functions, and its arguments are an object, held to its schema where it is `strict`; *out is
+ * NULL where there are no tools, or none is strict and calls have no mark but are JSON, as a text may be. parallel:
+ * several calls may follow each other. Fails with WEFT_FORMAT or WEFT_ARGUMENT for tools that are none, or have no
+ * function of that name; else as weft_grammar_from_schema, by the tool's place ("tools[2].function.parameters: schema:
  * #/properties/a"), also for what the form has no way to write. */
 WEFT_API weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice,
                                        int32_t parallel, weft_grammar **out, weft_error *err);

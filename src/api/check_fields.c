@@ -22,6 +22,15 @@ static int check_constraint(const weft__api_params *params, weft__api_error *err
     return 1;
 }
 
+/* What ends thoughts is no text of a grammar that has some in it, and it is on all of the answer. */
+static int check_budget(const weft__api_params *params, weft__api_error *error)
+{
+    return !params->grammar || params->grammar_lazy || params->thinking_budget < 0 ||
+           weft__api_error_set(error, 400, "grammar",
+                               "'grammar' and a budget for thinking exclude each other: all of the answer is held to "
+                               "the grammar, thoughts included; bound them in it, and set the budget to -1");
+}
+
 /* An answer is a call, or it is what the constraint allows. */
 static int check_tools(const weft__api_params *params, weft__api_error *error)
 {
@@ -72,8 +81,8 @@ int weft__api_check_chat(weft__api_params *params, weft__api_error *error)
     take_first(params, budgets, &params->thinking_budget);
     params->generation_prompt = 1;
     set_window(params);
-    return check_stream(params, error) && check_constraint(params, error) && weft__api_settle_tools(params, error) &&
-           check_tools(params, error);
+    return check_stream(params, error) && check_constraint(params, error) && check_budget(params, error) &&
+           weft__api_settle_tools(params, error) && check_tools(params, error);
 }
 
 int weft__api_check_completions(weft__api_params *params, weft__api_error *error)

@@ -226,7 +226,7 @@ int weft__api_body_parse(const char *body, size_t n, weft__json **root, weft__ap
         return weft__api_error_set(error, 413, NULL,
                                    "the body has too many values: together they would take more than %d MB",
                                    WEFT__API_MAX_TREE >> 20);
-    weft_status st = weft__json_parse(body, n, root, &err);
+    weft_status st = weft__json_parse_bounds(body, n, root, &err);
     if (st == WEFT_NO_MEMORY) return weft__api_error_set(error, 503, NULL, "no memory for the request");
     return !st || weft__api_error_set(error, 400, NULL, "the body is not valid JSON: %s", err.message);
 }

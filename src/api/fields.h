@@ -82,7 +82,6 @@ typedef struct weft__api_tools {
     int old;              /* spelled as functions: an answer has one function_call */
     weft__strbuf offered; /* owned; a JSON array as templates take it; of length 0: none */
     weft__strbuf called;  /* owned; "auto", "required", or the function that must be called */
-    int strict;           /* one of those offered is */
 } weft__api_tools;
 
 /* One request's values. Each table fills its own part; the rest is zero. */

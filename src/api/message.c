@@ -2,6 +2,8 @@
 /* message.c: see message.h. */
 #include "api/message.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/random.h"
 
@@ -57,13 +59,24 @@ static weft__api_span make_id(weft__api_message *m)
     return spell(m, id, sizeof id);
 }
 
+/* An id that the model wrote, unless it has written it before: a client tells what calls return by them. */
+static weft__api_span id_of(weft__api_message *m, const weft_chat_part *part)
+{
+    int fresh = part->n_id != 0;
+    for (size_t i = 0; fresh && !m->spelled.failed && i < m->n_calls; i++) {
+        const weft__api_span *id = &m->calls[i].id;
+        fresh = id->n != part->n_id || memcmp(m->spelled.data + id->at, part->id, part->n_id);
+    }
+    return fresh ? spell(m, part->id, part->n_id) : make_id(m);
+}
+
 static void message_call(weft__api_message *m, const weft_chat_part *part)
 {
     if (!weft__grow(&m->calls, &m->cap_calls, m->n_calls + 1, sizeof *m->calls)) {
         m->content.failed = 1;
         return;
     }
-    m->calls[m->n_calls] = (weft__api_call){.id = part->n_id ? spell(m, part->id, part->n_id) : make_id(m),
+    m->calls[m->n_calls] = (weft__api_call){.id = id_of(m, part),
                                             .name = spell(m, part->name, part->n_name),
                                             .arguments = spell(m, part->text, part->n_text)};
     message_note(m, WEFT_CHAT_CALL, m->n_calls++, 1);

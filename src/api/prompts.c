@@ -273,6 +273,57 @@ static weft_status render_chat(const weft_chat *chat, const weft__api_params *pa
     return st;
 }
 
+static int is_other(const void *name, const char *key)
+{
+    return strcmp(name, key) != 0;
+}
+
+/* Whether the prompt is another where the variable has another value, or with NULL none: what cannot be rendered is. */
+static int changes(const weft_chat *chat, const weft__api_params *params, const char *messages, const char *kwargs,
+                   const char *name, const char *value, const weft_chat_prompt *prompt)
+{
+    weft__json *all = NULL;
+    weft__strbuf text = {0};
+    weft_chat_prompt *other = NULL;
+    size_t n, n_other;
+    int same = 0, ok = !weft__json_parse(kwargs, strlen(kwargs), &all, NULL);
+    if (ok && value) ok = weft__json_set(all, name, weft__json_new_string(value, strlen(value)));
+    else if (ok) weft__json_filter(all, is_other, name);
+    if (ok) weft__json_write(&text, all, WEFT__JSON_COMPACT);
+    if (ok && !text.failed && !render_chat(chat, params, messages, text.data, &other, NULL)) {
+        const char *is = weft_chat_prompt_text(prompt, &n), *would_be = weft_chat_prompt_text(other, &n_other);
+        same = n == n_other && !memcmp(is, would_be, n);
+    }
+    weft_chat_prompt_free(&other);
+    weft__strbuf_free(&text);
+    weft__json_free(&all);
+    return !same;
+}
+
+/* Whether a string of the template is this word. */
+static int is_spelled(const weft_chat *chat, const char *word)
+{
+    const size_t n_word = strlen(word);
+    size_t n;
+    const char *source = weft_chat_source(chat, &n), *end = source + n;
+    for (const char *at = source; (at = memmem(at, (size_t)(end - at), word, n_word + !n_word)); at++)
+        if (at > source && at + n_word < end && strchr("'\"", at[-1]) && at[n_word] == at[-1]) return 1;
+    return 0;
+}
+
+/* Whether a field that is a variable of the template does something there: it is a word that the template knows, or
+ * changes the prompt. Most templates know some values, and take all others for none at all. */
+static int check_effect(const weft_chat *chat, const weft__api_params *params, const char *messages, const char *kwargs,
+                        const char *name, const char *value, const weft_chat_prompt *prompt, weft__api_error *error)
+{
+    if (!value || is_spelled(chat, value) ||
+        changes(chat, params, messages, kwargs, name, "a value that no template knows", prompt) ||
+        changes(chat, params, messages, kwargs, name, NULL, prompt))
+        return 1;
+    return weft__api_error_set(
+        error, 400, name, "'%s': '%.60s' changes nothing in this model's chat template; leave it out", name, value);
+}
+
 int weft__api_chat_text(const weft__api_prompt_model *m, const weft__api_params *params, weft_chat_prompt **out,
                         weft__api_error *error)
 {
@@ -286,12 +337,19 @@ int weft__api_chat_text(const weft__api_prompt_model *m, const weft__api_params 
     weft_status st = messages.failed || kwargs.failed
                          ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
                          : render_chat(chat, params, messages.data, kwargs.data, out, &err);
+    int ok = !st;
+    if (st) {
+        weft__api_error_of(error, st, err.message);
+        snprintf(error->field, sizeof error->field, "messages");
+    } else {
+        ok = check_effect(chat, params, messages.data, kwargs.data, "reasoning_effort", params->reasoning_effort, *out,
+                          error) &&
+             check_effect(chat, params, messages.data, kwargs.data, "verbosity", params->verbosity, *out, error);
+        if (!ok) weft_chat_prompt_free(out);
+    }
     weft__strbuf_free(&messages);
     weft__strbuf_free(&kwargs);
-    if (!st) return 1;
-    weft__api_error_of(error, st, err.message);
-    snprintf(error->field, sizeof error->field, "messages");
-    return 0;
+    return ok;
 }
 
 /* A text of n bytes may be more tokens than that: a blank in it can be three where the vocabulary has none. */

@@ -64,10 +64,7 @@ static void settle_list(weft__api_tools *t, const weft__json *tools, const struc
     const char *comma = "[";
     for (size_t i = 0; i < weft__json_size(tools); i++) {
         const weft__json *tool = weft__json_at(tools, i);
-        int strict = 0;
         if (c->allowed && !is_named(c->allowed, tool_name(tool))) continue;
-        weft__json_bool(weft__json_get(t->old ? tool : weft__json_get(tool, "function"), "strict"), &strict);
-        t->strict |= strict;
         weft__strbuf_puts(out, comma);
         if (t->old) weft__strbuf_puts(out, "{\"type\":\"function\",\"function\":");
         weft__json_write(out, tool, WEFT__JSON_COMPACT);
@@ -79,7 +76,7 @@ static void settle_list(weft__api_tools *t, const weft__json *tools, const struc
 
 int weft__api_tools_bind(const weft__api_tools *t)
 {
-    return t->offered.len && (t->strict || strcmp(t->called.data, "auto"));
+    return t->offered.len != 0;
 }
 
 int weft__api_settle_tools(weft__api_params *params, weft__api_error *error)

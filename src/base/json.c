@@ -3,9 +3,11 @@
  * once. A weft__json is a json_t under another name. Writing stands in json_write.c. */
 #include "base/json.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -113,7 +115,46 @@ static size_t feed(void *buffer, size_t room, void *arg)
     return n;
 }
 
-weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err)
+/* Whether the name of a member, with its quotes, is that of a bound in a JSON Schema. */
+static int is_bound(const char *name, size_t n)
+{
+    static const char *const names[] = {"\"maximum\"", "\"minimum\"", "\"exclusiveMaximum\"", "\"exclusiveMinimum\""};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == n && !memcmp(names[i], name, n)) return 1;
+    return 0;
+}
+
+/* The text with integers beyond int64 that are bounds spelled as doubles. Of what is no JSON it makes no JSON. */
+static void widen_bounds(const char *text, size_t n, weft__strbuf *out)
+{
+    size_t string = 0, length = 0, from = 0; /* the last string; what is to be put */
+    for (size_t i = 0; i < n;) {
+        size_t begin = i++;
+        if (text[begin] == '"') {
+            while (i < n && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+            i = i < n ? i + 1 : n;
+            string = begin, length = i - begin;
+        } else if (text[begin] != ':' || !is_bound(text + string, length)) {
+            continue;
+        } else {
+            char digits[24] = "";
+            while (i < n && strchr(" \t\r\n", text[i])) i++;
+            size_t number = i;
+            while (i < n && strchr("-0123456789", text[i])) i++;
+            if (i == n || strchr(".eE", text[i])) continue;
+            if (i - number < sizeof digits) memcpy(digits, text + number, i - number);
+            errno = i - number < sizeof digits ? 0 : ERANGE;
+            if (*digits) (void)strtoll(digits, NULL, 10);
+            if (errno != ERANGE) continue;
+            weft__strbuf_put(out, text + from, i - from);
+            weft__strbuf_puts(out, "e0");
+            from = i;
+        }
+    }
+    if (from < n) weft__strbuf_put(out, text + from, n - from);
+}
+
+static weft_status parse_as(const char *text, size_t n, size_t flags, weft__json **out, weft_error *err)
 {
     *out = NULL;
     size_t longest;
@@ -127,7 +168,7 @@ weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_
     if (!reserve.begin) return weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
     json_error_t why;
     json_source s = {text, text + n};
-    json_t *root = json_load_callback(feed, &s, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    json_t *root = json_load_callback(feed, &s, flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (out_of_memory) {
         json_decref(root);
         root = NULL;
@@ -141,6 +182,28 @@ weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_
     reserve.begin = NULL;
     *out = outer(root);
     return status;
+}
+
+weft_status weft__json_parse_bounds(const char *text, size_t n, weft__json **out, weft_error *err)
+{
+    weft__strbuf wide = {0};
+    weft_status status = weft__json_parse(text, n, out, err);
+    if (status != WEFT_FORMAT) return status;
+    widen_bounds(text, n, &wide);
+    if (wide.failed) status = weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
+    else if (wide.len > n) status = weft__json_parse(wide.data, wide.len, out, err);
+    weft__strbuf_free(&wide);
+    return status;
+}
+
+weft_status weft__json_parse_repeated(const char *text, size_t n, weft__json **out, weft_error *err)
+{
+    return parse_as(text, n, 0, out, err);
+}
+
+weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err)
+{
+    return parse_as(text, n, JSON_REJECT_DUPLICATES, out, err);
 }
 
 void weft__json_free(weft__json **v)

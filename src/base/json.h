@@ -33,6 +33,13 @@ typedef enum weft__json_kind {
  * ("line 3, column 7: ..."), WEFT_LIMIT (too deep) or WEFT_NO_MEMORY, and *out is NULL then. */
 weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err);
 
+/* As weft__json_parse, but integers beyond int64 that are bounds of a JSON Schema (`maximum`, `minimum` and the
+ * exclusive ones) are doubles: what is to be exact stays refused, and bounds so far out bound nothing that is written
+ * here. */
+weft_status weft__json_parse_bounds(const char *text, size_t n, weft__json **out, weft_error *err);
+/* As weft__json_parse, but members of an object may repeat, as in what models write: the last of a name counts. */
+weft_status weft__json_parse_repeated(const char *text, size_t n, weft__json **out, weft_error *err);
+
 /* Frees a root and sets *v to NULL; NULL and a pointer to NULL are fine. */
 void weft__json_free(weft__json **v);
 

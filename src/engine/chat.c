@@ -84,7 +84,7 @@ static weft_status parse(const char *text, const char *what, weft__json **out, w
 {
     *out = NULL;
     if (!text) return WEFT_OK;
-    weft_status st = weft__json_parse(text, strlen(text), out, err);
+    weft_status st = weft__json_parse_bounds(text, strlen(text), out, err);
     return st ? weft_fail_within(err, st, "%s", what) : WEFT_OK;
 }
 

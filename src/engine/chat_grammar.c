@@ -27,13 +27,6 @@ static weft__gram_thinking thinking_at(const weft__answer_params *how)
     return ended || how->n_begun ? WEFT__GRAM_THINKS_NOT : WEFT__GRAM_MAY_THINK;
 }
 
-static int is_strict(const weft__json *tool)
-{
-    const weft__json *function = weft__json_get(tool, "function");
-    int strict = 0;
-    return weft__json_bool(weft__json_get(function ? function : tool, "strict"), &strict) && strict;
-}
-
 /* The rules of the calls, compiled. */
 static weft_status calls_grammar(const weft_tokenizer *tokenizer, const weft__gram_calls_spec *spec, weft_grammar **out,
                                  weft_error *err)
@@ -70,22 +63,21 @@ weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools,
     const weft_tokenizer *tokenizer = prompt->chat->vocabulary;
     const weft__answer_params how = weft__engine_chat_answer(prompt);
     const weft__gram_thinking thinking = thinking_at(&how);
-    int is_auto = !choice || !strcmp(choice, "auto"), strict = 0;
+    int is_auto = !choice || !strcmp(choice, "auto");
     weft__json *list = NULL;
     weft_grammar *whole = NULL;
     *out = NULL;
     weft_status st = weft__engine_chat_tools(tools, &list, err);
-    for (size_t i = 0; i < weft__json_size(list); i++) strict |= is_strict(weft__json_at(list, i));
-    if (st || (is_auto && !strict)) {
-        weft__json_free(&list);
-        return st;
-    }
     const weft__gram_calls_spec spec = {.style = how.style,
                                         .tools = list,
                                         .name = is_auto || !strcmp(choice, "required") ? NULL : choice,
                                         .parallel = parallel,
                                         .lenient = is_auto,
                                         .thinking = is_auto ? WEFT__GRAM_THINKS_NOT : thinking};
+    if (st || (is_auto && (!weft__json_size(list) || !weft__gram_calls_tell(&spec)))) {
+        weft__json_free(&list);
+        return st;
+    }
     st = calls_grammar(tokenizer, &spec, is_auto ? &whole : out, err);
     if (!st && is_auto) st = from_a_call_on(tokenizer, &spec, thinking, whole, out, err);
     weft_grammar_free(&whole);

@@ -27,17 +27,22 @@ int weft_chat_reasons(const weft_chat *chat)
     return chat->style.reasoning != NULL;
 }
 
-weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+weft_status weft_chat_thinking_end(const weft_chat_prompt *prompt, const char *choice, int32_t *ids, size_t capacity,
+                                   size_t *n, weft_error *err)
 {
+    const weft_chat *chat = prompt->chat;
     const weft__answer_reasoning *r = chat->style.reasoning;
+    const weft__answer_format *format = chat->style.format;
     weft__strbuf text = {0};
     weft__tok_ids all = {0};
     *n = 0;
-    if (!r) return WEFT_OK;
-    const char *behind = chat->style.format->answer;
-    if (!behind) weft__strbuf_puts(&text, "\n");
+    if (!r || (format->ends_reasoning && choice && strcmp(choice, "auto"))) return WEFT_OK;
+    if (!format->answer) weft__strbuf_puts(&text, "\n");
     weft__strbuf_puts(&text, r->end);
-    weft__strbuf_puts(&text, behind ? behind : "\n\n");
+    /* What begins a text is no beginning of a call. */
+    const char *behind = choice ? format->resume : format->answer;
+    if (format->answer) weft__strbuf_puts(&text, behind ? behind : "");
+    else weft__strbuf_puts(&text, "\n\n");
     weft_status st = text.failed
                          ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the end of a model's thinking")
                          : weft__tok_encode(chat->tokenizer, text.data, text.len, WEFT__TOK_ENCODE_PARSE, &all, err);
@@ -67,7 +72,7 @@ weft_status weft__engine_chat_tools(const char *text, weft__json **out, weft_err
 {
     *out = NULL;
     if (!text) return WEFT_OK;
-    weft_status st = weft__json_parse(text, strlen(text), out, err);
+    weft_status st = weft__json_parse_bounds(text, strlen(text), out, err);
     if (st) return weft_fail_within(err, st, "tools");
     if (weft__json_kind_of(*out) == WEFT__JSON_ARRAY || weft__json_is_null(*out)) return WEFT_OK;
     weft__json_free(out);

@@ -39,7 +39,9 @@ static weft_status find_thinking_end(weft__server_response *g, weft_error *err)
     if (g->params.thinking_budget < 0 || g->thinking_end) return WEFT_OK;
     g->thinking_end = weft__alloc_array(MOST, sizeof *g->thinking_end);
     if (!g->thinking_end) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the request");
-    return weft_chat_thinking_end(g->model->prompt_model.chat, g->thinking_end, MOST, &g->n_thinking_end, err);
+    const weft__api_tools *tools = &g->params.tools;
+    return weft_chat_thinking_end(g->prompts.chat, tools->offered.len ? tools->called.data : NULL, g->thinking_end,
+                                  MOST, &g->n_thinking_end, err);
 }
 
 static const char *budget_field(const weft__api_params *a)
@@ -98,7 +100,7 @@ int weft__server_parse_is_live(const weft__server_choice *c)
 
 int weft__server_parse_may_insert(const weft__server_choice *c)
 {
-    return c->parser && c->gen->params.thinking_budget >= 0 && !c->is_over;
+    return c->parser && c->gen->n_thinking_end && !c->is_over;
 }
 
 /* Perhaps: the last tokens, which are few enough for that, gave no text. */

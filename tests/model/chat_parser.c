@@ -87,8 +87,11 @@ static void formats_are_named(void **state)
         assert_int_equal(weft_chat_reasons(chat), all[i].reasons);
         int32_t ids[64];
         size_t n = 99;
-        assert_int_equal(weft_chat_thinking_end(chat, ids, 64, &n, NULL), WEFT_OK);
+        weft_chat_prompt *prompt = NULL;
+        assert_int_equal(weft_chat_render(chat, USER "]", NULL, NULL, 1, &prompt, NULL), WEFT_OK);
+        assert_int_equal(weft_chat_thinking_end(prompt, NULL, ids, 64, &n, NULL), WEFT_OK);
         assert_int_equal(n > 0, all[i].reasons);
+        weft_chat_prompt_free(&prompt);
         weft_chat_close(&chat);
     }
 }

@@ -462,10 +462,11 @@ void weft_chat_parser_end_thinking(weft_chat_parser *parser)
     weft__answer_end_reasoning(parser->answer);
 }
 
-weft_status weft_chat_thinking_end(const weft_chat *chat, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+weft_status weft_chat_thinking_end(const weft_chat_prompt *prompt, const char *choice, int32_t *ids, size_t capacity,
+                                   size_t *n, weft_error *err)
 {
     static const char end[] = "</think>\n\n";
-    (void)chat, (void)capacity, (void)err;
+    (void)prompt, (void)choice, (void)capacity, (void)err;
     *n = sizeof end - 1;
     for (size_t i = 0; i < *n; i++) ids[i] = end[i];
     return WEFT_OK;
@@ -565,9 +566,9 @@ weft_status weft_grammar_lazy(const weft_tokenizer *t, const weft_grammar *gramm
 weft_status weft_chat_grammar(const weft_chat_prompt *prompt, const char *tools, const char *choice, int32_t parallel,
                               weft_grammar **out, weft_error *err)
 {
-    (void)prompt, (void)choice, (void)parallel;
+    (void)prompt, (void)parallel;
     *out = NULL;
-    if (strstr(tools, "\"refused\""))
+    if (strstr(tools, "\"refused\"") && (strcmp(choice, "auto") || strstr(tools, "\"strict\":true")))
         return weft_fail(err, WEFT_UNSUPPORTED, "tools[0].function.parameters: schema: #/refused: it is not known");
     return weft_grammar_new(NULL, WEFT_GRAMMAR_JSON_VALUE, NULL, 0, out, err);
 }

@@ -35,6 +35,15 @@ class Grammars(Case):
             self.assertEqual(server.post(TEXT, {**SAY, "grammar": "none"}).status, 400)
         self.assertEqual(self.counts(server), [4, 8, 0, 4])
 
+    def test_bounds_beyond_64_bits(self):
+        """Those of a schema, as libraries write them; what is to be exact is refused, and so are they in other fields."""
+        for key, value in (("maximum", 2 ** 64 - 1), ("minimum", -2 ** 63 - 1), ("exclusiveMaximum", 2 ** 200)):
+            schema = {"type": "object", "properties": {"a": {"type": "integer", key: value}}}
+            self.post(CHAT, {"messages": user("[say x]"), "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}})
+            self.post(LLAMA, {**SAY, "json_schema": schema})
+        for more in ({"json_schema": {"const": 2 ** 64 - 1}}, {"json_schema": {"enum": [2 ** 64 - 1], "maximum": 2 ** 64 - 1}}, {"seed": 2 ** 63}):
+            self.assertIn("must fit in 64 bits", self.post(TEXT, {**SAY, **more}, 400).json["error"]["message"], more)
+
     def test_what_was_compiled_waits_for_none(self):
         """And of many that come with the same at once, one compiles it."""
         (server, hold), held = self.own_held(), {**SAY, "grammar": "root ::= held"}

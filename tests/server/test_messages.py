@@ -130,6 +130,27 @@ class Messages(unittest.TestCase):
             self.assertEqual(answer.json["error"]["param"], field)
         real.checked_stop(server)
 
+    def test_an_effort_that_does_nothing(self):
+        """A value that a template reads and drops is refused by name; one that it knows is taken, also where it is what holds anyway."""
+        path = os.path.join(self.folder, "drops.jinja")
+        with open(path, "w") as f:
+            f.write("{% set effort = reasoning_effort if reasoning_effort is defined else \"high\" %}{% if effort in ['low', 'minimal'] %}short{% endif %}|"
+                    "{% if verbosity is defined %}{% if verbosity not in ['low'] %}{{ raise_exception('no ' + verbosity) }}{% endif %}{% endif %}ask")
+        server = real.serve("--chat-template", path)
+        for value, text in (("low", "short|ask"), ("minimal", "short|ask"), ("high", "|ask"), ("medium", None), ("lo", None), ("", None)):
+            for url, more in (("/apply-template", {}), ("/v1/chat/completions", {"max_tokens": 1})):
+                answer = server.post(url, {"messages": [{"role": "user", "content": "hi"}], "reasoning_effort": value, **more})
+                self.assertEqual(answer.status, 200 if text else 400, (value, answer.body))
+                if not text:
+                    self.assertEqual(answer.json["error"].get("param"), "reasoning_effort" if more else None)
+                    self.assertIn("'%s' changes nothing" % value, answer.json["error"]["message"])
+                elif not more:
+                    self.assertEqual(answer.json["prompt"], text)
+        for value, status in (("low", 200), ("high", 400)):
+            answer = server.post("/apply-template", {"messages": [{"role": "user", "content": "hi"}], "verbosity": value})
+            self.assertEqual(answer.status, status, answer.body)
+        real.checked_stop(server)
+
     def test_chatted(self):
         """weft chat goes on from a conversation that was saved elsewhere, as it does from the same one in its own shape."""
         for wants in ("an object", "text and no object"):

@@ -215,6 +215,11 @@ class Told(Case):
         """A JSON format is on all of the answer, and none of it is taken for anything else; a grammar may have thoughts in it."""
         text = "<think>\nHm.\n</think>\n\nYes."
         self.assertEqual(self.told(self.chat(text, grammar="root ::= [a-z]").json["choices"][0]["message"]), ("Yes.", "Hm.", []))
+        for budget in ({"thinking_budget_tokens": 0}, {"reasoning_budget_tokens": 3}):  # its end would be no text of the grammar
+            error = self.chat(text, grammar="root ::= [a-z]", status=400, **budget).json["error"]
+            self.assertEqual(error["param"], "grammar")
+            self.assertIn("budget for thinking", error["message"])
+        self.chat(text, grammar="root ::= [a-z]", thinking_budget_tokens=-1)
 
     def test_thoughts_before_a_form(self):
         """What is held to a form begins behind them, and of it nothing is a marker; where thoughts are text or turned off, all of the answer is."""

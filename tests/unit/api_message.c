@@ -109,6 +109,23 @@ static void a_message_has_all_of_it(void **state)
     ends(&s, &out);
 }
 
+static void ids_of_calls_are_apart(void **state)
+{
+    weft__api_message m = {0};
+    static const char *const ids[] = {"0", "1", "0", "", "0", "1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        const weft_chat_part call = call_part("f", "{}", ids[i], (int32_t)i);
+        assert_int_equal(weft__api_message_add(&m, &call), 0);
+        const weft__api_span id = m.calls[i].id;
+        assert_int_equal(id.n, i < 2 ? 1 : 9);
+        for (size_t k = 0; k < i; k++)
+            assert_false(id.n == m.calls[k].id.n &&
+                         !memcmp(m.spelled.data + id.at, m.spelled.data + m.calls[k].id.at, id.n));
+    }
+    weft__api_message_free(&m);
+}
+
 static void calls_alone_have_no_content_and_functions_are_one(void **state)
 {
     said s;
@@ -230,7 +247,8 @@ static void without_memory_it_has_failed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_message_has_all_of_it),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ids_of_calls_are_apart),
+                                       cmocka_unit_test(a_message_has_all_of_it),
                                        cmocka_unit_test(calls_alone_have_no_content_and_functions_are_one),
                                        cmocka_unit_test(ids_are_made_where_there_are_none),
                                        cmocka_unit_test(with_the_older_format_thoughts_stand_in_the_text_too),

@@ -131,6 +131,58 @@ static void bad_text_is_refused_with_its_place(void **state)
     assert_refused("[1\0, 2]", 7, WEFT_FORMAT, "NUL");
 }
 
+static void members_may_repeat_where_that_is_said(void **state)
+{
+    static const char text[] = "{\"a\":1,\"b\":0,\"a\":{\"c\":2,\"c\":3}}";
+    weft__json *v = NULL;
+    int64_t c;
+    (void)state;
+    assert_int_equal(weft__json_parse_repeated(text, sizeof text - 1, &v, NULL), WEFT_OK);
+    assert_int_equal(weft__json_size(v), 2);
+    assert_true(weft__json_int(weft__json_get(weft__json_get(v, "a"), "c"), &c) && c == 3);
+    weft__json_free(&v);
+    assert_int_equal(weft__json_parse_repeated("{\"a\":1,}", 8, &v, NULL), WEFT_FORMAT);
+    assert_null(v);
+}
+
+static void bounds_may_be_beyond_64_bits(void **state)
+{
+    static const struct {
+        const char *text;
+        double value; /* 0: it is refused */
+    } all[] = {
+        {"{\"maximum\":18446744073709551615}", 0x1p64},
+        {"{ \"minimum\" : -9223372036854775809 }", -0x1p63},
+        {"[{\"exclusiveMaximum\":9223372036854775808,\"x\":\"maximum\"}]", 0x1p63},
+        {"{\"exclusiveMinimum\":-100000000000000000000000000000000000000000,\"exclusiveMaximum\":20000000000000000000}",
+         -1e41},
+        {"{\"const\":18446744073709551615}", 0},
+        {"{\"a\":\"maximum\",\"b\":18446744073709551615}", 0},
+        {"{\"maximum\":[18446744073709551615]}", 0},
+        {"{\"maximum\":18446744073709551615,\"const\":18446744073709551615}", 0},
+        {"{\"maximum\":18446744073709551615,}", 0},
+        {"{\"maximum\":1-8446744073709551615}", 0},
+        {"{\"maximum\":184467440737095516150000x}", 0},
+        {"{\"maximum\":", 0},
+        {"{\"maximum\\", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        weft__json *v = NULL;
+        weft__json_member m = {0};
+        double d = 0;
+        int64_t whole;
+        const weft_status st = weft__json_parse_bounds(all[i].text, strlen(all[i].text), &v, NULL);
+        if (st != (all[i].value != 0 ? WEFT_OK : WEFT_FORMAT)) fail_msg("%s: status %d", all[i].text, (int)st);
+        assert_int_equal(weft__json_parse(all[i].text, strlen(all[i].text), &(weft__json *){NULL}, NULL), WEFT_FORMAT);
+        if (st) continue;
+        const weft__json *object = weft__json_kind_of(v) == WEFT__JSON_ARRAY ? weft__json_at(v, 0) : v;
+        assert_true(weft__json_next(object, &m) && weft__json_double(m.value, &d) && d == all[i].value);
+        assert_false(weft__json_int(m.value, &whole));
+        weft__json_free(&v);
+    }
+}
+
 static void depth_is_bounded(void **state)
 {
     (void)state;
@@ -305,6 +357,8 @@ int main(void)
         cmocka_unit_test(absent_values_have_no_kind),
         cmocka_unit_test(members_keep_their_order),
         cmocka_unit_test(bad_text_is_refused_with_its_place),
+        cmocka_unit_test(members_may_repeat_where_that_is_said),
+        cmocka_unit_test(bounds_may_be_beyond_64_bits),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(styles_are_written),
         cmocka_unit_test(doubles_read_back_the_same),

@@ -5,6 +5,7 @@
 #include "unit/grammar_world.h"
 
 #include "engine/handles.h"
+#include "text/answer/format.h"
 #include "weft/text.h"
 
 static vocab words;
@@ -64,6 +65,7 @@ static size_t goes(const char *end, const char *choice, int parallel, const char
 #define GET "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"n\": 5}}\n</tool_call>"
 #define PUT "<tool_call>\n{\"name\": \"put\", \"arguments\": {}}\n</tool_call>"
 #define PUT_ANY "<tool_call>\n{\"name\": \"put\", \"arguments\": {\"a\": [1]}}\n</tool_call>"
+#define CALL(name) "<tool_call>\n{\"name\": \"" name "\", \"arguments\": {\"a\": [1]}}\n</tool_call>"
 #define GET_WRONG "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"n\": \"5\"}}\n</tool_call>"
 
 static void answers_are_held_to_the_tools(void **state)
@@ -92,6 +94,7 @@ static void answers_are_held_to_the_tools(void **state)
         {"", "auto", 0, "<think>" GET_WRONG "</think>Well", -1, 1},
         {"<think>\n", "auto", 0, GET_WRONG "</think>Well, " GET, -1, 2},
         {"", "auto", 0, "Well.", -1, 1},
+        {"", "auto", 0, "Well, " CALL("set_timer"), 28, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int complete;
@@ -109,9 +112,9 @@ static void what_is_no_constraint_or_no_tool(void **state)
     weft_chat_prompt *prompt = prompt_that_ends("", &chat);
     weft_grammar *g = (weft_grammar *)&words;
     weft_error err = {0};
-    assert_int_equal(weft_chat_grammar(prompt, loose_tools, "auto", 0, &g, NULL), WEFT_OK);
+    assert_int_equal(weft_chat_grammar(prompt, "[]", "auto", 0, &g, NULL), WEFT_OK);
     assert_null(g);
-    assert_int_equal(weft_chat_grammar(prompt, loose_tools, NULL, 0, &g, NULL), WEFT_OK);
+    assert_int_equal(weft_chat_grammar(prompt, NULL, NULL, 0, &g, NULL), WEFT_OK);
     assert_null(g);
     assert_int_equal(weft_chat_grammar(prompt, loose_tools, "get", 0, &g, &err), WEFT_ARGUMENT);
     assert_non_null(strstr(err.message, "'get'"));
@@ -120,6 +123,115 @@ static void what_is_no_constraint_or_no_tool(void **state)
     assert_int_equal(weft_chat_grammar(prompt, "{}", "required", 0, &g, &err), WEFT_ARGUMENT);
     weft_chat_prompt_free(&prompt);
     weft_chat_close(&chat);
+}
+
+/* Where no function is strict, its arguments are free, and its name is not; JSON without a mark may be a text. */
+static void names_are_held_where_nothing_is_strict(void **state)
+{
+    (void)state;
+    static const char generic[] = "{{ tools | tojson if tools }}{{ messages[0].content }}";
+    static const struct {
+        const char *text;
+        int n;
+    } cases[] = {{"Well, " PUT_ANY, -1},
+                 {"Well, " CALL("set_timer"), 28},
+                 {"{\"name\": \"set_timer\"}", -1},
+                 {"Well, <tool_call>\n{\"name\": \"put\", \"arguments\": [", 47}};
+    weft_chat *chat;
+    weft_chat_prompt *prompt = prompt_that_ends("", &chat);
+    weft_grammar *g = NULL;
+    weft_matcher *m;
+    weft_error err = {0};
+    assert_int_equal(weft_chat_grammar(prompt, loose_tools, "auto", 0, &g, NULL), WEFT_OK);
+    assert_non_null(g);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text = cases[i].text;
+        size_t n = 0, wanted = cases[i].n < 0 ? strlen(text) : (size_t)cases[i].n;
+        assert_int_equal(weft_matcher_new(g, &m, NULL), WEFT_OK);
+        while (text[n] && !weft_matcher_accept(m, (unsigned char)text[n], NULL)) n++;
+        if (n != wanted) fail_msg("'%s' goes to byte %zu, not %zu", text, n, wanted);
+        weft_matcher_free(&m);
+    }
+    weft_grammar_free(&g);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+    if (weft_chat_open(&model, generic, sizeof generic - 1, &chat, &err)) fail_msg("%s", err.message);
+    assert_string_equal(weft_chat_format(chat), "generic");
+    assert_int_equal(
+        weft_chat_render(chat, "[{\"role\":\"user\",\"content\":\"Hi\"}]", loose_tools, NULL, 1, &prompt, &err),
+        WEFT_OK);
+    assert_int_equal(weft_chat_grammar(prompt, loose_tools, "auto", 0, &g, NULL), WEFT_OK);
+    assert_null(g);
+    assert_int_equal(weft_chat_grammar(prompt, tools_text, "auto", 0, &g, NULL), WEFT_OK);
+    assert_non_null(g);
+    weft_grammar_free(&g);
+    weft_chat_prompt_free(&prompt);
+    weft_chat_close(&chat);
+}
+
+/* A template in a format, whose prompts have begun to think, or not. */
+static weft_chat_prompt *prompt_in(const weft__answer_format *f, int begun, weft_chat **chat)
+{
+    weft_chat_prompt *prompt;
+    weft__strbuf text = {0};
+    weft_error err = {0};
+    weft__strbuf_puts(&text, strcmp(f->name, "none") ? "{{ tools | tojson if tools }}{{ '" : "{{ '");
+    for (const char *const *sign = f->signs; sign && *sign; sign++) weft__strbuf_puts(&text, *sign);
+    if (!f->reasoning) weft__strbuf_puts(&text, "<think></think>");
+    weft__strbuf_puts(&text, "' if none }}{{ messages[0].content }}");
+    if (begun) weft__strbuf_puts(&text, f->reasoning ? f->reasoning->begin : "<think>");
+    if (weft_chat_open(&model, text.data, text.len, chat, &err)) fail_msg("%s: %s", f->name, err.message);
+    assert_string_equal(weft_chat_format(*chat), f->name);
+    if (weft_chat_render(*chat, "[{\"role\":\"user\",\"content\":\"Hi\"}]", strcmp(f->name, "none") ? tools_text : NULL,
+                         NULL, 1, &prompt, &err))
+        fail_msg("%s: %s", f->name, err.message);
+    weft__strbuf_free(&text);
+    return prompt;
+}
+
+static void take(weft_matcher *m, const char *text, size_t n, const weft__answer_format *f, const char *choice)
+{
+    for (size_t i = 0; i < n; i++)
+        if (weft_matcher_accept(m, (unsigned char)text[i], NULL))
+            fail_msg("%s, %s: byte %zu of '%s' does not fit", f->name, choice ? choice : "no tools", i, text);
+}
+
+/* What ends thoughts beyond a budget fits where the answer must be a call, may be one, or is a form: in every format,
+ * wherever the thoughts began, at once and after some. */
+static void the_end_of_thoughts_fits(void **state)
+{
+    (void)state;
+    static const char *const choices[] = {"required", "get", "auto", NULL};
+    for (size_t i = 0; i < weft__answer_n_formats * 2 * 4 * 2; i++) {
+        const weft__answer_format *f = &weft__answer_formats[i / 16];
+        const int begun = i / 8 % 2, some = i % 2;
+        const char *choice = choices[i / 2 % 4], *begin = f->reasoning ? f->reasoning->begin : "<think>";
+        weft_chat *chat;
+        weft_chat_prompt *prompt = prompt_in(f, begun, &chat);
+        weft_grammar *g = NULL;
+        weft_matcher *m;
+        weft_error err = {0};
+        int32_t ids[128];
+        size_t n;
+        assert_int_equal(weft_chat_thinking_end(prompt, choice, ids, 128, &n, &err), WEFT_OK);
+        weft_status st = choice ? weft_chat_grammar(prompt, tools_text, choice, 1, &g, &err)
+                                : weft_chat_form(prompt, WEFT_GRAMMAR_REGEX, "yes", 3, &g, &err);
+        if (st) fail_msg("%s: %s", f->name, err.message);
+        assert_int_equal(weft_matcher_new(g, &m, NULL), WEFT_OK);
+        if (n && !(f->ends_reasoning && !choice)) {
+            if (!begun) take(m, begin, strlen(begin), f, choice);
+            take(m, "so ", some ? 3 : 0, f, choice);
+            for (size_t k = 0; k < n; k++)
+                if (weft_matcher_accept(m, ids[k], &err)) fail_msg("%s, %s: %s", f->name, choice, err.message);
+            uint64_t bits[64] = {0};
+            assert_int_equal(weft_matcher_mask(m, bits, ((size_t)weft_tokenizer_n_vocab(&tokenizer) + 63) / 64, &err),
+                             WEFT_OK);
+        }
+        weft_matcher_free(&m);
+        weft_grammar_free(&g);
+        weft_chat_prompt_free(&prompt);
+        weft_chat_close(&chat);
+    }
 }
 
 /* As goes() of a form, with enable_thinking as it is said. */
@@ -258,7 +370,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_held_to_the_tools),    cmocka_unit_test(what_is_no_constraint_or_no_tool),
         cmocka_unit_test(thoughts_stand_before_a_form),     cmocka_unit_test(marks_lead_to_a_form),
-        cmocka_unit_test(refused_allocations_are_reported),
+        cmocka_unit_test(refused_allocations_are_reported), cmocka_unit_test(names_are_held_where_nothing_is_strict),
+        cmocka_unit_test(the_end_of_thoughts_fits),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -229,6 +229,25 @@ static void calls_are_told_whole(void **state)
             "C{f||{}}");
 }
 
+/* The last of them counts, and arguments stay as they were written. */
+static void members_may_repeat(void **state)
+{
+    (void)state;
+    becomes("hermes",
+            "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"a\": {\"b\": 2, \"b\": 3}}}</tool_call>",
+            "C{f||{\"a\": 1, \"a\": {\"b\": 2, \"b\": 3}}}");
+    becomes("hermes",
+            "<tool_call>{\"name\": \"g\", \"arguments\": {}, \"arguments\": {\"a\": 1}, \"name\": \"f\"}</tool_call>",
+            "C{f||{\"a\": 1}}");
+    becomes("hermes", "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1, \\\"a\\\": 2}\"}</tool_call>",
+            "C{f||{\"a\": 1, \"a\": 2}}");
+    becomes("mistral", "[TOOL_CALLS]f[ARGS]{\"a\": 1, \"a\": 2}", "C{f||{\"a\": 1, \"a\": 2}}");
+    becomes("harmony", " to=functions.f<|channel|>commentary <|constrain|>json<|message|>{\"a\": 1, \"a\": 2}<|call|>",
+            "C{f||{\"a\": 1, \"a\": 2}}");
+    becomes("apertus", "<|tools_prefix|>[{\"f\": {}, \"f\": {\"a\": 1, \"a\": 2}}]<|tools_suffix|>",
+            "C{f||{\"a\": 1, \"a\": 2}}");
+}
+
 static void calls_that_are_all_of_an_answer(void **state)
 {
     (void)state;
@@ -283,7 +302,6 @@ static void what_is_no_call_stays_text(void **state)
         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}} \n x</tool_call>",
         "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>",
         "<tool_call>{\"name\": 3, \"arguments\": {}}</tool_call>",
-        "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"a\": 2}}</tool_call>",
         "<tool_call>{\"name\": \"f\", \"arguments\": {a: 1}}</tool_call>",
         "<tool_call>{\"name\": \"\", \"arguments\": {}}</tool_call>",
         "<tool_call>{\"name\": \"f\", \"arguments\": \"x\"}</tool_call>\n\n",
@@ -552,6 +570,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(of_a_form_nothing_is_a_marker),
         cmocka_unit_test(an_end_that_is_cut_is_not_told),
         cmocka_unit_test(calls_are_told_whole),
+        cmocka_unit_test(members_may_repeat),
         cmocka_unit_test(calls_that_are_all_of_an_answer),
         cmocka_unit_test(calls_of_many_arguments_are_told),
         cmocka_unit_test(what_is_no_call_stays_text),

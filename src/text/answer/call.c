@@ -324,7 +324,7 @@ static weft__answer_found finish_call(weft__answer_call *c)
     weft__json *v = NULL;
     weft_status st = WEFT_OK;
     if (c->name.failed || c->id.failed || c->arguments.failed || !c->arguments.len) return WEFT__ANSWER_NO;
-    st = weft__json_parse(c->arguments.data, c->arguments.len, &v, NULL);
+    st = weft__json_parse_repeated(c->arguments.data, c->arguments.len, &v, NULL);
     if (st == WEFT_NO_MEMORY) c->arguments.failed = 1;
     weft__json_free(&v);
     c->phase = c->form->open ? CLOSE : DONE;

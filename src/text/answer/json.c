@@ -142,17 +142,18 @@ int weft__answer_json_member(const char *s, size_t n, const char *key, size_t n_
                              size_t *n_value)
 {
     size_t at = skip_space(s, n, 0);
+    int found = 0;
     if (at == n || s[at] != '{') return 0;
     for (at++;;) {
         size_t name = skip_space(s, n, at), end;
-        if (name >= n || s[name] != '"') return 0;
+        if (name >= n || s[name] != '"') return found;
         end = skip_value(s, n, name);
         at = skip_space(s, n, skip_space(s, n, end) + 1); /* behind the colon */
         size_t after = skip_value(s, n, at);
         if (!key || (end - name == n_key + 2 && !memcmp(s + name + 1, key, n_key))) {
             *value = s + at;
             *n_value = after - at;
-            return 1;
+            found = 1;
         }
         at = skip_space(s, n, after) + 1; /* behind the comma */
     }

@@ -29,7 +29,8 @@ typedef struct weft__answer_json {
 int weft__answer_json_feed(weft__answer_json *j, const char *s, size_t n, size_t *used);
 
 /* Of the JSON object in s[0..n), which parses: the value of the member `key` (n_key bytes, as the text spells it), or
- * with key NULL that of the first one. 1 and *value, *n_value within s, or 0 without one. */
+ * with key NULL that of any; of those with one name the last, which counts. 1 and *value, *n_value within s, or 0
+ * without one. */
 int weft__answer_json_member(const char *s, size_t n, const char *key, size_t n_key, const char **value,
                              size_t *n_value);
 

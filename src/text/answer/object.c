@@ -8,7 +8,7 @@
 static int is_object(const char *s, size_t n)
 {
     weft__json *v = NULL;
-    int object = !weft__json_parse(s, n, &v, NULL) && weft__json_kind_of(v) == WEFT__JSON_OBJECT;
+    int object = !weft__json_parse_repeated(s, n, &v, NULL) && weft__json_kind_of(v) == WEFT__JSON_OBJECT;
     weft__json_free(&v);
     return object;
 }
@@ -18,7 +18,7 @@ int weft__answer_read_arguments(weft__answer_call *c, const char *s, size_t n)
     weft__json *v = NULL;
     const char *text = s;
     size_t length = n;
-    weft_status st = weft__json_parse(s, n, &v, NULL);
+    weft_status st = weft__json_parse_repeated(s, n, &v, NULL);
     if (st == WEFT_NO_MEMORY) c->arguments.failed = 1;
     if (st) return 0;
     int kind = weft__json_kind_of(v), ok = kind == WEFT__JSON_OBJECT;
@@ -66,7 +66,7 @@ int weft__answer_read_object(weft__answer_call *c, const char *s, size_t n)
     const char *value;
     size_t n_value;
     int ok = 0;
-    weft_status st = weft__json_parse(s, n, &v, NULL);
+    weft_status st = weft__json_parse_repeated(s, n, &v, NULL);
     if (st == WEFT_NO_MEMORY) c->arguments.failed = 1;
     if (st) return 0;
     const weft__json *call = v, *function = weft__json_get(v, "function");

@@ -99,7 +99,7 @@ unsigned weft__answer_types(const weft__json *schema)
 static int is_json(const char *s, size_t n, unsigned allowed)
 {
     weft__json *v = NULL;
-    if (weft__json_parse(s, n, &v, NULL)) return 0;
+    if (weft__json_parse_repeated(s, n, &v, NULL)) return 0;
     int fits = allowed >> weft__json_kind_of(v) & 1;
     weft__json_free(&v);
     return fits;

@@ -60,7 +60,7 @@ static weft_status read_text(weft__chat_reading *r, const char *s, size_t n, con
     if (r->tree_bytes > WEFT__CHAT_ARGUMENTS_MAX_TREE)
         return weft_fail(err, WEFT_LIMIT, "'%s' has too many values: those of all calls would take more than %u MB",
                          name_field(r, where, "arguments"), WEFT__CHAT_ARGUMENTS_MAX_TREE >> 20);
-    weft_status st = weft__json_parse(s, n, out, &why);
+    weft_status st = weft__json_parse_repeated(s, n, out, &why);
     if (st == WEFT_NO_MEMORY) return messages_no_memory(err);
     if (st) return refuse_arguments(r, where, st == WEFT_LIMIT ? st : WEFT_ARGUMENT, why.message, err);
     if (weft__json_is_null(*out)) {

@@ -331,6 +331,31 @@ static int32_t names_node(weft__gram *g, const weft__json *tools)
     return node;
 }
 
+static int is_strict(const weft__json *tool)
+{
+    const weft__json *function = weft__json_get(tool, "function");
+    int strict = 0;
+    return weft__json_bool(weft__json_get(function ? function : tool, "strict"), &strict) && strict;
+}
+
+/* Whether a form tells a call from a text: JSON alone may be either, and where no function is strict it is left so. */
+static int tells(const weft__gram_calls_spec *spec, const weft__answer_form *form)
+{
+    const weft__answer_step *step = form->open ? form->open : form->call;
+    if (!form->first || (step->op == WEFT__ANSWER_MARK && !strchr("[{", *step->text))) return 1;
+    for (size_t i = 0; i < weft__json_size(spec->tools); i++)
+        if (is_strict(weft__json_at(spec->tools, i))) return 1;
+    return 0;
+}
+
+int weft__gram_calls_tell(const weft__gram_calls_spec *spec)
+{
+    const weft__answer_format *f = spec->style.format;
+    for (size_t k = 0; k < f->n_forms; k++)
+        if (tells(spec, &f->forms[k])) return 1;
+    return 0;
+}
+
 /* The steps of a form up to what no other text would have. */
 static int32_t beginning(weft__gram *g, const weft__gram_calls_spec *spec, const weft__answer_form *form)
 {
@@ -359,7 +384,8 @@ int32_t weft__gram_calls_begin(weft__gram *g, const weft__gram_calls_spec *spec)
     int32_t root = GRAM_RULE("beginning"), items[MAX_FORMS];
     size_t n = 0;
     weft__gram_json_parts(g);
-    for (size_t k = 0; k < f->n_forms && k < MAX_FORMS; k++) items[n++] = beginning(g, spec, &f->forms[k]);
+    for (size_t k = 0; k < f->n_forms && k < MAX_FORMS; k++)
+        if (tells(spec, &f->forms[k])) items[n++] = beginning(g, spec, &f->forms[k]);
     weft__gram_define(g, root, weft__gram_alt(g, items, n));
     return root;
 }

@@ -23,7 +23,10 @@ enum { WEFT__GRAM_MAX_TOOLS = 4096 };
  * WEFT_ARGUMENT for what is no tool, or a name that is none of theirs; WEFT_UNSUPPORTED for what the format cannot
  * write or a schema that cannot be held to. */
 int32_t weft__gram_calls(weft__gram *g, const weft__gram_calls_spec *spec);
-/* The rule, in a grammar of its own, of what such calls begin with. */
+/* Whether such calls have a beginning that tells them from texts: 0 where they are only JSON, and no function is
+ * strict. */
+int weft__gram_calls_tell(const weft__gram_calls_spec *spec);
+/* The rule, in a grammar of its own, of what such calls begin with, those that are told from texts. */
 int32_t weft__gram_calls_begin(weft__gram *g, const weft__gram_calls_spec *spec);
 
 #endif

@@ -333,6 +333,16 @@ void weft__gram_schema_overlap(weft__gram_schema *c, const char *at, size_t a, s
                            a, b);
 }
 
+/* Whether none of the values that a schema names is one that what stands beside them allows. */
+static int has_no_value(weft__gram_schema *c, const weft__json *schema, const char *at)
+{
+    const weft__json *list = weft__json_get(schema, "enum"), *one = list ? NULL : weft__json_get(schema, "const");
+    size_t n = one ? 1 : weft__json_kind_of(list) == WEFT__JSON_ARRAY ? weft__json_size(list) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (weft__gram_schema_allows(c, schema, one ? one : weft__json_at(list, i), at)) return 0;
+    return n > 0;
+}
+
 /* anyOf or oneOf, with nothing beside it. */
 static int32_t alternatives(weft__gram_schema *c, const weft__json *schema, const char *at, const char *key)
 {
@@ -346,7 +356,7 @@ static int32_t alternatives(weft__gram_schema *c, const weft__json *schema, cons
     for (size_t i = 0; i < count && !weft__gram_schema_failed(c); i++) {
         char number[24];
         snprintf(number, sizeof number, "%zu", i);
-        if (is_false(weft__json_at(list, i))) continue;
+        if (is_false(weft__json_at(list, i)) || has_no_value(c, weft__json_at(list, i), at)) continue;
         for (size_t k = 0; one_of && k < i && !weft__gram_schema_failed(c); k++)
             if (!weft__gram_schema_disjoint(c, weft__json_at(list, i), weft__json_at(list, k), at, 0))
                 weft__gram_schema_overlap(c, at, k, i);
@@ -489,7 +499,7 @@ int32_t weft__gram_read_schema(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "schema: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
     }
-    weft_status st = weft__json_parse(source, n, &root, &err);
+    weft_status st = weft__json_parse_bounds(source, n, &root, &err);
     if (st) {
         weft__gram_fail(g, st == WEFT_FORMAT ? WEFT_ARGUMENT : st, "schema: %s", err.message);
         return -1;
