@@ -215,7 +215,12 @@ static void keep_drafts(weft_draft_stats *to, const weft_draft_stats *d)
     }
 }
 
-/* Counters of an engine that ends go on where they are. */
+static void keep_peak(weft_held *to, const weft_held *h)
+{
+    if (h->peak > to->peak) to->peak = h->peak;
+}
+
+/* Counters of an engine that ends go on where they are, and the most that it held remains the most. */
 static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
 {
     to->n_steps += e->n_steps;
@@ -248,6 +253,10 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->store_damaged += e->store_damaged;
     to->store_removed += e->store_removed;
     keep_swap(&to->swap, &e->swap);
+    keep_peak(&to->memory.weights, &e->memory.weights);
+    keep_peak(&to->memory.pages, &e->memory.pages);
+    keep_peak(&to->memory.adapters, &e->memory.adapters);
+    keep_peak(&to->memory.scratch, &e->memory.scratch);
     add_histogram(&to->batch_rows, &e->batch_rows);
     add_histogram(&to->step_ms, &e->step_ms);
 }

@@ -475,7 +475,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->n_running = e->n_running;
     out->n_waiting = e->n_requests - e->n_running;
     out->kv_pages = 100;
-    out->memory.weights.bytes = fake_model_bytes(e->model);
+    out->memory.weights.bytes = out->memory.weights.peak = fake_model_bytes(e->model);
     out->kv_limit_bytes = e->kv_bytes;
     uint64_t *const moving[] = {&out->n_rows_decode,
                                 &out->n_rows_prompt,

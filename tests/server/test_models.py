@@ -347,6 +347,22 @@ class TestUnloading(Many):
             self.assertEqual(values, sorted(values), column)
             self.assertTrue(values[-1] > 0 or column == "cached_tokens", column)
 
+    def test_the_most_held_is_kept(self):
+        """What a model held at the most is told when it has gone, too; and drafts are counted once, as steps are."""
+        server = self.own(a=TEXT_OF_ONE, b=TEXT_OF_ONE)
+        held, peak = ('weft_memory_%s{model="a",owner="weights"}' % what for what in ("bytes", "peak_bytes"))
+        drafts, steps = 'weft_draft_tokens_total{model="a",drafter="suffix"}', 'weft_steps_total{model="a"}'
+        for _ in range(3):
+            self.ask(server, "a", "[say abc]")
+            most = server.metric(held)
+            self.assertGreater(most, 0)
+            server.post("/models/unload", {"model": "a"})
+            self.wait_value(server, "a", "unloaded")
+            self.assertTrue(wait_until(lambda: server.metric(held) == 0))
+            self.assertEqual(server.metric(peak), most)
+            self.assertGreater(server.metric(steps), 0)
+            self.assertEqual(server.metric(drafts), server.metric(steps))
+
     def test_stages_are_of_a_model(self):
         server = self.own(a=TEXT_OF_ONE, b=TEXT_OF_ONE)
         for name in "aab":
