@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/near.h"
+#include "known.h"
 #include "near.h"
 
 enum { MAX_OPTIONS = 64, HELP_COLUMN = 30 };
@@ -110,7 +111,7 @@ static int read_word(refused *r, const option_spec *o, const char *value)
                                    (int)len, w);
         w += len + !is_last;
     }
-    if (found) *(const char **)o->out = value;
+    if (found) *(const char **)o->out = o->argument && !strcmp(o->argument, "MODEL") ? known_model_of(value) : value;
     else snprintf(r->why, sizeof r->why, "must be %s", said);
     return found;
 }
@@ -270,6 +271,14 @@ void options_visit(option_visitor *visit, void *arg)
     visitor_arg = arg;
 }
 
+/* Is the first argument what a command opens as a model? */
+static int begins_with_model(const command_spec *spec)
+{
+    const char *s = spec->synopsis;
+    const size_t n = strspn(s, "["), len = strcspn(s + n, " |]");
+    return (len == 5 && !memcmp(s + n, "MODEL", 5)) || (len == 4 && !memcmp(s + n, "BASE", 4));
+}
+
 int options_parse(const command_spec *spec, int argc, char **argv, int *first)
 {
     if (visitor) {
@@ -305,6 +314,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
         return EXIT_USAGE;
     }
     *first = optind;
+    if (n > 0 && begins_with_model(spec)) argv[optind] = (char *)(uintptr_t)known_model_of(argv[optind]);
     return EXIT_DONE;
 }
 

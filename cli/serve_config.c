@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "known.h"
 #include "terminal.h"
 #include "weft/hub.h"
 
@@ -100,7 +101,7 @@ static void look_for_models(const weft__config *c, weft__config_faults *faults)
     for (size_t i = 0; i < c->n_models; i++) {
         const weft__config_model *m = &c->models[i];
         weft_error err = {0};
-        if (m->path && weft_resolve_model(m->path, path, sizeof path, &err))
+        if (m->path && weft_resolve_model(known_model_of(m->path), path, sizeof path, &err))
             weft__config_fault_add(faults, m->line, m->column, "models.%.60s: %s", m->name, err.message);
         for (size_t k = 0; k < m->n_adapters; k++)
             want_file(faults, m->adapters[k].line, m->adapters[k].column, m->name, m->adapters[k].path);
@@ -210,5 +211,5 @@ const char *serve_config_model(const command_spec *spec, const weft__config *c, 
     if (apply(spec, &m->options, path) || !options_set(spec, "alias", &m->name, 1, 0, why, sizeof why)) return NULL;
     for (size_t i = 0; i < m->n_adapters; i++)
         if (!give_adapter(spec, &m->adapters[i], path)) return NULL;
-    return m->path;
+    return known_model_of(m->path);
 }
