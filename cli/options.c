@@ -153,6 +153,7 @@ static int store(refused *r, const option_spec *o, const char *value)
     case OPT_LIST: {
         struct text_list *list = o->out;
         if (list->n == LIST_MAX) return refuse(r, "given too often");
+        if (o->check && !o->check(value, r->why, sizeof r->why)) return 0;
         list->items[list->n++] = value;
         return 1;
     }

@@ -48,7 +48,8 @@ typedef struct option_spec {
     int *given; /* set to 1 when the option occurs; may be NULL */
     /* of an OPT_TEXT: those that it may be, with blanks between; NULL: any. Of an OPT_INT: one that stands for -1 */
     const char *words;
-    /* Of an OPT_TEXT: whether the value is right; if not, why. `words` are then some of many. NULL: words say. */
+    /* Of an OPT_TEXT, or of each value of an OPT_LIST: whether it is right; if not, why. `words` are then some of many.
+     * NULL: words say. */
     int (*check)(const char *value, char *why, size_t room);
 } option_spec;
 
