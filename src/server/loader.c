@@ -248,7 +248,6 @@ static void keep_counters(weft_engine_stats *to, const weft_engine_stats *e)
     to->store_damaged += e->store_damaged;
     to->store_removed += e->store_removed;
     keep_swap(&to->swap, &e->swap);
-    for (int d = 0; d < WEFT_DRAFTERS; d++) keep_drafts(&to->drafts[d], &e->drafts[d]);
     add_histogram(&to->batch_rows, &e->batch_rows);
     add_histogram(&to->step_ms, &e->step_ms);
 }

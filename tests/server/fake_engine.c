@@ -246,6 +246,7 @@ void fake_engine_allocated(size_t n_bytes)
 static void finish(weft_engine *e, struct request *r, weft_finish why, weft_status status, const char *message)
 {
     weft_event ev = event(r, WEFT_EVENT_FINISHED);
+    ev.token = -1; /* no script has an end token */
     uint64_t now = weft__clock_ns();
     ev.finish = why;
     ev.status = status;

@@ -594,8 +594,8 @@ class Llama(Case):
         self.post(LLAMA, {"prompt": text}, 400)
 
     def test_detokenize(self):
-        self.assertEqual(self.post("/detokenize", {"tokens": [260, 261]}).json, {"content": "hello world"})
-        self.assertEqual(self.post("/detokenize", {"tokens": []}).json, {"content": ""})
+        self.assertEqual(self.post("/detokenize", {"tokens": [260, 261]}).json, {"content": "hello world", "prompt": "hello world"})
+        self.assertEqual(self.post("/detokenize", {"tokens": []}).json, {"content": "", "prompt": ""})
 
     def test_apply_template(self):
         for more, end in (({}, "<|assistant|>"), ({"add_generation_prompt": True}, "<|assistant|>"), ({"add_generation_prompt": False}, "")):
