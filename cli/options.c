@@ -275,9 +275,12 @@ void options_visit(option_visitor *visit, void *arg)
 /* Is the first argument what a command opens as a model? */
 static int begins_with_model(const command_spec *spec)
 {
-    const char *s = spec->synopsis;
-    const size_t n = strspn(s, "["), len = strcspn(s + n, " |]");
-    return (len == 5 && !memcmp(s + n, "MODEL", 5)) || (len == 4 && !memcmp(s + n, "BASE", 4));
+    static const char *const words[] = {"MODEL", "BASE", "IN"};
+    const char *s = spec->synopsis + strspn(spec->synopsis, "[");
+    const size_t n = strcspn(s, " |]");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (n == strlen(words[i]) && !memcmp(s, words[i], n)) return 1;
+    return 0;
 }
 
 int options_parse(const command_spec *spec, int argc, char **argv, int *first)

@@ -68,8 +68,9 @@ typedef void option_visitor(const command_spec *spec, void *arg);
 void options_visit(option_visitor *visit, void *arg);
 
 /* Parses argv (argv[0] is the command's name). Positional arguments are moved to the end of argv from *first on.
- * Where the table says MODEL (the synopsis' first word, BASE too, or an option's argument) a known model's short name
- * becomes its OWNER/NAME (known.h). Returns EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message. */
+ * Where the table says MODEL (the synopsis' first word, BASE and IN too, or an option's argument) a known model's short
+ * name becomes its OWNER/NAME (known.h). Returns EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message.
+ */
 int options_parse(const command_spec *spec, int argc, char **argv, int *first);
 
 /* Did the option occur in the last options_parse? */

@@ -254,7 +254,8 @@ class Known(Case):
         with open(config, "w") as f:
             f.write("models:\n  a:\n    path: mine\n")
         for args in (("info", "mine"), ("info", "MINE:q8_0"), ("chat", "mine"), ("run", "mine", "Once", "-n", "2", "--draft", "mine"),
-                     ("tokenize", "mine", "x"), ("serve", "--check", "--config", config), ("fit", "mine", "--no-measure")):
+                     ("tokenize", "mine", "x"), ("quantize", "mine", os.path.join(self.cache, "q"), "Q4_0"),
+                     ("serve", "--check", "--config", config), ("fit", "mine", "--no-measure")):
             p = self.weft(*args, **own)
             self.assertEqual(p.returncode, 0, (args, p.stderr))
         for args in (("mine", "--queue", "1"), ("--model", "a=mine", "--pin", "a")):  # it goes as far as its socket
