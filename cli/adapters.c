@@ -27,25 +27,31 @@ static int take_scale(char *path, float *scale)
     return is_number && isfinite(value) ? SCALE_IS_GOOD : SCALE_IS_BAD;
 }
 
-int adapter_option_parse(const char *command, const char *text, struct adapter_option *out)
+int adapter_option_read(const char *text, struct adapter_option *out, char *why, size_t room)
 {
     const char *equals = strchr(text, '=');
     size_t n_name = equals ? (size_t)(equals - text) : 0, n_path = equals ? strlen(equals + 1) : 0;
     if (n_name == 0 || n_path == 0 || n_name >= sizeof out->name || n_path >= sizeof out->path) {
-        fprintf(stderr, "weft %s: --adapter %s: must be NAME=PATH or NAME=PATH:SCALE\n", command, text);
+        snprintf(why, room, "must be NAME=PATH or NAME=PATH:SCALE");
         return 0;
     }
     snprintf(out->name, sizeof out->name, "%.*s", (int)n_name, text);
     snprintf(out->path, sizeof out->path, "%s", equals + 1);
     out->scale = 1;
     if (take_scale(out->path, &out->scale) == SCALE_IS_BAD) {
-        fprintf(stderr,
-                "weft %s: --adapter %s: the scale '%s' is no finite number that a float holds; give one, or no colon "
-                "for 1\n",
-                command, text, strrchr(text, ':') + 1);
+        snprintf(why, room, "the scale '%.40s' is no finite number that a float holds; give one, or no colon for 1",
+                 strrchr(text, ':') + 1);
         return 0;
     }
     return 1;
+}
+
+int adapter_option_parse(const char *command, const char *text, struct adapter_option *out)
+{
+    char why[150];
+    if (adapter_option_read(text, out, why, sizeof why)) return 1;
+    fprintf(stderr, "weft %s: --adapter %s: %s\n", command, text, why);
+    return 0;
 }
 
 int adapter_options_parse(const char *command, const struct text_list *list, struct adapter_option *out)

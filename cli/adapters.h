@@ -12,7 +12,9 @@ struct adapter_option {
     float scale; /* 1 where none is given */
 };
 
-/* Takes one apart; 0 after a message on stderr, which begins with the command. */
+/* Takes one apart; 0 with what is wrong with it in why. */
+int adapter_option_read(const char *text, struct adapter_option *out, char *why, size_t room);
+/* The same; 0 after a message on stderr, which begins with the command. */
 int adapter_option_parse(const char *command, const char *text, struct adapter_option *out);
 /* All of a list, of which each was checked by adapter_option_parse; room for LIST_MAX. 0 after a message. */
 int adapter_options_parse(const char *command, const struct text_list *list, struct adapter_option *out);

@@ -7,13 +7,17 @@
 #include "base/json.h"
 #include "commands.h"
 #include "kinds.h"
-#include "kv_type.h"
 #include "terminal.h"
 
-/* The values of an option; NULL: any. */
+static int takes_number(const option_spec *o)
+{
+    return o->kind != OPT_FLAG && o->kind != OPT_TEXT && o->kind != OPT_LIST;
+}
+
+/* The values of an option, of a number those that are none, or ""; NULL: any, which may be a file. */
 static const char *values_of(const option_spec *o)
 {
-    return !strcmp(o->name, "kv-type") ? o->words : NULL;
+    return o->words ? o->words : takes_number(o) ? "" : NULL;
 }
 
 /* Does a command take the name of a pulled model? */
@@ -64,6 +68,19 @@ static void put_kinds(weft__strbuf *out, const char *before, const char *between
 
 /* ---- bash ---- */
 
+/* What stands behind each option that has values of its own; a blank: nothing can be offered. */
+static void put_bash_values(weft__strbuf *out, const command_spec *spec)
+{
+    weft__strbuf_puts(out, "; case $before in");
+    for (const option_spec *o = spec->options; o->name; o++) {
+        if (!values_of(o)) continue;
+        weft__strbuf_printf(out, " --%s", o->name);
+        if (o->letter) weft__strbuf_printf(out, "|-%c", o->letter);
+        weft__strbuf_printf(out, ") choices='%s' ;;", *values_of(o) ? values_of(o) : " ");
+    }
+    weft__strbuf_puts(out, " esac");
+}
+
 static void add_bash(const command_kind *k, const command_spec *spec, void *arg)
 {
     weft__strbuf *out = arg;
@@ -79,16 +96,17 @@ static void add_bash(const command_kind *k, const command_spec *spec, void *arg)
     weft__strbuf_puts(out, "--help'");
     if (words_of(spec)) weft__strbuf_printf(out, " words='%s'", words_of(spec));
     if (takes_model(spec)) weft__strbuf_puts(out, " models=1");
+    put_bash_values(out, spec);
     weft__strbuf_puts(out, " ;;\n");
 }
 
 static void put_bash(weft__strbuf *out)
 {
-    weft__strbuf_puts(out,
-                      "# completes weft in bash: source <(weft completion bash)\n_weft() {\n"
-                      "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-                      "    local command=${COMP_WORDS[1]} kinds= options= values= words= models=\n    COMPREPLY=()\n"
-                      "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
+    weft__strbuf_puts(
+        out, "# completes weft in bash: source <(weft completion bash)\n_weft() {\n"
+             "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+             "    local command=${COMP_WORDS[1]} kinds= options= values= words= models= choices=\n    COMPREPLY=()\n"
+             "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
     put_names(out, &COMMANDS);
     weft__strbuf_puts(out, " help --help --version' -- \"$word\"))\n        return\n    fi\n    case $command in\n");
     put_kinds(out, "    ", ") kinds='", "' ;;\n");
@@ -100,17 +118,16 @@ static void put_bash(weft__strbuf *out)
                            "            return\n        fi\n        command+=\" ${COMP_WORDS[2]}\"\n    fi\n"
                            "    case $command in\n");
     kinds_visit(&COMMANDS, add_bash, out);
-    weft__strbuf_puts(out,
-                      "    esac\n    if [[ $before == --kv-type ]]; then\n"
-                      "        COMPREPLY=($(compgen -W '" KV_TYPE_WORDS "' -- \"$word\"))\n        return\n    fi\n"
-                      "    if [[ $word == -* && $values != *\" $before \"* ]]; then\n"
-                      "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    elif [[ $words ]]; then\n"
-                      "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
-                      "        compopt -o filenames 2>/dev/null\n        local IFS=$'\\n'\n"
-                      "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
-                      "        if [[ $models && $values != *\" $before \"* ]]; then\n"
-                      "            COMPREPLY+=($(compgen -W \"$(" LIST_MODELS ")\" -- \"$word\"))\n"
-                      "        fi\n    fi\n}\ncomplete -F _weft weft\n");
+    weft__strbuf_puts(out, "    esac\n    if [[ $choices ]]; then\n"
+                           "        COMPREPLY=($(compgen -W \"$choices\" -- \"$word\"))\n        return\n    fi\n"
+                           "    if [[ $word == -* && $values != *\" $before \"* ]]; then\n"
+                           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    elif [[ $words ]]; then\n"
+                           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n    else\n"
+                           "        compopt -o filenames 2>/dev/null\n        local IFS=$'\\n'\n"
+                           "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+                           "        if [[ $models && $values != *\" $before \"* ]]; then\n"
+                           "            COMPREPLY+=($(compgen -W \"$(" LIST_MODELS ")\" -- \"$word\"))\n"
+                           "        fi\n    fi\n}\ncomplete -F _weft weft\n");
 }
 
 /* ---- zsh ---- */
@@ -131,7 +148,8 @@ static void add_zsh(const command_kind *k, const command_spec *spec, void *arg)
         if (o->argument) {
             weft__strbuf_puts(out, ":");
             put_quoted(out, o->argument, ":\\");
-            if (values_of(o)) weft__strbuf_printf(out, ":(%s)", values_of(o));
+            if (values_of(o) && !*values_of(o)) weft__strbuf_puts(out, ": "); /* nothing, and no files */
+            else if (values_of(o)) weft__strbuf_printf(out, ":(%s)", values_of(o));
             else weft__strbuf_puts(out, ":_files");
         }
         weft__strbuf_puts(out, "'");
@@ -201,7 +219,8 @@ static void add_fish(const command_kind *k, const command_spec *spec, void *arg)
         if (kind_name) weft__strbuf_printf(out, "; and __fish_seen_subcommand_from%s", kind_name);
         weft__strbuf_printf(out, "' -l %s", o->name);
         if (o->letter) weft__strbuf_printf(out, " -s %c", o->letter);
-        if (values_of(o)) weft__strbuf_printf(out, " -x -a '%s'", values_of(o));
+        if (values_of(o) && !*values_of(o)) weft__strbuf_puts(out, " -x");
+        else if (values_of(o)) weft__strbuf_printf(out, " -x -a '%s'", values_of(o));
         else if (o->argument) weft__strbuf_puts(out, " -r -F");
         weft__strbuf_puts(out, " -d '");
         put_quoted(out, o->help, "");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_fit.c: weft fit: which quantization, context and slots of a model fit into this machine, and how fast it is. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/json.h"
@@ -18,10 +20,13 @@
 static const char *const TYPES[] = {"q2_k", "q3_k", "q4_0", "q4_k", "q5_k", "q6_k", "q8_0", "bf16", "f16", "f32"};
 enum { N_TYPES = sizeof TYPES / sizeof *TYPES };
 
+enum { KNOWN_BYTES = 1400 };
+
 typedef struct fit_command {
     fit_options o;
     fit_machine m;
     const char *name, *kv_type, *memory;
+    char known[KNOWN_BYTES]; /* what the name stands for; "": itself */
     int json;
     fit_case *cases;
     int n, chosen;
@@ -102,14 +107,34 @@ static weft_status look_at_hub(fit_command *f, weft_error *err)
     return st;
 }
 
-/* A file or folder that is there; a shape; a name of a hub, or what was pulled of it where that cannot be reached. */
+/* A shape that has the name of a known model, too, was looked at. */
+static weft_status tell_other(const char *name, weft_status st)
+{
+    char known[KNOWN_BYTES];
+    if (!st && known_find(name, known, sizeof known))
+        fprintf(stderr, "weft fit: %s is taken as the synthetic shape; the known model of that name is %s\n", name,
+                known);
+    return st;
+}
+
+/* A file or folder that is there; a shape, which asks no network; a known model; a name of a hub, or what was pulled of
+ * it where that cannot be reached. */
 static weft_status look(fit_command *f, weft_error *err)
 {
     struct stat s;
     char path[4096];
     if (!stat(f->name, &s)) return look_at_file(f, f->name, err);
-    if (!strchr(f->name, '/')) return look_at_shape(f, err);
-    weft_status st = look_at_hub(f, err);
+    const size_t n = strlen(f->name);
+    if (n > 5 && !strcasecmp(f->name + n - 5, ".gguf") && !strchr(f->name, '/'))
+        return weft_fail(err, WEFT_NOT_FOUND, "%s: %s", f->name, strerror(ENOENT));
+    weft_status st = strchr(f->name, '/') ? WEFT_NOT_FOUND : look_at_shape(f, err);
+    if (st != WEFT_NOT_FOUND) return tell_other(f->name, st);
+    if (!strchr(f->name, '/') && !known_find(f->name, f->known, sizeof f->known)) return st;
+    if (f->known[0]) f->name = f->known;
+    free(f->cases);
+    f->cases = NULL;
+    f->n = 0;
+    st = look_at_hub(f, err);
     if (st != WEFT_IO || weft_resolve_model(f->name, path, sizeof path, NULL)) return st;
     fprintf(stderr, "weft fit: %s; what was pulled of it is looked at\n", err->message);
     return look_at_file(f, path, err);
@@ -264,11 +289,12 @@ int cmd_fit(int argc, char **argv)
     };
     const command_spec spec = {
         "fit",
-        "OWNER/NAME|FILE|SHAPE [options]",
+        "OWNER/NAME|NAME|FILE|SHAPE [options]",
         "Tells which quantization of a model fits into the memory that is free now (and that the control group may\n"
         "have), with which context, with how many requests at once, and how many tokens per second to expect of what\n"
         "this machine reads and multiplies now: from its slowest round to its fastest. Of a repository only the heads\n"
-        "of its files are fetched. SHAPE is one that 'weft bench --synthetic' knows.",
+        "of its files are fetched. SHAPE is one that 'weft bench --synthetic' knows, and goes before a NAME of\n"
+        "'weft pull --known'.",
         "  weft fit Qwen/Qwen2.5-7B-Instruct-GGUF\n  weft fit model.gguf -c 16384\n  weft fit llama-3.1-8b --memory "
         "8G\n",
         options,
@@ -276,8 +302,7 @@ int cmd_fit(int argc, char **argv)
         1};
     int first, rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    char known[1400];
-    f.name = known_find(argv[first], known, sizeof known) ? known : argv[first];
+    f.name = argv[first];
     f.o.kv_dtype = kv_type_of(f.kv_type);
     if (f.memory && !(f.o.memory = fit_size(f.memory))) {
         fprintf(stderr, "weft fit: --memory is no size: 8G, 512M, or bytes\n");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew
  * and reads its keys again. */
-#include <errno.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,12 +13,14 @@
 
 #include "commands.h"
 #include "draft.h"
+#include "fit.h"
 #include "kv_quality.h"
 #include "kv_type.h"
 #include "options.h"
 #include "outputs.h"
 #include "pull.h"
 #include "provider.h"
+#include "serve_check.h"
 #include "serve_config.h"
 #include "serve_models.h"
 #include "service.h"
@@ -218,11 +219,13 @@ static const option_spec OPTIONS[] = {
      "serves the models in this folder, too, by name, loaded when they are asked for; may be repeated; without MODEL, "
      "--models and --model: all that were pulled",
      0, 0, NULL},
-    {"model", 0, OPT_LIST, &given.models, "M", "NAME=PATH: the same of one model; may be repeated", 0, 0, NULL},
+    {"model", 0, OPT_LIST, &given.models, "M", "NAME=PATH: the same of one model; may be repeated", 0, 0, NULL, NULL,
+     serve_check_model},
     {"pin", 0, OPT_LIST, &given.pins, "NAME", "this one of them is loaded at the start, and stays; may be repeated", 0,
      0, NULL},
     {"memory", 0, OPT_TEXT, &given.memory, "BYTES",
-     "(12G, 500M) of weights, contexts and adapters together; models that are not used go for others", 0, 0, NULL},
+     "(12G, 500M) of weights, contexts and adapters together; models that are not used go for others", 0, 0, NULL, NULL,
+     serve_check_size},
     {"idle-unload", 0, OPT_INT, &given.server.idle_unload_s, "S", "seconds unused after which a model goes (never)", 1,
      31536000, NULL},
     PROVIDER_OPTION,
@@ -249,7 +252,7 @@ static const option_spec OPTIONS[] = {
      "where a context is full: stop, or shift: go on with its first tokens and its last; requests may say it (stop)", 0,
      0, NULL, "stop shift"},
     {"adapter", 0, OPT_LIST, &given.adapters, "A",
-     "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
+     "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL, NULL, serve_check_adapter},
     {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
      "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
     {"adapter-mb", 0, OPT_INT, &given.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
@@ -272,13 +275,14 @@ static const option_spec OPTIONS[] = {
      "a row of numbers per interval, behind what is there", 0, 0, NULL},
     {"metrics-every", 0, OPT_INT, &given.server.metrics_every_s, "S", "its interval, seconds (10)", 1, 86400, NULL},
     {"otlp", 0, OPT_TEXT, &given.server.otlp_url, "URL",
-     "of an OpenTelemetry collector (JSON over HTTP): gets a span per request and one per phase", 0, 0, NULL},
+     "of an OpenTelemetry collector (JSON over HTTP): gets a span per request and one per phase", 0, 0, NULL, NULL,
+     serve_check_url},
     {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
     {"max-connections", 0, OPT_INT, &given.server.max_connections, "N", "(512)", 1, 65536, NULL},
     {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1,
      65536, NULL},
     {"proxy", 0, OPT_LIST, &given.proxies, "ADDRESS",
-     "many call from it: no limit of one address counts; may be repeated", 0, 0, NULL},
+     "many call from it: no limit of one address counts; may be repeated", 0, 0, NULL, NULL, serve_check_address},
     {"max-body", 0, OPT_INT, &given.max_mb, "MB", "of one request (8)", 1, 1024, NULL},
     {"idle", 0, OPT_INT, &given.server.idle_s, "S", "seconds that a connection may bring nothing (60)", 1, 86400, NULL},
     {"slow", 0, OPT_INT, &given.server.slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400,
@@ -308,23 +312,6 @@ static const command_spec SPEC = {
     0,
     1};
 
-/* "12G", "500M", "64K" or bytes. */
-static int memory_bytes(const char *text, uint64_t *out)
-{
-    static const char units[] = "KMGT";
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    const char *unit = *end && end > text ? strchr(units, *end) : NULL;
-    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    if (end == text || *text == '-' || errno || n == 0 || n > UINT64_MAX >> (shift + 1) || (unit ? end[1] : *end)) {
-        fprintf(stderr, "weft serve: --memory %s: must be bytes, as 12G, 500M or 64K\n", text);
-        return 0;
-    }
-    *out = (uint64_t)n << shift;
-    return 1;
-}
-
 /* Whether each option has a value that it may have; says which has not. */
 static int values_are_known(const struct serve_options *o)
 {
@@ -340,7 +327,8 @@ static int values_are_known(const struct serve_options *o)
 static const char *settle_model(struct serve_options *o, const char *named, int *rc)
 {
     const char *file = o->config_file ? o->config_file : o->check ? "weft.yaml" : NULL;
-    *rc = file ? serve_config_take(&SPEC, file, o->check, &o->config) : EXIT_DONE;
+    if (named && !*named) named = NULL; /* of a unit whose environment names none */
+    *rc = file ? serve_config_take(&SPEC, file, o->check, named != NULL, &o->config) : EXIT_DONE;
     if (*rc) return NULL;
     common = given; /* what the file says of its first model is that one's alone */
     const char *model = named ? named : o->config ? serve_config_model(&SPEC, o->config, file) : NULL;
@@ -363,7 +351,7 @@ int cmd_serve(int argc, char **argv)
     if (!values_are_known(&given)) return EXIT_USAGE;
     if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
     if (!draft_check("serve", given.draft, given.spec)) return EXIT_USAGE;
-    if (given.memory && !memory_bytes(given.memory, &s->memory)) return EXIT_USAGE;
+    if (given.memory) s->memory = fit_size(given.memory); /* the option's check let it through */
     const char *path = *model ? model : NULL;
     if (!path && !given.check && (given.adapters.n || given.aliases.n)) {
         fprintf(stderr, "weft serve: --adapter and --alias are about MODEL; name one\n");
@@ -391,9 +379,11 @@ int cmd_serve(int argc, char **argv)
             given.config ? "; the file has none under 'models'" : "; none was pulled");
         return EXIT_USAGE;
     }
+    const int is_found = st != WEFT_ARGUMENT; /* else it was named wrongly */
     if (!st) st = service_begin(&s->listen_fd, &err);
     if (!st) service_tell_status("reading %s", path ? path : "models");
     if (!st) st = serve_model(&given, path, &err);
     serve_models_free(&given, &common);
-    return st ? report("serve", &err) : EXIT_DONE;
+    if (st) report("serve", &err);
+    return !st ? EXIT_DONE : is_found ? EXIT_FAILED : EXIT_USAGE;
 }

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "places.h"
 
-enum { FILE_BYTES_MOST = 1 << 20 };
+enum { FILE_BYTES_MOST = 1 << 20, NAMES_MOST = 64, NAME_BYTES = 1400 };
 
 static const known_model TABLE[] = {
 #define KNOWN(name, repository, files, parameters, licence, source)                                                    \
@@ -108,4 +108,17 @@ int known_find(const char *name, char *out, size_t room)
     if (strchr(name, '/')) return 0;
     known_each(compare_known, &s, NULL);
     return s.found;
+}
+
+const char *known_model_of(const char *model)
+{
+    static char found[NAMES_MOST][NAME_BYTES];
+    static int n;
+    char text[NAME_BYTES];
+    if (!*model || !access(model, F_OK) || !known_find(model, text, sizeof text)) return model;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(found[i], text)) return found[i];
+    if (n == NAMES_MOST) return model; /* opening it says that there is none of that name */
+    memcpy(found[n], text, strlen(text) + 1);
+    return found[n++];
 }

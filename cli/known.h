@@ -21,5 +21,8 @@ typedef void known_fn(void *arg, const known_model *m);
 weft_status known_each(known_fn *each, void *arg, weft_error *err);
 /* OWNER/NAME, with the ":WHAT" that NAME has, for a NAME of the list; 0: there is none. */
 int known_find(const char *name, char *out, size_t room);
+/* What MODEL of a command stands for: OWNER/NAME for a NAME of the list, unless a file or folder is called so; all else
+ * as it is. The text lives as long as the program. */
+const char *known_model_of(const char *model);
 
 #endif

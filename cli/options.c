@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/near.h"
+#include "known.h"
 #include "near.h"
 
 enum { MAX_OPTIONS = 64, HELP_COLUMN = 30 };
@@ -110,7 +111,7 @@ static int read_word(refused *r, const option_spec *o, const char *value)
                                    (int)len, w);
         w += len + !is_last;
     }
-    if (found) *(const char **)o->out = value;
+    if (found) *(const char **)o->out = o->argument && !strcmp(o->argument, "MODEL") ? known_model_of(value) : value;
     else snprintf(r->why, sizeof r->why, "must be %s", said);
     return found;
 }
@@ -152,6 +153,7 @@ static int store(refused *r, const option_spec *o, const char *value)
     case OPT_LIST: {
         struct text_list *list = o->out;
         if (list->n == LIST_MAX) return refuse(r, "given too often");
+        if (o->check && !o->check(value, r->why, sizeof r->why)) return 0;
         list->items[list->n++] = value;
         return 1;
     }
@@ -270,6 +272,17 @@ void options_visit(option_visitor *visit, void *arg)
     visitor_arg = arg;
 }
 
+/* Is the first argument what a command opens as a model? */
+static int begins_with_model(const command_spec *spec)
+{
+    static const char *const words[] = {"MODEL", "BASE", "IN"};
+    const char *s = spec->synopsis + strspn(spec->synopsis, "[");
+    const size_t n = strcspn(s, " |]");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (n == strlen(words[i]) && !memcmp(s, words[i], n)) return 1;
+    return 0;
+}
+
 int options_parse(const command_spec *spec, int argc, char **argv, int *first)
 {
     if (visitor) {
@@ -305,6 +318,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
         return EXIT_USAGE;
     }
     *first = optind;
+    if (n > 0 && begins_with_model(spec)) argv[optind] = (char *)(uintptr_t)known_model_of(argv[optind]);
     return EXIT_DONE;
 }
 

@@ -48,7 +48,8 @@ typedef struct option_spec {
     int *given; /* set to 1 when the option occurs; may be NULL */
     /* of an OPT_TEXT: those that it may be, with blanks between; NULL: any. Of an OPT_INT: one that stands for -1 */
     const char *words;
-    /* Of an OPT_TEXT: whether the value is right; if not, why. `words` are then some of many. NULL: words say. */
+    /* Of an OPT_TEXT, or of each value of an OPT_LIST: whether it is right; if not, why. `words` are then some of many.
+     * NULL: words say. */
     int (*check)(const char *value, char *why, size_t room);
 } option_spec;
 
@@ -67,7 +68,9 @@ typedef void option_visitor(const command_spec *spec, void *arg);
 void options_visit(option_visitor *visit, void *arg);
 
 /* Parses argv (argv[0] is the command's name). Positional arguments are moved to the end of argv from *first on.
- * Returns EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message. */
+ * Where the table says MODEL (the synopsis' first word, BASE and IN too, or an option's argument) a known model's short
+ * name becomes its OWNER/NAME (known.h). Returns EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message.
+ */
 int options_parse(const command_spec *spec, int argc, char **argv, int *first);
 
 /* Did the option occur in the last options_parse? */

@@ -17,7 +17,6 @@ int rope_options_check(const char *command, rope_options *r)
     weft_rope_params *p = &r->params;
     for (int i = 0; r->scaling && i < 3; i++)
         if (!strcmp(r->scaling, names[i])) p->scaling = WEFT_ROPE_SCALING_NONE + i;
-    if (r->scaling && !p->scaling) return rope_refuse(command, "--rope-scaling must be none, linear or yarn");
     if (r->freq_scale > 0 && p->factor > 0)
         return rope_refuse(command, "--rope-scale and --rope-freq-scale exclude each other");
     if (r->freq_scale > 0) p->factor = 1 / r->freq_scale;

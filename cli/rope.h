@@ -20,7 +20,7 @@ typedef struct rope_options {
 #define ROPE_OPTIONS(r)                                                                                               \
     {"rope-scaling", 0, OPT_TEXT, &(r)->scaling, "S",                                                                 \
      "positions beyond the trained context: none, linear, yarn (the file's)",                                         \
-     0, 0, NULL},                                                                                                     \
+     0, 0, NULL, "none linear yarn"},                                                                                 \
     {"rope-scale", 0, OPT_FLOAT, &(r)->params.factor, "N", "the context becomes N times as long (the file's)",        \
      OPTION_ABOVE_0, OPTION_FINITE, NULL},                                                                            \
     {"rope-freq-base", 0, OPT_FLOAT, &(r)->params.freq_base, "X",                                                     \

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "known.h"
+#include "serve_check.h"
 #include "terminal.h"
-#include "weft/hub.h"
 
 /* What a model may have of its own. */
 static const char *const of_a_model[] = {
@@ -17,8 +17,6 @@ static const char *const of_a_model[] = {
     "spec",          "steady",      NULL};
 /* What would be another file, or none. */
 static const char *const of_the_line[] = {"config", "check", NULL};
-/* Files and folders that are read. */
-static const char *const inputs[] = {"api-key-file", "tls-cert", "tls-key", "chat-template", "adapter-dir", NULL};
 
 static int is_among(const char *name, const char *const *all)
 {
@@ -54,7 +52,7 @@ int32_t serve_config_setting(void *arg, const char *name, const char *const *val
 /* What reading the file is for. */
 typedef struct file_reading {
     const command_spec *spec;
-    int check;
+    int check, model_given;
 } file_reading;
 
 static int known_setting(void *arg, const weft__config_setting *s, int of_model, char *why, size_t room)
@@ -64,59 +62,6 @@ static int known_setting(void *arg, const weft__config_setting *s, int of_model,
 }
 
 /* ---- what it names ---- */
-
-static void want_file(weft__config_faults *faults, int line, int column, const char *what, const char *path)
-{
-    if (path && access(path, R_OK))
-        weft__config_fault_add(faults, line, column, "%s: %.200s cannot be read", what, path);
-}
-
-static const weft__config_setting *find_setting(const weft__config *c, const char *name)
-{
-    size_t i = 0;
-    while (i < c->server.n && strcmp(c->server.items[i].name, name)) i++;
-    return i < c->server.n ? &c->server.items[i] : NULL;
-}
-
-/* One wants the other. */
-static void want_pair(const weft__config *c, weft__config_faults *faults, const char *one, const char *other)
-{
-    const weft__config_setting *s = find_setting(c, one);
-    if (s && !find_setting(c, other))
-        weft__config_fault_add(faults, s->line, s->column, "server: '%s' wants '%s' beside it", one, other);
-}
-
-static void look_for_inputs(const weft__config_settings *all, weft__config_faults *faults)
-{
-    for (size_t i = 0; i < all->n; i++) {
-        const weft__config_setting *s = &all->items[i];
-        if (s->n && is_among(s->name, inputs)) want_file(faults, s->line, s->column, s->name, s->values[0]);
-    }
-}
-
-static void look_for_models(const weft__config *c, weft__config_faults *faults)
-{
-    char path[4096];
-    for (size_t i = 0; i < c->n_models; i++) {
-        const weft__config_model *m = &c->models[i];
-        weft_error err = {0};
-        if (m->path && weft_resolve_model(m->path, path, sizeof path, &err))
-            weft__config_fault_add(faults, m->line, m->column, "models.%.60s: %s", m->name, err.message);
-        for (size_t k = 0; k < m->n_adapters; k++)
-            want_file(faults, m->adapters[k].line, m->adapters[k].column, m->name, m->adapters[k].path);
-        look_for_inputs(&m->options, faults);
-    }
-}
-
-static void look_for_files(const weft__config *c, weft__config_faults *faults)
-{
-    look_for_inputs(&c->server, faults);
-    want_pair(c, faults, "tls-cert", "tls-key");
-    want_pair(c, faults, "tls-key", "tls-cert");
-    for (size_t i = 0; i < c->n_presets; i++)
-        want_file(faults, c->presets[i].line, c->presets[i].column, c->presets[i].name, c->presets[i].chat_template);
-    look_for_models(c, faults);
-}
 
 /* An adapter's name is a model's name to clients, and the engine has rules for it. */
 static void look_at_names(const weft__config *c, weft__config_faults *faults)
@@ -140,7 +85,7 @@ static void look(void *arg, const weft__config *c, weft__config_faults *faults)
 {
     const file_reading *r = arg;
     look_at_names(c, faults);
-    if (r->check) look_for_files(c, faults);
+    if (r->check) serve_check_look(r->spec, c, r->model_given, faults);
 }
 
 static int tell_faults(const weft__config_faults *faults, const char *path)
@@ -171,9 +116,9 @@ static int apply(const command_spec *spec, const weft__config_settings *all, con
     return EXIT_DONE;
 }
 
-int serve_config_take(const command_spec *spec, const char *path, int check, weft__config **out)
+int serve_config_take(const command_spec *spec, const char *path, int check, int model_given, weft__config **out)
 {
-    file_reading reading = {spec, check};
+    file_reading reading = {spec, check, model_given};
     const weft__config_known known = {known_setting, look, &reading};
     weft__config_faults faults = {0};
     weft_error err = {0};
@@ -210,5 +155,5 @@ const char *serve_config_model(const command_spec *spec, const weft__config *c, 
     if (apply(spec, &m->options, path) || !options_set(spec, "alias", &m->name, 1, 0, why, sizeof why)) return NULL;
     for (size_t i = 0; i < m->n_adapters; i++)
         if (!give_adapter(spec, &m->adapters[i], path)) return NULL;
-    return m->path;
+    return known_model_of(m->path);
 }

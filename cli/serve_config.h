@@ -7,9 +7,10 @@
 #include "options.h"
 
 /* Reads the file and gives the options that the command line does not have their values, which live with *out. check:
- * also looks whether files that it names are there. EXIT_DONE, or after a message for
- * each fault EXIT_USAGE, or EXIT_FAILED where it cannot be read (check: EXIT_USAGE, too). To be freed. */
-int serve_config_take(const command_spec *spec, const char *path, int check, weft__config **out);
+ * also looks whether what it names is there (serve_check.h); model_given: the command line has a MODEL. EXIT_DONE, or
+ * after a message for each fault EXIT_USAGE, or EXIT_FAILED where it cannot be read (check: EXIT_USAGE, too). To be
+ * freed. */
+int serve_config_take(const command_spec *spec, const char *path, int check, int model_given, weft__config **out);
 
 /* 1: an option that a model may have of its own. */
 int serve_config_of_a_model(const char *name);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "format/gguf_split.h"
+#include "known.h"
 #include "weft/hub.h"
 
 enum { DEPTH = 4 /* folders within the one that is named: a pulled model lies in OWNER/NAME */ };
@@ -30,7 +31,7 @@ void served_models_free(served_models *all)
 static weft_status add(served_models *all, const char *name, size_t n_name, const char *path, weft_error *err)
 {
     size_t capacity = (size_t)all->capacity;
-    char *own_name = weft__strndup(name, n_name), *own_path = weft__strdup(path);
+    char *own_name = weft__strndup(name, n_name), *own_path = weft__strdup(known_model_of(path));
     if (!own_name || !own_path || !weft__grow(&all->items, &capacity, (size_t)all->n + 1, sizeof *all->items)) {
         weft__free(own_name);
         weft__free(own_path);

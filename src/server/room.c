@@ -165,9 +165,10 @@ weft_status weft__server_room_make(weft_server *s, weft__server_model *m, uint64
         if (all->stop || m->is_cancelled) {
             st = weft_fail(err, WEFT_CANCELLED, "it was unloaded before it was there");
         } else if (bytes + pages > all->memory || stays > all->memory - bytes - pages) {
-            st = weft_fail(err, WEFT_NO_MEMORY, "%s takes %.1f MB, and --memory leaves %.1f MB beside what is pinned",
-                           m->name, (double)(bytes + pages) / 1e6,
-                           stays < all->memory ? (double)(all->memory - stays) / 1e6 : 0.0);
+            st = weft_fail(err, WEFT_NO_MEMORY, "%s takes %.1f MB, and --memory %s %.1f MB%s", m->name,
+                           (double)(bytes + pages) / 1e6, stays ? "leaves" : "is",
+                           stays < all->memory ? (double)(all->memory - stays) / 1e6 : 0.0,
+                           stays ? " beside what is pinned" : "");
         } else if (weft__server_room_used(s, m) + bytes + pages <= all->memory) {
             break;
         } else if (n_shrinks < SHRINKS && shrink(s, m)) {

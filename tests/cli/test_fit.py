@@ -237,6 +237,51 @@ class Known(Case):
             self.assertEqual(p.returncode, 1)
             self.assertIn(b"known.json", p.stderr)
 
+    def test_known_names_are_models_everywhere(self):
+        """Where a command says MODEL, a short name is one; a file of that name goes before it."""
+        path = os.path.join(self.cache, "t.gguf")
+        self.assertEqual(self.weft("bench", "--synthetic", "tiny", "--type", "q8_0", "--write", path).returncode, 0)
+        with open(path, "rb") as f:
+            self.server.repos = {"owner/mine": {"m-Q8_0.gguf": f.read()}}
+        self.write(json.dumps([{"name": "mine", "repository": "owner/mine"}]))
+        own = {"XDG_CONFIG_HOME": os.path.join(self.cache, "config")}
+        p = self.weft("run", "mine", "Once", "-n", "2", **own)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"owner/mine", p.stderr)  # and how to pull it
+        p = self.weft("run", "mine", "Once", "-n", "2", "--pull", **own)
+        self.assertEqual((p.returncode, self.files()), (0, ["owner/mine/m-Q8_0.gguf"]), p.stderr)
+        config = os.path.join(self.cache, "weft.yaml")
+        with open(config, "w") as f:
+            f.write("models:\n  a:\n    path: mine\n")
+        for args in (("info", "mine"), ("info", "MINE:q8_0"), ("chat", "mine"), ("run", "mine", "Once", "-n", "2", "--draft", "mine"),
+                     ("tokenize", "mine", "x"), ("quantize", "mine", os.path.join(self.cache, "q"), "Q4_0"),
+                     ("serve", "--check", "--config", config), ("fit", "mine", "--no-measure")):
+            p = self.weft(*args, **own)
+            self.assertEqual(p.returncode, 0, (args, p.stderr))
+        for args in (("mine", "--queue", "1"), ("--model", "a=mine", "--pin", "a")):  # it goes as far as its socket
+            p = self.weft("serve", *args, "--unix", os.path.join(self.cache, "no", "s"), **own)
+            self.assertEqual((p.returncode, b"mine: " in p.stderr, b"no/s" in p.stderr), (1, False, True), p.stderr)
+        here = os.path.join(self.cache, "here")
+        os.mkdir(here)
+        with open(os.path.join(here, "mine"), "w") as f:
+            f.write("no model")
+        p = subprocess.run([*WEFT, "info", "mine"], capture_output=True, cwd=here, env=self.environment(**own))
+        self.assertNotEqual(p.returncode, 0)
+        self.assertNotIn(b"owner/mine", p.stderr)
+        p = self.weft("rm", "mine", **own)
+        self.assertEqual((p.returncode, self.files()), (0, []), p.stderr)
+
+    def test_a_shape_goes_before_a_known_model(self):
+        """It asks no network, and which one it is, is told."""
+        p = self.weft("fit", "qwen3-4b", "--no-measure", "--memory", "64G", "--json", HF_ENDPOINT="http://127.0.0.1:9")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertGreater(len(json.loads(p.stdout)["cases"]), 5)
+        self.assertIn(b"ggml-org/Qwen3-4B-GGUF", p.stderr)
+        p = self.weft("fit", "nosuch.gguf", "--no-measure")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"nosuch.gguf: No such file", p.stderr)
+        self.assertNotIn(b"shape", p.stderr)
+
     def test_bash_completes_models_and_values(self):
         self.weft("pull", "owner/one")
         script = 'source <(%s completion bash)\nweft() { %s "$@"; }\nCOMP_WORDS=(%s) COMP_CWORD=%d\n_weft\nprintf "%%s\\n" "${COMPREPLY[@]}"'

@@ -78,6 +78,12 @@ class Pages(unittest.TestCase):
         self.assertIn(b"/dev/null/man1", p.stderr)
 
 
+# What an option takes that has words of its own; of a number there are none, and no files.
+VALUES = {"serve --overflow": {"stop", "shift"}, "serve --adapter-type": {"auto", "q8_0", "q4_0", "bf16", "f32"}, "serve --chunk": {"auto"},
+          "run --spec": {"off", "auto", "suffix", "draft"}, "run --kv-type": {"f16", "f32", "bf16", "f8", "q8", "q4"},
+          "run --rope-scaling": {"none", "linear", "yarn"}, "run --ctx": set(), "run -c": set(), "run --temp": set(), "run --seed": set()}
+
+
 @leave_out(EMULATED, "scripts are the same for every processor")
 class Completion(unittest.TestCase):
     def script(self, shell):
@@ -111,6 +117,9 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.bash(script, "run", "READ"), ["README.md"])
         self.assertEqual(self.bash(script, "completion", ""), ["bash", "zsh", "fish"])
         self.assertEqual(self.bash(script, "completion", "z"), ["zsh"])
+        for words, values in VALUES.items():
+            self.assertEqual(set(self.bash(script, *words.split(), "")), values, words)
+        self.assertEqual(self.bash(script, "serve", "x", "--overflow", "sh"), ["shift"])
 
     def test_zsh(self):
         script = self.script("zsh")
@@ -121,11 +130,19 @@ class Completion(unittest.TestCase):
         self.assertEqual({line.split(":")[0] for line in zsh("weft r").splitlines()}, set(COMMANDS) | {"help"})
         self.assertEqual({line.split(":")[0] for line in zsh("weft eval x").splitlines()}, set(KINDS["eval"]))
         self.assertIn(":word:(bash zsh fish)", zsh("weft completion x").splitlines())
-        words = r":.*:(_files|\([\w .-]+\))"
+        words = r":.*:(_files| |\([\w .-]+\))"
         for command in all_commands():
             given = zsh("weft " + " ".join(command) + " -")
             for _, name, value in helped(*command):
                 self.assertRegex(given, rf"(?m)^(\([^)]*\)|\*)?--{name}\[[^\n]+\]{words if value and name != 'help' else ''}$")
+
+        for line, values in VALUES.items():
+            command, option = line.split()
+            given = zsh(f"weft {command} -")
+            if option != "-c":
+                self.assertRegex(given, rf"(?m)^(\([^)]*\))?{option}\[[^\n]+\]:[^\n]*:")
+                said = next(x for x in given.splitlines() if re.match(rf"(\([^)]*\))?{option}\[", x)).rpartition(":")[2]
+                self.assertEqual((set(said.strip("() ").split()), said != "_files"), (values, True), line)
 
     def test_fish(self):
         script = self.script("fish")
@@ -138,6 +155,10 @@ class Completion(unittest.TestCase):
         self.assertEqual(fish("weft completion "), {"bash", "zsh", "fish"})
         for command in (("run",), ("adapter", "merge"), ("eval", "logits")):
             self.assertLessEqual({"--" + name for _, name, _ in helped(*command)} - {"--help"}, fish("weft " + " ".join(command) + " --"))
+
+        for line, values in VALUES.items():
+            self.assertEqual(fish(f"weft {line} "), values, line)
+        self.assertIn("README.md", fish("weft run --grammar READ"))
 
     def test_another_shell_is_named(self):
         p = weft("completion", "tcsh")

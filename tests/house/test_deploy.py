@@ -38,6 +38,35 @@ class Documents(unittest.TestCase):
                 self.assertTrue(path in document or os.path.dirname(path) + "/`" in document, path)
 
 
+def expanded(words, environment):
+    """As systemd does: ${NAME} is one argument, empty where it is not set; $NAME is as many as it has words."""
+    out = []
+    for word in words:
+        if word.startswith("${"):
+            out.append(environment.get(word[2:-1], ""))
+        else:
+            out += environment.get(word[1:], "").split() if word.startswith("$") else [word]
+    return out
+
+
+class Started(unittest.TestCase):
+    def test_the_unit_takes_its_environment(self):
+        """WEFT_MODEL may hold blanks, and may be missing where WEFT_OPTIONS says what is served."""
+        line = next(x for x in text_of("systemd", "weft.service").splitlines() if x.startswith("ExecStart="))
+        words = line.partition("=")[2].split()
+        with tempfile.TemporaryDirectory() as folder:
+            model, gone = os.path.join(folder, "a model.gguf"), os.path.join(folder, "no", "socket")
+            config = os.path.join(folder, "weft.yaml")
+            with open(config, "w") as file:
+                file.write(f"models:\n  a: {model}\n")
+            p = common.weft("bench", "--synthetic", "tiny", "--write", model)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            for environment in ({"WEFT_MODEL": model, "WEFT_OPTIONS": f"--unix {gone}"}, {"WEFT_OPTIONS": f"--unix {gone} --models {folder}"},
+                                {"WEFT_OPTIONS": f"--unix {gone} --config {config}"}, {"WEFT_MODEL": "", "WEFT_OPTIONS": f"--unix {gone} --config {config}"}):
+                p = common.weft(*expanded(words[1:], environment))  # it goes as far as its socket
+                self.assertEqual((p.returncode, gone.encode() in p.stderr), (1, True), (environment, p.stderr))
+
+
 @tool("systemd-analyze")
 class Systemd(unittest.TestCase):
     def setUp(self):

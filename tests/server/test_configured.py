@@ -105,6 +105,67 @@ class Configured(unittest.TestCase):
         p = weft("serve", "--config", self.path)
         self.assertEqual((p.returncode, p.stdout, len(p.stderr.splitlines())), (2, "", 11), p)  # files are the start's to find
 
+    def checked(self, text, *options):
+        """What --check says of it, each fault without the file's name."""
+        self.write(text)
+        p = weft("serve", "--check", "--config", self.path, *options)
+        self.assertEqual((p.returncode, bool(p.stderr)), (2 if p.stderr else 0, p.returncode == 2), p)
+        return [re.sub(r"^\S+weft\.yaml:", "", line) for line in p.stderr.splitlines()]
+
+    def test_what_the_server_would_refuse_is_found_where_it_stands(self):
+        folder = os.path.dirname(self.path)
+        for setting, fault in (
+            ("otlp: foo", "otlp foo: must be http://HOST[:PORT][/PATH] or https://"),
+            ("proxy: [10.0.0.1, banana]", "proxy banana: must be an address in digits, like 10.0.0.2 or fd00::2"),
+            ("memory: lots", "memory lots: must be bytes, as 12G, 1.5G, 500M or 64K"),
+            ("rope-scaling: foo", "rope-scaling foo: must be none, linear or yarn"),
+            ("model: [zz]", "model zz: must be NAME=PATH"),
+            ("model: [z=/nope.gguf]", "model: /nope.gguf: No such file or directory"),
+            ("model: [z=models/alderbrook.gguf, z=models/alderbrook.gguf]", "--model z: the name is given twice"),
+            ("models: [/nope]", "models: /nope is no folder that can be read"),
+            ("pin: [nosuch]", "pin: no model of the name 'nosuch' is served"),
+            ("adapter: [a=/nope.gguf]", "adapter: /nope.gguf cannot be read"),
+            ("adapter: [a]", "adapter a: must be NAME=PATH or NAME=PATH:SCALE"),
+            ("provider: /nope.so", "/nope.so"),
+            ("draft: /nope.gguf", "draft: /nope.gguf: No such file or directory"),
+            ('api-key: [""]', "api-key: shorter than 8 characters"),
+            ("admin-key: [sha256:12]", "admin-key: sha256: wants 64 hexadecimal digits"),
+            ("log-file: /nope/x", "log-file: /nope/x cannot be written"),
+            ("metrics-file: /nope/x", "metrics-file: /nope/x cannot be written"),
+            ("unix: /nope/x.sock", "unix: /nope/x.sock cannot be written"),
+            ("store: /proc/x", "store: /proc/x cannot be written"),
+        ):
+            with self.subTest(setting):
+                told = self.checked(f"server:\n  slots: 2\n  {setting}\nmodels: {{a: models/alderbrook.gguf}}\n")
+                self.assertEqual((len(told), told[0][:5], fault in told[0]), (1, "3:3: ", True), told)
+        for settings in ("otlp: http://localhost:4318", "proxy: [10.0.0.1, 'fd00::2']", "memory: 1.5G", "memory: 8g", "memory: 12GB", "rope-scaling: yarn",
+                         "{model: [b=models/alderbrook.gguf], pin: [b]}", "draft: auto",
+                         "adapter: ['a=models/pirate.gguf:0.5']", "api-key: [12345678]", "log-file: '-'", f"log-file: {folder}/new", f"store: {folder}/new",
+                         f"store: {folder}", f"unix: {folder}/s", "models: [models]"):
+            with self.subTest(settings):
+                text = settings if settings[0] == "{" else "{" + settings + "}"
+                self.assertEqual(self.checked(f"server: {text}\nmodels: {{a: models/alderbrook.gguf}}\n"), [])
+        self.assertEqual(os.listdir(folder), ["weft.yaml"])  # what was tried is gone
+        self.assertEqual(self.checked("server: {pin: [b]}\n", "--model", "b=models/alderbrook.gguf"), [])  # the line's count
+
+    def test_presets_want_what_is_served(self):
+        models = "models:\n  a: {path: models/alderbrook.gguf, adapters: {pirate: models/pirate.gguf}}\n  b: models/alderbrook.gguf\npresets:\n"
+        self.assertEqual(self.checked(models + "  x: {adapters: [pirate]}\n  y: {base: a, adapters: [pirate]}\n  z: {base: b}\n"), [])
+        self.assertEqual(self.checked(models + "  x: {adapters: [nope]}\n  y: {base: b, adapters: [pirate]}\n  z: {base: c}\n"), [
+            "5:3: presets.x: its model 'a' has no adapter 'nope'",
+            "6:3: presets.y: its model 'b' has no adapter 'pirate'",
+            "7:3: presets.z: its base 'c' is none of models",
+        ])
+        self.assertEqual(self.checked("server: {adapter-dir: models}\n" + models + "  x: {adapters: [nope]}\n"), [])  # clients may load it
+        own = "server: {model: [a=models/alderbrook.gguf]}\npresets:\n  x: {base: a}\n"
+        self.assertEqual(self.checked(own + "  z: {base: c}\n"), ["4:3: presets.z: its base 'c' is not served"])
+        self.assertEqual(self.checked(own + "  z: {base: c, adapters: [nope]}\n", "models/alderbrook.gguf"), [])  # whose name is not known yet
+
+    def test_a_line_that_is_wrong_is_wrong_use(self):
+        for args in (("--model", "foo"), ("--otlp", "foo"), ("--pin", "nosuch"), ("--proxy", "foo"), ("--memory", "lots"), ("--adapter", "a")):
+            p = weft("serve", "models/alderbrook.gguf", *args)
+            self.assertEqual((p.returncode, args[0] in p.stderr), (2, True), p)
+
     def most(self, option):
         return re.search(r"from 1 to (\d+)", weft("serve", "x", f"--{option}", "0").stderr).group(1)
 

@@ -399,7 +399,9 @@ class TestMemory(Many):
         server = self.own("--memory", 1500, "--pin", "a", a="x" * 200, b="x" * 1200)
         self.wait_value(server, "a", "loaded")
         message = self.ask(server, "b", status=503).json["error"]["message"]
-        self.assertIn("--memory leaves", message)
+        self.assertRegex(message, r"--memory leaves .* beside what is pinned")
+        server = self.own("--memory", 1500, b="x" * 2000)  # where nothing is pinned
+        self.assertIn(", and --memory is 0.0 MB", self.ask(server, "b", status=503).json["error"]["message"])
 
     def test_who_is_always_asked_gives_way(self):
         """A model that is never idle does not keep others out."""

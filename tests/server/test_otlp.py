@@ -142,7 +142,7 @@ class Otlp(common.InFolder):
     def test_addresses(self):
         for url in ("localhost:4318", "ftp://localhost", "http://user:word@localhost"):
             p = common.weft("serve", os.path.join(MODELS, "alderbrook.gguf"), "--port", "-1", "--otlp", url)
-            self.assertEqual(p.returncode, 1)
+            self.assertEqual(p.returncode, 2)
             self.assertIn(b"must be http://HOST", p.stderr)
 
     @common.needs(glob.glob(os.path.join(ENVIRONMENT, "lib", "*", "site-packages", "opentelemetry", "proto")),
