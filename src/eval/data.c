@@ -69,6 +69,11 @@ static int is_blank_text(const char *s, size_t n)
     return 1;
 }
 
+static weft_status check_some(const char *name, const weft__eval_docs *docs, weft_error *err)
+{
+    return docs->n ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "%s: no documents in it", name);
+}
+
 static weft_status array(const char *name, const char *text, size_t n, weft__eval_docs *docs, weft_error *err)
 {
     weft__json *root = NULL;
@@ -80,7 +85,7 @@ static weft_status array(const char *name, const char *text, size_t n, weft__eva
         if (st) weft_fail(err, st, "%s: %s", name, why.message);
     }
     weft__json_free(&root);
-    return st;
+    return st ? st : check_some(name, docs, err);
 }
 
 weft_status weft__eval_docs_parse(const char *name, const char *text, size_t n, weft__eval_docs *docs, weft_error *err)
@@ -99,5 +104,5 @@ weft_status weft__eval_docs_parse(const char *name, const char *text, size_t n, 
         if (!st) st = take_docs(name, docs, v, &why);
         if (st) return weft_fail(err, st, "%s:%zu: %s", name, line, why.message);
     }
-    return docs->n ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "%s: no documents in it", name);
+    return check_some(name, docs, err);
 }

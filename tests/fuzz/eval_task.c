@@ -9,6 +9,25 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
+/* The engine's, which no prompt without a chat asks: with them all kernels would be compiled for this program. */
+weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs,
+                             int add_generation_prompt, weft_chat_prompt **out, weft_error *err)
+{
+    (void)chat, (void)messages, (void)tools, (void)kwargs, (void)add_generation_prompt, (void)out, (void)err;
+    abort();
+}
+
+const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length)
+{
+    (void)prompt, (void)length;
+    abort();
+}
+
+void weft_chat_prompt_free(weft_chat_prompt **prompt)
+{
+    if (*prompt) abort();
+}
+
 static void make_prompts(weft__eval_task *t)
 {
     static const char doc[] = "{\"q\": \"A b?\", \"c\": [\"x\", \"y\"], \"l\": 1, \"a\": \"7\"}\n{\"q\": \"\", \"c\": "
