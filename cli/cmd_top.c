@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_top.c: weft top: what a running server does, read from its /metrics and /slots; redrawn on a terminal, else once
- * as text. */
+/* cmd_top.c: weft top: what a running server does, read from its /metrics, and the /slots of each model that is
+ * loaded; redrawn on a terminal, else once as text. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,17 +60,15 @@ static void show(const char *address, const top_view *v, const char *trouble, in
 
 static weft_status poll_once(top_server *s, top_view *v, weft_error *err)
 {
-    char *metrics = NULL, *slots = NULL;
+    char *metrics = NULL;
     weft_status st = top_server_get(s, "/metrics", &metrics, err);
-    if (!st) st = top_server_get(s, "/slots", &slots, err);
+    if (!st) st = top_slots_get(s, &v->slots, err);
     if (st) {
         free(metrics);
         return st;
     }
     free(v->metrics);
-    free(v->slots);
     v->metrics = metrics;
-    v->slots = slots;
     v->before = v->now;
     top_take(metrics, &v->now);
     return WEFT_OK;
@@ -136,6 +134,6 @@ int cmd_top(int argc, char **argv)
     } else if (!st) show(address, &view, "", 0);
     top_server_close(&server);
     free(view.metrics);
-    free(view.slots);
+    top_slots_free(&view.slots);
     return st ? report("top", &err) : EXIT_DONE;
 }

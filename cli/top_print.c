@@ -86,11 +86,15 @@ static void print_who(const top_view *v, weft__strbuf *out)
 
 /* ---- slots ---- */
 
-static void print_slots(const char *text, weft__strbuf *out)
+static void print_slots_of(const struct top_slots_of *of, weft__strbuf *out)
 {
     weft__json *all = NULL;
-    if (weft__json_parse(text, strlen(text), &all, NULL)) return;
+    if (weft__json_parse(of->text, strlen(of->text), &all, NULL)) return;
     const size_t n = weft__json_size(all);
+    if (*of->model) {
+        put_cell(out, of->model, 64);
+        weft__strbuf_putc(out, '\n');
+    }
     weft__strbuf_puts(out, "slot  state    prompt  generated  of tokens\n");
     for (size_t i = 0; i < n; i++) {
         const weft__json *s = weft__json_at(all, i), *next = weft__json_at(weft__json_get(s, "next_token"), 0);
@@ -105,6 +109,15 @@ static void print_slots(const char *text, weft__strbuf *out)
                             (long long)prompt, (long long)decoded, (long long)n_ctx);
     }
     weft__json_free(&all);
+}
+
+static void print_slots(const top_slots *slots, weft__strbuf *out)
+{
+    for (int i = 0; i < slots->n; i++) {
+        if (i > 0) weft__strbuf_putc(out, '\n');
+        print_slots_of(&slots->of[i], out);
+    }
+    if (!slots->n && slots->n_models) weft__strbuf_puts(out, "no model is loaded\n");
 }
 
 /* Tokens that were guessed, and by whom. */
@@ -146,7 +159,7 @@ void top_print(const char *address, const top_view *v, weft__strbuf *out)
         top_metric_of(m, "weft_requests_total", "finish", "failed"), top_metric(m, "weft_http_cut_slow_total"),
         top_metric(m, "weft_http_gone_total"));
     print_who(v, out);
-    print_slots(v->slots, out);
+    print_slots(&v->slots, out);
 }
 
 /* ---- the window ---- */

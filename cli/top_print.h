@@ -5,10 +5,12 @@
 
 #include "base/text.h"
 #include "top_metrics.h"
+#include "top_slots.h"
 
 /* What was read last, and before. */
 typedef struct top_view {
-    char *metrics, *slots; /* free() */
+    char *metrics; /* free() */
+    top_slots slots;
     top_sample now, before;
 } top_view;
 

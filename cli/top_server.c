@@ -121,11 +121,16 @@ static int poll_over(void *arg)
 
 weft_status top_server_get(top_server *s, const char *path, char **out, weft_error *err)
 {
-    char url[sizeof s->url + 64];
     struct top_server_answer a = {.server = s};
     weft__hub_http_reply reply;
-    snprintf(url, sizeof url, "%s%s", s->url, path);
-    const weft__hub_http_call call = {.url = url,
+    weft__strbuf url = {0};
+    *out = NULL;
+    weft__strbuf_printf(&url, "%s%s", s->url, path);
+    if (url.failed) {
+        weft__strbuf_free(&url);
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for the question");
+    }
+    const weft__hub_http_call call = {.url = url.data,
                                       .token = s->key[0] ? s->key : NULL,
                                       .direct = 1,
                                       .unix_path = s->unix_path[0] ? s->unix_path : NULL,
@@ -135,10 +140,11 @@ weft_status top_server_get(top_server *s, const char *path, char **out, weft_err
                                       .poll = poll_over,
                                       .arg = &a};
     weft_status st = weft__hub_http_get(s->http, &call, &reply, err);
-    *out = NULL;
+    weft__strbuf_free(&url);
     if (st && st != WEFT_CANCELLED) weft_fail_within(err, st, "%s%s", s->unix_path[0] ? "unix:" : s->url, s->unix_path);
     else if (!st && reply.status == 401) st = weft_fail(err, WEFT_IO, "the server wants a key: --api-key");
-    else if (!st && reply.status != 200) st = weft_fail(err, WEFT_IO, "%s: the server answers %ld", path, reply.status);
+    else if (!st && reply.status != 200)
+        st = weft_fail(err, WEFT_NOT_FOUND, "%s: the server answers %ld", path, reply.status);
     if (!st && !(*out = strdup(a.text.data ? a.text.data : "")))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
     weft__strbuf_free(&a.text);

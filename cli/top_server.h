@@ -19,7 +19,7 @@ typedef struct top_server {
  * in any case. */
 weft_status top_server_open(top_server *s, const char *address, const char *key, const char *key_file, weft_error *err);
 void top_server_close(top_server *s);
-/* The body of GET path, NUL-terminated; free(). */
+/* The body of GET path, NUL-terminated; free(). WEFT_NOT_FOUND: the server answers, but not with that. */
 weft_status top_server_get(top_server *s, const char *path, char **out, weft_error *err);
 
 #endif

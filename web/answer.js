@@ -39,10 +39,16 @@ export function toolsOf(s) {
     return tools.map((t) => (t && t.type === "function" ? t : {type: "function", function: t}));
 }
 
-// What a side asks: {base, adapter, scale}. Of several models one must be named: the first, where none was chosen.
+// What can be asked by itself: models, and presets over one that this key does not see.
+export function basesOf(models) {
+    const ids = new Set(models.map((m) => m.id));
+    return models.filter((m) => !m.parent || !ids.has(m.parent));
+}
+
+// What a side asks: {base, adapter, scale}. Of several models, or presets alone, one must be named: the first, where none was chosen.
 export function sideOf(s, side, models) {
-    const bases = models.filter((m) => !m.parent), first = bases[0] ? bases[0].id : "";
-    const base = (side && s.model2) || s.model || (bases.length > 1 ? first : "");
+    const bases = basesOf(models), first = bases[0] ? bases[0].id : "";
+    const base = (side && s.model2) || s.model || (bases.length > 1 || (first && bases[0].parent) ? first : "");
     return {base, adapter: side ? s.adapter2 : s.adapter, scale: side ? s.scale2 : s.scale, several: bases.length > 1, first};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // app.js: puts the page together: views, models, key, theme, and what happens when the server goes away.
 import {getJson, key, watch} from "./api.js";
+import {basesOf} from "./answer.js";
 import {Chat, composer} from "./chat.js";
 import {el, icon, iconButton, say} from "./dom.js";
 import {fillSettings} from "./settings.js";
@@ -13,8 +14,11 @@ let models = [], props = null, chat = null, sidebar = null, server = null, down 
 
 /* ---- what is served ---- */
 
-const bases = () => models.filter((m) => !m.parent);
-const adaptersOf = (model) => models.filter((m) => m.parent && (!model || m.parent === model || bases().length < 2));
+const bases = () => basesOf(models);
+function adaptersOf(model) {
+    const own = new Set(bases());
+    return models.filter((m) => m.parent && !own.has(m) && (!model || m.parent === model || own.size < 2));
+}
 
 const scales = (id) => models.some((m) => m.id === id && !isPreset(m));
 
@@ -74,8 +78,8 @@ async function loadModels() {
     try {
         const answer = await getJson("v1/models");
         models = Array.isArray(answer.data) ? answer.data.filter((m) => m && typeof m.id === "string") : [];
-        const there = bases().find(isLoaded); // another would be loaded for being asked about
-        if (there && !props) props = await getJson(bases().length > 1 ? `props?model=${encodeURIComponent(there.id)}` : "props");
+        const there = bases().find(isLoaded); // another, or a preset's, would be loaded for being asked about
+        if (there && !there.parent && !props) props = await getJson(bases().length > 1 ? `props?model=${encodeURIComponent(there.id)}` : "props");
     } catch (e) {
         if (!models.length) return;
     }

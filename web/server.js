@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // server.js: the server as it lives, once a second from /metrics and /slots, while this view is shown. A key that is no
 // admin's sees the totals, and of the slots and the use by key its own.
+import {basesOf} from "./answer.js";
 import {getJson, getText} from "./api.js";
 import {Chart} from "./charts.js";
 import {bytes, el, seconds, short} from "./dom.js";
@@ -93,11 +94,12 @@ export class ServerView {
         this.looking = false;
     }
 
-    // Of several models each has its own.
+    // [[model, slots]]: of several models each has its own. One that is not there has none, and what fails leaves the rest to be shown.
     async askSlots() {
-        const bases = this.models().filter((m) => !m.parent), of = (m) => getJson(`slots?model=${encodeURIComponent(m.id)}`).catch(() => []);
-        if (bases.length < 2) return [["", await getJson("slots")]];
-        return Promise.all(bases.filter(isLoaded).map(async (m) => [m.id, await of(m)]));
+        const bases = basesOf(this.models()), of = (query) => getJson(`slots${query}`).catch(() => []);
+        if (!bases.length) return [["", await of("")]];
+        return Promise.all(bases.filter(isLoaded).map(async (m) =>
+            [bases.length > 1 ? m.id : "", await of(bases.length > 1 || m.status || m.parent ? `?model=${encodeURIComponent(m.id)}` : "")]));
     }
 
     show(now, slots, passed) {
@@ -182,7 +184,7 @@ export class ServerView {
         this.useIs = state;
         const models = this.models(), served = JSON.stringify(models);
         if (served !== this.servedIs)
-            this.served.replaceChildren(rows(["Name", "What", "State"], models.map((m) => [m.id, whatOf(m), stateOf(m)])));
+            this.served.replaceChildren(rows(["Name", "What", "State"], models.map((m) => [m.id, whatOf(m), stateOf(m) + whyOf(m)])));
         this.servedIs = served;
     }
 }
@@ -191,8 +193,10 @@ export function stateOf(model) {
     const s = model.status;
     if (!s) return model.parent ? "served" : "ready"; // whether an adapter is packed is the tile's affair
     const part = s.value === "loading" && Number.isFinite(s.progress) ? ` ${(s.progress * 100).toFixed(0)} %` : "";
-    return `${s.value}${part}${s.pinned ? ", pinned" : ""}`;
+    return `${s.value}${part}${model.pinned ? ", pinned" : ""}`;
 }
+
+const whyOf = (model) => (model.status && model.status.message ? `: ${model.status.message}` : "");
 
 export const isLoaded = (model) => !model.status || model.status.value === "loaded";
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.parse
 
 from common import WEFT, main, run
 
@@ -52,9 +53,12 @@ SLOTS = [{"id": i, "n_ctx": 512, "is_processing": i == 0, "n_prompt_tokens": 7, 
 
 
 class Server(http.server.ThreadingHTTPServer):
-    def __init__(self, metrics, context=None, key=None):
+    """models: of /v1/models, where there are several: then /slots wants ?model=, which may be one of `slots`."""
+
+    def __init__(self, metrics, context=None, key=None, models=None, slots=()):
         super().__init__(("127.0.0.1", 0), Handler)
         self.metrics, self.key, self.asked = metrics, key, 0
+        self.models, self.slots, self.wanted = models, slots, []
         if context:
             self.socket = context.wrap_socket(self.socket, server_side=True)
         self.address = f"http{'s' if context else ''}://localhost:{self.server_port}"
@@ -73,8 +77,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path.endswith("/metrics"):
             s.asked += 1
             body = s.metrics.format(generated=1000 * s.asked)
-        else:
+        elif s.models is None and self.path != "/slots":
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        elif self.path.endswith("/v1/models"):
+            body = json.dumps({"object": "list", "data": s.models})
+        elif s.models is None:
             body = json.dumps(SLOTS)
+        else:
+            name = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query).get("model", [""])[0]
+            s.wanted.append(name)
+            status = 200 if name in s.slots else 409 if name else 400
+            body = json.dumps(SLOTS if status == 200 else {"error": {"code": status}})
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+            return
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -122,6 +143,36 @@ class Numbers(Case):
         self.assertIn("total    1000 generated, 100 of prompts, 25.0 % of them cached, 7 steps", out)
         self.assertIn("3 failed", out)
         self.assertRegex(out, r"(?m)^   0  runs          7          9        512$")
+
+    def test_each_loaded_model_has_its_slots(self):
+        """Nothing is asked of those that are not loaded, and what one does not tell does not end it."""
+        odd = "b/c&d#\n\x1b[1m"
+        models = [{"id": "a", "status": {"value": "loaded"}}, {"id": odd, "status": {"value": "loaded"}}, {"id": "departed", "status": {"value": "loaded"}},
+                  {"id": "later", "status": {"value": "unloaded"}}, {"id": "lora", "parent": "a", "meta": {"adapter_id": 0}}]
+        server = self.serve(PLAIN, models=models, slots=("a", odd))
+        status, out, err = self.once(server.address)
+        self.assertEqual((status, err, server.wanted), (0, "", ["a", odd, "departed"]))
+        self.assertRegex(out, r"(?m)^a +\nslot  state.*\n   0  runs .*\n   1  idle .*\n\nb/c&d#.*x1b\[1m *\nslot  state")
+        self.assertNotIn("departed", out)
+        self.assertNotIn("\x1b", out)
+
+    def test_where_no_model_is_loaded(self):
+        server = self.serve(PLAIN, models=[{"id": "a", "status": {"value": "unloaded"}}])
+        status, out, err = self.once(server.address)
+        self.assertEqual((status, err, server.wanted), (0, "", []))
+        self.assertIn("no model is loaded\n", out)
+
+    def test_a_key_of_presets_alone(self):
+        """What they are of is not listed: the first of each is asked for, and has no name where there is no other."""
+        server = self.serve(PLAIN, models=[{"id": "p", "parent": "a"}, {"id": "q", "parent": "a"}], slots=("p", "q"))
+        status, out, err = self.once(server.address)
+        self.assertEqual((status, err, server.wanted), (0, "", ["p"]))
+        self.assertRegex(out, r"(?m)^\nslot  state")
+
+    def test_a_server_of_one_has_no_names_for_slots(self):
+        server = self.serve(PLAIN, models=[{"id": "a"}, {"id": "alias"}, {"id": "lora", "parent": "a"}], slots=("",))
+        status, out, err = self.once(server.address)
+        self.assertEqual((status, err, server.wanted, out.count("slot  state")), (0, "", [""], 1))
 
     def test_rates_are_live(self):
         for metrics in (PLAIN, LABELLED):

@@ -3,6 +3,7 @@
 
 usage: test_deploy.py build/weft"""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,47 @@ class Started(unittest.TestCase):
                                 {"WEFT_OPTIONS": f"--unix {gone} --config {config}"}, {"WEFT_MODEL": "", "WEFT_OPTIONS": f"--unix {gone} --config {config}"}):
                 p = common.weft(*expanded(words[1:], environment))  # it goes as far as its socket
                 self.assertEqual((p.returncode, gone.encode() in p.stderr), (1, True), (environment, p.stderr))
+
+
+class Container(unittest.TestCase):
+    """The image is built of what scripts/setup installs for a build, and has the libraries of it; what does not build is no skip."""
+
+    def test_packages(self):
+        stages = [words.split() for words in re.findall(r"--no-install-recommends((?:\s|\\|[\w.+-])+)&&", text_of("container", "Containerfile"))]
+        build, run = (sorted(word for word in words if word != "\\") for words in stages)
+        with open(os.path.join(ROOT, "scripts", "setup")) as file:
+            wanted = sorted(re.search(r'^build="([^"]*)"', file.read(), re.M).group(1).split())
+        self.assertEqual(build, wanted)
+        stems = [re.sub(r"(28)?-dev$", "", word) for word in build if word.endswith("-dev") and word != "libc6-dev"]
+        for stem in stems:  # libyaml-dev: libyaml-0-2; libcurl4-gnutls-dev: libcurl3-gnutls
+            form = re.sub(r"\d+", r"\\d+", stem) + r"[\d-]*"
+            self.assertTrue([word for word in run if re.fullmatch(form, word)], (stem, run))
+        self.assertEqual(len(run), len(stems) + 1, run)  # and ca-certificates
+
+    def image(self, fails):
+        """scripts/image before a buildah that fails at this word: its exit status, and what it said."""
+        with tempfile.TemporaryDirectory() as folder:
+            for path in ("scripts/image", "tests/house/roots.sh", "deploy/container/Containerfile"):
+                os.makedirs(os.path.join(folder, os.path.dirname(path)), exist_ok=True)
+                shutil.copy(os.path.join(ROOT, path), os.path.join(folder, path))
+            programs = {"scripts/debian_mirror.sh": "debian_mirror() { echo http://127.0.0.1/debian; }", "bin/id": "#!/bin/sh\necho 0",
+                        "bin/debootstrap": "#!/bin/sh", "bin/buildah": '#!/bin/sh\nfor word; do [ "$word" != "$FAILS" ] || exit 3; done\n'
+                        'case "$*" in *push*) : >build-image/weft.oci.tar ;; *) echo word ;; esac'}
+            for name, text in programs.items():
+                os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text + "\n")
+                os.chmod(file.name, 0o755)
+            p = subprocess.run(["scripts/image"], cwd=folder, capture_output=True, text=True,
+                               env={"PATH": os.path.join(folder, "bin") + ":" + os.environ["PATH"], "FAILS": fails, "WEFT_BASE": "base"})
+            return p.returncode, p.stdout + p.stderr
+
+    def test_what_does_not_build_fails(self):
+        self.assertEqual(self.image("none")[0], 0, self.image("none"))
+        for word, status in (("bud", 1), ("push", 1), ("from", 77), ("update", 77)):
+            code, said = self.image(word)
+            self.assertEqual(code, status, (word, said))
+            self.assertIn("skipped" if status == 77 else "FAILED", said)
 
 
 @tool("systemd-analyze")

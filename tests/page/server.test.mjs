@@ -110,8 +110,8 @@ test("models that are loaded when asked for: their states are shown", async () =
     const server = await Server.fake();
     const v = await Visit.to(server), p = v.page;
     const meta = {n_params: 1e9, n_ctx: 4096, size: 5e8};
-    let states = [{value: "loaded", pinned: true}, {value: "unloaded"}];
-    await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0]}, {id: "two", meta, status: states[1]},
+    let states = [{value: "loaded"}, {value: "unloaded"}];
+    await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0], pinned: true}, {id: "two", meta, status: states[1]},
         {id: "one-lora", parent: "one", meta: {adapter_id: 0}}, {id: "two-lora", parent: "two", meta: {adapter_id: 0}}, {id: "brief", parent: "two"}]}}));
     await p.reload();
     await v.ready();
@@ -130,6 +130,9 @@ test("models that are loaded when asked for: their states are shown", async () =
     await until(async () => (await options("model")).join() === "one (unloaded),two", "it is loaded");
     await p.click("#server-tab");
     await until(async () => (await p.innerText("#server")).includes("unloaded"), "the view of the server has the states");
+    assert.ok((await p.innerText("#server")).includes("unloaded, pinned"));
+    states = [{value: "failed", failed: true, message: "no such file"}, {value: "loaded"}];
+    await until(async () => (await p.innerText("#server")).includes("failed, pinned: no such file"), "why it failed");
     await v.context.unroute("**/v1/models");
     await v.end();
     await server.stop();

@@ -6,6 +6,8 @@ import gzip
 import html.parser
 import os
 import re
+import shutil
+import subprocess
 import unittest
 
 from servers import FAKE, ROOT, Case, Server
@@ -128,6 +130,14 @@ class Page(Case):
             self.assertEqual(re.findall(r"""(?:url\(|src=|href=)["']?//""", text), [], name)
             found = re.findall(MAKES_HTML, text)
             self.assertEqual(found, [], name)
+
+
+class Modules(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("node"), "there is no node (Debian: apt-get install nodejs)")
+    def test_models(self):
+        """Which models the page names and asks for, without a browser: tests/page/models.test.mjs."""
+        p = subprocess.run(["node", "--test", "tests/page/models.test.mjs"], cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 
 
 class Roles(Case):
