@@ -441,6 +441,8 @@ int weft__batcher_asks_model(const weft_engine_params *p);
 weft__engine_drafter_params weft__batcher_drafter_params(const weft_engine_params *p);
 /* Bytes that a request of n_tokens tokens holds for drafts at most, beside what it expects. */
 uint64_t weft__batcher_draft_bytes(int32_t n_tokens);
+/* Of finished answers, which all requests share, at most. */
+uint64_t weft__batcher_answers_bytes(int32_t n_slots);
 /* What a request asks for about drafts, copied; any thread. r->lease is there. */
 weft_status weft__batcher_draft_ask(weft_engine *e, const weft_request_params *p, batcher_request *r, weft_error *err);
 /* When a request leaves the queue. Without memory it goes without drafts. */

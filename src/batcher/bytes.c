@@ -33,9 +33,11 @@ weft_status weft_engine_count_bytes(const weft_model *m, const weft_engine_param
                              .n_kv_tokens = p.n_kv_tokens,
                              .weights = m->held,
                              .scratch = weft__batcher_scratch(m, weft__batcher_max_wanted(m, p.n_slots))};
-    own.scratch_most = own.scratch + (uint64_t)p.n_slots * ((uint64_t)p.n_ctx * sizeof(int32_t) +
-                                                            weft__sample_bytes_most(m->hp.n_vocab, p.n_ctx) +
-                                                            (p.spec ? weft__batcher_draft_bytes(p.n_ctx) : 0));
+    own.scratch_most =
+        own.scratch +
+        (uint64_t)p.n_slots * ((uint64_t)p.n_ctx * sizeof(int32_t) + weft__sample_bytes_most(m->hp.n_vocab, p.n_ctx) +
+                               (p.spec ? weft__batcher_draft_bytes(p.n_ctx) : 0)) +
+        (p.spec ? weft__batcher_answers_bytes(p.n_slots) : 0);
     for (int32_t g = 0; g < m->graph->n_kv_groups; g++) {
         uint64_t page_bytes, one;
         if (!weft__kv_page_bytes(&m->graph->kv_groups[g], p.kv_dtype, &one) ||

@@ -13,7 +13,8 @@
 
 enum {
     WINDOW_TOKENS = 1 << 14, /* of a request, that are looked through */
-    POOL_BYTES = 16 << 20,   /* of finished answers */
+    POOL_BYTES = 16 << 20,   /* of finished answers, at most */
+    POOL_OF_SLOT = 3 << 19,  /* of them, for each slot */
     FORCED_TOKENS = 64,      /* that a mask may allow for one of them to be forced */
     MATCHED_MOST = 64,       /* what speaks for a token without a choice */
     MODEL_TOKENS = 8         /* that rows are left for, of a draft model */
@@ -60,7 +61,7 @@ weft_status weft__batcher_open_drafts(weft_engine *e, weft_error *err)
     if (e->params.spec == WEFT_SPEC_OFF) return WEFT_OK;
     const size_t n_tokens = m->tokenizer ? (size_t)weft_tokenizer_n_vocab(m->tokenizer) : 0;
     weft__draft_cost_begin(&e->draft.cost, m->hp.n_experts, m->hp.n_experts_used, weft__graph_expert_part(m->graph));
-    e->draft.pool = weft__draft_pool_new(POOL_BYTES);
+    e->draft.pool = weft__draft_pool_new(weft__batcher_answers_bytes(e->params.n_slots));
     e->draft.bits = weft__alloc_array((n_tokens + 63) / 64, sizeof *e->draft.bits);
     if (!e->draft.pool || !e->draft.bits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for drafts");
     return weft__batcher_asks_model(&e->params) ? open_model(e, err) : WEFT_OK;
@@ -78,6 +79,12 @@ void weft__batcher_close_drafts(weft_engine *e)
 static int32_t window_of(int32_t n_tokens)
 {
     return n_tokens < WINDOW_TOKENS ? n_tokens : WINDOW_TOKENS;
+}
+
+uint64_t weft__batcher_answers_bytes(int32_t n_slots)
+{
+    const uint64_t n = (uint64_t)n_slots * POOL_OF_SLOT;
+    return n < POOL_BYTES ? n : POOL_BYTES;
 }
 
 uint64_t weft__batcher_draft_bytes(int32_t n_tokens)
