@@ -86,7 +86,7 @@ static weft_status prepare(weft_server *s, weft__server_model *m, const char *pa
     const int has_adapters = m->settings.adapter_dir || m->settings.n_adapters || m->n_kept;
     const uint64_t adapters = has_adapters ? m->settings.engine.adapter_bytes : 0;
     m->adapters_least = adapters;
-    m->adapters_more = m->n_adapters_gone = 0;
+    m->n_adapters_gone = 0;
     return make_room(s, m, need.weights + need.scratch_most + adapters, need.pages_least, err);
 }
 

@@ -11,11 +11,11 @@
 
 #include "batcher/batcher.h"
 
-#define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(12, 48), 12, 6)
+#define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(12, 48), 12, 12)
 
 enum {
-    LONG = CLAIMS_REPEATED(120, 120, 70), /* tokens that outgrow by a page what a request was let in with */
-    POOL = 256                            /* tokens: two requests start in it, and cannot both end */
+    LONG = 120, /* tokens that outgrow by a page what a request was let in with */
+    POOL = 256  /* tokens: two requests start in it, and cannot both end */
 };
 
 /* ---- a disk that fails ---- */
@@ -227,7 +227,7 @@ static weft_engine_stats run_many(scene *s, const char *what)
     guesses g = {s->all, s->first, s->n, 2};
     weft_engine *e = guessing(s->model, &p, &g, s->adapters);
     weft_engine_stats c = {0};
-    for (int round = 0; round < 8 && !c.swap.n_swapped; round++) {
+    for (int round = 0; round < 20 && !c.swap.n_swapped; round++) {
         run_together(e, s->all, s->again, s->n);
         compare(what, s->all, s->first, s->again, s->n);
         c = stats_of(e);
