@@ -117,7 +117,8 @@ weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, wef
 void weft__dataset_weigh(weft__dataset *d, double beta)
 {
     double most = -INFINITY, sum = 0;
-    for (size_t i = 0; i < d->n_segments; i++) most = fmax(most, (double)d->segments[i].reward);
+    for (size_t i = 0; i < d->n_segments; i++) /* fmax() here ends GCC 12 for AArch64 */
+        if ((double)d->segments[i].reward > most) most = (double)d->segments[i].reward;
     for (size_t i = 0; i < d->n_segments; i++) sum += exp(((double)d->segments[i].reward - most) / beta);
     for (size_t i = 0; i < d->n_segments; i++)
         d->segments[i].weight *=
