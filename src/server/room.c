@@ -28,18 +28,13 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static uint64_t pages_of(const weft__server_model *m)
+/* What its two limits allow, or what is held where that is more: pages, and adapters beyond what is reserved. */
+static uint64_t moved_of(const weft__server_model *m)
 {
-    if (m->state != WEFT__SERVER_LOADED) return m->kv_allowed;
-    return most(m->kv_allowed, stats_of(m).kv_limit_bytes);
-}
-
-/* Beyond what is reserved for them. */
-static uint64_t adapters_of(const weft__server_model *m)
-{
-    if (m->state != WEFT__SERVER_LOADED) return m->adapters_more;
-    const uint64_t held = stats_of(m).adapter_bytes;
-    return most(m->adapters_more, held > m->adapters_least ? held - m->adapters_least : 0);
+    if (m->state != WEFT__SERVER_LOADED) return m->kv_allowed + m->adapters_more;
+    const weft_engine_stats e = stats_of(m);
+    const uint64_t beyond = e.adapter_bytes > m->adapters_least ? e.adapter_bytes - m->adapters_least : 0;
+    return most(m->kv_allowed, e.kv_limit_bytes) + most(m->adapters_more, beyond);
 }
 
 uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but)
@@ -49,7 +44,7 @@ uint64_t weft__server_room_used(weft_server *s, const weft__server_model *but)
         const weft__server_model *m = s->models.items[i];
         if (m != but &&
             (m->state == WEFT__SERVER_LOADED || m->state == WEFT__SERVER_LOADING || m->state == WEFT__SERVER_UNLOADING))
-            sum += m->reserved + pages_of(m) + adapters_of(m);
+            sum += m->reserved + moved_of(m);
     }
     return sum;
 }
