@@ -105,20 +105,6 @@ static void all_weights(void **state)
     }
 }
 
-/* B is zero at first, and then A has no gradient: so both are drawn. */
-static void draw_pairs(weft__trainer *t, weft__rng *rng)
-{
-    for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
-        weft__train_param p = weft__trainer_param(t, i);
-        float *x = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *x);
-        assert_non_null(x);
-        for (uint64_t j = 0; j < p.d[0] * p.d[1]; j++)
-            x[j] = (float)(0.3 * weft__rng_normal(rng) / sqrt((double)p.d[0]));
-        weft__trainer_set_param(t, i, x);
-        weft__free(x);
-    }
-}
-
 /* One model, LoRA on `targets`, by rows or by pairs. */
 static void lora_case(const tiny_kind *kind, uint32_t dtype, int32_t width, int32_t ff, const char *targets, int pairs)
 {
@@ -132,7 +118,7 @@ static void lora_case(const tiny_kind *kind, uint32_t dtype, int32_t width, int3
     oracle exact;
     weft__rng rng;
     weft__rng_seed(&rng, 4);
-    draw_pairs(t, &rng);
+    tiny_draw(t, &rng);
     tiny_fill(&b, 6);
     oracle_init(&exact, t, &b.b);
     const weft__train_objective preference = {.kind = WEFT__LOSS_PREFERENCE, .beta = (float)BETA};

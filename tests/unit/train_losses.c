@@ -226,19 +226,6 @@ static double case_loss(oracle *o)
     return loss;
 }
 
-static void draw_values(weft__trainer *t, weft__rng *rng)
-{
-    for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
-        weft__train_param p = weft__trainer_param(t, i);
-        float *x = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *x);
-        assert_non_null(x);
-        for (uint64_t j = 0; j < p.d[0] * p.d[1]; j++)
-            x[j] = (float)(0.3 * weft__rng_normal(rng) / sqrt((double)p.d[0]));
-        weft__trainer_set_param(t, i, x);
-        weft__free(x);
-    }
-}
-
 static weft__trainer *case_trainer(const tiny *m, int32_t head_rows)
 {
     weft__train_options o = tiny_options();
@@ -248,7 +235,7 @@ static weft__trainer *case_trainer(const tiny *m, int32_t head_rows)
     o.head_rows = head_rows;
     weft__trainer *t = tiny_trainer(m, &o);
     weft__rng_seed(&rng, 4);
-    draw_values(t, &rng);
+    tiny_draw(t, &rng);
     return t;
 }
 

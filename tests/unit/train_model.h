@@ -223,4 +223,18 @@ static weft__trainer *tiny_trainer(const tiny *m, const weft__train_options *o)
     return t;
 }
 
+/* B is zero at first, and then A has no gradient: so both are drawn. */
+static inline void tiny_draw(weft__trainer *t, weft__rng *rng)
+{
+    for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
+        weft__train_param p = weft__trainer_param(t, i);
+        float *x = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *x);
+        assert_non_null(x);
+        for (uint64_t j = 0; j < p.d[0] * p.d[1]; j++)
+            x[j] = (float)(0.3 * weft__rng_normal(rng) / sqrt((double)p.d[0]));
+        weft__trainer_set_param(t, i, x);
+        weft__free(x);
+    }
+}
+
 #endif
