@@ -21,6 +21,7 @@
 #include "graph/graph.h"
 #include "model/build.h"
 #include "model/synthetic.h"
+#include "median.h"
 #include "random_adapter.h"
 
 enum { MAX_STREAMS = 16, PREFILL = 512, PAGE_ROOM = PREFILL + 256, AGAIN = 3, NOT_JUDGED = 75 /* EX_TEMPFAIL */ };
@@ -169,18 +170,6 @@ static weft_adapter *adapter_new(bench *b, int rank, int all, uint32_t dtype, fl
     for (int32_t i = 0; i < g->n_weights; i++) weft__free((void *)lora[i].a);
     weft__free(lora);
     return a;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
 /* Bytes of the matrices that a step of the base multiplies by. */

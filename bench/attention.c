@@ -25,6 +25,7 @@
 #include "graph/batch.h"
 #include "graph/graph.h"
 #include "mem/mem.h"
+#include "median.h"
 #include "model/build.h"
 #include "model/synthetic.h"
 
@@ -224,19 +225,6 @@ static cache cache_open(bench *b, uint32_t type)
 }
 
 /* ---- what is printed ---- */
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Sorts x. */
-static double median(double *x, int n)
-{
-    qsort(x, (size_t)n, sizeof *x, compare);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
 
 static void judge(bench *b, const char *what, double share, double bound, const weft__taken *taken)
 {
