@@ -124,6 +124,15 @@ static int kind_of_keyword(const weft__json_member *m)
     return i == N_KEYWORDS || asks_nothing(m->key, m->value) ? SAYS_NOTHING : keywords[i].kind;
 }
 
+int weft__gram_schema_is_false(const weft__json *v)
+{
+    const weft__json *lacked = weft__json_get(v, "not");
+    int yes = 1;
+    if (weft__json_bool(v, &yes) && !yes) return 1;
+    return (weft__json_bool(lacked, &yes) && yes) ||
+           (weft__json_kind_of(lacked) == WEFT__JSON_OBJECT && !weft__json_size(lacked));
+}
+
 int weft__gram_schema_says_nothing(const weft__json_member *m)
 {
     return kind_of_keyword(m) == SAYS_NOTHING;

@@ -107,6 +107,8 @@ int weft__gram_schema_check_keywords(weft__gram_schema *c, const weft__json *sch
 /* 1 when the keyword chooses or limits; and when it says nothing of the value. */
 int weft__gram_schema_limits(const weft__json_member *m);
 int weft__gram_schema_says_nothing(const weft__json_member *m);
+/* 1 for a schema that no value fits: false, or as some write it, {"not": {}}. */
+int weft__gram_schema_is_false(const weft__json *v);
 /* How many keywords of a schema say something. */
 size_t weft__gram_schema_n_limits(const weft__json *schema);
 
@@ -140,6 +142,16 @@ int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, c
  * string is one; or a failure. */
 int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
                                  const char **s, size_t *n);
+
+/* An expression that a string follows, or lacks; `key`: where it stands. */
+typedef struct weft__gram_held {
+    const char *key, *s;
+    size_t n;
+    int lacked;
+} weft__gram_held;
+/* schema_lookahead.c: what a pattern asks: itself, or behind look-ahead at its beginning the rest and each of that. How
+ * many they are, at least 1 and at most `most`; 0 after a failure. */
+size_t weft__gram_schema_lookaheads(weft__gram_schema *c, const char *s, size_t n, weft__gram_held *out, size_t most);
 
 /* So many characters of a string, max UINT32_MAX: no limit (schema_length.c). */
 int32_t weft__gram_schema_length(weft__gram *g, uint32_t min, uint32_t max);
