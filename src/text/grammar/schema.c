@@ -352,6 +352,7 @@ void weft__gram_schema_close(weft__gram_schema **p)
     weft__gram_automaton_destroy(&c->marked);
     weft__free(c->languages);
     weft__strings_free(&c->language_names);
+    weft__strings_free(&c->annotations);
     weft__free(c->owned);
     weft__free(c->tasks);
     weft__free(c->rules);

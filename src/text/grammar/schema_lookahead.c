@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema_lookahead.c: patterns that begin with look-ahead, `^(?!A)(?=B)C`, as several that hold at once: C, B, and not A,
- * each from the beginning on. Languages can be lacked or had together; expressions cannot. One thread. */
+/* schema_lookahead.c: patterns that begin with look-ahead, `^(?!A)(?=B)C`, as several that hold at once: C, B, and not
+ * A, each from the beginning on. Languages can be lacked or had together; expressions cannot. One thread. */
 #include <string.h>
 
 #include "text/grammar/schema_parts.h"

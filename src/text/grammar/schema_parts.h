@@ -34,6 +34,7 @@ typedef struct weft__gram_schema {
     size_t n_tasks, tasks_capacity;
     weft__json **owned; /* schemas that were put together */
     size_t n_owned, owned_capacity;
+    weft__strings annotations;    /* words that are no keywords, and none is meant by them */
     weft__strings language_names; /* of patterns */
     weft__gram_automaton **languages;
     size_t languages_capacity;
@@ -142,6 +143,10 @@ int32_t weft__gram_schema_text(weft__gram_schema *c, const weft__json *schema, c
  * string is one; or a failure. */
 int weft__gram_schema_expression(weft__gram_schema *c, const char *at, const char *key, const weft__json *value,
                                  const char **s, size_t *n);
+
+/* Of a format's expression, as that function stores it, one that matches some of the same strings and takes fewer
+ * states; NULL: there is none. */
+const char *weft__gram_schema_fewer(const char *expression);
 
 /* An expression that a string follows, or lacks; `key`: where it stands. */
 typedef struct weft__gram_held {

@@ -87,23 +87,36 @@ static int32_t each_held(weft__gram_schema *c, const held_list *h, const char *a
     return first;
 }
 
-/* A string that follows patterns and formats. Its characters are counted, or where that takes too many states, the
- * first expression has an end. */
-static int32_t by_pattern(weft__gram_schema *c, const held_list *h, const char *at, uint32_t low, uint32_t high)
+/* Formats that can be had in fewer states are so. 0: none is. */
+static int use_fewer(held_list *h)
+{
+    int some = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const char *fewer = weft__gram_schema_fewer(h->items[i].s);
+        if (!fewer) continue;
+        h->items[i].s = fewer;
+        h->items[i].n = strlen(fewer);
+        some = 1;
+    }
+    return some;
+}
+
+/* A string that follows patterns and formats. Its characters are counted; where that takes too many states, those of
+ * fewer; or the first expression has an end. */
+static int32_t by_pattern(weft__gram_schema *c, held_list *h, const char *at, uint32_t low, uint32_t high)
 {
     weft__gram *g = weft__gram_schema_rules(c);
     uint32_t min, max, bound = UINT32_MAX;
-    int32_t inside = each_held(c, h, at, WEFT__GRAM_REGEX_QUOTED, bound, &min, &max), node;
-    if (weft__gram_schema_failed(c)) return -1;
-    if (min >= low) low = 0;
-    if (max > high) {
-        if ((node = all_held(c, h, at, low, high, bound)) != WEFT__GRAM_TOO_MANY) return node;
-        bound = high;
+    int32_t inside, node;
+    for (;;) {
         inside = each_held(c, h, at, WEFT__GRAM_REGEX_QUOTED, bound, &min, &max);
-        if (max > high && !weft__gram_schema_failed(c))
-            return weft__gram_schema_fail(c, WEFT_LIMIT, at, h->items[0].key, WEFT__GRAM_TOO_MUCH);
+        if (weft__gram_schema_failed(c)) return -1;
+        if (max <= high) break;
+        if (bound != UINT32_MAX) return weft__gram_schema_fail(c, WEFT_LIMIT, at, h->items[0].key, WEFT__GRAM_TOO_MUCH);
+        if ((node = all_held(c, h, at, min < low ? low : 0, high, bound)) != WEFT__GRAM_TOO_MANY) return node;
+        if (!use_fewer(h)) bound = high;
     }
-    if (weft__gram_schema_failed(c)) return -1;
+    if (min >= low) low = 0;
     if (h->n > 1 || low || c->mark) return all_held(c, h, at, low, UINT32_MAX, bound);
     int32_t open = GRAM_TEXT("\"");
     return GRAM_SEQ(open, inside, GRAM_TEXT("\""));
