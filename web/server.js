@@ -193,7 +193,7 @@ export function stateOf(model) {
     const s = model.status;
     if (!s) return model.parent ? "served" : "ready"; // whether an adapter is packed is the tile's affair
     const part = s.value === "loading" && Number.isFinite(s.progress) ? ` ${(s.progress * 100).toFixed(0)} %` : "";
-    return `${s.value}${part}${model.pinned ? ", pinned" : ""}`;
+    return `${s.failed ? "failed" : s.value}${part}${model.pinned ? ", pinned" : ""}`;
 }
 
 const whyOf = (model) => (model.status && model.status.message ? `: ${model.status.message}` : "");
@@ -209,5 +209,6 @@ export function whatOf(model) {
     if (m.n_params) parts.push(`${short(m.n_params)} parameters`);
     if (m.size) parts.push(bytes(m.size));
     if (m.n_ctx) parts.push(`${m.n_ctx} tokens of context`);
+    if (model.aliases) parts.push(`also ${model.aliases.join(", ")}`);
     return parts.join(", ") || (isLoaded(model) ? "model" : "loaded when it is asked");
 }

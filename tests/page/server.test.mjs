@@ -131,7 +131,7 @@ test("models that are loaded when asked for: their states are shown", async () =
     await p.click("#server-tab");
     await until(async () => (await p.innerText("#server")).includes("unloaded"), "the view of the server has the states");
     assert.ok((await p.innerText("#server")).includes("unloaded, pinned"));
-    states = [{value: "failed", failed: true, message: "no such file"}, {value: "loaded"}];
+    states = [{value: "unloaded", failed: true, message: "no such file"}, {value: "loaded"}];
     await until(async () => (await p.innerText("#server")).includes("failed, pinned: no such file"), "why it failed");
     await v.context.unroute("**/v1/models");
     await v.end();
