@@ -184,7 +184,7 @@ export class ServerView {
         this.useIs = state;
         const models = this.models(), served = JSON.stringify(models);
         if (served !== this.servedIs)
-            this.served.replaceChildren(rows(["Name", "What", "State"], models.map((m) => [m.id, whatOf(m), stateOf(m) + whyOf(m)])));
+            this.served.replaceChildren(rows(["Name", "What", "State"], models.map((m) => [m.id, whatOf(m), standingOf(m)])));
         this.servedIs = served;
     }
 }
@@ -193,10 +193,13 @@ export function stateOf(model) {
     const s = model.status;
     if (!s) return model.parent ? "served" : "ready"; // whether an adapter is packed is the tile's affair
     const part = s.value === "loading" && Number.isFinite(s.progress) ? ` ${(s.progress * 100).toFixed(0)} %` : "";
-    return `${s.failed ? "failed" : s.value}${part}${model.pinned ? ", pinned" : ""}`;
+    return `${s.failed ? "failed" : s.value}${part}`;
 }
 
-const whyOf = (model) => (model.status && model.status.message ? `: ${model.status.message}` : "");
+export function standingOf(model) {
+    const why = model.status && model.status.message;
+    return `${stateOf(model)}${model.pinned ? ", pinned" : ""}${why ? `: ${why}` : ""}`;
+}
 
 export const isLoaded = (model) => !model.status || model.status.value === "loaded";
 

@@ -110,8 +110,8 @@ test("models that are loaded when asked for: their states are shown", async () =
     const server = await Server.fake();
     const v = await Visit.to(server), p = v.page;
     const meta = {n_params: 1e9, n_ctx: 4096, size: 5e8};
-    let states = [{value: "loaded"}, {value: "unloaded"}];
-    await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0], pinned: true}, {id: "two", meta, status: states[1]},
+    let states = [{value: "loaded"}, {value: "unloaded"}], aliases;
+    await v.context.route("**/v1/models", (route) => route.fulfill({json: {object: "list", data: [{id: "one", meta, status: states[0], pinned: true}, {id: "two", meta, status: states[1], aliases},
         {id: "one-lora", parent: "one", meta: {adapter_id: 0}}, {id: "two-lora", parent: "two", meta: {adapter_id: 0}}, {id: "brief", parent: "two"}]}}));
     await p.reload();
     await v.ready();
@@ -126,7 +126,12 @@ test("models that are loaded when asked for: their states are shown", async () =
     await v.page.press("#say", "Enter");
     await until(async () => (await options("model")).join() === "one,two (loading 40 %)", "it is loading");
     assert.equal(v.last.model, "two");
+    await p.focus("[aria-label=model]"); // nothing changes under who chooses
     states = [{value: "unloaded"}, {value: "loaded"}];
+    aliases = ["deux"];
+    await until(async () => (await p.locator("#facts").textContent()).includes("also deux"), "models were read again");
+    assert.deepEqual(await options("model"), ["one", "two (loading 40 %)"]);
+    await p.focus("#say");
     await until(async () => (await options("model")).join() === "one (unloaded),two", "it is loaded");
     await p.click("#server-tab");
     await until(async () => (await p.innerText("#server")).includes("unloaded"), "the view of the server has the states");
