@@ -35,6 +35,9 @@ struct serve_options {
  * has those that were named, of the file too, or all that were pulled. To be freed, also after a failure. */
 weft_status serve_models_find(const command_spec *spec, struct serve_options *o, struct serve_options *common,
                               const char *path, weft_error *err);
+/* Whether each of those that are named (not those of folders) could be loaded, with its adapters and its template; as
+ * outlines, after serve_models_find with o->check. The message names the model. */
+weft_status serve_models_rehearse(const struct serve_options *o, weft_error *err);
 void serve_models_free(struct serve_options *o, struct serve_options *common);
 
 #endif

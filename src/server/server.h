@@ -264,6 +264,7 @@ typedef struct weft__server_model {
     enum weft__server_model_state state;
     int n_held;              /* requests and endpoints that use it: it stays as it is meanwhile */
     int closing;             /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    int is_wanted_again;     /* it is to be loaded as soon as it has gone */
     atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
