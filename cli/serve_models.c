@@ -36,6 +36,8 @@ static weft_status settle(struct serve_options *o, int32_t n_threads, weft_error
     if (strcmp(o->adapter_type, "auto")) e->adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     e->adapter_bytes = (uint64_t)o->adapter_mb << 20;
     e->kv_dtype = kv_type_of(o->kv_type);
+    e->kv_types = o->kv_list;
+    e->n_kv_types = o->kv_types ? kv_types_of(o->kv_types, o->kv_list, WEFT_KV_TYPES_MAX - 1, NULL, 0) : 0;
     e->spec = spec_of(o->spec);
     e->store_bytes = (uint64_t)o->store_mb << 20;
     e->swap = swap_of(o->swap);

@@ -279,7 +279,8 @@ static void propose(batcher_request *r, int32_t most, weft__draft *d)
 static int32_t room_of_pages(const weft_engine *e, const batcher_request *r, int32_t most)
 {
     for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++)
-        while (most > 0 && weft__kv_seq_pages_for(r->seq, g, 1 + most) > weft__kv_pool_free_pages(e->pool, g)) most--;
+        while (most > 0 && weft__kv_seq_pages_for(r->seq, g, 1 + most) > weft__kv_pool_free_pages(r->cache->pool, g))
+            most--;
     return most;
 }
 
