@@ -225,7 +225,7 @@ int32_t weft__batcher_least_pages(const weft_model *m, const weft_engine_params 
     return n < n_pages ? (int32_t)n : n_pages;
 }
 
-/* Of what is beyond the least, all groups get the same part. */
+/* Of what is beyond the least, all groups get the same part, and those of a draft model. */
 int weft__batcher_limit_pages(weft_engine *e)
 {
     const weft_graph *g = e->model->graph;
@@ -240,6 +240,11 @@ int weft__batcher_limit_pages(weft_engine *e)
         least += (uint64_t)least_of[i] * pages[i].page_bytes;
         most += (uint64_t)pages[i].n_pages * pages[i].page_bytes;
     }
+    if (weft__batcher_asks_model(&e->params)) {
+        const weft__engine_drafter_params d = weft__batcher_drafter_params(&e->params);
+        least += weft__engine_drafter_page_bytes_least(e->params.draft, &d);
+        most += weft__engine_drafter_page_bytes_most(e->params.draft, &d);
+    }
     double part = e->kv_bytes <= least  ? 0
                   : e->kv_bytes >= most ? 1
                                         : (double)(e->kv_bytes - least) / (double)(most - least);
@@ -247,7 +252,7 @@ int weft__batcher_limit_pages(weft_engine *e)
         const int32_t n = least_of[i];
         evicted |= weft__kv_pool_limit(pool, i, n + (int32_t)(part * (pages[i].n_pages - n))) > 0;
     }
-    return evicted;
+    return evicted | weft__engine_drafter_limit(e->draft.model, part);
 }
 
 weft_status weft__batcher_plan_pages(const weft_model *m, weft_engine_params *p, int32_t *n_pages, weft_error *err)

@@ -108,7 +108,7 @@ void weft__batcher_count_pages(weft_engine *e)
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
     e->stats.kv_pages_used = used;
-    e->stats.kv_limit_bytes = limit;
+    e->stats.kv_limit_bytes = limit + weft__engine_drafter_page_limit(e->draft.model);
     e->stats.prefix_tokens = known;
     e->stats.prefix_evicted_pages = evicted;
 }

@@ -253,6 +253,7 @@ void *weft__batcher_thread(void *arg)
         weft__batcher_count_pages(e);
         pthread_mutex_unlock(&e->lock);
         if (evicted) weft__kv_pool_give_back(e->caches[0].pool);
+        if (evicted) weft__engine_drafter_give_back(e->draft.model);
         tell_all(e);
         const uint64_t step_ns = busy ? thread_run(e, plan) : 0;
         if (!busy || weft__batcher_persist_due(e)) weft__batcher_persist_some(e, stopping);
