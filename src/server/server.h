@@ -284,6 +284,7 @@ typedef struct weft__server_model {
 
     /* While it is loaded and held. */
     weft_model *model;
+    weft_model *draft; /* that guesses for it, opened with it; NULL: none */
     weft_engine *engine;
     weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
     char *chat_source;
