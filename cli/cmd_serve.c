@@ -142,13 +142,21 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 
 static const command_spec SPEC;
 
+static void warn_of_types(const char *command, const weft_model *model, const weft_engine_params *engine)
+{
+    char type[WEFT_KV_NAME_MAX];
+    kv_gate_warn(command, model, weft_kv_type_name(engine->kv_dtype, type));
+    for (int32_t i = 0; i < engine->n_kv_types; i++)
+        kv_gate_warn(command, model, weft_kv_type_name(engine->kv_types[i], type));
+}
+
 /* Of a model that was loaded while the server runs. */
 static void warn_of_loaded(void *arg, const char *name, const weft_model *model, const weft_engine_params *engine)
 {
-    char type[WEFT_KV_NAME_MAX], command[200];
+    char command[200];
     (void)arg;
     snprintf(command, sizeof command, "serve: %.150s", name);
-    kv_gate_warn(command, model, weft_kv_type_name(engine->kv_dtype, type));
+    warn_of_types(command, model, engine);
 }
 
 /* PATH NULL: none of its own. */
@@ -172,7 +180,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.model_loaded = warn_of_loaded;
     if (path && !o->check) st = pull_if_missing(path, err);
     if (!st && path) st = open_shown_with(path, &o->opened, &model, err);
-    if (!st && path && !o->check) kv_gate_warn("serve", model, o->kv_type);
+    if (!st && path && !o->check) warn_of_types("serve", model, &o->engine);
     const int is_search = o->check && o->draft && !strcmp(o->draft, "auto"); /* which goes on without, at the worst */
     if (!st && path && !is_search) st = draft_open("serve", o->draft, model, &o->opened, &draft, err);
     o->engine.draft = draft;
@@ -266,6 +274,9 @@ static const option_spec OPTIONS[] = {
     {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
      "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
     KV_TYPE_OPTION(&given.kv_type, "f16"),
+    {"kv-types", 0, OPT_TEXT, &given.kv_types, "T,..",
+     "other types that requests may choose (kv_type), as q8,q4; all share the memory of --kv-tokens", 0, 0, NULL, NULL,
+     kv_types_check},
     SPEC_OPTION(&given.spec),
     DRAFT_OPTION(&given.draft),
     {"overflow", 0, OPT_TEXT, &given.overflow, "HOW",

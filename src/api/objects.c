@@ -237,6 +237,7 @@ void weft__api_put_slot(weft__strbuf *out, const weft__api_slot *slot)
                             "\"swaps\":{\"n\":%d,\"bytes\":%llu,\"ms\":%.3f}",
                             slot->n_prompt, slot->n_tokens, truth(slot->busy), slot->n_remain, slot->n_decoded,
                             slot->n_swaps, (unsigned long long)slot->swap_bytes, slot->swap_ms);
+    if (!slot->hidden && slot->kv_type) weft__strbuf_printf(out, ",\"kv_type\":\"%s\"", slot->kv_type);
     weft__strbuf_putc(out, '}');
 }
 

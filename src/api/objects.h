@@ -68,7 +68,8 @@ typedef struct weft__api_slot {
     int hidden;                                      /* the caller is told no more than the above */
     uint64_t task;                                   /* request of the engine */
     int32_t n_tokens, n_prompt, n_decoded, n_remain; /* n_remain -1: without a limit */
-    int32_t n_swaps;                                 /* as weft_event has them */
+    const char *kv_type; /* of which type its keys and values are; NULL: nothing has run there */
+    int32_t n_swaps;     /* as weft_event has them */
     uint64_t swap_bytes;
     double swap_ms;
 } weft__api_slot;

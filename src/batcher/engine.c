@@ -39,7 +39,8 @@ void weft_engine_params_init(weft_engine_params *params, uint32_t size)
 
 void(weft_request_params_default)(weft_request_params *p)
 {
-    *p = (weft_request_params){.size = sizeof *p, .max_tokens = -1, .n_top = -1, .draft_max = WEFT_DRAFT_MAX};
+    *p = (weft_request_params){
+        .size = sizeof *p, .max_tokens = -1, .n_top = -1, .draft_max = WEFT_DRAFT_MAX, .kv_dtype = WEFT_KV_OF_ENGINE};
     weft_sampler_params_default(&p->sampler);
 }
 
@@ -95,6 +96,9 @@ weft_status weft__batcher_complete_params(const weft_model *m, weft_engine_param
                          "swap_bytes is %llu; a quarter of the store's %llu can be had, so %llu at most",
                          (unsigned long long)p->swap_bytes, (unsigned long long)p->store_bytes,
                          (unsigned long long)p->store_bytes / 4);
+    if ((st = check_range("n_kv_types", p->n_kv_types, 0, WEFT_KV_TYPES_MAX - 1, err))) return st;
+    if (p->n_kv_types && !p->kv_types)
+        return weft_fail(err, WEFT_ARGUMENT, "n_kv_types is %d, without types", p->n_kv_types);
     if (p->spec == WEFT_SPEC_DRAFT && !p->draft)
         return weft_fail(err, WEFT_ARGUMENT, "spec is %d: a draft model, and there is none; give one (--draft)",
                          p->spec);
@@ -259,6 +263,8 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");
     e->model = model;
     e->params = p;
+    e->params.kv_types = e->kv_types;
+    if (p.n_kv_types) memcpy(e->kv_types, p.kv_types, (size_t)p.n_kv_types * sizeof *e->kv_types);
     e->mask_most_ns = MASK_NS;
     make_locks(e);
     weft__batcher_pace_begin(e);

@@ -75,6 +75,7 @@ typedef struct weft__server_slot {
     int32_t *tokens; /* [n_ctx] of the prompt and the answer */
     int32_t n_tokens, n_prompt, n_decoded, max_tokens;
     int with_adapters; /* what is cached of the tokens is kept for these alone */
+    uint32_t kv_type;  /* of what ran there; WEFT_KV_OF_ENGINE: nothing did */
     int32_t n_swaps;   /* as weft_event has them */
     uint64_t swap_bytes;
     double swap_ms;
@@ -94,7 +95,8 @@ void weft__server_slots_free(weft__server_slots *slots);
 /* Takes a free one: `wanted` if that is free, else the one used least recently, so that what a client is about to save
  * stays; -1 when none is. */
 int32_t weft__server_slots_take(weft__server_slots *slots, int32_t wanted, uint64_t task, const char *tenant,
-                                const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters);
+                                const int32_t *prompt, int32_t n_prompt, int32_t max_tokens, int with_adapters,
+                                uint32_t kv_type);
 void weft__server_slots_token(weft__server_slots *slots, int32_t slot, const weft_event *e);
 void weft__server_slots_give(weft__server_slots *slots, int32_t slot);
 
@@ -283,6 +285,7 @@ typedef struct weft__server_model {
 
     /* While it is loaded and held. */
     weft_model *model;
+    weft_model *draft; /* that guesses for it, opened with it; NULL: none */
     weft_engine *engine;
     weft__api_prompt_model prompt_model; /* its chat and chat_fault are owned here */
     char *chat_source;

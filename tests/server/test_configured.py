@@ -67,6 +67,40 @@ class Configured(unittest.TestCase):
         self.assertEqual(say(model="storyteller", temperature=0), say(OPERATOR, model="alderbrook", messages=told, temperature=0, top_p=0.9))
         self.assertEqual(server.post(CHAT, {"messages": user("x"), "model": "alderbrook"}, headers=ANNA).status, 404)
 
+    def test_a_model_with_a_draft_model(self):
+        """It comes with its model, also under --memory, and answers stay the same; another vocabulary, and auto, are faults by name."""
+        text = "server: {memory: 200M}\nmodels:\n  first: {path: %s}\n  second: {path: %s, options: {%s}}\n"
+        body = {"prompt": "Once upon a time", "n_predict": 48, "temperature": 0.8, "seed": 3, "ignore_eos": True}
+        told = {}
+        for options in ("ctx: 256", f"ctx: 256, draft: {real.MODEL}, spec: draft"):
+            self.write(text % (real.MODEL, real.MODEL, options))
+            server = self.serve("--port", "0", "--threads", "2")
+            answer = server.post("/completion", {"model": "second", **body})
+            self.assertEqual(answer.status, 200, answer.body)
+            told[options] = answer.json
+            listed = {m["id"]: m for m in server.get("/v1/models").json["data"]}
+            told[options]["memory"] = listed["second"]["memory"]
+            told[options]["asked"] = sum(float(t) for t in re.findall(r"^weft_draft_seconds_total\S* (\S+)$",
+                                                                server.get("/metrics").body.decode(), re.M))
+            real.checked_stop(server)
+        plain, drafted = told.values()
+        self.assertEqual(plain["content"], drafted["content"])
+        self.assertEqual(plain["asked"], 0)
+        self.assertGreater(drafted["asked"], 0)  # though it does not pay: it is as large as what it guesses for
+        self.assertGreater(drafted["memory"], plain["memory"] + os.path.getsize(real.MODEL) // 2)
+        self.write(text % (real.MODEL, real.MODEL, "draft: auto"))
+        p = weft("serve", "--config", self.path, "--port", "0")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("models.second: draft: auto is for the command's own model", p.stderr)
+        other = os.path.join(os.path.dirname(self.path), "other.gguf")
+        self.assertEqual(weft("bench", "--synthetic", "tiny", "--type", "q4_0", "--write", other).returncode, 0)
+        self.write(text % (real.MODEL, real.MODEL, f"draft: {other}"))
+        server = self.serve("--port", "0", "--threads", "2")
+        answer = server.post("/completion", {"model": "second", **body})
+        self.assertNotEqual(answer.status, 200)
+        self.assertIn("its vocabulary has 512 tokens", answer.json["error"]["message"])
+        self.assertEqual(server.post("/completion", {"model": "first", **body}).status, 200)
+
     def test_it_is_read_again(self):
         self.write(example())
         server = self.serve("--port", "0", "--threads", "2")
