@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store.h: what a server keeps to learn from, by tenant: answers as token ids with log-probabilities, what was said of
- * them, memories, and versions of adapters. One SQLite file in a folder (learn.db, WAL), and the witness log (witness.h)
- * beside it. Nothing is kept where no store is open.
+/* store.h: what a server keeps to learn from, by tenant: answers as token ids with log-probabilities, what was said
+ * of them, memories, and versions of adapters. One SQLite file in a folder (learn.db, WAL), and the witness log
+ * (witness.h) beside it. Nothing is kept where no store is open.
  *
- * Threads: one writer thread has the database; whatever is put goes through its queue, in order. weft__learn_put never
- * waits: what finds the queue full is lost and counted. What a caller must know the outcome of (feedback, versions,
- * memories, forgetting) waits for the writer, which has then committed it: that survives a kill and, with
- * WEFT__LEARN_SYNC_NONE too, a power cut as far as the disk keeps what it says it has. Reading has a connection of its
- * own behind a lock. All functions from any thread unless they say otherwise.
+ * Threads: one writer thread has the database; whatever is put goes through its queue, in order. weft__learn_put
+ * never waits: what finds the queue full is lost and counted. What a caller must know the outcome of (feedback,
+ * versions, memories, forgetting) waits for the writer, which has then committed it: that survives a kill and, with
+ * WEFT__LEARN_SYNC_NONE too, a power cut as far as the disk keeps what it says it has. Reading has a connection of
+ * its own behind a lock. All functions from any thread unless they say otherwise.
  *
  * Failures: a full disk costs records, which are counted, never answers. One process at a time writes to a folder.
  *
- * Tenants are names (a key's, or what a request calls itself); no query is without one. Invariant: every table that has
- * a column `tenant` loses the rows of a tenant that is forgotten, whichever room made it, and so does the tenant's
- * folder (weft__learn_tenant_dir). */
+ * Tenants are names (a key's, or what a request calls itself); no query is without one. Invariant: every table that
+ * has a column `tenant` loses the rows of a tenant that is forgotten, whichever room made it, and so does the
+ * tenant's folder (weft__learn_tenant_dir). */
 #ifndef WEFT_LEARN_STORE_H
 #define WEFT_LEARN_STORE_H
 
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
+#include "learn/witness.h"
 #include "weft/error.h"
 
 typedef struct weft__learn_store weft__learn_store;
@@ -36,9 +37,6 @@ enum {
     WEFT__LEARN_TEXT = 256 << 10, /* bytes of a correction at most */
 };
 
-/* When what is written is on the disk: never asked for; after each batch; after each record, which is a batch then. */
-typedef enum weft__learn_sync { WEFT__LEARN_SYNC_BATCH, WEFT__LEARN_SYNC_NONE, WEFT__LEARN_SYNC_EACH } weft__learn_sync;
-
 /* Zero-initialise; 0: the default. */
 typedef struct weft__learn_options {
     const char *dir;         /* made where it is not there, mode 0700 */
@@ -50,8 +48,8 @@ typedef struct weft__learn_options {
 } weft__learn_options;
 
 /* WEFT_NOT_FOUND (read_only, and there is none), WEFT_BUSY (another process writes there, which the message names),
- * WEFT_FORMAT (not a store, one of a later version, or a witness log that is not whole: where), WEFT_IO, WEFT_NO_MEMORY;
- * WEFT_UNSUPPORTED in a build without SQLite. */
+ * WEFT_FORMAT (not a store, one of a later version, or a witness log that is not whole: where), WEFT_IO,
+ * WEFT_NO_MEMORY; WEFT_UNSUPPORTED in a build without SQLite. */
 weft_status weft__learn_open(const weft__learn_options *options, weft__learn_store **out, weft_error *err);
 /* Writes what waits, and ends. NULL and a pointer to NULL are fine. Nobody else uses it any more. */
 void weft__learn_close(weft__learn_store **store);
@@ -128,9 +126,9 @@ typedef struct weft__learn_told {
     int64_t version;
 } weft__learn_told;
 
-/* Adds it, when the writer has committed it. WEFT_NOT_FOUND: the tenant has no such answer (whether another has is not
- * said); WEFT_BUSY: too many events within an hour, or the writer is too far behind; WEFT_ARGUMENT: over_id is an answer
- * to another prompt, or the same; WEFT_IO: it could not be kept; WEFT_NO_MEMORY. */
+/* Adds it, when the writer has committed it. WEFT_NOT_FOUND: the tenant has no such answer (whether another has is
+ * not said); WEFT_BUSY: too many events within an hour, or the writer is too far behind; WEFT_ARGUMENT: over_id is
+ * an answer to another prompt, or the same; WEFT_IO: it could not be kept; WEFT_NO_MEMORY. */
 weft_status weft__learn_tell(weft__learn_store *store, const weft__learn_feedback *feedback, weft__learn_told *out,
                              weft_error *err);
 
@@ -191,8 +189,8 @@ weft_status weft__learn_put_version(weft__learn_store *store, const weft__learn_
 /* In the order in which they were put. adapter NULL: all. As weft__learn_events. */
 weft_status weft__learn_versions(weft__learn_store *store, const char *tenant, const char *adapter,
                                  int (*fn)(void *arg, const weft__learn_version *v), void *arg, weft_error *err);
-/* DIR/tenants/<number>, made where it is not there (mode 0700): for files of the tenant, which go with it. The name does
- * not tell whose it is. WEFT_IO, WEFT_BUSY, WEFT_NO_MEMORY. */
+/* DIR/tenants/<number>, made where it is not there (mode 0700): for files of the tenant, which go with it. The name
+ * does not tell whose it is. WEFT_IO, WEFT_BUSY, WEFT_NO_MEMORY. */
 weft_status weft__learn_tenant_dir(weft__learn_store *store, const char *tenant, weft__strbuf *out, weft_error *err);
 
 /* ---- memories: what is to be known of a tenant's world ---- */
