@@ -11,19 +11,13 @@
 
 enum { ANSWER = 64, ROWS_LEAST = 256, ROWS_MOST = 2048, HALVINGS = 5 };
 
-/* What stands behind what a text is for. */
-struct teach_weights {
-    float differs, same;
-};
-
 typedef struct teach {
     const weft__teach_task *task;
     const weft__teach_options *o;
     weft__trainer *t;
-    weft__teach_texts taught;     /* corrections and the paraphrases that are learned, with answers */
-    weft__teach_texts kept;       /* replay, then neighbours, with answers */
-    struct teach_weights *weight; /* [taught] */
-    weft__teach_span *span;       /* [taught] */
+    weft__teach_texts taught; /* corrections and the paraphrases that are learned, with answers */
+    weft__teach_texts kept;   /* replay, then neighbours, with answers */
+    uint8_t **differs;        /* [taught] of each token of the answer: is it new? */
     weft__teach_rows rows;
     float *weights; /* of an answer */
     size_t weights_room;
@@ -39,16 +33,17 @@ void weft__teach_options_default(weft__teach_options *o)
 {
     *o = (weft__teach_options){.rank = 8,
                                .alpha = 8,
-                               .lr = 2e-3f,
-                               .most_steps = 60,
-                               .per_step = 10,
+                               .targets = "ffn_down",
+                               .lr = 5e-3f,
+                               .most_steps = 80,
+                               .per_step = 8,
                                .differs = 1,
                                .same = 0.2f,
-                               .wrong = 0,
                                .neighbour = 0.5f,
                                .replay = 0.5f,
+                               .anchor = 0.5f,
                                .stop_at = -0.1f,
-                               .hold_at = -0.3f,
+                               .hold_at = -0.2f,
                                .norm_cap = 0.1f,
                                .seed = 1};
 }
@@ -60,12 +55,16 @@ static weft_status teach_no_memory(weft_error *err)
 
 /* ---- what is learned, and what is kept ---- */
 
+/* Of a wrong answer that is not known, all differs. */
 static int add_taught(teach *s, const weft__teach_event *e, const weft__teach_text *prompt,
                       const weft__teach_text *answer)
 {
-    return weft__teach_texts_add(&s->taught, prompt->ids, prompt->n_prompt, answer->ids + answer->n_prompt,
-                                 answer->n - answer->n_prompt, -1) &&
-           (s->span[s->taught.n - 1] = weft__teach_event_span(e), 1);
+    const int32_t *ids = answer->ids + answer->n_prompt, n = answer->n - answer->n_prompt;
+    uint8_t *differs = weft__alloc_zero((size_t)n + 1, 1);
+    if (!differs) return 0;
+    s->differs[s->taught.n] = differs;
+    return weft__teach_texts_add(&s->taught, prompt->ids, prompt->n_prompt, ids, n, -1) &&
+           weft__teach_mark(ids, n - 1, e->wrong, e->n_wrong, differs);
 }
 
 static weft_status gather_taught(teach *s, weft_error *err)
@@ -78,8 +77,8 @@ static weft_status gather_taught(teach *s, weft_error *err)
             return weft_fail(err, WEFT_ARGUMENT, "correction %d says nothing", i);
         n += 1 + (size_t)e->n_taught;
     }
-    s->span = weft__alloc_array(n, sizeof *s->span);
-    if (!s->span) return teach_no_memory(err);
+    s->differs = weft__alloc_zero(n, sizeof *s->differs);
+    if (!s->differs) return teach_no_memory(err);
     for (int32_t i = 0; i < k->n_events; i++) {
         const weft__teach_event *e = &k->events[i];
         if (!add_taught(s, e, &e->correction, &e->correction)) return teach_no_memory(err);
@@ -139,11 +138,10 @@ static float *answer_weights(teach *s, int32_t n)
 static int put_taught(teach *s, size_t i)
 {
     const weft__teach_text *x = &s->taught.text[i];
-    const weft__teach_span span = s->span[i];
     const int32_t n = x->n - x->n_prompt;
     float *w = answer_weights(s, n);
     if (!w) return 0;
-    for (int32_t k = 0; k < n; k++) w[k] = k >= span.from && k < span.to ? s->o->differs : s->o->same;
+    for (int32_t k = 0; k < n; k++) w[k] = s->differs[i][k] ? s->o->differs : s->o->same;
     return weft__teach_rows_put(&s->rows, x, w);
 }
 
@@ -399,10 +397,11 @@ weft_status weft__teach(const weft__teach_task *task, const weft__teach_options 
     if (!st && out->gate.passed && task->path) st = write_adapter(&s, out, err);
     weft__gate_close(&gate);
     weft__trainer_destroy(&s.t);
+    for (size_t i = 0; s.differs && i < s.taught.n; i++) weft__free(s.differs[i]);
+    weft__free(s.differs);
     weft__teach_texts_free(&s.taught);
     weft__teach_texts_free(&s.kept);
     weft__teach_rows_free(&s.rows);
-    weft__free(s.span);
     weft__free(s.weights);
     weft__free(s.order);
     weft__free(s.likeliest);

@@ -45,6 +45,27 @@ weft__teach_span weft__teach_differ(const int32_t *a, int32_t n, const int32_t *
     return s;
 }
 
+int weft__teach_mark(const int32_t *a, int32_t n, const int32_t *b, int32_t m, uint8_t *differs)
+{
+    const size_t width = (size_t)m + 1;
+    /* [i][j]: how many a[i, n) and b[j, m) have in common */
+    int32_t *common = weft__alloc_zero(((size_t)n + 1) * width, sizeof *common);
+    if (!common) return 0;
+    for (int32_t i = n - 1; i >= 0; i--) {
+        int32_t *row = common + (size_t)i * width, *below = row + width;
+        for (int32_t j = m - 1; j >= 0; j--)
+            row[j] = a[i] == b[j] ? below[j + 1] + 1 : below[j] > row[j + 1] ? below[j] : row[j + 1];
+    }
+    for (int32_t i = 0, j = 0; i < n; i++) {
+        const int32_t *row = common + (size_t)i * width;
+        while (j < m && a[i] != b[j] && row[j + 1] == row[j]) j++;
+        differs[i] = !(j < m && a[i] == b[j]);
+        if (!differs[i]) j++;
+    }
+    weft__free(common);
+    return 1;
+}
+
 int weft__teach_holds(const int32_t *ids, int32_t m, const int32_t *part, int32_t n)
 {
     for (int32_t i = 0; n > 0 && i + n <= m; i++)
