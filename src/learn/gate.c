@@ -31,8 +31,13 @@ const char *weft__gate_reason_name(weft__gate_reason r)
 
 void weft__gate_bounds_default(weft__gate_bounds *b)
 {
-    *b = (weft__gate_bounds){
-        .paraphrases = 2.0f / 3, .p = 0.1f, .neighbours = 0.98f, .facts = 0.98f, .kl = 0.02f, .norm = 0.1f};
+    *b = (weft__gate_bounds){.paraphrases = 2.0f / 3,
+                             .p = 0.1f,
+                             .least = -2.3f,
+                             .neighbours = 0.98f,
+                             .facts = 0.98f,
+                             .kl = 0.02f,
+                             .norm = 0.1f};
 }
 
 double weft__gate_mcnemar(int32_t lost, int32_t gained)
@@ -156,21 +161,23 @@ static int bleeds(const weft__gate *g, const weft__teach_text *before, const wef
     return 0;
 }
 
-static int same_text(const weft__teach_text *a, const weft__teach_text *b)
-{
-    return a->n == b->n && !memcmp(a->ids, b->ids, (size_t)a->n * sizeof *a->ids);
-}
-
-static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, int32_t *same, int32_t *bled,
+/* How many of those that are kept still could be said, and in how many the new answer is said. */
+static weft_status measure_kept(weft__gate *g, const weft__teach_texts *kept, int32_t *n, int32_t *bled,
                                 weft_error *err)
 {
     weft__teach_texts said = {0};
-    weft_status st = weft__teach_answer(g->t, g->tok, kept->text, kept->n, g->most, &said, err);
+    uint8_t *right = weft__alloc_zero(kept->n + 1, 1);
+    float *least = weft__alloc_zero(kept->n + 1, sizeof *least);
+    weft_status st = right && least ? WEFT_OK : gate_no_memory(err);
+    if (!st) st = weft__teach_check(g->t, kept->text, kept->n, right, least, err);
+    if (!st) st = weft__teach_answer(g->t, g->tok, kept->text, kept->n, g->most, &said, err);
     for (size_t i = 0; !st && i < kept->n; i++) {
-        *same += same_text(&kept->text[i], &said.text[i]);
+        *n += least[i] >= g->m->bounds.least;
         *bled += bleeds(g, &kept->text[i], &said.text[i]);
     }
     weft__teach_texts_free(&said);
+    weft__free(least);
+    weft__free(right);
     return st;
 }
 

@@ -54,7 +54,8 @@ static void lesson_open(lesson *l)
                                    .n_paraphrases = 1};
     l->judge.probe = l->probe;
     l->judge.n_probe = N_PROBE;
-    l->judge.bounds = (weft__gate_bounds){.p = 0.1f, .kl = 10, .norm = 10}; /* what is learned on noise is not small */
+    l->judge.bounds = (weft__gate_bounds){
+        .p = 0.1f, .least = -2.3f, .kl = 10, .norm = 10}; /* what is learned on noise is not small */
     weft__teach_options_default(&l->o);
     l->o.lr = 1e-2f;
     l->o.most_steps = 200;
