@@ -197,6 +197,15 @@ int64_t weft__versions_current(weft__versions *v, const char *tenant, const char
     return now;
 }
 
+int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version)
+{
+    pthread_mutex_lock(&v->lock);
+    const weft__version_row *r = published(v, tenant, name, version);
+    const int64_t parent = r ? r->parent : 0;
+    pthread_mutex_unlock(&v->lock);
+    return parent;
+}
+
 int64_t weft__versions_next(weft__versions *v, const char *tenant, const char *name)
 {
     pthread_mutex_lock(&v->lock);
