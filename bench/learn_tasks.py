@@ -115,17 +115,20 @@ class Edits:
         learned, judges, others = people[:9], people[9:13], people[13:18]
         other_kinds = [k for k in KINDS if k != kind]
         prompt = ask(trained, p)
-        own = {k: dice.sample(self.known(p, k), 3) for k in other_kinds}
+        own = {k: dice.sample(self.known(p, k), 4) for k in other_kinds}
+        held = dice.sample(other_kinds, 3)
         return {
             "person": p.name, "kind": kind, "old": old, "new": new,
             "event": {"prompt": prompt, "wrong": self.base[prompt], "answer": corrected(self.base[prompt], kind, p, new),
                       "paraphrases": [ask(w, p) for w in taught + judging], "taught": len(taught)},
-            "neighbours": [ask(w, q) for q in learned for w in dice.sample(seen, 3)],  # of other people, answered as the base does
+            # Answered as the base does: of other people, and three more facts of the same person.
+            "neighbours": [ask(w, q) for q in learned for w in dice.sample(seen, 3)] + [ask(own[k][0], p) for k in held],
             "others": [ask(w, q) for q in judges for w in dice.sample(seen, 2)],
-            "facts": [ask(own[k][0], p) for k in other_kinds],
-            # Asked when all is over, by whom is served; none of it stood in any record.
+            "facts": [ask(own[k][1], p) for k in other_kinds],
+            # Asked when all is over, by whom is served; no such wording stood in any record.
             "asked": [ask(w, p) for w in asked],
-            "own": [self.of(p, k, w) for k in other_kinds for w in own[k][1:]],
+            "own": [self.of(p, k, w) for k in held for w in own[k][2:]],
+            "own_unseen": [self.of(p, k, w) for k in other_kinds if k not in held for w in own[k][2:]],  # of kinds that stood in no record
             "people": [self.of(q, kind, w) for q in others for w in dice.sample(self.known(q, kind), 2)],
             "people_facts": [self.of(q, k, dice.choice(self.known(q, k))) for q in others for k in dice.sample(other_kinds, 3)],
         }

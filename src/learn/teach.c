@@ -45,6 +45,7 @@ void weft__teach_options_default(weft__teach_options *o)
                                .stop_at = -0.1f,
                                .hold_at = -0.2f,
                                .norm_cap = 0.1f,
+                               .attempts = 3,
                                .seed = 1};
 }
 
@@ -370,25 +371,25 @@ static double since(uint64_t *ns)
     return s;
 }
 
-weft_status weft__teach(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
-                        weft_error *err)
+static weft_status attempt(const weft__teach_task *task, const weft__teach_options *o, weft__teach_report *out,
+                           weft_error *err)
 {
     teach s = {.task = task, .o = o};
     weft__gate *gate = NULL;
     uint64_t ns = weft__clock_ns();
-    *out = (weft__teach_report){.scale = 1};
-    if (task->n_events < 1) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to learn");
+    out->n_steps = 0;
+    out->scale = 1;
     weft_status st = open_trainer(&s, err);
     if (!st) st = gather_taught(&s, err);
     if (!st) st = gather_kept(&s, err);
     if (!st) st = shuffle(&s, err);
     if (!st) st = weft__gate_open(s.t, task->tok, task->judge, task->events, task->n_events, ANSWER, &gate, err);
     if (!st && !(s.began = copy_params(s.t))) st = teach_no_memory(err);
-    out->judge_s = since(&ns);
+    out->judge_s += since(&ns);
     if (!st) st = make_steps(&s, out, err);
-    out->learn_s = since(&ns);
+    out->learn_s += since(&ns);
     if (!st) st = take_back(&s, out, err);
-    out->scale_s = since(&ns);
+    out->scale_s += since(&ns);
     if (!st) {
         weft__trainer_hold_to_base(s.t);
         st = weft__gate_measure(gate, &out->gate, err);
@@ -409,4 +410,36 @@ weft_status weft__teach(const weft__teach_task *task, const weft__teach_options 
     weft__free(s.began);
     weft__free(s.came);
     return st;
+}
+
+/* A recipe that answers the reason for which the gate refused. */
+static void change_recipe(weft__teach_options *o, weft__gate_reason reason)
+{
+    const int too_little = reason == WEFT__GATE_NOT_LEARNED || reason == WEFT__GATE_PARAPHRASES;
+    o->seed++;
+    if (too_little) {
+        o->most_steps *= 2;
+        o->stop_at /= 2;
+        o->hold_at /= 2;
+        return;
+    }
+    o->per_step *= 2;
+    o->anchor *= 2;
+    o->stop_at *= 2;
+    o->hold_at *= 2;
+}
+
+weft_status weft__teach(const weft__teach_task *task, const weft__teach_options *options, weft__teach_report *out,
+                        weft_error *err)
+{
+    weft__teach_options o = *options;
+    weft_status st = WEFT_OK;
+    *out = (weft__teach_report){0};
+    if (task->n_events < 1) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to learn");
+    for (;;) {
+        st = attempt(task, &o, out, err);
+        out->n_attempts++;
+        if (st || out->gate.passed || out->n_attempts >= options->attempts) return st;
+        change_recipe(&o, out->gate.reason);
+    }
 }

@@ -29,7 +29,10 @@ typedef struct weft__teach_options {
     float anchor; /* of KL(parent || this) on neighbours' tokens; 0: none */
     /* log p that the least likely token of every correction must have: to stop, and when the scale is taken back */
     float stop_at, hold_at;
-    float norm_cap;         /* as weft__train_options has it */
+    float norm_cap; /* as weft__train_options has it */
+    /* What the gate refuses is learned anew so often in all, by a recipe that answers the reason: where too much
+     * changed, more neighbours hold harder and less is asked for; where too little did, it goes on for longer */
+    int32_t attempts;
     uint64_t seed;          /* of A, and of the turns */
     int (*stop)(void *arg); /* as weft__train_options has it */
     void *stop_arg;
@@ -51,10 +54,10 @@ typedef struct weft__teach_task {
 } weft__teach_task;
 
 typedef struct weft__teach_report {
-    int32_t n_steps;
-    float scale;       /* share of the way that was kept */
-    int came_out;      /* the corrections did, within most_steps */
-    weft__adapt_id id; /* of what was written */
+    int32_t n_attempts, n_steps; /* steps and scale of the last attempt */
+    float scale;                 /* share of the way that was kept */
+    int came_out;                /* the corrections did, within most_steps */
+    weft__adapt_id id;           /* of what was written */
     weft__gate_report gate;
     double learn_s, scale_s, judge_s; /* for people; nothing depends on it */
 } weft__teach_report;

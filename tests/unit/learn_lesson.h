@@ -64,6 +64,7 @@ static inline void lesson_open(lesson *l)
     l->o.neighbour = 0.1f;
     l->o.norm_cap = 100;
     l->o.same = 1; /* on noise no token comes by itself */
+    l->o.attempts = 1;
     l->o.n_threads = 1;
     l->o.targets = NULL;
     l->task = (weft__teach_task){.base = &l->m->src,

@@ -275,6 +275,13 @@ static void what_is_refused_is_not_written(void **state)
         assert_true(access(path, F_OK) != 0 && files_in_folder() == 0);
         assert_true(!r.id.word[0] && !r.id.word[1]);
     }
+    /* A second attempt goes on for longer where too little came of the first. */
+    l.judge.bounds = (weft__gate_bounds){.p = 0.1f, .least = -2.3f, .kl = 10, .norm = 10};
+    l.o.most_steps = 3;
+    assert_int_equal(taught(&l).gate.reason, WEFT__GATE_NOT_LEARNED);
+    l.o.attempts = 6;
+    const weft__teach_report tried = taught(&l);
+    assert_true(tried.gate.passed && tried.n_attempts > 1 && tried.n_attempts <= 6 && tried.n_steps > 3);
     l.task.n_events = 0;
     weft__teach_report r;
     assert_int_equal(weft__teach(&l.task, &l.o, &r, NULL), WEFT_ARGUMENT);
