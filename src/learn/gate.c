@@ -37,7 +37,7 @@ void weft__gate_bounds_default(weft__gate_bounds *b)
                              .neighbours = 0.98f,
                              .facts = 0.98f,
                              .kl = 0.02f,
-                             .norm = 0.1f};
+                             .norm = 0.25f};
 }
 
 double weft__gate_mcnemar(int32_t lost, int32_t gained)

@@ -22,7 +22,7 @@ typedef struct teach {
     float *weights; /* of an answer */
     size_t weights_room;
     int32_t *order; /* [kept] in which they have their turns */
-    size_t turn;
+    size_t turn, public_turn;
     int32_t *likeliest;
     float *logp;
     size_t likeliest_room, logp_room;
@@ -36,7 +36,8 @@ void weft__teach_options_default(weft__teach_options *o)
                                .targets = "ffn_down",
                                .lr = 5e-3f,
                                .most_steps = 80,
-                               .per_step = 8,
+                               .per_step = 6,
+                               .public_per_step = 2,
                                .differs = 1,
                                .same = 0.2f,
                                .neighbour = 0.5f,
@@ -44,7 +45,7 @@ void weft__teach_options_default(weft__teach_options *o)
                                .anchor = 0.5f,
                                .stop_at = -0.1f,
                                .hold_at = -0.2f,
-                               .norm_cap = 0.1f,
+                               .norm_cap = 0.25f,
                                .attempts = 3,
                                .seed = 1};
 }
@@ -176,7 +177,18 @@ static int put_kept(teach *s, int32_t rows_most)
         for (int32_t k = 0; k < n; k++) w[k] = at < s->task->n_replay ? s->o->replay : s->o->neighbour;
         if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
     }
+    for (int32_t i = 0; s->o->anchor > 0 && i < s->o->public_per_step && i < s->task->n_publics; i++) {
+        const size_t at = (s->public_turn + (size_t)i) % (size_t)s->task->n_publics;
+        const weft__teach_text *x = &s->task->publics[at];
+        const int32_t n = x->n - x->n_prompt;
+        if (s->rows.n + x->n - 1 > rows_most) break;
+        float *w = answer_weights(s, n);
+        if (!w) return 0;
+        memset(w, 0, (size_t)n * sizeof *w);
+        if (!weft__teach_rows_put(&s->rows, x, w)) return 0;
+    }
     s->turn += (size_t)per_step;
+    s->public_turn += (size_t)s->o->public_per_step;
     return 1;
 }
 
@@ -318,7 +330,8 @@ static int32_t rows_of(const weft__teach_task *k, const weft__teach_options *o)
     long_one = longest(m->neighbours, m->n_neighbours, long_one);
     long_one = longest(m->facts, m->n_facts, long_one);
     long_one = longest(m->held_out, m->n_held_out, long_one);
-    rows += (n_kept < o->per_step ? n_kept : o->per_step) * long_one;
+    long_one = longest(k->publics, k->n_publics, long_one);
+    rows += ((n_kept < o->per_step ? n_kept : o->per_step) + o->public_per_step) * long_one;
     return (int32_t)(rows < long_one ? long_one : rows > ROWS_MOST ? ROWS_MOST : rows);
 }
 

@@ -22,7 +22,8 @@ typedef struct weft__teach_options {
     const char *targets; /* as weft__train_options has them */
     float lr;
     int32_t most_steps;
-    int32_t per_step; /* neighbours and replayed texts of a step, in turns */
+    int32_t per_step;        /* neighbours and replayed texts of a step, in turns */
+    int32_t public_per_step; /* public texts of a step, in turns, which are only held to what the parent says */
     /* What a token weighs: of a correction, where it differs from the wrong answer, and elsewhere; of the wrong
      * answer, where it differs (below 0: it becomes less likely; 0: not learned); of neighbours; of replay */
     float differs, same, wrong, neighbour, replay;
@@ -49,6 +50,10 @@ typedef struct weft__teach_task {
     int32_t n_replay;
     const weft__teach_text *neighbours; /* those without an answer have the parent's */
     int32_t n_neighbours;
+    /* Texts that are nobody's and have nothing to do with any of it, n_prompt 1: what the model says of them is to stay.
+     * Others than the gate's probe */
+    const weft__teach_text *publics;
+    int32_t n_publics;
     const weft__gate_material *judge; /* what the gate looks at beside all these */
     const char *path, *name;          /* where the adapter is written, and what its file calls it */
 } weft__teach_task;

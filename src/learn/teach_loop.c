@@ -265,6 +265,8 @@ static void make(void *arg)
                                    .n_replay = (int32_t)m->replay.n,
                                    .neighbours = m->t->kept.text,
                                    .n_neighbours = (int32_t)m->t->kept.n,
+                                   .publics = p->publics,
+                                   .n_publics = p->n_publics,
                                    .judge = &judge,
                                    .path = m->path,
                                    .name = m->full_name,
@@ -280,7 +282,7 @@ static void make(void *arg)
 }
 
 /* The better of the two stays. */
-static void compare(loop_making *m)
+static void better_stays(loop_making *m)
 {
     weft__gate_report *g = &m->report.gate;
     if (m->job->what != LOOP_CONSOLIDATE || !g->passed || !(g->kl > m->t->kl)) return;
@@ -352,7 +354,7 @@ static weft_status make_version(weft__teach_loop *l, loop_tenant *t, loop_job *j
         st = m.status ? weft_fail(err, m.status, "%s: %s", m.full_name, m.err.message) : WEFT_OK;
     }
     if (!st && m.n_events) {
-        compare(&m);
+        better_stays(&m);
         st = publish(&m, err);
         if (!st && m.report.gate.passed) st = remember(&m, j, err);
         if (!st) tell(&m);

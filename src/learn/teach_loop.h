@@ -5,10 +5,11 @@
  * One thread learns, of low precedence (base/background.h), in the order in which corrections came; while requests run
  * it takes a share of its time, or none. What it learns from is a tenant's own alone: its corrections, those that its
  * current version learned before (replayed), and answers of its own that nobody objected to (neighbours). Invariant:
- * the versions of a tenant are a function of the base, the options and what was put in for it, in that order, and of what
- * was rolled back while nothing waited: the same again gives the same contents, whatever others did meanwhile. Requests go on with the version that
- * they began with: publishing adds a name, and moves what the lineage's name stands for (version.h). Thread safety: all
- * functions from any thread; hooks are called by the loop's thread, but `busy`, by any. */
+ * the versions of a tenant are a function of the base, the options and what was put in for it, in that order, and of
+ * what was rolled back while nothing waited: the same again gives the same contents, whatever others did meanwhile.
+ * Requests go on with the version that they began with: publishing adds a name, and moves what the lineage's name
+ * stands for (version.h). Thread safety: all functions from any thread; hooks are called by the loop's thread, but
+ * `busy`, by any. */
 #ifndef WEFT_LEARN_TEACH_LOOP_H
 #define WEFT_LEARN_TEACH_LOOP_H
 
@@ -28,14 +29,15 @@ typedef struct weft__teach_hooks {
 } weft__teach_hooks;
 
 typedef struct weft__teach_loop_params {
-    const weft__source *base; /* borrowed, as tok and probe are */
+    const weft__source *base; /* borrowed, as tok, probe and publics are */
     const weft__tok *tok;
     weft__teach_options options; /* stop and stop_arg are the loop's own */
     weft__gate_bounds bounds;
     const int32_t *probe;
-    int32_t n_probe;
-    float share;        /* of its time while requests run, 0..1; 0: it waits until none does */
-    int32_t neighbours; /* answers that are kept as such, of a tenant, at most (32) */
+    int32_t n_probe, n_publics;
+    const weft__teach_text *publics; /* weft__teach_task */
+    float share;                     /* of its time while requests run, 0..1; 0: it waits until none does */
+    int32_t neighbours;              /* answers that are kept as such, of a tenant, at most (32) */
     weft__teach_hooks hooks;
 } weft__teach_loop_params;
 void weft__teach_loop_params_default(weft__teach_loop_params *p);

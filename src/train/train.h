@@ -150,8 +150,8 @@ weft_status weft__trainer_measure(weft__trainer *t, const weft__train_objective 
 weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
                                weft__train_loss *out, weft_error *err);
 
-/* Of the batch that weft__trainer_loss (or _learn, of rows) had last: the token that is likeliest behind each row with a target, -1 for the
- * others: out [R]. The answers that greedy decoding gives are those whose every token is the likeliest. */
+/* Of the batch that weft__trainer_loss (or _learn) had last: the token that is likeliest behind each row with a target,
+ * -1 for the others: out [R]. The answers that greedy decoding gives are those whose every token is the likeliest. */
 void weft__trainer_likeliest(const weft__trainer *t, int32_t *out);
 /* log p(target) of the same batch; 0 where there is none. */
 void weft__trainer_logp(const weft__trainer *t, float *out);

@@ -9,25 +9,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "learn/teach.h"
-#include "train/base.h"
-#include "train/render.h"
-#include "train/rollout.h"
-#include "train/text_file.h"
+#include "learn_parts.h"
 
-enum { CTX = 512, PROBE = 2048, ANSWER = 48, MOST = 4096 };
+enum { EVENTS = 256 };
 
-struct bench {
-    weft__train_base base;
-    weft__train_renderer renderer;
-    weft__train_rollout *rollout;
-    weft__teach_texts probe;
-    int32_t n_threads;
-    weft_error err;
-};
-
-static void die(const char *what, const weft_error *err)
+void die(const char *what, const weft_error *err)
 {
     fprintf(stderr, "bench_learn: %s: %s\n", what, err ? err->message : "no memory, or another line was expected");
     exit(1);
@@ -57,7 +43,7 @@ static void put_text(struct bench *b, weft__teach_texts *out, const weft__json *
 }
 
 /* A list of prompts, or of {"prompt", "answer"}. */
-static void put_texts(struct bench *b, weft__teach_texts *out, const weft__json *list)
+void put_texts(struct bench *b, weft__teach_texts *out, const weft__json *list)
 {
     for (size_t i = 0; i < weft__json_size(list); i++) {
         const weft__json *v = weft__json_at(list, i);
@@ -67,7 +53,7 @@ static void put_texts(struct bench *b, weft__teach_texts *out, const weft__json 
     }
 }
 
-static const char *text_of(const weft__json *v, const char *key)
+const char *text_of(const weft__json *v, const char *key)
 {
     const char *s = NULL;
     size_t n;
@@ -75,13 +61,13 @@ static const char *text_of(const weft__json *v, const char *key)
     return s;
 }
 
-static void number(const weft__json *v, const char *key, float *out)
+void number(const weft__json *v, const char *key, float *out)
 {
     double d;
     if (weft__json_double(weft__json_get(v, key), &d)) *out = (float)d;
 }
 
-static void whole(const weft__json *v, const char *key, int32_t *out)
+void whole(const weft__json *v, const char *key, int32_t *out)
 {
     int64_t i;
     if (weft__json_int(weft__json_get(v, key), &i)) *out = (int32_t)i;
@@ -97,6 +83,7 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
     number(v, "lr", &o->lr);
     whole(v, "most_steps", &o->most_steps);
     whole(v, "per_step", &o->per_step);
+    whole(v, "public_per_step", &o->public_per_step);
     number(v, "differs", &o->differs);
     number(v, "same", &o->same);
     number(v, "wrong", &o->wrong);
@@ -118,34 +105,43 @@ static void read_options(const weft__json *v, weft__teach_options *o, weft__gate
 /* ---- events ---- */
 
 struct events {
-    weft__teach_event e[64];
-    weft__teach_texts texts[64], paraphrases[64]; /* text 0: the correction; 1: the wrong answer */
+    struct bench_event own[EVENTS];
+    weft__teach_event e[EVENTS];
     int32_t n;
 };
 
+void read_event(struct bench *b, const weft__json *v, struct bench_event *out)
+{
+    const weft__json *wrong = weft__json_get(v, "wrong");
+    weft__teach_texts *t = &out->texts, *p = &out->paraphrases;
+    put_text(b, t, weft__json_get(v, "prompt"), weft__json_get(v, "answer"));
+    if (wrong) put_text(b, t, weft__json_get(v, "prompt"), wrong);
+    put_texts(b, p, weft__json_get(v, "paraphrases"));
+    out->e = (weft__teach_event){.correction = t->text[0], .paraphrases = p->text, .n_paraphrases = (int32_t)p->n};
+    whole(v, "taught", &out->e.n_taught);
+    if (!wrong) return;
+    out->e.wrong = t->text[1].ids + t->text[1].n_prompt;
+    out->e.n_wrong = t->text[1].n - t->text[1].n_prompt - 1;
+}
+
+void free_event(struct bench_event *e)
+{
+    weft__teach_texts_free(&e->texts);
+    weft__teach_texts_free(&e->paraphrases);
+}
+
 static void read_events(struct bench *b, const weft__json *list, struct events *out)
 {
-    for (size_t i = 0; i < weft__json_size(list) && out->n < 64; i++) {
-        const weft__json *v = weft__json_at(list, i), *wrong = weft__json_get(v, "wrong");
-        weft__teach_event *e = &out->e[out->n];
-        weft__teach_texts *t = &out->texts[out->n], *p = &out->paraphrases[out->n++];
-        put_text(b, t, weft__json_get(v, "prompt"), weft__json_get(v, "answer"));
-        if (wrong) put_text(b, t, weft__json_get(v, "prompt"), wrong);
-        put_texts(b, p, weft__json_get(v, "paraphrases"));
-        *e = (weft__teach_event){.correction = t->text[0], .paraphrases = p->text, .n_paraphrases = (int32_t)p->n};
-        whole(v, "taught", &e->n_taught);
-        if (!wrong) continue;
-        e->wrong = t->text[1].ids + t->text[1].n_prompt;
-        e->n_wrong = t->text[1].n - t->text[1].n_prompt - 1;
+    for (size_t i = 0; i < weft__json_size(list) && out->n < EVENTS; i++) {
+        read_event(b, weft__json_at(list, i), &out->own[out->n]);
+        out->e[out->n] = out->own[out->n].e;
+        out->n++;
     }
 }
 
 static void free_events(struct events *e)
 {
-    for (int32_t i = 0; i < e->n; i++) {
-        weft__teach_texts_free(&e->texts[i]);
-        weft__teach_texts_free(&e->paraphrases[i]);
-    }
+    for (int32_t i = 0; i < e->n; i++) free_event(&e->own[i]);
 }
 
 static void tell(const weft__teach_report *r, double seconds, double cpu)
@@ -196,6 +192,8 @@ static void teach_line(struct bench *b, const weft__json *v)
                                    .n_replay = (int32_t)replay.n,
                                    .neighbours = neighbours.text,
                                    .n_neighbours = (int32_t)neighbours.n,
+                                   .publics = b->publics.text,
+                                   .n_publics = (int32_t)b->publics.n,
                                    .judge = &judge,
                                    .path = text_of(v, "out"),
                                    .name = "learned"};
@@ -262,13 +260,15 @@ static void open_bench(struct bench *b, const char *model, const char *text)
         die(model, &b->err);
     FILE *f = fopen(text, "rb");
     char bytes[4096];
-    for (size_t n; f && (n = fread(bytes, 1, sizeof bytes, f)) > 0 && probe.len < 16 * PROBE;)
+    for (size_t n; f && (n = fread(bytes, 1, sizeof bytes, f)) > 0 && probe.len < 32 * PROBE;)
         weft__strbuf_put(&probe, bytes, n);
     if (f) fclose(f);
     if (!f || weft__tok_encode(b->base.tok, probe.data, probe.len, WEFT__TOK_ENCODE_PARSE, &ids, &b->err))
         die(text, &b->err);
     const int32_t n = ids.n < PROBE ? (int32_t)ids.n : PROBE;
     if (!weft__teach_texts_add(&b->probe, ids.data, n, NULL, 0, -1)) die(text, NULL);
+    for (int32_t at = PROBE; at + PUBLIC <= (int32_t)ids.n; at += PUBLIC)
+        if (!weft__teach_texts_add(&b->publics, ids.data + at, 1, ids.data + at + 1, PUBLIC - 1, -1)) die(text, NULL);
     weft__tok_ids_free(&ids);
     weft__strbuf_free(&probe);
 }
@@ -290,6 +290,7 @@ int main(int argc, char **argv)
         if (weft__json_parse(line, (size_t)n, &v, &b.err)) die("a line", &b.err);
         if (weft__json_get(v, "teach")) teach_line(&b, weft__json_get(v, "teach"));
         else if (weft__json_get(v, "ask")) ask_line(&b, weft__json_get(v, "ask"));
+        else if (weft__json_get(v, "serve")) serve_line(&b, weft__json_get(v, "serve"));
         else die("a line", NULL);
         fflush(stdout);
         weft__json_free(&v);
@@ -297,6 +298,7 @@ int main(int argc, char **argv)
     free(line);
     weft__train_rollout_close(&b.rollout);
     weft__teach_texts_free(&b.probe);
+    weft__teach_texts_free(&b.publics);
     weft__train_renderer_free(&b.renderer);
     weft__train_base_close(&b.base);
     return 0;
