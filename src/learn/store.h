@@ -122,6 +122,7 @@ typedef struct weft__learn_feedback {
 typedef struct weft__learn_told {
     int64_t event;                  /* its number, above 0; numbers grow, over all tenants, and are never given twice */
     int is_repeated;                /* it is what was last said of this kind about this answer: nothing was added */
+    int is_note;                    /* it enters the tenant's next prompts (weft__learn_notes) */
     char adapter[WEFT__LEARN_NAME]; /* of the answer */
     int64_t version;
 } weft__learn_told;
@@ -243,7 +244,7 @@ typedef struct weft__learn_health {
     uint64_t n_kept, n_lost, n_expired;     /* answers */
     uint64_t n_told, n_repeated, n_refused; /* feedback */
     uint64_t n_waiting;
-    uint64_t n_witnessed, n_unwitnessed; /* entries of the log; records that it could not take */
+    uint64_t n_witnessed, n_unwitnessed; /* entries of the log; those that wait for it, as it failed */
     char fault[256];                     /* the last failure of the writer; "": none */
 } weft__learn_health;
 void weft__learn_get_health(weft__learn_store *store, weft__learn_health *out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* witness_look.c: reading a witness log that others may write: is it what was signed, and proofs (witness.h). Any thread
- * and process. */
+/* witness_look.c: reading a witness log that others may write: is it what was signed, and proofs (witness.h). Any
+ * thread and process. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
