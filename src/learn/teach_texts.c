@@ -189,15 +189,15 @@ weft_status weft__teach_check(weft__trainer *t, const weft__teach_text *texts, s
 
 /* ---- answers ---- */
 
-/* One prompt's answer in work: ids [n_prompt + most], of which the answer's first n_sure tokens will not change. */
-typedef struct learn_guess {
+/* One prompt's answer in work: ids [n_prompt + most], of which n are there. */
+typedef struct teach_guess {
     int32_t *ids;
     int32_t n, n_prompt, done;
-} learn_guess;
+} teach_guess;
 
 /* The tokens behind the prompt become what was the likeliest there; 1 when that changed none up to the one that ends.
  */
-static int take_likeliest(learn_guess *g, const weft__tok *tok, const int32_t *likeliest, int32_t most)
+static int take_likeliest(teach_guess *g, const weft__tok *tok, const int32_t *likeliest, int32_t most)
 {
     const int32_t n = g->n;
     int same = 1;
@@ -214,7 +214,7 @@ static int take_likeliest(learn_guess *g, const weft__tok *tok, const int32_t *l
     return 0;
 }
 
-static weft_status begin_guess(learn_guess *g, const weft__teach_text *text, int32_t most, const weft__tok *tok,
+static weft_status begin_guess(teach_guess *g, const weft__teach_text *text, int32_t most, const weft__tok *tok,
                                weft_error *err)
 {
     const int32_t given = text->n - text->n_prompt;
@@ -228,12 +228,12 @@ static weft_status begin_guess(learn_guess *g, const weft__teach_text *text, int
 }
 
 /* One pass over those that are not done. */
-static weft_status refine(learn_pass *p, const weft__tok *tok, learn_guess *guess, size_t n, int32_t most,
+static weft_status refine(learn_pass *p, const weft__tok *tok, teach_guess *guess, size_t n, int32_t most,
                           weft__teach_text *asked, int *busy, weft_error *err)
 {
     size_t n_asked = 0, at = 0;
     for (size_t i = 0; i < n; i++) {
-        learn_guess *g = &guess[i];
+        teach_guess *g = &guess[i];
         if (g->done) continue;
         g->ids[g->n] = g->ids[g->n - 1]; /* a row for the last token, too: any target asks what follows it */
         asked[n_asked++] = (weft__teach_text){g->ids, g->n + 1, g->n_prompt};
@@ -244,7 +244,7 @@ static weft_status refine(learn_pass *p, const weft__tok *tok, learn_guess *gues
         weft_status st = pass_some(p, asked, n_asked, &at, err);
         if (st) return st;
         for (int32_t r = 0, k = (int32_t)first; k < (int32_t)at; i++) {
-            learn_guess *g = &guess[i];
+            teach_guess *g = &guess[i];
             if (g->done) continue;
             const int32_t rows = asked[k++].n - 1;
             g->done = take_likeliest(g, tok, p->likeliest + r, most);
@@ -258,7 +258,7 @@ weft_status weft__teach_answer(weft__trainer *t, const weft__tok *tok, const wef
                                int32_t most, weft__teach_texts *out, weft_error *err)
 {
     learn_pass p = {.t = t};
-    learn_guess *guess = weft__alloc_zero(n + !n, sizeof *guess);
+    teach_guess *guess = weft__alloc_zero(n + !n, sizeof *guess);
     weft__teach_text *asked = weft__alloc_array(n + !n, sizeof *asked);
     weft_status st = guess && asked ? WEFT_OK : texts_no_memory(err);
     weft__trainer_describe(t, &p.info);
