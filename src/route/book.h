@@ -33,8 +33,8 @@ typedef struct weft__route_line {
     double reward;
 } weft__route_line;
 
-/* {"n":3,"id":"chatcmpl-1","arm":"pirate","p":0.99,"x":{"0":1,"9":-0.5}} or {"id":"chatcmpl-1","reward":1}, and a line's
- * end. A failure shows in out->failed. */
+/* {"n":3,"id":"chatcmpl-1","arm":"pirate","p":0.99,"x":{"0":1,"9":-0.5}} or {"id":"chatcmpl-1","reward":1}, and the
+ * end of a line. A failure shows in out->failed. */
 void weft__route_line_write(const weft__route_line *line, weft__strbuf *out);
 /* text[0..n) without the line's end. WEFT_FORMAT, WEFT_NO_MEMORY. */
 weft_status weft__route_line_read(const char *text, size_t n, weft__route_line *out, weft_error *err);

@@ -65,7 +65,7 @@ static int read_features(const weft__json *v, float *x)
         const long i = m.key_len && m.key_len < 4 && m.key[0] >= '0' && m.key[0] <= '9' ? strtol(m.key, &end, 10) : -1;
         if (i < 0 || *end || i >= WEFT__ROUTE_DIMS || !weft__json_double(m.value, &value) || !(fabs(value) <= 1e6))
             return 0;
-        x[i] = (float)value;
+        x[i] = (float)value + 0.0f; /* of zeros the positive one */
     }
     return 1;
 }

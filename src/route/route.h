@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* route.h: which of several arms (a model, an adapter, a sampling profile) is to answer a request, learned from rewards
- * of earlier answers, for one tenant.
+/* route.h: which of several arms (a model, an adapter, a sampling profile) is to answer a request, learned from
+ * rewards of earlier answers, for one tenant.
  *
- * Each arm has a ridge regression of its rewards on the request's features: with A = sum x x' + ridge I and b = sum r x,
- * its mean is x'A^-1 b and its width sqrt(x'A^-1 x).
+ * Each arm has a ridge regression of its rewards on the request's features: with A = sum x x' + ridge I and b = sum
+ * r x, its mean is x'A^-1 b and its width sqrt(x'A^-1 x).
  *  LINUCB    the greatest mean + alpha * width (Li, Chu, Langford, Schapire 2010)
  *  THOMPSON  the greatest of draws from N(mean, (alpha * width)^2) (Agrawal, Goyal 2013)
  *  BETA      the greatest of draws from Beta(1 + wins, 1 + losses), whatever the request: the baseline

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* route.c: a router beats the best single arm by 300 questions on the shipped model's answers, its regret flattens, and
- * it recovers where the rules change; choices repeat, propensities are true, and without rewards the first arm answers. */
+ * it recovers where the rules change; choices repeat, propensities are true, and untrained it is the first arm. */
 #include "unit/fixture.h"
 
 #include <math.h>
