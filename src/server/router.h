@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* router.h: requests whose model is WEFT__SERVER_AUTO: which model, adapter or preset (an arm of src/route) answers one,
+/* router.h: requests whose model is WEFT__SERVER_AUTO: which model, adapter or preset (an arm of src/route) answers,
  * by tenant (router.c). There is no such name where the server has no arms. Any thread. */
 #ifndef WEFT_SERVER_ROUTER_H
 #define WEFT_SERVER_ROUTER_H
