@@ -174,6 +174,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.cors_origins = o->origins.items;
     o->server.allow_hosts = o->hosts.items;
     o->server.aliases = o->aliases.items;
+    o->server.route = o->route.items;
     o->server.config_file = o->config_file;
     o->server.config_setting = serve_config_setting;
     o->server.config_arg = (void *)(uintptr_t)&SPEC;
@@ -289,6 +290,14 @@ static const option_spec OPTIONS[] = {
     {"adapter-mb", 0, OPT_INT, &given.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
     {"adapter-type", 0, OPT_TEXT, &given.adapter_type, "TYPE",
      "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0, NULL, "auto q8_0 q4_0 bf16 f32"},
+    {"route", 0, OPT_LIST, &given.route, "ARM",
+     "NAME[=COST]: a model, adapter or preset between which the model 'auto' chooses, learning from feedback; may be "
+     "repeated; the first answers until there is some",
+     0, 0, NULL},
+    {"route-by", 0, OPT_TEXT, &given.server.route_by, "HOW",
+     "linucb, thompson; baselines: beta, uniform, first (linucb)", 0, 0, NULL, "linucb thompson beta uniform first"},
+    {"route-cost", 0, OPT_DOUBLE, &given.server.route_cost, "W",
+     "what a COST of 1 takes from a reward, which is 0 to 1 (0)", 0, 1000, NULL},
     {"lock", 0, OPT_FLAG, &given.engine.lock_memory, NULL,
      "weights and pages stay in memory (mlock), as far as RLIMIT_MEMLOCK allows it", 0, 0, NULL},
     {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only",
@@ -363,7 +372,8 @@ static int values_are_known(const struct serve_options *o)
         return 0;
     if (full(&o->keys, "--api-key") || full(&o->admins, "--admin-key") || full(&o->proxies, "--proxy") ||
         full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias") ||
-        full(&o->folders, "--models") || full(&o->models, "--model") || full(&o->pins, "--pin"))
+        full(&o->folders, "--models") || full(&o->models, "--model") || full(&o->route, "--route") ||
+        full(&o->pins, "--pin"))
         return 0;
     return 1;
 }

@@ -16,7 +16,7 @@ struct serve_options {
     const char *kv_type, *kv_types, *adapter_type, *spec, *draft, *swap, *template_file, *config_file, *overflow;
     int check;
     weft__config *config;
-    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins;
+    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters, folders, models, pins, route;
     const char *memory;
     struct served_models sources;
     struct adapter_option adapter[LIST_MAX];

@@ -400,6 +400,7 @@ void weft__server_models_answer(weft_server *s, weft__http_request *r, const wef
         size_t n;
         const char *body = weft__http_body(r, &n);
         weft__api_meant_read(body, n, &meant);
+        if (*who->routed.model) named = who->routed.model;
         if (!(m = weft__server_models_which(s, who, named && *named ? named : meant.model, &error))) {
             models_refuse(r, &error);
             return;

@@ -6,6 +6,7 @@
 
 #include "api/objects.h"
 #include "server/models.h"
+#include "server/router.h"
 #include "server/rules.h"
 
 /* Its other names stand in its entry, unless it is shown by one of them. */
@@ -62,6 +63,7 @@ void weft__server_models_list(weft_server *s, weft__http_request *r, const weft_
         weft__server_model_look_away(&m);
     }
     weft__server_presets_put(s->models.first ? s->models.first : s->models.items[0], who, &out);
+    weft__server_router_put_model(s, &out);
     weft__api_put_models_end(&out);
     weft__server_reply_end(r, &out, &none);
 }
@@ -84,8 +86,10 @@ void weft__server_models_show(weft_server *s, weft__http_request *r, const weft_
     weft__api_error error = {0};
     const char *name = weft__http_path(r) + strlen("/v1/models/");
     const weft__config_preset *preset = weft__server_preset_find(who->rules, name);
-    weft__server_model *m = weft__server_models_which(s, who, name, &error);
-    if (m && preset) weft__api_put_preset_model(&out, name, preset->base ? preset->base : m->name, s->began);
+    const int is_router = s->router && !strcmp(name, WEFT__SERVER_AUTO);
+    weft__server_model *m = is_router ? NULL : weft__server_models_which(s, who, name, &error);
+    if (is_router) weft__server_router_put_model(s, &out);
+    else if (m && preset) weft__api_put_preset_model(&out, name, preset->base ? preset->base : m->name, s->began);
     else if (m && (weft__server_is_model_name(m, name) ||
                    (!put_adapter(m, who, name, &out) && weft__server_takes_any_name(m))))
         put_model(m, who, name, &out);

@@ -48,6 +48,10 @@ typedef struct weft__server_caller {
     int is_admin;    /* may change what all others get, and see what they do */
     const struct weft__server_member *member; /* of the key, in these rules; NULL: it has no limits */
     struct weft__server_rules *rules;         /* held; NULL where nobody was asked who calls */
+    struct {
+        char model[WEFT__API_ADAPTER_NAME]; /* that is meant instead of what the body names; "": that */
+        char id[32];                        /* of the answer, behind its form's prefix; "": it gets one */
+    } routed;                               /* by router.c */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
@@ -367,6 +371,7 @@ struct weft_server {
     weft__server_traces *traces;  /* NULL: none are sent */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
+    struct weft__server_router *router; /* NULL: none */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
