@@ -106,8 +106,12 @@ typedef struct weft__api_params {
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
-    const char *overflow;         /* "stop" or "shift"; NULL: as the server has it */
-    int64_t n_keep;               /* first tokens that stay where it shifts; 0: as usual; -1: the prompt */
+    const char *overflow; /* "stop" or "shift"; NULL: as the server has it */
+    int64_t n_keep;       /* first tokens that stay where it shifts; 0: as usual; -1: the prompt */
+    const char *kv_name;  /* type of keys and values, as it was asked for; NULL: as the server has it */
+    /* and what that stands for, with its name, when the request was accepted */
+    uint32_t kv_type;
+    char kv_text[WEFT_KV_NAME_MAX];
     int64_t draft_max, draft_min; /* tokens that are guessed for a step */
     double draft_p_min;           /* the least probability of one */
     weft__strbuf prediction;      /* owned; what the answer is expected to be; of length 0: nothing */

@@ -175,6 +175,27 @@ static int check_shift(weft__server_response *g, weft__api_error *error)
                                a->form->tokens, WEFT__API_MAX_ENTRIES);
 }
 
+/* Has the engine pages of the type that was asked for? */
+static int check_kv_type(weft__server_response *g, weft__api_error *error)
+{
+    weft__api_params *a = &g->params;
+    uint32_t types[WEFT_KV_TYPES_MAX];
+    char all[WEFT_KV_TYPES_MAX * (WEFT_KV_NAME_MAX + 2)], name[WEFT_KV_NAME_MAX];
+    const int32_t n = weft_engine_kv_types(g->model->engine, types);
+    weft_error err = {0};
+    size_t at = 0;
+    if (!a->kv_name) a->kv_type = types[0];
+    else if (weft_kv_type_parse(a->kv_name, &a->kv_type, &err))
+        return weft__api_error_set(error, 400, "kv_type", "'kv_type': %s", err.message);
+    (void)weft_kv_type_name(a->kv_type, a->kv_text);
+    for (int32_t i = 0; i < n; i++) {
+        if (types[i] == a->kv_type) return 1;
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", weft_kv_type_name(types[i], name));
+    }
+    return weft__api_error_set(error, 400, "kv_type", "'kv_type' is %s; this server has %s (--kv-types)", a->kv_text,
+                               all);
+}
+
 static int check_length(weft__server_response *g, weft__api_error *error)
 {
     int32_t n_ctx = g->model->prompt_model.n_ctx;
@@ -257,7 +278,7 @@ int weft__server_response_prepare(weft__server_response *g, weft__api_error *err
             error, 400, g->params.n > 1 ? "n" : "prompt",
             "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)", (long long)n,
             g->model->max_requests);
-    if (!check_length(g, error) || !check_shift(g, error) || !check_entries(g, error) ||
+    if (!check_length(g, error) || !check_shift(g, error) || !check_kv_type(g, error) || !check_entries(g, error) ||
         !weft__server_adapters_lease(g->model, &g->params, g->tenant, &g->has_lease, &g->lease, g->adapters, error) ||
         !add_text_biases(g, error) || !read_prediction(g, error))
         return 0;
@@ -355,6 +376,7 @@ weft_status weft__server_response_submit(weft__server_choice *c, double *retry_a
     p.n_insert = (int32_t)g->n_thinking_end;
     p.predicted = g->predicted;
     p.n_predicted = (int32_t)g->n_predicted;
+    p.kv_dtype = a->kv_type;
     p.draft_max = a->draft_max < WEFT_DRAFT_MAX ? (int32_t)a->draft_max : WEFT_DRAFT_MAX;
     p.draft_min = (int32_t)a->draft_min;
     p.draft_p_min = (float)a->draft_p_min;
