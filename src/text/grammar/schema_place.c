@@ -76,8 +76,8 @@ int32_t weft__gram_schema_fail(weft__gram_schema *c, weft_status status, const c
     return -1;
 }
 
-/* What is looked for in all of a schema. Each value that is looked at is a step, and its nesting is bounded by the reader
- * of JSON. */
+/* What is looked for in all of a schema. Each value that is looked at is a step, and its nesting is bounded by the
+ * reader of JSON. */
 typedef struct searched {
     weft__gram_schema *c;
     const char *at, *key, *name; /* key NULL: an $anchor, spelled '#name' */
