@@ -49,7 +49,8 @@ static weft_status settle(struct serve_options *o, int32_t n_threads, weft_error
     o->opened.n_ctx = e->n_ctx;
     o->opened.rope = o->rope.params;
     o->opened.provider = provider_given;
-    o->opened.renew_plan = 1;
+    o->opened.renew_plan = !o->check;
+    o->opened.outline = e->rehearsal = o->check;
     return o->template_file ? read_text(o->template_file, &o->template, &n, err) : WEFT_OK;
 }
 
@@ -155,6 +156,41 @@ weft_status serve_models_find(const command_spec *spec, struct serve_options *o,
     o->server.engine_params = &o->engine;
     o->server.sources = o->sources.items;
     o->server.n_sources = o->sources.n;
+    return st;
+}
+
+/* As the server does when a request asks for it (src/server/loader.c). */
+static weft_status rehearse_one(const weft_server_source *source, weft_error *err)
+{
+    char path[4096];
+    weft_model *model = NULL;
+    weft_engine *engine = NULL;
+    weft_server *server = NULL;
+    weft_server_params p;
+    weft_server_params_default(&p);
+    p.port = -1;
+    p.chat_template = *source->chat_template ? source->chat_template : NULL;
+    weft_status st = weft_resolve_model(source->path, path, sizeof path, err);
+    if (!st) st = weft_model_open(path, source->model_params, &model, err);
+    if (!st) st = weft_engine_new(model, source->engine_params, &engine, err);
+    for (int32_t i = 0; i < source->n_adapters && !st; i++)
+        st = weft_engine_adapter_add(engine, source->adapters[i].name, source->adapters[i].path,
+                                     source->adapters[i].scale, 0, err);
+    if (!st) st = weft_server_new(model, engine, &p, &server, err);
+    weft_server_free(&server);
+    weft_engine_free(&engine);
+    weft_model_close(&model);
+    return st;
+}
+
+weft_status serve_models_rehearse(const struct serve_options *o, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    const int32_t n_named = (o->config && o->config->n_models ? (int32_t)o->config->n_models - 1 : 0) + o->models.n;
+    for (int32_t i = 0; i < n_named && i < o->sources.n && !st; i++) {
+        const weft_server_source *s = &o->sources.items[i];
+        if ((st = rehearse_one(s, err))) weft_fail_within(err, st, "the model '%s'", s->name);
+    }
     return st;
 }
 

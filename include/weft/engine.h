@@ -60,7 +60,10 @@ typedef struct weft_engine_params {
     uint64_t swap_bytes;
     /* how long a step should take while others decode, ms: rows of prompts become as many as fit into it, up to chunk
      * (0: all that a step has). 0: they are `chunk` whatever that takes; with WEFT_CHUNK_AUTO: 100 */
-    int32_t steady_ms, reserved;
+    int32_t steady_ms;
+    /* 1: the model is an outline, and the engine shows whether one could be made so: it takes adapters and no requests
+     * (WEFT_STATE), and opens no store and no trace; a server of it starts. 0: WEFT_STATE for an outline */
+    int32_t rehearsal;
     /* A smaller model of the same vocabulary (weft_draft_fits) that guesses tokens, where spec is WEFT_SPEC_AUTO or
      * WEFT_SPEC_DRAFT; with pages of its own for n_kv_tokens. It outlives the engine. NULL: none */
     weft_model *draft;

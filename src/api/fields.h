@@ -164,6 +164,9 @@ typedef struct weft__api_table {
     int (*check)(weft__api_params *params,
                  weft__api_error *error); /* what fields demand of each other; NULL: nothing */
     const char *n, *tokens, *top;         /* of forms that generate: the names of ask's n, max_tokens and n_top */
+    /* Of a form that is not strict: fields of which what is nearly spelled so is refused, too, as an answer would be
+     * held to nothing; up to NULL. NULL: there are none. */
+    const char *const *exact;
 } weft__api_table;
 
 /* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the

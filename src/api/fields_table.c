@@ -274,6 +274,11 @@ static const weft__api_field model_fields[] = {
     END,
 };
 
+/* What an answer is held to. */
+static const char *const constraints[] = {"grammar",     "json_schema",  "response_format", "structured_outputs",
+                                          "guided_json", "guided_regex", "guided_choice",   "guided_grammar",
+                                          NULL};
+
 const weft__api_table weft__api_table_chat = {.name = "chat",
                                               .path = "/v1/chat/completions",
                                               .strict = 1,
@@ -297,7 +302,8 @@ const weft__api_table weft__api_table_completion = {.name = "completion",
                                                     .check = weft__api_check_completion,
                                                     .n = "n_cmpl",
                                                     .tokens = "n_predict",
-                                                    .top = "n_probs"};
+                                                    .top = "n_probs",
+                                                    .exact = constraints};
 const weft__api_table weft__api_table_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
 const weft__api_table weft__api_table_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
 const weft__api_table weft__api_table_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields,

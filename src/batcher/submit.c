@@ -14,6 +14,7 @@
 static weft_status check_request(const weft_engine *e, const weft_request_params *p, weft_error *err)
 {
     int32_t n_vocab = e->model->hp.n_vocab;
+    if (e->params.rehearsal) return weft_fail(err, WEFT_STATE, "an engine of an outline takes no requests");
     if (!p->event) return weft_fail(err, WEFT_ARGUMENT, "a request without an event function");
     if (p->n_tokens < 1 || !p->tokens) return weft_fail(err, WEFT_ARGUMENT, "the prompt has no tokens");
     if (p->max_tokens < -1)

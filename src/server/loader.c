@@ -19,20 +19,47 @@
 
 static const uint64_t TEND_NS = 100000000;
 
-void weft__server_loader_want(weft_server *s, weft__server_model *m)
+/* Will it have gone in a while, whatever else happens? */
+static int is_going(const weft__server_model *m)
 {
-    if (m->state != WEFT__SERVER_UNLOADED && m->state != WEFT__SERVER_FAILED) return;
+    return m->state == WEFT__SERVER_UNLOADING || (m->state == WEFT__SERVER_LOADED && m->closing == 2) ||
+           (m->state == WEFT__SERVER_LOADING && m->is_cancelled);
+}
+
+int weft__server_loader_want(weft_server *s, weft__server_model *m)
+{
+    if (is_going(m)) return m->is_wanted_again = 1;
+    if (m->state != WEFT__SERVER_UNLOADED && m->state != WEFT__SERVER_FAILED) return 0;
     m->state = WEFT__SERVER_WANTED;
     m->wanted_ns = weft__clock_ns();
-    m->is_cancelled = 0;
+    m->is_cancelled = m->is_wanted_again = 0;
     m->permille = 0;
     pthread_cond_signal(&s->models.work);
+    return 1;
 }
 
 void weft__server_loader_close(weft_server *s, weft__server_model *m)
 {
     m->closing = 2;
+    m->is_wanted_again = 0;
     pthread_cond_signal(&s->models.work);
+}
+
+void weft__server_loader_cancel(weft_server *s, weft__server_model *m)
+{
+    m->is_wanted_again = 0;
+    if (m->state == WEFT__SERVER_WANTED) m->state = WEFT__SERVER_UNLOADED;
+    else m->is_cancelled = 1;
+    pthread_cond_signal(&s->models.work);
+}
+
+/* It has gone: comes again where that was asked for meanwhile. */
+static void is_gone(weft_server *s, weft__server_model *m)
+{
+    m->state = WEFT__SERVER_UNLOADED;
+    m->reserved = m->kv_allowed = m->adapters_more = 0;
+    m->closing = 0;
+    if (m->waiting.n || m->is_wanted_again) weft__server_loader_want(s, m);
 }
 
 /* ---- loading ---- */
@@ -192,15 +219,19 @@ static void load_one(weft_server *s, weft__server_model *m)
         m->load_ms = (m->loaded_ns - began) / 1000000;
         m->n_loads++;
         weft__server_models_send(s, m);
-        if (m->is_cancelled) weft__server_loader_close(s, m);
+        if (m->is_cancelled && !m->is_wanted_again) weft__server_loader_close(s, m);
         pthread_cond_signal(&s->models.tick);
         return;
     }
-    m->state = st == WEFT_CANCELLED ? WEFT__SERVER_UNLOADED : WEFT__SERVER_FAILED;
+    if (st == WEFT_CANCELLED) { /* who waited then was refused */
+        is_gone(s, m);
+        return;
+    }
+    m->state = WEFT__SERVER_FAILED;
     m->reserved = m->kv_allowed = m->adapters_more = 0;
     m->fault = err;
     weft__server_models_refuse(s, m, &err);
-    if (st != WEFT_CANCELLED) weft__log(WEFT__LOG_WARN, "the model '%s' could not be loaded: %s", m->name, err.message);
+    weft__log(WEFT__LOG_WARN, "the model '%s' could not be loaded: %s", m->name, err.message);
 }
 
 /* ---- unloading ---- */
@@ -323,11 +354,8 @@ void weft__server_loader_unload(weft_server *s, weft__server_model *m)
     if (weft__server_adapters_keep(m, &err)) weft__log(WEFT__LOG_WARN, "%s", err.message);
     weft__background_run(end_model, m);
     pthread_mutex_lock(&s->models.lock);
-    m->state = WEFT__SERVER_UNLOADED;
-    m->reserved = m->kv_allowed = m->adapters_more = 0;
-    m->closing = 0;
     m->n_unloads++;
-    if (m->waiting.n) weft__server_loader_want(s, m);
+    is_gone(s, m);
 }
 
 /* ---- the threads ---- */

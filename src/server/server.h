@@ -48,6 +48,10 @@ typedef struct weft__server_caller {
     int is_admin;    /* may change what all others get, and see what they do */
     const struct weft__server_member *member; /* of the key, in these rules; NULL: it has no limits */
     struct weft__server_rules *rules;         /* held; NULL where nobody was asked who calls */
+    struct {
+        char model[WEFT__API_ADAPTER_NAME]; /* that is meant instead of what the body names; "": that */
+        char id[32];                        /* of the answer, behind its form's prefix; "": it gets one */
+    } routed;                               /* by router.c */
 } weft__server_caller;
 
 weft_status weft__server_keys_add(weft__server_keys *keys, const char *key, int is_admin, weft_error *err);
@@ -266,6 +270,7 @@ typedef struct weft__server_model {
     enum weft__server_model_state state;
     int n_held;              /* requests and endpoints that use it: it stays as it is meanwhile */
     int closing;             /* goes when none uses it: 1: for room, 2: whatever else happens; new requests wait */
+    int is_wanted_again;     /* it is to be loaded as soon as it has gone */
     atomic_int is_cancelled; /* while it is loading; looked at without the lock, too, as stop is */
     uint64_t wanted_ns, loaded_ns, used_ns;
     uint64_t keep_ns;                                 /* how long it stays unused; UINT64_MAX: for ever */
@@ -366,6 +371,7 @@ struct weft_server {
     weft__server_traces *traces;  /* NULL: none are sent */
     weft__server_metrics_file metrics_file;
     weft__server_resident resident;
+    struct weft__server_router *router; /* NULL: none */
     int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;

@@ -31,7 +31,7 @@ static const weft_model_info info = {.n_ctx_train = 5, .d_model = 6, .n_params =
 static void models(weft__strbuf *out)
 {
     weft__api_put_models_begin(out);
-    weft__api_put_model(out, "m\"", 9, 3, 4, &info);
+    weft__api_put_model(out, "m\"", (const char *const[]){"m\"", "*", "n\"", "o", NULL}, 9, 3, 4, &info);
     weft__api_put_adapter_model(out, "poem", "m\"", 9, &poem);
     weft__api_put_preset_model(out, "tale", "m\"", 9);
     weft__api_put_models_end(out);
@@ -113,6 +113,7 @@ static const struct object {
 } objects[] = {
     {models,
      "{\"object\":\"list\",\"data\":[{\"id\":\"m\\\"\",\"object\":\"model\",\"created\":9,\"owned_by\":\"weft\","
+     "\"aliases\":[\"n\\\"\",\"o\"],"
      "\"meta\":{\"n_vocab\":3,\"n_ctx\":4,\"n_ctx_train\":5,\"n_embd\":6,\"n_params\":7,\"size\":8}},"
      "{\"id\":\"poem\",\"object\":\"model\",\"created\":9,\"owned_by\":\"weft\",\"parent\":\"m\\\"\","
      "\"meta\":{\"adapter_id\":3,\"version\":2,\"scale\":0.5}},"
