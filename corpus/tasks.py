@@ -201,3 +201,15 @@ class Preferences(Task):
 
 TASKS = {"facts": Facts(), "two_hop": TwoHop(), "counting": Counting(), "copying": Copying(), "json": Json(), "arithmetic": Arithmetic(),
          "tool_calls": ToolCalls(), "preferences": Preferences()}
+
+
+def retrieval(dice):
+    """A question and the sentence that answers it; beside it what else is true of the person, and what is true of another one: hard negatives."""
+    name, relation, prompt, answers = dice.pick(FACTS)
+    other = dice.pick([p for p in PEOPLE if p.name != name])
+    second = dice.pick([r for r in facts.RELATIONS if r not in (relation, "who")])
+    negatives = [facts.ask(facts.BY_NAME[name], second)[0][1][0], facts.ask(other, relation)[0][1][0]]
+    return {"query": prompt, "positive": answers[0], "negatives": [n for n in negatives if n not in answers], "subject": f"{name} {relation}"}
+
+
+FACTS = facts.facts()
