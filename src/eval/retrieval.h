@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* retrieval.h: does a model's embedding of a query stand nearest to those of the texts that belong to it? Queries, texts and
- * which belong together come from records as `weft adapter train --loss infonce` learns them, or from the three files
- * of a BEIR task. Measured as BEIR does (Thakur et al. 2021), by cosines, over all texts of the set; a text that does
+/* retrieval.h: does a model's embedding of a query stand nearest to those of the texts that belong to it? Queries,
+ * texts and which belong together come from records as `weft adapter train --loss infonce` learns them, or from the
+ * three files of a BEIR task. Measured as BEIR does (Thakur et al. 2021), by cosines, over all texts of the set; a text that does
  * not belong and is as near as one that does stands before it, so that embeddings that are all alike find nothing. One
  * thread calls; the engine has its own. */
 #ifndef WEFT_EVAL_RETRIEVAL_H
@@ -37,9 +37,15 @@ weft_status weft__eval_retrieval_add(weft__eval_retrieval_set *s, const char *pa
  * between, a heading before them. Queries without a text are left out. Fails so, too. */
 weft_status weft__eval_retrieval_beir(weft__eval_retrieval_set *s, const char *texts, const char *queries,
                                       const char *grades, weft_error *err);
-/* The same of bytes in memory, for fuzzing, too. */
+/* The same of bytes in memory, for fuzzing, too; BEIR's files in that order. After a failure the set is to be freed. */
+typedef struct weft__eval_retrieval_file {
+    const char *name, *text; /* name: for messages */
+    size_t n;
+} weft__eval_retrieval_file;
 weft_status weft__eval_retrieval_parse(weft__eval_retrieval_set *s, const char *name, const char *text, size_t n,
                                        weft_error *err);
+weft_status weft__eval_retrieval_beir_parse(weft__eval_retrieval_set *s, const weft__eval_retrieval_file files[3],
+                                            weft_error *err);
 void weft__eval_retrieval_free(weft__eval_retrieval_set *s);
 
 typedef struct weft__eval_retrieval_params {

@@ -243,21 +243,17 @@ static weft_status put_named(named *d, const weft__json *doc, weft_error *err)
     return st;
 }
 
-static weft_status read_named(named *d, const char *path, weft_error *err)
+static weft_status read_named(named *d, const weft__eval_retrieval_file *f, weft_error *err)
 {
     weft__eval_docs docs = {0};
     weft_error why = {0};
-    char *text = NULL;
-    size_t n = 0;
-    weft_status st = weft__eval_read_file(path, &text, &n, err);
-    if (!st) st = weft__eval_docs_parse(path, text, n, &docs, err);
-    if (!st && !begin(&d->by_name, &d->names, &d->n_names, &d->names_room)) st = no_memory(path, err);
+    weft_status st = weft__eval_docs_parse(f->name, f->text, f->n, &docs, err);
+    if (!st && !begin(&d->by_name, &d->names, &d->n_names, &d->names_room)) st = no_memory(f->name, err);
     for (size_t i = 0; !st && i < docs.n; i++) {
         st = put_named(d, docs.items[i], &why);
-        if (st) weft_fail(err, st, "%s: record %zu: %s", path, i + 1, why.message);
+        if (st) weft_fail(err, st, "%s: record %zu: %s", f->name, i + 1, why.message);
     }
     weft__eval_docs_free(&docs);
-    weft__free(text);
     return st;
 }
 
@@ -298,15 +294,15 @@ static weft_status put_grade(weft__eval_retrieval_set *s, named *texts, named *q
     return put_link(s, taken[query] - 1, text, grade) ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for texts");
 }
 
-static weft_status read_grades(weft__eval_retrieval_set *s, named *texts, named *queries, const char *path,
-                               weft_error *err)
+static weft_status read_grades(weft__eval_retrieval_set *s, named *texts, named *queries,
+                               const weft__eval_retrieval_file *f, weft_error *err)
 {
-    char *text = NULL;
-    size_t n = 0, number = 1;
+    char *text = weft__strndup(f->text, f->n); /* cut into fields */
+    size_t number = 1;
     weft_error why = {0};
     uint32_t *taken = weft__alloc_zero(queries->n_texts + 1, sizeof *taken);
-    weft_status st = taken ? weft__eval_read_file(path, &text, &n, err) : no_memory(path, err);
-    if (!st && strlen(text) != n) st = weft_fail(err, WEFT_FORMAT, "%s: it has a NUL", path);
+    weft_status st = taken && text ? WEFT_OK : no_memory(f->name, err);
+    if (!st && memchr(f->text, 0, f->n)) st = weft_fail(err, WEFT_FORMAT, "%s: it has a NUL", f->name);
     for (char *line = text, *next; !st && line && *line; line = next, number++) {
         next = line + strcspn(line, "\n");
         if (*next) *next++ = 0;
@@ -314,21 +310,21 @@ static weft_status read_grades(weft__eval_retrieval_set *s, named *texts, named 
         if (len && line[len - 1] == '\r') line[len - 1] = 0;
         if (number == 1 || !*line) continue; /* the heading */
         st = put_grade(s, texts, queries, taken, line, &why);
-        if (st) weft_fail(err, st, "%s:%zu: %s", path, number, why.message);
+        if (st) weft_fail(err, st, "%s:%zu: %s", f->name, number, why.message);
     }
     weft__free(text);
     weft__free(taken);
     return st;
 }
 
-weft_status weft__eval_retrieval_beir(weft__eval_retrieval_set *s, const char *texts, const char *queries,
-                                      const char *grades, weft_error *err)
+weft_status weft__eval_retrieval_beir_parse(weft__eval_retrieval_set *s, const weft__eval_retrieval_file files[3],
+                                            weft_error *err)
 {
     named t = {0}, q = {0};
-    weft_status st = read_named(&t, texts, err);
-    if (!st) st = read_named(&q, queries, err);
-    if (!st) st = read_grades(s, &t, &q, grades, err);
-    if (!st && !s->n_links) st = weft_fail(err, WEFT_FORMAT, "%s: no text belongs to any query", grades);
+    weft_status st = read_named(&t, &files[0], err);
+    if (!st) st = read_named(&q, &files[1], err);
+    if (!st) st = read_grades(s, &t, &q, &files[2], err);
+    if (!st && !s->n_links) st = weft_fail(err, WEFT_FORMAT, "%s: no text belongs to any query", files[2].name);
     if (!st) {
         s->texts = t.texts;
         s->n_texts = t.n_texts;
@@ -339,5 +335,22 @@ weft_status weft__eval_retrieval_beir(weft__eval_retrieval_set *s, const char *t
     }
     named_free(&t);
     named_free(&q);
+    return st;
+}
+
+weft_status weft__eval_retrieval_beir(weft__eval_retrieval_set *s, const char *texts, const char *queries,
+                                      const char *grades, weft_error *err)
+{
+    const char *const paths[3] = {texts, queries, grades};
+    char *text[3] = {NULL};
+    weft__eval_retrieval_file files[3] = {{0}};
+    weft_status st = WEFT_OK;
+    for (int i = 0; i < 3 && !st; i++) {
+        st = weft__eval_read_file(paths[i], &text[i], &files[i].n, err);
+        files[i].name = paths[i];
+        files[i].text = text[i];
+    }
+    if (!st) st = weft__eval_retrieval_beir_parse(s, files, err);
+    for (int i = 0; i < 3; i++) weft__free(text[i]);
     return st;
 }

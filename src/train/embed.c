@@ -40,7 +40,7 @@ static weft_status check_groups(const weft__trainer *t, weft_error *err)
     return WEFT_OK;
 }
 
-static weft_status make_room(weft__trainer *t, struct embedded *m, weft_error *err)
+static weft_status embed_room(weft__trainer *t, struct embedded *m, weft_error *err)
 {
     const size_t n = (size_t)t->n_segs, width = (size_t)weft__train_width(t, t->ops[m->norm].out);
     uint64_t floats, bytes;
@@ -135,7 +135,7 @@ weft_status weft__train_embed(weft__trainer *t, int back, weft__train_loss *l, w
                          "%s: nothing that learns has a part in embeddings; the output matrix has none (targets)",
                          t->src.label);
     weft_status st = check_groups(t, err);
-    if (!st) st = make_room(t, &m, err);
+    if (!st) st = embed_room(t, &m, err);
     if (st) return st;
     find_same(t, m.same);
     sum_rows(t, &m);

