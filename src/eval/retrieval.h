@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* retrieval.h: does a model's embedding of a query stand nearest to those of the texts that belong to it? Queries,
  * texts and which belong together come from records as `weft adapter train --loss infonce` learns them, or from the
- * three files of a BEIR task. Measured as BEIR does (Thakur et al. 2021), by cosines, over all texts of the set; a text that does
- * not belong and is as near as one that does stands before it, so that embeddings that are all alike find nothing. One
- * thread calls; the engine has its own. */
+ * three files of a BEIR task. Measured as BEIR does (Thakur et al. 2021), by cosines, over all texts of the set; a text
+ * that does not belong and is as near as one that does stands before it, so that embeddings that are all alike find
+ * nothing. One thread calls; the engine has its own. */
 #ifndef WEFT_EVAL_RETRIEVAL_H
 #define WEFT_EVAL_RETRIEVAL_H
 
