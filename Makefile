@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
-	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models bench-kv-forms bench-draft-trees bench-swap bench-learn bench-route bench-search soak soak-models peers lm-eval-check \
+	bench-text bench-grammar bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models bench-kv-forms bench-draft-trees bench-swap bench-learn bench-route bench-search gate soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -120,6 +120,7 @@ help:
 	@echo 'make bench-neighbour what a process that takes a core away costs; ARGS=... go to bench/neighbour'
 	@echo 'make bench-models    what loading models, and adapters on little room, costs others (bench/models)'
 	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve (--check: fails where a bound is missed)'
+	@echo 'make gate            formats of weights and tiers of kernels against BF16, with adapters: KL first, then answers (docs/howto/evaluate.md); ARGS=... go to scripts/gate'
 	@echo 'make soak-models     five models with room for two, and 32 clients, for five minutes'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
@@ -211,6 +212,9 @@ bench-grammar:
 bench-learn:
 	@scripts/build bench_learn
 	@bench/learn build/bench_learn --seed $(or $(SEED),1) $(ARGS) || [ $$? = 75 ]
+
+gate: all
+	@scripts/gate $(ARGS)
 
 soak bench-serve bench-models:
 	@scripts/build weft bench_load $(if $(filter bench-models,$@),bench_adapter_tiers)
