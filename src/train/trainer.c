@@ -211,8 +211,9 @@ weft__train_param weft__trainer_param(const weft__trainer *t, size_t i)
 
 void weft__trainer_set_param(weft__trainer *t, size_t i, const float *values)
 {
-    memcpy(t->params[i].data, values, (size_t)t->params[i].n * sizeof *values);
-    if (t->params[i].start && t->step == 0) memcpy(t->params[i].start, values, (size_t)t->params[i].n * sizeof *values);
+    const struct weft__trainer_weight *p = &t->params[i];
+    memcpy(p->data, values, (size_t)p->n * sizeof *values);
+    if (t->start && t->step == 0) memcpy(t->start + (p->data - t->data), values, (size_t)p->n * sizeof *values);
 }
 
 /* ---- the limit ---- */
