@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* served.h: products with the rows of a frozen, quantized matrix as serving computes them, bit for bit: activations in 8
- * bits, by the kernels of kernels.def (weft__matmul). Weights stay as they are in the file: a thread packs a group of
+/* served.h: products with the rows of a frozen, quantized matrix as serving computes them, bit for bit: activations in
+ * 8 bits, by the kernels of kernels.def (weft__matmul). Weights stay as they are in the file: a thread packs a group of
  * panels at a time, multiplies all rows by it, and packs the next into its place. */
 #ifndef WEFT_TRAIN_SERVED_H
 #define WEFT_TRAIN_SERVED_H

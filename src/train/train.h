@@ -184,8 +184,8 @@ typedef struct weft__trainer_info {
 } weft__trainer_info;
 void weft__trainer_describe(const weft__trainer *t, weft__trainer_info *out);
 
-/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, measured for
- * `ms` milliseconds: the limit that flops / time is held against. */
+/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, of f32 or,
+ * where products are rounded to it, of BF16, measured for `ms` ms: the limit that flops / time is held against. */
 double weft__trainer_peak(weft__trainer *t, int ms);
 
 /* ---- what learns ---- */

@@ -237,7 +237,8 @@ double weft__trainer_peak(weft__trainer *t, int ms)
     weft__peak_kernels peak;
     double result[WEFT__POOL_MAX_THREADS], sum = 0;
     weft__peak_kernels_get(weft__tier_mask(), &peak);
-    weft__pool_run(t->pool, run_spin, &(struct spin){peak.f32_fma, ms, result});
+    const int rounded = t->o.lora_rank > 0 && !t->o.exact && peak.bf16_dot;
+    weft__pool_run(t->pool, run_spin, &(struct spin){rounded ? peak.bf16_dot : peak.f32_fma, ms, result});
     for (int i = 0; i < t->n_threads; i++) sum += result[i];
     return sum;
 }
