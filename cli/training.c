@@ -325,6 +325,7 @@ weft_status training_params(training *t, char **source, weft_error *err)
     p->heldout_every = t->heldout_every;
     p->learn_prompts = t->learn_prompts;
     p->recompute = t->recompute;
+    p->exact = t->exact;
     p->resume = t->resume;
     p->neighbors = t->neighbors.n ? t->neighbors.items : NULL;
     p->answers = t->answers.n ? t->answers.items : NULL;

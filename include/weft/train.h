@@ -228,7 +228,9 @@ typedef struct weft_train_params {
     const char *verifier;
     const char *teacher; /* DISTILL: a model with the same vocabulary */
     int32_t teacher_top; /* DISTILL: how many tokens; their probabilities are made to add up to 1 (64) */
-    int32_t reserved;
+    /* Adapters. 1: products with the frozen model in f32. 0: where the processor has faster units, forward as serving
+     * computes them, and back in BF16 */
+    int32_t exact;
 } weft_train_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         n_warmup: int
         epochs: float
         recompute: bool
+        exact: bool
         resume: bool
         heldout_tokens: int
         save_every: int

@@ -3,8 +3,8 @@
  *
  * A trainer walks the same graph that the engine runs (src/model), op by op, forward and back, so every dense
  * architecture learns without code of its own; mixtures of experts are refused. The base may have any format; it is
- * decoded as it is multiplied, in f32. Either LoRA pairs on frozen matrices learn (Hu et al. 2021), or all weights, in
- * f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
+ * decoded as it is multiplied (product.h). Either LoRA pairs on frozen matrices learn (Hu et al. 2021), or all weights,
+ * in f32. Letters: R rows (tokens) of a batch, V vocabulary, N outputs and K inputs of a matrix, r rank.
  *
  * Usage: create; then for every step weft__trainer_add (or _learn) once or more, each adding to the gradients, and
  * weft__trainer_step. Gradients are divided by the weight (without signs) of all rows added since the last step, so
@@ -49,6 +49,10 @@ typedef struct weft__train_options {
     /* keep only what layers hand to each other, and run a layer's forward again on the way back: less memory, a
      * third slower */
     int recompute;
+    /* Products with frozen matrices are never rounded. Else, where the processor has units for them, forward they are
+     * what serving computes (activations in 8 bits, for quantized matrices), and back both factors are rounded to
+     * BF16: more than twice as fast, and gradients differ by what such rounding makes. */
+    int exact;
     uint64_t seed;           /* of A, which is uniform in +-sqrt(3/K) (Kaiming); B is zero */
     int32_t optimizer;       /* weft__train_optimizer */
     float lr;                /* the schedule's highest */
@@ -190,8 +194,8 @@ typedef struct weft__trainer_info {
 } weft__trainer_info;
 void weft__trainer_describe(const weft__trainer *t, weft__trainer_info *out);
 
-/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, measured for
- * `ms` milliseconds: the limit that flops / time is held against. */
+/* 10^9 multiplications and additions per second that the trainer's threads reach together on registers, of f32 or,
+ * where products are rounded to it, of BF16, measured for `ms` ms: the limit that flops / time is held against. */
 double weft__trainer_peak(weft__trainer *t, int ms);
 
 /* ---- what learns ---- */
