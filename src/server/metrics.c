@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "server/learn.h"
 #include "server/models.h"
 #include "server/rules.h"
 
@@ -480,6 +481,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     counter(out, "weft_traces_sent_total", "Requests whose spans a collector took.", n_sent);
     counter(out, "weft_traces_dropped_total", "Requests whose spans were dropped: it did not, or not in time.",
             n_dropped);
+    weft__server_learn_metrics(s, out);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.",
             weft__server_log_lost(s));
     gauge(out, "weft_memory_blocks",
