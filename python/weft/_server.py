@@ -52,6 +52,9 @@ if TYPE_CHECKING:
         learn_days: int
         feedback_per_hour: int
         log_sync: int
+        route: Sequence[str]
+        route_by: str
+        route_cost: float
 
 
 class Server:

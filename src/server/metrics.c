@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "server/learn.h"
 #include "server/models.h"
+#include "server/router.h"
 #include "server/rules.h"
 
 static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};
@@ -487,6 +488,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     gauge(out, "weft_memory_blocks",
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
+    weft__server_router_put_metrics(s, out);
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
     if (who->is_admin && who->rules)
         weft__server_accounts_write(&s->limits, who->rules->accounts, who->rules->n_accounts, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* learn_kill.c: claims on a store that is killed, or has no room, at each of its writes: what was acknowledged is there,
- * the database and the witness log know the same, who was forgotten is gone whole, and nothing else is refused later. A
- * child does the work; each write of SQLite and of the log passes through here. */
+/* learn_kill.c: claims on a store that is killed, or has no room, at each of its writes: what was acknowledged is
+ * there, the database and the witness log know the same, who was forgotten is gone whole, and nothing else is
+ * refused later. A child does the work; each write of SQLite and of the log passes through here. */
 #include "fixture.h"
 
 #include <dirent.h>
