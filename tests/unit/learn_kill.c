@@ -175,7 +175,7 @@ static void check(struct acks a, int n, int is_killed)
 
 static int at_each_write(int how)
 {
-    for (int n = 1;; n += how == KILL ? 1 : 3) {
+    for (int n = 1;; n += CLAIMS_REPEATED(how == KILL ? 1 : 3, 7, 17)) {
         clear_folder();
         mkdir(folder, 0700);
         const struct acks a = run_child(how, n);
