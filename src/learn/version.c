@@ -197,6 +197,14 @@ int64_t weft__versions_current(weft__versions *v, const char *tenant, const char
     return now;
 }
 
+int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version)
+{
+    pthread_mutex_lock(&v->lock);
+    const int is = published(v, tenant, name, version) != NULL;
+    pthread_mutex_unlock(&v->lock);
+    return is;
+}
+
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version)
 {
     pthread_mutex_lock(&v->lock);

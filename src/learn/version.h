@@ -62,6 +62,8 @@ weft_status weft__versions_roll_back(weft__versions *v, const char *tenant, cons
 /* The current version of a lineage; 0: the base alone, or no such lineage. content (may be NULL)
  * [WEFT__VERSION_CONTENT]. */
 int64_t weft__versions_current(weft__versions *v, const char *tenant, const char *name, char *content);
+/* Was that version published? */
+int weft__versions_is_published(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* That a published version went on from; 0: the base, or no such version. */
 int64_t weft__versions_parent(weft__versions *v, const char *tenant, const char *name, int64_t version);
 /* The number that the next one will have. */
