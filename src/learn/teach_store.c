@@ -23,7 +23,9 @@ typedef struct store_tenant {
 
 struct weft__teach_store {
     weft__learn_store *store;
-    weft__teach_loop_params p;
+    weft__teach_store_params own;
+    weft__teach_loop_params p; /* of it */
+    char only[WEFT__LEARN_TENANT];
     weft__teach_loop *loop;
     pthread_t thread;
     int has_thread;
@@ -111,9 +113,8 @@ static int busy(void *arg)
     return t->p.hooks.busy && t->p.hooks.busy(t->p.hooks.arg);
 }
 
-static weft_status note(void *arg, const weft__version_row *row, weft_error *err)
+weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err)
 {
-    weft__teach_store *t = arg;
     char parent[24], report[64];
     snprintf(parent, sizeof parent, "%lld", (long long)row->parent);
     snprintf(report, sizeof report, "{\"reason\":\"%s\"}", row->reason);
@@ -126,7 +127,15 @@ static weft_status note(void *arg, const weft__version_row *row, weft_error *err
                                    .first_event = row->first_event,
                                    .last_event = row->last_event,
                                    .report = report};
-    return weft__learn_put_version(t->store, &v, err);
+    return weft__learn_put_version(store, &v, err);
+}
+
+static weft_status note(void *arg, const weft__version_row *row, weft_error *err)
+{
+    const weft__teach_store *t = arg;
+    weft_status st = weft__teach_store_put_row(t->store, row, err);
+    if (!st && t->own.told) t->own.told(t->own.told_arg, row);
+    return st;
 }
 
 /* ---- events ---- */
@@ -241,7 +250,8 @@ static weft_status each_tenant(weft__teach_store *t, weft_status (*fn)(weft__tea
 {
     store_names names = {0};
     weft_status st = weft__learn_tenants(t->store, take_name, &names, err);
-    for (size_t i = 0; !st && i < names.n; i++) st = fn(t, names.name[i], err);
+    for (size_t i = 0; !st && i < names.n; i++)
+        if (!*t->only || !strcmp(t->only, names.name[i])) st = fn(t, names.name[i], err);
     weft__free(names.name);
     return st;
 }
@@ -271,6 +281,23 @@ static int take_row(void *arg, const weft__learn_version *v)
     return 0;
 }
 
+static weft_status rows_of(weft__learn_store *store, const char *tenant, const char *name, store_rows *out,
+                           weft__versions *versions, weft_error *err)
+{
+    weft_status st = weft__learn_versions(store, tenant, name, take_row, out, err);
+    for (size_t i = 0; !st && i < out->n; i++) st = weft__versions_read(versions, &out->row[i], err);
+    return st;
+}
+
+weft_status weft__teach_store_read_rows(weft__learn_store *store, const char *tenant, const char *name,
+                                        weft__versions *out, weft_error *err)
+{
+    store_rows rows = {0};
+    weft_status st = rows_of(store, tenant, name, &rows, out, err);
+    weft__free(rows.row);
+    return st;
+}
+
 /* A version that was published: requests may name it, and what it learned is known. */
 static weft_status restore(weft__teach_store *t, store_tenant *one, const weft__version_row *row, weft_error *err)
 {
@@ -289,11 +316,10 @@ static weft_status restore_tenant(weft__teach_store *t, const char *tenant, weft
     store_rows rows = {0};
     store_tenant *one = NULL;
     weft_status st = tenant_of(t, tenant, &one, err);
-    if (!st) st = weft__learn_versions(t->store, tenant, one->name, take_row, &rows, err);
+    if (!st) st = rows_of(t->store, tenant, one->name, &rows, weft__teach_loop_versions(t->loop), err);
     for (size_t i = 0; !st && i < rows.n; i++) {
         const weft__version_row *row = &rows.row[i];
-        st = weft__versions_read(weft__teach_loop_versions(t->loop), row, err);
-        if (!st && row->what == WEFT__VERSION_PUBLISHED) st = restore(t, one, row, err);
+        if (row->what == WEFT__VERSION_PUBLISHED) st = restore(t, one, row, err);
         if (row->last_event > one->after) one->after = row->last_event;
     }
     weft__free(rows.row);
@@ -334,23 +360,33 @@ static void *store_run(void *arg)
     return NULL;
 }
 
-weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_loop_params *params,
+void weft__teach_store_params_default(weft__teach_store_params *p)
+{
+    *p = (weft__teach_store_params){.looks_only = 0};
+    weft__teach_loop_params_default(&p->loop);
+}
+
+weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_store_params *params,
                                   weft__teach_store **out, weft_error *err)
 {
     weft__teach_store *t = *out = weft__alloc_zero(1, sizeof *t);
     if (!t) return store_no_memory(err);
-    weft__teach_loop_params p = *params;
+    weft__teach_loop_params p = params->loop;
     t->store = store;
-    t->p = *params;
-    t->n_woken = 1; /* what is there already is read */
+    t->own = *params;
+    t->p = params->loop;
+    if (params->only) snprintf(t->only, sizeof t->only, "%s", params->only);
+    t->n_woken = !params->looks_only; /* what is there already is read */
     pthread_mutex_init(&t->lock, NULL);
     weft__clock_cond_init(&t->changed);
     p.hooks = (weft__teach_hooks){.arg = t, .place = place, .publish = publish, .note = note, .busy = busy};
     weft_status st = weft__teach_loop_new(&p, &t->loop, err);
     if (!st) st = each_tenant(t, restore_tenant, err);
-    if (!st) weft__learn_listen(store, woken, t);
-    if (!st && weft__thread_start(&t->thread, store_run, t)) st = weft_fail(err, WEFT_IO, "no thread to learn with");
-    else if (!st) t->has_thread = 1;
+    if (!st && !params->looks_only) {
+        weft__learn_listen(store, woken, t);
+        if (weft__thread_start(&t->thread, store_run, t)) st = weft_fail(err, WEFT_IO, "no thread to learn with");
+        else t->has_thread = 1;
+    }
     if (st) weft__teach_store_free(out);
     return st;
 }
@@ -359,7 +395,7 @@ void weft__teach_store_free(weft__teach_store **pt)
 {
     weft__teach_store *t = pt ? *pt : NULL;
     if (!t) return;
-    weft__learn_listen(t->store, NULL, NULL);
+    if (t->has_thread) weft__learn_listen(t->store, NULL, NULL);
     pthread_mutex_lock(&t->lock);
     t->ends = 1;
     pthread_cond_broadcast(&t->changed);
@@ -418,7 +454,7 @@ void weft__teach_store_wait(weft__teach_store *t)
 {
     weft__learn_flush(t->store);
     pthread_mutex_lock(&t->lock);
-    const uint64_t n = ++t->n_woken; /* the writer may be yet to say what it has written */
+    const uint64_t n = t->has_thread ? ++t->n_woken : t->n_read; /* the writer may be yet to say what it has written */
     pthread_cond_broadcast(&t->changed);
     while (t->n_read < n) pthread_cond_wait(&t->changed, &t->lock);
     pthread_mutex_unlock(&t->lock);

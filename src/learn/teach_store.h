@@ -15,10 +15,20 @@
 
 typedef struct weft__teach_store weft__teach_store;
 
-/* params: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here. Versions that were
+typedef struct weft__teach_store_params {
+    weft__teach_loop_params loop;
+    const char *only; /* this tenant alone; NULL: all. Borrowed for the call, as told_arg for good */
+    int looks_only;   /* 1: what is there is known, and nothing new is learned */
+    /* With each row that is added, when the store has it; by the thread that adds it. Or NULL */
+    void (*told)(void *arg, const weft__version_row *row);
+    void *told_arg;
+} weft__teach_store_params;
+void weft__teach_store_params_default(weft__teach_store_params *p);
+
+/* params->loop: hooks.publish, hooks.busy and hooks.arg are the caller's, the others are set here. Versions that were
  * published before are published again, those first that are older; who is told (hooks.publish) must not call back.
  * The store outlives it, and has no other listener. Fails as weft__teach_loop_new and the store's readers do. */
-weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_loop_params *params,
+weft_status weft__teach_store_new(weft__learn_store *store, const weft__teach_store_params *params,
                                   weft__teach_store **out, weft_error *err);
 void weft__teach_store_free(weft__teach_store **t);
 
@@ -34,5 +44,11 @@ weft_status weft__teach_store_consolidate(weft__teach_store *t, const char *tena
 /* Waits until all that was told to the store before is learned, or refused. */
 void weft__teach_store_wait(weft__teach_store *t);
 void weft__teach_store_get_stats(weft__teach_store *t, weft__teach_loop_stats *out);
+
+/* For who has no loop: a row into the store; and the rows of a tenant's lineage (NULL: of all its lineages) out of it,
+ * into versions. Fail as the store does, and as weft__versions_read. */
+weft_status weft__teach_store_put_row(weft__learn_store *store, const weft__version_row *row, weft_error *err);
+weft_status weft__teach_store_read_rows(weft__learn_store *store, const char *tenant, const char *name,
+                                        weft__versions *out, weft_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "learn_lesson.h"
 
+#include "learn/teach_offline.h"
 #include "learn/teach_store.h"
 
 typedef struct told {
@@ -31,22 +32,22 @@ typedef struct room {
 
 static void room_begin(room *r, const lesson *l)
 {
-    weft__teach_loop_params p;
+    weft__teach_store_params p;
     const weft__learn_options o = {.dir = r->folder};
     weft_error err = {0};
     r->told.n = 0;
-    weft__teach_loop_params_default(&p);
-    p.base = &l->m->src;
-    p.tok = l->tok;
-    p.options = l->o;
-    p.options.per_step = 2;
-    p.options.neighbour = 0;
-    p.options.anchor = 0.2f;
-    p.bounds = l->judge.bounds;
-    p.probe = l->probe;
-    p.n_probe = N_PROBE;
-    p.hooks.arg = &r->told;
-    p.hooks.publish = publish;
+    weft__teach_store_params_default(&p);
+    p.loop.base = &l->m->src;
+    p.loop.tok = l->tok;
+    p.loop.options = l->o;
+    p.loop.options.per_step = 2;
+    p.loop.options.neighbour = 0;
+    p.loop.options.anchor = 0.2f;
+    p.loop.bounds = l->judge.bounds;
+    p.loop.probe = l->probe;
+    p.loop.n_probe = N_PROBE;
+    p.loop.hooks.arg = &r->told;
+    p.loop.hooks.publish = publish;
     if (weft__learn_open(&o, &r->store, &err) || weft__teach_store_new(r->store, &p, &r->t, &err))
         fail_msg("%s", err.message);
 }
@@ -160,6 +161,16 @@ static void what_is_kept_becomes_versions(void **state)
     room_begin(&r, &l);
     assert_int_equal(weft__teach_store_current(r.t, "ann", again), 1);
     assert_string_equal(again + strlen(again) - 2, "@1"); /* and what was gone back to */
+    assert_int_equal(weft__teach_offline_roll_back(r.folder, "ann", 2, &now, NULL), WEFT_BUSY);
+    room_end(&r);
+    /* Without a server. */
+    assert_int_equal(weft__teach_offline_roll_back(r.folder, "ann", 2, &now, NULL), WEFT_OK);
+    assert_int_equal(weft__teach_offline_roll_back(r.folder, "ann", 7, &now, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_offline_roll_back(r.folder, "eve", -1, &now, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__teach_offline_roll_back("/tmp/weft-is-not-there", "ann", -1, &now, NULL), WEFT_NOT_FOUND);
+    room_begin(&r, &l);
+    assert_int_equal(weft__teach_store_current(r.t, "ann", again), 1);
+    assert_string_equal(again, name);
     room_end(&r);
     room_remove(&r);
     lesson_close(&l);
