@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 
 .PHONY: all install uninstall install-check deb deb-check dist dist-check upgrade-check python-check image deploy-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-attention bench-adapters bench-train \
-	bench-text bench-grammar bench-learn bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
+	bench-text bench-grammar bench-learn bench-route bench-search bench-start bench-fit bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve bench-models soak soak-models peers lm-eval-check \
 	clients page-check kill-store format format-check clean
 
 all:
@@ -106,6 +106,8 @@ help:
 	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
 	@echo 'make bench-grammar   what grammars cost over 128 k tokens: compiling, masks, their share of a step; ARGS=... go to bench/grammar (--check: fails where a bound is missed; --peers: beside llguidance and xgrammar)'
 	@echo 'make bench-learn     corrections of the model of our own, behind the gate: SEED=n (1); ARGS=... go to bench/learn (--history: to bench/history/learn; --check: fails where a bound is missed)'
+	@echo 'make bench-route     regret of routers over recorded answers of the shipped model and its adapters; ARGS=... go to build/bench_route'
+	@echo 'make bench-search    what searches by words and by vectors take and find; ARGS=... go to build/bench_search'
 	@echo 'make bench-start     how soon a model answers that is started anew'
 	@echo 'make bench-fit       what weft fit expects against what weft bench measures in the same run'
 	@echo 'make bench-taken     whether what others take of the time is seen, and nothing judged by it'
@@ -185,6 +187,10 @@ faults:
 
 bench-record bench-peers bench-neighbour bench-start bench-fit bench-taken: all
 	@bench/$(patsubst taken,check-taken,$(@:bench-%=%)) build/weft $(ARGS) || [ $$? = 77 ]
+
+bench-route bench-search:
+	@scripts/build $(subst -,_,$@)
+	@build/$(subst -,_,$@) $(ARGS)
 
 bench-grammar:
 	@scripts/build weft bench_grammar

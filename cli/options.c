@@ -13,7 +13,7 @@
 #include "known.h"
 #include "near.h"
 
-enum { MAX_OPTIONS = 64, HELP_COLUMN = 30 };
+enum { MAX_OPTIONS = 128, HELP_COLUMN = 30 };
 
 static void print_help(const command_spec *spec)
 {
@@ -168,8 +168,9 @@ static void make_tables(const command_spec *spec, char *letters, struct option *
     int n = 0, at = 0;
     letters[at++] = ':'; /* a value that is missing is told apart; getopt says nothing by itself */
     letters[at++] = 'h';
-    for (; spec->options[n].name && n < MAX_OPTIONS; n++) {
+    for (; spec->options[n].name; n++) {
         const option_spec *o = &spec->options[n];
+        if (n == MAX_OPTIONS) abort(); /* any call of the command finds it */
         longs[n] = (struct option){o->name, o->kind == OPT_FLAG ? no_argument : required_argument, NULL, 256 + n};
         if (o->letter) {
             letters[at++] = o->letter;
@@ -260,8 +261,7 @@ static int options_refuse(const command_spec *spec, int c, const char *argument,
     return EXIT_USAGE;
 }
 
-static uint64_t occurred; /* in the last options_parse: a bit for each line of its table */
-_Static_assert(MAX_OPTIONS <= 64, "a bit for each");
+static char occurred[MAX_OPTIONS]; /* in the last options_parse, by the line of its table */
 
 static option_visitor *visitor;
 static void *visitor_arg;
@@ -295,7 +295,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
     if (find_foreign(spec, argc, argv)) return EXIT_USAGE;
     optind = 1;
     opterr = 0;
-    occurred = 0;
+    memset(occurred, 0, sizeof occurred);
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (c == 'h') {
             print_help(spec);
@@ -304,7 +304,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
         if (c == ':' || c == '?') return options_refuse(spec, c, argv[optind - 1], longs);
         const option_spec *o = c >= 256 ? &spec->options[c - 256] : by_letter(spec, c);
         refused r;
-        occurred |= 1ull << (o - spec->options);
+        occurred[o - spec->options] = 1;
         if (!store(&r, o, optarg)) {
             fprintf(stderr, "weft %s: --%s %s: %s\n", spec->name, o->name, optarg, r.why);
             return EXIT_USAGE;
@@ -327,7 +327,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
 int options_given(const command_spec *spec, const char *name)
 {
     const option_spec *o = by_name(spec, name, strlen(name));
-    return o && occurred >> (o - spec->options) & 1;
+    return o && occurred[o - spec->options];
 }
 
 const char *options_near(const command_spec *spec, const char *name)

@@ -104,8 +104,8 @@ static int is_model_folder(const char *path)
     char file[PATH_MAX];
     if ((size_t)snprintf(file, sizeof file, "%s/config.json", path) >= sizeof file || access(file, R_OK)) return 0;
     for (int i = 0; i < 2; i++) {
-        snprintf(file, sizeof file, "%s/%s", path, weights[i]);
-        if (!access(file, R_OK)) return 1;
+        if ((size_t)snprintf(file, sizeof file, "%s/%s", path, weights[i]) < sizeof file && !access(file, R_OK))
+            return 1;
     }
     return 0;
 }

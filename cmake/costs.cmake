@@ -43,7 +43,7 @@ set(weft_of_one_thread
         sched_heap sched_sim sched_queue train_data train_mix train_steer train_steered train_refused train_curve
     config config_stages server_limits text_stop http_peer http_tls api_answers api_fields api_message api_objects
         api_tools terminal
-    top outputs)
+    top outputs route search)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these
 # under emulation, and
@@ -90,6 +90,12 @@ else() # the best tier's kernels are looked into in `make test-all` alone; the r
     list(APPEND weft_long golden)
 endif()
 
+# What waits most of its time: for a peer that is slow on purpose, for a moment that must pass, for a terminal. All
+# others take a place of "cores", of which scripts/test gives as many as there are cores and one more
+# (--resource-spec-file); these run beside them. Without such a file ctest knows no places.
+set(weft_waiting
+    server_hostile server_clients server_shares pull pull_transfer terminal top serve_flags)
+
 # What takes longest: `make check` runs it only where the change touches it (label "heavy"), `make test` always.
 set(weft_heavy
     batcher_same_material serve_alderbrook quality serve_faults backend_conformance serve_telemetry plan_cli_material
@@ -109,6 +115,9 @@ function(weft_costs)
         endif()
         math(EXPR limit "600 + 20 * ${seconds}")
         set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
+        if(NOT test IN_LIST weft_waiting)
+            set_tests_properties(${test} PROPERTIES RESOURCE_GROUPS "cores:1")
+        endif()
         if(test IN_LIST weft_long)
             set_property(TEST ${test} APPEND PROPERTY LABELS long)
         endif()

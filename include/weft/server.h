@@ -37,6 +37,9 @@ typedef struct weft_server_source {
     const weft_server_adapter *adapters;     /* [n_adapters]; one that cannot be read is a fault of its model */
     int32_t n_adapters;
     int32_t reserved;
+    /* a model that guesses for it (weft_engine_params.draft), which comes and goes with it: a path, or the name of a
+     * pulled one; NULL: none */
+    const char *draft;
 } weft_server_source;
 
 /* Strings and lists (NULL-terminated, or NULL) are copied. 0 where a number stands: the default that is named. */
@@ -111,6 +114,11 @@ typedef struct weft_server_params {
      * and with which parameters its engine was made; borrowed for the call. NULL: nobody is told */
     void (*model_loaded)(void *arg, const char *name, const weft_model *model, const weft_engine_params *engine);
     void *loaded_arg;
+    /* arms of the model `auto`: names of models, adapters or presets, with =COST (0 to 1) behind them where they have
+     * one; the first answers until there is feedback. NULL: there is no model `auto` */
+    const char *const *route;
+    const char *route_by; /* linucb, thompson, beta, uniform, first; NULL: linucb */
+    double route_cost;    /* what a cost of 1 takes from a reward: 0 */
 } weft_server_params;
 
 /* Fills in the defaults. The macro tells the library how large the program's struct is. */

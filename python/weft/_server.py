@@ -47,6 +47,9 @@ if TYPE_CHECKING:
         metrics_file: Path
         metrics_every_s: int
         shift: bool
+        route: Sequence[str]
+        route_by: str
+        route_cost: float
 
 
 class Server:

@@ -532,8 +532,9 @@ void weft__server_adapters_forget(weft__server_model *m)
     adapter_walk w = {0};
     while ((a = walk_next(m, &w))) {
         char tenant[WEFT__API_MAX_TENANT + 1];
-        snprintf(tenant, sizeof tenant, "%s", a->name);
-        if (is_own(m, a->name) && !weft__server_keys_have(&m->server->rules->keys, tenant))
+        if (!is_own(m, a->name)) continue;
+        snprintf(tenant, sizeof tenant, "%.*s", WEFT__API_MAX_TENANT, a->name);
+        if (!weft__server_keys_have(&m->server->rules->keys, tenant))
             weft_engine_adapter_remove(m->engine, a->name, NULL);
     }
 }

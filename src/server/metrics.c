@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "server/router.h"
 #include "server/models.h"
 #include "server/rules.h"
 
@@ -485,6 +486,7 @@ void weft__server_metrics_write(weft_server *s, const weft__server_caller *who, 
     gauge(out, "weft_memory_blocks",
           "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
+    weft__server_router_put_metrics(s, out);
     weft__server_usage_write(&s->usage, who->is_admin ? "" : who->label, out);
     if (who->is_admin && who->rules)
         weft__server_accounts_write(&s->limits, who->rules->accounts, who->rules->n_accounts, out);

@@ -113,17 +113,30 @@ static const weft__config_preset *named_preset(const weft__server_rules *rules, 
     return weft__server_preset_find(rules, name);
 }
 
-int weft__server_preset_parse(const weft__server_rules *rules, weft__server_model *m, const weft__api_table *form,
+/* What the router chose stands in the place of its name. */
+static int put_routed(const weft__server_caller *who, weft__json *root, weft__api_error *error)
+{
+    const char *model = who->routed.model;
+    if (!*model || weft__json_set(root, "model", weft__json_new_string(model, strlen(model)))) return 1;
+    return weft__api_error_set(error, 503, NULL, "no memory for the request");
+}
+
+int weft__server_preset_parse(const weft__server_caller *who, weft__server_model *m, const weft__api_table *form,
                               const char *body, size_t n, weft__api_params *params, const weft__config_preset **preset,
                               weft__api_error *error)
 {
+    const weft__server_rules *rules = who->rules;
     weft__json *root = NULL;
     *preset = NULL;
-    if (!n || !rules || !rules->config || !rules->config->n_presets)
+    if (!n || (!*who->routed.model && (!rules || !rules->config || !rules->config->n_presets)))
         return weft__api_params_parse(form, m->n_vocab, body, n, params, error);
     *params = (weft__api_params){.form = form};
     *error = (weft__api_error){0};
     if (!weft__api_body_parse(body, n, &root, error)) return 0;
+    if (!put_routed(who, root, error)) {
+        weft__json_free(&root);
+        return 0;
+    }
     const weft__config_preset *p = *preset = named_preset(rules, root);
     const int chats = form == &weft__api_table_chat || form == &weft__api_table_apply_template;
     if ((!p || !p->sampling || weft__api_preset_fields(form, p->sampling, root, error)) &&

@@ -173,7 +173,7 @@ static void on_began(weft__server_choice *c, const weft_event *e)
     if (!g->embedding)
         c->out->slot = weft__server_slots_take(&g->model->slots, (int32_t)g->params.id_slot, e->request, g->tenant,
                                                c->out->prompt->ids, c->out->prompt->n, (int32_t)g->params.max_tokens,
-                                               c->with_adapters);
+                                               c->with_adapters, g->params.kv_type);
     if (!g->params.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c->out, &g->scratch);
     if (!send(g)) fail_memory(c);
@@ -362,10 +362,12 @@ int weft__server_response_on_event(weft__server_choice *c, const weft_event *e)
 /* ---- begin ---- */
 
 /* An id that nobody can guess. */
-static void make_id(char *out, size_t n, const char *prefix)
+static void make_id(char *out, size_t n, const char *prefix, const char *routed)
 {
-    snprintf(out, n, "%s%016llx%08llx", prefix, (unsigned long long)weft__rng_entropy(),
-             (unsigned long long)(weft__rng_entropy() & 0xffffffff));
+    if (*routed) snprintf(out, n, "%s%s", prefix, routed);
+    else
+        snprintf(out, n, "%s%016llx%08llx", prefix, (unsigned long long)weft__rng_entropy(),
+                 (unsigned long long)(weft__rng_entropy() & 0xffffffff));
 }
 
 static weft__server_response *new_gen(weft__server_model *m, weft__http_request *r, const weft__api_writer *writer,
@@ -534,7 +536,7 @@ void weft__server_response_start(weft__server_model *m, weft__http_request *r, c
     if (embedding) g->params.n = 1;
     g->keep_entries = !embedding && (g->params.n_top >= 0 || g->params.return_tokens);
     g->answer.several = g->prompts.n > 1;
-    make_id(g->answer.id, sizeof g->answer.id, id_prefix);
+    make_id(g->answer.id, sizeof g->answer.id, id_prefix, who->routed.id);
     snprintf(g->answer.model, sizeof g->answer.model, "%s",
              g->params.model && *g->params.model ? g->params.model : m->name);
     int ready = weft__server_response_prepare(g, &error) && weft__server_response_enter(g, &error);

@@ -8,9 +8,11 @@
 #include "api/objects.h"
 #include "base/alloc.h"
 #include "server/models.h"
+#include "server/router.h"
 #include "server/rules.h"
 
 enum { GET = 1, POST = 2, OPEN = 4 /* without a key */, WAITS = 8 /* for its model to be loaded */ };
+enum { LEARNS = 16 /* what it generates may be rewarded, and the router learns of it */ };
 
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
@@ -87,7 +89,7 @@ static int parse(weft__server_model *m, weft__http_request *r, const weft__serve
     const weft__config_preset *preset;
     size_t n;
     const char *body = weft__http_body(r, &n);
-    int ok = weft__server_preset_parse(who->rules, m, form, body, n, params, &preset, &error);
+    int ok = weft__server_preset_parse(who, m, form, body, n, params, &preset, &error);
     if (ok && preset) ok = check_preset(m, who, preset, &error);
     else if (ok) ok = check_model(m, who, params->model, params->adapter, &error);
     if (ok) ok = weft__server_adapters_allowed(m, who, params, &error);
@@ -355,15 +357,15 @@ static const route routes[] = {
     {"/page/{file}", GET | OPEN, weft__server_page},
     {"/v1/models", GET, weft__server_models_list},
     {"/v1/models/{model}", GET, weft__server_models_show},
-    {"/v1/chat/completions", POST | WAITS, .of_model = answer_chat},
-    {"/v1/completions", POST | WAITS, .of_model = answer_completions},
+    {"/v1/chat/completions", POST | WAITS | LEARNS, .of_model = answer_chat},
+    {"/v1/completions", POST | WAITS | LEARNS, .of_model = answer_completions},
     {"/v1/embeddings", POST | WAITS, .of_model = answer_openai_embeddings},
     {"/models", GET, weft__server_models_list},
     {"/models/load", POST, weft__server_models_load},
     {"/models/unload", POST, weft__server_models_unload},
-    {"/chat/completions", POST | WAITS, .of_model = answer_chat},
-    {"/completion", POST | WAITS, .of_model = answer_completion},
-    {"/completions", POST | WAITS, .of_model = answer_completion},
+    {"/chat/completions", POST | WAITS | LEARNS, .of_model = answer_chat},
+    {"/completion", POST | WAITS | LEARNS, .of_model = answer_completion},
+    {"/completions", POST | WAITS | LEARNS, .of_model = answer_completion},
     {"/embedding", POST | WAITS, .of_model = answer_embedding},
     {"/embeddings", POST | WAITS, .of_model = answer_embedding},
     {"/tokenize", POST | WAITS, .of_model = answer_tokenize},
@@ -437,6 +439,19 @@ int weft__server_admit(void *arg, const weft__http_request *r, char client[WEFT_
     return known;
 }
 
+/* The arm of a request that names the router. 0 with the error filled. */
+static int choose_arm(weft_server *s, weft__http_request *r, int learns, weft__server_caller *who,
+                      weft__api_error *error)
+{
+    weft__api_meant meant = {0};
+    size_t n;
+    const char *body = weft__http_body(r, &n), *named = weft__http_query(r, "model");
+    if (!s->router) return 1;
+    weft__api_meant_read(body, n, &meant);
+    if (strcmp(named && *named ? named : meant.model, WEFT__SERVER_AUTO)) return 1;
+    return weft__server_router_choose(s, r, &meant, learns, who, error);
+}
+
 void weft__server_route(void *arg, weft__http_request *r)
 {
     weft_server *s = arg;
@@ -457,6 +472,7 @@ void weft__server_route(void *arg, weft__http_request *r)
     } else if (!identify(s, r, routes[i].methods & OPEN, &who, &error))
         ;
     else if (s->draining && given == POST) weft__api_error_set(&error, 503, NULL, "the server is shutting down");
+    else if (routes[i].of_model) choose_arm(s, r, routes[i].methods & LEARNS, &who, &error);
     if (error.status) routes_refuse(r, &error);
     else if (routes[i].answer) routes[i].answer(s, r, &who);
     else weft__server_models_answer(s, r, &who, routes[i].methods & WAITS, routes[i].of_model);

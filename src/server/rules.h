@@ -50,9 +50,9 @@ int weft__server_may_use_adapter(const weft__server_caller *who, const char *nam
 const weft__config_preset *weft__server_preset_find(const weft__server_rules *rules, const char *name);
 /* Is each of them one of a model of the server's, and of one that is there with a template that can be read? */
 weft_status weft__server_presets_check(weft__server_rules *rules, weft_server *s, weft_error *err);
-/* The body as a request of this form, with what its model adds where that is a preset (*preset; else NULL). 1, or 0
- * with the error filled. The parameters are to be freed either way. */
-int weft__server_preset_parse(const weft__server_rules *rules, weft__server_model *m, const weft__api_table *form,
+/* The body of a caller's request as one of this form, with what its model adds where that is a preset (*preset; else
+ * NULL). 1, or 0 with the error filled. The parameters are to be freed either way. */
+int weft__server_preset_parse(const weft__server_caller *who, weft__server_model *m, const weft__api_table *form,
                               const char *body, size_t n, weft__api_params *params, const weft__config_preset **preset,
                               weft__api_error *error);
 /* Those that the caller may use, as models, each with a comma in front. */

@@ -19,6 +19,7 @@
 #include "base/params.h"
 #include "server/models.h"
 #include "server/response.h"
+#include "server/router.h"
 #include "server/rules.h"
 
 void(weft_server_params_default)(weft_server_params *p)
@@ -383,6 +384,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = weft__server_strings_copy(p->cors_origins, &s->origins, err);
     if (!st) st = weft__server_strings_copy(p->allow_hosts, &s->hosts, err);
     if (!st) st = weft__server_presets_check(s->rules, s, err);
+    if (!st) st = weft__server_router_begin(s, p, err);
     if (!st) st = weft__server_log_begin(s, p->log_file, err);
     if (!st && p->metrics_file)
         st = weft__server_metrics_file_begin(s, p->metrics_file, or_default(p->metrics_every_s, 10), err);
@@ -463,6 +465,7 @@ void weft_server_free(weft_server **p)
     weft__server_traces_free(&s->traces);
     weft__server_log_end(s);
     weft__server_loader_end(s);
+    weft__server_router_end(s);
     weft__free(s->models.store_dir);
     weft__server_rules_release(&s->rules);
     weft__server_limits_end(&s->limits);

@@ -98,6 +98,7 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"adapter-dir", &p->adapter_dir},
                {"config", &p->config_file},
                {"metrics-file", &p->metrics_file},
+               {"route-by", &p->route_by},
                {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;
@@ -131,12 +132,12 @@ static int shown(const char *what)
     return 0;
 }
 
-static const char *keys[LIST_MAX], *origins[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX], *admins[LIST_MAX],
-    *proxies[LIST_MAX], *models[LIST_MAX], *pins[LIST_MAX];
+static const char *keys[LIST_MAX], *origins[LIST_MAX], *route[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX],
+    *admins[LIST_MAX], *proxies[LIST_MAX], *models[LIST_MAX], *pins[LIST_MAX];
 static const struct {
     const char *name;
     const char **list;
-} lists[] = {{"api-key", keys},     {"origin", origins}, {"allow-host", hosts}, {"alias", aliases},
+} lists[] = {{"api-key", keys},     {"origin", origins}, {"allow-host", hosts}, {"alias", aliases}, {"route", route},
              {"admin-key", admins}, {"proxy", proxies},  {"model", models},     {"pin", pins}};
 
 /* NAME=PATH */
@@ -162,6 +163,7 @@ static int take_options(weft_server_params *p, int argc, char **argv)
     p->cors_origins = origins;
     p->allow_hosts = hosts;
     p->aliases = aliases;
+    p->route = route;
     p->admin_keys = admins;
     p->proxies = proxies;
     for (int i = 1; i + 1 < argc; i += 2) {

@@ -140,27 +140,55 @@ static void compare_with(world *w, const char *what, guesses *g, int least_right
     close_engine(&e);
 }
 
-/* Those that outgrow by a page what they are let in with, in a pool in which two of them cannot. */
+/* The asks of long answers: what they get is the model's own choice alone. */
+typedef struct long_ones {
+    ask all[MOST_ASKS];
+    answer first[MOST_ASKS];
+    int n;
+} long_ones;
+
+static const long_ones *long_ones_of(const world *w)
+{
+    static long_ones l;
+    l.n = 0;
+    for (int i = 0; i < w->n; i++) {
+        const weft_request_params *p = &w->all[i].p;
+        if (p->max_tokens != LONG_ANSWER || p->n_adapters || p->grammar || p->event == stops || p->n_insert || p->shift)
+            continue;
+        l.all[l.n] = w->all[i];
+        l.all[l.n].p.no_cache = 1; /* no prefix that others share */
+        l.first[l.n++] = w->first[i];
+    }
+    return &l;
+}
+
+/* In a pool in which two of them cannot grow by the page that each needs beyond what it was let in with. */
 static void preempted(world *w, guesses *g)
 {
-    static ask all[MOST_ASKS];
-    static answer first[MOST_ASKS];
+    const long_ones *l = long_ones_of(w);
     weft_engine_params p = fitting(w);
-    int n = 0;
     p.n_kv_tokens = 256;
     weft_engine *e = guessing(w->model, &p, g, w->adapters);
-    for (int i = 0; i < w->n; i++) {
-        if (w->all[i].p.max_tokens != LONG_ANSWER) continue;
-        all[n] = w->all[i];
-        all[n].p.no_cache = 1; /* no prefix that others share */
-        first[n++] = w->first[i];
-    }
     for (int round = 0; round < 8 && !stats_of(e).n_preempted; round++) { /* who meets whom is chance */
-        run_together(e, all, w->again, n);
-        compare("preempted", all, first, w->again, n);
+        run_together(e, l->all, w->again, l->n);
+        compare("preempted", l->all, l->first, w->again, l->n);
     }
     print_message("%llu preemptions\n", (unsigned long long)stats_of(e).n_preempted);
     w->n_preempted += stats_of(e).n_preempted;
+    close_engine(&e);
+}
+
+/* A model that guesses for itself guesses what it will pick, at every temperature. */
+static void all_right(world *w)
+{
+    const long_ones *l = long_ones_of(w);
+    weft_engine_params p = fitting(w);
+    weft_engine *e = guessing(w->model, &p, NULL, w->adapters);
+    run_together(e, l->all, w->again, l->n);
+    compare("itself", l->all, l->first, w->again, l->n);
+    const weft_draft_stats s = drafts_of(e);
+    assert_true(s.n_tokens > 0);
+    assert_int_equal(s.n_accepted, s.n_tokens);
     close_engine(&e);
 }
 
@@ -240,10 +268,11 @@ static void as_it_pays(world *w)
 }
 
 /* A draft model's pages are apart from the target's, and its guesses take nothing from the sampler. */
-static void same_answers_by_model(world *w, const char *what, weft_model *small, int least_right)
+static void same_answers_by_model(world *w, const char *what, weft_model *small)
 {
     w->small = small;
-    compare_with(w, what, NULL, least_right, 100);
+    compare_with(w, what, NULL, 0, 100); /* adapters and grammars make others of its guesses */
+    if (small == w->model) all_right(w);
     preempted(w, NULL);
     cancelled(w, NULL);
     if (w->grammar) put_off(w, NULL);
@@ -277,9 +306,8 @@ static void same_answers_of(world *w, int round)
     preempted(w, &mixed);
     cancelled(w, &mixed);
     if (w->grammar) put_off(w, &mixed);
-    /* It guesses what it would pick, at every temperature; not what adapters make of it, nor what is inserted. */
-    same_answers_by_model(w, "itself", w->model, w->adapters ? 20 : 60);
-    if (w->other) same_answers_by_model(w, "another model", w->other, 0);
+    same_answers_by_model(w, "itself", w->model);
+    if (w->other) same_answers_by_model(w, "another model", w->other);
 }
 
 static void same_answers(world *w, int n_rounds)
@@ -299,7 +327,7 @@ static void same_answer_whoever_guesses(void **state)
     if (weft_model_synthetic(strcmp(CLAIMS_MODEL, "tiny") ? "tiny" : "tiny-128", WEFT_Q8_0, NULL, &w.other, NULL))
         fail_msg("no other model");
     same_answers(&w, N_ROUNDS);
-    assert_true(w.n_preempted >= CLAIMS_REPEATED(1, 0, 0));
+    if (CLAIMS_REPEATED(1, 0, 0)) assert_true(w.n_preempted > 0);
     weft_model_close(&w.other);
     weft_model_close(&w.model);
     remove_folder(folder);
@@ -355,7 +383,7 @@ static void same_answer_by_a_coarser_model(void **state)
         weft_engine *e = open_engine(w.model, &p);
         run_alone(e, w.all, w.first, w.n);
         close_engine(&e);
-        same_answers_by_model(&w, "a coarser model", small, 10);
+        same_answers_by_model(&w, "a coarser model", small);
     }
     weft_model_close(&small);
     weft_grammar_free(&grammar);

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model `auto` stands for one of the server's arms: until there is feedback for the first that the caller may use, whatever kind of thing it
+is, and its answer is the one that its own name gets; arms that are nothing, and names that are taken, are told at the start. Over a scripted model
+(fake_engine.c).
+
+usage: test_route.py build/fake_server"""
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+
+import servers as base
+from servers import CHAT, FAKE, LLAMA, TEXT, Server
+
+KEYS = {name: f"key-of-{name}-0123" for name in ("anna", "bert")}
+
+
+class Route(base.Case):
+    @classmethod
+    def setUpClass(cls):
+        pass
+
+    @classmethod
+    def tearDownClass(cls):
+        pass
+
+    def config(self, **sections):
+        file = tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False)
+        self.addCleanup(os.unlink, file.name)
+        with file as f:
+            json.dump(sections, f)
+        return file.name
+
+    def start(self, *options, **config):
+        given = ["--config", self.config(**config)] if config else []
+        server = self.own(*given, *options)
+        self.addCleanup(lambda: self.assertEqual(server.stop()[0], 0))
+        return server
+
+    def test_stands_for_the_first(self):
+        server = self.start("--alias", "one", "--route", "calm", "--route", "one=0.5", presets={"calm": {"sampling": {"temperature": 0.25, "top_k": 7}}})
+        body = {"model": "auto", "prompt": "[sampler]"}
+        answer = server.post(LLAMA, body)
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(answer.headers["x-weft-routed"], "calm;p=1")
+        named = server.post(LLAMA, {**body, "model": "calm"})
+        self.assertNotIn("x-weft-routed", named.headers)
+        self.assertEqual(answer.json["content"], named.json["content"])
+        self.assertEqual(*({k: v for k, v in a.json["generation_settings"].items() if k != "seed"} for a in (answer, named)))
+        for path, more in ((TEXT, {"prompt": "[say a]"}), (CHAT, {"messages": [{"role": "user", "content": "[say a]"}]})):
+            answer = server.post(path, {"model": "auto", **more})
+            self.assertEqual(answer.json["model"], "calm")
+            self.assertRegex(answer.json["id"], r"^(chat)?cmpl-[0-9a-f]{24}$")
+            self.assertEqual(server.post(path, {"model": "one", **more}).json["model"], "one")
+        streamed = server.post(TEXT, {"model": "auto", "prompt": "[say a]", "stream": True})
+        self.assertEqual(streamed.headers["x-weft-routed"], "calm;p=1")
+        self.assertEqual({e["model"] for e in streamed.events if e != "[DONE]"}, {"calm"})
+        listed = [m["id"] for m in server.get("/v1/models").json["data"]]
+        self.assertIn("auto", listed)
+        self.assertEqual(server.get("/v1/models/auto").json["id"], "auto")
+        # what nobody rewards is answered by the first, and counts as no choice
+        self.assertEqual(server.post("/tokenize", {"model": "auto", "content": "a"}).status, 200)
+        self.assertEqual(server.metric('weft_routed_total{arm="calm"}'), 4)
+        self.assertEqual(server.metric('weft_routed_total{arm="one"}'), 0)
+
+    def test_callers_get_what_they_may_use(self):
+        keys = [{"name": n, "hash": "sha256:" + hashlib.sha256(k.encode()).hexdigest(), "limits": {"models": ["calm"]} if n == "anna" else {}}
+                for n, k in KEYS.items()]
+        server = self.start("--alias", "one", "--route", "one", "--route", "calm", presets={"calm": {"sampling": {"temperature": 0}}}, keys=keys)
+        for name, arm in (("anna", "calm"), ("bert", "one")):
+            answer = server.post(TEXT, {"model": "auto", "prompt": "[say a]"}, headers={"Authorization": "Bearer " + KEYS[name]})
+            self.assertEqual(answer.json["model"], arm, answer.body)
+
+    def test_several_models(self):
+        with tempfile.TemporaryDirectory() as folder:
+            models = []
+            for name in ("small", "large"):
+                with open(os.path.join(folder, name), "w") as f:
+                    f.write("x" * 1000)
+                models += ["--model", f"{name}={f.name}"]
+            server = Server([*FAKE, "--without-model", "1", *models, "--route", "large", "--route", "small"])
+            self.addCleanup(lambda: self.assertEqual(server.stop()[0], 0))
+            answer = server.post(TEXT, {"model": "auto", "prompt": "[model]", "max_tokens": 100})  # waits until that is loaded
+            self.assertEqual(answer.json["model"], "large", answer.body)
+            self.assertEqual(os.path.basename(answer.json["choices"][0]["text"]), "large")
+            self.assertEqual(answer.headers["x-weft-routed"], "large;p=1")
+
+    def test_without_it_there_is_no_such_model(self):
+        server = self.start()
+        self.assertEqual(server.post(TEXT, {"model": "auto", "prompt": "[say a]"}).status, 404)
+        self.assertNotIn("auto", [m["id"] for m in server.get("/v1/models").json["data"]])
+
+    def test_is_wrong_in_these_ways(self):
+        for options, said in ((("--route", "none"), "'none' is no model, adapter or preset"), (("--route", "one", "--route", "one=1"), "twice"),
+                              (("--route", "one=1.5"), "cost from 0 to 1"), (("--route", "=1"), "cost from 0 to 1"),
+                              (("--route", "one", "--alias", "auto"), "is called 'auto'"),
+                              (("--route", "one", "--route-by", "luck"), "linucb")):
+            p = subprocess.run([*FAKE, "--alias", "one", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+            self.assertNotEqual(p.returncode, 0)
+            self.assertIn(said, p.stderr)
+
+
+if __name__ == "__main__":
+    base.unittest.main(verbosity=1)
